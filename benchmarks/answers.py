@@ -26,8 +26,6 @@ from hubbub.cli.local.ports import free_port
 from hubbub.runtime import connect_redis
 from tests.support.bundles import DAY, make_signed
 
-__all__ = ["answering"]
-
 EPOCHS: Final = 365
 VALUES: Final = 10_000
 VIEWERS: Final = 200

@@ -30,8 +30,6 @@ from hubbub.cli.local.local_run import Ports
 from hubbub.cli.local.ports import free_port
 from hubbub.runtime import TlsFolder
 
-__all__ = ["bulk"]
-
 _SUSTAINED_SECONDS: Final = 300.0
 _SIZES: Final = (10_000, 100_000, 1_000_000, 10_000_000)
 _BATCH: Final = 5000

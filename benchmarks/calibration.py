@@ -21,8 +21,6 @@ from tests.statistics.calibration.listed import LISTS
 from tests.statistics.calibration.shapes import built
 from tests.statistics.calibration.statement import Measured, measure
 
-__all__ = ["HEADER", "WIDTHS", "calibrated", "widths"]
-
 HEADER: Final = ("statement", "setting", "claimed", "measured", "runs", "")
 WIDTHS: Final = (
     *("values", "the first ten rows", "Benjamini-Yekutieli", "simultaneous"),

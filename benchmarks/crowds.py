@@ -33,8 +33,6 @@ from hubbub.privacy.draws import draw
 from hubbub.privacy.shuffled_histogram import ShuffledEpoch, largest_local
 from hubbub.wire.v1.services_pb2 import EstimateRequest
 
-__all__ = ["HEADER", "crowds"]
-
 CENTRAL: Final = 1.0
 DELTA: Final = 1e-8
 QUESTIONS: Final = (

@@ -19,8 +19,6 @@ from hubbub.catalog import (
 )
 from hubbub.mechanisms import SystemBits, build
 
-__all__ = ["MECHANISMS", "randomize", "sealing"]
-
 _RAPPOR = {"bits": 128, "hashes": 2, "cohorts": 64, "f": 0.5, "p": 0.25, "q": 0.75}
 MECHANISMS: dict[str, tuple[dict[str, Any], int | float | str]] = {
     "rr": ({"epsilon": 1.0}, 1),

@@ -25,8 +25,6 @@ from hubbub.client import SealedReport, transport_to
 from hubbub.wire.v1.report_pb2 import SealedReport as Message
 from hubbub.wire.v1.services_pb2 import SubmitRequest
 
-__all__ = ["door"]
-
 _AT_ONCE: Final = 16
 _FRESH: Final = 20  # of each, a round
 _KEPT: Final = 40

@@ -15,8 +15,6 @@ from benchmarks.own import own_hubbub
 from hubbub.client.delivery.waits import Waits, soon
 from hubbub.client.settings import Settings
 
-__all__ = ["fleet"]
-
 _DEVICES: Final = 1_000_000
 _MINUTE: Final = 60.0
 _HOUR: Final = 3600.0

@@ -21,8 +21,6 @@ from hubbub.mechanisms import build
 from hubbub.privacy.draws import Counts, draw
 from hubbub.runtime import RedisServer, connect_redis
 
-__all__ = ["growth"]
-
 _BATCH: Final = 5000
 _TAG_BYTES: Final = 16
 _CATEGORIES: Final = 128

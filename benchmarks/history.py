@@ -11,8 +11,6 @@ from typing import Final
 
 from benchmarks.measure import Row
 
-__all__ = ["Run", "fell", "newest", "read_history", "write_run"]
-
 _FILE: Final = Path(__file__).with_name("history.jsonl")
 _WORSE: Final = 0.15
 

@@ -19,8 +19,6 @@ from hubbub.client import Client, FolderState, SystemClock
 from hubbub.client.testing import FakeShuffler, make_bundle
 from hubbub.client.testing.clients import TestBundle
 
-__all__ = ["latency", "memory", "report"]
-
 _REPORTS: Final = 4000
 _AN_HOUR: Final = 1000  # the most that a metric may have in an epoch
 _WARM: Final = 300  # pages before the first counts: until then the app is still loading modules

@@ -5,8 +5,6 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-__all__ = ["ROUNDS", "Row", "rate"]
-
 ROUNDS = 5
 
 

@@ -22,8 +22,6 @@ from hubbub.aggregator.ingest.fold import fold, well_formed
 from hubbub.analysis import estimate
 from hubbub.mechanisms import REGISTRY, AnyMechanism, SystemBits, Totals, build
 
-__all__ = ["HEADER", "Figures", "Peer", "figures", "peers", "rows"]
-
 SIZES: Final = (16, 128, 1024)
 EPSILONS: Final = (0.5, 1.0, 2.0, 4.0)
 REPORTS: Final = 100_000

@@ -28,8 +28,6 @@ from hubbub.cli.commands.up import demo_catalog
 from hubbub.cli.local.local_run import LocalRun, Ports
 from hubbub.cli.terminal.service_client import report_counts
 
-__all__ = ["Measured", "overload"]
-
 _REPORTS_A_CALL = 500  # as the SDK sends what has waited
 _TIMES = 10
 _MAX_HELD = 30_000

@@ -10,8 +10,6 @@ from hubbub.cli.commands.up import demo_catalog
 from hubbub.cli.local.embedded_redis import EmbeddedRedis
 from hubbub.cli.local.local_run import LocalRun, Ports
 
-__all__ = ["counted", "own_hubbub", "own_redis", "times"]
-
 
 @contextmanager
 def own_hubbub() -> Iterator[LocalRun]:

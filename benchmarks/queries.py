@@ -13,8 +13,6 @@ from hubbub.analysis.estimators.vectorized_estimate import walsh_hadamard
 from hubbub.analysis.strings.candidate_positions import bloom_places
 from hubbub.mechanisms import Rappor, SystemBits, Totals, build
 
-__all__ = ["decoding", "estimating"]
-
 _MILLION: Final = 1 << 20
 
 

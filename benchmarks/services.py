@@ -28,8 +28,6 @@ from hubbub.runtime import Stages, connect_redis
 from hubbub.shuffler.mixing_policy import Take
 from hubbub.shuffler.pool import Pool
 
-__all__ = ["folding", "opening", "storing"]
-
 _BATCH: Final = 5000
 _BATCHES: Final = 24
 

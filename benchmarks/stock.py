@@ -28,8 +28,6 @@ from hubbub.mechanisms import SystemBits
 from hubbub.wire.v1.report_pb2 import SealedReport
 from hubbub.wire.v1.services_pb2 import Batch, SubmitRequest
 
-__all__ = ["METRIC", "Stock", "library_rate", "sealed_stock"]
-
 METRIC: Final = "education"
 _PORTION: Final = 20_000
 

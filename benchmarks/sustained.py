@@ -15,8 +15,6 @@ from hubbub.accounting import sum_terms
 from hubbub.cli.commands.demo import close_epochs
 from hubbub.cli.terminal.service_client import report_counts
 
-__all__ = ["Devices", "sustained"]
-
 _SUBMISSION: Final = 500
 _DEVICES: Final = 8
 _SUBMIT: Final = "/hubbub.wire.v1.Shuffler/Submit"

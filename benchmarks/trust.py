@@ -37,8 +37,6 @@ from hubbub.errors import BadPayload
 from hubbub.runtime import connect_redis
 from hubbub.shuffler.pool import Pool
 
-__all__ = ["covers", "fillers", "logs", "seals"]
-
 _PAYLOAD_BYTES: Final = 18
 _REPORTS: Final = 20_000
 _CALL: Final = 500

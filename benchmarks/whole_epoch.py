@@ -24,8 +24,6 @@ from hubbub.cli.local.local_run import Ports
 from hubbub.cli.terminal.service_client import report_counts
 from hubbub.privacy.central_catalog import read_with_promises
 
-__all__ = ["whole_epoch"]
-
 _REPORTS: Final = 1_000_000
 _CATALOG: Final = """
 shuffler = "127.0.0.1:1"

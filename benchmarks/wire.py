@@ -18,8 +18,6 @@ from hubbub.wire.v1.services_pb2_grpc import (
     add_IngestServicer_to_server,
 )
 
-__all__ = ["transport"]
-
 _SECONDS: Final = 2.0
 _AT_ONCE: Final = 8
 

@@ -21,8 +21,6 @@ from typing import Any, Final
 
 from hubbub.cli.integrity import content_digest
 
-__all__ = ["bill_of_materials", "release"]
-
 ROOT: Final = Path(__file__).parents[1]
 # What a service or an app is installed from; each names versions and hashes.
 LOCKS: Final = ("client.lock", "shuffler.lock", "aggregator-all.lock", "tools.lock")

@@ -5,8 +5,6 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
-__all__ = ["picture"]
-
 ROOT: Final = Path(__file__).parents[2]
 FOLDERS: Final = ("proto", "client", "shuffler", "aggregator", "deploy")
 

@@ -15,8 +15,6 @@ from hubbub.catalog.metrics_toml.source import Catalog
 from hubbub.catalog.policy import Budget, Caps, Release
 from hubbub.mechanisms import REGISTRY
 
-__all__ = ["PAGE", "page", "schema"]
-
 PAGE: Final = Path(__file__).with_name("catalog.md")
 _HEAD: Final = ("field", "type and range", "default", "meaning", "example")
 _INTRODUCTION: Final = """\

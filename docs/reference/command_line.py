@@ -6,8 +6,6 @@ from collections.abc import Iterator
 from docs.reference.tables import cell, table
 from hubbub.cli.main import whole_parser
 
-__all__ = ["options", "page"]
-
 _HEAD = """# The command line
 
 Made by `make reference` from its parsers; change it there.

@@ -6,8 +6,6 @@ from typing import Final
 
 from docs.reference.tables import table
 
-__all__ = ["page"]
-
 FOLDER: Final = Path(__file__).parents[2] / "docs" / "decisions"
 _HEAD = """# Decisions
 

@@ -11,8 +11,6 @@ from hubbub.aggregator.access.callers import Access
 from hubbub.aggregator.web.app import make_app
 from hubbub.runtime import Limiter
 
-__all__ = ["page"]
-
 _HEAD = """# HTTP/JSON
 
 Made by `make reference` from the document that the aggregator serves at `/openapi.json`; change it in the code.

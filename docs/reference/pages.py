@@ -15,8 +15,6 @@ from docs.reference import (
     wire,
 )
 
-__all__ = ["DOCS", "PAGES"]
-
 DOCS: Final = Path(__file__).parents[1]
 PAGES: Final[Mapping[str, Callable[[], str]]] = {
     "reference/catalog.md": catalog.page,

@@ -9,8 +9,6 @@ from hubbub.relay.metrics import DECLARED as OF_RELAY
 from hubbub.runtime import EVERYWHERE, MetricDeclaration
 from hubbub.shuffler.metrics import DECLARED as OF_SHUFFLER
 
-__all__ = ["page"]
-
 _HEAD = """# Metrics for Prometheus
 
 Made by `make reference` from where they are declared; change it there.

@@ -7,8 +7,6 @@ from hubbub.cli.terminal.review_page import review_markdown
 from hubbub.privacy.central_catalog import read_with_promises
 from hubbub.privacy.review import claims
 
-__all__ = ["page"]
-
 _ROOT: Final = Path(__file__).parents[2]
 _CATALOG: Final = _ROOT / "deploy" / "hubbub" / "cli" / "demo_data" / "metrics.toml"
 _FOOT: Final = """\

@@ -15,8 +15,6 @@ from hubbub.relay.settings import parser as of_relay
 from hubbub.runtime.process import VARIABLES
 from hubbub.shuffler.settings import parser as of_shuffler
 
-__all__ = ["page"]
-
 _HEAD = """# Settings
 
 Made by `make reference` from the code that reads them; change it there.

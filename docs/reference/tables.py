@@ -3,8 +3,6 @@
 import re
 from collections.abc import Iterable, Sequence
 
-__all__ = ["cell", "table"]
-
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """One, with an empty line behind it; nothing if it has no rows."""

@@ -11,8 +11,6 @@ from typing import Final
 
 from docs.reference.tables import table
 
-__all__ = ["EXTRAS", "page"]
-
 ROOT: Final = Path(__file__).parents[2]
 PAGE: Final = ROOT / "docs" / "reference" / "extras.md"
 EXTRAS: Final = {

@@ -18,8 +18,6 @@ from google.protobuf.descriptor_pb2 import (
 
 from docs.reference.tables import cell, table
 
-__all__ = ["page"]
-
 ROOT: Final = Path(__file__).parents[2]
 FILES: Final = ("hubbub/wire/v1/report.proto", "hubbub/wire/v1/services.proto")
 _HEAD = """# The wire

@@ -7,8 +7,6 @@ from html import escape
 from itertools import pairwise
 from typing import Final
 
-__all__ = ["drawn"]
-
 _BOX, _BEND, _HEIGHT, _GAP, _RISE = 112, 10, 34, 18, 44
 _MARGIN: Final = 12
 

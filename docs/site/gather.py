@@ -9,8 +9,6 @@ from typing import Final
 
 from docs.site.diagram import drawn
 
-__all__ = ["gather"]
-
 ROOT: Final = Path(__file__).parents[2]
 DOCS: Final = ROOT / "docs"
 # What has a place in the navigation though it is no page of docs/.

@@ -23,7 +23,8 @@ from hubbub.accounting import Window
 from hubbub.aggregator.access.access_setup import access_of
 from hubbub.aggregator.access.tokens import add_token
 from hubbub.aggregator.query import QueryEngine
-from hubbub.aggregator.releases.release_log import Entry, MemoryReleaseLog
+from hubbub.aggregator.releases.entry import Entry
+from hubbub.aggregator.releases.release_log import MemoryReleaseLog
 from hubbub.aggregator.releases.releasing import Releases
 from hubbub.aggregator.store.contract import Commit, MemoryStore
 from hubbub.aggregator.web.server import HttpServer

@@ -17,7 +17,8 @@ import redis
 from redis.exceptions import NoPermissionError
 
 from hubbub.accounting import Window
-from hubbub.aggregator.releases.release_log import Entry, RedisReleaseLog
+from hubbub.aggregator.releases.entry import Entry
+from hubbub.aggregator.releases.release_log import RedisReleaseLog
 from hubbub.aggregator.store.contract import Commit, Outcome
 from hubbub.aggregator.store.redis import RedisStore
 from hubbub.cli.certificate_authorities import write_certificates

@@ -13,10 +13,11 @@ import numpy as np
 
 from hubbub.analysis import Answer
 from hubbub.analysis.arrays import Floats
-from hubbub.analysis.families.contract import Expected, Statistic, Tier, ValueEstimates
+from hubbub.analysis.families.contract import Expected, Statistic, Tier
 from hubbub.analysis.families.listed import Listed
 from hubbub.analysis.families.rows import columns, rows
 from hubbub.analysis.families.tiers import figures_of
+from hubbub.analysis.value_estimates import ValueEstimates
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import Totals
 from hubbub.mechanisms.mechanism import FamilyName

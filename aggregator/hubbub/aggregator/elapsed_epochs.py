@@ -9,8 +9,6 @@ from collections.abc import Sequence
 from hubbub.aggregator.store.contract import TotalsStore
 from hubbub.catalog import EPOCH_SECONDS, Bundle, closing_time, epoch_at, epoch_start
 
-__all__ = ["begun", "moved_past"]
-
 
 async def begun(bundle: Bundle, store: TotalsStore) -> list[int]:
     """The beginning of each epoch of which reports were counted, ascending; seconds since 1970."""

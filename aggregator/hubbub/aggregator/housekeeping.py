@@ -20,8 +20,6 @@ from hubbub.catalog.keys.rotation import forget_keys, still_needed
 from hubbub.errors import KeysUnusable, StoreUnavailable
 from hubbub.runtime import BELIEVED_SECONDS, Clocks
 
-__all__ = ["Housekeeping"]
-
 _log: Final = logging.getLogger("hubbub.aggregator")
 
 _LOOK_SECONDS: Final = 60.0

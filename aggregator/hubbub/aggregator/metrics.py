@@ -5,23 +5,6 @@ from typing import Final
 from hubbub.query_results import COLUMNS
 from hubbub.runtime import MetricDeclaration
 
-__all__ = [
-    "ALERT",
-    "BATCHES",
-    "DECLARED",
-    "EPOCH",
-    "EPOCH_REPORTS",
-    "ESTIMATES",
-    "HONEST_P_VALUE",
-    "HTTP_REQUESTS",
-    "METRIC_INFO",
-    "METRIC_REPORTS",
-    "METRIC_WAITING_REPORTS",
-    "OPENING_KEY_DAYS_LEFT",
-    "UNREADABLE_TOTALS",
-    "estimate_columns",
-]
-
 BATCHES: Final = MetricDeclaration(
     "hubbub_batches_total",
     "counter",

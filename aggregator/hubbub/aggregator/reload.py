@@ -35,8 +35,6 @@ from hubbub.sealing import x_wing_public_bytes
 if TYPE_CHECKING:
     from hubbub.aggregator.web.server import HttpServer
 
-__all__ = ["Parts", "access_file", "bundle_of", "check_fits", "describe", "files", "reading"]
-
 
 @dataclass(slots=True)
 class Parts:

@@ -15,8 +15,6 @@ from hubbub.catalog import Bundle, Metric, closing_time, epoch_start
 from hubbub.errors import StoreUnavailable
 from hubbub.runtime import Clocks, facts
 
-__all__ = ["Retention", "days_of", "delete_totals", "ended_before"]
-
 _log: Final = logging.getLogger("hubbub.aggregator")
 
 _LOOK_SECONDS: Final = 3600.0

@@ -20,8 +20,6 @@ from hubbub.errors import BadParameter, HubbubError
 from hubbub.runtime import continued
 from hubbub.wire.v1.services_pb2_grpc import IngestServicer, OperatorServicer, QueryServicer
 
-__all__ = ["IngestService", "OperatorService", "QueryService"]
-
 _Question = (
     wire.EstimateRequest
     | wire.TopRequest

@@ -19,8 +19,6 @@ from hubbub.runtime import (
     read_network,
 )
 
-__all__ = ["Settings", "limited", "parse", "parser"]
-
 
 @dataclass(frozen=True, slots=True)
 class Settings:

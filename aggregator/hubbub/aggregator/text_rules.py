@@ -5,8 +5,6 @@ from typing import Final
 
 from hubbub.errors import BadParameter
 
-__all__ = ["check_words", "mended"]
-
 # Control characters and lone surrogates: no reader takes them, and a terminal obeys the former.
 _BAD: Final = frozenset({"Cc", "Cs", "Zl", "Zp"})
 # What turns the direction in which a line is read.

@@ -9,8 +9,6 @@ from hubbub.analysis.arrays import Floats
 from hubbub.analysis.numbers import Mean
 from hubbub.analysis.value_estimates import ValueEstimates
 
-__all__ = ["CONFIDENCE", "Answer", "AnswerKind", "Twins", "ValueAnswer"]
-
 AnswerKind = Literal["values", "ranges", "mean"]
 
 CONFIDENCE: Final = 0.95

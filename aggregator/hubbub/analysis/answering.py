@@ -8,8 +8,6 @@ from hubbub.analysis.families.tree import Trees
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import AnyMechanism, Totals
 
-__all__ = ["answer", "answer_tiers", "with_reports"]
-
 
 def answer(
     mechanism: AnyMechanism,

@@ -3,7 +3,5 @@
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Floats", "Mask"]
-
 Floats = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]

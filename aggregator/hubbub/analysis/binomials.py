@@ -18,8 +18,6 @@ from scipy.special import betainc, betaincc
 
 from hubbub.analysis.arrays import Floats
 
-__all__ = ["above", "laws", "least", "likely", "pmf"]
-
 # Numbers that are worked with at once: many, and yet a few megabytes.
 _AT_ONCE: Final = 1 << 17
 # Of small n exactly; from there on five terms of Stirling's series are right to 1e-16.

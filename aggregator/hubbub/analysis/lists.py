@@ -14,10 +14,8 @@ import numpy as np
 from hubbub.analysis.answer import CONFIDENCE, Answer, ValueAnswer
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.families import Tier, added, family_for, figures_of
-from hubbub.analysis.families.contract import ValueEstimates
 from hubbub.analysis.families.rows import columns, nearest, rows
-
-__all__ = ["ListedReports", "answer_lists", "only_of_all"]
+from hubbub.analysis.value_estimates import ValueEstimates
 
 ListedReports = tuple[Sequence[Tier], int]
 """People who were asked for so many of the values, the first ones: at each epsilon."""

@@ -8,8 +8,6 @@ from hubbub.analysis.uncertainty.intervals import held_between, interval, reach_
 from hubbub.analysis.uncertainty.sampling import sampled
 from hubbub.analysis.value_estimates import ValueEstimates
 
-__all__ = ["Mean", "mean_of", "with_interval"]
-
 
 @dataclass(frozen=True, slots=True)
 class Mean:

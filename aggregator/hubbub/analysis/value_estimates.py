@@ -5,8 +5,6 @@ from dataclasses import dataclass
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.uncertainty.intervals import Tail
 
-__all__ = ["ValueEstimates"]
-
 
 @dataclass(frozen=True, slots=True)
 class ValueEstimates:

@@ -39,16 +39,6 @@ from hubbub.analysis.estimators.vectorized_estimate import Integers
 from hubbub.errors import BadParameter
 from hubbub.mechanisms.probability import MAX_EPSILON
 
-__all__ = [
-    "ASSUMPTION",
-    "DELTA",
-    "Amplified",
-    "amplified",
-    "closed_form",
-    "delta_at",
-    "sampled",
-]
-
 ASSUMPTION: Final = (
     "if the shuffler is honest and does not collude with who looks; the other reports of the batch "
     "count if they are not the adversary's"

@@ -23,16 +23,6 @@ from hubbub.privacy.amplification import ASSUMPTION, DELTA, Amplified, sampled
 from hubbub.privacy.crowd import rests_on, shuffled_of, smallest_crowd
 from hubbub.privacy.verdict import advice, verdict
 
-__all__ = [
-    "Card",
-    "MetricCard",
-    "card",
-    "max_belief_change",
-    "max_posterior",
-    "meaning",
-    "metric_card",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class MetricCard:

@@ -6,8 +6,6 @@ from pathlib import Path
 
 from hubbub.catalog import Accountant, Catalog, read_catalog
 
-__all__ = ["read_with_promises"]
-
 
 def read_with_promises(path: Path) -> Catalog:
     """The catalog in a TOML file, with local epsilons that keep its central promises.

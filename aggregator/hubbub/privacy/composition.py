@@ -25,8 +25,6 @@ from dp_accounting.pld import common, privacy_loss_distribution
 from hubbub.errors import BadParameter
 from hubbub.privacy.amplification import sampled
 
-__all__ = ["Composed", "Event", "compose"]
-
 _MAX_TIMES: Final = 10_000_000
 # Of the smallest epsilon: the grid that losses are rounded up on, and a Gaussian's.
 _GRID: Final = 200

@@ -11,15 +11,6 @@ from hubbub.privacy.gaussian_crowd import gaussian_mu
 from hubbub.privacy.padding import best_dummies
 from hubbub.privacy.shuffled_histogram import ShuffledEpoch, central_epsilon, keeps, largest_local
 
-__all__ = [
-    "ExactAccountant",
-    "amplified_of",
-    "central_of",
-    "rests_on",
-    "shuffled_of",
-    "smallest_crowd",
-]
-
 
 def amplified_of(mechanism: AnyMechanism, reports: int, delta: float = DELTA) -> Amplified:
     """The central guarantee of one report of this mechanism in a batch of so many.

@@ -39,8 +39,6 @@ from hubbub.mechanisms.walsh import negative
 from hubbub.privacy.draws_of_sets import draw_sets
 from hubbub.privacy.draws_of_trees import draw_tree
 
-__all__ = ["Counts", "bits_held", "cohorts_held", "draw", "named", "one_hot_chances"]
-
 Counts = npt.NDArray[np.int64]
 
 # Values times cells whose chances are worked out one by one; and how many times as many are drawn

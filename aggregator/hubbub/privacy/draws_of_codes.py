@@ -8,8 +8,6 @@ from hubbub.analysis.arrays import Floats
 from hubbub.mechanisms.directions import UNIT, book_bytes, steps
 from hubbub.mechanisms.vector_codes import VectorCodes
 
-__all__ = ["mean_of_codes", "unit_of"]
-
 
 def unit_of(vectors: Floats, chance: np.random.Generator) -> Floats:
     """Vectors no longer than 1, made as long as that: the sign is turned so that the mean stays."""

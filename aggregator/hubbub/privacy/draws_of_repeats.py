@@ -20,8 +20,6 @@ from hubbub.mechanisms.long_unary import LongitudinalUnary
 from hubbub.mechanisms.rappor_basic import BasicRappor
 from hubbub.privacy.draws import Counts, bits_held, cohorts_held, draw, named
 
-__all__ = ["draw_epochs"]
-
 _HALF: Final = 0.5
 
 

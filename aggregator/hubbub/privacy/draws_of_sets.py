@@ -10,8 +10,6 @@ from hubbub.errors import BadParameter
 from hubbub.mechanisms.privset import PrivSet
 from hubbub.mechanisms.subsets import members
 
-__all__ = ["draw_sets"]
-
 Counts = npt.NDArray[np.int64]
 
 # Different sets times values times how many are sent: some seconds.

@@ -15,8 +15,6 @@ from hubbub.errors import BadParameter
 from hubbub.mechanisms.geometry import Incidence
 from hubbub.mechanisms.tree import PrefixTree
 
-__all__ = ["draw_tree"]
-
 Counts = npt.NDArray[np.int64]
 
 # Reports drawn at once, and in all: a minute of work.

@@ -6,8 +6,6 @@ from typing import Final
 from hubbub.catalog.crowds.gaussian import LEFT_OUT, delta_of_mu, mu_of_pure
 from hubbub.privacy.shuffled_histogram import ShuffledEpoch, profile
 
-__all__ = ["gaussian_mu"]
-
 # The grid of epsilons on which a crowd is compared with Gaussians, and how finely mu is found.
 _STEP: Final = 0.01
 _FINE: Final = 1e-3

@@ -8,8 +8,6 @@ from hubbub.catalog import Catalog, Metric
 from hubbub.privacy.card import card, max_posterior
 from hubbub.privacy.verdict import verdict
 
-__all__ = ["Leaflet", "LeafletRow", "leaflet"]
-
 # So many fit a page; of the others the page says that none says more.
 _MOST: Final = 10
 _OFTEN: Final = {

@@ -24,8 +24,6 @@ from hubbub.analysis.binomials import likely, pmf
 from hubbub.errors import BadParameter
 from hubbub.privacy.shuffled_histogram import ShuffledEpoch, central_epsilon, profile
 
-__all__ = ["MAX_TIMES", "composed_epsilon"]
-
 MAX_TIMES: Final = 100_000
 """How often one person reports at the most, of what is composed here."""
 # Of delta: what may be left out of all epochs together.

@@ -7,8 +7,6 @@ from typing import Any, Literal
 
 from hubbub.mechanisms import built_from
 
-__all__ = ["MetricDraft"]
-
 Kind = Literal["values", "strings", "mean", "ranges"]
 
 

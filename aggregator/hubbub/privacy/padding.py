@@ -11,8 +11,6 @@ from typing import Final
 from hubbub.catalog.choice import EQUAL
 from hubbub.privacy.shuffled_histogram import ShuffledEpoch, largest_local
 
-__all__ = ["best_dummies"]
-
 # With more of them than reports a crowd costs twice as much to seal, send and open; a thousand are
 # nothing to anybody.
 _CHEAP: Final = 1000

@@ -24,17 +24,6 @@ from hubbub.mechanisms import AnyMechanism, Memoized, build
 from hubbub.mechanisms.probability import MAX_EPSILON, MIN_EPSILON
 from hubbub.privacy.metric_draft import MetricDraft
 
-__all__ = [
-    "CONFIDENCE",
-    "Row",
-    "Target",
-    "epsilon_for",
-    "plan",
-    "ranked",
-    "reports_for",
-    "row",
-]
-
 Target = Callable[["Row"], float]
 """What of a row is to come down to something: its standard error, or its detectable share."""
 

@@ -10,8 +10,6 @@ import opendp.prelude as dp
 from hubbub.analysis.arrays import Floats
 from hubbub.catalog import Release
 
-__all__ = ["draw", "largest"]
-
 dp.enable_features("contrib")  # discrete noise and noisy max are in it
 
 

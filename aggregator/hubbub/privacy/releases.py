@@ -36,17 +36,6 @@ from hubbub.catalog import Metric, Release
 from hubbub.errors import BadParameter, MissingDependency
 from hubbub.mechanisms import AnyMechanism, Totals
 
-__all__ = [
-    "AS_IT_IS",
-    "CONFIDENCE",
-    "QUERIES",
-    "ReleaseKind",
-    "Released",
-    "as_it_is",
-    "check_noise",
-    "release",
-]
-
 ReleaseKind = Literal["count", "histogram", "mean", "mode"]
 QUERIES: Final[tuple[ReleaseKind, ...]] = get_args(ReleaseKind)
 CONFIDENCE: Final = 0.95

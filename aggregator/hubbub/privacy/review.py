@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from hubbub.catalog import X_WING, Catalog, Metric
 from hubbub.privacy.card import Card, card
 
-__all__ = ["Claim", "claims"]
-
 
 @dataclass(frozen=True, slots=True)
 class Claim:

@@ -46,17 +46,6 @@ from hubbub.analysis.binomials import above, laws, likely, pmf
 from hubbub.errors import BadParameter
 from hubbub.mechanisms.probability import MAX_EPSILON
 
-__all__ = [
-    "MAX_CATEGORIES",
-    "MAX_REPORTS",
-    "ShuffledEpoch",
-    "central_epsilon",
-    "delta_of",
-    "keeps",
-    "largest_local",
-    "profile",
-]
-
 MAX_REPORTS: Final = 10**9
 MAX_CATEGORIES: Final = 1 << 24
 _MIN_DELTA: Final = 1e-15

@@ -8,8 +8,6 @@ from typing import Final
 from hubbub.catalog import SPANS, Metric, exposure
 from hubbub.errors import HubbubError
 
-__all__ = ["VERDICTS", "advice", "verdict"]
-
 VERDICTS: Final = {
     "strong": log(3),
     "fair": log(9),

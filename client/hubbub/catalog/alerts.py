@@ -16,8 +16,6 @@ from hubbub.catalog.fields.field import check, entry
 from hubbub.catalog.fields.kinds import number, text
 from hubbub.errors import BadParameter
 
-__all__ = ["Alert", "Rule"]
-
 _RULE: Final = re.compile(r"(mean|share of (.+)) (above|below) (\S+)", re.DOTALL)
 _WORDS: Final = 'write "change", "share of VALUE above 0.1" (or below), or "mean above 250"'
 

@@ -15,16 +15,6 @@ from hubbub.catalog.fields.field import entry
 from hubbub.catalog.fields.kinds import Kind, Schema
 from hubbub.catalog.fields.rules import is_text
 
-__all__ = [
-    "BREAKDOWN",
-    "UNLISTED",
-    "Rules",
-    "cell_of",
-    "lost",
-    "streams_of",
-    "told_by",
-]
-
 Rules = Mapping[str, Mapping[str, tuple[str, ...]]]
 """For each public field its values, each with the patterns of what devices say that count as it."""
 

@@ -17,8 +17,6 @@ from hubbub.catalog.metric import Metric
 from hubbub.catalog.policy import SPANS, Caps
 from hubbub.mechanisms import cells_and_groups
 
-__all__ = ["central_cost", "over_central_cap", "room_of", "spent_of", "with_gaussians"]
-
 # Of delta: what Gaussians have; the rest is for what each crowd may tell beyond its own.
 _OF_GAUSSIANS: Final = 0.9
 

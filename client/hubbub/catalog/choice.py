@@ -24,17 +24,6 @@ from hubbub.mechanisms import (
 )
 from hubbub.mechanisms.probability import MAX_EPSILON, MIN_EPSILON
 
-__all__ = [
-    "AUTO",
-    "CHOICE",
-    "EQUAL",
-    "Choice",
-    "Option",
-    "choose",
-    "own_fields",
-    "resolve",
-]
-
 AUTO: Final = "auto"
 # More reports than there are people, a thousand times.
 _MAX: Final = 10**13

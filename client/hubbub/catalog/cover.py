@@ -13,16 +13,6 @@ from hubbub.catalog.fields.rules import is_text
 from hubbub.errors import ValueOutOfDomain
 from hubbub.mechanisms import is_number
 
-__all__ = [
-    "COVER",
-    "DEFAULT",
-    "NONE",
-    "cover_conflicts",
-    "refusal_of_default",
-    "uncovered",
-    "with_none",
-]
-
 NONE: Final = "none"
 """The value that says that there is none, where a metric's values are listed."""
 

@@ -12,15 +12,6 @@ from typing import Any, BinaryIO, Final
 
 from hubbub.errors.unreadable import unreadable
 
-__all__ = [
-    "MALFORMED",
-    "from_text",
-    "is_writable",
-    "read_json",
-    "read_text",
-    "to_text",
-]
-
 MALFORMED: Final = (
     ValueError,
     KeyError,

@@ -5,15 +5,6 @@ from typing import Final
 
 from hubbub.epochs import MONTH_SECONDS, begins, holding
 
-__all__ = [
-    "EPOCH_SECONDS",
-    "closing_time",
-    "epoch_at",
-    "epoch_start",
-    "grace_seconds",
-    "longest_epoch",
-]
-
 EPOCH_SECONDS: Final = {
     "hour": 3600,
     "day": 86_400,

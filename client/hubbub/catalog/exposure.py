@@ -14,16 +14,6 @@ from hubbub.catalog.periods import days_of_period
 from hubbub.catalog.policy import SPANS, Caps
 from hubbub.epochs import MONTH_SECONDS, begins, holding
 
-__all__ = [
-    "crowds_within",
-    "epochs_within",
-    "exposure",
-    "over_caps",
-    "reported_within",
-    "unchanged_exposure",
-]
-
-
 _DAY: Final = 86_400
 
 

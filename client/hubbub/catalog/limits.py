@@ -6,8 +6,6 @@ from dataclasses import dataclass, field
 from hubbub.catalog.fields import kinds
 from hubbub.catalog.fields.field import check, entry
 
-__all__ = ["Limits", "conflicts"]
-
 
 @dataclass(frozen=True, slots=True)
 class Limits:

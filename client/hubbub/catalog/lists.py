@@ -8,8 +8,6 @@ from hubbub.catalog.metric import Metric
 from hubbub.catalog.values.list_versions import is_list, list_names
 from hubbub.catalog.values.value_kinds import OTHER
 
-__all__ = ["grown_from", "versions_of", "why_not_grown"]
-
 
 def versions_of(metric: Metric) -> Iterator[Metric]:
     """What was asked with each list, as its own stream has it: the first list first."""

@@ -9,8 +9,6 @@ from hubbub.catalog.values.part_values import name_of
 from hubbub.errors import BadPayload
 from hubbub.mechanisms.pairs import PairedParts
 
-__all__ = ["meanings_of"]
-
 # Numbers without buckets are told in so many slices of their range.
 _SLICES = 8
 

@@ -58,8 +58,6 @@ from hubbub.mechanisms.pairs import PairedParts
 from hubbub.mechanisms.probability import MIN_EPSILON
 from hubbub.sealing import SEAL_BYTES, X25519, Kem
 
-__all__ = ["DOMAINS", "Metric"]
-
 DOMAINS: Final = {"strings": "string", "numbers": "number"}
 """What `domain` says for each kind of value that is not listed."""
 

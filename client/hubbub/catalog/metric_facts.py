@@ -7,8 +7,6 @@ from typing import Any
 from hubbub.catalog.fields.field import fields_of
 from hubbub.catalog.metric import Metric
 
-__all__ = ["Fact", "facts"]
-
 
 @dataclass(frozen=True, slots=True)
 class Fact:

@@ -9,21 +9,6 @@ from hubbub.catalog.fields.tables import table_of
 from hubbub.catalog.values.value_kinds import KINDS
 from hubbub.sealing import KEMS
 
-__all__ = [
-    "ALERT",
-    "CANDIDATES",
-    "DESCRIPTION",
-    "EDGES",
-    "EXPIRES",
-    "KEEP",
-    "KEM",
-    "KIND",
-    "OTHERS",
-    "OWNER",
-    "SUPERSEDES",
-    "UNIT",
-]
-
 DESCRIPTION: Final = entry(
     kinds.text("says what is asked"),
     "What is asked, as people read it: on pages, on the privacy card, on their device.",

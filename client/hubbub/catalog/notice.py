@@ -22,8 +22,6 @@ from hubbub.catalog.keys.points import refuse_weak_signing_key
 from hubbub.catalog.metric import Metric
 from hubbub.errors import BadParameter, NoticeRefused
 
-__all__ = ["LARGEST_NOTICE_BYTES", "Notice", "Step", "open_notice", "sign_notice"]
-
 LARGEST_NOTICE_BYTES: Final = 16 << 10
 """Every answer carries one."""
 

@@ -14,17 +14,6 @@ from hubbub.catalog.fields.field import entry
 from hubbub.epochs import MONTH_SECONDS, begins, holding
 from hubbub.errors import BadParameter
 
-__all__ = [
-    "ONE_DAY",
-    "PERIOD",
-    "REPORT_ON",
-    "SAMPLING",
-    "days_of_period",
-    "period_conflicts",
-    "refuse_long_periods",
-    "reports_of_one",
-]
-
 _DAY: Final = EPOCH_SECONDS["day"]
 _SPAN: Final = re.compile(r"([1-9][0-9]{0,2})([dw])")
 _MONTH: Final = "month"

@@ -20,8 +20,6 @@ from hubbub.catalog.fields.tables import table_of
 from hubbub.errors import BadParameter
 from hubbub.mechanisms.probability import MAX_EPSILON
 
-__all__ = ["RELEASE", "RELEASED_BY", "SPANS", "Budget", "Caps", "Release"]
-
 SPANS: Final = {"day": 1, "month": 31, "year": 366}
 """How many days each span has at most."""
 RELEASED_BY: Final = ("laplace", "gaussian", "exponential")

@@ -9,8 +9,6 @@ from hubbub.errors import BadParameter
 from hubbub.mechanisms import AnyMechanism, Memoized, build
 from hubbub.sealing import SEAL_BYTES, X25519, Kem
 
-__all__ = ["MeasuredRandomizer", "randomizer_of", "refuse_large_batch"]
-
 # A batch travels as one message, and the services take none above this.
 MAX_BATCH_BYTES: Final = 64 << 20
 # What framing adds to a sealed report, rounded up.

@@ -5,8 +5,6 @@ from dataclasses import dataclass, field
 from hubbub.catalog.fields.field import check, entry
 from hubbub.catalog.fields.kinds import text
 
-__all__ = ["Runs"]
-
 
 @dataclass(frozen=True, slots=True)
 class Runs:

@@ -8,8 +8,6 @@ from collections.abc import Iterator, Mapping
 from hubbub.catalog.metric import Metric
 from hubbub.mechanisms.pairs import PairedParts
 
-__all__ = ["misfits", "superseded_by"]
-
 
 def superseded_by(metric: Metric, metrics: Mapping[str, Metric]) -> list[Metric]:
     """The metrics that it goes on from, the latest first. A tier alone goes on from none.

@@ -44,8 +44,6 @@ from hubbub.mechanisms import BitSource, SystemBits
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["Client"]
-
 _EXIT_SECONDS: Final = 2.0
 _STOP_SECONDS: Final = 2.0
 _NO_TRIES: Final = 4  # of 5 s each, where other processes write all the time

@@ -5,8 +5,6 @@ import time
 from collections.abc import Callable
 from typing import Final, Protocol
 
-__all__ = ["SYSTEM_CLOCK", "Clock", "SystemClock"]
-
 
 class Clock(Protocol):
     """What a client tells the time and waits by; `hubbub.client.testing.FakeClock` is one."""

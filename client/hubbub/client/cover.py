@@ -14,18 +14,6 @@ from hubbub.catalog import Bundle, Metric, closing_time, epoch_at, epoch_start
 from hubbub.client.ledger import Account
 from hubbub.client.outcome import Outcome
 
-__all__ = [
-    "FILLER",
-    "NOTHING",
-    "Held",
-    "beside",
-    "fills",
-    "held_back",
-    "is_filled_up",
-    "seconds_to_next",
-    "unanswered",
-]
-
 Held = Mapping[str, int]
 """Streams with the epoch from which on their reports wait."""
 

@@ -14,8 +14,6 @@ from hubbub.client.outcome import Outcome
 from hubbub.client.settings import Settings
 from hubbub.errors import BadParameter, HubbubError
 
-__all__ = ["end", "init", "report"]
-
 _log: Final = logging.getLogger("hubbub.client")
 _lock: Final = threading.Lock()
 _client: Client | None = None

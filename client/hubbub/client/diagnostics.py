@@ -11,8 +11,6 @@ from hubbub.client.state.contract import Dropped
 if TYPE_CHECKING:
     from hubbub.client.outcome import Outcome
 
-__all__ = ["Diagnostics", "OnDrop"]
-
 _log: Final = logging.getLogger("hubbub.client")
 
 OnDrop = Callable[[str, str], None]

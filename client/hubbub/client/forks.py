@@ -9,8 +9,6 @@ from collections.abc import Sequence
 from typing import Any, Final, Protocol, runtime_checkable
 from weakref import WeakKeyDictionary
 
-__all__ = ["follow"]
-
 
 @runtime_checkable
 class _StartsAnew(Protocol):

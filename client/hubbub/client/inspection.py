@@ -16,8 +16,6 @@ from hubbub.client.state.database import FILE_NAME, as_text
 from hubbub.client.trust.bundles import Vouched
 from hubbub.errors import BundleRefused, StateUnusable
 
-__all__ = ["peek", "vouched"]
-
 
 def peek(folder: Path) -> LedgerView:
     """What the state in this folder says, in the words of the last bundle that used it.

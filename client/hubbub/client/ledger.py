@@ -15,17 +15,6 @@ from hubbub.catalog.central_cap import central_cost, room_of
 from hubbub.client.outcome import Outcome
 from hubbub.epochs import begins
 
-__all__ = [
-    "FOREIGN",
-    "Account",
-    "charge",
-    "crowds_since",
-    "forgotten",
-    "load_accounts",
-    "merge",
-    "reported_of",
-]
-
 FOREIGN: Final = (
     ArithmeticError,
     AttributeError,

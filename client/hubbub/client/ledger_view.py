@@ -26,8 +26,6 @@ from hubbub.client.notices import kept_notice
 from hubbub.client.state.contract import PayloadRecord
 from hubbub.client.state.device_state import DeviceState
 
-__all__ = ["LedgerView", "MetricView", "PayloadView", "view"]
-
 _DAY_SECONDS: Final = EPOCH_SECONDS["day"]
 
 

@@ -8,8 +8,6 @@ from hubbub.catalog import Notice, open_notice
 from hubbub.client.state.contract import State
 from hubbub.errors import NoticeRefused
 
-__all__ = ["hear", "kept_notice"]
-
 
 def kept_notice(signed: bytes, operator: bytes) -> Notice | None:
     """The notice that a state keeps; None for none, or one that this bundle's operator never made.

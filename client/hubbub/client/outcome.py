@@ -2,8 +2,6 @@
 
 from enum import Enum
 
-__all__ = ["Outcome"]
-
 
 class Outcome(Enum):
     """What became of one call of `report()`. Only QUEUED spends any of the privacy budget."""

@@ -10,8 +10,6 @@ import stat
 import tempfile
 from pathlib import Path
 
-__all__ = ["elsewhere", "is_own", "refuse_other_than_file", "settled"]
-
 
 def settled(folder: Path) -> Path:
     """The folder itself: not by way of a link, nor of a working directory that may change."""

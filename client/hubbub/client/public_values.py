@@ -6,8 +6,6 @@ from typing import Final
 from hubbub.catalog import Bundle, Metric, cell_of
 from hubbub.errors import BadParameter
 
-__all__ = ["Public", "PublicValues"]
-
 Public = Mapping[str, str | Callable[[], str]]
 """Each public field with its value; or with what tells it, which is asked at every report."""
 

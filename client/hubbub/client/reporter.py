@@ -31,8 +31,6 @@ from hubbub.epochs import begins, holding
 from hubbub.errors import StateUnusable
 from hubbub.mechanisms import BitSource, Probability
 
-__all__ = ["Reporter"]
-
 _LOCK_SECONDS: Final = 0.2
 
 

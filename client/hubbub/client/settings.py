@@ -15,8 +15,6 @@ from hubbub.catalog.fields.rules import is_text
 from hubbub.client.paths import settled
 from hubbub.errors import BadParameter
 
-__all__ = ["TRANSPORTS", "Settings", "at_most"]
-
 TRANSPORTS: Final = ("grpc", "http")
 """What an address without a scheme may be dialled by."""
 

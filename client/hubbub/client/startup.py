@@ -23,8 +23,6 @@ from hubbub.client.trust.store import TrustFile, beside, held
 from hubbub.errors import BundleRefused, HubbubError, StateUnusable
 from hubbub.errors.printable import visible_lines
 
-__all__ = ["log_to_stderr", "program_name", "state_home", "state_of"]
-
 _log: Final = logging.getLogger("hubbub.client")
 _log.addHandler(logging.NullHandler())  # the app decides what is shown
 _HANDLER: Final = "hubbub"

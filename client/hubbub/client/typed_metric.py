@@ -7,8 +7,6 @@ from hubbub.client import default_client
 if TYPE_CHECKING:
     from hubbub.client.outcome import Outcome
 
-__all__ = ["Reports", "TypedMetric"]
-
 Value_contra = TypeVar("Value_contra", contravariant=True)
 
 

@@ -4,8 +4,6 @@ from collections.abc import Sequence
 from difflib import get_close_matches
 from typing import Any, Final
 
-__all__ = ["value_hint"]
-
 # Fills a few lines of a terminal; the catalog has the rest.
 _SHOWN: Final = 12
 # Likeness takes time that grows with the square of the length.

@@ -2,8 +2,6 @@
 
 from typing import Final
 
-__all__ = ["PROTECTS_NOBODY", "notice", "wrong_place"]
-
 PROTECTS_NOBODY: Final = (
     "DEVELOPMENT: the numbers of this installation protect nobody; a report may stand alone."
 )

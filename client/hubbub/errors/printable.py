@@ -2,8 +2,6 @@
 
 from typing import Final
 
-__all__ = ["UNSEEN", "visible", "visible_lines"]
-
 # Printable by their category, and yet nothing is seen of them: Unicode's default ignorable letters
 # and marks, and the Braille pattern without a dot.
 UNSEEN: Final = frozenset(

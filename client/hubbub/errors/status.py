@@ -21,8 +21,6 @@ from hubbub.errors import (
     ValueOutOfDomain,
 )
 
-__all__ = ["Status", "status_of"]
-
 
 @dataclass(frozen=True, slots=True)
 class Status:

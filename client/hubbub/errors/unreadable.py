@@ -3,8 +3,6 @@
 import gzip
 import zlib
 
-__all__ = ["unreadable"]
-
 
 def unreadable(error: Exception) -> str:
     """What is wrong with a file that was read as text, perhaps from gzip; never what it holds."""

@@ -12,8 +12,6 @@ from typing import Final, Protocol
 from hubbub.errors import BadParameter
 from hubbub.mechanisms.probability import DIGITS, Probability
 
-__all__ = ["BitSource", "KeyedBits", "SystemBits"]
-
 _BLOCK_BYTES: Final = 32  # one HMAC-SHA256
 
 Draw = Callable[[int], int]

@@ -30,8 +30,6 @@ from hubbub.mechanisms.probability import Probability, exp_at_most, log_at_least
 from hubbub.mechanisms.ranges import Range
 from hubbub.mechanisms.subsets import choose, members
 
-__all__ = ["BucketFlips"]
-
 
 @dataclass(frozen=True, slots=True)
 class BucketFlips:

@@ -21,8 +21,6 @@ from hubbub.mechanisms.parameter import number
 from hubbub.mechanisms.probability import Probability, log_at_least
 from hubbub.mechanisms.pure import Pure
 
-__all__ = ["ONE_AS_ONE", "PERMANENT_LIE", "ZERO_AS_ONE", "Chain", "channel"]
-
 PERMANENT_LIE: Final = number(
     "How often a bit is a coin's for life: the permanent lie.", 0, 1, "()", example=0.25
 )

@@ -23,8 +23,6 @@ from hubbub.mechanisms.layout import CohortBits, Estimates, Totals
 from hubbub.mechanisms.mechanism import FamilyName, ValueKind
 from hubbub.mechanisms.probability import Probability, exp_at_most, log_at_least
 
-__all__ = ["CountMeanSketch"]
-
 
 @dataclass(frozen=True, slots=True)
 class CountMeanSketch:

@@ -11,8 +11,6 @@ from functools import cache
 from statistics import NormalDist
 from typing import Final
 
-__all__ = ["UNIT", "book", "book_bytes", "steps", "top_sums"]
-
 UNIT: Final = 1 << 12
 """What a step of 1, a standard deviation, is written as."""
 

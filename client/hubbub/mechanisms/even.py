@@ -14,8 +14,6 @@ from hubbub.mechanisms.mean_piecewise import PiecewiseMean
 from hubbub.mechanisms.mechanism import AnyMechanism
 from hubbub.mechanisms.wave import SquareWave
 
-__all__ = ["cells_and_groups", "lies_evenly"]
-
 
 def lies_evenly(mechanism: AnyMechanism) -> bool:
     """Whether its reports are a mixture of those of `grr` over the cells of its layout.

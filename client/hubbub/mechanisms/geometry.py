@@ -10,8 +10,6 @@ from dataclasses import dataclass
 
 from hubbub.errors import BadParameter
 
-__all__ = ["Incidence", "primes"]
-
 
 def primes(top: int) -> Iterator[int]:
     """All primes up to `top`, ascending."""

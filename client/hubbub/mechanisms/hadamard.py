@@ -22,8 +22,6 @@ from hubbub.mechanisms.mechanism import FamilyName, ValueKind
 from hubbub.mechanisms.probability import Probability, exp_at_most, log_at_least
 from hubbub.mechanisms.walsh import WalshHadamard, negative
 
-__all__ = ["HadamardResponse"]
-
 
 @dataclass(frozen=True, slots=True)
 class HadamardResponse:

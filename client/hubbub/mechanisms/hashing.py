@@ -10,15 +10,6 @@ import mmh3
 
 from hubbub.errors import ValueOutOfDomain
 
-__all__ = [
-    "MAX_STRING_BYTES",
-    "WORDS",
-    "digest",
-    "encoded",
-    "position",
-    "positions",
-]
-
 MAX_STRING_BYTES: Final = 4096
 WORDS: Final = 4  # positions taken from one 128-bit hash, 32 bits each
 

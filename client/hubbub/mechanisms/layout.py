@@ -10,18 +10,6 @@ from typing import Protocol
 
 from hubbub.errors import BadParameter, BadPayload, ShapeMismatch
 
-__all__ = [
-    "BitVector",
-    "CohortBits",
-    "Estimates",
-    "Layout",
-    "OneHot",
-    "Samples",
-    "Subset",
-    "Totals",
-    "tally",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class Totals:

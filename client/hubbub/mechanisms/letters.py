@@ -8,8 +8,6 @@ the wire: they never change.
 
 from typing import Final
 
-__all__ = ["AFTER_IN_HOSTS", "AFTER_IN_WORDS", "HOSTS", "WORDS"]
-
 WORDS: Final = "abcdefghijklmnopqrstuvwxyz'- "
 HOSTS: Final = "abcdefghijklmnopqrstuvwxyz0123456789-."
 

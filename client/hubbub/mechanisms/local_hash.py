@@ -24,8 +24,6 @@ from hubbub.mechanisms.layout import Estimates, OneHot, Totals
 from hubbub.mechanisms.mechanism import FamilyName, ValueKind
 from hubbub.mechanisms.probability import Probability, exp_at_most, log_at_least
 
-__all__ = ["LocalHashing"]
-
 
 @dataclass(frozen=True, slots=True)
 class LocalHashing:

@@ -24,8 +24,6 @@ from hubbub.mechanisms.longitudinal import PERMANENT_EPSILON, odds
 from hubbub.mechanisms.mechanism import FamilyName, Forgetful, Memo, ValueKind
 from hubbub.mechanisms.probability import Probability, log_at_least
 
-__all__ = ["LongitudinalGrr"]
-
 
 @dataclass(frozen=True, slots=True)
 class LongitudinalGrr:

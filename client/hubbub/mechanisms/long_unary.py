@@ -24,8 +24,6 @@ from hubbub.mechanisms.longitudinal import PERMANENT_EPSILON, odds
 from hubbub.mechanisms.mechanism import FamilyName, Forgetful, Memo, ValueKind
 from hubbub.mechanisms.probability import Probability, log_at_least
 
-__all__ = ["LongitudinalUnary"]
-
 _HALF = Probability.at_most(Fraction(1, 2))
 
 

@@ -7,8 +7,6 @@ from hubbub.errors import BadParameter
 from hubbub.mechanisms.parameter import number
 from hubbub.mechanisms.probability import MAX_EPSILON, MIN_EPSILON, exp_at_most
 
-__all__ = ["PERMANENT_EPSILON", "odds"]
-
 PERMANENT_EPSILON: Final = number(
     "What all reports of one unchanged value may say together, in nats, above `epsilon`.",
     MIN_EPSILON,

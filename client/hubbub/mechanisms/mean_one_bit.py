@@ -22,8 +22,6 @@ from hubbub.mechanisms.mechanism import FamilyName, ValueKind
 from hubbub.mechanisms.probability import Probability, exp_at_most, log_at_least
 from hubbub.mechanisms.ranges import Range
 
-__all__ = ["OneBitMean"]
-
 
 @dataclass(frozen=True, slots=True)
 class OneBitMean:

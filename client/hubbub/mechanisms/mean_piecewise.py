@@ -30,8 +30,6 @@ from hubbub.mechanisms.probability import DIGITS, Probability, exp_at_most
 from hubbub.mechanisms.ranges import MAX_BUCKETS, Range
 from hubbub.mechanisms.window import Window
 
-__all__ = ["PiecewiseMean"]
-
 
 @dataclass(frozen=True, slots=True)
 class PiecewiseMean:

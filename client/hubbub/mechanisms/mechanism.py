@@ -8,8 +8,6 @@ from typing import Any, ClassVar, Literal, Protocol, TypeVar, runtime_checkable
 from hubbub.mechanisms.bits import BitSource
 from hubbub.mechanisms.layout import Estimates, Layout, Totals
 
-__all__ = ["AnyMechanism", "FamilyName", "Forgetful", "Mechanism", "Memo", "Memoized", "ValueKind"]
-
 ValueKind = Literal["categories", "strings", "numbers", "vectors"]
 FamilyName = str
 

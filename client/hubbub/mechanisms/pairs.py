@@ -26,8 +26,6 @@ from hubbub.mechanisms.mechanism import FamilyName, ValueKind
 from hubbub.mechanisms.parts import MAX_PARTS, tables_of
 from hubbub.mechanisms.projective import ProjectiveResponse
 
-__all__ = ["PairedParts"]
-
 # As of the sketches, whose totals are read from the store at every query; and of one table.
 _MAX_CELLS: Final = 1 << 20
 _MAX_TABLE: Final = 1 << 16

@@ -12,8 +12,6 @@ from typing import Any, Final
 
 from hubbub.errors import BadParameter
 
-__all__ = ["Interval", "Parameter", "check_whole", "described", "is_number", "number", "whole"]
-
 _KEY: Final = "parameter"
 # What is above is an end that nobody means to reach, and is told in short.
 _LONG: Final = 1e6

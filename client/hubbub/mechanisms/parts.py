@@ -5,8 +5,6 @@ from itertools import combinations
 
 from hubbub.errors import BadParameter
 
-__all__ = ["MAX_PARTS", "cell_names", "listed_parts", "parts_of", "tables_of"]
-
 MAX_PARTS = 8
 
 

@@ -29,8 +29,6 @@ from hubbub.mechanisms.parameter import check_whole, whole
 from hubbub.mechanisms.probability import Probability, exp_at_most, log_at_least
 from hubbub.mechanisms.subsets import members, numbered
 
-__all__ = ["PrivSet"]
-
 # Choices are numbered, and numbers of more digits take too long to draw.
 _MAX_CATEGORIES: Final = 1 << 12
 _MAX_MEMBERS: Final = 64

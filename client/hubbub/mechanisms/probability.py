@@ -7,8 +7,6 @@ from typing import Final
 
 from hubbub.errors import BadParameter
 
-__all__ = ["DIGITS", "MAX_EPSILON", "MIN_EPSILON", "Probability", "exp_at_most", "log_at_least"]
-
 DIGITS: Final = 64
 _ONE: Final = 1 << DIGITS
 

@@ -25,8 +25,6 @@ from hubbub.mechanisms.layout import Estimates, OneHot, Totals
 from hubbub.mechanisms.mechanism import FamilyName, ValueKind
 from hubbub.mechanisms.probability import Probability, exp_at_most, log_at_least
 
-__all__ = ["ProjectiveResponse"]
-
 # Of cells, so that totals stay a few megabytes, and of the additions that read them: seconds.
 _MAX_POINTS: Final = 1 << 22
 _MAX_WORK: Final = 1 << 29

@@ -20,24 +20,6 @@ from typing import Any, Protocol
 from hubbub.errors import BadParameter, ValueOutOfDomain
 from hubbub.mechanisms.layout import CohortBits, Estimates, Layout, Totals
 
-__all__ = [
-    "MAX_CATEGORIES",
-    "Pure",
-    "PureMechanism",
-    "bit_odds",
-    "check",
-    "check_categories",
-    "cohort_estimates",
-    "estimate",
-    "likelihood_bits",
-    "likelihood_index",
-    "permanent_key",
-    "probes",
-    "row",
-    "total_variation",
-    "variance",
-]
-
 # A listed domain travels in every bundle; past this, hash the values (RAPPOR) instead.
 MAX_CATEGORIES = 1 << 20
 

@@ -9,21 +9,6 @@ from typing import Any, Final, Protocol
 from hubbub.errors import BadParameter, ValueOutOfDomain
 from hubbub.mechanisms.parameter import is_number, number, whole
 
-__all__ = [
-    "BUCKETS",
-    "HIGH",
-    "LOW",
-    "MAX_BUCKETS",
-    "InBuckets",
-    "OverRange",
-    "Range",
-    "check",
-    "edges",
-    "middles",
-    "place",
-    "places",
-]
-
 # Estimates are one number a bucket; finer than this is a number, not a bucket.
 MAX_BUCKETS: Final = 4096
 

@@ -26,8 +26,6 @@ from hubbub.mechanisms.layout import CohortBits, Estimates, Totals
 from hubbub.mechanisms.mechanism import FamilyName, Forgetful, Memo, ValueKind
 from hubbub.mechanisms.parameter import check_whole, whole
 
-__all__ = ["Rappor"]
-
 MAX_BITS: Final = 4096
 MAX_HASHES: Final = 8
 

@@ -19,8 +19,6 @@ from hubbub.mechanisms.chain import ONE_AS_ONE, PERMANENT_LIE, ZERO_AS_ONE, Chai
 from hubbub.mechanisms.layout import BitVector
 from hubbub.mechanisms.mechanism import FamilyName, Forgetful, Memo, ValueKind
 
-__all__ = ["BasicRappor"]
-
 
 @dataclass(frozen=True, slots=True)
 class BasicRappor:

@@ -28,8 +28,6 @@ from hubbub.mechanisms.tree import PrefixTree
 from hubbub.mechanisms.unary import OptimizedUnary, SymmetricUnary
 from hubbub.mechanisms.wave import SquareWave
 
-__all__ = ["REGISTRY", "build", "built_from", "described_parameters", "parameters"]
-
 REGISTRY: Final[dict[str, type[AnyMechanism]]] = {
     mechanism.NAME: mechanism
     for mechanism in (

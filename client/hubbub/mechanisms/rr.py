@@ -18,8 +18,6 @@ from hubbub.mechanisms.layout import OneHot
 from hubbub.mechanisms.mechanism import FamilyName, ValueKind
 from hubbub.mechanisms.probability import Probability, exp_at_most, log_at_least
 
-__all__ = ["RandomizedResponse"]
-
 
 @dataclass(frozen=True, slots=True)
 class RandomizedResponse:

@@ -11,18 +11,6 @@ from hubbub.mechanisms.hashing import encoded, position
 from hubbub.mechanisms.parameter import check_whole, whole
 from hubbub.mechanisms.pure import Pure
 
-__all__ = [
-    "HASHES",
-    "MAX_CELLS",
-    "WIDTH",
-    "SketchMechanism",
-    "check",
-    "check_size",
-    "positions",
-    "probes",
-    "row",
-]
-
 # More cells than this are read from the store at every query for little more certainty.
 MAX_CELLS: Final = 1 << 22
 

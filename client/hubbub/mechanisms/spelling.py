@@ -15,8 +15,6 @@ from typing import Final, NamedTuple, Protocol
 
 from hubbub.mechanisms.letters import AFTER_IN_HOSTS, AFTER_IN_WORDS, HOSTS, WORDS
 
-__all__ = ["Spelled", "read", "spell"]
-
 _Code = tuple[int, int]
 """Some bits as a number, and how many they are."""
 

@@ -8,8 +8,6 @@ from functools import cache
 from hubbub.mechanisms.bits import BitSource
 from hubbub.mechanisms.probability import Probability
 
-__all__ = ["choose", "members", "numbered"]
-
 
 def choose(size: int, count: int, source: BitSource) -> int:
     """A uniform subset of `count` of `size` positions, packed in an int.

@@ -30,8 +30,6 @@ from hubbub.mechanisms.parameter import check_whole, whole
 from hubbub.mechanisms.projective import ProjectiveResponse
 from hubbub.mechanisms.spelling import Spelled, read, spell
 
-__all__ = ["PrefixTree"]
-
 # As of the sketches, whose totals are read from the store at every query.
 _MAX_CELLS: Final = 1 << 22
 # So many beginnings, as a power of two, have cells of their own at a level.

@@ -21,8 +21,6 @@ from hubbub.mechanisms.layout import BitVector
 from hubbub.mechanisms.mechanism import FamilyName, ValueKind
 from hubbub.mechanisms.probability import Probability, exp_at_most, log_at_least
 
-__all__ = ["OptimizedUnary", "SymmetricUnary"]
-
 _HALF = Probability.at_most(Fraction(1, 2))
 
 

@@ -29,8 +29,6 @@ from hubbub.mechanisms.mechanism import FamilyName, ValueKind
 from hubbub.mechanisms.parameter import check_whole, is_number, whole
 from hubbub.mechanisms.probability import Probability, exp_at_most, log_at_least
 
-__all__ = ["MAX_CELLS", "VectorCodes", "words_for"]
-
 MAX_CELLS: Final = 1 << 22
 # How far from 1 the square of a unit vector's length may be, of floats added up anywhere.
 _CLOSE: Final = 1e-6

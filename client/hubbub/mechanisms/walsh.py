@@ -8,8 +8,6 @@ from dataclasses import dataclass
 
 from hubbub.errors import BadParameter
 
-__all__ = ["WalshHadamard", "negative"]
-
 
 def negative(row: int, column: int) -> bool:
     """Whether the entry of the Hadamard matrix is -1."""

@@ -26,8 +26,6 @@ from hubbub.mechanisms.probability import exp_at_most
 from hubbub.mechanisms.ranges import Range
 from hubbub.mechanisms.window import Window
 
-__all__ = ["MAX_WAVE_BUCKETS", "SquareWave"]
-
 # As fine as the paper goes; to read buckets off windows takes their number cubed.
 MAX_WAVE_BUCKETS: Final = 1024
 

@@ -12,8 +12,6 @@ from hubbub.mechanisms.bits import BitSource
 from hubbub.mechanisms.layout import OneHot
 from hubbub.mechanisms.probability import Probability, exp_at_most, log_at_least
 
-__all__ = ["Window"]
-
 
 @dataclass(frozen=True, slots=True)
 class Window:

@@ -19,8 +19,6 @@ from hubbub.query_results import (
     trend_sentences,
 )
 
-__all__ = ["Answer"]
-
 _SHOWN: Final = 20
 
 

@@ -8,8 +8,6 @@ from typing import Any, Final
 from hubbub.errors import ServiceUnavailable
 from hubbub.errors.unreadable import unreadable
 
-__all__ = ["authority_in"]
-
 _BLOCK: Final = re.compile(
     r"-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----", re.DOTALL | re.ASCII
 )

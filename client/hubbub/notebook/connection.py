@@ -27,8 +27,6 @@ from hubbub.notebook.answer import Answer
 from hubbub.notebook.authority import authority_in
 from hubbub.query_results import QueryName
 
-__all__ = ["Connection", "connect"]
-
 _PAGE: Final = 10_000
 _ACCESS: Final = (401, 403)
 _MALFORMED: Final = (400, 422)

@@ -10,8 +10,6 @@ from typing import Any, Final
 from hubbub.errors.printable import visible
 from hubbub.query_results import Document, QueryName, Row
 
-__all__ = ["bars", "by_size", "heat_map", "height_inches", "lines"]
-
 # A label is whole, in lines of so many letters; what fills pages is cut as tables cut it.
 _LINE: Final = 36
 _LONGEST: Final = 200

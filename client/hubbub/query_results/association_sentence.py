@@ -2,8 +2,6 @@
 
 from hubbub.query_results.rows import Document
 
-__all__ = ["association_sentence"]
-
 # Fewer chances than this are none that a p-value can be read as.
 _LEAST = 1e-12
 

@@ -6,8 +6,6 @@ from typing import Any, Final
 from hubbub.query_results.columns import COLUMNS, Column, QueryName, Unit
 from hubbub.query_results.rows import Document, Row
 
-__all__ = ["cell", "columns_of", "is_of_means", "title"]
-
 # Below this confidence an order is as good as unknown.
 _TELLING: Final = 0.95
 # Of a mean, what is in the metric's own unit.

@@ -7,8 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
-__all__ = ["COLUMNS", "HEADS", "Column", "QueryName"]
-
 QueryName = Literal[
     "estimates", "top", "compare", "trend", "cross", "breakdown", "metrics", "status"
 ]

@@ -5,8 +5,6 @@ from typing import Any
 
 from hubbub.query_results.columns import HEADS, QueryName
 
-__all__ = ["Document", "Row", "rows", "whole_rows"]
-
 Row = dict[str, Any]
 Document = Mapping[str, Any]
 

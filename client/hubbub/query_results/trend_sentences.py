@@ -3,8 +3,6 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-__all__ = ["trend_sentences"]
-
 _DAYS: Final = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 
 

@@ -21,15 +21,6 @@ from hubbub.errors import BadParameter, KeysUnusable
 from hubbub.runtime import replace_file
 from hubbub.runtime.tls import SERVERS, authority_name, common_name, names_of
 
-__all__ = [
-    "PARTIES",
-    "names_by_role",
-    "renew_certificates",
-    "trust_other",
-    "write_certificates",
-    "write_person",
-]
-
 # What dials and is never dialled.
 _CLIENTS: Final = ("analyst",)
 _ROLES: Final = (*SERVERS, *_CLIENTS)

@@ -6,8 +6,6 @@ from typing import Final, NamedTuple
 
 from hubbub.errors import MissingDependency
 
-__all__ = ["COMMANDS", "Command", "load", "load_module"]
-
 
 class Command(NamedTuple):
     """One command.

@@ -31,15 +31,6 @@ from hubbub.cli.logging_bundles import LOG, in_log, log_of
 from hubbub.errors import BadParameter, BundleRefused
 from hubbub.runtime.tls import authorities_of
 
-__all__ = [
-    "DEFAULT_DAYS",
-    "DEFAULT_PERIODS",
-    "MAX_DAYS",
-    "build_bundle",
-    "check_lifetimes",
-    "make_keys",
-]
-
 DEFAULT_DAYS: Final = 28
 DEFAULT_PERIODS: Final = 13
 """Opening keys, and the days that each lasts, unless told otherwise."""

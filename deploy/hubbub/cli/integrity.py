@@ -9,8 +9,6 @@ from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from pathlib import Path
 from typing import Final
 
-__all__ = ["Installed", "content_digest", "identity", "installed", "verify"]
-
 _OURS: Final = "hubbub"
 _NAME: Final = re.compile(r"[A-Za-z0-9._-]+")
 

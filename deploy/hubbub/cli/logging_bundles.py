@@ -20,8 +20,6 @@ from hubbub.catalog.log.proof import entry_of
 from hubbub.catalog.log.tiles import CHECKPOINT
 from hubbub.errors import BadParameter, BundleRefused, LogBroken
 
-__all__ = ["LOG", "add_to_log", "in_log", "log_of", "refuse_lost_log"]
-
 LOG: Final = "log"
 """What the log's folder is called, beside the app's bundle."""
 

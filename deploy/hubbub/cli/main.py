@@ -13,8 +13,6 @@ from hubbub.cli.command_table import COMMANDS, load
 from hubbub.errors import BadParameter, HubbubError
 from hubbub.errors.printable import visible_lines
 
-__all__ = ["main", "whole_parser"]
-
 _GROUPS: Final = {
     "begin": ("demo", "init", "up", "catalog", "keys"),
     "plan, check": ("plan", "simulate", "privacy", "audit"),

@@ -26,8 +26,6 @@ from hubbub.errors import BadParameter
 from hubbub.errors.unreadable import unreadable
 from hubbub.mechanisms.chain import channel
 
-__all__ = ["COLUMNS", "read_collection", "read_map", "result_rows", "write_results"]
-
 COLUMNS: Final = (
     "string",
     "estimate",

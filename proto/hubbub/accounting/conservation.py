@@ -3,8 +3,6 @@
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-__all__ = ["TERMS", "balances", "sum_terms"]
-
 _COME: Final = ("acknowledged", "dummies")
 TERMS: Final = (
     *_COME,

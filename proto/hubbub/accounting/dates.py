@@ -6,8 +6,6 @@ from typing import Final
 
 from hubbub.epochs import MONTH_SECONDS, begins
 
-__all__ = ["epoch_date", "epoch_dates", "minute"]
-
 _DAY_SECONDS: Final = 86_400
 _LATEST: Final = 253_402_300_799
 """The last second that calendars have: what is later is shown as it."""

@@ -2,8 +2,6 @@
 
 from typing import Final, NamedTuple, Self
 
-__all__ = ["Window"]
-
 _EPOCHS: Final = 1 << 32  # a report tells its own in 32 bits
 
 

@@ -16,8 +16,6 @@ from hubbub.sealing.kems import PrivateKey, PublicKey
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.hpke import Suite
 
-__all__ = ["TAG_BYTES", "filler_info", "open_sealed", "seal", "seal_info"]
-
 TAG_BYTES: Final = 16
 """A report's tag is so many first bytes of its encapsulated key: random, used once."""
 

@@ -22,20 +22,6 @@ if TYPE_CHECKING:
     )
 
 
-__all__ = [
-    "KEMS",
-    "SEAL_BYTES",
-    "SEED_BYTES",
-    "X25519",
-    "X_WING",
-    "Kem",
-    "PrivateKey",
-    "PublicKey",
-    "x_wing_private",
-    "x_wing_public",
-    "x_wing_public_bytes",
-]
-
 PrivateKey = Union[X25519PrivateKey, "MLKEM768X25519PrivateKey"]
 PublicKey = Union[X25519PublicKey, "MLKEM768X25519PublicKey"]
 Kem = Literal["x25519", "x-wing"]

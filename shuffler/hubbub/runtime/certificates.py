@@ -6,8 +6,6 @@ from cryptography import x509
 
 from hubbub.runtime.tls import TlsFolder
 
-__all__ = ["ends"]
-
 
 def ends(folders: Iterable[TlsFolder | None]) -> dict[str, float]:
     """By file, the second since 1970 at which the first of its certificates ends.

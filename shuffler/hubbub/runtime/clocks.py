@@ -16,8 +16,6 @@ from typing import Final
 
 from hubbub.errors import StoreUnavailable
 
-__all__ = ["BELIEVED_SECONDS", "Clocks"]
-
 _log: Final = logging.getLogger("hubbub.clocks")
 
 # A clock is believed once it ran evenly, and like the other, for so long.

@@ -4,8 +4,6 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
-__all__ = ["replace_file"]
-
 
 def replace_file(path: Path, content: bytes, mode: int = 0o666) -> None:
     """Write it beside its place, and move it there. Raises OSError; then the old one stands.

@@ -7,8 +7,6 @@ from pathlib import Path
 from hubbub.errors import BadParameter
 from hubbub.errors.unreadable import unreadable
 
-__all__ = ["Ranges", "read_limits"]
-
 Ranges = Mapping[str, tuple[float, float]]
 """Of every limit, by its name, from what to what it may be."""
 

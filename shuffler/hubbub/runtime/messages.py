@@ -7,8 +7,6 @@ from typing import Final, TypeVar
 from google.protobuf.message import DecodeError, Message
 from google.protobuf.unknown_fields import UnknownFieldSet
 
-__all__ = ["hint_seconds", "read_message"]
-
 # Unknown fields take a microsecond each to look at, and two bytes to send.
 _MAX_UNKNOWN_BYTES: Final = 16 << 10
 _random: Final = secrets.SystemRandom()

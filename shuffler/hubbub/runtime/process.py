@@ -23,23 +23,6 @@ from hubbub.runtime.monitoring.tracing import start_tracing
 from hubbub.runtime.tls import TlsFolder
 from hubbub.runtime.version import VERSION
 
-__all__ = [
-    "VARIABLES",
-    "Common",
-    "Loop",
-    "Serves",
-    "add_common",
-    "certificates_until",
-    "check_range",
-    "common",
-    "day_of",
-    "end_tasks",
-    "read_network",
-    "redis_url",
-    "run_service",
-    "serve_until_signal",
-]
-
 _log: Final = logging.getLogger("hubbub.runtime")
 
 _GRACE_SECONDS: Final = 5.0

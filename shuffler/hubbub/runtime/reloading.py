@@ -16,8 +16,6 @@ from hubbub.errors import HubbubError
 from hubbub.runtime.monitoring.logs import facts
 from hubbub.runtime.system_clock import Clock, SystemClock
 
-__all__ = ["Reloader", "Take"]
-
 _log: Final = logging.getLogger("hubbub.runtime")
 
 _LOOK_SECONDS: Final = 2.0

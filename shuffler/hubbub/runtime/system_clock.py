@@ -5,8 +5,6 @@ import time
 from contextlib import suppress
 from typing import Protocol
 
-__all__ = ["Clock", "SystemClock"]
-
 
 class Clock(Protocol):
     """What a loop that goes on for ever reads the time from, and waits by.

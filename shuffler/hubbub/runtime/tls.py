@@ -17,21 +17,6 @@ import grpc
 
 from hubbub.errors import KeysUnusable, ServiceUnavailable
 
-__all__ = [
-    "SERVERS",
-    "TlsFolder",
-    "authorities_of",
-    "authority_name",
-    "check_plain",
-    "common_name",
-    "common_names",
-    "is_loopback",
-    "made_by_0_1",
-    "names_of",
-    "role_names",
-    "role_uri",
-]
-
 _log: Final = logging.getLogger("hubbub.runtime")
 
 SERVERS: Final = ("shuffler", "aggregator", "redis")

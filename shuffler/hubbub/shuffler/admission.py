@@ -22,8 +22,6 @@ from hubbub.shuffler.streams import StreamTable
 from hubbub.wire.v1.report_pb2 import SealedReport
 from hubbub.wire.v1.services_pb2 import Reason, Refusal, SubmitResponse
 
-__all__ = ["LARGEST_SUBMIT_BYTES", "UNLIMITED", "Admission", "ComeBack", "Never", "Taken"]
-
 LARGEST_SUBMIT_BYTES: Final = 2 << 20
 UNLIMITED: Final = "unlimited"
 """A caller that is held to no limit of one address: it is many people's, each held to it there."""

@@ -16,8 +16,6 @@ from hubbub.errors import StoreUnavailable
 from hubbub.runtime import Clock, SystemClock
 from hubbub.shuffler.pool import Pool
 
-__all__ = ["Backpressure"]
-
 _log: Final = logging.getLogger("hubbub.shuffler")
 
 _LOOK_SECONDS: Final = 0.25

@@ -7,8 +7,6 @@ from typing import Final
 from hubbub.errors import BadParameter
 from hubbub.shuffler.public_bytes import PublicBytes
 
-__all__ = ["BundleFile"]
-
 _log: Final = logging.getLogger("hubbub.shuffler")
 
 

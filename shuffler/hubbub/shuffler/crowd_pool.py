@@ -14,8 +14,6 @@ from hubbub.shuffler.mixing_policy import CrowdTake
 from hubbub.shuffler.pool_replies import Level, PoolReplies
 from hubbub.shuffler.shards import Place, places
 
-__all__ = ["Crowds"]
-
 _LEAVE, _CUT = (lua(__package__, f"scripts/{name}") for name in ("leave", "cut"))
 # Lua's unpack fails past some thousands of arguments, and Redis is held up by long commands.
 _CHUNK: Final = 4000

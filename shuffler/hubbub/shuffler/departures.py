@@ -15,8 +15,6 @@ from hubbub.shuffler.pool import Pool
 from hubbub.shuffler.shards import Place, places
 from hubbub.shuffler.streams import Stream, StreamTable
 
-__all__ = ["Departures"]
-
 _log: Final = logging.getLogger("hubbub.shuffler")
 
 # Dummies that are sealed without a pause: some 50 ms, beside everything else.

@@ -7,8 +7,6 @@ from hubbub.errors import BadParameter
 from hubbub.sealing import SEAL_BYTES, seal, seal_info
 from hubbub.shuffler.streams import Stream, StreamTable
 
-__all__ = ["sealed_dummies"]
-
 
 def sealed_dummies(table: StreamTable, window: Window, stream: Stream, number: int) -> list[bytes]:
     """So many of a window, which nobody can tell from reports of the same length.

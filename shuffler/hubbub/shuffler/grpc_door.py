@@ -19,8 +19,6 @@ from hubbub.wire.v1.services_pb2 import (
 )
 from hubbub.wire.v1.services_pb2_grpc import OperatorServicer, ShufflerServicer
 
-__all__ = ["OperatorService", "ShufflerService"]
-
 Context = grpc.aio.ServicerContext[Any, Any]
 
 _NOTICE: Final = "hubbub-notice-bin"

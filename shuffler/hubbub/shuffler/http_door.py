@@ -37,8 +37,6 @@ from hubbub.shuffler.ohttp_gateway import UNKNOWN_KEY, OhttpGateway
 from hubbub.shuffler.public_bytes import PublicBytes
 from hubbub.wire.v1.services_pb2 import SubmitRequest
 
-__all__ = ["ReportsApp"]
-
 _log: Final = logging.getLogger("hubbub.shuffler")
 
 _MESSAGE: Final = b"application/protobuf"

@@ -10,8 +10,6 @@ from hubbub.runtime import Stages
 from hubbub.shuffler.pool import Pool
 from hubbub.shuffler.shards import Place
 
-__all__ = ["Intake"]
-
 # A device waits this moment longer for its answer, and Redis is asked many times less often.
 _GATHER_SECONDS: Final = 0.005
 # And this, while several come at once: a trip costs as much as the door of one report.

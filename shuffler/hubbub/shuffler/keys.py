@@ -2,8 +2,6 @@
 
 from hubbub.shuffler.shards import Place
 
-__all__ = ["batch_key", "crowd_key", "keys_of"]
-
 
 def keys_of(place: Place, *parts: str) -> list[str]:
     """Of one place, all on one slot of a Cluster."""

@@ -4,17 +4,6 @@ from typing import Final
 
 from hubbub.runtime import MetricDeclaration
 
-__all__ = [
-    "BATCHES",
-    "BATCHES_UNDER_WAY",
-    "DECLARED",
-    "PEERS",
-    "POOL_REPORTS",
-    "POOL_REPORTS_LIMIT",
-    "SUBMITTED_REPORTS",
-    "UNWRITTEN_REPORTS",
-]
-
 SUBMITTED_REPORTS: Final = MetricDeclaration(
     "hubbub_submitted_reports_total",
     "counter",

@@ -25,8 +25,6 @@ from hubbub.shuffler.streams import Stream, StreamTable
 from hubbub.wire.v1.services_pb2 import Batch
 from hubbub.wire.v1.services_pb2_grpc import IngestStub
 
-__all__ = ["Mixer"]
-
 _log: Final = logging.getLogger("hubbub.shuffler")
 
 _TICK_SECONDS: Final = 0.1

@@ -17,8 +17,6 @@ from typing import Final
 
 from hubbub.errors import BadParameter
 
-__all__ = ["CrowdTake", "MixRule", "Policy", "Take", "fitting", "shuffled"]
-
 # A batch is one message; past this, fewer reports go together (never fewer than the minimum).
 _BATCH_BYTES: Final = 8 << 20
 

@@ -9,8 +9,6 @@ from typing import Final
 
 from hubbub.errors import BadParameter
 
-__all__ = ["read_notice"]
-
 _LARGEST_BYTES: Final = 16 << 10  # devices take no longer one
 _REMEDY: Final = "make it with: hubbub notice make"
 

@@ -38,8 +38,6 @@ from hubbub.shuffler.mixing_policy import Take
 from hubbub.shuffler.pool_replies import TERMS, Level, PoolReplies
 from hubbub.shuffler.shards import Place, Shard, places
 
-__all__ = ["Pool"]
-
 # A Redis that is full lets a script go on that has begun to write, if it began by taking away: so
 # those that make room begin by deleting, if only a field that nobody has.
 _ADD, _TAKE, _CLAIM, _DELIVERED, _WITHHOLD, _LEVEL, _COUNTS = (

@@ -8,8 +8,6 @@ from hubbub.accounting import Window
 from hubbub.errors import StoreUnavailable
 from hubbub.shuffler.shards import MAX_SHARDS, Place
 
-__all__ = ["TERMS", "Level", "PoolReplies"]
-
 _log: Final = logging.getLogger("hubbub.shuffler")
 
 TERMS: Final = ("acknowledged", "dummies", "pooled", "in_flight", "withheld")

@@ -5,8 +5,6 @@ from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Final
 
-__all__ = ["PublicBytes"]
-
 # The same bytes for everybody, so that any cache may keep them, and nobody be told apart by them.
 _CACHE: Final = (b"cache-control", b"public, max-age=300")
 

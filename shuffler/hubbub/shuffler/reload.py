@@ -27,8 +27,6 @@ from hubbub.shuffler.notice_file import read_notice
 from hubbub.shuffler.settings import Settings, limited
 from hubbub.shuffler.streams import StreamTable, read_stream_table
 
-__all__ = ["Parts", "describe", "files", "open_channels", "reading"]
-
 # A delivery that is under way over a former connection ends before.
 _FORMER_SECONDS: Final = 90.0
 

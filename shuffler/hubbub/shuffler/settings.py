@@ -20,8 +20,6 @@ from hubbub.runtime import (
 )
 from hubbub.shuffler.shards import MAX_SHARDS
 
-__all__ = ["HttpSettings", "Settings", "limited", "parse", "parser"]
-
 _ADDRESS: Final = re.compile(r"\S+:\d{1,5}", re.ASCII)
 
 _RESERVE: Final = 1.0

@@ -12,8 +12,6 @@ from typing import Final, NamedTuple
 from hubbub.accounting import Window
 from hubbub.shuffler.streams import Stream
 
-__all__ = ["MAX_SHARDS", "Place", "Shard", "places", "spread"]
-
 MAX_SHARDS: Final = 256
 
 

@@ -20,8 +20,6 @@ from hubbub.sealing import KEMS, SEAL_BYTES, X25519, X_WING, Kem, PublicKey, sea
 from hubbub.wire.v1.report_pb2 import SealedReport
 from hubbub.wire.v1.services_pb2 import Reason
 
-__all__ = ["Stream", "StreamTable", "read_stream_table"]
-
 # What a stream may be told.
 _RANGES: Final = {
     "sealed_bytes": (1, 1 << 20),

@@ -26,8 +26,6 @@ from hubbub.aggregator.access.rights import ROLES, Grant
 from hubbub.errors import BadParameter
 from hubbub.runtime.tls import SERVERS, is_loopback, names_of
 
-__all__ = ["AccessFile", "Oidc", "read_access"]
-
 _LONGEST_SESSION_HOURS: Final = 24 * 7
 # Certificates of services are for what they do: who took one over asks nothing by it.
 _SERVICES: Final = names_of(SERVERS)

@@ -14,8 +14,6 @@ from hubbub.errors import MissingDependency
 if TYPE_CHECKING:
     from hubbub.aggregator.access.login import Login
 
-__all__ = ["access_of", "login_of"]
-
 
 def access_of(
     tokens: Path | None, access: AccessFile | None, ended: EndedSessions | None = None

@@ -19,8 +19,6 @@ from hubbub.aggregator.access.rights import Caller
 from hubbub.errors import ServiceUnavailable
 from hubbub.runtime import facts
 
-__all__ = ["AuditTrail", "AuditedQuestion", "Seen", "is_question", "question_of"]
-
 _log: Final = logging.getLogger("hubbub.audit")
 
 # What of a question may be told: it is checked, and is of a known grammar or of the catalog.

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from hubbub.aggregator.access.ended_sessions import EndedSessions
     from hubbub.aggregator.access.login import Login
 
-__all__ = ["SESSION", "Access", "cookies_of"]
-
 SESSION: Final = "__Host-hubbub"
 """The session's cookie: by its name browsers keep it to this host, and to HTTPS."""
 

@@ -15,16 +15,6 @@ from joserfc.jws import JWSRegistry
 from hubbub.errors import AccessRefused
 from hubbub.errors.printable import visible
 
-__all__ = [
-    "ALGORITHMS",
-    "LEEWAY_SECONDS",
-    "check_id_token",
-    "check_times",
-    "groups_of",
-    "name_of",
-    "opened",
-]
-
 # Signatures by a key that the provider alone has; none by a secret that both know.
 ALGORITHMS: Final = (
     *("RS256", "RS384", "RS512", "PS256", "PS384", "PS512"),

@@ -10,8 +10,6 @@ from typing import Final, Protocol
 
 from hubbub.runtime import RedisServer
 
-__all__ = ["EndedSessions", "MemoryEndedSessions", "RedisEndedSessions"]
-
 _KEY: Final = "aggregator:ended:"
 # Clocks of several machines are apart; a session is forgotten as ended once it is over for each.
 _APART_SECONDS: Final = 3600

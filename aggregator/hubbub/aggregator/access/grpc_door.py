@@ -20,8 +20,6 @@ from hubbub.errors import HubbubError, ServiceUnavailable
 from hubbub.errors.status import status_of
 from hubbub.runtime.rpc.peers import caller_of, shown_by
 
-__all__ = ["Context", "GrpcDoor", "abort"]
-
 _log: Final = logging.getLogger("hubbub.aggregator")
 
 Context = grpc.aio.ServicerContext[Any, Any]

@@ -10,8 +10,6 @@ from hubbub.aggregator.access.rights import Caller, Grant, Way, granted
 from hubbub.aggregator.access.sessions import Begun, Session, Sessions, new_id
 from hubbub.errors import AccessRefused
 
-__all__ = ["Login"]
-
 
 class Login:
     """The way in by a provider. clock: seconds since 1970. ended: what people logged out of."""

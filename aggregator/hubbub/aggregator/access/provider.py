@@ -24,8 +24,6 @@ from hubbub.errors import AccessRefused, ServiceUnavailable
 from hubbub.errors.printable import visible
 from hubbub.runtime.tls import is_loopback
 
-__all__ = ["CALLBACK", "Provider"]
-
 CALLBACK: Final = "/login/callback"
 
 _CALL_SECONDS: Final = 10.0

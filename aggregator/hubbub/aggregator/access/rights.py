@@ -8,8 +8,6 @@ from typing import Final, Literal, get_args
 from hubbub.catalog import metric_name_of
 from hubbub.errors import AccessRefused
 
-__all__ = ["EVERYONE", "ROLES", "Caller", "Grant", "Role", "Way", "granted", "within"]
-
 Role = Literal["viewer", "publisher", "admin"]
 ROLES: Final[tuple[Role, ...]] = get_args(Role)
 """Each may what the ones before it may."""

@@ -16,8 +16,6 @@ from cryptography.fernet import Fernet, InvalidToken, MultiFernet
 
 from hubbub.errors import AccessRefused
 
-__all__ = ["LOGIN_SECONDS", "Begun", "Session", "Sessions", "new_id"]
-
 LOGIN_SECONDS: Final = 600
 """So long somebody may take at the provider."""
 

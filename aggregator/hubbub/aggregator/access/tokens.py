@@ -19,8 +19,6 @@ from hubbub.aggregator.access.rights import Caller, Grant, Role, granted, within
 from hubbub.errors import BadParameter, KeysUnusable
 from hubbub.runtime import replace_file
 
-__all__ = ["PREFIX", "Token", "Tokens", "add_token", "read_tokens", "remove_token"]
-
 _log: Final = logging.getLogger("hubbub.aggregator")
 
 _BYTES: Final = 32

@@ -11,8 +11,6 @@ from typing import Final
 
 from hubbub.accounting import Window
 
-__all__ = ["Arrival", "Arrivals"]
-
 _MOST: Final = 200
 
 

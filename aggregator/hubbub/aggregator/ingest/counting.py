@@ -12,8 +12,6 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["count_ones", "count_ones_in_groups", "weigh"]
-
 Payloads = npt.NDArray[np.uint8]
 Words = npt.NDArray[np.unsignedinteger[Any]]
 Cells = npt.NDArray[np.int64]

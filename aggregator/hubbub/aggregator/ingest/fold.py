@@ -9,8 +9,6 @@ import numpy.typing as npt
 from hubbub.aggregator.ingest.counting import count_ones, count_ones_in_groups, weigh
 from hubbub.mechanisms import BitVector, CohortBits, Layout, OneHot, Samples, Subset
 
-__all__ = ["fold", "well_formed"]
-
 Payloads = npt.NDArray[np.uint8]
 """Shape (reports, payload_bytes)."""
 Cells = npt.NDArray[np.int64]

@@ -30,8 +30,6 @@ from hubbub.catalog import (
 from hubbub.errors import BadParameter, ServiceUnavailable, StoreFull
 from hubbub.runtime import Clocks, Stages
 
-__all__ = ["Intake"]
-
 # The shuffler's clock, and those of devices, may be so far ahead of ours.
 _AHEAD_SECONDS: Final = 86_400
 # A window that was full is not looked into again for so long: opening for nothing costs others.

@@ -14,8 +14,6 @@ import numpy.typing as npt
 from hubbub.aggregator.ingest.worker import hold_keys, open_chunk
 from hubbub.catalog import SEAL_BYTES, X25519, Kem, OpeningKey
 
-__all__ = ["Opener"]
-
 _log: Final = logging.getLogger("hubbub.aggregator")
 
 # Small enough that a batch spreads over all processes, large enough that hand-over is nothing.

@@ -13,8 +13,6 @@ from typing import Final
 from hubbub.accounting import Window
 from hubbub.aggregator.store.contract import TotalsStore
 
-__all__ = ["TAG_COST", "Room"]
-
 # Bytes of Redis that a counted report takes: 12 for its tag, 15 in windows of some ten thousand,
 # and the share of its batch's id.
 TAG_COST: Final = 20

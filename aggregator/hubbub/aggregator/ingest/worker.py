@@ -12,8 +12,6 @@ from collections.abc import Sequence
 from hubbub.catalog import SEAL_BYTES, Kem, OpeningKey, PrivateKey, open_sealed
 from hubbub.errors import BadPayload
 
-__all__ = ["end_with_parent", "hold_keys", "open_chunk"]
-
 _keys: dict[tuple[int, Kem], PrivateKey] = {}  # set once when it starts
 
 

@@ -11,8 +11,6 @@ from hubbub.aggregator.query.alarms import judge, judged_epochs
 from hubbub.catalog import Metric
 from hubbub.errors import HubbubError, TotalsUnreadable
 
-__all__ = ["AlarmPublisher"]
-
 _log: Final = logging.getLogger("hubbub.aggregator")
 _LOOK_SECONDS: Final = 30.0
 # After an outage so many are made up for; an alert that is new does not tell of last year.

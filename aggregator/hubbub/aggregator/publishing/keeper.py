@@ -15,8 +15,6 @@ from hubbub.aggregator.query.answer_store import AnswerStore
 from hubbub.aggregator.query.totals import EpochSelection
 from hubbub.errors import HubbubError
 
-__all__ = ["EstimateKeeper"]
-
 _log: Final = logging.getLogger("hubbub.aggregator")
 
 _LOOK_SECONDS: Final = 2.0

@@ -27,17 +27,6 @@ from hubbub.errors import BadParameter, BatchTooSmall, HubbubError, StateUnusabl
 from hubbub.query_results import whole_rows
 from hubbub.runtime import RedisServer, replace_file
 
-__all__ = [
-    "Closed",
-    "DeliveryLog",
-    "EpochPublisher",
-    "Folder",
-    "MemoryDeliveryLog",
-    "RedisDeliveryLog",
-    "Sink",
-    "Webhook",
-]
-
 _log: Final = logging.getLogger("hubbub.aggregator")
 _LOOK_SECONDS: Final = 30.0
 _CALL_SECONDS: Final = 30

@@ -10,8 +10,6 @@ from hubbub.errors import MissingDependency
 from hubbub.errors.printable import UNSEEN
 from hubbub.query_results import Row
 
-__all__ = ["FORMATS", "inert", "to_csv", "to_parquet"]
-
 _CONTROLS: Final = frozenset(map(chr, range(0x20)))
 FORMATS: Final = ("csv", "parquet")
 

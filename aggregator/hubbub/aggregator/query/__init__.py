@@ -4,8 +4,9 @@ epoch_range says which epochs are meant; totals and cache read them; estimating,
 report_counts say what follows; answers has the shape of it all; engine puts it together.
 """
 
-from hubbub.aggregator.query.engine import WHOLE, Page, QueryEngine
+from hubbub.aggregator.query.engine import QueryEngine
 from hubbub.aggregator.query.estimating import EstimateQuery
+from hubbub.aggregator.query.page import WHOLE, Page
 from hubbub.aggregator.query.totals import NEWEST, EpochRange, TotalsByEpoch
 
 __all__ = ["NEWEST", "WHOLE", "EpochRange", "EstimateQuery", "Page", "QueryEngine", "TotalsByEpoch"]

@@ -15,8 +15,6 @@ from hubbub.aggregator.query.totals import EpochRange, EpochSelection
 from hubbub.analysis import Change
 from hubbub.catalog import Alert, Metric, Rule
 
-__all__ = ["Alarm", "judge", "judged_epochs", "surely_changed"]
-
 
 @dataclass(frozen=True, slots=True)
 class Alarm:

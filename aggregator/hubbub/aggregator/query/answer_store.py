@@ -23,15 +23,6 @@ from hubbub.aggregator.query.totals import EpochSelection
 from hubbub.analysis import Mean, Twins, ValueAnswer
 from hubbub.runtime import RedisServer
 
-__all__ = [
-    "AnswerStore",
-    "MemoryAnswerStore",
-    "RedisAnswerStore",
-    "Written",
-    "range_name",
-    "version_of",
-]
-
 # What nobody confirms any more goes: a removed metric's, a range that moved on.
 _SECONDS: Final = 3 * 86_400
 # Answers are at hand up to so many values in all.

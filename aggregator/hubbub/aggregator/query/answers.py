@@ -28,23 +28,6 @@ from hubbub.analysis import (
 )
 from hubbub.catalog import Fact
 
-__all__ = [
-    "Arrived",
-    "Compared",
-    "Crossed",
-    "Epoch",
-    "Estimated",
-    "Meaning",
-    "MetricDetail",
-    "MetricLine",
-    "PipelineStatus",
-    "ReportCounts",
-    "Shuffled",
-    "TopList",
-    "Trended",
-    "Watched",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class Epoch:

@@ -21,8 +21,6 @@ from hubbub.analysis import (
 from hubbub.catalog import UNLISTED, Bundle, Metric, told_by
 from hubbub.errors import BadParameter
 
-__all__ = ["BrokenDown", "Part", "PartRow", "PublicPart", "broken_down", "parts_by"]
-
 
 @dataclass(frozen=True, slots=True)
 class PublicPart:

@@ -24,8 +24,6 @@ from hubbub.aggregator.store.contract import Counted, Integers, TotalsReader, Wi
 from hubbub.errors import BadParameter, TotalsUnreadable
 from hubbub.mechanisms import Totals
 
-__all__ = ["CoalescedRead", "LruCache", "SingleFlightCache", "TotalsCache", "sum_totals"]
-
 # 365 epochs of 100,000 values, or a few thousand of small metrics.
 _MAX_BYTES: Final = 256 << 20
 _SMALLEST_BYTES: Final = 512

@@ -12,8 +12,6 @@ from hubbub.aggregator.query.totals import TotalsByEpoch
 from hubbub.catalog import Bundle
 from hubbub.errors import BadParameter, UnknownMark
 
-__all__ = ["Law", "Sees", "Viewer", "caller_view"]
-
 Sees = Callable[[str], bool]
 """Whether a metric of this name, or a tier, exists for somebody."""
 

@@ -19,18 +19,6 @@ from hubbub.catalog.fields.rules import NAME
 from hubbub.errors import BadParameter, NothingToLookFor, StoreUnavailable, UnknownList
 from hubbub.runtime import RedisServer
 
-__all__ = [
-    "CATALOG",
-    "GIVEN",
-    "CandidateList",
-    "CandidateLists",
-    "MemoryCandidateLists",
-    "RedisCandidateLists",
-    "SavedList",
-    "looks_for_strings",
-    "with_candidates",
-]
-
 CATALOG: Final = "catalog"
 """What the catalog's own list of a metric is called."""
 

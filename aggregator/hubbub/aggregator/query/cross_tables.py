@@ -9,8 +9,6 @@ from hubbub.aggregator.store.contract import WindowTotals
 from hubbub.analysis import Answer, crossed
 from hubbub.catalog import reports_of_one
 
-__all__ = ["cross_table"]
-
 
 def cross_table(
     collected: TotalsByEpoch,

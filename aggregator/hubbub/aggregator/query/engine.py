@@ -63,9 +63,6 @@ from hubbub.errors import BadParameter, BatchTooSmall
 from hubbub.errors.places import notice
 from hubbub.runtime import VERSION, Clocks, Stages
 
-__all__ = ["WHOLE", "EstimateQuery", "Page", "QueryEngine"]
-
-
 # Answers are kept up to so many values in all, about 100 MB; and of trends as many points.
 _MAX_VALUES: Final = 500_000
 # Answers that another version of this made are not ours.

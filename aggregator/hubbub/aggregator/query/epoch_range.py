@@ -21,8 +21,6 @@ from typing import Final
 from hubbub.catalog import closing_time, epoch_at, epoch_start
 from hubbub.errors import BadParameter
 
-__all__ = ["select_epochs"]
-
 _HOURS: Final = {"h": 1, "d": 24, "w": 168}
 _LAST: Final = re.compile(r"([0-9]{1,6})([hdw]?)")
 _NUMBER: Final = re.compile(r"[0-9]{1,9}")

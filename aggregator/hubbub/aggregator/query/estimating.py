@@ -27,8 +27,6 @@ from hubbub.privacy.crowd import shuffled_of
 # Whose estimates are sums over reports, each off by its own coins.
 _ADDING_UP: Final = frozenset({"listed", "ranges", "mean"})
 
-__all__ = ["EstimateQuery", "RangeEstimate", "estimate_range", "one_look"]
-
 
 @dataclass(frozen=True, slots=True)
 class EstimateQuery:

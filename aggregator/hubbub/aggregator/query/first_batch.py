@@ -5,8 +5,6 @@ from hubbub.aggregator.query.report_counts import Terms
 from hubbub.catalog import Metric, epoch_start
 from hubbub.catalog.epochs import grace_seconds
 
-__all__ = ["until_first_batch"]
-
 
 def until_first_batch(metric: Metric, terms: Terms | None, reserve: float | None) -> str:
     """In a sentence without its full stop; "" where nothing waits, or something has left.

@@ -10,8 +10,6 @@ from hubbub.aggregator.query.overview import iso_time
 from hubbub.catalog import EPOCH_SECONDS, Bundle
 from hubbub.catalog.meanings import meanings_of
 
-__all__ = ["arrived"]
-
 _LIKELIEST: Final = 5
 
 

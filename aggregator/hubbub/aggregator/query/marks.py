@@ -15,8 +15,6 @@ from hubbub.catalog.fields.rules import NAME
 from hubbub.errors import BadParameter, UnknownMark
 from hubbub.runtime import RedisServer
 
-__all__ = ["Mark", "Marks", "MemoryMarks", "RedisMarks", "check_mark"]
-
 _KEY: Final = "aggregator:marks"
 _MAX_MARKS: Final = 1000
 _LONGEST: Final = 400

@@ -5,8 +5,6 @@ from typing import Any, TypeVar
 
 from google.protobuf.message import Message
 
-__all__ = ["message"]
-
 Kind = TypeVar("Kind", bound=Message)
 
 

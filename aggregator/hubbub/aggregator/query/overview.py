@@ -21,8 +21,6 @@ from hubbub.privacy.amplification import Amplified
 from hubbub.privacy.card import max_posterior, metric_card
 from hubbub.privacy.crowd import rests_on
 
-__all__ = ["detail", "iso_time", "line", "notes", "shown_epochs", "shuffled"]
-
 _SHOWN_EPOCHS: Final = 60
 _NAMED: Final = 5
 _LATEST: Final = 253_402_300_799

@@ -6,8 +6,6 @@ from typing import Any, Final, Protocol, TypeVar
 
 from hubbub.errors import BadParameter
 
-__all__ = ["WHOLE", "Page"]
-
 
 class _Named(Protocol):
     @property

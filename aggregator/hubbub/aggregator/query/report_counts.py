@@ -15,8 +15,6 @@ from hubbub.runtime import TlsFolder, channel
 from hubbub.wire.v1.services_pb2 import StatusRequest
 from hubbub.wire.v1.services_pb2_grpc import OperatorStub
 
-__all__ = ["Shuffler", "Terms", "UpstreamCounts", "status", "upstream_reports"]
-
 Terms = Mapping[Window, Mapping[str, int]]
 
 # Two services are asked one after the other: reports that move in between show up on no side.

@@ -22,8 +22,6 @@ from hubbub.errors import BadParameter, BatchTooSmall, TooFewEpochs, TotalsUnrea
 from hubbub.mechanisms import AnyMechanism, Totals
 from hubbub.runtime import Clocks
 
-__all__ = ["NEWEST", "EpochRange", "EpochSelection", "TotalsByEpoch"]
-
 
 @dataclass(frozen=True, slots=True)
 class EpochRange:

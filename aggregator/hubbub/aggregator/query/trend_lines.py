@@ -10,8 +10,6 @@ from hubbub.aggregator.query.trend_series import Point, Series, Shift
 from hubbub.analysis import MIN_POINTS, Mean, known_variances, line_through
 from hubbub.catalog import EPOCH_SECONDS, Metric, days_of_period
 
-__all__ = ["with_line"]
-
 
 def with_line(
     series: Series, metrics: Sequence[Metric], ends: tuple[float, float], confidence: float

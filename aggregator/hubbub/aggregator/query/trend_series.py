@@ -2,8 +2,6 @@
 
 from dataclasses import dataclass, field
 
-__all__ = ["Point", "Series", "Shift"]
-
 
 @dataclass(frozen=True, slots=True)
 class Point:

@@ -14,8 +14,6 @@ from hubbub.catalog import EPOCH_SECONDS, Metric, versions_of
 from hubbub.catalog.values.value_kinds import OTHER
 from hubbub.errors import BadParameter
 
-__all__ = ["MAX_SERIES", "Part", "by_list", "series", "together"]
-
 MAX_SERIES: Final = 50
 MEAN: Final = "mean"
 """What the one series of numbers is called; a listed value may be called so, too."""

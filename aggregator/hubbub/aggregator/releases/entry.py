@@ -10,8 +10,6 @@ from hubbub.errors import BadParameter
 from hubbub.mechanisms import is_number
 from hubbub.privacy.releases import Released
 
-__all__ = ["LONGEST_NAME", "LONGEST_VALUE", "Entry", "Unreadable", "read_entry"]
-
 LONGEST_NAME: Final = 200
 LONGEST_VALUE: Final = 65_536
 _NAMES: Final = ("id", "purpose", "by", "metric", "query", "mechanism")

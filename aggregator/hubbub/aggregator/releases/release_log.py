@@ -15,8 +15,6 @@ from hubbub.aggregator.releases.entry import Entry, Unreadable, read_entry
 from hubbub.errors import BudgetExhausted
 from hubbub.runtime import RedisServer, lua, script
 
-__all__ = ["Entries", "Entry", "MemoryReleaseLog", "RedisReleaseLog", "ReleaseLog"]
-
 _log: Final = logging.getLogger("hubbub.aggregator")
 
 _KEY: Final = "aggregator:releases"

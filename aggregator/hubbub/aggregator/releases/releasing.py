@@ -27,8 +27,6 @@ from hubbub.privacy.releases import (
     release,
 )
 
-__all__ = ["BudgetLeft", "ReleaseQuery", "ReleaseResult", "Releases"]
-
 
 @dataclass(frozen=True, slots=True)
 class ReleaseQuery:

@@ -16,8 +16,6 @@ from hubbub.wire.v1.services_pb2 import (
 )
 from hubbub.wire.v1.services_pb2_grpc import ReleasesServicer
 
-__all__ = ["ReleasesService"]
-
 
 class ReleasesService(ReleasesServicer):
     """Makes releases, and tells what was released."""

@@ -13,18 +13,6 @@ import numpy.typing as npt
 from hubbub.accounting import Window
 from hubbub.mechanisms import Totals
 
-__all__ = [
-    "DUMMIES",
-    "Commit",
-    "Counted",
-    "Integers",
-    "MemoryStore",
-    "Outcome",
-    "TotalsReader",
-    "TotalsStore",
-    "WindowTotals",
-]
-
 Integers = npt.NDArray[np.int64]
 
 DELETED: Final = "counted:deleted"

@@ -42,8 +42,6 @@ from hubbub.catalog import TAG_BYTES
 from hubbub.errors import BadParameter, StoreUnavailable, TotalsUnreadable
 from hubbub.runtime import RedisServer, lua, script
 
-__all__ = ["RedisStore"]
-
 _log: Final = logging.getLogger("hubbub.aggregator")
 
 _COMMIT: Final = lua(__package__, "commit")

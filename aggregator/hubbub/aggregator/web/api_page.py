@@ -4,8 +4,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from typing import Any, Final
 
-__all__ = ["api_page"]
-
 _METHODS: Final = ("get", "post", "put", "delete")
 _PROBLEM: Final = "application/problem+json"
 _HEAD: Final = """<!doctype html>

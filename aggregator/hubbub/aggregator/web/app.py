@@ -29,8 +29,6 @@ from hubbub.aggregator.web.release_routes import publishing
 from hubbub.errors.printable import visible
 from hubbub.runtime import VERSION, Limiter
 
-__all__ = ["make_app"]
-
 _PAGES: Final = {"/": "overview.html", "/metric": "metric.html", "/pipeline": "pipeline.html"}
 _TEXT: Final = "text/plain; version=0.0.4; charset=utf-8"
 

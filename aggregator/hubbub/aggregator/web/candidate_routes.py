@@ -8,8 +8,6 @@ from hubbub.aggregator.query.candidates import CandidateList, SavedList
 from hubbub.aggregator.web.parameters import Candidates, ListName, Questions, about, needs
 from hubbub.aggregator.web.problems import PROBLEMS
 
-__all__ = ["saved_lists"]
-
 
 @dataclass(frozen=True, slots=True)
 class ListPage:

@@ -11,8 +11,6 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from hubbub.runtime.http.connections import OpenConnections, network_of
 
-__all__ = ["HttpConnection"]
-
 # For a request's head, from the connection or the first byte; for its body, from the head's end.
 _SECONDS: Final = {h11.IDLE: 10.0, h11.SEND_BODY: 60.0}
 # For reading the answer: ten million values over a slow line.

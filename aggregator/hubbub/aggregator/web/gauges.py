@@ -30,8 +30,6 @@ from hubbub.aggregator.query.totals import EpochRange
 from hubbub.catalog import Metric
 from hubbub.errors import BatchTooSmall, TotalsUnreadable
 
-__all__ = ["exposition"]
-
 _MAX_VALUES: Final = 50
 _LONGEST: Final = 200  # of a label; what is longer would only fill a dashboard
 

@@ -30,8 +30,6 @@ from hubbub.runtime.tls import is_loopback
 if TYPE_CHECKING:
     from hubbub.aggregator.access.audit_trail import AuditTrail
 
-__all__ = ["Guard", "shared"]
-
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]

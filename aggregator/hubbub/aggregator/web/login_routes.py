@@ -19,8 +19,6 @@ from hubbub.errors import AccessRefused, HubbubError
 if TYPE_CHECKING:
     from hubbub.aggregator.access.login import Login  # of an extra: hubbub[oidc]
 
-__all__ = ["logging_in"]
-
 # One for each login on its way: two tabs may log in at once.
 _LOGIN: Final = f"{SESSION}-login-"
 _STATE_LENGTH: Final = 10

@@ -10,8 +10,6 @@ from hubbub.aggregator.query.marks import Mark, check_mark
 from hubbub.aggregator.web.parameters import Questions, about, needs
 from hubbub.aggregator.web.problems import PROBLEMS
 
-__all__ = ["marking"]
-
 _LONGEST = 200
 _LONGEST_TEXT = 400
 

@@ -14,24 +14,6 @@ from hubbub.aggregator.query.estimating import EstimateQuery
 from hubbub.aggregator.query.totals import EpochRange
 from hubbub.analysis import CONFIDENCE, MAX_CONFIDENCE, MIN_CONFIDENCE
 
-__all__ = [
-    "Candidates",
-    "Epochs",
-    "Last",
-    "ListName",
-    "Metric",
-    "Paged",
-    "Paging",
-    "ParsedQuery",
-    "Questions",
-    "Text",
-    "Who",
-    "about",
-    "listed",
-    "needs",
-    "strings",
-]
-
 _LONGEST_RANGE = 400
 _LONGEST = 200
 _MAX_ROWS = 10_000

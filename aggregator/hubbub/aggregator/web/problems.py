@@ -12,8 +12,6 @@ from starlette.responses import Response
 from hubbub.errors import HubbubError
 from hubbub.errors.status import status_of
 
-__all__ = ["PROBLEMS", "Problem", "handle_problems", "problem"]
-
 _TYPE: Final = "application/problem+json"
 
 

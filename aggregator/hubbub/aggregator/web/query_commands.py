@@ -10,8 +10,6 @@ from urllib.parse import quote, urlencode
 from hubbub.aggregator.query.estimating import EstimateQuery
 from hubbub.analysis import CONFIDENCE
 
-__all__ = ["Commands", "Reached", "commands"]
-
 # More strings than these are no line of a shell; they are for a saved list.
 _MAX_STRINGS: Final = 200
 _TOKEN: Final = "HUBBUB_TOKEN"  # noqa: S105 the name of a variable

@@ -42,8 +42,6 @@ from hubbub.aggregator.web.problems import PROBLEMS
 from hubbub.aggregator.web.query_commands import Commands, Reached, commands
 from hubbub.query_results import COLUMNS, Column, QueryName, whole_rows
 
-__all__ = ["questions"]
-
 _TYPES: Final = {"csv": "text/csv; charset=utf-8", "parquet": "application/vnd.apache.parquet"}
 _MAX_TOP: Final = 1000
 

@@ -8,8 +8,6 @@ from starlette.responses import HTMLResponse
 
 from hubbub.errors.printable import visible
 
-__all__ = ["refused_page"]
-
 _PAGE: Final = """<!doctype html>
 <html lang="en">
 <head>

@@ -12,8 +12,6 @@ from hubbub.aggregator.web.parameters import Questions, Text, Who, about, needs
 from hubbub.aggregator.web.problems import PROBLEMS
 from hubbub.privacy.releases import Released
 
-__all__ = ["publishing"]
-
 Epoch = Annotated[int, Field(ge=0, lt=2**32)]
 
 

@@ -20,8 +20,6 @@ from hubbub.runtime import Limiter, TlsFolder
 from hubbub.runtime.http.connections import OpenConnections
 from hubbub.runtime.tls import is_loopback
 
-__all__ = ["HttpServer"]
-
 
 class HttpServer:
     """The application on an address: on this machine plain, elsewhere with TLS and tokens.

@@ -10,8 +10,6 @@ from scipy.special import gammaincc
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.uncertainty.intervals import reach_of
 
-__all__ = ["Association", "Table", "associated", "departures"]
-
 # A value as rare as so many standard errors of its share is put together with others.
 _SURE: Final = 3.0
 

@@ -17,8 +17,6 @@ from hubbub.analysis.uncertainty.sampling import sampled
 from hubbub.analysis.value_estimates import ValueEstimates
 from hubbub.errors import BadParameter
 
-__all__ = ["Change", "changes"]
-
 
 @dataclass(frozen=True, slots=True)
 class Change:

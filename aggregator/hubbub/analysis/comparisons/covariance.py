@@ -12,8 +12,6 @@ from hubbub.errors import BadParameter
 from hubbub.mechanisms.geometry import Incidence
 from hubbub.mechanisms.pairs import PairedParts
 
-__all__ = ["table_covariance"]
-
 # Points times cells squared: some seconds of one core.
 _MAX_WORK: Final = 1 << 33
 _AT_ONCE: Final = 1 << 22

@@ -29,8 +29,6 @@ from hubbub.errors import BadParameter
 from hubbub.mechanisms.pairs import PairedParts
 from hubbub.mechanisms.parts import parts_of
 
-__all__ = ["Cell", "Cross", "crossed"]
-
 Counts = npt.NDArray[np.int64]
 
 # That any cell of independent parts is marked.

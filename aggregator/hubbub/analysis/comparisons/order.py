@@ -15,8 +15,6 @@ from hubbub.analysis.arrays import Floats
 from hubbub.analysis.uncertainty.discoveries import p_values
 from hubbub.errors import BadParameter
 
-__all__ = ["Top", "TopValue", "top"]
-
 
 @dataclass(frozen=True, slots=True)
 class TopValue:

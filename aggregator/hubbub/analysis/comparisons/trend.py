@@ -15,8 +15,6 @@ from hubbub.analysis.numbers import Mean, mean_of
 from hubbub.analysis.uncertainty.intervals import held_between, pushed_up, reach_of
 from hubbub.analysis.uncertainty.sampling import sampled
 
-__all__ = ["Followed", "joined_shares", "shares"]
-
 
 @dataclass(frozen=True, slots=True)
 class Followed:

@@ -22,8 +22,6 @@ import numpy as np
 from hubbub.analysis.arrays import Floats
 from hubbub.errors import BadParameter
 
-__all__ = ["base_cut", "norm_sub", "simplex", "within_ends"]
-
 _TRIES: Final = 100
 _ROUNDING: Final = 1e-12
 

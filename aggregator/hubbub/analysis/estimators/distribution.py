@@ -19,8 +19,6 @@ from hubbub.errors import BatchTooSmall
 from hubbub.mechanisms import Totals
 from hubbub.mechanisms.wave import MAX_WAVE_BUCKETS, SquareWave
 
-__all__ = ["min_stderrs", "placed", "smooth", "spread", "unbiased"]
-
 _ROUNDS: Final = 5000
 # The largest change of a share in a round at which the fixed point is taken as reached.
 _CHANGE: Final = 1e-9

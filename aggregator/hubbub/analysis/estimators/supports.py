@@ -11,8 +11,6 @@ from hubbub.mechanisms import BitVector, OneHot, Subset, Totals
 from hubbub.mechanisms.geometry import Incidence
 from hubbub.mechanisms.walsh import WalshHadamard
 
-__all__ = ["max_changes", "supports"]
-
 
 def supports(mechanism: Any, totals: Totals) -> Floats:
     """How many reports support each value: whole numbers."""

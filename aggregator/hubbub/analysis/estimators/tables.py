@@ -9,8 +9,6 @@ from hubbub.analysis.arrays import Floats
 from hubbub.analysis.estimators.consistency import norm_sub
 from hubbub.mechanisms.parts import tables_of
 
-__all__ = ["consistent_tables", "tables"]
-
 # Both steps in turn: either alone undoes some of the other, and ten leave nothing to see.
 _ROUNDS: Final = 10
 

@@ -14,8 +14,6 @@ from hubbub.mechanisms.geometry import Incidence
 from hubbub.mechanisms.pure import Pure
 from hubbub.mechanisms.walsh import WalshHadamard
 
-__all__ = ["estimate", "supports_of"]
-
 Integers = npt.NDArray[np.int64]
 
 

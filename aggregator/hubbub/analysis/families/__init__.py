@@ -4,15 +4,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from hubbub.analysis.families.bloom import Bloom
-from hubbub.analysis.families.contract import (
-    BitSum,
-    Expected,
-    Family,
-    MetricKind,
-    Statistic,
-    Tier,
-    ValueEstimates,
-)
+from hubbub.analysis.families.contract import BitSum, Expected, Family, MetricKind, Statistic, Tier
 from hubbub.analysis.families.listed import Listed
 from hubbub.analysis.families.mean import Means
 from hubbub.analysis.families.pairs import Pairs
@@ -21,6 +13,7 @@ from hubbub.analysis.families.sets import Sets
 from hubbub.analysis.families.sketch import Sketches
 from hubbub.analysis.families.tiers import added, chosen_by, figures_of, tier_scales
 from hubbub.analysis.families.tree import Trees
+from hubbub.analysis.value_estimates import ValueEstimates
 from hubbub.mechanisms import AnyMechanism
 
 __all__ = [

@@ -8,16 +8,15 @@ import numpy as np
 from hubbub.analysis.answer import Answer, Twins
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.families.checks import in_cohorts
-from hubbub.analysis.families.contract import BitSum, Expected, Tier, ValueEstimates
+from hubbub.analysis.families.contract import BitSum, Expected, Tier
 from hubbub.analysis.families.rows import rows
 from hubbub.analysis.families.strings import Strings
 from hubbub.analysis.numbers import with_interval
 from hubbub.analysis.strings.candidate_positions import bloom_places
 from hubbub.analysis.strings.decode import decode
 from hubbub.analysis.uncertainty.discoveries import FALSE_DISCOVERY_RATE
+from hubbub.analysis.value_estimates import ValueEstimates
 from hubbub.mechanisms import Rappor, Totals
-
-__all__ = ["Bloom"]
 
 # Strings that stand for all where there are more candidates than a joint decode takes.
 _DECODED: Final = 256

@@ -9,8 +9,6 @@ from hubbub.analysis.families.contract import BitSum
 from hubbub.mechanisms import CohortBits
 from hubbub.mechanisms.pure import Pure
 
-__all__ = ["between", "in_cohorts"]
-
 
 def between(
     what: str, supports: Floats, asked: Floats, pure: Pure, more: float = 0.0

@@ -16,18 +16,6 @@ from hubbub.analysis.arrays import Floats
 from hubbub.analysis.value_estimates import ValueEstimates
 from hubbub.mechanisms import AnyMechanism, Totals
 
-__all__ = [
-    "BitSum",
-    "Expected",
-    "Family",
-    "MetricKind",
-    "Statistic",
-    "Tier",
-    "ValueEstimates",
-    "risen",
-    "wider",
-]
-
 MetricKind = Literal["values", "strings", "ranges", "mean"]
 
 Tier = tuple[AnyMechanism, Totals]

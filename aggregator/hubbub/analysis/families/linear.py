@@ -7,8 +7,6 @@ import numpy as np
 from hubbub.analysis.arrays import Floats
 from hubbub.mechanisms import AnyMechanism, Totals
 
-__all__ = ["cell_by_cell"]
-
 
 def cell_by_cell(
     mechanism: AnyMechanism, estimate: Callable[[Totals], Floats], targets: Sequence[int]

@@ -12,26 +12,18 @@ from hubbub.analysis.arrays import Floats
 from hubbub.analysis.estimators.supports import max_changes, supports
 from hubbub.analysis.estimators.vectorized_estimate import estimate
 from hubbub.analysis.families.checks import between
-from hubbub.analysis.families.contract import (
-    BitSum,
-    Expected,
-    MetricKind,
-    Statistic,
-    Tier,
-    ValueEstimates,
-)
+from hubbub.analysis.families.contract import BitSum, Expected, MetricKind, Statistic, Tier
 from hubbub.analysis.families.rows import nearest, values_answer
 from hubbub.analysis.families.tiers import figures_of
 from hubbub.analysis.uncertainty.intervals import Tail
 from hubbub.analysis.uncertainty.memoized_variance import permanent_step, spreads
 from hubbub.analysis.uncertainty.tails import pure_tail, repeated_tail
+from hubbub.analysis.value_estimates import ValueEstimates
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import BitVector, OneHot, Totals
 from hubbub.mechanisms.grr import GeneralizedRandomizedResponse
 from hubbub.mechanisms.long_grr import LongitudinalGrr
 from hubbub.mechanisms.rr import RandomizedResponse
-
-__all__ = ["Listed"]
 
 
 class Listed:

@@ -9,24 +9,15 @@ import numpy as np
 from hubbub.analysis.answer import Answer, ValueAnswer
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.families.checks import between
-from hubbub.analysis.families.contract import (
-    BitSum,
-    Expected,
-    MetricKind,
-    Statistic,
-    Tier,
-    ValueEstimates,
-    wider,
-)
+from hubbub.analysis.families.contract import BitSum, Expected, MetricKind, Statistic, Tier, wider
 from hubbub.analysis.families.linear import cell_by_cell
 from hubbub.analysis.families.tiers import figures_of
 from hubbub.analysis.numbers import mean_of
+from hubbub.analysis.value_estimates import ValueEstimates
 from hubbub.mechanisms import Totals
 from hubbub.mechanisms.mean_one_bit import OneBitMean
 from hubbub.mechanisms.mean_piecewise import PiecewiseMean
 from hubbub.mechanisms.pure import Pure
-
-__all__ = ["Means"]
 
 Meaning = OneBitMean | PiecewiseMean
 

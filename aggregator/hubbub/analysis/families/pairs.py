@@ -10,22 +10,14 @@ from hubbub.analysis.arrays import Floats
 from hubbub.analysis.estimators.tables import consistent_tables
 from hubbub.analysis.estimators.vectorized_estimate import supports_of
 from hubbub.analysis.families.checks import between
-from hubbub.analysis.families.contract import (
-    BitSum,
-    Expected,
-    MetricKind,
-    Tier,
-    ValueEstimates,
-    wider,
-)
+from hubbub.analysis.families.contract import BitSum, Expected, MetricKind, Tier, wider
 from hubbub.analysis.families.rows import values_answer
 from hubbub.analysis.families.tiers import figures_of
+from hubbub.analysis.value_estimates import ValueEstimates
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import Totals
 from hubbub.mechanisms.pairs import PairedParts
 from hubbub.mechanisms.parts import cell_names
-
-__all__ = ["Pairs"]
 
 
 class Pairs:

@@ -18,7 +18,6 @@ from hubbub.analysis.families.contract import (
     MetricKind,
     Statistic,
     Tier,
-    ValueEstimates,
     risen,
     wider,
 )
@@ -27,12 +26,11 @@ from hubbub.analysis.families.rows import columns, nearest, rows
 from hubbub.analysis.families.tiers import figures_of
 from hubbub.analysis.numbers import mean_of
 from hubbub.analysis.uncertainty.tails import pure_tail
+from hubbub.analysis.value_estimates import ValueEstimates
 from hubbub.mechanisms import Totals
 from hubbub.mechanisms.buckets import BucketFlips
 from hubbub.mechanisms.pure import Pure
 from hubbub.mechanisms.wave import SquareWave
-
-__all__ = ["Ranges"]
 
 Ranged = BucketFlips | SquareWave
 

@@ -7,10 +7,8 @@ import numpy as np
 from hubbub.analysis.answer import Answer, ValueAnswer
 from hubbub.analysis.arrays import Floats, Mask
 from hubbub.analysis.estimators.consistency import within_ends
-from hubbub.analysis.families.contract import ValueEstimates
 from hubbub.analysis.uncertainty.intervals import ranked
-
-__all__ = ["Columns", "columns", "nearest", "rows", "values_answer"]
+from hubbub.analysis.value_estimates import ValueEstimates
 
 Columns = tuple[Floats, Floats, Floats, Floats, Mask]
 """Estimates, standard errors, lows, highs, and what stands out."""

@@ -7,22 +7,13 @@ import numpy as np
 
 from hubbub.analysis.answer import Answer
 from hubbub.analysis.arrays import Floats
-from hubbub.analysis.families.contract import (
-    BitSum,
-    Expected,
-    MetricKind,
-    Statistic,
-    Tier,
-    ValueEstimates,
-    wider,
-)
+from hubbub.analysis.families.contract import BitSum, Expected, MetricKind, Statistic, Tier, wider
 from hubbub.analysis.families.listed import Listed
 from hubbub.analysis.families.rows import Columns, values_answer
 from hubbub.analysis.families.tiers import figures_of
+from hubbub.analysis.value_estimates import ValueEstimates
 from hubbub.mechanisms import Totals
 from hubbub.mechanisms.privset import PrivSet
-
-__all__ = ["Sets"]
 
 # Each value by itself is one of a list: two chances, and linear in the totals.
 _listed: Final = Listed()

@@ -7,19 +7,18 @@ import numpy as np
 from hubbub.analysis.answer import Answer
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.families.checks import between, in_cohorts
-from hubbub.analysis.families.contract import BitSum, Expected, Tier, ValueEstimates, risen
+from hubbub.analysis.families.contract import BitSum, Expected, Tier, risen
 from hubbub.analysis.families.rows import nearest, values_answer
 from hubbub.analysis.families.strings import Strings
 from hubbub.analysis.families.tiers import figures_of
 from hubbub.analysis.strings.candidate_positions import sketch_buckets
 from hubbub.analysis.strings.sketch_counts import Sketch, count
+from hubbub.analysis.value_estimates import ValueEstimates
 from hubbub.mechanisms import Totals
 from hubbub.mechanisms.cms import CountMeanSketch
 from hubbub.mechanisms.local_hash import LocalHashing
 from hubbub.mechanisms.pure import Pure
 from hubbub.mechanisms.walsh import negative
-
-__all__ = ["Sketches"]
 
 
 class Sketches(Strings):

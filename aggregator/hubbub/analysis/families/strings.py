@@ -3,11 +3,10 @@
 from collections.abc import Sequence
 from typing import Any, ClassVar, NoReturn
 
-from hubbub.analysis.families.contract import MetricKind, ValueEstimates, wider
+from hubbub.analysis.families.contract import MetricKind, wider
+from hubbub.analysis.value_estimates import ValueEstimates
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import Totals
-
-__all__ = ["Strings"]
 
 
 class Strings:

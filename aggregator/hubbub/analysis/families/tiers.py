@@ -6,11 +6,10 @@ from typing import Final
 import numpy as np
 
 from hubbub.analysis.arrays import Floats
-from hubbub.analysis.families.contract import Family, Tier, ValueEstimates
+from hubbub.analysis.families.contract import Family, Tier
 from hubbub.analysis.uncertainty.intervals import Tail
+from hubbub.analysis.value_estimates import ValueEstimates
 from hubbub.mechanisms import Memoized
-
-__all__ = ["added", "chosen_by", "figures_of", "tier_scales"]
 
 # Of the variance, from where on a tier's tail counts; and the score at which tails are compared.
 _PART: Final = 0.05

@@ -10,17 +10,16 @@ from hubbub.analysis.answer import Answer
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.estimators.vectorized_estimate import supports_of
 from hubbub.analysis.families.checks import between
-from hubbub.analysis.families.contract import BitSum, Expected, Tier, ValueEstimates
+from hubbub.analysis.families.contract import BitSum, Expected, Tier
 from hubbub.analysis.families.rows import Columns, nearest, rows, values_answer
 from hubbub.analysis.families.strings import Strings
 from hubbub.analysis.families.tiers import figures_of, tier_scales
 from hubbub.analysis.numbers import with_interval
 from hubbub.analysis.strings.tree_search import Found, Places, discover
 from hubbub.analysis.uncertainty.intervals import end_of, reach_of
+from hubbub.analysis.value_estimates import ValueEstimates
 from hubbub.mechanisms import Totals
 from hubbub.mechanisms.tree import PrefixTree
-
-__all__ = ["Trees"]
 
 _HALVINGS: Final = 60
 _FARTHEST: Final = 40.0

@@ -22,8 +22,6 @@ import numpy as np
 from hubbub.analysis.families import BitSum, family_for
 from hubbub.mechanisms import AnyMechanism, Memoized, Totals
 
-__all__ = ["Plausibility", "combine", "plausibility"]
-
 # At this false-alarm rate an answer is called suspicious.
 _ALARM: Final = 1e-6
 _LARGEST: Final = 1 << 20

@@ -24,8 +24,6 @@ from hubbub.analysis.families import family_for
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import AnyMechanism, BitVector, CohortBits, Layout, OneHot, Samples, Subset
 
-__all__ = ["Attack", "maximal_gain"]
-
 _LARGEST: Final = 1 << 22  # cells times targets that are looked at
 
 

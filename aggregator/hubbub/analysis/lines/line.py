@@ -21,8 +21,6 @@ from hubbub.analysis.arrays import Floats
 from hubbub.analysis.lines.local_level import Smoothed, smooth
 from hubbub.analysis.uncertainty.intervals import reach_of
 
-__all__ = ["FALSE_ALARM", "MIN_POINTS", "Line", "Step", "line_through"]
-
 MIN_POINTS: Final = 8
 """The fewest days that a line is drawn through."""
 FALSE_ALARM: Final = 0.01

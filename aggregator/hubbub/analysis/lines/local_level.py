@@ -21,8 +21,6 @@ import numpy as np
 
 from hubbub.analysis.arrays import Floats
 
-__all__ = ["Smoothed", "smooth"]
-
 _WEEK = 7
 
 

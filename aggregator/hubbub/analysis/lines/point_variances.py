@@ -7,8 +7,6 @@ import numpy as np
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.numbers import Mean
 
-__all__ = ["known_variances"]
-
 _AROUND = 7
 
 

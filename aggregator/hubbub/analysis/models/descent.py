@@ -22,21 +22,6 @@ from hubbub.analysis.arrays import Floats
 from hubbub.analysis.models.prediction import foretold
 from hubbub.analysis.models.question import Kind, Model
 
-__all__ = [
-    "CLIP",
-    "IN_ROUNDS",
-    "Learned",
-    "Round",
-    "deal",
-    "gradients",
-    "learn",
-    "longest",
-    "noise_of",
-    "rounds_for",
-    "rounds_of",
-    "scores",
-]
-
 CLIP: Final = {"logistic": 0.5, "linear": 0.25, "ridge": 0.25}
 """To which length a residual is clipped; of a number's label, in its range."""
 

@@ -8,8 +8,6 @@ import numpy as np
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.models.question import Kind
 
-__all__ = ["Evaluation", "Group", "evaluate"]
-
 _GROUPS: Final = 10
 
 

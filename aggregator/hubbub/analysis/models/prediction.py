@@ -7,8 +7,6 @@ import numpy as np
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.models.question import Kind
 
-__all__ = ["foretold"]
-
 # A chance is told apart from 0 and 1 no further, and nothing overflows.
 _MAX_SCORE: Final = 40.0
 

@@ -9,8 +9,6 @@ from hubbub.analysis.arrays import Floats
 from hubbub.errors import BadParameter
 from hubbub.mechanisms.probability import MAX_EPSILON, MIN_EPSILON
 
-__all__ = ["KINDS", "MAX_COLUMNS", "Feature", "Kind", "Model"]
-
 Kind = Literal["logistic", "linear", "ridge"]
 KINDS: Final = ("logistic", "linear", "ridge")
 

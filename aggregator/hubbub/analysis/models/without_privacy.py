@@ -8,8 +8,6 @@ from hubbub.analysis.arrays import Floats
 from hubbub.analysis.models.prediction import foretold
 from hubbub.analysis.models.question import Kind
 
-__all__ = ["without_privacy"]
-
 _STEPS: Final = 30
 # Columns that follow from each other, as of all values of a list, have no one answer without it.
 _LEAST: Final = 1e-4

@@ -11,8 +11,6 @@ from hubbub.mechanisms import Rappor
 from hubbub.mechanisms.hashing import WORDS, digest, encoded
 from hubbub.mechanisms.sketch import SketchMechanism
 
-__all__ = ["bloom_places", "sketch_buckets"]
-
 # Digests held at a time, 16 bytes each.
 _DIGESTS: Final = 1 << 20
 

@@ -33,8 +33,6 @@ from hubbub.analysis.uncertainty.shrinkage import shrunk
 from hubbub.errors import BadParameter, BatchTooSmall
 from hubbub.mechanisms import Rappor, Totals
 
-__all__ = ["Decoded", "decode", "decode_counts"]
-
 # Up to this share of the equations, a column for every candidate costs hardly any certainty and is
 # free of bias whatever the truth; up to the next, it may; measured in 0009-string-decoding.md.
 _PLENTY: Final = 1 / 6

@@ -16,8 +16,6 @@ from hubbub.analysis.arrays import Floats
 from hubbub.errors import BatchTooSmall, ShapeMismatch
 from hubbub.mechanisms.pure import Pure
 
-__all__ = ["Collection", "Design", "Indices", "Places", "once"]
-
 Places = npt.NDArray[np.int32]
 Indices = npt.NDArray[np.int64]
 

@@ -12,8 +12,6 @@ import numpy as np
 from hubbub.analysis.arrays import Floats, Mask
 from hubbub.analysis.strings.design import Design, Indices
 
-__all__ = ["Fit", "fit", "independent", "non_negative"]
-
 # Shares of a row's squared length below this are rounding: the row lies in the fitted columns.
 _MIN: Final = 1e-8
 # Coins alone make residuals of 1; a hundredth of their squares is no noise but an empty collection.

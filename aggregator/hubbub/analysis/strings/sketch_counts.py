@@ -24,8 +24,6 @@ from hubbub.mechanisms.cms import CountMeanSketch
 from hubbub.mechanisms.hcms import HadamardSketch
 from hubbub.mechanisms.local_hash import LocalHashing
 
-__all__ = ["Sketch", "buckets", "count"]
-
 Sketch = CountMeanSketch | HadamardSketch | LocalHashing
 
 

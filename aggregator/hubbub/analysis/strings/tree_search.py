@@ -29,8 +29,6 @@ from hubbub.mechanisms.tree import PrefixTree
 
 Indices = npt.NDArray[np.int64]
 
-__all__ = ["FALSE_STRINGS", "Found", "Places", "discover", "found_from", "told_as"]
-
 FALSE_STRINGS: Final = 0.01
 """Of all strings of an answer, how many are false, at most on average."""
 

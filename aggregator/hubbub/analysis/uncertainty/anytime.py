@@ -16,8 +16,6 @@ from scipy.special import ndtr
 
 from hubbub.analysis.uncertainty.intervals import MAX_CONFIDENCE, reach_of
 
-__all__ = ["anytime_confidence"]
-
 # Places of a list whose intervals are told at most a millionth as doubtful.
 _PLACES: Final = 1e-6
 

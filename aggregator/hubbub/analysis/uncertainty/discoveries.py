@@ -9,8 +9,6 @@ from scipy.special import ndtr
 from hubbub.analysis.arrays import Floats, Mask
 from hubbub.errors import BadParameter
 
-__all__ = ["FALSE_DISCOVERY_RATE", "check_rate", "discoveries", "p_values", "paid_by"]
-
 FALSE_DISCOVERY_RATE: Final = 0.05
 """Of what stands out from zero, or has changed, the share that does not, at most on average."""
 

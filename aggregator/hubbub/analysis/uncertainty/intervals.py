@@ -11,18 +11,6 @@ from hubbub.analysis.arrays import Floats, Mask
 from hubbub.analysis.uncertainty.discoveries import FALSE_DISCOVERY_RATE, check_rate, paid_by
 from hubbub.errors import BadParameter
 
-__all__ = [
-    "MAX_CONFIDENCE",
-    "MIN_CONFIDENCE",
-    "Tail",
-    "end_of",
-    "held_between",
-    "interval",
-    "pushed_up",
-    "ranked",
-    "reach_of",
-]
-
 MIN_CONFIDENCE: Final = 1e-6
 MAX_CONFIDENCE: Final = 1 - 1e-9
 """Past it a float's own steps would be what the interval is made of; at 1 it has no end."""

@@ -13,8 +13,6 @@ from hubbub.mechanisms.long_grr import LongitudinalGrr
 from hubbub.mechanisms.long_unary import LongitudinalUnary
 from hubbub.mechanisms.rappor_basic import BasicRappor
 
-__all__ = ["permanent_step", "spreads"]
-
 
 def spreads(mechanism: Any, repeats: int) -> tuple[float, float]:
     """The variance that one report adds to an estimate if it holds the value, and if it does not.

@@ -10,8 +10,6 @@ import numpy as np
 
 from hubbub.analysis.arrays import Floats
 
-__all__ = ["POPULATION", "REPORTERS", "Whose", "sampled"]
-
 Whose = Literal["reporters", "population"]
 REPORTERS: Final[Whose] = "reporters"
 POPULATION: Final[Whose] = "population"

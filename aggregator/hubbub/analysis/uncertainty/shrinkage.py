@@ -15,8 +15,6 @@ import numpy as np
 
 from hubbub.analysis.arrays import Floats
 
-__all__ = ["shrunk"]
-
 _STEPS: Final = 200
 _TRUTHS: Final = 61
 _BIN: Final = 0.1  # of scores, in standard errors: a hundredth of their variance

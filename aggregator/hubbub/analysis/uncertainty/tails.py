@@ -15,8 +15,6 @@ from hubbub.analysis.binomials import pmf
 from hubbub.analysis.uncertainty.intervals import Tail
 from hubbub.mechanisms.pure import Pure
 
-__all__ = ["collision_tail", "pure_tail", "repeated_tail"]
-
 # From this variance on, of the supports of what nobody holds, a normal score of 5 is worth 4.97.
 _MANY: Final = 10_000
 # Scores past this are told from each other by their order alone.

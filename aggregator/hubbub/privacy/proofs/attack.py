@@ -23,8 +23,6 @@ from scipy.special import betaincinv
 
 from hubbub.mechanisms import AnyMechanism, Layout
 
-__all__ = ["Attacked", "attack"]
-
 _THRESHOLDS: Final = 64
 _REMEMBERED: Final = 1 << 16  # payloads
 

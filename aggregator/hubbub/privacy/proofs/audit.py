@@ -31,17 +31,6 @@ from hubbub.privacy.proofs.replay import TooMany, distribution
 from hubbub.privacy.proofs.whole_epochs import attack_epochs, draw_neighbours
 from hubbub.privacy.shuffled_histogram import central_epsilon
 
-__all__ = [
-    "ALARM",
-    "NOT_WALKED",
-    "Check",
-    "Step",
-    "audit_coins",
-    "audit_metric",
-    "audit_proofs",
-    "steps_of",
-]
-
 ALARM: Final = 1e-6
 """The chance, at most, that an audit of honest mechanisms fails."""
 

@@ -16,8 +16,6 @@ from hubbub.mechanisms import BitSource, Probability, bits
 from hubbub.mechanisms.probability import DIGITS
 from hubbub.privacy.proofs.enumeration import hold
 
-__all__ = ["prove_coins"]
-
 _THRESHOLDS: Final = (1, 3, 2**32 + 1, 2**53 + 1, 2**63 - 1, 2**63 + 1, 2**64 - 1)
 _HALF: Final = Probability.at_most(Fraction(1, 2))
 

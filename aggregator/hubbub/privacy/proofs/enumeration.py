@@ -24,8 +24,6 @@ from hubbub.mechanisms import (
 from hubbub.mechanisms.probability import log_at_least
 from hubbub.privacy.proofs.replay import Replay, distribution
 
-__all__ = ["PROOFS", "SMALL", "hold", "ratios_are_within_the_claim", "rows"]
-
 # Estimates are floats of magnitude ~1; sums of ~2**13 of them keep 10 digits.
 CLOSE = 1e-9
 

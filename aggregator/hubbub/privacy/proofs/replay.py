@@ -10,8 +10,6 @@ from math import prod
 
 from hubbub.mechanisms import Probability
 
-__all__ = ["Replay", "TooMany", "distribution"]
-
 
 class Replay:
     """Answers the questions of one run along one path, and notes where the path could fork."""

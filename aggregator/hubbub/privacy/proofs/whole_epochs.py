@@ -31,8 +31,6 @@ from hubbub.privacy.draws import Counts, one_hot_chances
 from hubbub.privacy.proofs.attack import Attacked
 from hubbub.privacy.shuffled_histogram import ShuffledEpoch
 
-__all__ = ["Neighbours", "attack_epochs", "draw_neighbours"]
-
 _THRESHOLDS: Final = 256
 _AT_ONCE: Final = 1 << 18  # epochs: tens of megabytes
 _EVENT: Final = "how many name the one value"

@@ -8,8 +8,6 @@ from hubbub.catalog.breakdown import told_by
 from hubbub.catalog.metric import Metric
 from hubbub.errors import UnknownMetric
 
-__all__ = ["part_of_metric"]
-
 
 def part_of_metric(metric: Metric, name: str) -> Metric:
     """The metric as its cells have it, under the name of a cell or of several.

@@ -29,8 +29,6 @@ from hubbub.errors.places import wrong_place
 from hubbub.oblivious import read_config
 from hubbub.sealing import X25519, X_WING
 
-__all__ = ["Bundle", "grown", "refuse_changes", "stream_table"]
-
 _DIGEST: Final = re.compile(r"[0-9a-f]{64}")
 _LAST_SERIAL: Final = (1 << 53) - 1
 

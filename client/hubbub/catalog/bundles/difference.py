@@ -10,8 +10,6 @@ from hubbub.catalog.encoding import to_text
 from hubbub.catalog.fields.field import dumped
 from hubbub.catalog.metric import Metric
 
-__all__ = ["LESS", "MORE", "OTHER", "Difference", "differences"]
-
 MORE: Final = "more"
 LESS: Final = "less"
 OTHER: Final = "other"

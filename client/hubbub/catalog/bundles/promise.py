@@ -8,8 +8,6 @@ from hubbub.catalog.fields.rules import is_whole
 from hubbub.catalog.metric import Metric
 from hubbub.mechanisms import is_number
 
-__all__ = ["Promise"]
-
 _DIGEST_LETTERS: Final = 64
 
 

@@ -30,8 +30,6 @@ from hubbub.errors import BadParameter, BundleRefused, HubbubError
 from hubbub.errors.printable import visible
 from hubbub.sealing import X_WING
 
-__all__ = ["open_bundle", "read_bundle", "sign_bundle"]
-
 _SIGNED: Final = b"hubbub/1 bundle\n"
 _VERSIONS: Final = (1, 2)
 _MAX_BYTES: Final = 64 << 20

@@ -11,13 +11,6 @@ from hubbub.catalog.crowds.crowd_strings import CROWD_STRINGS, planned_strings
 from hubbub.catalog.fields.field import fields_of
 from hubbub.catalog.fields.table_reader import Complain
 
-__all__ = [
-    "CENTRAL_FIELDS",
-    "central_conflicts",
-    "crowd_mechanisms",
-    "crowd_table",
-]
-
 _LISTED: Final = "grr"
 # Which are the same over the parts of a range, where these are few enough.
 _NUMBERS: Final = ("wave", "mean.one_bit", "mean.piecewise")

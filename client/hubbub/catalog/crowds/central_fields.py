@@ -7,18 +7,6 @@ from hubbub.catalog.fields import kinds
 from hubbub.catalog.fields.field import entry
 from hubbub.mechanisms.probability import MAX_EPSILON, MIN_EPSILON
 
-__all__ = [
-    "CENTRAL_EPSILON",
-    "CROWD",
-    "DELTA",
-    "DUMMIES",
-    "EPSILON",
-    "HONEST",
-    "MAX_LOCAL_EPSILON",
-    "ROLLING",
-    "USUAL_MAX_LOCAL",
-]
-
 EPSILON: Final = kinds.number("a number of nats", MIN_EPSILON, MAX_EPSILON)
 """The kind of every epsilon that a person is promised."""
 

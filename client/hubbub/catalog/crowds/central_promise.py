@@ -4,8 +4,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-__all__ = ["Accountant", "CentralPromise", "Planned"]
-
 
 @dataclass(frozen=True, slots=True)
 class CentralPromise:

@@ -10,8 +10,6 @@ from hubbub.catalog.crowds.central_promise import Accountant, CentralPromise, Pl
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import build, lies_evenly
 
-__all__ = ["planned_number"]
-
 # Steps of a mean: more round a number less, and give lies more to name. 1 is `mean.one_bit`.
 _STEPS: Final = (1, 2, 3, 4, 6, 8, 11, 16, 22, 32, 45, 64, 90, 128)
 _GRAIN: Final = 0.01

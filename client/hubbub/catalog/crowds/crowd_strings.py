@@ -14,8 +14,6 @@ from hubbub.catalog.crowds.central_promise import Accountant, CentralPromise, Pl
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import build
 
-__all__ = ["CROWD_STRINGS", "planned_strings", "string_errors"]
-
 CROWD_STRINGS: Final = "local_hash"
 """The mechanism over strings whose whole epochs are accounted for."""
 

@@ -13,8 +13,6 @@ from math import erfc, exp, log, sqrt
 from statistics import NormalDist
 from typing import Final
 
-__all__ = ["LEFT_OUT", "delta_of_mu", "epsilon_of_mu", "mu_of_pure", "mu_within"]
-
 LEFT_OUT: Final = 1e-13
 """The chance with which a crowd may tell more than its Gaussian."""
 

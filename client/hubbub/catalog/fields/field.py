@@ -18,17 +18,6 @@ from typing import Any, Final
 from hubbub.catalog.fields.kinds import Kind
 from hubbub.errors import BadParameter
 
-__all__ = [
-    "REQUIRED",
-    "CatalogField",
-    "Entry",
-    "check",
-    "dumped",
-    "entry",
-    "fields_of",
-    "loaded",
-]
-
 _KEY: Final = "catalog"
 REQUIRED: Final = MISSING
 """The default of a field that has none."""

@@ -13,30 +13,6 @@ from hubbub.catalog.encoding import is_writable
 from hubbub.catalog.fields.rules import ADDRESS, LOG_NAME, MAX_TEXT, is_address, is_text, is_whole
 from hubbub.mechanisms.parameter import Interval, Parameter, is_number
 
-__all__ = [
-    "Kind",
-    "Schema",
-    "address",
-    "ascending",
-    "day",
-    "days",
-    "edges",
-    "edges_of",
-    "flag",
-    "log_name",
-    "number",
-    "numbers_by_name",
-    "of_parameter",
-    "one_of",
-    "path",
-    "shares",
-    "strings",
-    "tables",
-    "text",
-    "values",
-    "whole",
-]
-
 _DAYS: Final = re.compile(r"[1-9][0-9]{0,4}[dw]")
 
 # Two parts at least, and no more than a list that people still read.

@@ -5,17 +5,6 @@ from typing import Any, Final
 
 from hubbub.catalog.encoding import is_writable
 
-__all__ = [
-    "ADDRESS",
-    "LOG_NAME",
-    "MAX_TEXT",
-    "NAME",
-    "is_address",
-    "is_text",
-    "is_whole",
-    "metric_name_of",
-]
-
 MAX_TEXT: Final = 10_000
 
 NAME: Final = re.compile(r"[a-z][a-z0-9_.-]{0,63}")

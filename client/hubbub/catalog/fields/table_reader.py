@@ -6,8 +6,6 @@ from typing import Any
 from hubbub.catalog.fields.field import fields_of
 from hubbub.errors import BadParameter
 
-__all__ = ["Complain", "read_fields", "read_section"]
-
 Complain = Callable[[str, str], None]
 """Takes a field's name and what is wrong with it, with the remedy."""
 

@@ -10,8 +10,6 @@ from hubbub.catalog.fields.field import CatalogField, dumped, fields_of, loaded
 from hubbub.catalog.fields.kinds import Kind, Schema
 from hubbub.errors import BadParameter
 
-__all__ = ["field_schema", "object_schema", "table_of"]
-
 
 def table_of(section: type, *, flat: bool = False) -> Kind:
     """The kind of a field that holds an object of this dataclass, written as a table.

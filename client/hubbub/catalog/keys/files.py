@@ -6,8 +6,6 @@ from pathlib import Path
 
 from hubbub.errors import KeysUnusable
 
-__all__ = ["read", "read_secret", "replace", "write_secret"]
-
 
 def replace(path: Path, content: bytes, *, secret: bool = False) -> None:
     """All at once: a reader sees the old file or the new."""

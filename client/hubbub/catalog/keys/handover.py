@@ -15,8 +15,6 @@ from hubbub.catalog.encoding import from_text, to_text
 from hubbub.catalog.keys.points import refuse_weak_signing_key
 from hubbub.errors import BadParameter
 
-__all__ = ["MAX_HANDOVERS", "Handover", "hand_over", "line_of"]
-
 MAX_HANDOVERS: Final = 16
 """How many a bundle carries at most; the oldest are left out first."""
 

@@ -33,21 +33,6 @@ from hubbub.sealing import (
     x_wing_public_bytes,
 )
 
-__all__ = [
-    "DEVELOPMENT_IDS",
-    "OPENING",
-    "OpeningKey",
-    "OpeningKeyPublic",
-    "is_development",
-    "key_at",
-    "new_periods",
-    "read_opening_keys",
-    "read_public_keys",
-    "write_new_keys",
-    "write_opening_keys",
-    "write_public_keys",
-]
-
 _LAST_ID: Final = (1 << 32) - 1  # as the wire has it
 DEVELOPMENT_IDS: Final = 1 << 31
 """Keys of development installations have ids from here on; those of production count from 1.

@@ -13,14 +13,6 @@ from hubbub.catalog.keys.handover import MAX_HANDOVERS, Handover, hand_over
 from hubbub.catalog.keys.signing_keys import read_signing_key, signing_pem
 from hubbub.errors import BadParameter, KeysUnusable
 
-__all__ = [
-    "OPERATOR",
-    "hand_over_to_new",
-    "read_handovers",
-    "read_operator_key",
-    "write_operator_key",
-]
-
 OPERATOR: Final = "operator.key"
 _PUBLIC: Final = "operator.pub"
 _HANDOVERS: Final = "handovers.json"

@@ -8,8 +8,6 @@ from typing import Final
 
 from hubbub.errors import BadParameter
 
-__all__ = ["KEY_BYTES", "refuse_weak_opening_key", "refuse_weak_signing_key"]
-
 KEY_BYTES: Final = 32
 _ALIKE: Final = ("00" * 32, "01" + "00" * 31)
 # p - 1, p and p + 1, of p = 2**255 - 19

@@ -24,8 +24,6 @@ from hubbub.catalog.keys.opening_keys import (
 from hubbub.errors import BadParameter, KeysUnusable
 from hubbub.sealing import x_wing_public_bytes
 
-__all__ = ["add_x_wing", "forget_keys", "rotate_keys", "still_needed"]
-
 
 def still_needed(key: OpeningKeyPublic, now: float, longest: str) -> bool:
     """Whether an epoch of the key may still be counted, of this length at most."""

@@ -8,8 +8,6 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from hubbub.catalog.keys.files import read_secret
 from hubbub.errors import KeysUnusable
 
-__all__ = ["read_signing_key", "signing_pem"]
-
 
 def read_signing_key(path: Path) -> Ed25519PrivateKey:
     """The key in a file that its owner alone may read.

@@ -12,8 +12,6 @@ from hubbub.catalog.log.merkle import HASH_BYTES
 from hubbub.catalog.log.notes import NoteKey, note_text, refuse_unsigned, sign_note
 from hubbub.errors import BadParameter
 
-__all__ = ["Checkpoint"]
-
 _SIZE: Final = re.compile("0|[1-9][0-9]{0,15}")
 _LINES: Final = 3
 

@@ -20,8 +20,6 @@ from hubbub.catalog.log.tiles import (
 )
 from hubbub.errors import BadParameter, LogBroken
 
-__all__ = ["Entry", "Fetch", "ReadLog", "bundle_sizes", "read_log"]
-
 _ENTRY: Final = re.compile(rf"hubbub/1 ({'|'.join(KINDS)})\n([0-9a-f]{{64}})\n")
 
 Fetch = Callable[[str], bytes]

@@ -17,8 +17,6 @@ from hubbub.catalog.log.proof import LogProof, entry_of, prove
 from hubbub.catalog.log.tiles import CHECKPOINT, content_path, hash_tiles, packed_entries
 from hubbub.errors import KeysUnusable, LogBroken
 
-__all__ = ["append", "folder_fetch", "log_key", "prove_bundle"]
-
 LOG_KEY: Final = "log.key"
 
 

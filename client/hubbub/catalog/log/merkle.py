@@ -10,17 +10,6 @@ from typing import Final
 
 from hubbub.errors import BadParameter
 
-__all__ = [
-    "HASH_BYTES",
-    "consistency_proof",
-    "inclusion_proof",
-    "leaf_hash",
-    "node_hash",
-    "proven_root",
-    "refuse_inconsistent",
-    "tree_root",
-]
-
 HASH_BYTES: Final = 32
 
 

@@ -13,8 +13,6 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 from hubbub.catalog.keys.points import refuse_weak_signing_key
 from hubbub.errors import BadParameter
 
-__all__ = ["NoteKey", "note_text", "refuse_unsigned", "sign_note"]
-
 _ED25519: Final = b"\x01"
 _ID_BYTES: Final = 4
 _LINE: Final = re.compile(r"— (?P<name>[^\s+]+) (?P<signature>[A-Za-z0-9+/=]+)")

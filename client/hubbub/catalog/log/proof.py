@@ -22,8 +22,6 @@ from hubbub.catalog.log.merkle import (
 from hubbub.catalog.log.notes import NoteKey
 from hubbub.errors import BadParameter, BundleRefused
 
-__all__ = ["KINDS", "LogProof", "entry_of", "open_proof", "prove"]
-
 KINDS: Final = ("bundle", "notice", "keys")
 """What a log has entries of."""
 

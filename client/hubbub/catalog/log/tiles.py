@@ -6,16 +6,6 @@ from typing import Final
 from hubbub.catalog.log.merkle import tree_root
 from hubbub.errors import BadParameter
 
-__all__ = [
-    "CHECKPOINT",
-    "MAX_ENTRIES",
-    "content_path",
-    "entries_in",
-    "entry_tiles",
-    "hash_tiles",
-    "packed_entries",
-]
-
 CHECKPOINT: Final = "checkpoint"
 MAX_ENTRIES: Final = 1 << 20
 """More than any operator signs; whoever reads a stranger's log reads no more."""

@@ -12,8 +12,6 @@ from hubbub.catalog.fields.table_reader import Complain
 from hubbub.catalog.metric import DOMAINS
 from hubbub.mechanisms import REGISTRY
 
-__all__ = ["read_candidates", "read_values"]
-
 
 def read_values(
     field: CatalogField, mechanism: str, table: dict[str, Any], folder: Path, wrong: Complain

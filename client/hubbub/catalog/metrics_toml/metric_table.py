@@ -28,8 +28,6 @@ from hubbub.mechanisms import REGISTRY, is_number
 from hubbub.mechanisms.pairs import PairedParts
 from hubbub.mechanisms.probability import MIN_EPSILON
 
-__all__ = ["Around", "read_metric"]
-
 # Stand for what follows from a central promise where that is wrong, so that this alone is told.
 _UNKNOWN: Final = {"epsilon": MIN_EPSILON, "min_batch": 10, "reports": 1}
 # Stand for fields that are wrong, so that the mechanism is built and its own problem told as well.

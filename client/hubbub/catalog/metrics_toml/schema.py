@@ -17,8 +17,6 @@ from hubbub.catalog.metric import DOMAINS, Metric
 from hubbub.catalog.metrics_toml.source import Catalog
 from hubbub.mechanisms import REGISTRY
 
-__all__ = ["catalog_schema"]
-
 _DRAFT: Final = "https://json-schema.org/draft/2020-12/schema"
 
 

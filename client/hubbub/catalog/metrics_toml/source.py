@@ -28,8 +28,6 @@ from hubbub.errors import CatalogInvalid
 from hubbub.errors.printable import visible
 from hubbub.errors.unreadable import unreadable
 
-__all__ = ["Catalog", "read_catalog"]
-
 
 @dataclass(frozen=True, slots=True)
 class Catalog:

@@ -9,8 +9,6 @@ from hubbub.errors import BadParameter
 from hubbub.mechanisms import REGISTRY
 from hubbub.mechanisms.parts import cell_names
 
-__all__ = ["refuse_misfits"]
-
 
 def refuse_misfits(metric: Any) -> None:
     """Raises BadParameter for a field that the metric's kind of values has no use for."""

@@ -15,16 +15,6 @@ from hubbub.catalog.fields.field import entry
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import REGISTRY
 
-__all__ = [
-    "GROWN",
-    "STREAM",
-    "check_grown",
-    "digests_of",
-    "is_list",
-    "list_names",
-    "tier_of",
-]
-
 STREAM: Final = re.compile(r"(/v[0-9]{1,6})?(/[0-9.e+-]{1,16})?")
 """What follows a metric's name in a stream's: which list of values, and which tier."""
 

@@ -10,8 +10,6 @@ from hubbub.catalog.fields.kinds import Kind, edges_of
 from hubbub.catalog.fields.tables import table_of
 from hubbub.catalog.values.value_kinds import NUMERIC, check_kind, labels, part_of, plain_number
 
-__all__ = ["OUTSIDE", "RANGE", "RANGES", "PartRange"]
-
 OUTSIDE: Final = entry(
     kinds.one_of(lambda: ("clamp", "refuse")),
     "What becomes of a number outside its range: it counts at the nearest end, as it does with a "

@@ -14,8 +14,6 @@ from hubbub.mechanisms import REGISTRY
 from hubbub.mechanisms.pairs import PairedParts
 from hubbub.mechanisms.parts import MAX_PARTS, listed_parts, parts_of
 
-__all__ = ["PARTS", "check_ranges", "code_of", "name_of", "ranges_of", "size_of"]
-
 
 def _part_kind() -> Kind:
     """The parts of an answer, each with its values."""

@@ -10,8 +10,6 @@ from hubbub.errors import BadParameter, ValueOutOfDomain
 from hubbub.mechanisms import REGISTRY
 from hubbub.mechanisms.privset import PrivSet
 
-__all__ = ["as_set", "check_set", "set_code"]
-
 # What `auto` is told of others; of sets there is one mechanism.
 _WISHES: Final = ("reports", "max_payload_bytes", "max_cells")
 

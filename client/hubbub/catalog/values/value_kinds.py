@@ -18,17 +18,6 @@ from hubbub.catalog.values.sets import as_set
 from hubbub.errors import BadParameter, ValueOutOfDomain
 from hubbub.mechanisms import is_number
 
-__all__ = [
-    "KINDS",
-    "NUMERIC",
-    "OTHER",
-    "check_kind",
-    "labels",
-    "part_of",
-    "plain_number",
-    "spelled",
-]
-
 NUMERIC: Final = ("count", "number", "duration", "size")
 KINDS: Final = ("boolean", *NUMERIC, "set")
 OTHER: Final = "other"

@@ -11,8 +11,6 @@ from hubbub.client.diagnostics import Diagnostics
 from hubbub.client.transport.contract import Transport
 from hubbub.errors import StateUnusable
 
-__all__ = ["Background"]
-
 # Reports that come together are entered together.
 _GATHER_SECONDS: Final = 0.5
 _STATE_RETRY_SECONDS: Final = 5.0

@@ -6,8 +6,6 @@ from hubbub.client.diagnostics import Diagnostics
 from hubbub.client.state.contract import State
 from hubbub.errors import StateUnusable
 
-__all__ = ["flush"]
-
 
 def flush(
     sender: Sender,

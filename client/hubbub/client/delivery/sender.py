@@ -40,8 +40,6 @@ from hubbub.client.state.contract import (
 from hubbub.client.transport.contract import GivenUp, SealedReport, Transport, TryAgain
 from hubbub.errors import NoticeRefused, StateBusy, StateUnusable
 
-__all__ = ["Sender"]
-
 _BATCH: Final = 500
 _PROBE: Final = 20  # after a failure: enough to see whether the shuffler is there again
 _BATCH_BYTES: Final = 1 << 20

@@ -11,8 +11,6 @@ from typing import Final
 
 from hubbub.catalog import Bundle, grace_seconds
 
-__all__ = ["Waits", "longest_soon", "soon"]
-
 _FIRST_SECONDS: Final = 0.2
 _LONGEST_SECONDS: Final = 300.0
 _TRIES_AT_ONCE: Final = 5  # some seconds in all: a connection that broke, a service that restarts

@@ -8,8 +8,6 @@ import math
 from dataclasses import dataclass
 from typing import Final
 
-__all__ = ["Consent", "agreed", "is_on", "turned"]
-
 _MAX_TURNS: Final = 1 << 31  # a journal keeps the number in four bytes
 _MAX_SECONDS: Final = 2.5e11  # the year 9892: what datetime still knows
 

@@ -14,25 +14,6 @@ from hubbub.client.ledger import charge
 from hubbub.client.outcome import Outcome
 from hubbub.client.state.device_state import DeviceState
 
-__all__ = [
-    "DAMAGED",
-    "DISABLED",
-    "HISTORY",
-    "PUT_BACK",
-    "SENT",
-    "STOPPED",
-    "Bounds",
-    "Dropped",
-    "OutboxEntry",
-    "OutboxReport",
-    "PayloadRecord",
-    "PendingPayload",
-    "State",
-    "admit",
-    "excess",
-    "fitting",
-]
-
 HISTORY = 1000
 """How many payloads are remembered once they have met their fate."""
 

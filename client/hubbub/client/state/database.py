@@ -19,8 +19,6 @@ from hubbub.errors import StateUnusable
 if sys.platform != "win32":
     import fcntl
 
-__all__ = ["FILE_NAME", "Damaged", "Database", "as_text"]
-
 FILE_NAME: Final = "hubbub.sqlite3"
 
 _BUSY_SECONDS: Final = 5.0

@@ -8,8 +8,6 @@ from hubbub.catalog import Metric, epoch_at
 from hubbub.client.ledger import Account
 from hubbub.client.state.consent import Consent, is_on
 
-__all__ = ["DeviceState"]
-
 
 @dataclass(slots=True)
 class DeviceState:

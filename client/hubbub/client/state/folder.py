@@ -35,8 +35,6 @@ from hubbub.client.state.queries import Rows
 from hubbub.client.state.witness_check import Watch
 from hubbub.errors import StateUnusable
 
-__all__ = ["FolderState"]
-
 # A process that took reports and was killed is waited for this long; then others send them.
 _CLAIM_SECONDS: Final = 60.0
 _HOLD_SECONDS: Final = 1.0

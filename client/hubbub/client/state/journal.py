@@ -25,8 +25,6 @@ from hubbub.client.state.contract import PendingPayload
 if sys.platform != "win32":
     import fcntl
 
-__all__ = ["Journal", "orphans"]
-
 _SIZE: Final = 1 << 20
 _POPULATE: Final = getattr(mmap, "MAP_POPULATE", 0)
 _RECORD: Final = struct.Struct("<IQI")

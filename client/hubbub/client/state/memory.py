@@ -33,8 +33,6 @@ from hubbub.client.state.shared_ledger import SharedLedger
 from hubbub.client.state.witness import Witnesses
 from hubbub.errors import StateUnusable
 
-__all__ = ["MemoryState"]
-
 
 class MemoryState:
     """Forgets with the process.

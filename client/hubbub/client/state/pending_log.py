@@ -10,8 +10,6 @@ from pathlib import Path
 from hubbub.client.state.contract import PendingPayload
 from hubbub.client.state.journal import Journal
 
-__all__ = ["Notes"]
-
 
 class Notes:
     """One process's notes beside a state folder. Safe between threads; no I/O but to start and end.

@@ -24,25 +24,6 @@ from hubbub.client.state.contract import (
     excess,
 )
 
-__all__ = [
-    "Rows",
-    "bury",
-    "count",
-    "done",
-    "draw",
-    "give_up_late",
-    "insert",
-    "meta",
-    "overflow",
-    "payload_records",
-    "prune",
-    "purge",
-    "purged_in_flight",
-    "record_results",
-    "set_meta",
-    "waiting",
-]
-
 Rows = sqlite3.Connection
 
 _MAX_WHOLE: Final = 1 << 32  # epochs and key ids on the wire

@@ -21,23 +21,6 @@ from hubbub.client.state.queries import Rows, count, meta, purge, set_meta
 from hubbub.client.state.secret import SECRET_BYTES
 from hubbub.client.state.state_moment import StateMoment, merged
 
-__all__ = [
-    "bring_up",
-    "check",
-    "commit",
-    "device_state",
-    "forget",
-    "heed",
-    "inherit",
-    "is_new",
-    "known",
-    "notice",
-    "part",
-    "save",
-    "seal",
-    "start",
-]
-
 # What may change without a sum, or is one. Version 0.1 changes consent and counts no commit: what
 # was said last, as far as we know, stands under the sum in its place.
 # A notice has a signature of its own, and is heard again.

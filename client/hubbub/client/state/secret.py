@@ -8,8 +8,6 @@ from typing import Any, Final
 
 from hubbub.mechanisms import BitSource, KeyedBits, Probability
 
-__all__ = ["SECRET_BYTES", "DeviceMemo"]
-
 SECRET_BYTES: Final = 32
 _PURPOSES: Final = 256
 

@@ -18,8 +18,6 @@ from hubbub.client.state.witness import Witnesses
 from hubbub.client.state.witness_check import CONSENT_UNKNOWN, unknown
 from hubbub.errors import StateUnusable
 
-__all__ = ["SharedLedger"]
-
 _log: Final = logging.getLogger("hubbub.client")
 
 

@@ -10,8 +10,6 @@ from typing import Any, Final, Self
 from hubbub.client.ledger import Account, load_accounts, merge
 from hubbub.client.state.consent import Consent, agreed
 
-__all__ = ["StateMoment", "agree", "is_continued", "merged"]
-
 _HEARD: Final = 8
 _MAX_COMMITS: Final = 1 << 62
 _LONGEST_NAME: Final = 64

@@ -23,8 +23,6 @@ from hubbub.errors import StateBusy, StateUnusable
 if sys.platform != "win32":
     import fcntl
 
-__all__ = ["LOCK_NAME", "Witness", "Witnesses"]
-
 LOCK_NAME: Final = "lock"
 """A file of the state folder; not empty once a state was there."""
 

@@ -16,8 +16,6 @@ from hubbub.client.state.queries import Rows
 from hubbub.client.state.state_moment import StateMoment, agree, is_continued
 from hubbub.client.state.witness import LOCK_NAME, Witnesses
 
-__all__ = ["CONSENT_UNKNOWN", "Watch", "unknown"]
-
 _log: Final = logging.getLogger("hubbub.client")
 
 CONSENT_UNKNOWN: Final = "consent_unknown"

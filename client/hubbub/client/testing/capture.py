@@ -13,8 +13,6 @@ from hubbub.client.outcome import Outcome
 from hubbub.client.settings import Settings
 from hubbub.client.testing.clients import memory_client
 
-__all__ = ["Captured", "Report", "capture"]
-
 
 @dataclass(frozen=True, slots=True)
 class Report:

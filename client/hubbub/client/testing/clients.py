@@ -28,8 +28,6 @@ from hubbub.client.testing.fake_shuffler import FakeShuffler
 from hubbub.client.transport.contract import Transport
 from hubbub.mechanisms import BitSource, KeyedBits
 
-__all__ = ["TestBundle", "coins", "make_bundle", "memory_client"]
-
 _KEY_SECONDS = 4 * EPOCH_SECONDS["week"]
 
 

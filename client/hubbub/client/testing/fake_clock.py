@@ -5,8 +5,6 @@ import time
 from dataclasses import dataclass
 from typing import Final
 
-__all__ = ["FakeClock"]
-
 # An event is set behind the clock's back: so often it looks.
 _LOOK_SECONDS: Final = 0.002
 

@@ -18,9 +18,6 @@ if TYPE_CHECKING:
     from hubbub.client.testing.fake_shuffler import Answer
     from hubbub.wire.v1.report_pb2 import SealedReport
 
-__all__ = ["FakeServer"]
-
-
 _NOTICE: Final = "hubbub-notice-bin"
 _HINT: Final = "grpc-retry-pushback-ms"
 _FOR_GOOD: Final = ("hubbub-refused", "for-good")

@@ -5,8 +5,6 @@ from collections.abc import Mapping, Sequence
 
 from hubbub.client.transport.contract import GivenUp, SealedReport, Submitted, TryAgain
 
-__all__ = ["Answer", "FakeShuffler"]
-
 Answer = TryAgain | GivenUp | Mapping[int, str] | None
 """What is answered to a submission: which reports are refused, by their place, and why; an error;
 or None for no answer, until its time is over or the transport is closed."""

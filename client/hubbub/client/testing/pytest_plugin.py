@@ -10,8 +10,6 @@ import pytest
 from hubbub.client import default_client
 from hubbub.client.testing.capture import Captured, capture
 
-__all__ = ["hubbub_reports"]
-
 
 @pytest.fixture
 def hubbub_reports() -> Iterator[Captured]:

@@ -11,8 +11,6 @@ from hubbub.client.transport.contract import Transport
 from hubbub.client.transport.lazy_transport import Connection, LazyTransport
 from hubbub.errors import BadParameter
 
-__all__ = ["relay_to", "transport_to"]
-
 
 class _Protocol(NamedTuple):
     """Where a protocol's `Connection` is, loaded when it is dialled; and whether it bears forks.

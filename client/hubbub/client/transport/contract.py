@@ -10,8 +10,6 @@ from typing import Protocol
 
 from hubbub.errors import HubbubError
 
-__all__ = ["GivenUp", "NotSent", "SealedReport", "Submitted", "Transport", "TryAgain"]
-
 
 @dataclass(frozen=True, slots=True)
 class SealedReport:

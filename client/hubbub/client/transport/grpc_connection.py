@@ -9,8 +9,6 @@ from hubbub.client.transport.contract import GivenUp, SealedReport, Submitted, T
 from hubbub.client.transport.messages import answer_of, request_of
 from hubbub.wire.v1.services_pb2_grpc import ShufflerStub
 
-__all__ = ["GrpcConnection"]
-
 # That the same bytes can never be taken is believed of a shuffler alone, which marks it so. Servers
 # that are killed, restarted or cut off, proxies and gateways answer with any code there is: gRPC
 # makes one of each HTTP status, UNIMPLEMENTED of a 404. A report given up then would be lost.

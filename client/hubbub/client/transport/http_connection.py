@@ -14,8 +14,6 @@ from hubbub.client.transport.http_exchange import HttpAnswer, HttpExchange
 from hubbub.client.transport.messages import answer_of, request_of
 from hubbub.wire.v1.services_pb2 import SubmitResponse
 
-__all__ = ["REPORTS_PATH", "REPORTS_TYPE", "HttpConnection", "meaning", "not_sent"]
-
 REPORTS_PATH: Final = "/v1/reports"
 REPORTS_TYPE: Final = "application/protobuf"
 

@@ -6,8 +6,6 @@ from typing import Final, Protocol
 
 from hubbub.client.transport.contract import SealedReport, Submitted, TryAgain
 
-__all__ = ["Connection", "LazyTransport"]
-
 _LEAVE_SECONDS: Final = 0.5
 _OTHERS_SECONDS: Final = 60.0
 

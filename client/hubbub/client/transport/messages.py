@@ -9,8 +9,6 @@ from hubbub.client.transport.contract import SealedReport, Submitted
 from hubbub.wire.v1 import report_pb2
 from hubbub.wire.v1.services_pb2 import Reason, SubmitRequest, SubmitResponse
 
-__all__ = ["answer_of", "request_of"]
-
 _log: Final = logging.getLogger("hubbub.client")
 # Reasons of shufflers to come are counted by their number, but for those that cannot be theirs.
 _REASONS: Final = 1000

@@ -15,8 +15,6 @@ from hubbub.catalog.encoding import from_text, to_text
 from hubbub.catalog.log.notes import NoteKey
 from hubbub.errors import BadParameter, BundleRefused
 
-__all__ = ["Pin", "Trust", "Vouched", "folder_of", "is_newer", "is_one"]
-
 _VERSION: Final = 1
 _FOLDER: Final = re.compile("[0-9a-f]{16}")
 

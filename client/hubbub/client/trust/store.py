@@ -21,8 +21,6 @@ from hubbub.errors import StateUnusable
 if sys.platform != "win32":
     import fcntl
 
-__all__ = ["TrustFile", "beside", "held", "look"]
-
 _log: Final = logging.getLogger("hubbub.client")
 _NAME: Final = "trust.json"
 _OWNER_ONLY: Final = 0o600

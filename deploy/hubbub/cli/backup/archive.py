@@ -13,8 +13,6 @@ import pyrage
 
 from hubbub.errors import BackupUnusable, StateUnusable
 
-__all__ = ["Lock", "Opener", "lock_for", "lock_with", "open_by", "open_with", "pack", "unpack"]
-
 Lock = Callable[[bytes], bytes]
 Opener = Callable[[bytes], bytes]
 

@@ -12,8 +12,6 @@ from hubbub.cli.local.embedded_redis import EmbeddedRedis
 from hubbub.errors import BackupUnusable, ServiceUnavailable, StoreUnavailable
 from hubbub.runtime import RedisServer, connect_redis
 
-__all__ = ["copy_into", "loaded", "number_of_keys", "refuse_keys"]
-
 # Keys asked for at a time.
 _KEYS: Final = 500
 # A bigger key goes in parts: Redis takes no argument of 512 MB, and is busy with one of 64.

@@ -11,8 +11,6 @@ from typing import Any, Final
 
 from hubbub.errors import BackupUnusable
 
-__all__ = ["FILES", "ROLES", "Manifest", "read_checked", "write_manifest"]
-
 ROLES: Final = ("shuffler", "aggregator")
 FILES: Final = ("shuffler.rdb", "aggregator.rdb", "installation.age")
 _NAME: Final = "manifest.json"

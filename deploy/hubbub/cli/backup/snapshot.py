@@ -16,8 +16,6 @@ from redis.asyncio import Redis
 from hubbub.errors import StoreUnavailable
 from hubbub.runtime import RedisServer, connect_redis
 
-__all__ = ["read_together"]
-
 # Redis ends the pause itself, should we be gone.
 _PAUSE_SECONDS: Final = 5.0
 # What else forks, an append-only file that is rewritten, is waited for.

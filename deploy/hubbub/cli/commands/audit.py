@@ -28,8 +28,6 @@ from hubbub.privacy.proofs.audit import (
 )
 from hubbub.privacy.proofs.enumeration import PROOFS, SMALL
 
-__all__ = ["add"]
-
 _DEFAULT: Final = Path("metrics.toml")
 
 

@@ -30,8 +30,6 @@ from hubbub.cli.terminal.progress import progress
 from hubbub.errors import BackupUnusable, StateUnusable
 from hubbub.runtime import redis_url
 
-__all__ = ["add"]
-
 _SETTINGS_BY_ROLE: Final = {
     "shuffler": "HUBBUB_SHUFFLER_REDIS_URL",
     "aggregator": "HUBBUB_AGGREGATOR_REDIS_URL",

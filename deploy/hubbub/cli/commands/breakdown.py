@@ -16,8 +16,6 @@ from hubbub.cli.terminal.query_options import (
 from hubbub.cli.terminal.service_client import ask
 from hubbub.wire.v1.services_pb2 import BreakdownRequest
 
-__all__ = ["add"]
-
 _EPILOG: Final = """
 examples:
   hubbub breakdown crashed --by version --last 7d     of each version, how many crashed

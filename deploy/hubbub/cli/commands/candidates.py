@@ -15,8 +15,6 @@ from hubbub.wire.v1.services_pb2 import (
     ShowCandidatesRequest,
 )
 
-__all__ = ["add"]
-
 
 def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Add `candidates` to the command line."""

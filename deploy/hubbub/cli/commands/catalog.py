@@ -12,8 +12,6 @@ from hubbub.cli.terminal.expiry_notice import say_expired
 from hubbub.cli.terminal.output import explain, say, several, table
 from hubbub.privacy.central_catalog import read_with_promises
 
-__all__ = ["add"]
-
 # Of a promise: below it is not the accountant's grain that it is kept by more than it needs.
 _KEPT: Final = 0.98
 # Of a promise: a report that says so little by itself needs no crowd.

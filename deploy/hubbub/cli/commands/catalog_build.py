@@ -10,8 +10,6 @@ from hubbub.cli.terminal.output import say, several
 from hubbub.errors import BadParameter
 from hubbub.privacy.central_catalog import read_with_promises
 
-__all__ = ["build"]
-
 
 def build(arguments: argparse.Namespace) -> int:
     """Read, sign and write, as `hubbub catalog` was told."""

@@ -15,8 +15,6 @@ from hubbub.errors.unreadable import unreadable
 from hubbub.mechanisms.parts import parts_of
 from hubbub.privacy.central_catalog import read_with_promises
 
-__all__ = ["add", "python_module"]
-
 # More than an editor lists with profit; beyond them the client alone tells which are right.
 _MAX_LITERALS: Final = 256
 _NUMBERS: Final = {

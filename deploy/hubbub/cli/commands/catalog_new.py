@@ -23,8 +23,6 @@ from hubbub.cli.terminal.output import say
 from hubbub.errors import BadParameter, CatalogInvalid
 from hubbub.privacy.central_catalog import read_with_promises
 
-__all__ = ["add", "packaged_schema"]
-
 _SCHEMA: Final = "metrics.schema.json"
 _YEAR: Final = timedelta(days=365)
 # So many reports, and the device says no more of this metric: seven weeks of a daily one.

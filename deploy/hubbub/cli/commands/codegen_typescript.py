@@ -7,8 +7,6 @@ from typing import Final
 from hubbub.catalog import Catalog, Metric
 from hubbub.mechanisms.parts import parts_of
 
-__all__ = ["FIRST_LINE", "typescript_module"]
-
 FIRST_LINE: Final = "// Metrics of the catalog, made by `hubbub catalog codegen`; do not edit."
 # More than an editor lists with profit; beyond them the client alone tells which are right.
 _MAX_LITERALS: Final = 256

@@ -5,8 +5,6 @@ from typing import Final
 
 from hubbub.cli.terminal.output import say
 
-__all__ = ["add"]
-
 _SHELLS: Final = ("bash", "zsh", "tcsh")
 
 

@@ -17,8 +17,6 @@ from hubbub.cli.terminal.query_options import (
 from hubbub.cli.terminal.service_client import ask
 from hubbub.wire.v1.services_pb2 import CrossRequest
 
-__all__ = ["add"]
-
 _EPILOG: Final = """
 example:
   hubbub cross profile country theme --last 7d     of each country, who has which theme

@@ -35,8 +35,6 @@ from hubbub.runtime import connect_redis
 from hubbub.shuffler.pool import Pool
 from hubbub.wire.v1.services_pb2 import Mark
 
-__all__ = ["add", "close_epochs"]
-
 _PEOPLE: Final = 30_162
 _MAX_PEOPLE: Final = 10_000_000
 _DRAIN_SECONDS: Final = 600.0

@@ -21,8 +21,6 @@ from hubbub.cli.terminal.service_client import ask
 from hubbub.errors import BadParameter
 from hubbub.wire.v1.services_pb2 import EstimateRequest
 
-__all__ = ["add"]
-
 _FINDS: Final = "tree"
 _EPILOG: Final = """
 examples:

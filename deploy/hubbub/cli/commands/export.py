@@ -16,8 +16,6 @@ from hubbub.cli.terminal.service_client import ask
 from hubbub.errors import BadParameter
 from hubbub.wire.v1.services_pb2 import EstimateRequest, TrendRequest
 
-__all__ = ["add"]
-
 _MAX_SERIES = 50
 
 

@@ -14,8 +14,6 @@ from hubbub.catalog import EPOCH_SECONDS, Metric, read_bundle
 from hubbub.cli.terminal.output import say, several
 from hubbub.runtime import connect_redis, redis_url
 
-__all__ = ["add"]
-
 
 def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Add `forget` to the command line."""

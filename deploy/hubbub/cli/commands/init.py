@@ -19,8 +19,6 @@ from hubbub.errors import KeysUnusable
 from hubbub.errors.places import PROTECTS_NOBODY
 from hubbub.privacy.central_catalog import read_with_promises
 
-__all__ = ["add", "initialise"]
-
 # As the containers of deploy/compose call each other; the chart's services go by --host.
 _NAMES: Final = {
     "shuffler": ("shuffler",),

@@ -31,8 +31,6 @@ from hubbub.cli.installation import (
 from hubbub.cli.terminal.output import say
 from hubbub.errors import BadParameter
 
-__all__ = ["add"]
-
 _DAY = EPOCH_SECONDS["day"]
 _PERSON_DAYS = 365
 _LONGEST_PERSON_DAYS = 825  # as services' own

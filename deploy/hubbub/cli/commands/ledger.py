@@ -24,8 +24,6 @@ from hubbub.client.trust.store import beside, look
 from hubbub.errors import StateUnusable
 from hubbub.errors.printable import visible
 
-__all__ = ["add"]
-
 # More rows than this are for a file, not for eyes; the rest is in json.
 _ROWS: Final = 50
 _ON: Final = "This device reports what the table below says, and nothing else, through hubbub."

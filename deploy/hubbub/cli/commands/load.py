@@ -13,8 +13,6 @@ from hubbub.cli.terminal.progress import progress
 from hubbub.errors import BadParameter
 from hubbub.runtime.tls import is_loopback
 
-__all__ = ["add"]
-
 _EPILOG: Final = """
 Every device is the SDK's own client with a secret of its own, and keeps to the limits of its
 metrics; what it reports is drawn at random and counted like anything else: use an installation of

@@ -19,8 +19,6 @@ from hubbub.cli.terminal.difference_table import show_difference
 from hubbub.cli.terminal.output import say, several
 from hubbub.errors import BadParameter, BundleRefused, HubbubError, LogBroken
 
-__all__ = ["add"]
-
 _SECONDS: Final = 30.0
 _MAX_BYTES: Final = 64 << 20
 _SHOWN: Final = 12

@@ -7,8 +7,6 @@ from hubbub.cli.terminal.query_options import add_where, where
 from hubbub.cli.terminal.service_client import ask
 from hubbub.wire.v1.services_pb2 import ListMarksRequest, Mark, RemoveMarkRequest
 
-__all__ = ["add"]
-
 
 def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Add `mark` to the command line."""

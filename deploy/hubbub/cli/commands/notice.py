@@ -21,8 +21,6 @@ from hubbub.cli.logging_bundles import LOG, add_to_log, refuse_lost_log
 from hubbub.cli.terminal.output import say, table
 from hubbub.errors import BadParameter, NoticeRefused
 
-__all__ = ["add"]
-
 _DAYS: Final = 30
 # A device that is asked nothing hears of no other notice until this one is over.
 _LONGEST_DAYS: Final = 400

@@ -24,8 +24,6 @@ from hubbub.mechanisms.probability import MIN_EPSILON
 from hubbub.privacy.metric_draft import MetricDraft
 from hubbub.privacy.planner import Row, Target, epsilon_for, plan, ranked, reports_for, row
 
-__all__ = ["add"]
-
 _EPILOG: Final = """
 examples:
   hubbub plan --values 128 --epsilon 1 --reports 100000

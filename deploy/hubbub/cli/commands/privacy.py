@@ -26,8 +26,6 @@ from hubbub.privacy.leaflet import leaflet
 from hubbub.privacy.review import claims
 from hubbub.privacy.verdict import verdict
 
-__all__ = ["add"]
-
 _BAR: Final = 20
 
 

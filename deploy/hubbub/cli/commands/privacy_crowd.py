@@ -21,8 +21,6 @@ from hubbub.privacy.shuffled_histogram import (
     largest_local,
 )
 
-__all__ = ["add_crowd"]
-
 _LIMITS: Final = {
     "reports": (1, MAX_REPORTS),
     "values": (2, MAX_CATEGORIES),

@@ -26,8 +26,6 @@ from hubbub.wire.v1.services_pb2 import (
     TrendRequest,
 )
 
-__all__ = ["add"]
-
 
 def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Add the four questions to the command line."""

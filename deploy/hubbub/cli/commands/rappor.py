@@ -9,8 +9,6 @@ from hubbub.cli.rappor_files import COLUMNS, read_collection, read_map, result_r
 from hubbub.errors import BadParameter
 from hubbub.errors.printable import visible
 
-__all__ = ["add"]
-
 # More rows than this are for a file, not for eyes.
 _ROWS = 50
 _TWINS = 10

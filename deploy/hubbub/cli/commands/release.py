@@ -20,8 +20,6 @@ from hubbub.wire.v1.services_pb2 import (
     ReleaseResponse,
 )
 
-__all__ = ["add"]
-
 
 def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Add `release` to the command line."""

@@ -23,8 +23,6 @@ from hubbub.cli.terminal.progress import progress
 from hubbub.errors import BadParameter, BatchTooSmall, UnknownMetric
 from hubbub.privacy.central_catalog import read_with_promises
 
-__all__ = ["add"]
-
 Made = TypeVar("Made")
 
 _RUNS: Final = 200

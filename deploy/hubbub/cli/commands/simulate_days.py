@@ -19,8 +19,6 @@ from hubbub.cli.rehearsals.over_days import (
 from hubbub.cli.terminal.output import say, several, table
 from hubbub.errors import BadParameter, BatchTooSmall
 
-__all__ = ["simulate_days"]
-
 _SERIES: Final = 5
 _ROWS: Final = 40
 _OF_ONE_DAY: Final = ("epochs", "reports", "candidates")

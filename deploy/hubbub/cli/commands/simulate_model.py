@@ -16,8 +16,6 @@ from hubbub.cli.rehearsals.models import Trained, codes_of, rehearse_model
 from hubbub.cli.terminal.output import say, table
 from hubbub.errors import BadParameter
 
-__all__ = ["simulate_model"]
-
 _RUNS: Final = 5
 _MIN_PEOPLE: Final = 100
 _ROWS: Final = 20

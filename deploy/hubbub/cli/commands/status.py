@@ -22,8 +22,6 @@ from hubbub.wire.v1.services_pb2 import (
     WatchRequest,
 )
 
-__all__ = ["add"]
-
 
 def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Add the three to the command line."""

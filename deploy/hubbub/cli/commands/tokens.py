@@ -14,8 +14,6 @@ from hubbub.cli.terminal.output import say, table
 from hubbub.errors import BadParameter, KeysUnusable
 from hubbub.runtime import replace_file
 
-__all__ = ["add_action"]
-
 _DEFAULT_DAYS = 365
 
 

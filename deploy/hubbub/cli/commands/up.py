@@ -14,8 +14,6 @@ from hubbub.errors import BadParameter, BundleRefused, HubbubError
 from hubbub.errors.places import PROTECTS_NOBODY
 from hubbub.privacy.central_catalog import read_with_promises
 
-__all__ = ["add", "demo_catalog", "until_interrupted"]
-
 _BASE_PORT: Final = 7070
 _LAST_BASE: Final = 65_528
 _WATCH_SECONDS: Final = 1.0

@@ -20,8 +20,6 @@ from hubbub.wire.v1.services_pb2 import (
     Range,
 )
 
-__all__ = ["MetricAnswer", "ask_all", "show_answers", "show_change"]
-
 _ROWS: Final = 12
 
 

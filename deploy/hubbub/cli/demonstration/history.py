@@ -23,16 +23,6 @@ from hubbub.privacy.draws import Counts, draw
 from hubbub.runtime import connect_redis
 from hubbub.shuffler.pool import Pool
 
-__all__ = [
-    "CHANGED_DAYS_AGO",
-    "DAYS",
-    "STORY",
-    "Day",
-    "days_before",
-    "drawn_notice",
-    "write_history",
-]
-
 DAYS: Final = 13
 """How many are drawn."""
 STORY: Final = (

@@ -14,8 +14,6 @@ from hubbub.client.ledger_view import LedgerView, PayloadView
 from hubbub.errors import ServiceUnavailable
 from hubbub.runtime import connect_redis
 
-__all__ = ["OneDevice", "send_one", "story"]
-
 _FLUSH_SECONDS: Final = 60.0
 _SHOWN: Final = 3
 _HEX: Final = 16  # of a sealed report: bytes that are shown

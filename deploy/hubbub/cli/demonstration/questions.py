@@ -13,8 +13,6 @@ from hubbub.catalog import Catalog
 from hubbub.cli.local.census import Person
 from hubbub.privacy.central_catalog import read_with_promises
 
-__all__ = ["BOTH_WAYS", "CROSSED", "BothWays", "answers_of", "demo_questions", "listed"]
-
 _STRINGS: Final = "top_domains.txt.gz"
 _CATALOG: Final = "metrics.toml"
 # Of the catalog. With fewer people, or a quiet day, a crowd must come together as well.

@@ -7,8 +7,6 @@ from importlib.resources import files
 from itertools import accumulate, islice
 from typing import Any
 
-__all__ = ["AGE_GROUPS", "Person", "candidates", "people"]
-
 Person = dict[str, Any]
 """One person's value for every metric of the demo: a text, or a text of each part."""
 

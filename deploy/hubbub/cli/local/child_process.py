@@ -9,8 +9,6 @@ from typing import Final
 
 from hubbub.errors import ServiceUnavailable
 
-__all__ = ["Child"]
-
 _STOP_SECONDS: Final = 15.0
 _LAST_LINES: Final = 5
 _LOOK_SECONDS: Final = 0.05

@@ -13,8 +13,6 @@ from hubbub.cli.local.census import Person
 from hubbub.cli.local.worker_processes import Tell, run_processes
 from hubbub.client import Client, MemoryState, Outcome, Transport, transport_to
 
-__all__ = ["Sent", "send_everyone"]
-
 _PROCESSES: Final = 2
 _THREADS: Final = 16  # per process: while one device waits for its answer, others work
 _FLUSH_SECONDS: Final = 60.0

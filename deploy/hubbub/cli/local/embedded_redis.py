@@ -15,8 +15,6 @@ from hubbub.cli.local.child_process import Child
 from hubbub.cli.local.ports import free_port
 from hubbub.errors import ServiceUnavailable, StateUnusable
 
-__all__ = ["EmbeddedRedis", "redis_binary"]
-
 # It answers at once, but for what it has kept, which it reads first.
 _START_SECONDS: Final = 300.0
 

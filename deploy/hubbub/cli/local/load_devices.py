@@ -18,8 +18,6 @@ from hubbub.cli.local.worker_processes import Tell, run_processes
 from hubbub.client import Client, MemoryState, Outcome, Transport, transport_to
 from hubbub.mechanisms.parts import parts_of
 
-__all__ = ["Load", "Seen", "Times", "drive"]
-
 _THREADS: Final = 24  # a process: while one device waits for its answer, others work
 _TOLD_SECONDS: Final = 0.2
 _START_SECONDS: Final = 2.0  # for processes to be there before the first device wakes

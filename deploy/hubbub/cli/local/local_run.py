@@ -29,8 +29,6 @@ from hubbub.cli.terminal.service_client import Endpoints
 from hubbub.errors import ServiceUnavailable, StateUnusable
 from hubbub.runtime import TlsFolder
 
-__all__ = ["LocalRun", "Ports", "program"]
-
 # Some three where nothing else runs; who gives up earlier gives up on a machine that is busy.
 _START_SECONDS: Final = 300.0
 

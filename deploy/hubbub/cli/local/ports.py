@@ -9,8 +9,6 @@ import secrets
 import socket
 from typing import Final
 
-__all__ = ["free_port"]
-
 # Below those that the system hands out to outgoing connections (32768 on Linux, 49152 elsewhere):
 # one of them may take such a port between our looking and our listening.
 _FIRST: Final = 12_000

@@ -12,8 +12,6 @@ from hubbub.errors import HubbubError
 if TYPE_CHECKING:
     from multiprocessing.queues import Queue
 
-__all__ = ["Tell", "run_processes"]
-
 Tell = Callable[[Any], None]
 """What a process tells its parent by: anything that can be sent, but None and text."""
 

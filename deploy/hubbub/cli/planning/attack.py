@@ -16,8 +16,6 @@ from hubbub.errors import BadParameter, UnknownMetric
 from hubbub.mechanisms import SystemBits, Totals
 from hubbub.privacy.central_catalog import read_with_promises
 
-__all__ = ["CATALOG", "attack", "chosen_metrics", "is_missing"]
-
 CATALOG: Final = Path("metrics.toml")
 """Where a catalog usually is."""
 

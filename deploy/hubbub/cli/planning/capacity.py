@@ -32,8 +32,6 @@ from hubbub.cli.planning.capacity_model import (
 from hubbub.cli.terminal.bounds import refuse_outside
 from hubbub.cli.terminal.output import say, table
 
-__all__ = ["add_capacity", "capacity"]
-
 _MEASURE_SECONDS: Final = 2.0
 _LIMITS: Final = {
     "devices": (1, 1e11),

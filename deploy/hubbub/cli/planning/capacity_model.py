@@ -20,19 +20,6 @@ from hubbub.catalog import (
     days_of_period,
 )
 
-__all__ = [
-    "MEASURED",
-    "Costs",
-    "Door",
-    "LargestCrowd",
-    "Machine",
-    "Need",
-    "Traffic",
-    "largest_crowd",
-    "needs",
-    "traffic_of",
-]
-
 # Tags are kept until an epoch has been closed for an hour: of so many epochs at once, and so long.
 _EPOCHS_OF_TAGS: Final = 3
 _SECONDS_OF_TAGS: Final = 3600

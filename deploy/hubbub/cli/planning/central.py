@@ -25,8 +25,6 @@ from hubbub.privacy.padding import best_dummies
 from hubbub.privacy.planner import plan
 from hubbub.privacy.shuffled_histogram import ShuffledEpoch, central_epsilon, largest_local
 
-__all__ = ["add_central", "plan_central"]
-
 # Below so much of the promise it is not the grid of local epsilons alone that keeps it from it.
 _KEPT: Final = 0.98
 # Local epsilons that are shown below the largest one.

@@ -17,8 +17,6 @@ from hubbub.privacy.metric_draft import MetricDraft
 from hubbub.privacy.planner import plan, row
 from hubbub.privacy.shuffled_histogram import ShuffledEpoch, central_epsilon
 
-__all__ = ["in_catalog", "plan_central_numbers"]
-
 _SAID: Final = {
     "mean": ("the mean", "of the range, where it is largest"),
     "ranges": ("a part that nobody holds", "of all reports"),

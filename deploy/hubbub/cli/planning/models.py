@@ -11,8 +11,6 @@ from hubbub.errors import BadParameter
 from hubbub.mechanisms.vector_codes import VectorCodes, words_for
 from hubbub.privacy.amplification import amplified
 
-__all__ = ["add_model", "plan_model"]
-
 _EPSILONS: Final = (0.5, 1.0, 2.0, 4.0, 8.0)
 # Of a round's mean direction, whose length is at most 1: at the one a model is about as good as
 # one of central training, at the other it is still good in few rounds; decision 0141.

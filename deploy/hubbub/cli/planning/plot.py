@@ -9,8 +9,6 @@ from hubbub.errors import BadParameter
 from hubbub.privacy.metric_draft import MetricDraft
 from hubbub.privacy.planner import Row, row
 
-__all__ = ["plot"]
-
 _POINTS: Final = 25
 
 

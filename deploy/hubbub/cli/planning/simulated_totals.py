@@ -12,8 +12,6 @@ from hubbub.privacy.draws import draw
 from hubbub.privacy.metric_draft import MetricDraft
 from hubbub.privacy.planner import Row
 
-__all__ = ["simulate"]
-
 _MAX_REPORTS: Final = 10**12
 
 

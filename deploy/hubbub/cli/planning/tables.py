@@ -12,8 +12,6 @@ from hubbub.mechanisms.tree import PrefixTree
 from hubbub.privacy.metric_draft import MetricDraft
 from hubbub.privacy.planner import Row
 
-__all__ = ["found_unlisted", "row_json", "show", "show_simulated"]
-
 _BAR: Final = 20
 
 

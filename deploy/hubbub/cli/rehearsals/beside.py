@@ -14,8 +14,6 @@ from hubbub.catalog import Metric, told_by
 from hubbub.mechanisms.pairs import PairedParts
 from hubbub.mechanisms.parts import parts_of
 
-__all__ = ["Associated", "PublicRow", "associations", "public_rows"]
-
 Counts = npt.NDArray[np.int64]
 
 

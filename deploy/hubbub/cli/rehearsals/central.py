@@ -7,8 +7,6 @@ from hubbub.privacy.crowd import smallest_crowd
 from hubbub.privacy.many_epochs import composed_epsilon
 from hubbub.privacy.shuffled_histogram import central_epsilon
 
-__all__ = ["Central", "central_of_plan"]
-
 
 @dataclass(frozen=True, slots=True)
 class Central:

@@ -14,8 +14,6 @@ from hubbub.catalog import Metric
 from hubbub.cli.rehearsals.truth import coder, csv_rows
 from hubbub.errors import BadParameter, ValueOutOfDomain
 
-__all__ = ["Days", "has_days", "read_days"]
-
 Numbers = npt.NDArray[np.int64]
 
 _FIRST: Final = date(1970, 1, 1)

@@ -15,8 +15,6 @@ from hubbub.analysis.models import Feature, Model
 from hubbub.cli.rehearsals.truth import csv_rows
 from hubbub.errors import BadParameter
 
-__all__ = ["People", "Planned", "read_model", "read_people"]
-
 _KEYS: Final = ("kind", "epsilon", "label", "positive", "range", "features", "rounds", "penalty")
 _PAIR: Final = 2
 

@@ -22,8 +22,6 @@ from hubbub.cli.rehearsals.model_table import People
 from hubbub.mechanisms.vector_codes import MAX_CELLS, VectorCodes, words_for
 from hubbub.privacy.draws_of_codes import mean_of_codes, unit_of
 
-__all__ = ["Trained", "codes_of", "rehearse_model"]
-
 Floats = npt.NDArray[np.float64]
 
 _MAX_BOOKS = 1 << 16

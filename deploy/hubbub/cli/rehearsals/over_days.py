@@ -18,8 +18,6 @@ from hubbub.cli.rehearsals.rehearsal import DrawnStore, as_window
 from hubbub.errors import BadParameter, BatchTooSmall
 from hubbub.privacy.draws import draw
 
-__all__ = ["DayRow", "DayRun", "DaySeries", "DaySummary", "rehearse_days", "summary_of"]
-
 _EVERY = EpochRange(epochs="all")
 # Until all days are over for every clock.
 _LATER = 7

@@ -26,8 +26,6 @@ from hubbub.mechanisms import Totals
 from hubbub.mechanisms.tree import PrefixTree
 from hubbub.privacy.draws_of_repeats import draw_epochs
 
-__all__ = ["DrawnStore", "Plan", "Row", "Run", "as_window", "rehearse"]
-
 _SHOWN: Final = 10  # as many as `hubbub top` shows
 _EVERY: Final = EpochRange(epochs="all")
 

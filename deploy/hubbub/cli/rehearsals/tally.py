@@ -5,8 +5,6 @@ from math import sqrt
 
 from hubbub.cli.rehearsals.rehearsal import Run
 
-__all__ = ["Summary", "Tally"]
-
 
 @dataclass(frozen=True, slots=True)
 class Summary:

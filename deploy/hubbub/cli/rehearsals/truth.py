@@ -17,8 +17,6 @@ from hubbub.errors import BadParameter, ValueOutOfDomain
 from hubbub.errors.unreadable import unreadable
 from hubbub.mechanisms.parts import parts_of
 
-__all__ = ["Truth", "coder", "csv_rows", "read_truth"]
-
 _MAX_PEOPLE: Final = 10**12
 # Each is drawn by its own law; of a range, numbers of one bucket have the same.
 _MAX_NUMBERS: Final = 10_000

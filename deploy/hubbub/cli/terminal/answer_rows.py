@@ -7,8 +7,6 @@ from typing import Any, Final
 from hubbub.cli.terminal.output import table
 from hubbub.query_results import Column, QueryName, Row, cell, is_of_means, title
 
-__all__ = ["leading_texts", "show_rows"]
-
 _TEXTS: Final = ("text", "time")
 
 

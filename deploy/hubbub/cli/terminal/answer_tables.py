@@ -21,14 +21,6 @@ from hubbub.query_results import (
     trend_sentences,
 )
 
-__all__ = [
-    "show_changes",
-    "show_estimates",
-    "show_metrics",
-    "show_top",
-    "show_trend",
-]
-
 Answer = Mapping[str, Any]
 Intervals = Sequence[tuple[float, float, float]]
 

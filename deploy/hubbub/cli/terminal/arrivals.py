@@ -8,8 +8,6 @@ from hubbub.cli.terminal.output import explain, say
 from hubbub.cli.terminal.payloads import likeliest, sent
 from hubbub.errors import ServiceUnavailable
 
-__all__ = ["watch_arrivals"]
-
 Found = Mapping[str, Any]
 
 

@@ -3,8 +3,6 @@
 from collections.abc import Sequence
 from typing import Final
 
-__all__ = ["bars"]
-
 Row = tuple[float, float, float]
 """Estimate, and the low and high end of its interval."""
 

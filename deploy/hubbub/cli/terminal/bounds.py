@@ -5,8 +5,6 @@ from collections.abc import Mapping
 
 from hubbub.errors import BadParameter
 
-__all__ = ["refuse_outside"]
-
 
 def refuse_outside(
     arguments: argparse.Namespace, limits: Mapping[str, tuple[float, float]]

@@ -7,8 +7,6 @@ from hubbub.cli.terminal.answer_rows import show_rows
 from hubbub.cli.terminal.output import explain, several
 from hubbub.query_results import columns_of, rows
 
-__all__ = ["show_breakdown"]
-
 Answer = Mapping[str, Any]
 
 # More rows than this are for a file, not for eyes.

@@ -5,8 +5,6 @@ from pathlib import Path
 from hubbub.catalog.encoding import read_text
 from hubbub.errors import BadParameter
 
-__all__ = ["read_candidates"]
-
 
 def read_candidates(path: Path, option: str = "--candidates") -> list[str]:
     """The lines of a text file, plain or .gz, without repeats; errors name it by its option.

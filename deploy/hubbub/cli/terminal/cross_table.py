@@ -9,8 +9,6 @@ from hubbub.cli.terminal.output import explain, table
 from hubbub.errors.printable import visible
 from hubbub.query_results import COLUMNS, Row, association_sentence, rows
 
-__all__ = ["show_cross"]
-
 Answer = Mapping[str, Any]
 
 # More cells than this are for a file, not for eyes.

@@ -5,8 +5,6 @@ from collections.abc import Sequence
 from hubbub.catalog.bundles.difference import LESS, MORE, Difference
 from hubbub.cli.terminal.output import say, table
 
-__all__ = ["show_difference"]
-
 
 def show_difference(title: str, found: Sequence[Difference]) -> None:
     """A table of what differs, what a person gives more of first; or one line."""

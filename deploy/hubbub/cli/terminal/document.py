@@ -7,8 +7,6 @@ from typing import Final
 
 from hubbub.cli.terminal.output import explain, table
 
-__all__ = ["Document", "Table"]
-
 _STYLE: Final = """
 :root { color-scheme: light dark; font: 16px/1.5 system-ui, sans-serif; }
 body { max-width: 72rem; margin: 2rem auto; padding: 0 1rem; }

@@ -5,8 +5,6 @@ from datetime import UTC, datetime
 from hubbub.catalog import Catalog
 from hubbub.cli.terminal.output import explain
 
-__all__ = ["say_expired"]
-
 
 def say_expired(catalog: Catalog) -> None:
     """Name the metrics that no device reports any more: they stay for what is held of them."""

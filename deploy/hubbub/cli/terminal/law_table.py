@@ -8,8 +8,6 @@ from hubbub.cli.terminal.answer_rows import show_rows
 from hubbub.cli.terminal.output import explain, several
 from hubbub.query_results import Column, Row, cell, columns_of, rows
 
-__all__ = ["show_pipeline"]
-
 # More streams than this do not fit a screen; those that ask for a look come first.
 _STREAMS: Final = 12
 _UNSURE: Final = ("pooled", "in_flight", "rejected", "withheld")

@@ -9,8 +9,6 @@ from collections.abc import Callable, Sequence
 from hubbub.cli.terminal.table_layout import Sized, blocks, drawn, fitted, wrapped
 from hubbub.errors.printable import visible, visible_lines
 
-__all__ = ["explain", "filled", "live", "say", "several", "table"]
-
 _PIPE_WIDTH = 160
 _TEXT_WIDTH = 80
 _LONGEST = 200

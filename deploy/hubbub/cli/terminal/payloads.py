@@ -3,8 +3,6 @@
 from collections.abc import Sequence
 from typing import Final
 
-__all__ = ["likeliest", "sent"]
-
 _MEANINGS: Final = 3
 _HEX: Final = 16
 

@@ -17,8 +17,6 @@ from rich.progress import (
 
 from hubbub.errors.printable import visible
 
-__all__ = ["progress", "tracked"]
-
 Step = TypeVar("Step")
 
 _LINE_SECONDS = 60.0

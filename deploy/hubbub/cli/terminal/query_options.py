@@ -17,19 +17,6 @@ from hubbub.errors import BadParameter, ServiceUnavailable
 from hubbub.query_results import QueryName, whole_rows
 from hubbub.wire.v1.services_pb2 import Range
 
-__all__ = [
-    "add_format",
-    "add_question",
-    "add_range",
-    "add_where",
-    "asked_range",
-    "checked",
-    "details",
-    "document",
-    "where",
-    "write",
-]
-
 _FORMATS: Final = ("table", "json", "csv", "parquet")
 
 

@@ -7,8 +7,6 @@ from typing import Final
 from hubbub.privacy.leaflet import Leaflet, LeafletRow
 from hubbub.privacy.review import Claim
 
-__all__ = ["leaflet_html", "review_markdown"]
-
 _STYLE: Final = """
 @page { size: A4; margin: 12mm; }
 :root { color-scheme: light; font: 10pt/1.35 system-ui, sans-serif; color: #111; }

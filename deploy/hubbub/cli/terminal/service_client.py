@@ -23,15 +23,6 @@ from hubbub.wire.v1.services_pb2 import (
 )
 from hubbub.wire.v1.services_pb2_grpc import QueryStub, ReleasesStub
 
-__all__ = [
-    "Endpoints",
-    "ask",
-    "read_endpoints",
-    "release",
-    "releases",
-    "report_counts",
-]
-
 _CALL_SECONDS: Final = 60.0
 _FILE: Final = "endpoints.json"
 _Answer = TypeVar("_Answer")

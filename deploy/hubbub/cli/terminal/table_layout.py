@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-__all__ = ["Sized", "blocks", "cell_len", "drawn", "fitted", "wrapped"]
-
 # A column has a space on either side, and one between it and the next; the table one before all.
 _AROUND: Final = 3
 _BETWEEN: Final = "   "

@@ -12,8 +12,6 @@ from typing import Final, Protocol
 
 from hubbub.runtime.rpc.limiter import network
 
-__all__ = ["Connection", "OpenConnections", "among", "network_of"]
-
 _log: Final = logging.getLogger("hubbub.runtime")
 
 # What is open and idle costs a file and some memory.

@@ -8,8 +8,6 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from hubbub.runtime.http.connections import OpenConnections, network_of
 
-__all__ = ["DeviceConnection"]
-
 # For a request, head and body, from the connection or its first byte: as for a call of gRPC.
 _REQUEST_SECONDS: Final = 10.0
 # For reading the answer, which is short, or a bundle.

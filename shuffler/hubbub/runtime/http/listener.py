@@ -15,8 +15,6 @@ from typing import Any, Final
 from hubbub.runtime.http.connections import OpenConnections, among, network_of
 from hubbub.runtime.http.proxy_header import BadProxyHeader, Caller, read_caller
 
-__all__ = ["Listener"]
-
 _log: Final = logging.getLogger("hubbub.runtime")
 
 _HEADER_SECONDS: Final = 10.0

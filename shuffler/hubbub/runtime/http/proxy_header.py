@@ -9,8 +9,6 @@ from collections.abc import Awaitable, Callable
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Final
 
-__all__ = ["BadProxyHeader", "read_caller"]
-
 _BEGINNING: Final = 12  # bytes, by which the versions are told apart; no header is shorter
 _VERSION_1: Final = b"PROXY "
 _LONGEST_1: Final = 107

@@ -16,8 +16,6 @@ from hubbub.runtime.http.device_connection import DeviceConnection
 from hubbub.runtime.http.listener import Listener
 from hubbub.runtime.tls import TlsFolder, check_plain
 
-__all__ = ["App", "HttpDoor", "Message", "Receive", "Scope", "Send"]
-
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]

@@ -5,21 +5,6 @@ from typing import Final, Literal
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
-__all__ = [
-    "BATCH_REPORTS",
-    "BUILD_INFO",
-    "CERTIFICATE_DAYS_LEFT",
-    "CLOCK_APART_SECONDS",
-    "EVERYWHERE",
-    "REDIS_MEMORY_RATIO",
-    "RELOADS",
-    "REPORTS",
-    "STAGE_SECONDS",
-    "STORE_UP",
-    "THROTTLED_CALLS",
-    "MetricDeclaration",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class MetricDeclaration:

@@ -11,8 +11,6 @@ from typing import Any, Final
 
 from hubbub.errors.printable import visible_lines
 
-__all__ = ["FORMATS", "facts", "write_logs"]
-
 FORMATS: Final = ("text", "json")
 # gRPC says so, with a traceback, of every caller that was gone when its answer was sent.
 _GONE: Final = "ExecuteBatchError"

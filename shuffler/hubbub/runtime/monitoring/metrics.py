@@ -25,8 +25,6 @@ from hubbub.runtime.monitoring.stages import Stages
 from hubbub.runtime.tls import TlsFolder, check_plain
 from hubbub.runtime.version import VERSION
 
-__all__ = ["Law", "Metrics"]
-
 Law = Mapping[Window, Mapping[str, int]]
 """Per window, a service's terms of the conservation law."""
 

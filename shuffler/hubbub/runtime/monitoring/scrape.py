@@ -19,8 +19,6 @@ from prometheus_client import CollectorRegistry, MetricsHandler
 
 from hubbub.runtime.tls import TlsFolder, names_of, role_names
 
-__all__ = ["serve_scrapes"]
-
 _log: Final = logging.getLogger("hubbub.runtime")
 
 # From the connection to the end of the answer; the law is waited for 5 of them.

@@ -14,8 +14,6 @@ from prometheus_client import Histogram
 from hubbub.runtime.monitoring.declaration import BATCH_REPORTS, STAGE_SECONDS
 from hubbub.runtime.monitoring.tracing import span
 
-__all__ = ["Stages"]
-
 _SECONDS: Final = (
     *(0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25),
     *(0.5, 1, 2.5, 5, 10, 30, 60),

@@ -10,8 +10,6 @@ from typing import Any, Final
 
 from hubbub.errors import MissingDependency
 
-__all__ = ["continued", "headers", "span", "start_tracing"]
-
 _WHERETO: Final = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
 _HEADER: Final = "traceparent"
 

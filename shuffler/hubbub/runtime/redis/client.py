@@ -19,8 +19,6 @@ from hubbub.errors import StoreUnavailable
 from hubbub.runtime.redis.server import RedisServer, shown
 from hubbub.runtime.redis.tls import RoleConnection, as_role, trusting_redis
 
-__all__ = ["connect_redis"]
-
 _REMEDY: Final = "write redis://HOST:PORT/0, or rediss://HOST:PORT/0?ssl_ca_certs=FILE"
 _DATABASE: Final = re.compile(r"/?[0-9]{0,5}")
 _PATH: Final = re.compile(r"[^\x00-\x1f]+")

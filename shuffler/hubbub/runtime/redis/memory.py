@@ -7,8 +7,6 @@ from typing import Final
 from hubbub.errors import StoreUnavailable
 from hubbub.runtime.redis.server import RedisServer
 
-__all__ = ["Memory"]
-
 _LOOK_SECONDS: Final = 5.0
 
 

@@ -4,8 +4,6 @@ from collections.abc import Iterable, Sequence
 from importlib.resources import files
 from typing import Any, TypeAlias
 
-__all__ = ["Command", "lua", "script"]
-
 Command: TypeAlias = tuple[Any, ...]
 """A command's name and arguments; the first of them is its key, unless it is a script."""
 

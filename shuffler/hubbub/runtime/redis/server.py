@@ -29,8 +29,6 @@ from redis.exceptions import ConnectionError as Disconnected
 from hubbub.errors import StoreFull, StoreUnavailable
 from hubbub.runtime.redis.scripts import Command
 
-__all__ = ["RedisServer", "shown"]
-
 _REPLICA_MS: Final = 5000
 # A Cluster that moves a slot, or loses a node, is asked again for so long.
 _MOVING_SECONDS: Final = 2.0

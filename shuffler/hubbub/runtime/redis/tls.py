@@ -11,8 +11,6 @@ from redis.asyncio.connection import SSLConnection
 from hubbub.errors import StoreUnavailable
 from hubbub.runtime.tls import authorities_of, common_name, common_names, made_by_0_1
 
-__all__ = ["RoleConnection", "as_role", "trusting_redis"]
-
 _ROLE: Final = "redis"
 
 

@@ -15,8 +15,6 @@ import grpc.aio
 
 from hubbub.runtime.rpc.refusal import Trailers, come_back
 
-__all__ = ["Calls"]
-
 _MAX_ARRIVING: Final = 1024
 # What is being worked on is in memory, up to the largest message each.
 _MAX_WORKED_ON: Final = 256

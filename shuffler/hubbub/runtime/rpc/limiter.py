@@ -14,8 +14,6 @@ from collections.abc import Callable
 from ipaddress import IPv6Address, ip_address
 from typing import Final
 
-__all__ = ["Limiter", "network"]
-
 # An owner of IPv6 has at least a network of so many bits to choose addresses from.
 _IPV6_NETWORK: Final = 64
 _SWEEP_SECONDS: Final = 30.0

@@ -8,8 +8,6 @@ from hubbub.runtime.rpc.limiter import network
 if TYPE_CHECKING:
     import grpc.aio
 
-__all__ = ["address_of", "caller_of", "shown_by"]
-
 
 def caller_of(context: "grpc.aio.ServicerContext[Any, Any]") -> str:
     """What limits know whoever makes this call by."""

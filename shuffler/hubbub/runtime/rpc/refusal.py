@@ -8,8 +8,6 @@ import grpc.aio
 
 from hubbub.runtime.messages import hint_seconds
 
-__all__ = ["Trailers", "come_back", "refuse"]
-
 _MARK: Final = ("hubbub-refused", "for-good")
 
 Context = grpc.aio.ServicerContext[Any, Any]

@@ -15,8 +15,6 @@ from hubbub.runtime.rpc.refusal import Trailers
 from hubbub.runtime.rpc.strict import Admit, Callers, Spoiled, Strict
 from hubbub.runtime.tls import TlsFolder, check_plain
 
-__all__ = ["Server", "channel"]
-
 # Several batches of the largest payloads; what a device may send is limited far below, in Submit.
 LARGEST_MESSAGE_BYTES: Final = 64 << 20
 # Unless told otherwise; a device gives up its call after as much.

@@ -13,8 +13,6 @@ from hubbub.runtime.rpc.peers import caller_of, shown_by
 from hubbub.runtime.rpc.refusal import come_back, refuse
 from hubbub.runtime.tls import names_of
 
-__all__ = ["Admit", "Callers", "Spoiled", "Strict", "log_fault"]
-
 _log: Final = logging.getLogger("hubbub.runtime")
 _HEALTH: Final = "/grpc.health."
 
