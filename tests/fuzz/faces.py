@@ -24,15 +24,15 @@ from hubbub.aggregator.access.access_setup import access_of
 from hubbub.aggregator.access.tokens import add_token
 from hubbub.aggregator.query import QueryEngine
 from hubbub.aggregator.releases.entry import Entry
-from hubbub.aggregator.releases.release_log import MemoryReleaseLog
 from hubbub.aggregator.releases.releasing import Releases
-from hubbub.aggregator.store.contract import Commit, MemoryStore
+from hubbub.aggregator.store.contract import Commit
 from hubbub.aggregator.web.server import HttpServer
 from tests.conftest import CATALOG
 from tests.fuzz.documents import varied
 from tests.fuzz.mutate import mutated
 from tests.fuzz.target import Target, scratch
 from tests.support.bundles import DAY, make_signed
+from tests.support.fakes import MemoryReleaseLog, MemoryStore
 
 EPOCH = 20_000
 NOW = (EPOCH + 9) * DAY + 4000.0

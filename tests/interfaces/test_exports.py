@@ -24,7 +24,6 @@ from hubbub.aggregator.publishing.publisher import (
     DeliveryLog,
     EpochPublisher,
     Folder,
-    MemoryDeliveryLog,
     RedisDeliveryLog,
     Webhook,
 )
@@ -37,6 +36,7 @@ from tests.interfaces.house import DAYS, House
 from tests.support import web
 from tests.support.alarmed import engine_of, signed_in
 from tests.support.bundles import DAY
+from tests.support.fakes import MemoryDeliveryLog
 
 CLOSED = DAYS - 3
 ROOT = Path(__file__).parents[2]

@@ -17,14 +17,14 @@ from hubbub.aggregator.housekeeping import Housekeeping
 from hubbub.aggregator.ingest.opener import Opener
 from hubbub.aggregator.publishing.publisher import EpochPublisher
 from hubbub.aggregator.query import QueryEngine
-from hubbub.aggregator.releases.release_log import MemoryReleaseLog
 from hubbub.aggregator.releases.releasing import Releases
-from hubbub.aggregator.store.contract import Commit, MemoryStore
+from hubbub.aggregator.store.contract import Commit
 from hubbub.catalog import closing_time, read_opening_keys, seal, seal_info
 from hubbub.errors import ServiceUnavailable
 from hubbub.runtime import Clocks
 from tests.conftest import CATALOG
 from tests.support.bundles import Signed, make_signed
+from tests.support.fakes import MemoryReleaseLog, MemoryStore
 
 HOUR, DAY, YEAR = 3600.0, 86_400, 365 * 86_400
 START = int(time.time()) // DAY * DAY - 14 * DAY

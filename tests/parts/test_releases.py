@@ -26,14 +26,9 @@ import pytest
 from hubbub.accounting import Window, epoch_date, epoch_dates
 from hubbub.aggregator.query.totals import TotalsByEpoch
 from hubbub.aggregator.releases.entry import Entry, Unreadable, read_entry
-from hubbub.aggregator.releases.release_log import (
-    Entries,
-    MemoryReleaseLog,
-    RedisReleaseLog,
-    ReleaseLog,
-)
+from hubbub.aggregator.releases.release_log import Entries, RedisReleaseLog, ReleaseLog
 from hubbub.aggregator.releases.releasing import ReleaseQuery, Releases
-from hubbub.aggregator.store.contract import Commit, MemoryStore
+from hubbub.aggregator.store.contract import Commit
 from hubbub.aggregator.store.redis import RedisStore
 from hubbub.cli.local.ports import free_port
 from hubbub.cli.main import main
@@ -43,6 +38,7 @@ from hubbub.privacy.releases import Released
 from hubbub.runtime import VERSION, connect_redis
 from tests.support import web
 from tests.support.bundles import DAY, Signed, make_signed
+from tests.support.fakes import MemoryReleaseLog, MemoryStore
 from tests.support.moment import far_from_midnight
 from tests.support.servers import redis_server
 from tests.support.waiting import eventually

@@ -13,13 +13,14 @@ import pytest
 from hubbub.accounting import Window
 from hubbub.aggregator.query.answer_store import MemoryAnswerStore, RedisAnswerStore
 from hubbub.aggregator.retention import Retention, days_of
-from hubbub.aggregator.store.contract import Commit, MemoryStore, TotalsStore
+from hubbub.aggregator.store.contract import Commit, TotalsStore
 from hubbub.aggregator.store.redis import RedisStore
 from hubbub.catalog import Bundle, Metric, epoch_at, read_catalog
 from hubbub.cli.main import main
 from hubbub.errors import CatalogInvalid
 from hubbub.runtime import Clocks, connect_redis
 from tests.conftest import CATALOG, Made
+from tests.support.fakes import MemoryStore
 
 DAYS = 86_400
 

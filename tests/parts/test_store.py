@@ -15,13 +15,14 @@ import redis.asyncio
 from hubbub.accounting import Window, sum_terms
 from hubbub.aggregator.publishing.publisher import EpochPublisher, Folder, RedisDeliveryLog
 from hubbub.aggregator.query import EstimateQuery, QueryEngine
-from hubbub.aggregator.store.contract import Commit, MemoryStore, Outcome, TotalsStore
+from hubbub.aggregator.store.contract import Commit, Outcome, TotalsStore
 from hubbub.aggregator.store.redis import RedisStore
 from hubbub.aggregator.web.gauges import exposition
 from hubbub.errors import StoreUnavailable, TotalsUnreadable
 from hubbub.mechanisms import Totals
 from hubbub.runtime import connect_redis
 from tests.conftest import Made
+from tests.support.fakes import MemoryStore
 from tests.support.servers import redis_server
 from tests.support.stores import batch_reports, totals
 

@@ -7,9 +7,10 @@ import numpy as np
 
 from hubbub.accounting import Window
 from hubbub.aggregator.query import QueryEngine
-from hubbub.aggregator.store.contract import Commit, MemoryStore
+from hubbub.aggregator.store.contract import Commit
 from hubbub.privacy.draws import draw
 from tests.support.bundles import DAY, Signed, make_signed
+from tests.support.fakes import MemoryStore
 
 __all__ = ["CATALOG", "FIRST", "HELD", "engine_of", "signed_in"]
 

@@ -13,14 +13,14 @@ import numpy as np
 
 from hubbub.accounting import Window
 from hubbub.aggregator.query import QueryEngine
-from hubbub.aggregator.releases.release_log import MemoryReleaseLog
 from hubbub.aggregator.releases.releasing import Releases
-from hubbub.aggregator.store.contract import Commit, MemoryStore
+from hubbub.aggregator.store.contract import Commit
 from hubbub.aggregator.web.server import HttpServer
 from hubbub.cli.local.ports import free_port
 from hubbub.privacy.draws import draw
 from tests.support import web
 from tests.support.bundles import DAY, Signed, make_signed
+from tests.support.fakes import MemoryReleaseLog, MemoryStore
 from tests.support.waiting import HANG_SECONDS, eventually
 
 __all__ = ["EPOCH", "page_of", "page_over"]

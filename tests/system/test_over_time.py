@@ -9,7 +9,6 @@ from playwright.sync_api import expect
 from hubbub.accounting import Window
 from hubbub.aggregator.ingest.intake import Intake
 from hubbub.aggregator.ingest.opener import Opener
-from hubbub.aggregator.store.contract import MemoryStore
 from hubbub.catalog import read_opening_keys
 from hubbub.client import Client, MemoryState, Outcome, SystemClock
 from hubbub.client.testing import FakeShuffler
@@ -17,6 +16,7 @@ from hubbub.runtime import Clocks, Stages
 from tests.interfaces.browser import Watched, chromium, needs_browser
 from tests.support import web
 from tests.support.bundles import DAY, Signed, make_signed
+from tests.support.fakes import MemoryStore
 from tests.support.pages import page_over
 from tests.support.waiting import HANG_SECONDS
 

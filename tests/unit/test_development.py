@@ -18,9 +18,8 @@ from hubbub.aggregator.query.answers import Watched
 from hubbub.aggregator.query.estimating import EstimateQuery
 from hubbub.aggregator.query.messages import message
 from hubbub.aggregator.query.totals import EpochRange
-from hubbub.aggregator.releases.release_log import MemoryReleaseLog
 from hubbub.aggregator.releases.releasing import ReleaseQuery, Releases
-from hubbub.aggregator.store.contract import Commit, MemoryStore
+from hubbub.aggregator.store.contract import Commit
 from hubbub.catalog import Bundle, read_bundle, read_public_keys
 from hubbub.catalog.keys.opening_keys import DEVELOPMENT_IDS
 from hubbub.cli.installation import build_bundle, make_keys
@@ -44,6 +43,7 @@ from hubbub.shuffler.streams import StreamTable, read_stream_table
 from hubbub.wire.v1 import services_pb2 as wire
 from hubbub.wire.v1.report_pb2 import SealedReport
 from hubbub.wire.v1.services_pb2 import Reason
+from tests.support.fakes import MemoryReleaseLog, MemoryStore
 
 CATALOG = """
 shuffler = "shuffler.example.org:443"

@@ -8,7 +8,8 @@ import pytest
 
 from hubbub.accounting import Window
 from hubbub.aggregator.query.report_counts import Shuffler, Terms, status
-from hubbub.aggregator.store.contract import Commit, MemoryStore
+from hubbub.aggregator.store.contract import Commit
+from tests.support.fakes import MemoryStore
 from tests.support.waiting import eventually_async
 
 pytestmark = pytest.mark.slow

@@ -16,7 +16,7 @@ from hubbub.aggregator.query.breakdowns import BrokenDown
 from hubbub.aggregator.query.estimating import EstimateQuery
 from hubbub.aggregator.query.totals import EpochRange
 from hubbub.aggregator.reload import _check_follows
-from hubbub.aggregator.store.contract import Commit, MemoryStore
+from hubbub.aggregator.store.contract import Commit
 from hubbub.analysis import answer, answer_lists
 from hubbub.catalog import Bundle, open_bundle, read_bundle, stream_table
 from hubbub.catalog.bundles.signed_bundle import _SIGNED
@@ -30,6 +30,7 @@ from hubbub.privacy.central_catalog import read_with_promises
 from hubbub.privacy.draws import draw
 from hubbub.shuffler.streams import read_stream_table
 from tests.support.bundles import DAY
+from tests.support.fakes import MemoryStore
 from tests.support.moment import now
 from tests.support.waiting import HANG_SECONDS
 

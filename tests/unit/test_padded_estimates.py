@@ -16,7 +16,7 @@ from scipy.stats import binom, norm
 from hubbub.accounting import Window
 from hubbub.aggregator.query import EpochRange, EstimateQuery, QueryEngine
 from hubbub.aggregator.query.cache import sum_totals
-from hubbub.aggregator.store.contract import Commit, MemoryStore, WindowTotals
+from hubbub.aggregator.store.contract import Commit, WindowTotals
 from hubbub.analysis import answer, plausibility
 from hubbub.analysis.estimators.vectorized_estimate import estimate
 from hubbub.analysis.uncertainty.tails import pure_tail
@@ -25,6 +25,7 @@ from hubbub.errors import BatchTooSmall, ShapeMismatch
 from hubbub.mechanisms import Totals, build
 from hubbub.mechanisms.pure import Pure
 from hubbub.privacy.central_catalog import read_with_promises
+from tests.support.fakes import MemoryStore
 
 CATALOG = """
 shuffler = "127.0.0.1:1"

@@ -15,7 +15,7 @@ from hubbub.aggregator.query.estimating import EstimateQuery
 from hubbub.aggregator.query.messages import message
 from hubbub.aggregator.query.totals import EpochRange
 from hubbub.aggregator.query.trend_series import Point
-from hubbub.aggregator.store.contract import Commit, MemoryStore
+from hubbub.aggregator.store.contract import Commit
 from hubbub.analysis import Followed, answer, joined_shares
 from hubbub.catalog import Bundle, Metric, read_catalog, read_operator_key, sign_bundle
 from hubbub.cli.terminal.answer_tables import show_trend
@@ -26,6 +26,7 @@ from hubbub.notebook.answer import Answer
 from hubbub.privacy.draws import draw
 from hubbub.wire.v1 import services_pb2 as wire
 from tests.support.bundles import DAY, make_signed
+from tests.support.fakes import MemoryStore
 
 TABLE = """
 [metrics.{name}]

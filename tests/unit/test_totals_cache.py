@@ -14,8 +14,9 @@ from hubbub.aggregator.query.cache import (
     TotalsCache,
     sum_totals,
 )
-from hubbub.aggregator.store.contract import Commit, MemoryStore, WindowTotals
+from hubbub.aggregator.store.contract import Commit, WindowTotals
 from hubbub.errors import BadParameter
+from tests.support.fakes import MemoryStore
 
 
 def test_what_was_used_longest_ago_goes_first_and_what_is_too_much_is_not_kept() -> None:

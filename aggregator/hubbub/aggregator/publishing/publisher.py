@@ -109,21 +109,6 @@ class DeliveryLog(Protocol):
         ...
 
 
-class MemoryDeliveryLog:
-    """A delivery log in this process's memory."""
-
-    def __init__(self) -> None:
-        self._told: set[str] = set()
-
-    async def claim(self, name: str) -> bool:
-        """Whether it was not sent yet."""
-        return name not in self._told
-
-    async def done(self, name: str) -> None:
-        """It was told."""
-        self._told.add(name)
-
-
 class RedisDeliveryLog:
     """A delivery log in the hash `aggregator:told`: name -> "told", or when it was claimed."""
 

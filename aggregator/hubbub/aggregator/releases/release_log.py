@@ -8,7 +8,7 @@ it may have spent is counted for every purpose and year that it may have been of
 
 import logging
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final, Protocol
 
 from hubbub.aggregator.releases.entry import Entry, Unreadable, read_entry
@@ -81,25 +81,6 @@ def _exhausted(used: tuple[float, float], entry: Entry, allowance: tuple[float, 
         f"{entry.epsilon:g} and {entry.delta:g}; wait for the next year, ask another purpose, or "
         "have the budget changed in the catalog"
     )
-
-
-@dataclass(slots=True)
-class MemoryReleaseLog:
-    """A record in this process's memory. Passes the same tests."""
-
-    _entries: dict[str, Entry] = field(default_factory=dict)
-
-    async def spend(self, entry: Entry, allowance: tuple[float, float]) -> tuple[Entry, bool]:
-        """Enter a release: the entry that holds, and whether it was there before."""
-        if entry.id in self._entries:
-            return self._entries[entry.id], True
-        (await self.entries()).check(entry, allowance)
-        self._entries[entry.id] = entry
-        return entry, False
-
-    async def entries(self) -> Entries:
-        """All of them."""
-        return Entries(list(self._entries.values()))
 
 
 class RedisReleaseLog:

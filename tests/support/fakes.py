@@ -1,0 +1,162 @@
+"""What the aggregator keeps in Redis, kept in memory: passes the tests of the real ones."""
+
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import inf
+
+import numpy as np
+
+from hubbub.accounting import Window
+from hubbub.aggregator.releases.entry import Entry
+from hubbub.aggregator.releases.release_log import Entries
+from hubbub.aggregator.store.contract import (
+    DELETED,
+    DUMMIES,
+    Commit,
+    Counted,
+    Integers,
+    Outcome,
+    WindowTotals,
+)
+
+
+@dataclass(slots=True)
+class _Sums:
+    cells: Integers | None = None
+    tags: set[bytes] = field(default_factory=set)
+    batches: set[bytes] = field(default_factory=set)
+    terms: dict[str, int] = field(default_factory=dict)
+    batch_sizes: list[int] = field(default_factory=list)
+    at: int = 0
+
+
+class MemoryStore:
+    """A store in this process's memory: fast, and gone with it. Passes the same tests."""
+
+    def __init__(self, shards: int = 1) -> None:
+        self._shards = shards
+        self._windows: dict[Window, list[_Sums]] = {}
+        self._until: dict[Window, int] = {}
+
+    async def shards(self, window: Window) -> int:
+        """How many shards a window has: decided once, when it is first asked about."""
+        return len(self._windows.setdefault(window, [_Sums() for _ in range(self._shards)]))
+
+    async def add(self, window: Window, commit: Commit) -> tuple[Outcome, frozenset[bytes]]:
+        """Apply a commit whole or not at all; with SEEN, the tags that were counted before."""
+        await self.shards(window)
+        sums = self._windows[window][commit.shard]
+        if commit.batch_id in sums.batches:
+            return Outcome.ALREADY_APPLIED, frozenset()
+        counted = sums.terms.get("counted", 0) + sums.terms.get(DUMMIES, 0)
+        if len(commit.tags) and counted and not sums.tags:
+            return Outcome.FORGOTTEN, frozenset()
+        seen = sums.tags.intersection(commit.tags)
+        if seen:
+            return Outcome.SEEN, frozenset(seen)
+        if commit.max_reports is not None and 0 < len(commit.tags) > commit.max_reports - counted:
+            return Outcome.FULL, frozenset()
+        self._until.setdefault(window, commit.seen_until)
+        sums.batches.add(commit.batch_id)
+        sums.tags.update(commit.tags)
+        if len(commit.tags):
+            sums.cells = commit.cells.copy() if sums.cells is None else sums.cells + commit.cells
+            sums.batch_sizes.append(commit.batch_reports)
+            sums.at = commit.at
+        for term, number in commit.terms.items():
+            sums.terms[term] = sums.terms.get(term, 0) + number
+        return Outcome.APPLIED, frozenset()
+
+    async def read(self, windows: Sequence[Window]) -> list[WindowTotals]:
+        """What each of these windows holds, in their order."""
+        return [self._held(self._windows.get(window, [])) for window in windows]
+
+    def _held(self, shards: Sequence[_Sums]) -> WindowTotals:
+        parts = [sums.cells for sums in shards if sums.cells is not None]
+        cells = np.sum(parts, axis=0) if parts else np.zeros(0, dtype=np.int64)
+        counted = sum(sums.terms.get("counted", 0) for sums in shards)
+        batch_reports = min(
+            (batch_reports for sums in shards for batch_reports in sums.batch_sizes), default=0
+        )
+        dummies = sum(sums.terms.get(DUMMIES, 0) for sums in shards)
+        return WindowTotals(
+            cells, counted, batch_reports, max((sums.at for sums in shards), default=0), dummies
+        )
+
+    async def counted(self, streams: Collection[str]) -> Mapping[Window, Counted]:
+        """What every window of these streams holds, where it holds any report."""
+        counts = (await self.report_counts()).items()
+        found = {w: Counted.of(terms) for w, terms in counts if w.stream in streams}
+        return {window: held for window, held in found.items() if held.reports}
+
+    async def report_counts(self) -> Mapping[Window, Mapping[str, int]]:
+        """Per window, the aggregator's terms of the conservation law."""
+        return {
+            window: sum((Counter(sums.terms) for sums in shards), Counter())
+            for window, shards in sorted(self._windows.items())
+        }
+
+    async def remembered(self) -> Mapping[Window, int]:
+        """Every window whose tags are held, and until when they are needed."""
+        return dict(self._until)
+
+    async def forget(self, window: Window) -> None:
+        """Forget a window's tags, and ids but the newest: it counts no report any more."""
+        self._until.pop(window, None)
+        for sums in self._windows.get(window, []):
+            sums.tags.clear()
+
+    async def delete(self, window: Window) -> int:
+        """Delete a closed window's totals; the law has their reports as counted:deleted."""
+        number = 0
+        for sums in self._windows.get(window, []):
+            counted = sums.terms.get("counted", 0) + sums.terms.pop(DUMMIES, 0)
+            sums.terms["counted"] = 0
+            sums.terms[DELETED] = sums.terms.get(DELETED, 0) + counted
+            sums.cells, sums.batch_sizes, sums.at = None, [], 0
+            number += counted
+        return number
+
+    async def counted_by_window(self) -> Mapping[Window, int]:
+        """How many tags every window holds that holds any."""
+        shards = {window: self._windows[window] for window in self._until}
+        return {window: sum(len(sums.tags) for sums in own) for window, own in shards.items()}
+
+    async def room(self) -> float:
+        """Infinity: memory has no limit here."""
+        return inf
+
+
+@dataclass(slots=True)
+class MemoryReleaseLog:
+    """A record in this process's memory. Passes the same tests."""
+
+    _entries: dict[str, Entry] = field(default_factory=dict)
+
+    async def spend(self, entry: Entry, allowance: tuple[float, float]) -> tuple[Entry, bool]:
+        """Enter a release: the entry that holds, and whether it was there before."""
+        if entry.id in self._entries:
+            return self._entries[entry.id], True
+        (await self.entries()).check(entry, allowance)
+        self._entries[entry.id] = entry
+        return entry, False
+
+    async def entries(self) -> Entries:
+        """All of them."""
+        return Entries(list(self._entries.values()))
+
+
+class MemoryDeliveryLog:
+    """A delivery log in this process's memory."""
+
+    def __init__(self) -> None:
+        self._told: set[str] = set()
+
+    async def claim(self, name: str) -> bool:
+        """Whether it was not sent yet."""
+        return name not in self._told
+
+    async def done(self, name: str) -> None:
+        """It was told."""
+        self._told.add(name)
