@@ -192,7 +192,7 @@ def test_what_is_held_and_the_memory_used_are_known(check: Callable[[Body], None
     async def body(pool: Pool, client: Client, window: Window) -> None:
         await pool.add({window: _reports(50), Window("more", 1): _reports(7)})
         await pool.take(window, Take(20, 20), await pool.level(window))
-        assert await pool.pool_reports() == 57
+        assert (await pool.held_of_streams()).total() == 57
         assert await pool.room() == (0, inf), "no limit, no part of it"
         used = (await client.info("memory"))["used_memory"]
         await client.config_set("maxmemory", 4 * used)

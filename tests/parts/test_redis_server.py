@@ -253,7 +253,7 @@ def test_each_role_may_do_its_own_work_and_nothing_else(tmp_path: Path) -> None:
         assert await pool.withhold(WINDOW, 100) == 30
         assert await pool.is_empty(WINDOW)
         await pool.archive(WINDOW)
-        assert await pool.pool_reports() == 0
+        assert (await pool.held_of_streams()).total() == 0
         assert (await pool.report_counts())[WINDOW]["withheld"] == 30
         assert await pool.room() == (0, inf)
         await pool.resign()
@@ -360,7 +360,7 @@ def test_what_is_kept_is_there_again_though_users_are_limited(tmp_path: Path) ->
         pool = Pool(server)
         if number:
             await pool.add({WINDOW: _reports(number)})
-        held.append(await pool.pool_reports())
+        held.append((await pool.held_of_streams()).total())
         await server.close()
         with pytest.raises(StoreUnavailable, match=r"Auth|NOAUTH"):
             await connect_redis(f"redis://127.0.0.1:{port}/0")
@@ -380,7 +380,7 @@ def test_a_backup_is_restored_as_the_runbook_says(tmp_path: Path) -> None:
         server = await connect_redis(f"redis://127.0.0.1:{port}/0")
         if number:
             await Pool(server).add({WINDOW: _reports(number)})
-        held.append(await Pool(server).pool_reports())
+        held.append((await Pool(server).held_of_streams()).total())
         await server.close()
 
     with redis_server(tmp_path / "old", appendonly="yes") as port:
@@ -445,7 +445,7 @@ def test_a_cluster_is_reached_over_tls(tmp_path: Path) -> None:
         server = await connect_redis(url, replicas=1)
         windows = [Window(f"stream-{number}", 1) for number in range(8)]
         await Pool(server).add({window: _reports(5) for window in windows})
-        assert await Pool(server).pool_reports() == 40
+        assert (await Pool(server).held_of_streams()).total() == 40
         await server.close()
         with pytest.raises(StoreUnavailable):
             await connect_redis(url.partition("?")[0])  # whose authority nobody vouches for

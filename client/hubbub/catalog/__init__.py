@@ -8,16 +8,9 @@ from hubbub.catalog.breakdown import UNLISTED, cell_of, told_by
 from hubbub.catalog.bundles.bundle import Bundle, grown, refuse_changes, stream_table
 from hubbub.catalog.bundles.promise import Promise
 from hubbub.catalog.bundles.signed_bundle import open_bundle, read_bundle, sign_bundle
-from hubbub.catalog.choice import Choice, Option
 from hubbub.catalog.crowds.central_promise import Accountant, CentralPromise
 from hubbub.catalog.epochs import EPOCH_SECONDS, closing_time, epoch_at, epoch_start, grace_seconds
-from hubbub.catalog.exposure import (
-    crowds_within,
-    epochs_within,
-    exposure,
-    reported_within,
-    unchanged_exposure,
-)
+from hubbub.catalog.exposure import crowds_within, epochs_within, exposure, unchanged_exposure
 from hubbub.catalog.fields.rules import metric_name_of
 from hubbub.catalog.keys.handover import MAX_HANDOVERS, Handover, hand_over
 from hubbub.catalog.keys.opening_keys import (
@@ -68,7 +61,6 @@ __all__ = [
     "Caps",
     "Catalog",
     "CentralPromise",
-    "Choice",
     "Fact",
     "Handover",
     "Kem",
@@ -77,7 +69,6 @@ __all__ = [
     "Notice",
     "OpeningKey",
     "OpeningKeyPublic",
-    "Option",
     "PrivateKey",
     "Promise",
     "PublicKey",
@@ -107,7 +98,6 @@ __all__ = [
     "read_operator_key",
     "read_public_keys",
     "refuse_changes",
-    "reported_within",
     "reports_of_one",
     "seal",
     "seal_info",

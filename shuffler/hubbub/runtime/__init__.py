@@ -22,7 +22,6 @@ from hubbub.runtime.monitoring.tracing import continued, headers
 from hubbub.runtime.process import (
     Common,
     Loop,
-    Serves,
     add_common,
     certificates_until,
     check_range,
@@ -66,7 +65,6 @@ __all__ = [
     "RedisServer",
     "Reloader",
     "Server",
-    "Serves",
     "Stages",
     "SystemClock",
     "Take",

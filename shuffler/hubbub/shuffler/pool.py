@@ -237,16 +237,12 @@ class Pool:
             await self._server.ask("SADD", "shuffler:closed", *(w.name for w in windows))
         return windows
 
-    async def pool_reports(self) -> int:
-        """How many reports Redis holds for us, pooled or in flight."""
-        return sum((await self.held_of_streams()).values())
-
-    async def held_of_streams(self) -> dict[str, int]:
-        """How many of them each stream has."""
+    async def held_of_streams(self) -> Counter[str]:
+        """How many reports Redis holds of each stream, pooled or in flight."""
         held: Counter[str] = Counter()
         for window, term in (await self._terms(await self.windows())).items():
             held[window.stream] += term["pooled"] + term["in_flight"]
-        return dict(held)
+        return held
 
     async def room(self, part: float = 1.0) -> tuple[float, float]:
         """Which part of its memory the fullest Redis uses, and how many bytes are left of `part`.

@@ -11,7 +11,6 @@ from hubbub.errors.printable import UNSEEN
 from hubbub.query_results import Row
 
 _CONTROLS: Final = frozenset(map(chr, range(0x20)))
-FORMATS: Final = ("csv", "parquet")
 
 # What a spreadsheet takes for a formula when a cell begins with it, also as it normalizes it: the
 # full-width and small forms too.

@@ -6,7 +6,12 @@ report_counts say what follows; answers has the shape of it all; engine puts it 
 
 from hubbub.aggregator.query.engine import QueryEngine
 from hubbub.aggregator.query.estimating import EstimateQuery
-from hubbub.aggregator.query.page import WHOLE, Page
-from hubbub.aggregator.query.totals import NEWEST, EpochRange, TotalsByEpoch
+from hubbub.aggregator.query.page import Page
+from hubbub.aggregator.query.totals import EpochRange
 
-__all__ = ["NEWEST", "WHOLE", "EpochRange", "EstimateQuery", "Page", "QueryEngine", "TotalsByEpoch"]
+__all__ = [
+    "EpochRange",
+    "EstimateQuery",
+    "Page",
+    "QueryEngine",
+]

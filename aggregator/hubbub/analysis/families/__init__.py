@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from hubbub.analysis.families.bloom import Bloom
-from hubbub.analysis.families.contract import BitSum, Expected, Family, MetricKind, Statistic, Tier
+from hubbub.analysis.families.contract import BitSum, Family, Tier
 from hubbub.analysis.families.listed import Listed
 from hubbub.analysis.families.mean import Means
 from hubbub.analysis.families.pairs import Pairs
@@ -19,10 +19,6 @@ from hubbub.mechanisms import AnyMechanism
 __all__ = [
     "FAMILIES",
     "BitSum",
-    "Expected",
-    "Family",
-    "MetricKind",
-    "Statistic",
     "Tier",
     "ValueEstimates",
     "added",

@@ -21,8 +21,6 @@ import numpy as np
 
 from hubbub.analysis.arrays import Floats
 
-_WEEK = 7
-
 
 @dataclass(frozen=True, slots=True)
 class Smoothed:

@@ -1,10 +1,8 @@
 """Models learned from randomized gradients: the question, the descent, and how good they are."""
 
 from hubbub.analysis.models.descent import (
-    CLIP,
     IN_ROUNDS,
     Learned,
-    Round,
     deal,
     gradients,
     learn,
@@ -20,7 +18,6 @@ from hubbub.analysis.models.question import KINDS, MAX_COLUMNS, Feature, Model
 from hubbub.analysis.models.without_privacy import without_privacy
 
 __all__ = [
-    "CLIP",
     "IN_ROUNDS",
     "KINDS",
     "MAX_COLUMNS",
@@ -28,7 +25,6 @@ __all__ = [
     "Feature",
     "Learned",
     "Model",
-    "Round",
     "deal",
     "evaluate",
     "foretold",

@@ -1,0 +1,61 @@
+"""Nothing in the product is there for tests alone, or for nobody."""
+
+import ast
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from tests.architecture.test_house import SOURCES
+
+# What is called from outside the product, and by whom. A package's `__all__` says the rest.
+PUBLIC = {
+    "Hook": "the wheel's build",
+    "catalog_schema": "docs.reference",
+    "delta_at": "whoever has a central epsilon and asks for its delta",
+    "delta_of": "the same of a whole epoch",
+    "disable": "apps",
+    "enable": "apps",
+    "settle": "tests of apps",
+}
+
+
+def _used(tree: ast.AST) -> Iterator[str]:
+    """Names that are read, imported or looked up as text; not those that are only defined."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name):
+            yield node.id
+        elif isinstance(node, ast.Attribute):
+            yield node.attr
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.value.rpartition(".")[2]
+
+
+def _defined(tree: ast.Module) -> Iterator[str]:
+    """Functions and classes, and methods of classes without a base, that no decorator takes."""
+    plain = [node for node in tree.body if isinstance(node, ast.ClassDef) and not node.bases]
+    for node in [*tree.body, *(one for held in plain for one in held.body)]:
+        if (
+            isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and not node.decorator_list
+        ) or isinstance(node, ast.ClassDef):
+            yield node.name
+
+
+def unused(sources: Iterable[Path]) -> set[str]:
+    trees = [ast.parse(path.read_text()) for path in sources]
+    used = Counter(name for tree in trees for name in _used(tree))
+    return {
+        name
+        for tree in trees
+        for name in _defined(tree)
+        if not used[name] and not name.startswith("__")
+    }
+
+
+def test_the_product_uses_all_that_it_has() -> None:
+    assert unused(SOURCES) - PUBLIC.keys() == set(), "what nothing needs goes"
+
+
+def test_what_nothing_uses_is_noticed(tmp_path: Path) -> None:
+    written = tmp_path / "new.py"
+    written.write_text("def used() -> None: ...\n\n\ndef left() -> None:\n    used()\n")
+    assert unused([written]) == {"left"}
