@@ -12,8 +12,6 @@ from tests.fuzz.states import states
 from tests.fuzz.target import Target
 from tests.fuzz.urls import urls
 
-__all__ = ["targets"]
-
 
 def targets() -> Mapping[str, Target]:
     """All of them: decoders, a device's files, bundles, answers of strangers, HTTP."""

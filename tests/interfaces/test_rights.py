@@ -23,7 +23,6 @@ from hubbub.aggregator.access.rights import Role
 from hubbub.aggregator.access.tokens import Tokens, add_token, read_tokens
 from hubbub.aggregator.query import QueryEngine
 from hubbub.aggregator.query.answers import PipelineStatus
-from hubbub.aggregator.releases.release_log import MemoryReleaseLog
 from hubbub.aggregator.releases.releasing import Releases
 from hubbub.aggregator.releases.service import ReleasesService
 from hubbub.aggregator.service import QueryService
@@ -40,6 +39,7 @@ from hubbub.wire.v1.services_pb2_grpc import (
 )
 from tests.support import web
 from tests.support.bundles import metric_text
+from tests.support.fakes import MemoryReleaseLog
 from tests.support.pages import page_of
 from tests.support.waiting import HANG_SECONDS
 

@@ -12,8 +12,6 @@ from hubbub.privacy.draws import draw
 from tests.support.bundles import DAY, Signed, make_signed
 from tests.support.fakes import MemoryStore
 
-__all__ = ["CATALOG", "FIRST", "HELD", "engine_of", "signed_in"]
-
 FIRST = 20_000
 PEOPLE = 200
 BELOW = 'alert = { when = "mean below 5", confidence = 0.9 }'

@@ -9,8 +9,6 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-__all__ = ["write_old_certificates"]
-
 
 def write_old_certificates(
     folder: Path, authority: str = "hubbub authority", *, by_uri: bool = False

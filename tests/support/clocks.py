@@ -6,8 +6,6 @@ from typing import Any, NamedTuple
 
 from tests.support.waiting import HANG_SECONDS
 
-__all__ = ["FakeClock", "MovedLoop", "pass_time", "run_moved"]
-
 
 class _Waiter(NamedTuple):
     due: float

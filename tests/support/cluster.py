@@ -14,8 +14,6 @@ from hubbub.cli.local.embedded_redis import redis_binary
 from hubbub.cli.local.ports import free_port
 from tests.support.waiting import HANG_SECONDS, eventually
 
-__all__ = ["Cluster", "Node", "redis_cluster"]
-
 SLOTS = 16384
 # A node that does not answer for so long is taken for dead. On a quiet machine it answers at once;
 # beside much other work none may die that nobody killed.

@@ -15,8 +15,6 @@ from hubbub.client import Client, Outcome
 from tests.support.moment import far_from_midnight
 from tests.support.waiting import eventually
 
-__all__ = ["Developing", "developing"]
-
 
 @dataclass(frozen=True)
 class Developing:

@@ -1,7 +1,5 @@
 """A catalog of devices that fill up what they have nothing to say of."""
 
-__all__ = ["FILLED", "STREAMS"]
-
 FILLED = """
 shuffler = "127.0.0.1:1"
 cover = true

@@ -11,8 +11,6 @@ from hubbub.client import GivenUp, SealedReport, TryAgain
 from hubbub.client.testing.fake_shuffler import Answer
 from hubbub.wire.v1.services_pb2 import Reason, Refusal, SubmitRequest, SubmitResponse
 
-__all__ = ["HttpShuffler", "http_shuffler"]
-
 
 class HttpShuffler(http.server.ThreadingHTTPServer):
     """Takes every report, until told otherwise, in the clear.

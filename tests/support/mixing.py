@@ -24,8 +24,6 @@ from hubbub.wire.v1.services_pb2_grpc import IngestServicer, add_IngestServicer_
 from tests.support.clocks import FakeClock
 from tests.support.waiting import HANG_SECONDS
 
-__all__ = ["Mixing", "Sink", "a_sink", "law_of", "mixers", "sealed_reports", "until_empty"]
-
 
 class Sink(IngestServicer):
     """Takes every batch, but those of streams that it does not know."""

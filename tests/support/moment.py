@@ -8,8 +8,6 @@ starts have the machine's clock: who starts them is `far_from_midnight`.
 import time
 from typing import Final
 
-__all__ = ["far_from_midnight", "now"]
-
 HOUR: Final = 3600
 DAY: Final = 86_400
 

@@ -17,8 +17,6 @@ from hubbub.cli.local.ports import free_port
 from tests.support import web
 from tests.support.waiting import eventually
 
-__all__ = ["CLIENT", "SECRET", "Provider", "access_file", "needs_provider", "provider"]
-
 FOLDER: Final = Path(__file__).parent / "oidc_provider"
 CLIENT: Final = "hubbub"
 SECRET: Final = "a secret of the tests alone"  # noqa: S105 opens nothing

@@ -23,8 +23,6 @@ from hubbub.mechanisms import Totals
 from hubbub.mechanisms.mechanism import FamilyName
 from hubbub.mechanisms.unary import OptimizedUnary
 
-__all__ = ["AtMost", "OrderedUnary"]
-
 
 @dataclass(frozen=True)
 class OrderedUnary(OptimizedUnary):

@@ -23,8 +23,6 @@ from tests.support.bundles import DAY, Signed, make_signed
 from tests.support.fakes import MemoryReleaseLog, MemoryStore
 from tests.support.waiting import HANG_SECONDS, eventually
 
-__all__ = ["EPOCH", "page_of", "page_over"]
-
 EPOCH = 20_000
 """The epoch that is meant, two days before the page's now."""
 

@@ -6,8 +6,6 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-__all__ = ["in_notebook", "in_shell"]
-
 
 def in_shell(text: str, folder: Path, **environment: str) -> str:
     """What it prints, from a folder that is none of hubbub's; fails if it does."""

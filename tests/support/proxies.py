@@ -15,8 +15,6 @@ from hubbub.cli.local.child_process import Child
 from hubbub.cli.local.ports import free_port
 from tests.support.waiting import eventually
 
-__all__ = ["CONFIGURATIONS", "haproxy", "needs_haproxy"]
-
 _PAGE: Final = Path(__file__).parents[2] / "docs/operate/proxy.md"
 # Debian's is where the PATH of a user does not look.
 _BINARY: Final = shutil.which("haproxy", path=f"{os.environ.get('PATH', '')}:/usr/sbin")

@@ -6,8 +6,6 @@ from typing import Any
 
 from hubbub.mechanisms import AnyMechanism
 
-__all__ = ["example"]
-
 RECIPE = Path(__file__).parents[2] / "docs" / "contribute" / "mechanism.md"
 
 

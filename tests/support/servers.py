@@ -12,8 +12,6 @@ from hubbub.cli.local.embedded_redis import redis_binary
 from hubbub.cli.local.ports import free_port
 from tests.support.waiting import eventually
 
-__all__ = ["answering", "has_tls", "redis_server"]
-
 
 @contextmanager
 def redis_server(folder: Path, port: int = 0, **settings: str) -> Iterator[int]:

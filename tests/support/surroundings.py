@@ -5,8 +5,6 @@ import signal
 from collections.abc import Mapping, MutableMapping
 from typing import Final
 
-__all__ = ["CALLER", "forget_the_caller", "hear_interrupts"]
-
 # As it was, for what must find its way out of here as its caller does: pip to its index.
 CALLER: Final[Mapping[str, str]] = dict(os.environ)
 

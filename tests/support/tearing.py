@@ -1,7 +1,5 @@
 """Scripts of Redis that die after some of their writes, which stay."""
 
-__all__ = ["torn"]
-
 _WRITES = ("SADD", "SREM", "HSET", "HDEL", "HINCRBY", "RENAME", "PERSIST", "EXPIRE", "DEL")
 _TORN = """
 local real, left, writes = redis, {left}, {writes}

@@ -12,8 +12,6 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import suppress
 from typing import Final, TypeVar
 
-__all__ = ["HANG_SECONDS", "eventually", "eventually_async"]
-
 HANG_SECONDS: Final = 900.0
 _LOOK_SECONDS: Final = 0.05
 

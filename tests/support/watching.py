@@ -13,8 +13,6 @@ from hubbub.client.testing import FakeClock, FakeShuffler
 from tests.support.bundles import DAY
 from tests.support.waiting import HANG_SECONDS
 
-__all__ = ["Secret", "accuracy"]
-
 HOUR = 3600
 
 Seen = dict[str, float]

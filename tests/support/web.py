@@ -7,8 +7,6 @@ import httpx2
 
 from tests.support.waiting import HANG_SECONDS
 
-__all__ = ["delete", "get", "options", "post", "put"]
-
 delete: Final = partial(httpx2.delete, timeout=HANG_SECONDS)
 get: Final = partial(httpx2.get, timeout=HANG_SECONDS)
 options: Final = partial(httpx2.options, timeout=HANG_SECONDS)

@@ -9,15 +9,6 @@ from typing import Final
 
 from hubbub.errors import BadPayload
 
-__all__ = [
-    "Request",
-    "Response",
-    "read_request",
-    "read_response",
-    "write_request",
-    "write_response",
-]
-
 Fields = tuple[tuple[bytes, bytes], ...]
 
 _REQUEST: Final = (0, 2)  # of known and of indeterminate length; RFC 9292, section 3.3

@@ -26,8 +26,6 @@ from pyhpke import (
 from hubbub.errors import BadParameter, BadPayload
 from hubbub.oblivious.key_config import SUITE, key_config, key_id, read_config
 
-__all__ = ["Gateway", "encapsulate"]
-
 _SUITE: Final = CipherSuite.new(
     KEMId.DHKEM_X25519_HKDF_SHA256, KDFId.HKDF_SHA256, AEADId.AES128_GCM
 )

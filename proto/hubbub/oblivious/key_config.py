@@ -6,17 +6,6 @@ from typing import Final
 
 from hubbub.errors import BadParameter
 
-__all__ = [
-    "GATEWAY_PATH",
-    "KEYS_TYPE",
-    "REQUEST_TYPE",
-    "RESPONSE_TYPE",
-    "SUITE",
-    "key_config",
-    "key_id",
-    "read_config",
-]
-
 GATEWAY_PATH: Final = "/.well-known/ohttp-gateway"  # RFC 9540, section 4
 REQUEST_TYPE: Final = "message/ohttp-req"
 RESPONSE_TYPE: Final = "message/ohttp-res"

@@ -4,8 +4,6 @@ from typing import Final
 
 from hubbub.runtime import MetricDeclaration
 
-__all__ = ["DECLARED", "RELAYED_REQUESTS"]
-
 RELAYED_REQUESTS: Final = MetricDeclaration(
     "hubbub_relayed_requests_total",
     "counter",

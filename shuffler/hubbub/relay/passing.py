@@ -18,8 +18,6 @@ from hubbub.runtime.http.connections import network_of
 from hubbub.runtime.http.server import Receive, Scope, Send
 from hubbub.runtime.rpc.strict import log_fault
 
-__all__ = ["RelayApp"]
-
 _log: Final = logging.getLogger("hubbub.relay")
 
 _REQUEST: Final = b"message/ohttp-req"

@@ -11,8 +11,6 @@ from hubbub.errors import BadParameter
 from hubbub.runtime import Common, TlsFolder, check_range, read_network
 from hubbub.runtime.monitoring.logs import FORMATS
 
-__all__ = ["Settings", "parse", "parser"]
-
 _GATEWAY_PATH: Final = "/.well-known/ohttp-gateway"  # RFC 9540, section 4
 
 

@@ -17,8 +17,6 @@ from hubbub.oblivious.encapsulation import Gateway
 from hubbub.runtime.http.connections import among
 from hubbub.shuffler.public_bytes import PublicBytes
 
-__all__ = ["UNKNOWN_KEY", "OhttpGateway", "read_gateway_keys"]
-
 UNKNOWN_KEY: Final = "https://iana.org/assignments/http-problem-types#ohttp-key"
 """What a client is told whose key is not ours any more (RFC 9458, section 5.2)."""
 

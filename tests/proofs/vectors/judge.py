@@ -18,8 +18,6 @@ from hubbub.catalog import open_sealed, seal_info
 from hubbub.errors import BadPayload
 from hubbub.mechanisms import REGISTRY
 
-__all__ = ["judge", "requests"]
-
 HERE = Path(__file__).parent
 
 

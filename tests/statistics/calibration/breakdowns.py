@@ -19,8 +19,6 @@ from hubbub.mechanisms import Totals
 from hubbub.privacy.draws import Counts, draw
 from tests.statistics.calibration.statement import Counted, Setting, Statement, mistake
 
-__all__ = ["SETTINGS"]
-
 CATALOG = """
 shuffler = "shuffler.example.org:443"
 [metrics.theme]

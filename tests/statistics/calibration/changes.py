@@ -13,8 +13,6 @@ from tests.statistics.calibration.listed import ENDS
 from tests.statistics.calibration.shapes import built
 from tests.statistics.calibration.statement import Counted, Setting, Statement, mistake
 
-__all__ = ["SETTINGS"]
-
 POINT = ("Point.share", "Point.stderr", "Point.low", "Point.high")
 SMALL_P = mistake("no change, and p < .05", 0.05, ("Change.p_value", "Change.stderr"))
 ANY = mistake("no change, and any value is marked", 0.05, ("Change.changed",))

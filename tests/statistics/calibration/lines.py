@@ -11,8 +11,6 @@ from hubbub.mechanisms import build
 from hubbub.privacy.draws import draw
 from tests.statistics.calibration.statement import Counted, Setting, Statement, mistake
 
-__all__ = ["SETTINGS", "Panel", "asked_once", "flat", "rising", "seasonal", "stepping", "walking"]
-
 Panel = Callable[[int, np.random.Generator], Floats]
 """Of so many days the share that holds the value on each."""
 

@@ -12,8 +12,6 @@ from hubbub.privacy.draws_of_repeats import draw_epochs
 from tests.statistics.calibration.shapes import Shape, built, equal, sure, two_levels, zipf
 from tests.statistics.calibration.statement import Counted, Setting, Statement, mistake
 
-__all__ = ["SETTINGS", "flags", "judged"]
-
 ENDS = ("ValueAnswer.low", "ValueAnswer.high")
 EVERY = Statement("95% interval of every row", 0.95, ENDS)
 FIRST = Statement("95% interval of the first row", 0.95, (*ENDS, "ValueAnswer.rank"))

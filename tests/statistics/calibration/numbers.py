@@ -11,8 +11,6 @@ from hubbub.privacy.draws import draw
 from tests.statistics.calibration.listed import ENDS
 from tests.statistics.calibration.statement import Counted, Setting, Statement
 
-__all__ = ["SETTINGS"]
-
 MEAN = Statement(
     "95% interval of a mean",
     0.95,

@@ -13,8 +13,6 @@ from hubbub.privacy.releases import release
 from tests.statistics.calibration.shapes import built
 from tests.statistics.calibration.statement import Counted, Setting, Statement
 
-__all__ = ["SETTINGS"]
-
 COUNT = Statement(
     "95% interval of a count released",
     0.95,

@@ -4,8 +4,6 @@ from collections.abc import Callable
 
 from hubbub.mechanisms import AnyMechanism, build
 
-__all__ = ["Shape", "built", "equal", "sure", "two_levels", "zipf"]
-
 Shape = Callable[[int, int], list[int]]
 """From how many values and people to how many hold each."""
 

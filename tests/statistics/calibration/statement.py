@@ -8,8 +8,6 @@ from zlib import crc32
 
 import numpy as np
 
-__all__ = ["Counted", "Measured", "Setting", "Statement", "measure", "mistake"]
-
 
 @dataclass(frozen=True, slots=True)
 class Statement:

@@ -16,8 +16,6 @@ from tests.statistics.calibration.statement import Counted, Setting, Statement, 
 from tests.support.simulated import Setting as Collection
 from tests.support.simulated import simulate
 
-__all__ = ["SETTINGS"]
-
 CANDIDATE = Statement("95% interval of a candidate", 0.95, ENDS)
 MISFIT = mistake(
     "all is listed, and still the strings do not explain the totals (p <= .05)",

@@ -16,8 +16,6 @@ from tests.statistics.calibration.listed import ENDS, judged
 from tests.statistics.calibration.shapes import built
 from tests.statistics.calibration.statement import Counted, Setting, Statement
 
-__all__ = ["SETTINGS"]
-
 PEOPLE = 10_000
 VALUE = Statement("95% interval of a value, over tiers", 0.95, ENDS)
 MEAN = Statement("95% interval of a mean, over tiers", 0.95, ENDS)

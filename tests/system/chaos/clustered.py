@@ -15,8 +15,6 @@ from tests.support.cluster import Cluster, until
 from tests.system.chaos.house import House, Part
 from tests.system.chaos.verdict import drain, judge
 
-__all__ = ["run_clustered"]
-
 Tell = Callable[[str], None]
 
 # So many slots move to the node that is added: those that hold keys, and some that hold none.

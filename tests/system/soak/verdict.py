@@ -16,8 +16,6 @@ from hubbub.cli.terminal.service_client import report_counts
 from hubbub.errors import ServiceUnavailable
 from tests.support.waiting import HANG_SECONDS
 
-__all__ = ["counted", "percentile", "refusals", "told_refusals"]
-
 THROTTLED = "hubbub_throttled_calls"
 # How a service refuses; a caller that is still sending may hear INTERNAL of it. What is not served
 # at all is UNIMPLEMENTED, and the strangers' own patience ends with DEADLINE_EXCEEDED.

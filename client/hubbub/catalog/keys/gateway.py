@@ -13,8 +13,6 @@ from hubbub.catalog.keys.files import read, replace
 from hubbub.errors import BadParameter, KeysUnusable
 from hubbub.oblivious import key_config, read_config
 
-__all__ = ["GATEWAY_KEY", "make_gateway_key", "read_gateway"]
-
 GATEWAY_KEY: Final = "gateway.key"
 """The file of the private key, which the shuffler reads: in base64, a line a key."""
 

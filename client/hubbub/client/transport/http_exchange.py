@@ -18,8 +18,6 @@ from urllib.request import getproxies, proxy_bypass
 
 from hubbub.client.transport.contract import TryAgain
 
-__all__ = ["HttpAnswer", "HttpExchange"]
-
 _LARGEST_ANSWER_BYTES: Final = 1 << 20
 
 

@@ -28,8 +28,6 @@ from hubbub.oblivious import (
 )
 from hubbub.oblivious.encapsulation import encapsulate
 
-__all__ = ["RelayConnection"]
-
 _STEP_BYTES: Final = 1024
 
 
