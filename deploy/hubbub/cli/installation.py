@@ -1,7 +1,7 @@
 """What an installation is made of: its keys, and a catalog's bundle signed with them."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -111,9 +111,7 @@ def build_bundle(
     operator = read_operator_key(keys)
     signer, handovers = operator.public_key().public_bytes_raw(), read_handovers(keys)
     public = read_public_keys(keys)
-    old = read_bundle(previous) if previous.exists() else None
-    if old and old.operator not in line_of(handovers, signer):
-        raise _strange(previous, old.operator, signer, keys)
+    old = _taken_before(previous, line_of(handovers, signer), keys)
     metrics, history, serial = _gone_on(catalog.metrics, old, int(now()))
     try:
         refuse_long_periods(catalog.metrics.values(), public, serial)
@@ -157,11 +155,15 @@ def _gone_on(
     return after, refuse_changes(after, old), max(now, old.serial + 1)
 
 
-def _strange(previous: Path, former: bytes, signer: bytes, keys: Path) -> BundleRefused:
-    return BundleRefused(
-        f"{previous}: signed by {to_text(former)}, which never handed over to {to_text(signer)} in "
-        f"{keys}; hand over there with: hubbub keys handover"
-    )
+def _taken_before(previous: Path, line: Sequence[bytes], keys: Path) -> Bundle | None:
+    """The bundle whose names are taken, where there is one: of a key that led to the last."""
+    old = read_bundle(previous) if previous.exists() else None
+    if old and old.operator not in line:
+        raise BundleRefused(
+            f"{previous}: signed by {to_text(old.operator)}, which never handed over to "
+            f"{to_text(line[-1])} in {keys}; hand over there with: hubbub keys handover"
+        )
+    return old
 
 
 def _write(contents: Mapping[Path, bytes]) -> None:
