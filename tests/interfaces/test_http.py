@@ -111,7 +111,7 @@ def test_the_document_is_shown_without_a_script(home: House) -> None:
     ("path", "parameters", "status", "title", "said"),
     [
         ("/v1/metrics/colour/estimates", {}, 404, "UnknownMetric", "it has"),
-        ("/v1/metrics/unheard/estimates", {}, 409, "BatchTooSmall", "minimum batch of 1000"),
+        ("/v1/metrics/unheard/estimates", {}, 409, "BatchTooSmall", "minimum batch of 1,000"),
         ("/v1/metrics/theme/estimates", {"epochs": "1"}, 409, "BatchTooSmall", "0 reports"),
         ("/v1/metrics/theme/estimates", {"epochs": "9..1"}, 400, "BadParameter", "before"),
         (

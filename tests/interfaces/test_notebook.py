@@ -73,10 +73,12 @@ def test_pictures_have_every_interval(connection: hubbub.notebook.Connection) ->
         connection.estimates("hostile"),
         connection.top("homepage", 2, candidates=STRINGS),
         connection.estimates("seconds"),
+        # Of strings that nobody holds half of the estimates are below zero.
+        connection.estimates("homepage", candidates=[*STRINGS, *map(str, range(15))]),
     ):
         axes = answer.plot()
-        [bars] = [one for one in axes.containers if hasattr(one, "errorbar") and one.errorbar]
-        whiskers = bars.errorbar.lines[2][0].get_segments()
+        [errors] = [one for one in axes.containers if hasattr(one, "has_xerr")]
+        whiskers = errors.lines[2][0].get_segments()
         drawn = [(segment[0][0], segment[1][0]) for segment in whiskers]
         largest = sorted(answer, key=lambda row: -row["estimate"])
         for (low, high), row in zip(drawn, largest, strict=True):
@@ -116,6 +118,21 @@ def test_what_is_missing_or_wrong_is_said(
         connection.estimates("homepage", lists=["mine"])
     with pytest.raises(TooFewEpochs, match="and there is none; wait"):
         connection.compare("unheard")
+    first = connection.trend("theme").document["epochs"][0]["date"]
+    with pytest.raises(TooFewEpochs, match=f"no epoch before {first} holds 1,000 reports or more"):
+        connection.compare("theme", after=first)
+    with pytest.raises(BadParameter, match='mechanism = "tree"'):
+        connection.discover("theme")
+    with pytest.raises(BadParameter, match="name a metric"):
+        connection.estimates("")
+    with pytest.raises(BadParameter, match="candidates: give a list of texts"):
+        connection.estimates("homepage", candidates="often.example")
+    with pytest.raises(BadParameter, match="timeout_seconds -1 is not above 0"):
+        hubbub.notebook.connect("http://127.0.0.1:1", timeout_seconds=-1)
+    with pytest.raises(BadParameter, match=r"confidence: must be 0\.999999999 or less"):
+        connection.estimates("theme", confidence=2)
+    with pytest.raises(BadParameter, match="tier: is none; as the documentation"):
+        connection.estimates("theme/../status")
     for last, epochs, said in (
         ("bad", "", "write 7, 12h"),
         ("", "bad", "write newest"),

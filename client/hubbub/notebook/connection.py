@@ -23,11 +23,14 @@ from hubbub.errors import (
     UnknownList,
     UnknownMetric,
 )
+from hubbub.errors.unreadable import unreadable
 from hubbub.notebook.answer import Answer
 from hubbub.notebook.authority import authority_in
 from hubbub.query_results import QueryName
 
 _PAGE: Final = 10_000
+_FINDS: Final = "tree"
+"""The mechanism whose strings nobody has to list."""
 _ACCESS: Final = (401, 403)
 _MALFORMED: Final = (400, 422)
 _KINDS: Final = {
@@ -68,9 +71,12 @@ def connect(
         timeout_seconds: how long an answer may take.
 
     Raises:
+        BadParameter: a timeout that is none.
         ServiceUnavailable: no http or https address, a token that would travel in the clear, or a
             file that has no authority.
     """
+    if not timeout_seconds > 0:
+        raise BadParameter(f"timeout_seconds {timeout_seconds} is not above 0")
     parts = urllib.parse.urlsplit(url)
     if parts.scheme not in {"http", "https"} or not parts.hostname:
         raise ServiceUnavailable(f"{url!r} is no address of a service: write http://HOST:PORT/")
@@ -181,7 +187,13 @@ class Connection:
         names those that are only what longer ones begin with.
         """
         given = {"last": last, "epochs": epochs, "confidence": confidence, "order": "rank"}
-        return self._ask(metric, "estimates", given, _Strings((), ()))
+        found = self._ask(metric, "estimates", given, _Strings((), ()))
+        if (mechanism := found.document["mechanism"]) != _FINDS:
+            raise BadParameter(
+                f'metric "{metric}" is answered by {mechanism}, which finds no strings: ask for '
+                f'estimates(), or give a metric mechanism = "{_FINDS}"'
+            )
+        return found
 
     def top(
         self,
@@ -228,6 +240,7 @@ class Connection:
         lists: Sequence[str] = (),
     ) -> Answer:
         """These values epoch by epoch, or the `number` most frequent."""
+        _check_texts("values", values)
         given = {
             "last": last,
             "epochs": epochs or ("" if last else "all"),
@@ -280,6 +293,10 @@ class Connection:
         given: Mapping[str, Any],
         strings: "_Strings",
     ) -> Answer:
+        if not (isinstance(metric, str) and metric):
+            raise BadParameter("name a metric, as metrics() lists them")
+        for what, texts in (("candidates", strings.candidates), ("lists", strings.lists)):
+            _check_texts(what, texts)
         name, _, tier = metric.partition("/")
         path = f"/v1/metrics/{urllib.parse.quote(name, safe='')}/{question}"
         parameters = {**given, "tier": tier, "list": list(strings.lists)}
@@ -336,6 +353,12 @@ class Connection:
         )
 
 
+def _check_texts(what: str, given: Any) -> None:
+    """Raises BadParameter for what is no list of texts, such as one text alone."""
+    if isinstance(given, str) or not all(isinstance(one, str) for one in given):
+        raise BadParameter(f'{what}: give a list of texts, as ["one", "another"]')
+
+
 def _refusal(error: urllib.error.HTTPError) -> HubbubError:
     """What the service said is wrong, as the error of that kind."""
     with error:
@@ -355,4 +378,9 @@ def _refusal(error: urllib.error.HTTPError) -> HubbubError:
 
 def _told(error: Exception) -> str:
     """Of what the system says, its words; of JSON that is not as it should be, that alone."""
+    reason = getattr(error, "reason", error)  # of what urllib wraps
+    if isinstance(reason, TimeoutError):
+        return "it takes longer than timeout_seconds"
+    if isinstance(reason, OSError):
+        return unreadable(reason)
     return str(error) if isinstance(error, OSError) else "not an answer to this question"

@@ -24,22 +24,23 @@ _DATES: Final = 7
 def bars(axes: Any, rows: Sequence[Row], question: QueryName, found: Document) -> None:
     """A bar a row, the first on top."""
     number = _number(question)
-    middle = [row[number] for row in rows]
-    off = [
-        [row[number] - row["low"] for row in rows],
-        [row["high"] - row[number] for row in rows],
-    ]
-    axes.barh(range(len(rows)), middle, xerr=off, capsize=3)
+    places = range(len(rows))
+    axes.barh(places, [row[number] for row in rows])
+    # About their own middle: an estimate below zero is outside its interval of what can be.
+    middle = [(row["low"] + row["high"]) / 2 for row in rows]
+    off = [(row["high"] - row["low"]) / 2 for row in rows]
+    axes.errorbar(middle, places, xerr=off, fmt="none", ecolor="black", capsize=3)
     # Names are what people said: nothing in them is a formula of matplotlib's.
-    axes.set_yticks(range(len(rows)), [_label(row["value"]) for row in rows], parse_math=False)
+    axes.set_yticks(places, [_label(row["value"]) for row in rows], parse_math=False)
     axes.invert_yaxis()
     unit = found.get("unit") if found.get("kind") == "mean" else ""
     if question == "compare":
-        axes.set_xlabel(f"change in {unit}" if unit else "change of the share")
+        axes.set_xlabel(f"difference of means, in {unit}" if unit else "difference of the shares")
     elif question == "breakdown" and found.get("kind") != "mean":
         axes.set_xlabel("share of the part's reports")
     else:
-        axes.set_xlabel(unit or ("reports" if found.get("kind") != "mean" else "estimate"))
+        mean = f"mean, in {unit}" if unit else "mean"
+        axes.set_xlabel(mean if found.get("kind") == "mean" else "reports")
 
 
 def heat_map(axes: Any, rows: Sequence[Row], found: Document) -> None:
@@ -76,7 +77,9 @@ def by_size(rows: Sequence[Row], question: QueryName, found: Document) -> list[R
         return [{**row, "value": f"{row['part']}: {row['value']}"} for row in rows]
     if found.get("kind") == "ranges" and question == "estimates":
         return list(rows)
-    return sorted(rows, key=lambda row: -abs(row[_number(question)]))
+    number = _number(question)
+    size = abs if question == "compare" else float
+    return sorted(rows, key=lambda row: -size(row[number]))
 
 
 def height_inches(rows: Sequence[Row]) -> float:
@@ -107,11 +110,12 @@ def lines(axes: Any, rows: Sequence[Row], most: int, found: Document) -> None:
         axes.fill_between(times, low, high, alpha=0.2, color=line.get_color())
         if len(own) == 1:
             axes.vlines(times, low, high, color=line.get_color())
-    legend = axes.legend()
+    legend = axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1))  # covers no line
     for text in legend.get_texts():
         text.set_parse_math(False)
     _mark_dates(axes, dates)
-    axes.set_ylabel(found.get("unit") or ("share" if found.get("kind") == "values" else "mean"))
+    unit = f", in {found['unit']}" if found.get("unit") else ""
+    axes.set_ylabel("share of the reports" if found.get("kind") == "values" else f"mean{unit}")
     axes.set_xlabel("UTC")
 
 

@@ -165,6 +165,11 @@ class TotalsByEpoch:
                 return await self.find(name, before), newer, why
             earlier = [epoch for epoch in _large(every) if epoch < min(newer.epochs, default=0)]
             why = "compared with the epoch before"
+            if not earlier:
+                raise TooFewEpochs(
+                    f'metric "{every.metric.name}": no epoch before {newer.dates or "those asked"} '
+                    f"holds {every.metric.fewest:,} reports or more; name the range before, too"
+                )
         elif every.metric.report_on:
             return self._last_periods(every)
         else:

@@ -1,6 +1,7 @@
 """Problems: errors over HTTP, as RFC 9457 has them. What was sent is never told back."""
 
 import json
+from collections.abc import Mapping
 from typing import Any, Final
 
 from fastapi import FastAPI, Request
@@ -39,6 +40,19 @@ _SAID: Final = {
     501: "A library that this takes is not installed where the service runs.",
     503: "Redis is away, or it is not sure what time it is.",
 }
+# Of the framework's kinds of errors those that it tells as programs do.
+_WRONG: Final = {
+    "missing": "is missing",
+    "string_type": "is no text",
+    "string_too_long": "may have at most {max_length} characters",
+    "string_pattern_mismatch": "is none; as the documentation at /docs has it",
+    "int_parsing": "is no whole number",
+    "float_parsing": "is no number",
+    "bool_parsing": "is neither true nor false",
+    "greater_than_equal": "must be {ge} or more",
+    "less_than_equal": "must be {le} or less",
+    "literal_error": "must be {expected}",
+}
 PROBLEMS: Final[dict[int | str, dict[str, Any]]] = {
     status: {
         "description": said,
@@ -73,8 +87,7 @@ def handle_problems(app: FastAPI) -> None:
 
     @app.exception_handler(RequestValidationError)
     async def malformed(_request: Request, error: RequestValidationError) -> Response:
-        wrong = [f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors()]
-        return problem(422, "Malformed", "; ".join(wrong))
+        return problem(422, "Malformed", "; ".join(map(_malformed, error.errors())))
 
     @app.exception_handler(Exception)
     async def fault(_request: Request, _error: Exception) -> Response:
@@ -87,6 +100,13 @@ def handle_problems(app: FastAPI) -> None:
             # The framework names the methods of one route; a path may have several.
             headers["allow"] = ", ".join(sorted(_methods(app, request)))
         return problem(error.status_code, "NotServed", str(error.detail), headers)
+
+
+def _malformed(wrong: Mapping[str, Any]) -> str:
+    """What is wrong with one parameter, in words: never an expression that it was held against."""
+    name = ".".join(map(str, wrong["loc"])).removeprefix("query.").removeprefix("path.")
+    said = _WRONG.get(wrong["type"])
+    return f"{name}: {said.format(**wrong.get('ctx', {})) if said else wrong['msg']}"
 
 
 def _methods(app: FastAPI, request: Request) -> set[str]:
