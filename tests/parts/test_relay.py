@@ -1,17 +1,8 @@
 """A relay between devices and the HTTP door: it reads nothing, and the shuffler sees no address."""
 
 import asyncio
-import os
-import shutil
-import subprocess
-import sys
-import urllib.error
-import urllib.request
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from ssl import create_default_context
 from typing import Any
 
 import pytest
@@ -21,69 +12,23 @@ from hubbub.catalog import sign_bundle
 from hubbub.catalog.keys.gateway import GATEWAY_KEY, make_gateway_key, read_gateway
 from hubbub.cli.certificate_authorities import write_certificates
 from hubbub.cli.local.ports import free_port
-from hubbub.client import Client, Outcome, Transport, TryAgain
+from hubbub.client import Client, Outcome, TryAgain
 from hubbub.client.transport.addresses import relay_to
 from hubbub.client.transport.contract import SealedReport
 from hubbub.errors import BadParameter, KeysUnusable
-from hubbub.oblivious import GATEWAY_PATH, KEYS_TYPE, REQUEST_TYPE
+from hubbub.oblivious import GATEWAY_PATH, KEYS_TYPE
 from hubbub.runtime import Limiter, TlsFolder
 from hubbub.shuffler.ohttp_gateway import OhttpGateway, read_gateway_keys
 from hubbub.wire.v1.services_pb2 import SubmitRequest
 from tests.conftest import Made
 from tests.parts.test_http_door import open_door
-from tests.support.waiting import HANG_SECONDS, eventually
-
-
-class Relay:
-    """`hubbub relay` before a door on this machine."""
-
-    def __init__(self, folder: Path, gateway: str, port: int) -> None:
-        self.folder, self.gateway, self.port = folder, gateway, port
-        self.roots = (folder / "ca.pem").read_text()
-
-    @property
-    def url(self) -> str:
-        return f"https://127.0.0.1:{self.port}/"
-
-    def transport(self, key: bytes) -> Transport:
-        told = {"gateway": key, "shuffler": "shuffler.example.org:443", "roots": self.roots}
-        return relay_to(self.url, **told)  # type: ignore[arg-type]
-
-    def ask(self, body: bytes, kind: str = REQUEST_TYPE) -> tuple[int, str]:
-        asked = urllib.request.Request(self.url, body, {"Content-Type": kind})  # noqa: S310 https
-        trust = create_default_context(cadata=self.roots)
-        try:
-            with urllib.request.urlopen(asked, timeout=HANG_SECONDS, context=trust) as answer:  # noqa: S310 https
-                return answer.status, answer.headers["Content-Type"]
-        except urllib.error.HTTPError as error:
-            with error:
-                return error.code, error.headers["Content-Type"]
-
-    @contextmanager
-    def running(self, *words: str) -> Iterator["Relay"]:
-        command = [sys.executable, "-m", "hubbub.cli", "relay", "--gateway", self.gateway]
-        command += ["--roots", str(self.folder / "ca.pem"), "--tls", str(self.folder), *words]
-        command += ["--listen", f"127.0.0.1:{self.port}", "--metrics-listen", "127.0.0.1:0"]
-        with (self.folder / "relay.log").open("w") as log:
-            process = subprocess.Popen(command, stderr=log, env=dict(os.environ))
-            try:
-                eventually(lambda: "started" in self.said or process.poll() is not None)
-                yield self
-            finally:
-                process.terminate()
-                process.wait()
-        assert process.returncode == 0, self.said
-
-    @property
-    def said(self) -> str:
-        return (self.folder / "relay.log").read_text()
+from tests.support.relaying import Relay
+from tests.support.waiting import HANG_SECONDS
 
 
 @pytest.fixture
 def tls(tmp_path: Path) -> Path:
     write_certificates(tmp_path, {})
-    for end in ("pem", "key"):
-        shutil.copy(tmp_path / f"shuffler.{end}", tmp_path / f"relay.{end}")
     make_gateway_key(tmp_path)
     return tmp_path
 

@@ -10,12 +10,15 @@ from pathlib import Path
 
 import pytest
 
+from hubbub.cli.local.ports import free_port
 from hubbub.cli.main import main
 from hubbub.errors import HubbubError
 from hubbub.mechanisms import REGISTRY
+from hubbub.wire.v1.services_pb2 import Estimated
 from tests.proofs.vectors.judge import judge, requests
 from tests.support import asking
-from tests.support.developing import developing
+from tests.support.developing import Developing, developing
+from tests.support.relaying import Relay
 from tests.support.waiting import eventually
 
 ROOT = Path(__file__).parents[2]
@@ -107,19 +110,30 @@ def test_it_agrees_with_the_known_answers() -> None:
 
 
 @pytest.mark.parametrize("kem", ["x25519", "x-wing"])
-def test_a_report_from_node_is_counted(tmp_path: Path, kem: str) -> None:
+def test_reports_from_node_are_counted_by_themselves_and_through_a_relay(
+    tmp_path: Path, kem: str
+) -> None:
     with developing(tmp_path, f'{CATALOG}kem = "{kem}"\n') as up:
         [door] = re.findall(r"over HTTP to +(\S+)", up.said)
         words = ("node", "dist/examples/report.js", str(up.bundle), door, str(tmp_path / "device"))
         assert _run(*words, "theme", "dark") == "queued\nnothing waits\n"
         assert _run(*words, "theme", "dark") == "already_reported\nnothing waits\n"
-        found = eventually(lambda: asking.estimate(up.endpoints, "theme"), although=(HubbubError,))
-    assert found.reports == 1
+        relay = Relay(up.folder / ".hubbub" / "tls", door, free_port())
+        with relay.running():
+            told = (*words[:4], str(tmp_path / "other"), "theme", "dark", relay.url)
+            assert _run(*told) == "queued\nnothing waits\n"
+        found = eventually(lambda: _of_both(up), although=(HubbubError,))
+    assert found
     assert {one.value: round(one.estimate) for one in found.values} == {
         "light": 0,
-        "dark": 1,
+        "dark": 2,
         "system": 0,
     }
+
+
+def _of_both(up: Developing) -> Estimated | None:
+    found = asking.estimate(up.endpoints, "theme")
+    return found if found.reports == 2 else None
 
 
 def test_an_altered_bundle_reports_nothing(tmp_path: Path) -> None:

@@ -1,14 +1,15 @@
 /**
- * One report from Node: report BUNDLE SHUFFLER FOLDER METRIC VALUE
+ * One report from Node: report BUNDLE SHUFFLER FOLDER METRIC VALUE [RELAY]
  *
- * SHUFFLER is an address as https://HOST:PORT, FOLDER where this device keeps what it said.
+ * SHUFFLER is an address as https://HOST:PORT, FOLDER where this device keeps what it said, RELAY what
+ * it sends through so that the shuffler does not see from where.
  */
 import { open } from "../src/node.js";
 
-const [bundle, shuffler, folder, metric, value] = process.argv.slice(2);
+const [bundle, shuffler, folder, metric, value, relay] = process.argv.slice(2);
 if (!bundle || !shuffler || !folder || !metric || !value) {
-  throw new Error("write: report BUNDLE SHUFFLER FOLDER METRIC VALUE");
+  throw new Error("write: report BUNDLE SHUFFLER FOLDER METRIC VALUE [RELAY]");
 }
-const client = await open({ bundle, shuffler, folder });
+const client = await open({ bundle, shuffler, folder, ...(relay ? { relay } : {}) });
 console.log(client.report(metric, value));
 console.log((await client.close()) ? "nothing waits" : "it waits for the next start");

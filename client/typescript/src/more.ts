@@ -19,6 +19,7 @@ export { privSet } from "./mechanisms/privset.js";
 export { projectiveResponse } from "./mechanisms/projective.js";
 export { basicRappor, rappor } from "./mechanisms/rappor.js";
 export { countMeanSketch, hadamardSketch, localHashing } from "./mechanisms/sketch.js";
+export { relayTransport } from "./transport/relay.js";
 export { subsetSelection } from "./mechanisms/subset.js";
 export { prefixTree } from "./mechanisms/tree.js";
 export { optimizedUnary, symmetricUnary } from "./mechanisms/unary.js";

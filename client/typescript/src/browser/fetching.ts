@@ -4,11 +4,21 @@
  * PRIVACY: no cookie, no referrer, no cache; a redirect is not followed. What a browser adds of itself
  * (User-Agent, Origin) the shuffler neither looks at nor keeps; a relay would not see it either.
  */
-import type { Transport } from "../client/transport.js";
+import type { Post, Transport } from "../client/transport.js";
 import { BadParameter, TryAgain } from "../errors.js";
 import { PATH, TYPE, type Answer } from "../transport/submission.js";
 
 const LARGEST_ANSWER_BYTES = 1 << 20;
+
+/** A POST by fetch. */
+export const fetchPost: Post = async (url, type, body, signal) => {
+  try {
+    return await answerOf(await fetch(url, { ...how(type, body), signal }));
+  } catch (error) {
+    if (error instanceof TryAgain) throw error;
+    throw new TryAgain(signal.aborted ? "deadline_exceeded" : "unavailable");
+  }
+};
 
 /** A shuffler at https://HOST:PORT. @throws BadParameter the address is none of HTTPS. */
 export function fetchTransport(address: string): Transport {
@@ -16,27 +26,23 @@ export function fetchTransport(address: string): Transport {
     throw new BadParameter("a browser submits over HTTPS; give shuffler: https://HOST:PORT");
   }
   const url = address.replace(/\/+$/, "") + PATH;
-  const how = (body: Uint8Array<ArrayBuffer>): RequestInit => ({
+  return {
+    post: (body, signal) => fetchPost(url, TYPE, body, signal),
+    last(body) {
+      void fetch(url, { ...how(TYPE, body), keepalive: true }).catch(() => undefined);
+    },
+  };
+}
+
+function how(type: string, body: Uint8Array<ArrayBuffer>): RequestInit {
+  return {
     method: "POST",
     body,
-    headers: { "content-type": TYPE },
+    headers: { "content-type": type },
     credentials: "omit",
     referrerPolicy: "no-referrer",
     cache: "no-store",
     redirect: "error",
-  });
-  return {
-    async post(body, signal) {
-      try {
-        return await answerOf(await fetch(url, { ...how(body), signal }));
-      } catch (error) {
-        if (error instanceof TryAgain) throw error;
-        throw new TryAgain(signal.aborted ? "deadline_exceeded" : "unavailable");
-      }
-    },
-    last(body) {
-      void fetch(url, { ...how(body), keepalive: true }).catch(() => undefined);
-    },
   };
 }
 

@@ -1,11 +1,11 @@
 /** Opens a client in a page or a worker. */
-import { openBundle, type Bundle } from "../catalog/bundle.js";
+import { openBundle } from "../catalog/bundle.js";
 import { Client, type Options } from "../client/client.js";
 import type { Storage } from "../client/storage.js";
 import { BundleRefused, StateUnusable } from "../errors.js";
 import type { Bytes } from "../mechanisms/packing.js";
 import { BrowserStorage, isPrivate } from "./indexeddb.js";
-import { fetchTransport } from "./fetching.js";
+import { fetchPost, fetchTransport } from "./fetching.js";
 
 /** What an app says in a browser. */
 export interface BrowserOptions extends Options {
@@ -15,6 +15,8 @@ export interface BrowserOptions extends Options {
   readonly operator?: string;
   /** https://HOST:PORT instead of the bundle's shuffler. */
   readonly shuffler?: string;
+  /** https://HOST:PORT of a relay of Oblivious HTTP, so that the shuffler sees no address. */
+  readonly relay?: string;
   /** A name, where several apps of one origin each have a device of their own. */
   readonly app?: string;
 }
@@ -30,7 +32,16 @@ const APP = "app";
 export async function open(options: BrowserOptions): Promise<Client> {
   const { operator = null, app = APP } = options;
   const bundle = await openBundle(await contentOf(options.bundle), operator);
-  const transport = fetchTransport(options.shuffler ?? addressOf(bundle));
+  const address = options.shuffler ?? bundle.shuffler;
+  const transport =
+    options.relay === undefined
+      ? fetchTransport(address)
+      : (await import("../more.js")).relayTransport(
+          options.relay,
+          bundle.gateway,
+          address,
+          fetchPost,
+        );
   const storage: Storage = (await isPrivate()) ? nowhere() : new BrowserStorage(app);
   const told = { ...options, operatorNamed: operator !== null };
   const client = await Client.over(bundle, storage, transport, told);
@@ -52,10 +63,6 @@ async function contentOf(bundle: string | URL | Bytes): Promise<Bytes> {
       cause: error,
     });
   }
-}
-
-function addressOf(bundle: Bundle): string {
-  return bundle.shuffler;
 }
 
 /** A private window forgets what was spent, so nothing may leave it. */

@@ -7,7 +7,7 @@
 import { BundleRefused, UnknownMetric } from "../errors.js";
 import type { Bytes } from "../mechanisms/packing.js";
 import { capsOf, type Caps } from "./caps.js";
-import { linesOf } from "./encoding.js";
+import { fromText, linesOf } from "./encoding.js";
 import { keyFrom, signedLines } from "./handovers.js";
 import { listed, number, table, text, type Table } from "./json.js";
 import type { LogKey, LogProof } from "./log/log.js";
@@ -57,6 +57,8 @@ export interface Bundle {
   /** Of an installation whose numbers protect nobody. */
   readonly development: boolean;
   readonly runs: Runs | null;
+  /** The shuffler's key for what comes through a relay (RFC 9458). */
+  readonly gateway: Bytes | null;
   /** The transparency log that it says it is in. */
   readonly log: LogKey | null;
   /** That it is in that log. */
@@ -156,6 +158,7 @@ async function bundleOf(body: Table, line: readonly string[]): Promise<Bundle> {
     runs: body["runs"] === undefined ? null : runsOf(table(body["runs"])),
     log: body["log"] === undefined ? null : logOf(table(body["log"])),
     proof: null,
+    gateway: body["gateway"] === undefined ? null : fromText(text(body["gateway"])),
   };
 }
 

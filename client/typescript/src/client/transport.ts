@@ -13,5 +13,17 @@ export interface Transport {
   last?(body: Uint8Array<ArrayBuffer>): void;
 }
 
+/**
+ * One request of HTTP, and what came back. type: of the body.
+ *
+ * @throws TryAgain nothing came back.
+ */
+export type Post = (
+  url: string,
+  type: string,
+  body: Uint8Array<ArrayBuffer>,
+  signal: AbortSignal,
+) => Promise<Answer>;
+
 /** The longest submission that `last` takes, as browsers have it for all that outlives a page. */
 export const LAST_BYTES = 60_000;

@@ -8,7 +8,7 @@
 import { Agent, request } from "node:https";
 import type { IncomingMessage } from "node:http";
 
-import type { Transport } from "../client/transport.js";
+import type { Post, Transport } from "../client/transport.js";
 import { BadParameter, TryAgain } from "../errors.js";
 import { PATH, TYPE, type Answer } from "../transport/submission.js";
 
@@ -26,13 +26,20 @@ export function httpsTransport(address: string, roots: string | null): Transport
       "the shuffler's address is not of HTTPS; give shuffler: https://HOST:PORT",
     );
   }
-  const url = new URL(address.replace(/\/+$/, "") + PATH);
-  return { post: (body, signal) => posted(url, roots, body, signal) };
+  const url = address.replace(/\/+$/, "") + PATH;
+  const post = httpsPost(roots);
+  return { post: (body, signal) => post(url, TYPE, body, signal) };
+}
+
+/** A POST over HTTPS. roots: PEM of the authorities to chain to; null for the system's. */
+export function httpsPost(roots: string | readonly string[] | null): Post {
+  return (url, type, body, signal) => posted(new URL(url), type, roots, body, signal);
 }
 
 async function posted(
   url: URL,
-  roots: string | null,
+  type: string,
+  roots: string | readonly string[] | null,
   body: Uint8Array,
   signal: AbortSignal,
 ): Promise<Answer> {
@@ -40,9 +47,9 @@ async function posted(
   const agent = new Agent({
     keepAlive: false,
     maxCachedSessions: 0,
-    ...(roots ? { ca: roots } : {}),
+    ...(roots ? { ca: [roots].flat() } : {}),
   });
-  const headers = { "content-type": TYPE, "content-length": body.length };
+  const headers = { "content-type": type, "content-length": body.length };
   try {
     const message = await new Promise<IncomingMessage>((resolve, reject) => {
       request(url, { agent, headers, method: "POST", signal }, resolve)

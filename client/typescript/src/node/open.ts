@@ -1,12 +1,14 @@
 /** Opens a client in Node. */
 import { readFile } from "node:fs/promises";
 import { resolve } from "node:path";
+import { rootCertificates } from "node:tls";
 
 import { openBundle } from "../catalog/bundle.js";
+import { relayTransport } from "../transport/relay.js";
 import { Client, type Options } from "../client/client.js";
 import { BundleRefused } from "../errors.js";
 import { FolderStorage } from "./files.js";
-import { httpsTransport } from "./https.js";
+import { httpsPost, httpsTransport } from "./https.js";
 
 /** What an app says in Node. */
 export interface NodeOptions extends Options {
@@ -18,6 +20,8 @@ export interface NodeOptions extends Options {
   readonly operator?: string;
   /** https://HOST:PORT instead of the bundle's shuffler. */
   readonly shuffler?: string;
+  /** https://HOST:PORT of a relay of Oblivious HTTP, so that the shuffler sees no address. */
+  readonly relay?: string;
 }
 
 /**
@@ -29,9 +33,23 @@ export interface NodeOptions extends Options {
 export async function open(options: NodeOptions): Promise<Client> {
   const { operator = null } = options;
   const bundle = await openBundle(await contentOf(options.bundle), operator);
-  const transport = httpsTransport(options.shuffler ?? bundle.shuffler, bundle.roots);
+  const address = options.shuffler ?? bundle.shuffler;
+  const transport =
+    options.relay === undefined
+      ? httpsTransport(address, bundle.roots)
+      : relayTransport(
+          options.relay,
+          bundle.gateway,
+          address,
+          httpsPost(withSystems(bundle.roots)),
+        );
   const storage = new FolderStorage(resolve(options.folder));
   return Client.over(bundle, storage, transport, { ...options, operatorNamed: operator !== null });
+}
+
+/** A relay is somebody else's: its authority may be any that the system knows. */
+function withSystems(roots: string | null): string[] | null {
+  return roots === null ? null : [roots, ...rootCertificates];
 }
 
 async function contentOf(path: string | URL) {

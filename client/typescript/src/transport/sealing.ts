@@ -52,7 +52,8 @@ export async function seal(
   }
 }
 
-async function suiteOf(kem: Kem): Promise<CipherSuite> {
+/** HPKE's suite with this KEM; a fallback of it is loaded where one is needed. */
+export async function suiteOf(kem: Kem): Promise<CipherSuite> {
   return new CipherSuite(await kemOf(kem), KDF_HKDF_SHA256, AEAD_AES_128_GCM);
 }
 

@@ -122,7 +122,8 @@ export function noticeIn({ status, headers, body }: Answer): Bytes {
   }
 }
 
-function typeOf(headers: Answer["headers"]): string | undefined {
+/** The type of a body, without its parameters. */
+export function typeOf(headers: Answer["headers"]): string | undefined {
   return headers["content-type"]?.split(";")[0]?.trim().toLowerCase();
 }
 

@@ -19,6 +19,7 @@ import grpc
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from hubbub.catalog import Bundle, Catalog, read_public_keys
+from hubbub.catalog.keys.gateway import GATEWAY_KEY, make_gateway_key
 from hubbub.catalog.keys.opening_keys import is_development
 from hubbub.cli.certificate_authorities import write_certificates
 from hubbub.cli.installation import OPERATORS, build_bundle, make_keys
@@ -182,6 +183,8 @@ class LocalRun:
         self._refuse_other_kind(keys)
         if not (tls / "ca.pem").exists():
             write_certificates(tls, {})
+        if not (keys / GATEWAY_KEY).exists():
+            make_gateway_key(keys)
         return build_bundle(
             self._catalog,
             keys,
@@ -227,6 +230,7 @@ class LocalRun:
             *("--listen", local(self._ports.shuffler)),
             *("--http", self.http_door),
             *("--http-bundle", str(self.bundle_path.absolute())),
+            *("--gateway-key", str((self.home / "keys" / GATEWAY_KEY).absolute())),
             *("--notice", str((self.home / "notice.hubbub").absolute())),
             *("--operator-listen", self.shuffler_status),
             *("--aggregator", local(self._ports.ingest)),

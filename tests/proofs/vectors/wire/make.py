@@ -37,6 +37,7 @@ from hubbub.client.testing import FakeClock, FakeShuffler
 from hubbub.client.transport.contract import SealedReport
 from hubbub.client.transport.messages import answer_of, request_of
 from hubbub.mechanisms import KeyedBits
+from hubbub.oblivious import Request, Response, key_config, write_request, write_response
 from hubbub.sealing import SEED_BYTES, x_wing_public, x_wing_public_bytes
 from hubbub.wire.v1.services_pb2 import Reason, Refusal, SubmitResponse
 
@@ -50,6 +51,13 @@ LOGGING = Ed25519PrivateKey.from_private_bytes(bytes([5]) * 32)
 LOG_NAME = "log.example.org/app"
 LEAVES = ["", "00", "10", "2021", "3031", "40414243", "5051525354555657"]
 LEAVES.append("606162636465666768696a6b6c6d6e6f")
+TRAILING = (
+    "0140c8001d5468697320636f6e74656e7420636f6e7461696e732043524c462e0d0a0d07747261696c6572047465"
+    "7874"
+)
+CRLF = b"This content contains CRLF.\r\n"
+RFC_PUBLIC = "31e1f05a740102115220e9af918f738674aec95f54db6e04eb705aae8e798155"
+RFC_CONFIG = f"010020{RFC_PUBLIC}00080001000100010003"
 RUNS = Runs(shuffler="Example Foundation, Oslo", aggregator="Example Ltd, Dublin")
 DAY = 86_400
 START = 20_000 * DAY
@@ -487,6 +495,45 @@ def _trees() -> dict[str, Any]:
     }
 
 
+def oblivious() -> dict[str, Any]:
+    """A submission through a relay: RFC 9458's own request and answer, and messages of ours.
+
+    private, public: of the gateway's key, whose `config` bundles have. request: binary HTTP of a
+    POST of `content`, filled up to `step` bytes. responses: binary HTTP, and what each says.
+    """
+    said = Request(
+        *(b"POST", b"https", b"reports.example.org:443", b"/v1/reports"),
+        headers=((b"content-type", b"application/protobuf"),),
+        content=bytes(range(200)),
+    )
+    told = [
+        Response(200, ((b"content-type", b"application/protobuf"),), b"\x0a\x00"),
+        Response(503, ((b"a", b"b"), (b"retry-after", b"7")), bytes(300)),
+    ]
+    public = OPENING.public_key().public_bytes_raw()
+    return {
+        "provenance": f"{PROVENANCE}; RFC 9458, appendix A; RFC 9292, section 5",
+        "private": OPENING.private_bytes_raw().hex(),
+        "config": key_config(public).hex(),
+        "public": public.hex(),
+        "authority": said.authority.decode(),
+        "content": said.content.hex(),
+        "step": 1024,
+        "request": write_request(said, padded_to=1024).hex(),
+        "responses": [
+            {
+                "response": write_response(one).hex(),
+                "status": one.status,
+                "headers": {name.decode(): value.decode() for name, value in one.headers},
+                "content": one.content.hex(),
+            }
+            for one in told
+        ]
+        + [{"response": TRAILING, "status": 200, "headers": {}, "content": CRLF.hex()}],
+        "rfc": {"config": RFC_CONFIG, "public": RFC_PUBLIC},
+    }
+
+
 class _Log:
     """A log in a folder that is gone with it."""
 
@@ -532,6 +579,16 @@ def _signed(catalog: str) -> bytes:
 
 
 if __name__ == "__main__":
-    for make in (bundle, ledger, epochs, sealing, sealing_x_wing, submission, notice, log):
+    for make in (
+        bundle,
+        ledger,
+        epochs,
+        sealing,
+        sealing_x_wing,
+        submission,
+        notice,
+        log,
+        oblivious,
+    ):
         text = json.dumps(make(), indent=1, ensure_ascii=False) + "\n"
         (HERE / f"{make.__name__}.json").write_text(text, encoding="utf-8")

@@ -164,6 +164,10 @@ def test_a_notice_says_the_same_and_others_are_refused() -> None:
             open_notice(refused.encode(), operator=operator)
 
 
+def test_a_submission_through_a_relay_has_the_same_bytes() -> None:
+    assert make.oblivious() == _known("oblivious")
+
+
 def test_a_log_grows_as_it_did_and_devices_refuse_the_same() -> None:
     known = _known("log")
     assert make.log() == known

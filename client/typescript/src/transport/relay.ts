@@ -1,0 +1,124 @@
+/**
+ * Submissions through a relay of Oblivious HTTP (RFC 9458): it sees who sends and no content, the
+ * shuffler content and no address. As client/hubbub/client/transport/relay_connection.py.
+ */
+import { extract, expand } from "@noble/hashes/hkdf.js";
+import { sha256 } from "@noble/hashes/sha2.js";
+
+import type { Post, Transport } from "../client/transport.js";
+import { BadParameter, GivenUp, TryAgain } from "../errors.js";
+import { joined, type Bytes } from "../mechanisms/packing.js";
+import { readAnswer, writePost } from "./binary_http.js";
+import { suiteOf } from "./sealing.js";
+import { meaningOf, PATH, TYPE, typeOf } from "./submission.js";
+
+const REQUEST_TYPE = "message/ohttp-req";
+const RESPONSE_TYPE = "message/ohttp-res";
+// DHKEM(X25519, HKDF-SHA256), HKDF-SHA256, AES-128-GCM, by their numbers of RFC 9180.
+const [KEM, KDF, AEAD] = [0x0020, 0x0001, 0x0001];
+const CONFIG_BYTES = 37;
+const PAIR_BYTES = 4;
+const [KEY_BYTES, NONCE_BYTES] = [16, 12];
+const STEP_BYTES = 1024;
+const TEXT = new TextEncoder();
+
+/** What opens the answer to one request. @throws TryAgain it is none. */
+type Opened = (answer: Uint8Array) => Promise<Bytes>;
+
+/**
+ * The way through a relay. gateway: the shuffler's key, as the bundle has it. shuffler: its address,
+ * which requests within name. post: how requests of HTTP leave here.
+ *
+ * As a page goes away nothing can be sealed any more: what waits is sent by the next one.
+ *
+ * @throws BadParameter the relay's address is none, or the bundle has no such key that is known here.
+ */
+export function relayTransport(
+  relay: string,
+  gateway: Bytes | null,
+  shuffler: string,
+  post: Post,
+): Transport {
+  if (!relay.startsWith("https://")) {
+    throw new BadParameter("relay is no address of one; write https://HOST:PORT");
+  }
+  if (!gateway) {
+    throw new BadParameter(
+      "the bundle has no key of a gateway, to which a relay passes on: hubbub keys gateway",
+    );
+  }
+  const [number, publicKey] = configOf(gateway);
+  const authority = shuffler.replace(/^.*:\/\//, "").replace(/\/.*$/, "");
+  return {
+    async post(body, signal) {
+      const request = writePost(authority, PATH, TYPE, body, STEP_BYTES);
+      const [message, open] = await encapsulated(number, publicKey, request);
+      const answer = await post(relay, REQUEST_TYPE, message, signal);
+      if (answer.status !== 200) throw relayed(() => meaningOf(answer, 0));
+      if (typeOf(answer.headers) !== RESPONSE_TYPE) throw new TryAgain("no_relay");
+      return readAnswer(await open(answer.body));
+    },
+  };
+}
+
+/** A request as a relay takes it, and what opens the answer to it (RFC 9458, section 4). */
+export async function encapsulated(
+  number: number,
+  publicKey: Bytes,
+  request: Bytes,
+): Promise<[Bytes, Opened]> {
+  const suite = await suiteOf("x25519");
+  const head = Uint8Array.of(number, KEM >> 8, KEM & 0xff, 0, KDF, 0, AEAD);
+  const info = joined(TEXT.encode("message/bhttp request\0"), head);
+  const key = await suite.DeserializePublicKey(publicKey);
+  const { encapsulatedSecret: enc, ctx } = await suite.SetupSender(key, { info });
+  const message = joined(head, enc, await ctx.Seal(request));
+  return [
+    message,
+    async (answer) => {
+      const nonce = answer.slice(0, KEY_BYTES);
+      const secret = await ctx.Export(TEXT.encode("message/bhttp response"), KEY_BYTES);
+      const prk = extract(sha256, secret, joined(enc, nonce));
+      const [raw, iv] = [
+        expand(sha256, prk, TEXT.encode("key"), KEY_BYTES),
+        expand(sha256, prk, TEXT.encode("nonce"), NONCE_BYTES),
+      ];
+      try {
+        const aes = await crypto.subtle.importKey("raw", raw, "AES-GCM", false, ["decrypt"]);
+        const how = { name: "AES-GCM", iv };
+        return new Uint8Array(await crypto.subtle.decrypt(how, aes, answer.slice(KEY_BYTES)));
+      } catch {
+        throw new TryAgain("no_gateway");
+      }
+    },
+  ];
+}
+
+/** The number and the public half of a key that has our suite among its own. @throws BadParameter none. */
+export function configOf(config: Bytes): [number, Bytes] {
+  const view = new DataView(config.buffer, config.byteOffset, config.byteLength);
+  const sized = config.length >= CONFIG_BYTES && view.getUint16(1) === KEM;
+  const size = sized ? view.getUint16(CONFIG_BYTES - 2) : 0;
+  let known = false;
+  for (let at = CONFIG_BYTES; at + PAIR_BYTES <= config.length; at += PAIR_BYTES) {
+    known ||= view.getUint16(at) === KDF && view.getUint16(at + 2) === AEAD;
+  }
+  if (!sized || !known || config.length !== CONFIG_BYTES + size) {
+    throw new BadParameter("the gateway's key is none that is known here; upgrade hubbub");
+  }
+  return [config[0] ?? 0, config.slice(3, CONFIG_BYTES - 2)];
+}
+
+/** PRIVACY: whatever a relay says, it is not the shuffler's word that ends a report. */
+function relayed(meaning: () => unknown): TryAgain {
+  try {
+    meaning();
+  } catch (error) {
+    if (error instanceof TryAgain) {
+      return new TryAgain(`relay_${error.reason}`, error.afterSeconds);
+    }
+    if (error instanceof GivenUp) return new TryAgain(`relay_${error.reason}`);
+    throw error;
+  }
+  return new TryAgain("no_relay");
+}
