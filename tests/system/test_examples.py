@@ -12,8 +12,11 @@ import pytest
 from hubbub.client import Outcome
 from hubbub.client.testing import FakeServer, make_bundle
 from hubbub.client.testing.capture import Captured
+from hubbub.client.testing.pytest_plugin import hubbub_reports
 from tests.conftest import CATALOG
 from tests.support.bundles import Signed
+
+__all__ = ["hubbub_reports"]
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 

@@ -17,10 +17,13 @@ from hubbub.client.testing import (
     memory_client,
 )
 from hubbub.client.testing.capture import Captured
+from hubbub.client.testing.pytest_plugin import hubbub_reports
 from hubbub.errors import CatalogInvalid, ValueOutOfDomain
 from tests.conftest import CATALOG
 from tests.support.bundles import Signed
 from tests.support.waiting import HANG_SECONDS, eventually
+
+__all__ = ["hubbub_reports"]
 
 
 def app_start(bundle: Path) -> None:

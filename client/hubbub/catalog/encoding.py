@@ -1,6 +1,7 @@
 """Bytes as text, and JSON that is read strictly: how keys and bundles stand in files."""
 
 import base64
+import errno
 import gzip
 import io
 import json
@@ -82,10 +83,10 @@ def _unpacked(raw: bytes) -> bytes:
 
 
 def _bounded(file: BinaryIO | gzip.GzipFile) -> bytes:
-    """All of a file; a small one, or one that never ends, must not fill the memory. EOFError."""
+    """All of a file; a small one, or one that never ends, must not fill the memory. OSError."""
     raw = file.read(_MAX_BYTES + 1)
     if len(raw) > _MAX_BYTES:
-        raise EOFError(f"it holds more than {_MAX_BYTES >> 20} MiB")
+        raise OSError(errno.EFBIG, f"it holds more than {_MAX_BYTES >> 20} MiB")
     return raw
 
 
