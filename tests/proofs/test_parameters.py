@@ -95,6 +95,39 @@ def test_a_tree_reads_what_it_told_and_knows_where_it_ends() -> None:
     assert tree.ends_at(long) == len(tree.ends) - 1
 
 
+def test_a_beginning_takes_the_bits_of_a_number() -> None:
+    begun = ("https://", "https://example.org/", "日")
+    tree = PrefixTree(1.0, bits=64, cells=64, beginnings=begun)
+    short = ("https://example.org/a", "https://example.org/", "https://exam", "日本", "", "dark")
+    for text in short:
+        found = tree.read(bits := tree.spelled(text))
+        assert found is not None
+        assert (found.text, found.used is None) == (text, False)
+        assert tree.read(bits >> tree.size - 12, 12) is not None
+    long = tree.read(tree.spelled("https://example.org/" + "x" * 99))
+    assert long is not None
+    assert long.used is None
+    assert long.text.startswith("https://example.org/xxxx")
+
+
+def test_no_text_is_told_by_a_shorter_beginning_than_it_has() -> None:
+    tree = PrefixTree(1.0, bits=64, cells=64, beginnings=("ab", "abc"))
+    left = tree.size - 2
+    assert tree.read(1 << left | spell("c", left)) is None, "abc is the second"
+    assert tree.read(3 << left | spell("c", left)) is None, "there is no third"
+
+
+@pytest.mark.parametrize("begun", [("a", "a"), ("",), tuple(map(str, range(256)))])
+def test_beginnings_are_texts_each_once_and_not_too_many(begun: tuple[str, ...]) -> None:
+    with pytest.raises(BadParameter, match="beginnings must be 255 texts at most"):
+        PrefixTree(1.0, beginnings=begun)
+
+
+def test_beginnings_leave_the_first_level_some_bits() -> None:
+    with pytest.raises(BadParameter, match="4 beginnings take 3 bits, and a level tells 3"):
+        PrefixTree(1.0, bits=8, cells=8, beginnings=("a", "b", "c", "d"))
+
+
 def test_of_large_tables_each_value_is_probed_though_not_each_cell() -> None:
     mechanism = PairedParts(epsilon=1.0, sizes=(60, 40, 7))
     assert len(mechanism.probes()) == 60

@@ -376,6 +376,41 @@ def test_recall_is_of_whole_strings_and_says_what_was_only_begun(
     assert "33.3% whole, 100.0% by its beginning at least" in said
 
 
+def test_beginnings_that_are_listed_leave_the_bits_to_what_follows(
+    beside: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    catalog = beside / "metrics.toml"
+    known = 'domain = "string"\nbeginnings = ["https://", "https://o"]\nbits = 12'
+    catalog.write_text(catalog.read_text().replace('domain = "string"\nbits = 12', known))
+    truth = "https://a,60000\nhttps://o,30000\n,10000\n"
+    document, _ = _said(beside, capsys, "site", truth, "--runs", "2")
+    for run in document["runs"]:
+        assert (run["recall"], run["recall_begun"]) == (1, 1)
+        assert {row["value"] for row in run["values"]} == {"https://a", "https://o", ""}
+
+
+@pytest.mark.parametrize(
+    ("known", "said"),
+    [
+        ('beginnings = "https://"', "must be a list of texts, one at least; write beginnings"),
+        ("beginnings = []", "must be a list of texts, one at least; write beginnings"),
+        ('beginnings = ["a", "a"]', "holds a value twice; remove one"),
+        ('mechanism = "cms"\nbeginnings = ["a"]', "cms is no tree; leave beginnings out"),
+    ],
+)
+def test_beginnings_that_cannot_be_are_refused(
+    beside: Path, capsys: pytest.CaptureFixture[str], known: str, said: str
+) -> None:
+    catalog = beside / "metrics.toml"
+    head, site = catalog.read_text().split("[metrics.site]")
+    if "cms" in known:
+        site = site.replace('mechanism = "tree"\n', "").replace("bits = 12\ncells = 2048", "")
+        known += "\nhashes = 16\nwidth = 64"
+    catalog.write_text(f"{head}[metrics.site]\n{known}{site}")
+    assert main(["simulate", "site", "--values", _written(beside, "a\n").name]) == 2
+    assert said in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("metric", "truth", "said"),
     [

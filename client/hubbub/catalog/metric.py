@@ -32,6 +32,7 @@ from hubbub.catalog.limits import Limits, conflicts
 from hubbub.catalog.periods import PERIOD, REPORT_ON, SAMPLING, period_conflicts
 from hubbub.catalog.policy import RELEASE, Caps, Release
 from hubbub.catalog.randomizer import randomizer_of, refuse_large_batch
+from hubbub.catalog.values.beginnings import BEGINNINGS
 from hubbub.catalog.values.kind_fields import refuse_misfits
 from hubbub.catalog.values.list_versions import (
     GROWN,
@@ -191,6 +192,7 @@ class Metric:
     edges: tuple[float, ...] = field(default=(), metadata=metric_fields.EDGES)
     outside: str = field(default="", metadata=OUTSIDE)
     other: bool = field(default=False, metadata=metric_fields.OTHERS)
+    beginnings: tuple[str, ...] = field(default=(), metadata=BEGINNINGS)
     ranges: Mapping[str, PartRange] = field(default_factory=dict, metadata=RANGES)
     breakdown: Rules = field(default_factory=dict, metadata=BREAKDOWN)
     grown: tuple[int, ...] = field(default=(), metadata=GROWN)
@@ -234,7 +236,7 @@ class Metric:
             raise BadParameter(f"name must match {NAME.pattern}")
         if self.mechanism == AUTO:
             raise BadParameter(f"mechanism must be one of {', '.join(REGISTRY)}")
-        if self.parameters.keys() & {"epsilon", "categories", "sizes"}:
+        if self.parameters.keys() & {"epsilon", "categories", "sizes", "beginnings"}:
             raise BadParameter("parameters hold epsilon or a number of values, which both follow")
         refuse_misfits(self)
         check_grown(self)
@@ -275,6 +277,8 @@ class Metric:
             given["epsilon"] = self.epsilon
         if self.values is not None:
             given |= size_of(self.mechanism, self.values)
+        if self.beginnings:
+            given["beginnings"] = self.beginnings
         return given
 
     @property

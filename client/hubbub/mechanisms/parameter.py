@@ -80,7 +80,7 @@ def described(mechanism: Any) -> dict[str, Parameter]:
     """The parameters of a mechanism's class, or of one built, by name."""
     found = {}
     for field in fields(mechanism):
-        if field.init and field.name not in {"epsilon", "categories", "sizes"}:
+        if field.init and field.name not in {"epsilon", "categories", "sizes", "beginnings"}:
             says = field.metadata.get(_KEY)
             given = says or Parameter("", Interval(), whole=field.type is int)
             default: Any = field.default if is_number(field.default) else None

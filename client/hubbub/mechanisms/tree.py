@@ -10,6 +10,8 @@ Guarantee: that of `projective`, which answers every job: <= epsilon, whatever t
 Sends: an index of job, hash function and point: 3 bytes.
 Estimator and variance: per job and hash function that of `projective` over its points; of a place
     that t of N reports have, [t p (1-p) + (N-t) q (1-q)] / (p-q)^2.
+    What many strings are known to begin with (`beginnings`) is spelled as one number, before what
+    follows: else the bits would be used up by it.
 Source: the prefix tree of Bassily, Nissim, Stemmer, Thakurta, Practical Locally Private Heavy
     Hitters (NIPS 2017), TreeHist, with users in place of epsilon split over levels (Wang, Li, Jha
     2019, PEM), asked all at once; decision 0056.
@@ -34,11 +36,15 @@ from hubbub.mechanisms.spelling import Spelled, read, spell
 _MAX_CELLS: Final = 1 << 22
 # So many beginnings, as a power of two, have cells of their own at a level.
 _ROW_BITS: Final = 5
+_MAX_BEGINNINGS: Final = 255
 
 
 @dataclass(frozen=True, slots=True)
 class PrefixTree:
-    """A hashed prefix tree; its groups are the hash functions of all jobs, job by job."""
+    """A hashed prefix tree; its groups are the hash functions of all jobs, job by job.
+
+    beginnings: of strings, each told as one number; of several that fit, the longest.
+    """
 
     epsilon: float
     bits: int = field(
@@ -64,6 +70,7 @@ class PrefixTree:
         default=2,
         metadata=whole("How many hash functions each job has.", 1, 8, example=2),
     )
+    beginnings: tuple[str, ...] = ()
     response: ProjectiveResponse = field(init=False, repr=False)
 
     NAME: ClassVar[str] = "tree"
@@ -74,6 +81,7 @@ class PrefixTree:
         {"epsilon": 0.1, "bits": 2, "cells": 4, "hashes": 1},
         {"epsilon": 1.0, "bits": 6, "cells": 4, "hashes": 2},
         {"epsilon": 3.0, "bits": 4, "cells": 9, "hashes": 3},
+        {"epsilon": 1.0, "bits": 3, "cells": 4, "hashes": 1, "beginnings": ("exam",)},
     )
 
     total_variation = pure.total_variation
@@ -86,6 +94,17 @@ class PrefixTree:
             raise BadParameter(
                 f"bits {self.bits} are below the {self.ends[0]} that {self.cells} cells tell at "
                 f"once; raise bits to {self.ends[0]}, or lower cells to {1 << self.bits}"
+            )
+        given = tuple(self.beginnings)  # of which JSON makes a list
+        object.__setattr__(self, "beginnings", given)
+        if not (len({*given}) == len(given) <= _MAX_BEGINNINGS and all(map(encoded, given))):
+            raise BadParameter(
+                f"beginnings must be {_MAX_BEGINNINGS} texts at most, none empty and none twice"
+            )
+        if not self._numbered < self.ends[0]:
+            raise BadParameter(
+                f"{len(given)} beginnings take {self._numbered} bits, and a level tells "
+                f"{self.ends[0]}; list fewer, or raise cells"
             )
         if not self.layout.size <= _MAX_CELLS:
             raise BadParameter(
@@ -134,15 +153,36 @@ class PrefixTree:
     def check(self, value: Any) -> None:
         encoded(value)
 
+    @property
+    def _numbered(self) -> int:
+        """How many bits say which beginning a string has; 0 is none of them."""
+        return len(self.beginnings).bit_length()
+
+    def _beginning(self, text: str) -> int:
+        """The number of the longest beginning that a text has."""
+        fit = [n for n, one in enumerate(self.beginnings, start=1) if text.startswith(one)]
+        return max(fit, key=lambda number: len(self.beginnings[number - 1]), default=0)
+
     def spelled(self, value: str) -> int:
         """The bits of a string that are told."""
         self.check(value)
-        return spell(value, self.size)
+        left = self.size - self._numbered
+        if not (number := self._beginning(value)):
+            return spell(value, left)
+        return number << left | spell(value[len(self.beginnings[number - 1]) :], left)
 
     def read(self, bits: int, size: int | None = None) -> Spelled | None:
         """The string of its bits, or of the first of them; None if they are none of a string."""
         size = self.size if size is None else size
-        return read(bits, size, told=size == self.size)
+        left = size - self._numbered
+        number = bits >> left
+        found = read(bits & ((1 << left) - 1), left, told=size == self.size)
+        if found is None or not number <= len(self.beginnings):
+            return None
+        text = self.beginnings[number - 1] + found.text if number else found.text
+        if self._beginning(text) != number:  # a longer one would have been told
+            return None
+        return Spelled(text, None if found.used is None else found.used + self._numbered)
 
     def ends_at(self, bits: int) -> int:
         """The job from which on a string's places are no other's: its last level, or its end's."""
@@ -208,4 +248,4 @@ class PrefixTree:
         return Estimates(tuple(values), tuple(variances), totals.reports)
 
     def probes(self) -> Sequence[str]:
-        return ("", "b", "e", "example.org", "naïve", "日本")
+        return ("", "b", "e", "example.org", "naïve", "日本", *self.beginnings)

@@ -14,7 +14,7 @@ import { bytesOf, hexOf } from "./known.js";
 interface Asked {
   ask: string;
   mechanism: string;
-  parameters: Record<string, number> & { sizes?: number[] };
+  parameters: Record<string, number> & { sizes?: number[]; beginnings?: string[] };
   key: string;
   values: Coded[];
   seconds: number;
@@ -32,9 +32,17 @@ interface Asked {
 async function answer(asked: Asked): Promise<unknown> {
   switch (asked.ask) {
     case "payloads": {
-      const { epsilon = NaN, categories = 2, sizes = [], ...parameters } = asked.parameters;
+      const {
+        epsilon = NaN,
+        categories = 2,
+        sizes = [],
+        beginnings = [],
+        ...parameters
+      } = asked.parameters;
       const mechanism = MECHANISMS.get(asked.mechanism);
-      const built = await mechanism?.build({ epsilon, categories, sizes, parameters });
+      const built = await mechanism?.build({
+        ...{ epsilon, categories, sizes, beginnings, parameters },
+      });
       const coins = new KeyedBits(bytesOf(asked.key));
       return built ? asked.values.map((value) => hexOf(built.randomize(value, coins))) : null;
     }

@@ -17,13 +17,14 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from hubbub.catalog import open_sealed, seal_info
 from hubbub.errors import BadPayload
 from hubbub.mechanisms import REGISTRY
+from tests.proofs.vectors.make import MORE
 
 HERE = Path(__file__).parent
 
 
 def requests() -> Iterator[tuple[dict[str, Any], Any]]:
     """Everything that is asked, with what must be answered; of a seal, the file that opens it."""
-    for name in REGISTRY:
+    for name in (*REGISTRY, *MORE):
         known = _known(name)
         told = [(one["value"], one["payload"]) for one in known["payloads"]]
         asked = {name: known[name] for name in ("mechanism", "version", "parameters", "key")}

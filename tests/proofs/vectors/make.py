@@ -36,6 +36,13 @@ PARAMETERS: dict[str, dict[str, Any]] = {
     "rappor": {"bits": 12, "hashes": 2, "cohorts": 3, "f": 0.5, "p": 0.25, "q": 0.75},
     "rappor.basic": {"categories": 11, "f": 0.5, "p": 0.25, "q": 0.75},
 }
+# Of mechanisms that are built in more ways than one, beside those above: named in folder `more`.
+MORE: dict[str, tuple[str, dict[str, Any]]] = {
+    "more/tree.beginnings": (
+        "tree",
+        {"epsilon": 1.0, "bits": 24, "cells": 64, "hashes": 2, "beginnings": ["ex", "exam", "日"]},
+    ),
+}
 VALUES: dict[str, list[Any]] = {
     "strings": ["", "a", "example.org", "日本"],
     "categories": [0, 1],
@@ -47,7 +54,8 @@ VALUES: dict[str, list[Any]] = {
 
 def vector(name: str) -> dict[str, Any]:
     """Coins to payloads, payloads to cells, totals to estimates, and what must be refused."""
-    mechanism = build(name, **PARAMETERS[name])
+    name, parameters = MORE.get(name) or (name, PARAMETERS[name])
+    mechanism = build(name, **parameters)
     values = VALUES["sets" if mechanism.FAMILY == "sets" else mechanism.VALUES]
     coins = KeyedBits(KEY)
     payloads = [(value, mechanism.randomize(value, coins)) for value in values for _ in range(4)]
@@ -58,7 +66,7 @@ def vector(name: str) -> dict[str, Any]:
         "provenance": "tests/proofs/vectors/make.py, hubbub 0.1.0; coins: KeyedBits of the key",
         "mechanism": name,
         "version": mechanism.VERSION,
-        "parameters": PARAMETERS[name],
+        "parameters": parameters,
         "key": KEY.hex(),
         "privacy_loss": mechanism.privacy_loss(),
         "payloads": [
@@ -77,6 +85,6 @@ def vector(name: str) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    for known in REGISTRY:
+    for known in (*REGISTRY, *MORE):
         text = json.dumps(vector(known), indent=1, ensure_ascii=False) + "\n"
         (HERE / f"{known}.json").write_text(text, encoding="utf-8")

@@ -9,11 +9,12 @@ import pytest
 
 from hubbub.errors import BadPayload
 from hubbub.mechanisms import REGISTRY, KeyedBits, Totals, build
+from tests.proofs.vectors.make import MORE
 
 HERE = Path(__file__).parent
 
 
-@pytest.fixture(params=list(REGISTRY))
+@pytest.fixture(params=[*REGISTRY, *MORE])
 def known(request: pytest.FixtureRequest) -> dict[str, Any]:
     answers: dict[str, Any] = json.loads((HERE / f"{request.param}.json").read_text("utf-8"))
     return answers

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from hubbub.catalog.values.beginnings import check_beginnings
 from hubbub.catalog.values.part_values import check_ranges
 from hubbub.catalog.values.sets import check_set
 from hubbub.catalog.values.value_kinds import check_kind
@@ -24,6 +25,7 @@ def refuse_misfits(metric: Any) -> None:
         raise BadParameter(f"{mechanism} is not over strings; leave candidates out")
     check_kind(metric, kind)
     check_set(metric.kind, mechanism)
+    check_beginnings(metric)
     check_ranges(mechanism, values, metric.ranges)
     if metric.unit and kind != "numbers" and not metric.edges:
         raise BadParameter(f"{mechanism} is not over numbers; leave unit out")

@@ -47,8 +47,10 @@ const DEFINING = [
   ...["kind", "edges", "outside", "other", "ranges", "central_epsilon", "crowd", "delta"],
   ...["honest", "dummies", "max_local_epsilon", "rolling", "kem"],
 ];
+// What devices of before did not know: part of a definition where a metric has it.
+const DEFINING_LATER = ["beginnings"];
 const KNOWN: ReadonlySet<string> = new Set([
-  ...DEFINING,
+  ...[...DEFINING, ...DEFINING_LATER],
   ...["description", "owner", "expires", "min_batch", "unit", "tiers", "sampling"],
   ...["reports_per_epoch", "lifetime_epsilon", "lifetime_central_epsilon"],
   // How the mechanism was chosen, how numbers are published and what the operator keeps: nothing
@@ -90,11 +92,30 @@ export async function metricFrom(
     centralEpsilon: development ? null : optional(entry["central_epsilon"]),
     delta: development ? null : optional(entry["delta"]),
     streams,
-    definition: JSON.stringify(DEFINING.map((field) => sorted(entry[field]))),
+    definition: definitionOf(entry),
     code: await coder(name, entry, streams[0].randomizer),
   };
 }
 
+<<<<<<< HEAD
+=======
+function definitionOf(entry: Table): string {
+  const later = DEFINING_LATER.filter((field) => entry[field] !== undefined);
+  return JSON.stringify([...DEFINING, ...later].map((field) => sorted(entry[field])));
+}
+
+/**
+ * The stream of the largest epsilon that a person allows, as promised and locally; none if all are
+ * above it.
+ */
+export function streamWithin(metric: Metric, most: number, local: number): Stream | undefined {
+  const [own, ...tiers] = metric.streams;
+  const promised = Math.min(metric.centralEpsilon ?? own.epsilon, own.epsilon);
+  if (promised <= most && own.epsilon <= local) return own;
+  return tiers.filter((tier) => tier.epsilon <= Math.min(most, local)).pop();
+}
+
+>>>>>>> a4f3135 (Tell what strings are known to begin with as one number)
 async function streamsOf(name: string, entry: Table): Promise<[Stream, ...Stream[]]> {
   const epsilon = number(entry["epsilon"]);
   const own = { name, tier: "", epsilon, randomizer: await randomizerOf(name, entry, epsilon) };
@@ -125,6 +146,7 @@ async function randomizerOf(name: string, entry: Table, epsilon: number): Promis
     epsilon,
     categories: values.length,
     sizes,
+    beginnings: listed(entry["beginnings"] ?? []).map(text),
     parameters,
   });
   // PRIVACY: what is promised is measured here, too.

@@ -36,11 +36,15 @@ export interface Randomizer {
   randomize(value: Coded, source: BitSource, memo?: Memo): Bytes;
 }
 
-/** What a mechanism is built from. epsilon: in nats. sizes: how many values each part has. */
+/**
+ * What a mechanism is built from. epsilon: in nats. sizes: how many values each part has.
+ * beginnings: what many strings are known to begin with.
+ */
 export interface Arguments {
   readonly epsilon: number;
   readonly categories: number;
   readonly sizes: readonly number[];
+  readonly beginnings?: readonly string[];
   readonly parameters: Readonly<Record<string, number | undefined>>;
 }
 

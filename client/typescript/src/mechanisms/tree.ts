@@ -16,6 +16,7 @@ import { spell } from "./spelling.js";
 const MAX_CELLS = 2 ** 22;
 // So many beginnings, as a power of two, have cells of their own at a level.
 const ROW_BITS = 5;
+const MAX_BEGINNINGS = 255;
 
 /** `tree`: a job drawn by a fair coin, and one of its hash functions. */
 export function prefixTree(given: Arguments): Randomizer {
@@ -24,6 +25,7 @@ export function prefixTree(given: Arguments): Randomizer {
   const hashes = wholeOf(given, "hashes", 1, 8, 2);
   const ends = endsOf(bits, cells);
   const size = ends[ends.length - 1] ?? 0;
+  const told = speller(given.beginnings ?? [], size, ends[0] ?? 0);
   const response = responseOver(given.epsilon, cells);
   const groups = (ends.length + 1) * hashes;
   const all = groups * response.points;
@@ -37,11 +39,11 @@ export function prefixTree(given: Arguments): Randomizer {
       return Number(digest(bigEndian(spelled, size), group)[0] % BigInt(cells));
     }
     const own = BigInt(end - begin);
-    const told = spelled >> BigInt(size - end);
-    const found = digest(bigEndian(told >> own, begin), group);
+    const here = spelled >> BigInt(size - end);
+    const found = digest(bigEndian(here >> own, begin), group);
     const row = word(found, 0) % (cells >> Number(own));
     const mask = (1n << own) - 1n;
-    return Number((BigInt(row) << own) + ((told & mask) ^ (BigInt(word(found, 1)) & mask)));
+    return Number((BigInt(row) << own) + ((here & mask) ^ (BigInt(word(found, 1)) & mask)));
   }
 
   return {
@@ -50,12 +52,32 @@ export function prefixTree(given: Arguments): Randomizer {
     privacyLoss: response.privacyLoss,
     randomize(value, source) {
       encoded(value);
-      const spelled = spell(String(value), size);
+      const spelled = told(String(value));
       // PRIVACY: the job and its hash function are drawn without a look at the value.
       const group = pick(source, groups);
       const sent = response.respond(place(spelled, group), source);
       return index(group * response.points + sent, all);
     },
+  };
+}
+
+/** From a text to its bits: the number of the longest beginning that it has, then what follows. */
+function speller(
+  beginnings: readonly string[],
+  size: number,
+  first: number,
+): (text: string) => bigint {
+  const numbered = beginnings.length ? bitLength(beginnings.length) : 0;
+  if (beginnings.length > MAX_BEGINNINGS || numbered >= first || beginnings.includes("")) {
+    throw new BadParameter("beginnings are too many, or one is empty");
+  }
+  return (text) => {
+    let [number, longest] = [0, ""];
+    for (const [at, one] of beginnings.entries()) {
+      if (text.startsWith(one) && one.length > longest.length) [number, longest] = [at + 1, one];
+    }
+    const left = size - numbered;
+    return (BigInt(number) << BigInt(left)) | spell(text.slice(longest.length), left);
   };
 }
 

@@ -80,7 +80,8 @@ def _write(path: Path, found: Mapping[str, Any]) -> None:
     if not lines:
         raise BadParameter(
             f"--as-candidates {path}: no string was found whole, so nothing was written; ask for "
-            "more epochs, or raise `bits` where only beginnings are found"
+            "more epochs; "
+            "where only beginnings are found, raise `bits`, or list them in `beginnings`"
         )
     try:
         path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")

@@ -253,7 +253,10 @@ def _say_recall(last: Run, found: Summary) -> None:
         said = f"found of the strings that are found 95 times in 100: {_percent(found.recall)}"
         say(f"{said} whole{more}" if more else said)
     if any(row.beginning for row in last.values):
-        say("of strings that end in …, only the beginning is told apart: raise `bits`")
+        say(
+            "of strings that end in …, only the beginning is told apart: raise `bits`, or list "
+            "what they begin with in `beginnings`"
+        )
 
 
 def _say_beside(plan: Plan, last: Run, found: Summary) -> None:

@@ -1,0 +1,39 @@
+"""Beginnings: what many strings are known to start with, told by a prefix tree as one number."""
+
+from typing import Any, Final
+
+from hubbub.catalog.fields.field import entry
+from hubbub.catalog.fields.kinds import Kind, strings, values
+from hubbub.errors import BadParameter
+from hubbub.mechanisms import REGISTRY
+
+__all__ = ["BEGINNINGS", "check_beginnings"]
+
+
+def _kind() -> Kind:
+    listed = values()
+
+    def problem(given: Any) -> str:
+        if not (isinstance(given, list | tuple) and given) or True in given or False in given:
+            return "must be a list of texts, one at least"
+        return listed.problem(given)
+
+    array = {**strings().schema()["anyOf"][1], "maxItems": 255}
+    words = "a list of 1 to 255 texts"
+    return Kind(lambda: words, problem, lambda: array, read=tuple, dump=list, load=listed.load)
+
+
+BEGINNINGS: Final = entry(
+    _kind(),
+    "What many of the strings are known to begin with, for `tree`: a device tells it as one "
+    "number, and has its bits for what follows.",
+    '["https://", "https://www."]',
+    write='write beginnings = ["https://"]',
+    defines=True,
+)
+
+
+def check_beginnings(metric: Any) -> None:
+    """Raises BadParameter where a mechanism has no use for them."""
+    if metric.beginnings and REGISTRY[metric.mechanism].FAMILY != "tree":
+        raise BadParameter(f"{metric.mechanism} is no tree; leave beginnings out")
