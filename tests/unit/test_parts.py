@@ -211,7 +211,7 @@ def test_every_cell_is_within_its_error_and_tables_agree() -> None:
 def test_what_agrees_already_stays_as_it_is() -> None:
     mechanism = PairedParts(1.0, (2, 3, 4))
     even = np.repeat([100 / cells for cells in mechanism.cells], mechanism.cells)
-    assert np.allclose(consistent_tables(mechanism.sizes, even, 100.0), even)
+    assert np.allclose(consistent_tables(mechanism.sizes, even, np.ones_like(even), 100.0), even)
 
 
 @pytest.mark.slow

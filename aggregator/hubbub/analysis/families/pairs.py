@@ -71,7 +71,7 @@ class Pairs:
         reports = sum(totals.reports for _, totals in tiers)
         figures = figures_of(self, tiers, (), repeats)
         mechanism: Any = tiers[0][0]
-        picture = consistent_tables(mechanism.sizes, figures.estimates, reports)
+        picture = consistent_tables(mechanism.sizes, figures.estimates, figures.absent, reports)
         return values_answer(
             figures, names, reports, confidence, repeats, picture=lambda _: picture
         )
