@@ -33,8 +33,8 @@ def consistent_tables(
     to be true, and tables are made to agree again. Decision 0134.
     """
     agreed = _agreeing(sizes, estimates, reports)
-    of = (tables(sizes, cells) for cells in (estimates, errors**2, agreed))
-    likely = [_likely(*table, reports) for table in zip(*of, strict=True)]
+    told, noise, own = (tables(sizes, cells) for cells in (estimates, errors**2, agreed))
+    likely = [_likely(*table, reports) for table in zip(told, noise, own, strict=True)]
     return _agreeing(sizes, np.concatenate([one.reshape(-1) for one in likely]), reports)
 
 

@@ -5,6 +5,7 @@ reports show an estimate, whose error's variance is known:
 
     seen = level + weekday + own + error        level - level before ~ N(0, walk * days + jump)
 
+A level may rise by the same every day, too: a slope is a column that is explained afterwards.
 Weekdays' effects, and what is a day's own, are drawn from normal laws with mean 0. Where the level
 begins is not known at all (the diffuse filter). Everything the model says follows from P, the
 inverse covariance of what was seen, less the level's beginning: P times a column, P's diagonal, and
@@ -15,11 +16,16 @@ Source: Durbin, Koopman, "Time Series Analysis by State Space Methods" (2012), s
 time series" (JASA 1998) for steps from the smoother's own sums.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
 from hubbub.analysis.arrays import Floats
+
+_BY_POINT: Final = ("times", "diagonal", "from_on", "within")
+_BY_PAIR: Final = ("products", "log_size")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +45,28 @@ class Smoothed:
     within: Floats
     products: Floats
     log_size: Floats
+
+    def explaining_last(self, variance: float) -> "Smoothed":
+        """The same where the last column's effect is drawn from a normal law, and not known."""
+        own = self.products[:, -1, -1]
+        kept = variance / (1 + variance * own)
+        met = kept[:, None] * self.products[:, -1, :-1]
+        return Smoothed(
+            self.times[:, :, :-1] - self.times[:, :, -1:] * met,
+            self.diagonal - self.times[:, :, -1] ** 2 * kept,
+            self.from_on[:, :, :-1] - self.from_on[:, :, -1:] * met,
+            self.within - self.from_on[:, :, -1] ** 2 * kept,
+            self.products[:, :-1, :-1] - self.products[:, :-1, -1:] * met[:, None, :],
+            self.log_size + np.log1p(variance * own),
+        )
+
+
+def beside(every: Sequence[Smoothed]) -> Smoothed:
+    """Several grids as one, pairs beside pairs."""
+    return Smoothed(
+        *(np.concatenate([getattr(one, name) for one in every], 1) for name in _BY_POINT),
+        *(np.concatenate([getattr(one, name) for one in every]) for name in _BY_PAIR),
+    )
 
 
 def smooth(columns: Floats, errors: Floats, moved: Floats) -> Smoothed:

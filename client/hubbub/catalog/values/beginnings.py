@@ -7,8 +7,6 @@ from hubbub.catalog.fields.kinds import Kind, strings, values
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import REGISTRY
 
-__all__ = ["BEGINNINGS", "check_beginnings"]
-
 
 def _kind() -> Kind:
     listed = values()
