@@ -84,7 +84,9 @@ def main(arguments: Sequence[str]) -> int:
         action = arguments[1] if len(arguments) > 1 else ""
         if action not in first[1]:
             arguments = [arguments[0], first[0], *arguments[1:]]
-    signal.signal(signal.SIGTERM, _interrupt)
+    # A shell starts what is in its background with Ctrl-C ignored; kill -INT is meant all the same.
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, _interrupt)
     if sorted(arguments) == ["--verify", "--version"]:
         return _verify()
     try:

@@ -7,12 +7,16 @@ start goes on where the last one was.
 import fcntl
 import os
 import shlex
+import signal
 import socket
 import sys
+import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import astuple, dataclass, fields, replace
 from pathlib import Path
-from types import TracebackType
+from types import FrameType, TracebackType
 from typing import Final, Self
 
 import grpc
@@ -56,6 +60,25 @@ class Ports:
     def free(cls) -> Self:
         """Eight that nothing listens on now."""
         return cls(*(free_port() for _ in fields(cls)))
+
+
+@contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Go on to the end whatever is pressed: services that are left would go on without us."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    former = [signal.signal(number, _still_ending) for number in numbers]
+    try:
+        yield
+    finally:
+        for number, handler in zip(numbers, former, strict=True):
+            signal.signal(number, handler)
+
+
+def _still_ending(_number: int, _frame: FrameType | None) -> None:
+    print("hubbub: still ending; who does not end in 15 seconds is killed", file=sys.stderr)  # noqa: T201 to who pressed it
 
 
 class LocalRun:
@@ -138,12 +161,13 @@ class LocalRun:
 
     def stop(self) -> None:
         """End everything: the shuffler first, so that nothing is taken that could not be kept."""
-        for child in reversed(self._children):
-            child.stop()
-        for redis in self._redis:
-            redis.stop()
-        self._children, self._redis = [], []
-        self._lock.close()
+        with _uninterrupted():
+            for child in reversed(self._children):
+                child.stop()
+            for redis in self._redis:
+                redis.stop()
+            self._children, self._redis = [], []
+            self._lock.close()
 
     def _claim(self) -> None:
         """Folder and ports are ours alone: two Redis servers on one folder would ruin it."""
