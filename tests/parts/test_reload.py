@@ -4,7 +4,9 @@ import asyncio
 import logging
 import os
 import signal
+import ssl
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -14,8 +16,10 @@ from typing import Any
 import pytest
 
 from hubbub.accounting import sum_terms
+from hubbub.aggregator.access.tokens import add_token, remove_token
 from hubbub.aggregator.reload import _check_follows, check_fits
 from hubbub.catalog import Bundle, Catalog
+from hubbub.cli.certificate_authorities import renew_certificates, write_certificates
 from hubbub.cli.commands.demo import close_epochs
 from hubbub.cli.installation import OPERATORS, build_bundle, make_keys
 from hubbub.cli.local.local_run import LocalRun, Ports
@@ -25,6 +29,7 @@ from hubbub.errors import BadParameter, BundleRefused, KeysUnusable
 from hubbub.runtime import Reloader, Take, read_limits
 from hubbub.shuffler.streams import StreamTable, read_stream_table
 from tests.conftest import Made
+from tests.support import web
 from tests.support.scraping import scraped
 from tests.support.waiting import HANG_SECONDS, eventually, eventually_async
 
@@ -192,27 +197,47 @@ def _one(bundle: Bundle, metric: str, value: str) -> None:
     transport.close()
 
 
-def test_bundles_tables_and_certificates_are_reloaded_under_load(
-    made: Made, tmp_path: Path
-) -> None:
+class Limited(LocalRun):
+    """With a file of limits for each service, and one of tokens."""
+
+    def _service(self, role: str, *arguments: str, redis_url: str) -> None:
+        more = ["--limits", str(self.home / f"{role}.toml")]
+        if role == "aggregator":
+            more += ["--http-tokens", str(self.home / "tokens.json")]
+        super()._service(role, *arguments, *more, redis_url=redis_url)
+
+
+def _shown(run: LocalRun) -> list[str]:
+    """The certificates that the doors of gRPC and the page's show to who connects now."""
+    ports = run._ports
+    return [
+        ssl.get_server_certificate(("127.0.0.1", port)) for port in (ports.shuffler, ports.http)
+    ]
+
+
+def test_all_that_is_reloaded_is_reloaded_under_load(made: Made, tmp_path: Path) -> None:
     theme = made.bundle.metrics["theme"]
-    catalog = Catalog("127.0.0.1:1", {"theme": theme})
-    with LocalRun(tmp_path / "home", catalog, Ports.free()) as run:
+    catalog, home = Catalog("127.0.0.1:1", {"theme": theme}), tmp_path / "home"
+    write_certificates(home / "tls", {}, tmp_path / "kept")
+    for role in ("shuffler", "aggregator"):
+        (home / f"{role}.toml").write_text("")
+    secret = add_token(home / "tokens.json", "ana", "viewer", 1, time.time())
+    with Limited(home, catalog, Ports.free()) as run:
         crowd = Crowd(run.bundle)
         try:
             crowd.more(1)
-            _said(run, lambda log: log.count("reloaded"), lambda: _hang_up(run))
-            crowd.more(5)
+            _said(run, _hung_up, lambda: _hang_up(run))
+            crowd.more(3)
 
             more = replace(
                 run._catalog, metrics={"theme": theme, "mood": replace(theme, name="mood")}
             )
-            home = run.home
             before = {name: (home / name).read_bytes() for name in (OPERATORS, "streams.json")}
             newer: list[Bundle] = []
             _said(run, lambda log: log.count(" streams 2"), lambda: newer.append(_build(run, more)))
+            taken = {name: (home / name).read_bytes() for name in before}
             _one(newer[0], "mood", "light")
-            crowd.more(5)
+            crowd.more(3)
 
             # Neither is the other: a bundle that is older, a table that is none.
             def spoil() -> None:
@@ -220,14 +245,18 @@ def test_bundles_tables_and_certificates_are_reloaded_under_load(
                 (home / "streams.json").write_text("{")
                 _hang_up(run)
 
-            _said(run, lambda log: log.count("not reloaded, the old goes on"), spoil)
+            _said(run, _hung_up, spoil)
+            assert "not reloaded, the old goes on" in (home / "log" / "shuffler.log").read_text()
             _one(newer[0], "mood", "light")
-            crowd.more(5)
+            crowd.more(3)
+            for name in (OPERATORS, "streams.json"):
+                (home / name).write_bytes(taken[name])
+            _certificates_limits_and_tokens(run, crowd, tmp_path / "kept", secret)
         finally:
             crowd.stop()
         told = scraped(run, run._ports.shuffler_metrics)
-        assert told["", 'hubbub_reloads_total{outcome="taken"}'] == 2
-        assert told["", 'hubbub_reloads_total{outcome="refused"}'] == 1
+        assert told["", 'hubbub_reloads_total{outcome="taken"}'] >= 5
+        assert told["", 'hubbub_reloads_total{outcome="refused"}'] >= 1
         close_epochs(run.shuffler_redis)
 
         def law() -> dict[str, int]:
@@ -239,6 +268,46 @@ def test_bundles_tables_and_certificates_are_reloaded_under_load(
         assert terms["counted"] == crowd.sent  # the two of "mood" are fewer than its minimum
         assert terms["withheld"] == 2
         run.check()  # nobody ended
+
+
+def _certificates_limits_and_tokens(
+    run: LocalRun, crowd: Crowd, authorities: Path, secret: str
+) -> None:
+    # By the same authorities: who connects from now on is shown the new ones.
+    former = _shown(run)
+    renew_certificates(run.home / "tls", authorities, {})
+    _said(run, _hung_up, lambda: _hang_up(run))
+    eventually(lambda: not set(_shown(run)) & set(former))
+    crowd.more(3)
+    # A limit that lets nobody in, and then as before: devices wait, and nothing is lost.
+    limits = run.home / "shuffler.toml"
+    limits.write_text("max_pool = 1\n")
+    _said(run, _hung_up, lambda: _hang_up(run))
+    _refused(run)
+    limits.write_text("")
+    _said(run, _hung_up, lambda: _hang_up(run))
+    crowd.more(3)
+    # A token that is taken back lets nobody in any more.
+    shown = {"authorization": f"Bearer {secret}"}
+    law = f"{run.endpoints.page}v1/status"
+    assert web.get(law, headers=shown).status_code == 200
+    remove_token(run.home / "tokens.json", "ana")
+    eventually(lambda: web.get(law, headers=shown).status_code == 401)
+    crowd.more(3)
+
+
+def _refused(run: LocalRun) -> None:
+    """A device is told to come back later."""
+    transport = transport_to(run.bundle.shuffler, roots=run.bundle.roots)
+    client = Client(run.bundle, MemoryState(), transport, hold_seconds=None)
+    client.report("theme", "dark")
+    assert not client.flush(1)
+    assert client.waiting == 1
+    transport.close()
+
+
+def _hung_up(log: str) -> int:
+    return log.count("why SIGHUP")
 
 
 def _hang_up(run: LocalRun) -> None:

@@ -25,6 +25,12 @@ def _hubbub(*arguments: str, **environment: str) -> subprocess.CompletedProcess[
     )
 
 
+def test_the_folder_is_that_which_the_app_was_told(tmp_path: Path, signed: Signed) -> None:
+    _device(signed, tmp_path / "own").close(0)
+    done = _hubbub("ledger", HUBBUB_STATE_DIR=str(tmp_path / "own"))
+    assert (done.returncode, done.stdout.splitlines()[0]) == (0, str(tmp_path / "own"))
+
+
 def _device(signed: Signed, folder: Path) -> Client:
     """A device that reported three things today, one of which the shuffler refused."""
     far_from_midnight(minutes=1)

@@ -272,6 +272,9 @@ def test_parts_and_sets_say_why_they_do_not_grow(installation: Installation) -> 
     installation.build(THREE, "privset", rest)
     with pytest.raises(BundleRefused, match="appended to plain lists alone, not to sets"):
         installation.build(FOUR, "privset", rest)
+    with pytest.raises(BundleRefused) as refused:  # the same values, and another mechanism
+        installation.build(THREE)
+    assert "appended" not in str(refused.value)
 
 
 def test_auto_stays_with_its_mechanism(installation: Installation) -> None:

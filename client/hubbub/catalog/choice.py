@@ -214,7 +214,5 @@ def _whole(told: Mapping[str, Any], name: str) -> int:
 
 
 def _said(option: Option) -> str:
-    return (
-        f"{option.mechanism} (standard error {option.stderr:,.4g}, "
-        f"{option.payload_bytes:,} bytes a report)"
-    )
+    size = "1 byte" if option.payload_bytes == 1 else f"{option.payload_bytes:,} bytes"
+    return f"{option.mechanism} (standard error {option.stderr:,.4g}, {size} a report)"

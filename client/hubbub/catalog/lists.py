@@ -59,8 +59,9 @@ def why_not_grown(before: Metric | None, metric: Metric) -> str:
     if not is_list(before):
         # What is listed beside each other: of a table its cells, of a number its ranges.
         told = "edges" if before.edges else "parts" if before.randomizer.FAMILY == "pairs" else ""
-        longer = set(before.values) <= set(metric.values) or told == "parts"
-        return f" (values are appended to plain lists alone, not to {told or 'sets'})" * longer
+        told = told or ("booleans" if before.kind == "boolean" else "sets")
+        longer = set(before.values) < set(metric.values) or told == "parts"
+        return f" (values are appended to plain lists alone, not to {told})" * longer
     if before.central and metric.values[: len(before.values)] == before.values:
         return (
             "; values can be appended once it is written: "

@@ -16,7 +16,7 @@ from hubbub.cli.terminal.output import say, table
 from hubbub.cli.terminal.payloads import likeliest, sent
 from hubbub.client.inspection import peek
 from hubbub.client.ledger_view import LedgerView, MetricView, PayloadView
-from hubbub.client.paths import settled
+from hubbub.client.settings import Settings
 from hubbub.client.startup import state_home
 from hubbub.client.state.database import FILE_NAME
 from hubbub.client.trust.bundles import Trust
@@ -34,7 +34,9 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     """Add `ledger` to the command line."""
     ledger = commands.add_parser("ledger")
     ledger.add_argument(
-        "--state-dir", type=Path, help="an app's state folder (all of this user's, if not given)"
+        "--state-dir",
+        type=Path,
+        help="an app's state folder (that of HUBBUB_STATE_DIR, or all of this user's)",
     )
     ledger.add_argument(
         "--candidates", type=Path, help="strings to weigh where an answer is a string, one a line"
@@ -47,16 +49,17 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
 
 def _ledger(arguments: argparse.Namespace) -> int:
     candidates = read_candidates(arguments.candidates) if arguments.candidates else []
-    folders = [arguments.state_dir] if arguments.state_dir else _own_folders()
+    given = Settings.read(state_dir=arguments.state_dir).state_dir
+    folders = [arguments.state_dir or given] if given else _own_folders()
     views = {str(folder): peek(folder) for folder in folders}
     if arguments.format == "json":
         documents = {folder: _json(shown, candidates) for folder, shown in views.items()}
         say(json.dumps(documents, indent=1, ensure_ascii=False))
         return 0
-    trust = look(beside(state_home(), arguments.state_dir and settled(arguments.state_dir)))
+    trust = look(beside(state_home(), given))
     for folder, shown in views.items():
         _show(folder, shown, candidates)
-        for line in _trusted(trust, Path(folder).name if arguments.state_dir is None else ""):
+        for line in _trusted(trust, Path(folder).name if given is None else ""):
             say(line)
     return 0
 

@@ -87,7 +87,13 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     )
     make.set_defaults(run=_make)
     show = actions.add_parser("show", help="what a notice says, and who signed it")
-    show.add_argument("notice", type=Path, help="made by: hubbub notice make")
+    show.add_argument(
+        "notice",
+        type=Path,
+        nargs="?",
+        default=Path("notice.hubbub"),
+        help="made by: hubbub notice make (%(default)s)",
+    )
     show.set_defaults(run=_show)
 
 

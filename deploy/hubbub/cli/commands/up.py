@@ -93,7 +93,9 @@ def _watching(path: Path, run: LocalRun) -> Callable[[], None]:
         except HubbubError as error:
             say(f"{path}: refused, the former goes on: {error}")
         else:
-            say(f"{path}: taken, {len(run.bundle.metrics)} metrics; apps take the new bundle")
+            number = len(run.bundle.metrics)
+            metrics = "1 metric" if number == 1 else f"{number:,} metrics"
+            say(f"{path}: taken, {metrics}; apps take the new bundle")
 
     return look
 
