@@ -283,7 +283,8 @@ def _certificates_limits_and_tokens(
     limits = run.home / "shuffler.toml"
     limits.write_text("max_pool = 1\n")
     _said(run, _hung_up, lambda: _hang_up(run))
-    _refused(run)
+    no_room = ("", 'hubbub_throttled_calls_total{reason="no_room"}')
+    eventually(lambda: scraped(run, run._ports.shuffler_metrics).get(no_room, 0) > 0)
     limits.write_text("")
     _said(run, _hung_up, lambda: _hang_up(run))
     crowd.more(3)
@@ -294,16 +295,6 @@ def _certificates_limits_and_tokens(
     remove_token(run.home / "tokens.json", "ana")
     eventually(lambda: web.get(law, headers=shown).status_code == 401)
     crowd.more(3)
-
-
-def _refused(run: LocalRun) -> None:
-    """A device is told to come back later."""
-    transport = transport_to(run.bundle.shuffler, roots=run.bundle.roots)
-    client = Client(run.bundle, MemoryState(), transport, hold_seconds=None)
-    client.report("theme", "dark")
-    assert not client.flush(1)
-    assert client.waiting == 1
-    transport.close()
 
 
 def _hung_up(log: str) -> int:

@@ -232,14 +232,20 @@ def test_up_serves_until_ctrl_c_and_goes_on_from_there(hubbub: Hubbub, tmp_path:
         up.send_signal(signal.SIGINT)
         assert up.stdout.readline() == "Ending.\n"
         # Whoever presses it again leaves nothing running; 130 if it came before all of "Ending.".
-        while not select.select([up.stderr], [], [], 0.05)[0]:
-            up.send_signal(signal.SIGINT)
+        eventually(partial(_pressed, up))
         out, err = up.communicate()
         assert (up.returncode in {0, 130}, out) == (True, "")
         assert "still ending; who does not end in 15 seconds is killed" in err
         for one in range(port, port + 8):
             with socket.socket() as probe:
                 assert probe.connect_ex(("127.0.0.1", one)), one
+
+
+def _pressed(up: "subprocess.Popen[str]") -> bool:
+    """Ctrl-C, again; whether something was said to it."""
+    up.send_signal(signal.SIGINT)
+    assert up.stderr
+    return bool(select.select([up.stderr.fileno()], [], [], 0)[0])
 
 
 def _is_complete(page: str) -> bool:

@@ -135,12 +135,9 @@ def build_bundle(
     except BadParameter as error:
         raise BundleRefused(f"{out}: cannot be built: {error}") from error
     signed = sign_bundle(bundle, operator)
-    written = {
-        out: in_log(signed, bundle, log or out.with_name(LOG), keys, old) if bundle.log else signed,
-        operators or out.with_name(OPERATORS): sign_bundle(bundle, operator, whole=True),
-        streams: stream_table(bundle).encode(),
-    }
-    _write(written)
+    proven = in_log(signed, bundle, log or out.with_name(LOG), keys, old) if bundle.log else signed
+    table, whole = stream_table(bundle).encode(), sign_bundle(bundle, operator, whole=True)
+    _write({out: proven, operators or out.with_name(OPERATORS): whole, streams: table})
     return bundle
 
 

@@ -25,6 +25,7 @@ _DAYS: Final = 30
 # A device that is asked nothing hears of no other notice until this one is over.
 _LONGEST_DAYS: Final = 400
 _DAY: Final = 86_400
+_OUT: Final = Path("notice.hubbub")
 # What held in an epoch of which reports may still be drawn: the one that runs, of any length.
 _REMEMBERED_SECONDS: Final = 2 * max(EPOCH_SECONDS.values())
 
@@ -74,12 +75,8 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
         default=Path("app.hubbub"),
         help="that apps have, which knows the metrics (%(default)s)",
     )
-    make.add_argument(
-        "--out",
-        type=Path,
-        default=Path("notice.hubbub"),
-        help="where the notice is, or will be; what it says goes on (%(default)s)",
-    )
+    out = "where the notice is, or will be; what it says goes on (%(default)s)"
+    make.add_argument("--out", type=Path, default=_OUT, help=out)
     make.add_argument(
         "--log",
         type=Path,
@@ -87,13 +84,7 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     )
     make.set_defaults(run=_make)
     show = actions.add_parser("show", help="what a notice says, and who signed it")
-    show.add_argument(
-        "notice",
-        type=Path,
-        nargs="?",
-        default=Path("notice.hubbub"),
-        help="made by: hubbub notice make (%(default)s)",
-    )
+    show.add_argument("notice", type=Path, nargs="?", default=_OUT, help="a notice (%(default)s)")
     show.set_defaults(run=_show)
 
 
