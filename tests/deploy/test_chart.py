@@ -55,6 +55,18 @@ BARE: dict[str, Any] = {
     "shuffler": {"autoscaling": {"enabled": False}, "service": {"type": "ClusterIP"}},
     "networkPolicies": {"enabled": False},
 }
+PARTIES: dict[str, dict[str, Any]] = {
+    party: {
+        **EVERYTHING,
+        "party": party,
+        "peer": peer,
+        "networkPolicies": {"peer": [{"ipBlock": {"cidr": "192.0.2.7/32"}}]},
+    }
+    for party, peer in (
+        ("shuffler", "counts.example.net:7071"),
+        ("aggregator", "reports.example.org:7073"),
+    )
+}
 
 
 def _rendered(values: dict[str, Any], folder: Path) -> subprocess.CompletedProcess[str]:
@@ -95,7 +107,11 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("chart")
 
 
-@pytest.mark.parametrize("values", [NEEDED, EVERYTHING, BARE], ids=["needed", "everything", "bare"])
+@pytest.mark.parametrize(
+    "values",
+    [NEEDED, EVERYTHING, BARE, *PARTIES.values()],
+    ids=["needed", "everything", "bare", *PARTIES],
+)
 def test_what_it_makes_is_what_kubernetes_takes(values: dict[str, Any], cache: Path) -> None:
     documents = _documents(values, cache)
     for document in documents:
@@ -139,6 +155,39 @@ def test_the_services_take_the_arguments_that_they_are_given(
             assert checked[2] == probe.__module__
             ports = {port["containerPort"] for port in container["ports"]}
             assert int(checked[3].partition(":")[2]) in ports
+
+
+@pytest.mark.parametrize("party", PARTIES)
+def test_one_of_two_parties_has_its_service_and_its_redis_alone(
+    party: str, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HUBBUB_REDIS_URL", "redis://redis.example.org/0")
+    documents, values = _documents(PARTIES[party], cache), PARTIES[party]
+    role, port = {"shuffler": ("pool", 7073), "aggregator": ("totals", 7071)}[party]
+    pods = _pods(documents)
+    assert set(pods) == {party, f"redis-{role}"}
+    arguments = pods[party]["containers"][0]["args"]
+    if party == "shuffler":
+        assert parse_shuffler(arguments).aggregators == (values["peer"],)
+    else:
+        assert parse_aggregator(arguments).shuffler_status == values["peer"]
+    [other] = [d for d in documents if d["metadata"]["name"] == f"prod-hubbub-{party}-peer"]
+    assert other["kind"] == "Service"
+    assert [one["port"] for one in other["spec"]["ports"]] == [port]
+    [policy] = [
+        document["spec"]
+        for document in documents
+        if document["kind"] == "NetworkPolicy"
+        and document["metadata"]["name"] == f"prod-hubbub-{party}"
+    ]
+    there = values["networkPolicies"]["peer"]
+    assert {"ports": [{"port": port}], "from": there} in policy["ingress"]
+    wanted = {"ports": [{"port": int(values["peer"].partition(":")[2])}], "to": there}
+    assert wanted in policy["egress"]
+    secrets = {v["secret"]["secretName"] for v in pods[party]["volumes"] if "secret" in v}
+    assert ("hubbub-opening-keys" in secrets) is (party == "aggregator")
+    jobs = [one["metadata"]["name"] for one in documents if one["kind"] == "ServiceMonitor"]
+    assert jobs == [f"prod-hubbub-{party}"]
 
 
 def test_every_container_is_hardened(cache: Path) -> None:
@@ -311,6 +360,9 @@ def test_a_value_that_is_missing_or_wrong_is_refused(cache: Path) -> None:
     done = _rendered({}, cache)
     assert done.returncode != 0
     assert "image.repository: where the images" in done.stderr
+    done = _rendered(NEEDED | {"party": "shuffler"}, cache)
+    assert done.returncode != 0
+    assert "peer: where the other party's service is" in done.stderr
     schema = json.loads((CHART / "values.schema.json").read_text())
     values = yaml.safe_load((CHART / "values.yaml").read_text())
     jsonschema.validate(values, schema)
@@ -320,6 +372,7 @@ def test_a_value_that_is_missing_or_wrong_is_refused(cache: Path) -> None:
         (("shuffler", "arguments"), ["peer-rate 0"]),
         (("networkPolicies", "enable"), True),
         (("image", "pullPolicy"), "Sometimes"),
+        (("peerService", "type"), "Public"),
     ):
         copy = json.loads(json.dumps(values))
         copy[path[0]][path[1]] = wrong

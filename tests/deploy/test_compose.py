@@ -362,3 +362,88 @@ def test_init_overwrites_nothing(tmp_path: Path) -> None:
     (tmp_path / "b").write_text("a file")
     with pytest.raises(KeysUnusable):
         initialise(tmp_path / "b", catalog, [])
+
+
+@pytest.fixture(scope="module")
+def parties(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Two folders, as docs/operate/two-parties.md says: the shuffler's party begins."""
+    there, here = (tmp_path_factory.mktemp(name) / "compose" for name in ("there", "here"))
+    catalog = here.with_name("metrics.toml")
+    catalog.write_text(CATALOG)
+    init = ["init", str(there), "--party", "shuffler", "--host", "shuffler=reports.example.org"]
+    assert main([*init, "--peer", "counts.example.net:7071"]) == 0
+    init = ["init", str(here), "--party", "aggregator", "--catalog", str(catalog)]
+    init += ["--host", "aggregator=counts.example.net", "--peer", "reports.example.org:7173"]
+    assert main([*init, "--trust", str(there / "tls" / "ca.pem")]) == 0
+    assert main(["keys", "trust", str(there / "tls"), str(here / "tls" / "ca.pem")]) == 0
+    shutil.copy(here / "streams.json", there / "streams.json")
+    return {"shuffler": there, "aggregator": here}
+
+
+def _extended(party: str, whole: dict[str, Any]) -> dict[str, Any]:
+    """A party's file, with what its services have of the whole one's."""
+    document: dict[str, Any] = yaml.safe_load((COMPOSE / f"{party}.yaml").read_text())
+    for name, service in document["services"].items():
+        base = whole["services"][service.pop("extends")["service"]]
+        ports = [*base.get("ports", []), *service.get("ports", [])]
+        document["services"][name] = {**base, **service, "ports": ports}
+    return document
+
+
+@pytest.mark.parametrize("party", ["shuffler", "aggregator"])
+def test_each_of_two_parties_has_a_file_and_all_that_it_names(
+    party: str, parties: dict[str, Path], document: dict[str, Any]
+) -> None:
+    checker = [str(Path(sys.executable).with_name("check-jsonschema")), "--builtin-schema"]
+    subprocess.run([*checker, "vendor.compose-spec", str(COMPOSE / f"{party}.yaml")], check=True)
+    own, folder = _extended(party, document), parties[party]
+    for kind in ("configs", "secrets"):
+        for entry in own[kind].values():
+            assert (folder / entry["file"]).exists(), entry
+        for service in own["services"].values():
+            assert {one["source"] for one in service[kind]} <= own[kind].keys()
+    for service in own["services"].values():
+        assert set(service["networks"]) <= own["networks"].keys()
+        assert set(service.get("depends_on", {})) <= own["services"].keys()
+        for file in (*service.get("env_file", []), *service.get("volumes", [])):
+            assert (folder / file.split(":")[0]).exists(), file
+    # Beside what the whole installation is told, where the other party is; nothing else.
+    command, both = (set(one["services"][party]["command"]) for one in (own, document))
+    [dialled], [within] = command - both, both - command
+    assert dialled.split("=")[0] == within.split("=")[0]
+    assert dialled.split("=")[1].startswith("${HUBBUB_PEER:?")
+    outside = [p for s in own["services"].values() for p in s["ports"] if p[:4] != "127."]
+    open_to_all = ["7070:7070", "7077:7077"] if party == "shuffler" else []
+    assert outside == [*open_to_all, {"shuffler": "7173:7073", "aggregator": "7071:7071"}[party]]
+
+
+def test_neither_party_has_what_is_the_others(parties: dict[str, Path]) -> None:
+    there, here = parties["shuffler"], parties["aggregator"]
+    assert "HUBBUB_PEER=counts.example.net:7071" in (there / ".env").read_text()
+    assert "HUBBUB_PEER=reports.example.org:7173" in (here / ".env").read_text()
+    assert not (there / "keys").exists(), "who sees addresses has no key that opens"
+    for folder, own, other in ((there, "shuffler", "aggregator"), (here, "aggregator", "shuffler")):
+        assert not (folder / "tls" / f"{other}.key").exists()
+        users = (folder / "redis" / "users.acl").read_text()
+        assert (f"user {own} " in users, f"user {other} " in users) == (True, False)
+        assert "CHANGE-ME" not in users
+        assert not (folder / f"{other}.env").exists()
+    read_stream_table(there / "streams.json")
+    assert (read_bundle(here / "app.hubbub").roots or "-") in (there / "tls/ca.pem").read_text()
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        (["--peer", "a.example.org:1"], "say which with --party"),
+        (["--party", "shuffler"], "needs --peer HOST:PORT"),
+        (["--party", "shuffler", "--peer", "a.example.org:1", "--dev"], "--dev is of one party"),
+        (["--party", "aggregator", "--peer", "a.example.org:1"], "needs --trust CA.PEM"),
+    ],
+)
+def test_a_half_that_could_not_run_is_refused(
+    tmp_path: Path, said: list[str], told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["init", str(tmp_path / "folder"), *said]) == 2
+    assert told in capsys.readouterr().err
+    assert not (tmp_path / "folder").exists()

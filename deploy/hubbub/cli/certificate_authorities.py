@@ -23,7 +23,8 @@ from hubbub.runtime.tls import SERVERS, authority_name, common_name, names_of
 
 # What dials and is never dialled.
 _CLIENTS: Final = ("analyst",)
-_ROLES: Final = (*SERVERS, *_CLIENTS)
+ROLES: Final = (*SERVERS, *_CLIENTS)
+"""Whatever has a certificate."""
 PARTIES: Final = {
     "shuffler": ("shuffler", "redis", "analyst"),
     "aggregator": ("aggregator", "redis", "analyst"),
@@ -61,7 +62,7 @@ def write_certificates(
     folder: Path,
     names: Mapping[str, Iterable[str]],
     authorities: Path | None = None,
-    roles: Sequence[str] = _ROLES,
+    roles: Sequence[str] = ROLES,
 ) -> None:
     """`ca.pem` with the authorities, and `ROLE.pem` with `ROLE.key` per role.
 
@@ -109,8 +110,8 @@ def renew_certificates(
     try:
         by_name = _kept(authorities)
         fresh = {}
-        kept = [role for role in _ROLES if _name(authority_name(role)) in by_name]
-        for role in kept or _ROLES:
+        kept = [role for role in ROLES if _name(authority_name(role)) in by_name]
+        for role in kept or ROLES:
             authority = by_name[_name(authority_name(role))]
             signing = _signing(authorities, role)
             dialled = [*_dialled(folder / f"{role}.pem"), *names.get(role, ())]
@@ -138,7 +139,7 @@ def write_person(folder: Path, authorities: Path, name: str, days: int) -> date:
         BadParameter: the name is none, or a service's.
         KeysUnusable: the folder holds certificates already, or the authorities' keys are not here.
     """
-    taken = names_of(_ROLES)
+    taken = names_of(ROLES)
     if not (0 < len(name) <= _LONGEST_COMMON_NAME and name.isprintable() and name.strip() == name):
         raise BadParameter(f"--name: of 1 to {_LONGEST_COMMON_NAME} printable characters")
     if name in taken or name.startswith("urn:hubbub:"):

@@ -16,6 +16,15 @@ app.kubernetes.io/managed-by: {{ .root.Release.Service }}
 helm.sh/chart: {{ .root.Chart.Name }}-{{ .root.Chart.Version }}
 {{- end }}
 
+{{- /* where a service finds the other: (dict "root" . "within" "aggregator:7071") */}}
+{{- define "hubbub.peer" -}}
+{{- if .root.Values.party -}}
+{{ required "peer: where the other party's service is, as HOST:PORT" .root.Values.peer }}
+{{- else -}}
+{{ include "hubbub.name" .root }}-{{ .within }}
+{{- end -}}
+{{- end }}
+
 {{- define "hubbub.image" -}}
 {{- $repository := required "image.repository: where the images of deploy/Containerfile were pushed to" .root.Values.image.repository -}}
 {{ $repository }}/hubbub-{{ .part }}:{{ .root.Values.image.tag }}

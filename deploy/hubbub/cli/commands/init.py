@@ -4,6 +4,8 @@ import argparse
 import os
 import secrets
 import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 from typing import Final
@@ -12,10 +14,17 @@ from cryptography.fernet import Fernet
 
 from hubbub.aggregator.access.tokens import add_token
 from hubbub.catalog import Catalog
-from hubbub.cli.certificate_authorities import names_by_role, write_certificates
+from hubbub.catalog.fields.rules import is_address
+from hubbub.cli.certificate_authorities import (
+    PARTIES,
+    ROLES,
+    names_by_role,
+    trust_other,
+    write_certificates,
+)
 from hubbub.cli.installation import build_bundle, make_keys
 from hubbub.cli.terminal.output import say
-from hubbub.errors import KeysUnusable
+from hubbub.errors import BadParameter, KeysUnusable
 from hubbub.errors.places import PROTECTS_NOBODY
 from hubbub.privacy.central_catalog import read_with_promises
 
@@ -25,12 +34,17 @@ _NAMES: Final = {
     "aggregator": ("aggregator",),
     "redis": ("redis-pool", "redis-totals"),
 }
-_REDIS: Final = {"shuffler": "redis-pool:6379", "aggregator": "redis-totals:6379"}
+_HOSTS: Final = {"shuffler": "redis-pool", "aggregator": "redis-totals"}
 _CA: Final = "/etc/hubbub/tls/ca.pem"
-_FOLDERS: Final = (
-    *("data/redis-pool", "data/redis-totals"),
-    *("data/prometheus", "data/alertmanager", "data/grafana"),
-    "notice",
+_WATCHING: Final = ("data/prometheus", "data/alertmanager", "data/grafana")
+_MADE: Final = (
+    ("app.hubbub", "for the apps"),
+    ("operator.hubbub", "the same for the aggregator, with more"),
+    ("keys/operator.key", "signs bundles: keep it offline, and a copy"),
+    ("keys/opening.keys.json", "opens reports: for the aggregator alone"),
+    ("tls-authorities", "renews certificates: keep it offline, and a copy"),
+    ("access/access.toml", "who may see what; logins at your provider"),
+    ("passwords", "of Grafana, and tokens for the page and Prometheus"),
 )
 _TOKEN_DAYS: Final = 365
 # Of the images; the key that signs bundles stays with whoever made it.
@@ -40,6 +54,7 @@ _DESCRIPTION: Final = """
 Makes, in FOLDER: keys, certificates, bundle and stream table of the catalog, settings and users for
 Redis, passwords and tokens drawn at random, folders for data. Nothing that is there is overwritten.
 Run as root, it gives what services read to user 10001. docs/operate/install.md goes on from here.
+With --party it is one of two parties' half: docs/operate/two-parties.md goes on from there.
 """
 
 
@@ -70,77 +85,170 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
         help="for development: numbers protect nobody; its services are told so, and no others "
         "take its files",
     )
+    parties = parser.add_argument_group("one of two parties")
+    parties.add_argument(
+        "--party",
+        choices=tuple(PARTIES),
+        default="",
+        help="the service that it runs: its keys, certificates and Redis alone",
+    )
+    parties.add_argument(
+        "--peer",
+        default="",
+        metavar="HOST:PORT",
+        help="where the other party's service is: the aggregator, or the shuffler's status",
+    )
+    parties.add_argument(
+        "--trust",
+        type=Path,
+        metavar="CA.PEM",
+        help="the other party's authorities; without: hubbub keys trust, later",
+    )
     parser.set_defaults(run=_run)
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    folder: Path = arguments.folder
-    initialise(
-        folder, read_with_promises(arguments.catalog), arguments.host, development=arguments.dev
-    )
+    folder, party = arguments.folder, arguments.party
+    _check_party(arguments)
+    if party == "shuffler":
+        make_shufflers(folder, arguments.host, arguments.peer, arguments.trust)
+    else:
+        catalog = read_with_promises(arguments.catalog)
+        made = Half(arguments.peer, arguments.trust) if party else None
+        initialise(folder, catalog, arguments.host, development=arguments.dev, half=made)
     if arguments.dev:
         say(f"{PROTECTS_NOBODY} Its services are told so by HUBBUB_DEV=1 in their .env files.")
     say(f"{folder}: ready to run")
-    say(f"  {folder}/app.hubbub             for the apps")
-    say(f"  {folder}/operator.hubbub        the same for the aggregator, with more")
-    say(f"  {folder}/keys/operator.key      signs bundles: keep it offline, and a copy")
-    say(f"  {folder}/keys/opening.keys.json opens reports: for the aggregator alone")
-    say(f"  {folder}/tls-authorities        renews certificates: keep it offline, and a copy")
-    say(f"  {folder}/access/access.toml     who may see what; logins at your provider")
-    say(f"  {folder}/passwords              of Grafana, and tokens for the page and Prometheus")
-    if (folder / "compose.yaml").exists():
-        say(f"next: docker compose --project-directory {folder} up --build --detach")
+    for name, meaning in _MADE:
+        if (folder / name).exists():
+            say(f"  {folder}/{name:<23} {meaning}")
+    if party:
+        say(f"next: give {folder}/tls/ca.pem to the other party, and go on as")
+        say("docs/operate/two-parties.md says")
+    file = f"{party or 'compose'}.yaml"
+    if (folder / file).exists():
+        only = f" --file {folder}/{file}" if party else ""
+        say(f"next: docker compose --project-directory {folder}{only} up --build --detach")
     return 0
 
 
-def initialise(
-    folder: Path, catalog: Catalog, hosts: list[str], *, development: bool = False
-) -> None:
-    """Make all of it.
+def _check_party(arguments: argparse.Namespace) -> None:
+    """Raises BadParameter where what is said of two parties does not go together."""
+    if not arguments.party and (arguments.peer or arguments.trust):
+        raise BadParameter("--peer and --trust are of two parties; say which with --party")
+    if arguments.party and not is_address(arguments.peer):
+        raise BadParameter("--party needs --peer HOST:PORT, where the other party's service is")
+    if arguments.party == "shuffler" and arguments.dev:
+        raise BadParameter("--dev is of one party: nobody hides there")
+    if arguments.party == "aggregator" and arguments.trust is None:
+        raise BadParameter(
+            "--party aggregator needs --trust CA.PEM: devices are told whose shuffler to believe; "
+            "the shuffler's party makes it first, with hubbub init --party shuffler"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Half:
+    """Of two parties the one with the aggregator. peer: the shuffler's status. trust: its CA."""
+
+    peer: str
+    trust: Path
+
+
+def make_shufflers(folder: Path, hosts: list[str], peer: str, trust: Path | None) -> None:
+    """One of two parties' half, with the shuffler; its stream table comes from the other.
 
     Raises:
         KeysUnusable: there is such an installation already, or the folder cannot be written.
     """
-    for there in ("keys", "tls", "redis", "access", "passwords", ".env"):
-        if (folder / there).exists():
-            raise KeysUnusable(
-                f"{folder / there} exists; nothing is overwritten: give another folder, or move it"
-            )
+    _refuse_made(folder)
+    names = names_by_role(hosts)
+    _certify(folder, names, PARTIES["shuffler"])
+    if trust:
+        trust_other(folder / "tls", trust)
+    _settle(folder, ("shuffler",), peer)
+
+
+def initialise(
+    folder: Path,
+    catalog: Catalog,
+    hosts: list[str],
+    *,
+    development: bool = False,
+    half: Half | None = None,
+) -> None:
+    """Make all of it; or of two parties the aggregator's `half`.
+
+    Raises:
+        KeysUnusable: there is such an installation already, or the folder cannot be written.
+    """
+    _refuse_made(folder)
     names = names_by_role(hosts)
     names["shuffler"].append(
         catalog.shuffler.removeprefix("https://").rpartition(":")[0].strip("[]")
     )
-    tls = folder / "tls"
     make_keys(folder / "keys", development=development)
-    write_certificates(
-        tls, {role: [*_NAMES[role], *names[role]] for role in names}, folder / "tls-authorities"
-    )
+    _certify(folder, names, PARTIES["aggregator"] if half else ROLES)
+    if half:
+        trust_other(folder / "tls", half.trust)
     build_bundle(
         catalog,
         folder / "keys",
         out=folder / "app.hubbub",
         streams=folder / "streams.json",
         previous=folder / "app.hubbub",
-        roots=(tls / "ca.pem").read_text(),
+        roots=(folder / "tls" / "ca.pem").read_text(),
     )
+    _settle(
+        folder,
+        ("aggregator",) if half else tuple(_HOSTS),
+        half.peer if half else "",
+        more="HUBBUB_DEV=1\n" if development else "",
+    )
+
+
+def _refuse_made(folder: Path) -> None:
+    for there in ("keys", "tls", "redis", "access", "passwords", ".env"):
+        if (folder / there).exists():
+            raise KeysUnusable(
+                f"{folder / there} exists; nothing is overwritten: give another folder, or move it"
+            )
+
+
+def _certify(folder: Path, names: Mapping[str, Sequence[str]], roles: Sequence[str]) -> None:
+    """Authorities and certificates of these roles, by which the containers call each other."""
+    called = {role: [*_NAMES[role], *names[role]] for role in names}
+    write_certificates(folder / "tls", called, folder / "tls-authorities", roles)
+
+
+def _settle(folder: Path, services: Sequence[str], peer: str, *, more: str = "") -> None:
+    """Settings, passwords, folders for data, and whose all of it is.
+
+    peer: where the other party's service is, where there are two. more: what services are told.
+    """
     try:
-        _write_access(folder)
-        _write_redis(folder, "HUBBUB_DEV=1\n" if development else "")
-        for name in _FOLDERS:
+        if "aggregator" in services:
+            _write_access(folder)
+        else:
+            (folder / "passwords").mkdir(mode=0o700)
+        _write_redis(folder, services, more)
+        data = [f"data/{_HOSTS[service]}" for service in services]
+        for name in ("notice", *data, *(() if peer else _WATCHING)):
             (folder / name).mkdir(parents=True, exist_ok=True, mode=0o700)
         user, group = os.getuid(), os.getgid()
         if user == 0:  # services never run as root
             user = group = _USER
             _give(folder, user)
-        _write(folder / ".env", f"HUBBUB_USER={user}:{group}\n")
+        other = f"HUBBUB_PEER={peer}\n" if peer else ""
+        _write(folder / ".env", f"HUBBUB_USER={user}:{group}\n{other}")
     except OSError as error:
         raise KeysUnusable(f"{error.filename}: cannot be written: {error.strerror}") from error
 
 
-def _write_redis(folder: Path, more: str) -> None:
+def _write_redis(folder: Path, services: Sequence[str], more: str) -> None:
     """Settings, users with passwords of their own, and the URL that each service takes.
 
-    more: what services are told beside that.
+    services: those that run here; others are no users. more: what services are told beside that.
     """
     (folder / "redis").mkdir(mode=0o700)
     source = files("hubbub.cli") / "redis"
@@ -152,8 +260,10 @@ def _write_redis(folder: Path, more: str) -> None:
     viewer = secrets.token_urlsafe(24)
     _write(folder / "passwords" / "redis-viewer.password", viewer)
     users = users.replace("CHANGE-ME-VIEWER", viewer)
-    for role, address in _REDIS.items():
-        password = secrets.token_urlsafe(24)
+    others = tuple(f"user {role} " for role in _HOSTS if role not in services)
+    users = "".join(one for one in users.splitlines(keepends=True) if not one.startswith(others))
+    for role in services:
+        address, password = f"{_HOSTS[role]}:6379", secrets.token_urlsafe(24)
         users = users.replace(f"CHANGE-ME-{role.upper()}", password)
         url = f"rediss://{role}:{password}@{address}/0?ssl_ca_certs={_CA}"
         _write(folder / f"{role}.env", f"HUBBUB_REDIS_URL={url}\n{more}")
@@ -176,7 +286,7 @@ def _give(folder: Path, user: int) -> None:
     """Let the services read what is theirs."""
     for made in ("keys", "tls", "redis", "access", "passwords", "data", "notice"):
         for path in (folder / made, *(folder / made).rglob("*")):
-            if path.name not in _OWN:
+            if path.exists() and path.name not in _OWN:
                 os.chown(path, user, user)
 
 
