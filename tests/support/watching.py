@@ -77,7 +77,8 @@ def _best_stump(seen: list[Seen], truth: list[bool]) -> Callable[[Seen], bool]:
     """The threshold on one thing seen that is right most often of these devices."""
     best: tuple[int, str, float, bool] = (-1, "", 0.0, False)
     for name in seen[0]:
-        for threshold in sorted({one[name] for one in seen})[:: max(1, len(seen) // 60)]:
+        values = sorted({one[name] for one in seen})
+        for threshold in values[:: max(1, len(values) // 60)]:
             hits = sum((one[name] >= threshold) == t for one, t in zip(seen, truth, strict=True))
             for right, above in ((hits, True), (len(seen) - hits, False)):
                 best = max(best, (right, name, threshold, above))
