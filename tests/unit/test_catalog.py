@@ -79,6 +79,19 @@ WRONG = [
     ("[metrics.theme]", "[metrics.Theme]", "Theme", "name", "rename the metric"),
     ("[metrics.theme]", "[metrics.'a|b']", "a|b", "name", "rename the metric"),
 ]
+NUMBER = 'mechanism = "mean.piecewise"\ndomain = "number"\nlow = 0\nhigh = 100'
+ALERTED = """shuffler = "a:1"
+[metrics.a]
+description = "What it is"
+owner = "you@example.org"
+expires = 2099-12-31
+epoch = "day"
+epsilon = 1.0
+min_batch = 100
+limits = {{ reports_per_epoch = 1, lifetime_epsilon = 50.0 }}
+alert = {{ when = "{when}" }}
+{fields}
+"""
 
 
 def _problems(tmp_path: Path, text: str) -> str:
@@ -157,6 +170,27 @@ def test_a_name_that_is_none_hides_nothing_behind_it(tmp_path: Path) -> None:
 )
 def test_a_wrong_document_is_refused(tmp_path: Path, text: str, problem: str) -> None:
     assert re.search(problem, _problems(tmp_path, text))
+
+
+@pytest.mark.parametrize(
+    ("fields", "when", "problem"),
+    [
+        (
+            'mechanism = "grr"\nvalues = ["a", "b"]',
+            "share of z above .1",
+            "'z' is not one .* as a, b",
+        ),
+        ('mechanism = "grr"\nvalues = ["a", "b"]', "mean above 3", "only numbers have a mean"),
+        (NUMBER, "share of a above .1", "numbers have no shares"),
+        (NUMBER, "mean below 250", "a mean is from 0 to 100, so 'mean below 250' is always so"),
+        (NUMBER, "mean above nan", "its number is outside the numbers"),
+    ],
+)
+def test_an_alert_that_cannot_be_or_always_is_is_told_at_its_field(
+    tmp_path: Path, fields: str, when: str, problem: str
+) -> None:
+    text = ALERTED.format(fields=fields, when=when)
+    assert re.search(f':10: metric "a", field "alert": .*{problem}', _problems(tmp_path, text))
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:

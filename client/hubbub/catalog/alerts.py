@@ -17,6 +17,8 @@ from hubbub.catalog.fields.kinds import number, text
 from hubbub.errors import BadParameter
 
 _RULE: Final = re.compile(r"(mean|share of (.+)) (above|below) (\S+)", re.DOTALL)
+# Of a metric's values so many are named where one is none of them.
+_NAMED: Final = 5
 _WORDS: Final = 'write "change", "share of VALUE above 0.1" (or below), or "mean above 250"'
 
 
@@ -90,4 +92,19 @@ class Alert:
         if rule.of == "mean" and kind != "numbers":
             raise BadParameter('alert: only numbers have a mean; write "share of VALUE above 0.1"')
         if rule.of == "share" and values is not None and rule.value not in values:
-            raise BadParameter(f"alert: {rule.value[:60]!a} is not one of the metric's values")
+            has = ", ".join(values[:_NAMED]) + (", ..." if len(values) > _NAMED else "")
+            raise BadParameter(
+                f"alert: {rule.value[:60]!a} is not one of the metric's values, as {has}"
+            )
+
+    def check_says_something(self, low: float, high: float) -> None:
+        """Raises BadParameter for a limit that every mean of this range is beyond, or none.
+
+        A bundle of before may have one, and is read.
+        """
+        rule = self.rule()
+        if rule.of == "mean" and not low < rule.limit < high:
+            raise BadParameter(
+                f"alert: a mean is from {low:g} to {high:g}, so {self.when[:80]!a} is always so or "
+                "never; write a number between them"
+            )

@@ -110,10 +110,18 @@ def read_metric(
         chosen, given, choice = resolve(mechanism, found["epsilon"], categories, told)
         more = {"mechanism": chosen, "parameters": given, "choice": choice, "values": listed}
         more["ranges"] = ranges_of(table.get("parts"))
-        built = Metric(name=name, caps=around.caps, filled=around.filled, **{**found, **more})
+        built = _built(name, around, {**found, **more})
     except BadParameter as error:
-        wrong("mechanism", str(error))
+        field, colon, problem = str(error).partition(": ")
+        wrong(*((field, problem) if colon and field in found else ("mechanism", str(error))))
     return None if complained else built
+
+
+def _built(name: str, around: Around, fields: Mapping[str, Any]) -> Metric:
+    metric = Metric(name=name, caps=around.caps, filled=around.filled, **fields)
+    if metric.alert and {"low", "high"} <= metric.parameters.keys():
+        metric.alert.check_says_something(metric.parameters["low"], metric.parameters["high"])
+    return metric
 
 
 def _found(table: Mapping[str, Any], wrong: Complain) -> dict[str, Any]:
