@@ -175,6 +175,10 @@ def test_a_crowd_that_adds_nothing_says_how_large_one_would(
     assert json.loads(capsys.readouterr().out)["epsilon_local"] >= 0.99
     assert main([*asked, "5", "--max-local", "0.5"]) == 0
     assert capsys.readouterr().out.endswith("by itself\n")
+    assert main([*asked, "300", "--max-local", "0.4"]) == 0
+    assert "since a report may say 0.4 at most" in capsys.readouterr().out, "which is no crowd's"
+    assert main([*asked, "300", "--hashes", "2", "--dummies", "9"]) == 2
+    assert "--hashes 2 goes with 3 --values or more" in capsys.readouterr().err
 
 
 def test_events_are_composed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

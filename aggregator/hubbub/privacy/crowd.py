@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from math import floor, inf, sqrt
+from typing import Final
 
 from hubbub.analysis.binomials import least
 from hubbub.catalog import CentralPromise, Metric
@@ -26,6 +27,12 @@ def amplified_of(mechanism: AnyMechanism, reports: int, delta: float = DELTA) ->
         return replace(found, delta=delta, reports=reports)
     variation = float(mechanism.total_variation()) * (1 + 2**-50)
     return amplified(mechanism.privacy_loss(), reports, delta, min(variation, 1.0))
+
+
+# Of a promise: what is told below it is not for the accountant's grain alone.
+_KEPT: Final = 0.98
+# Of a promise: a report that says no more by itself needs no crowd.
+_ALONE: Final = 1.1
 
 
 class ExactAccountant:
@@ -78,6 +85,30 @@ class ExactAccountant:
             middle = round(sqrt(low * high))
             low, high = (low, middle) if would(middle) else (middle, high)
         return high
+
+
+def what_decides(
+    promise: CentralPromise, local: float, told: float, categories: int | None, groups: int = 1
+) -> str:
+    """What else than the promise decides how much devices lie, in a sentence; "" if nothing does.
+
+    local: epsilon of a report. told: what its smallest crowd says. categories: None where which
+    there are depends on the crowd: then none that would do is named.
+    """
+    if told < _KEPT * promise.epsilon:
+        return (
+            f"devices lie more than a central epsilon of {promise.epsilon:g} needs, since a report "
+            f"may say {local:.4g} at most; with a larger max_local_epsilon errors are smaller"
+        )
+    if local > _ALONE * promise.epsilon:
+        return ""
+    # From where on a report may say twice as much, or what is allowed.
+    more = min(2 * promise.epsilon, promise.max_local_epsilon)
+    needed = None
+    if categories and more > _ALONE * promise.epsilon:
+        needed = ExactAccountant().crowd_needed(promise, categories, more, groups)
+    would = f"; {needed:,} reports would" if needed else ""
+    return f"so small a crowd adds next to nothing to what a report says by itself{would}"
 
 
 def _of_promise(

@@ -3,21 +3,13 @@
 import argparse
 from math import isfinite
 from pathlib import Path
-from typing import Final
 
-from hubbub.catalog import CentralPromise, Metric
 from hubbub.cli.command_table import load_module
 from hubbub.cli.commands import catalog_codegen, catalog_new
 from hubbub.cli.terminal.expiry_notice import say_expired
 from hubbub.cli.terminal.output import explain, say, several, table
+from hubbub.mechanisms import cells_and_groups
 from hubbub.privacy.central_catalog import read_with_promises
-
-# Of a promise: below it is not the accountant's grain that it is kept by more than it needs.
-_KEPT: Final = 0.98
-# Of a promise: a report that says so little by itself needs no crowd.
-_ALONE: Final = 1.1
-# What epsilons are rounded down to.
-_GRAIN: Final = 0.001
 
 
 def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -99,14 +91,15 @@ def _check(arguments: argparse.Namespace) -> int:
     for metric in catalog.metrics.values():
         if metric.central:
             # With numpy and scipy, which the promise could not be read without.
-            from hubbub.privacy.crowd import shuffled_of  # noqa: PLC0415 others need neither
+            from hubbub.privacy.crowd import shuffled_of, what_decides  # noqa: PLC0415 others need neither
 
             whole = shuffled_of(metric)
             explain(
                 f"{metric.name}: a whole epoch of {whole.reports:,} reports or more says epsilon "
                 f"{whole.epsilon:.4g} at delta {whole.delta:g} of one person, {whole.assumption}"
             )
-            if said := _beside(metric, metric.central, whole.epsilon):
+            cells = cells_and_groups(metric.randomizer)
+            if said := what_decides(metric.central, metric.report_loss, whole.epsilon, *cells):
                 explain(f"{metric.name}: {said}")
         if metric.candidates:
             explain(
@@ -120,23 +113,6 @@ def _check(arguments: argparse.Namespace) -> int:
     say_expired(catalog)
     explain(f"{arguments.catalog}: {several(len(rows), 'metric')}, no problem found")
     return 0
-
-
-def _beside(metric: Metric, promise: CentralPromise, told: float) -> str:
-    """What else to know of a promise that is not what keeps the errors where they are."""
-    if told < _KEPT * promise.epsilon:
-        capped = metric.epsilon >= metric.max_local_epsilon - _GRAIN
-        which = "max_local_epsilon" if capped else "epsilon"
-        return (
-            f"devices lie more than central_epsilon {promise.epsilon:g} needs, since {which} is "
-            f"{metric.epsilon:.4g}; with a larger one errors are smaller"
-        )
-    if metric.epsilon <= _ALONE * promise.epsilon:
-        return (
-            f"a crowd of {promise.crowd:,} adds next to nothing to what a report keeps by itself; "
-            "a larger one lets devices lie less"
-        )
-    return ""
 
 
 def _schema(_: argparse.Namespace) -> int:

@@ -7,11 +7,12 @@ from typing import Final
 
 from hubbub.catalog import CentralPromise
 from hubbub.cli.terminal.bounds import refuse_outside
-from hubbub.cli.terminal.output import explain, say
+from hubbub.cli.terminal.output import explain, say, several
+from hubbub.errors import BadParameter
 from hubbub.mechanisms.probability import MAX_EPSILON
 from hubbub.privacy.amplification import DELTA
 from hubbub.privacy.card import meaning
-from hubbub.privacy.crowd import ExactAccountant
+from hubbub.privacy.crowd import what_decides
 from hubbub.privacy.many_epochs import MAX_TIMES, composed_epsilon
 from hubbub.privacy.shuffled_histogram import (
     MAX_CATEGORIES,
@@ -79,6 +80,11 @@ def add_crowd(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") ->
 
 def _crowd(arguments: argparse.Namespace) -> int:
     refuse_outside(arguments, _LIMITS)
+    if arguments.hashes > 1 and (arguments.dummies or arguments.values == 2):  # noqa: PLR2004 two
+        raise BadParameter(
+            f"--hashes {arguments.hashes} goes with 3 --values or more, which are the buckets of "
+            "each, and with no --dummies"
+        )
     local = arguments.local_epsilon
     if arguments.central is not None:
         local = largest_local(
@@ -125,8 +131,8 @@ def _tell(
     local = crowd.epsilon_local
     dummies = f" and {crowd.dummies:,} dummies" if crowd.dummies else ""
     explain(
-        f"A whole epoch of {crowd.reports:,} reports{dummies}, {crowd.honest:.0%} of them honest, "
-        f"over {crowd.categories:,} "
+        f"A whole epoch of {several(crowd.reports, 'report')}{dummies}, {crowd.honest:.0%} of them "
+        f"honest, over {crowd.categories:,} "
         + (f"buckets of {crowd.groups:,} hash functions" if crowd.groups > 1 else "values")
     )
     explain(
@@ -150,23 +156,11 @@ def _tell(
         "For a person, if the shuffler and the aggregator work together against them: "
         f"{meaning(local)}"
     )
-    if arguments.central is not None and local <= 1.1 * arguments.central:
-        needed = _needed(arguments)
-        would = f"; {needed:,} reports would" if needed else ""
-        explain(f"so small a crowd adds next to nothing to what a report says by itself{would}")
-
-
-def _needed(arguments: argparse.Namespace) -> int | None:
-    """The crowd from which on a report may say twice as much as the promise, or the most allowed.
-
-    None if more is not allowed, or no crowd is large enough.
-    """
-    central = arguments.central
-    local = min(2 * central, arguments.max_local)
-    promise = CentralPromise(
-        *(central, arguments.reports, arguments.delta, arguments.honest),
-        *(arguments.max_local, arguments.dummies),
-    )
-    if local <= 1.1 * central:
-        return None
-    return ExactAccountant().crowd_needed(promise, arguments.values, local, arguments.hashes)
+    if arguments.central is not None:
+        promise = CentralPromise(
+            *(arguments.central, arguments.reports, arguments.delta, arguments.honest),
+            *(arguments.max_local, arguments.dummies),
+        )
+        said = what_decides(promise, local, central, arguments.values, arguments.hashes)
+        if said:
+            explain(said)

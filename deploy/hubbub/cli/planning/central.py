@@ -19,14 +19,12 @@ from hubbub.errors import BadParameter
 from hubbub.mechanisms import build
 from hubbub.mechanisms.probability import MAX_EPSILON
 from hubbub.privacy.amplification import DELTA
-from hubbub.privacy.crowd import ExactAccountant
+from hubbub.privacy.crowd import ExactAccountant, what_decides
 from hubbub.privacy.metric_draft import MetricDraft
 from hubbub.privacy.padding import best_dummies
 from hubbub.privacy.planner import plan
 from hubbub.privacy.shuffled_histogram import ShuffledEpoch, central_epsilon, largest_local
 
-# Below so much of the promise it is not the grid of local epsilons alone that keeps it from it.
-_KEPT: Final = 0.98
 # Local epsilons that are shown below the largest one.
 _FLOORS: Final = (1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 12.0)
 
@@ -184,9 +182,10 @@ def _crowd(arguments: argparse.Namespace, question: MetricDraft, local: float) -
 
 
 def _show(arguments: argparse.Namespace, question: MetricDraft, ways: Sequence[_Way]) -> None:
+    dummies = f" and {arguments.dummies:,} dummies" if arguments.dummies else ""
     table(
         f"central epsilon {arguments.central:g} at delta {arguments.delta:g}: "
-        f"{several(arguments.reports, 'report')} of "
+        f"{several(arguments.reports, 'report')}{dummies} of "
         + ("strings" if question.kind == "strings" else f"{question.size:,} values"),
         ("way", "local epsilon", "central epsilon", "error of a rare value", "of one in ten"),
         [
@@ -212,14 +211,14 @@ def _show(arguments: argparse.Namespace, question: MetricDraft, ways: Sequence[_
     say(in_catalog(arguments, best) + more)
     if arguments.dummies:
         say(_worth(arguments, question, ways))
+    promise = CentralPromise(
+        *(arguments.central, arguments.reports, arguments.delta, arguments.honest),
+        *(arguments.max_local, arguments.dummies),
+    )
     told = min(way.epsilon_central for way in ways if way.epsilon_local == best)
-    if best <= arguments.central <= arguments.max_local:
-        say("so small a crowd adds nothing: every report is as private by itself")
-    elif told < _KEPT * arguments.central:
-        say(
-            f"devices lie more than the promise needs, as --max-local {arguments.max_local:g} "
-            f"says: the epoch says {told:.3g}"
-        )
+    listed = question.size if question.kind == "values" else None
+    if said := what_decides(promise, best, told, listed):
+        explain(said)
 
 
 def _worth(arguments: argparse.Namespace, question: MetricDraft, ways: Sequence[_Way]) -> str:
