@@ -26,8 +26,8 @@ from hubbub.privacy.shuffled_histogram import (
 DELTA = 1e-8
 _CELLS = 1_000_000
 """Chances of two counts: as many as are summed."""
-_TRANSFORM = 1e-17
-"""What a chance that comes out of a transform is off by."""
+_TRANSFORM = 1e-14
+"""What a chance that comes out of a transform is off by at most; compared with sums, half of it."""
 
 
 Chances = dict[tuple[int, ...], Fraction]
@@ -266,7 +266,8 @@ class _Adversary:
         on_first = s / 2 * binom.sf(edge - 2, s - 1, 0.5)
         for_v = own * ((p - q) * on_first + q * s * beyond) + third * beyond
         for_w = own * (p * s * beyond - (p - q) * on_first) + third * beyond
-        return float(np.maximum(for_v - t * for_w, 0)[edge <= s].sum())
+        off = 2 * (1 + t) * _TRANSFORM  # what is of the person's own report counts twice at most
+        return float(np.maximum(for_v - t * for_w - off, 0)[edge <= s].sum())
 
     def _alike(self, central: float) -> float:
         (p, q), t, d = self._chances, exp(central), self.crowd.categories
