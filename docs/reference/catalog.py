@@ -10,8 +10,10 @@ from hubbub.catalog.crowds.central import FOLLOWING, PROMISE
 from hubbub.catalog.fields.field import CatalogField, fields_of
 from hubbub.catalog.limits import Limits
 from hubbub.catalog.metric import Metric
+from hubbub.catalog.metrics_toml.model_table import AS_METRICS
 from hubbub.catalog.metrics_toml.schema import catalog_schema
 from hubbub.catalog.metrics_toml.source import Catalog
+from hubbub.catalog.models.learning import Learning
 from hubbub.catalog.policy import Budget, Caps, Release
 from hubbub.mechanisms import REGISTRY
 
@@ -51,6 +53,7 @@ def page() -> str:
             *_section("A metric: `[metrics.NAME]`", _written(Metric)),
             "One of `values`, `values_file`, `domain` and `kind` is needed, as the mechanism has it.",
             f"Beside {_named(PROMISE)}, {_named(FOLLOWING)} may be left out.\n",
+            *_section("A model: `[models.NAME]`", _of_models()),
             *_section("`limits` of a metric", _written(Limits)),
             *_section("`release` of a metric", _written(Release)),
             *_section('With `mechanism = "auto"`', own_fields(AUTO)),
@@ -63,6 +66,11 @@ def page() -> str:
 
 def _named(names: Sequence[str]) -> str:
     return " and ".join([", ".join(f"`{name}`" for name in names[:-1]), f"`{names[-1]}`"])
+
+
+def _of_models() -> list[CatalogField]:
+    """What a model says as a metric does, and its own."""
+    return [one for one in fields_of(Metric) if one.name in AS_METRICS] + _written(Learning)
 
 
 def _written(section: type) -> list[CatalogField]:

@@ -244,6 +244,8 @@ async def _services(folder: Path) -> AsyncIterator[dict[str, Method]]:
             "Query/Cross": Method(addresses[2], wire.CrossRequest, _bytes(crosses)),
             "Query/Breakdown": Method(addresses[2], wire.BreakdownRequest, _bytes(breaks)),
             "Query/Trend": Method(addresses[2], wire.TrendRequest, _bytes(trends)),
+            "Query/Models": Method(addresses[2], wire.ModelsRequest, [b""]),
+            "Query/Model": Method(addresses[2], wire.ModelRequest, _bytes([wire.ModelRequest()])),
             "Query/Pipeline": Method(addresses[2], wire.PipelineRequest, [b""]),
             "Query/Watch": Method(addresses[2], wire.WatchRequest, [b""]),
             "Releases/Release": Method(addresses[2], wire.ReleaseRequest, _bytes(asks)),

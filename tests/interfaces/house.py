@@ -18,6 +18,7 @@ import httpx2
 import numpy as np
 
 from hubbub.accounting import Window
+from hubbub.aggregator.learning.rounds import FinishedRound, RedisRounds
 from hubbub.aggregator.store.contract import Commit
 from hubbub.aggregator.store.redis import RedisStore
 from hubbub.catalog import Metric, told_by
@@ -65,6 +66,33 @@ BREAKDOWN = """
 os = ["linux", "macos", "haiku"]
 version = { 2 = "2.*", old = "*" }
 """
+MODEL = """
+[models.churn]
+description = "Who leaves"
+owner = "growth@example.org"
+expires = 2099-12-31
+epoch = "hour"
+min_batch = 20
+epsilon = 4.0
+kind = "logistic"
+begins = 2099-01-01
+rounds = 4
+
+[models.churn.features]
+hours = [0, 40]
+plan = ["free", "paid"]
+"""
+# Of a model that began long ago: where columns lie, and three steps.
+TAUGHT = [
+    FinishedRound(0, 90, 0.1, 0.0, [0.5, 0.6, 0.4], [0.0] * 4, [0.0] * 4, 1),
+    *(
+        FinishedRound(
+            *(number, 200, 0.11, 6.0, [0.5, 0.6, 0.4]),
+            *([-0.5 * number, 0.4, -0.4, 0.1], [0.01, 0.01, 0.01, 0.02], number),
+        )
+        for number in (1, 2, 3)
+    ),
+]
 CATALOG = HEAD + "".join(
     METRIC.format(name=name, mechanism=mechanism, epsilon=epsilon, more=more)
     for name, mechanism, epsilon, more in (
@@ -94,6 +122,7 @@ CATALOG = HEAD + "".join(
         ("crashed", "rr", 2.0, 'values = ["no", "yes"]\n' + BREAKDOWN),
     )
 )
+CATALOG += MODEL
 DAYS = 14
 PEOPLE = 20_000
 
@@ -148,9 +177,11 @@ async def _fill(signed: Signed, url: str, today: int) -> None:
     server = await connect_redis(url)
     store = RedisStore(server)
     batch = 0
+    for one in TAUGHT:
+        await RedisRounds(server).write("churn", one)
     for name in signed.bundle.streams:
         metric = signed.bundle.metric(name)
-        if metric.base_name == "unheard":
+        if metric.base_name == "unheard" or metric.model:
             continue
         scale = 10 if metric.tier else 1  # few choose a tier
         for day in range(DAYS):

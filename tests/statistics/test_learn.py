@@ -13,7 +13,6 @@ from hubbub.analysis.models import (
     evaluate,
     gradients,
     learn,
-    longest,
     rounds_for,
     scores,
     without_privacy,
@@ -21,6 +20,7 @@ from hubbub.analysis.models import (
 from hubbub.cli.rehearsals.model_table import People
 from hubbub.cli.rehearsals.models import rehearse_model
 from hubbub.errors import BadParameter
+from hubbub.mechanisms.gradient import longest
 from hubbub.mechanisms.vector_codes import VectorCodes
 from hubbub.privacy.draws_of_codes import mean_of_codes, unit_of
 

@@ -125,14 +125,14 @@ def test_every_catalog_in_a_document_is_one(tmp_path: Path) -> None:
     for document in DOCUMENTS:
         for block in re.findall(r"```toml.*?\n(.*?)```", document.read_text(), re.DOTALL):
             tomllib.loads(block)
-            if "[metrics." in block and "description = " in block:
+            if re.search(r"\[(metrics|models)\.", block) and "description = " in block:
                 address = (
                     "" if "shuffler = " in block else 'shuffler = "shuffler.example.org:443"\n'
                 )
                 path.write_text(address + block)
                 assert read_with_promises(path).metrics, document
                 read += 1
-    assert read >= 4
+    assert read >= 5
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))

@@ -5,7 +5,7 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypedDict
 
 from hubbub.aggregator.access.access_setup import access_of
 from hubbub.aggregator.access.audit_trail import AuditTrail
@@ -16,6 +16,8 @@ from hubbub.aggregator.ingest.arrivals import Arrivals
 from hubbub.aggregator.ingest.intake import Intake
 from hubbub.aggregator.ingest.opener import Opener
 from hubbub.aggregator.ingest.window_room import Room
+from hubbub.aggregator.learning.learner import ModelLearner
+from hubbub.aggregator.learning.rounds import RedisRounds
 from hubbub.aggregator.metrics import BATCHES, OPENING_KEY_DAYS_LEFT, UNREADABLE_TOTALS
 from hubbub.aggregator.publishing.alerts import AlarmPublisher
 from hubbub.aggregator.publishing.keeper import EstimateKeeper
@@ -28,8 +30,8 @@ from hubbub.aggregator.publishing.publisher import (
 )
 from hubbub.aggregator.query import QueryEngine
 from hubbub.aggregator.query.answer_store import RedisAnswerStore
-from hubbub.aggregator.query.candidates import RedisCandidateLists
-from hubbub.aggregator.query.marks import RedisMarks
+from hubbub.aggregator.query.candidates import CandidateLists, RedisCandidateLists
+from hubbub.aggregator.query.marks import Marks, RedisMarks
 from hubbub.aggregator.query.report_counts import Shuffler
 from hubbub.aggregator.releases.release_log import RedisReleaseLog
 from hubbub.aggregator.releases.releasing import Releases
@@ -103,14 +105,14 @@ async def _serve(settings: Settings) -> None:
     arrivals = Arrivals() if settings.common.development else None
     intake = Intake(bundle, opener, store, stages, clocks=clocks, room=room, arrivals=arrivals)
     upstream = Shuffler(settings.shuffler_status, tls) if settings.shuffler_status else None
-    kept, lists, marks = RedisAnswerStore(server), RedisCandidateLists(server), RedisMarks(server)
+    kept = RedisAnswerStore(server)
     query = QueryEngine(
         *(bundle, store, upstream),
         stages=stages,
         clocks=clocks,
-        lists=lists,
         kept=kept,
-        marks=marks,
+        **_analysts(server),
+        rounds=RedisRounds(server),
         arrivals=arrivals,
     )
     releases = Releases(query.collected, RedisReleaseLog(server))
@@ -142,13 +144,24 @@ async def _serve(settings: Settings) -> None:
     reloader = Reloader(files(settings), reading(settings, parts), reloads)
     try:
         retention = Retention(lambda: parts.bundle, store, kept, clocks, intake.changed)
-        watching = [clocks.run, memory.run, keeping.run, reloader.run, retention.run]
-        told = _told(settings, bundle)
-        await serve_until_signal(servers, [*watching, *loops], told, reloader.reload)
+        learner = ModelLearner(lambda: parts.bundle, store, query.rounds, clocks)
+        loops += [learner.run, clocks.run, memory.run, keeping.run, reloader.run, retention.run]
+        await serve_until_signal(servers, loops, _told(settings, bundle), reloader.reload)
     finally:
         opener.close()
         if upstream:
             await upstream.close()
+
+
+class _Analysts(TypedDict):
+    """What analysts keep, as the query engine takes it."""
+
+    lists: CandidateLists
+    marks: Marks
+
+
+def _analysts(server: RedisServer) -> _Analysts:
+    return {"lists": RedisCandidateLists(server), "marks": RedisMarks(server)}
 
 
 async def _store(settings: Settings) -> tuple[RedisServer, RedisStore]:

@@ -13,6 +13,7 @@ from hubbub.aggregator.ingest.intake import Intake
 from hubbub.aggregator.query import EstimateQuery, QueryEngine
 from hubbub.aggregator.query.marks import Mark, check_mark
 from hubbub.aggregator.query.messages import message
+from hubbub.aggregator.query.models import learned_model, learned_models
 from hubbub.aggregator.query.totals import EpochRange
 from hubbub.aggregator.store.contract import Outcome, TotalsStore
 from hubbub.analysis import CONFIDENCE
@@ -145,6 +146,18 @@ class QueryService(QueryServicer):
             asked = _estimate_query(request.range, request)
             found = await query.breakdown(request.metric, asked, request.by)
         return await asyncio.to_thread(message, wire.BrokenDown, found)
+
+    async def Models(self, request: wire.ModelsRequest, context: Context) -> wire.ModelsResponse:
+        """Every model, as far as it has learned."""
+        async with self._asked(context, request) as query:
+            found = await learned_models(query, request.confidence or CONFIDENCE)
+        return wire.ModelsResponse(models=[message(wire.LearnedModel, one) for one in found])
+
+    async def Model(self, request: wire.ModelRequest, context: Context) -> wire.LearnedModel:
+        """One model, as far as it has learned."""
+        async with self._asked(context, request) as query:
+            found = await learned_model(query, request.model, request.confidence or CONFIDENCE)
+        return message(wire.LearnedModel, found)
 
     async def ListCandidates(
         self, request: wire.ListCandidatesRequest, context: Context

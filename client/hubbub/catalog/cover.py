@@ -28,6 +28,11 @@ _NO_CROWD: Final = (
     "none of them; leave one of them out"
 )
 
+_NO_MODEL: Final = (
+    "of a model does not go with cover: a device tells it once, in its round, and that would be "
+    "seen; leave one of them out"
+)
+
 DEFAULT: Final = entry(
     Kind(
         lambda: _WORDS,
@@ -79,7 +84,9 @@ def cover_conflicts(metric: Any) -> dict[str, str]:
 def uncovered(metrics: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
     """What does not go with `cover`: metrics by name, the field, and what is wrong with it."""
     for name, metric in metrics.items():
-        if metric.default is None:
+        if metric.model:
+            yield name, "kind", _NO_MODEL
+        elif metric.default is None:
             yield name, "default", _NO_DEFAULT
         elif metric.mix != "pool":
             yield name, "central_epsilon", _NO_CROWD

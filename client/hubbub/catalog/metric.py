@@ -29,6 +29,8 @@ from hubbub.catalog.fields.field import Entry, check, dumped, entry
 from hubbub.catalog.fields.rules import NAME, metric_name_of
 from hubbub.catalog.fields.tables import table_of
 from hubbub.catalog.limits import Limits, conflicts
+from hubbub.catalog.models.learning import Learning
+from hubbub.catalog.models.of_metric import MECHANISM, MODEL, refuse_values
 from hubbub.catalog.periods import PERIOD, REPORT_ON, SAMPLING, period_conflicts
 from hubbub.catalog.policy import RELEASE, Caps, Release
 from hubbub.catalog.randomizer import randomizer_of, refuse_large_batch
@@ -87,7 +89,7 @@ class Metric:
     expires: date = field(metadata=metric_fields.EXPIRES)
     mechanism: str = field(
         metadata=entry(
-            kinds.one_of(lambda: (AUTO, *REGISTRY)),
+            MECHANISM,
             "How a device randomizes its value; `auto` chooses the mechanism with the least error.",
             '"unary.oue"',
             defines=True,
@@ -202,6 +204,7 @@ class Metric:
     alert: Alert | None = field(default=None, metadata=metric_fields.ALERT)
     keep: str = field(default="", metadata=metric_fields.KEEP)
     supersedes: str = field(default="", metadata=metric_fields.SUPERSEDES)
+    model: Learning | None = field(default=None, metadata=MODEL)
     caps: Caps = Caps()  # noqa: RUF009 a frozen value
     development: bool = False
     filled: bool = False
@@ -347,6 +350,7 @@ class Metric:
         Raises:
             ValueOutOfDomain: not one of the metric's values. The message never shows it.
         """
+        refuse_values(self)
         try:
             if self.values is None:
                 return self._number(value)

@@ -182,13 +182,27 @@ class Client:
             UnknownMetric: strict, and the bundle has no such metric.
             ValueOutOfDomain: strict, and the metric has no such value; the message hides it.
         """
-        if self._closed:
-            return Outcome.CLOSED
-        outcome = self._report(metric, value)
-        self._diagnostics.outcomes[outcome] += 1
-        if outcome is Outcome.QUEUED and self._background:
-            self._background.wake()
-        return outcome
+        return self._told(metric, value, lambda: self._reporter.report(metric, value))
+
+    def learn(self, model: str, features: Any, label: Any) -> Outcome:
+        """Tell a model which way it is wrong about one person, in this device's one round of it.
+
+        Until the state that the round learns by was fetched, features and label wait in memory.
+
+        Args:
+            model: its name in the catalog.
+            features: what the model knows people by, a mapping, or one for each in their order;
+                numbers outside their range are clipped, and counted in `clipped`.
+            label: what it is to foretell.
+
+        Raises:
+            UnknownMetric: strict, and the bundle has no such model.
+            ValueOutOfDomain: strict, and these are not its features or label; it hides them.
+        """
+        clipped = self._diagnostics.clipped
+        return self._told(
+            model, None, lambda: self._reporter.learn(model, features, label, clipped)
+        )
 
     def flush(self, timeout: float = 10.0) -> bool:
         """Send what waits now, for at most `timeout` seconds; True if nothing is left waiting."""
@@ -273,6 +287,11 @@ class Client:
         return dict(self._diagnostics.dropped)
 
     @property
+    def clipped(self) -> dict[str, int]:
+        """How many values learn() clipped to their range in this process, by model."""
+        return dict(+self._diagnostics.clipped)
+
+    @property
     def outcomes(self) -> dict[Outcome, int]:
         """How often report() said what, in this process."""
         return dict(self._diagnostics.outcomes)
@@ -291,9 +310,18 @@ class Client:
 
         await asyncio.to_thread(self.close)
 
-    def _report(self, metric: str, value: Any) -> Outcome:
+    def _told(self, metric: str, value: Any, tell: "Callable[[], Outcome]") -> Outcome:
+        if self._closed:
+            return Outcome.CLOSED
+        outcome = self._checked(metric, value, tell)
+        self._diagnostics.outcomes[outcome] += 1
+        if outcome in {Outcome.QUEUED, Outcome.AWAITS_STATE} and self._background:
+            self._background.wake()
+        return outcome
+
+    def _checked(self, metric: str, value: Any, tell: "Callable[[], Outcome]") -> Outcome:
         try:
-            return self._reporter.report(metric, value)
+            return tell()
         except UnknownMetric as error:
             return self._mistake(error, Outcome.UNKNOWN_METRIC)
         except ValueOutOfDomain as error:

@@ -21,6 +21,7 @@ class Diagnostics:
     """One process's own. Nothing vanishes uncounted, and no value is ever in it.
 
     outcomes: how often report() said what. dropped: how many payloads were given up, by reason.
+    clipped: how many values learn() clipped, by model.
     """
 
     def __init__(self, on_drop: OnDrop | None = None) -> None:
@@ -28,6 +29,7 @@ class Diagnostics:
         self._warned: set[str] = set()
         self.outcomes: Counter[Outcome] = Counter()
         self.dropped: Counter[str] = Counter()
+        self.clipped: Counter[str] = Counter()
 
     def drop(self, dropped: Iterable[Dropped]) -> None:
         """Count payloads that were given up, and tell the app."""

@@ -5,6 +5,7 @@ No I/O, no cryptography but hashing, no waiting but for another thread that does
 
 import math
 import threading
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, time, timedelta
@@ -19,7 +20,9 @@ from hubbub.catalog import (
     epoch_start,
     key_at,
 )
+from hubbub.catalog.models.of_metric import codes_of_round
 from hubbub.client.cover import FILLER, fills, is_filled_up, unanswered
+from hubbub.client.learner import Learner
 from hubbub.client.ledger import Account, charge
 from hubbub.client.notices import kept_notice
 from hubbub.client.outcome import Outcome
@@ -28,8 +31,9 @@ from hubbub.client.state.contract import PendingPayload, State
 from hubbub.client.state.device_state import DeviceState
 from hubbub.client.state.secret import SECRET_BYTES, DeviceMemo
 from hubbub.epochs import begins, holding
-from hubbub.errors import StateUnusable
+from hubbub.errors import StateUnusable, UnknownMetric
 from hubbub.mechanisms import BitSource, Probability
+from hubbub.mechanisms.gradient import unit
 
 _LOCK_SECONDS: Final = 0.2
 
@@ -54,6 +58,7 @@ class _AskedMetric:
     stopped: bool = False
     days: range = range(0)  # the period that `own_day` was drawn for
     own_day: int = -1
+    own_round: int = -1  # of a model, once drawn
 
     def left_out(self, metric: Metric, epoch: int) -> Outcome | None:
         """Why this device takes no part in an epoch: a notice, or its own coin, whatever the value.
@@ -75,7 +80,11 @@ class _AskedMetric:
         return None if self.takes_part else Outcome.NOT_SAMPLED
 
     def is_asked_on(self, metric: Metric, epoch: int) -> bool:
-        """Whether this is the device's own day of the period, whatever the value."""
+        """Whether this is the device's own day of the period, or round of a model."""
+        if metric.model:
+            if self.own_round < 0:  # PRIVACY: of the secret alone.
+                self.own_round = metric.model.turn(self.own.coins(b"round"))
+            return metric.model.round_in(epoch, metric.epoch) == self.own_round
         if metric.report_on and epoch not in self.days:
             # PRIVACY: of the secret and the calendar alone.
             self.days = days_of_period(metric.period, epoch)
@@ -113,6 +122,7 @@ class Reporter:
         self._notice: Notice | None = None
         self._questions: dict[str, _AskedMetric] = {}
         self._memos: dict[str, DeviceMemo] = {}
+        self._learner = Learner(bundle.operator)
         self._off = self._held = False
         try:
             self.refresh()
@@ -143,6 +153,51 @@ class Reporter:
             return self._report(self._questions[name], code, cell)
         finally:
             self._lock.release()
+
+    def learn(self, name: str, features: Any, label: Any, clipped: Counter[str]) -> Outcome:
+        """Tell a model of one person, in this device's round.
+
+        clipped: has how many values were, by model.
+
+        Raises:
+            UnknownMetric: the bundle has no such model.
+            ValueOutOfDomain: others than the model's features and label; it does not show them.
+        """
+        metric = self._bundle.metrics.get(name)
+        if metric is None or metric.model is None:
+            known = [n for n, one in self._bundle.metrics.items() if one.model]
+            raise UnknownMetric(
+                f'model "{name}" is not in the bundle; it has {", ".join(sorted(known)) or "none"}'
+            )
+        example = metric.model.example(features, label)
+        if not self._lock.acquire(timeout=_LOCK_SECONDS):
+            return Outcome.OVERFLOWED
+        try:
+            outcome = self._report(self._questions[name], example, name)
+            self._learner.settle(name, example, outcome)
+            clipped[name] += example.clipped
+            return outcome
+        finally:
+            self._lock.release()
+
+    @property
+    def awaits_models(self) -> bool:
+        """Whether examples wait for the state of their model."""
+        return bool(self._learner.awaited)
+
+    def hear_models(self, signed: bytes) -> None:
+        """Learn by the state of models that was fetched: examples that waited for it are drawn.
+
+        Raises:
+            ModelsRefused: it is none of this operator's, or older than one before.
+        """
+        with self._lock:
+            try:
+                self._learner.hear(signed)
+            finally:
+                for name, example in list(self._learner.awaited.items()):
+                    outcome = self._report(self._questions[name], example, name)
+                    self._learner.settle(name, example, outcome)
 
     def is_stopped(self, stream: str, epoch: int) -> bool:
         """Whether a notice has stopped what would be sent of a stream in an epoch."""
@@ -208,6 +263,7 @@ class Reporter:
             last = self._drawn[-1][0] if self._drawn else 0
             if not on:
                 self._drawn = []
+                self._learner.awaited.clear()
             return last
 
     def stop(self) -> None:
@@ -275,10 +331,13 @@ class Reporter:
         last = now if past is None else begins(past + 1, question.epoch_seconds) - 1
         obstacle = self._obstacle(question, metric, last, epoch)
         if obstacle is None and not question.is_asked_on(metric, epoch):
-            obstacle = Outcome.NOT_ITS_DAY
+            obstacle = Outcome.NOT_ITS_ROUND if metric.model else Outcome.NOT_ITS_DAY
         obstacle = obstacle or question.left_out(metric, epoch)
         if obstacle is not None:
             return obstacle
+        gradient = self._learner.gradient(metric, question.own_round, code)
+        if metric.model and gradient is None:
+            return Outcome.AWAITS_STATE
         memo = question.memo
         tag = memo.tag(metric.memoized.permanent_key(code)) if metric.memoized else ""
         # PRIVACY: the ledger is asked before any coin is drawn.
@@ -287,6 +346,9 @@ class Reporter:
             return refusal
         if metric.memoized:
             payload = metric.memoized.randomize_again(code, memo, self._coins)
+        elif gradient is not None:
+            codes = codes_of_round(metric, question.own_round)
+            payload = codes.randomize(unit(gradient, self._coins), self._coins)
         else:
             payload = metric.randomizer.randomize(code, self._coins)
         stream = f"{cell}/{metric.tier}" if metric.tier else cell

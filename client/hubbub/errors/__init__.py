@@ -12,6 +12,7 @@ HubbubError
 ├── CatalogInvalid        metrics.toml is wrong
 ├── BundleRefused         a bundle is malformed, wrongly signed, or changes what may not change
 ├── NoticeRefused         a notice is malformed, wrongly signed, or nobody's that the app trusts
+├── ModelsRefused         the state of models is malformed, wrongly signed, or nobody's one trusts
 ├── LogBroken             a transparency log is not what it signed, or forked
 ├── KeysUnusable          a key file is missing, malformed, or readable by others
 ├── StateUnusable         a device's or a service's state folder cannot be read or written
@@ -44,6 +45,7 @@ __all__ = [
     "KeysUnusable",
     "LogBroken",
     "MissingDependency",
+    "ModelsRefused",
     "NothingToLookFor",
     "NoticeRefused",
     "ProofFailed",
@@ -108,6 +110,10 @@ class BundleRefused(HubbubError):
 
 class NoticeRefused(HubbubError):
     """A notice is malformed, altered, too long, or another operator's than the bundle's."""
+
+
+class ModelsRefused(HubbubError):
+    """The state of models is malformed, altered, too long, or another operator's."""
 
 
 class LogBroken(HubbubError):

@@ -24,6 +24,8 @@ from hubbub.mechanisms.parameter import Parameter, is_number
 from hubbub.mechanisms.probability import Probability
 from hubbub.mechanisms.rappor import Rappor
 from hubbub.mechanisms.registry import (
+    MECHANISMS,
+    OF_MODELS,
     REGISTRY,
     build,
     built_from,
@@ -32,6 +34,8 @@ from hubbub.mechanisms.registry import (
 )
 
 __all__ = [
+    "MECHANISMS",
+    "OF_MODELS",
     "REGISTRY",
     "AnyMechanism",
     "BitSource",

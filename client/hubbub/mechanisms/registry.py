@@ -1,6 +1,7 @@
 """The registry: every mechanism by its wire name. A new one is its file and a line here."""
 
 import inspect
+from collections import ChainMap
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -26,6 +27,7 @@ from hubbub.mechanisms.rr import RandomizedResponse
 from hubbub.mechanisms.subset import SubsetSelection
 from hubbub.mechanisms.tree import PrefixTree
 from hubbub.mechanisms.unary import OptimizedUnary, SymmetricUnary
+from hubbub.mechanisms.vector_codes import VectorCodes
 from hubbub.mechanisms.wave import SquareWave
 
 REGISTRY: Final[dict[str, type[AnyMechanism]]] = {
@@ -56,6 +58,12 @@ REGISTRY: Final[dict[str, type[AnyMechanism]]] = {
 }
 """Every mechanism by its wire name."""
 
+OF_MODELS: Final[dict[str, type[AnyMechanism]]] = {VectorCodes.NAME: VectorCodes}
+"""Those of what devices work out for a model: no app reports such values by itself."""
+
+MECHANISMS: Final[Mapping[str, type[AnyMechanism]]] = ChainMap(REGISTRY, OF_MODELS)
+"""All of them."""
+
 
 def parameters(name: str) -> Mapping[str, bool]:
     """What the mechanism of this name is built from: parameter, and whether it must be given.
@@ -63,15 +71,15 @@ def parameters(name: str) -> Mapping[str, bool]:
     Raises:
         BadParameter: no such mechanism.
     """
-    if name not in REGISTRY:
+    if name not in MECHANISMS:
         raise BadParameter(f'mechanism "{name}" is not known; there are {", ".join(REGISTRY)}')
-    known = inspect.signature(REGISTRY[name]).parameters
+    known = inspect.signature(MECHANISMS[name]).parameters
     return {key: parameter.default is parameter.empty for key, parameter in known.items()}
 
 
 def described_parameters(name: str) -> Mapping[str, Parameter]:
     """What a mechanism of the registry says of its parameters, but for epsilon and categories."""
-    return described(REGISTRY[name])
+    return described(MECHANISMS[name])
 
 
 def built_from(family: FamilyName, *given: str) -> tuple[str, ...]:
@@ -100,4 +108,4 @@ def build(name: str, **given: Any) -> AnyMechanism:
     wrong += [f'"{key}" is missing' for key, must in known.items() if must and key not in given]
     if wrong:
         raise BadParameter(f"{name}: {', '.join(wrong)}; it takes {', '.join(known)}")
-    return REGISTRY[name](**given)
+    return MECHANISMS[name](**given)

@@ -90,6 +90,32 @@ class Answer(Sequence[Row]):
         """A pyarrow Table, a row per value."""
         return _library("pyarrow").Table.from_pylist(list(self._rows))
 
+    def to_sklearn(self) -> Any:
+        """A model of scikit-learn with these coefficients, that is fitted: it predicts at once.
+
+        Columns are those of the rows, in their order, in their own units: 0 or 1 of a band or of a
+        listed value. A logistic one ranks people as the model does; its chances are of a residual
+        that was clipped, so that few rounds leave them too near to the middle.
+
+        Raises:
+            TypeError: an answer of another kind, or a model that has no coefficients yet.
+        """
+        if self.question != "model" or not self._rows:
+            raise TypeError("to_sklearn() is of a model, after its first step: connection.model()")
+        linear, arrays = _library("sklearn.linear_model", "scikit-learn"), _library("numpy")
+        *columns, intercept = self._rows
+        slopes = arrays.array([one["coefficient"] for one in columns])
+        if self.document["kind"] == "logistic":
+            made = linear.LogisticRegression()
+            made.classes_, made.coef_ = arrays.array([0, 1]), slopes[None, :]
+            made.intercept_ = arrays.array([intercept["coefficient"]])
+        else:
+            made = linear.LinearRegression()
+            made.coef_, made.intercept_ = slopes, intercept["coefficient"]
+        made.n_features_in_ = len(columns)
+        made.feature_names_in_ = arrays.array([one["name"] for one in columns], dtype=object)
+        return made
+
     def plot(self, most: int = 20, axes: Any = None) -> Any:
         """Matplotlib axes with every interval drawn.
 
@@ -100,7 +126,7 @@ class Answer(Sequence[Row]):
             axes: where; new ones without.
         """
         pyplot = _library("matplotlib.pyplot", "matplotlib")
-        if self.question in {"metrics", "status"}:
+        if self.question in {"metrics", "status", "model"}:
             raise TypeError(f"{self.question} has no estimates to plot: ask for estimates")
         trend = self.question == "trend"
         drawn = trend or self.question == "cross"
@@ -135,9 +161,8 @@ class Answer(Sequence[Row]):
             case "cross":
                 return f"{found['metric']}: {found['columns']} within {found['rows']}"
             case _:
-                return (
-                    f"{found['metric']}: {found['reports']:,} report{'s' * (found['reports'] != 1)}"
-                )
+                name, number = found.get("metric") or found["model"], found["reports"]
+                return f"{name}: {number:,} report{'s' * (number != 1)}"
 
     def _notice(self) -> list[str]:
         """What stands before all of it, if anything does; of metrics the first one says it."""

@@ -286,6 +286,14 @@ class Connection:
         given = {"last": last, "epochs": epochs, "confidence": confidence, "by": by}
         return self._ask(metric, "breakdown", given, _Strings(candidates, lists))
 
+    def model(self, name: str, *, confidence: float = 0.95) -> Answer:
+        """What a model has learned: a row per column, the intercept last.
+
+        `document["steps"]` says how its rounds went; `to_sklearn()` makes a model of scikit-learn.
+        """
+        path = f"/v1/models/{urllib.parse.quote(name, safe='')}"
+        return self._answer("model", self._get(path, {"confidence": confidence}, None))
+
     def _ask(
         self,
         metric: str,

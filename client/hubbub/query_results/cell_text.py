@@ -22,6 +22,7 @@ _WRITTEN: Final[Mapping[Unit, Callable[[Any, bool], str]]] = {
     "probability": lambda chance, _: f"{chance:.2g}",
     "confidence": lambda sure, _: f"{sure:.1%}" if sure >= _TELLING else "too close to call",
     "epsilon": lambda epsilon, _: f"{epsilon:.3f}",
+    "number": lambda number, _: f"{number:,.4g}",
     "flag": lambda flag, _: "yes" if flag else "",
     "verdict": lambda flag, _: "yes" if flag else "NO",
     "time": lambda time, _: time.removesuffix("T00:00:00Z").removesuffix("Z").replace("T", " "),

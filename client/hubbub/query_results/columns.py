@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 QueryName = Literal[
-    "estimates", "top", "compare", "trend", "cross", "breakdown", "metrics", "status"
+    "estimates", "top", "compare", "trend", "cross", "breakdown", "metrics", "status", "model"
 ]
 Unit = Literal[
     "text",
@@ -21,6 +21,7 @@ Unit = Literal[
     "confidence",
     "epsilon",  # nats
     "flag",  # said where it is true
+    "number",  # of any size
     "verdict",  # yes, no, or not known
     "time",  # ISO 8601, UTC
 ]
@@ -214,6 +215,16 @@ COLUMNS: Final[Mapping[QueryName, Sequence[Column]]] = {
         _reports("withheld", "too few to hide in a crowd; deleted"),
         Column("balanced", "balanced", "verdict", "whether no report is lost or counted twice"),
     ),
+    "model": (
+        Column("name", "column", "text", "a feature, or a value or band of one"),
+        Column("coefficient", "coefficient", "number", "per unit of the feature"),
+        Column(
+            *("low", "{level} interval", "number"),
+            "ends of the coefficient's interval, of the coins and of who took part",
+            to="high",
+        ),
+        Column("stderr", "standard error", "number", "of the coefficient", spare=1),
+    ),
 }
 
 HEADS: Final[Mapping[QueryName, Sequence[str]]] = {
@@ -231,5 +242,6 @@ HEADS: Final[Mapping[QueryName, Sequence[str]]] = {
     "breakdown": ("metric", "by", "dates", "confidence", "unit"),
     "metrics": (),
     "status": (),
+    "model": ("model", "kind", "rounds", "reports", "epsilon", "confidence"),
 }
 """What an answer says of all of its rows, and a row that stands alone says itself."""

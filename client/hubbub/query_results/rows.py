@@ -16,6 +16,8 @@ def rows(question: QueryName, answer: Document) -> list[Row]:
             return [dict(metric) for metric in answer["metrics"]]
         case "status":
             return [dict(window) for window in answer["windows"]]
+        case "model":
+            return [dict(one) for one in answer["coefficients"]]
         case "top":
             return [
                 {**one["value"], "ahead_confidence": one["ahead_confidence"]}

@@ -57,6 +57,7 @@ COMMANDS: Final = {
     "trend": Command("query", "the most frequent values, epoch by epoch", "cli"),
     "cross": Command("cross", "how two parts of an answer go together", "cli"),
     "breakdown": Command("breakdown", "a metric by what is public of devices, as OS", "cli"),
+    "model": Command("model", "what a model has learned; sign its state for devices", "cli"),
     "export": Command("export", "a metric as a file: CSV, Parquet or JSON", "cli"),
     "candidates": Command("candidates", "lists of strings to look for, saved by name", "cli"),
     "mark": Command("mark", "days on which something happened, shown on every trend", "cli"),

@@ -43,7 +43,6 @@ from hubbub.shuffler.metrics import (
 )
 from hubbub.shuffler.mixer import Mixer
 from hubbub.shuffler.mixing_policy import Policy
-from hubbub.shuffler.notice_file import read_notice
 from hubbub.shuffler.ohttp_gateway import OhttpGateway, read_gateway_keys
 from hubbub.shuffler.pool import Pool
 from hubbub.shuffler.reload import (
@@ -55,6 +54,7 @@ from hubbub.shuffler.reload import (
     reading,
 )
 from hubbub.shuffler.settings import Settings, limited, parse
+from hubbub.shuffler.signed_files import SignedFiles, read_signed
 from hubbub.shuffler.streams import StreamTable, read_stream_table
 from hubbub.wire.v1.services_pb2_grpc import (
     add_OperatorServicer_to_server,
@@ -89,7 +89,7 @@ async def _serve(settings: Settings) -> None:
         clocks=clocks,
         shards=settings.shards,
     )
-    admission.use(table, read_notice(settings.notice))
+    admission.use(table, signed := read_signed(settings.notice, settings.models))
     for_devices = _for_devices(settings, admission)
     for_operators = _for_operators(settings, admission, pool)
     http_door = _http_door(settings, admission) if settings.http.listen else None
@@ -121,7 +121,7 @@ async def _serve(settings: Settings) -> None:
         await serve_until_signal(
             [door for door in doors if door],
             [clocks.run, intake.run, mixer.run, mixer.heartbeat, pressure.run, reloader.run],
-            _told(settings, table, admission.notice),
+            _told(settings, table, signed),
             reloader.reload,
         )
     finally:
@@ -160,7 +160,7 @@ def _policy(settings: Settings) -> Policy:
     )
 
 
-def _told(settings: Settings, table: StreamTable, notice: bytes) -> dict[str, Any]:
+def _told(settings: Settings, table: StreamTable, signed: SignedFiles) -> dict[str, Any]:
     """What the start's line says."""
     return {
         "devices": settings.listen,
@@ -168,7 +168,7 @@ def _told(settings: Settings, table: StreamTable, notice: bytes) -> dict[str, An
         "operators": settings.operator_listen,
         "metrics": settings.common.metrics_listen,
         "aggregators": list(settings.aggregators),
-        **describe(settings, table, notice),
+        **describe(settings, table, signed),
     }
 
 

@@ -18,6 +18,7 @@ from hubbub.shuffler.backpressure import Backpressure
 from hubbub.shuffler.intake import Intake
 from hubbub.shuffler.mixer import Mixer
 from hubbub.shuffler.shards import spread
+from hubbub.shuffler.signed_files import SignedFiles
 from hubbub.shuffler.streams import StreamTable
 from hubbub.wire.v1.report_pb2 import SealedReport
 from hubbub.wire.v1.services_pb2 import Reason, Refusal, SubmitResponse
@@ -39,10 +40,11 @@ class Taken:
 
     refused: tuple[Refusal, ...]
     notice: bytes = b""
+    models: bytes = b""
 
     def response(self) -> SubmitResponse:
         """It as every door sends it."""
-        return SubmitResponse(refused=self.refused, notice=self.notice)
+        return SubmitResponse(refused=self.refused, notice=self.notice, models=self.models)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +66,8 @@ class Admission:
     """Takes reports from devices.
 
     shards: that the pool of a window is spread over if it leaves whole.
-    notice: the operator's, signed, which every answer carries; empty for none.
+    notice: the operator's, signed, which every answer carries; empty for none. models: the state of
+        models, signed, which answers to submissions without a report carry.
     counts: reports by what became of them: "taken", or why not. refusals: submissions, by
         reason.
     """
@@ -87,13 +90,13 @@ class Admission:
         self._limiter = limiter
         self._pressure = pressure
         self._clocks = clocks or Clocks()
-        self.notice = b""
+        self.notice = self.models = b""
         self.counts: Counter[str] = Counter()
         self.refusals: Counter[str] = Counter()
 
-    def use(self, table: StreamTable, notice: bytes) -> None:
-        """Take what this table has from now on, and answer with this notice."""
-        self._table, self.notice = table, notice
+    def use(self, table: StreamTable, signed: SignedFiles) -> None:
+        """Take what this table has from now on, and answer with what the operator signed."""
+        self._table, self.notice, self.models = table, signed.notice, signed.models
 
     def wait_seconds(self, caller: str) -> float:
         """How long a caller must wait, before its request is even read; 0 to let it in."""
@@ -146,7 +149,7 @@ class Admission:
             self.refusals["stream_full"] += 1
             return ComeBack("no room for one of these metrics now", _CROWDED_SECONDS)
         # PRIVACY: whoever asks, and whatever it knows already: it must not mark anybody.
-        return Taken(tuple(refused), self.notice)
+        return Taken(tuple(refused), self.notice, b"" if reports else self.models)
 
     def _charge(self, caller: str, cost: int) -> None:
         if caller != UNLIMITED:

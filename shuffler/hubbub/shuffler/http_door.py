@@ -1,4 +1,4 @@
-"""The shuffler's HTTP door: POST /v1/reports for devices; bundle and notice. admission.py decides.
+"""The shuffler's HTTP door: POST /v1/reports for devices; what was signed. admission.py decides.
 
 PRIVACY: of a request are looked at its path, its length, its type and the network that it comes
 from, which the limiter alone keeps, in memory. No cookie, Origin, Referer or User-Agent is read,
@@ -43,13 +43,14 @@ _MESSAGE: Final = b"application/protobuf"
 _REPORTS: Final = "/v1/reports"
 _BUNDLE: Final = "/v1/bundle"
 _NOTICE: Final = "/v1/notice"
+_MODELS: Final = "/v1/models"
 _HEALTH: Final = "/health"
 _METHODS: Final = {
     _REPORTS: ("POST",),
-    **dict.fromkeys((_BUNDLE, _NOTICE, _HEALTH), ("GET", "HEAD")),
+    **dict.fromkeys((_BUNDLE, _NOTICE, _MODELS, _HEALTH), ("GET", "HEAD")),
     GATEWAY_PATH: ("GET", "HEAD", "POST"),
 }
-_SERVED: Final = frozenset({_BUNDLE, _NOTICE, GATEWAY_PATH})
+_SERVED: Final = frozenset({_BUNDLE, _NOTICE, _MODELS, GATEWAY_PATH})
 Headers = tuple[tuple[bytes, bytes], ...]
 # Any page may send, as any program may: nothing that a browser would add of itself is looked at.
 _ANYONE: Final = (b"access-control-allow-origin", b"*")
@@ -146,6 +147,8 @@ class ReportsApp:
         """What is handed out at a path; None if nothing is."""
         if path == _NOTICE and self._admission.notice:
             return PublicBytes(self._admission.notice)
+        if path == _MODELS and self._admission.models:
+            return PublicBytes(self._admission.models)
         if path == GATEWAY_PATH and self._gateway:
             return self._gateway.public_keys
         return self._bundle.served() if path == _BUNDLE and self._bundle else None

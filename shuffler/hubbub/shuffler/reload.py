@@ -1,4 +1,4 @@
-"""What the shuffler takes anew while it runs: stream table, certificates, limits, notice."""
+"""What the shuffler takes anew while it runs: streams, certificates, limits, what is signed."""
 
 import asyncio
 import hashlib
@@ -23,8 +23,8 @@ from hubbub.runtime.http.server import HttpDoor
 from hubbub.shuffler.admission import Admission
 from hubbub.shuffler.backpressure import Backpressure
 from hubbub.shuffler.mixer import Mixer
-from hubbub.shuffler.notice_file import read_notice
 from hubbub.shuffler.settings import Settings, limited
+from hubbub.shuffler.signed_files import SignedFiles, read_signed
 from hubbub.shuffler.streams import StreamTable, read_stream_table
 
 # A delivery that is under way over a former connection ends before.
@@ -51,7 +51,11 @@ class Parts:
 def files(settings: Settings) -> list[Path]:
     """What is looked at for changes."""
     tls = [path for folder in folders(settings) for path in folder.files]
-    return [settings.streams, *tls, *filter(None, (settings.limits, settings.notice))]
+    return [
+        settings.streams,
+        *tls,
+        *filter(None, (settings.limits, settings.notice, settings.models)),
+    ]
 
 
 def folders(settings: Settings) -> list[TlsFolder]:
@@ -66,15 +70,20 @@ def open_channels(settings: Settings) -> list[grpc.aio.Channel]:
     return [channel(address, "aggregator", tls=tls) for address in settings.aggregators]
 
 
-def describe(settings: Settings, table: StreamTable, notice: bytes) -> dict[str, Any]:
+def describe(settings: Settings, table: StreamTable, signed: SignedFiles) -> dict[str, Any]:
     """What the log says of what is in use."""
     return {
         "streams": len(table.streams),
         "keys_until": day_of(table.keys_until) if table.keys else "none",
         "certificates_until": certificates_until(folders(settings)),
-        # Whose number only devices read.
-        "notice": hashlib.sha256(notice).hexdigest()[:8] if notice else "none",
+        # Whose numbers only devices read.
+        "notice": _digest(signed.notice),
+        "models": _digest(signed.models),
     }
+
+
+def _digest(signed: bytes) -> str:
+    return hashlib.sha256(signed).hexdigest()[:8] if signed else "none"
 
 
 def reading(settings: Settings, parts: Parts) -> Callable[[], Take]:
@@ -85,20 +94,21 @@ def reading(settings: Settings, parts: Parts) -> Callable[[], Take]:
         table = read_stream_table(settings.streams)
         table.refuse_elsewhere(development=settings.common.development, path=settings.streams)
         table.check_follows(parts.table)
-        limits, notice = limited(settings), read_notice(settings.notice)
+        limits = limited(settings)
+        signed = read_signed(settings.notice, settings.models)
         for folder in folders(settings):
             folder.server_context(mutual=folder is tls)  # says what does not fit, if anything
 
         def take() -> Mapping[str, Any]:
-            _take(limits, table, notice, parts)
-            return describe(settings, table, notice)
+            _take(limits, table, signed, parts)
+            return describe(settings, table, signed)
 
         return take
 
     return read
 
 
-def _take(limits: Settings, table: StreamTable, notice: bytes, parts: Parts) -> None:
+def _take(limits: Settings, table: StreamTable, signed: SignedFiles, parts: Parts) -> None:
     tls = limits.common.tls
     if tls:
         former, parts.channels = parts.channels, open_channels(limits)
@@ -111,7 +121,7 @@ def _take(limits: Settings, table: StreamTable, notice: bytes, parts: Parts) -> 
             closing.add_done_callback(parts.closing.discard)
     parts.table = table
     parts.mixer.use(table, parts.channels)
-    parts.admission.use(table, notice)
+    parts.admission.use(table, signed)
     parts.pressure.use(limits.max_pool, limits.max_memory, table.sizes)
     parts.limiter.allow(limits.peer_rate, limits.peer_burst)
     parts.for_devices.allow_calls(limits.peer_calls)

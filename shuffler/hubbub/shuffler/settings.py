@@ -68,6 +68,7 @@ class Settings:
     peer_calls: int
     limits: Path | None
     notice: Path | None
+    models: Path | None
 
 
 # What may be changed while it runs, by --limits.
@@ -77,6 +78,11 @@ _LIMITS: Final[Ranges] = {
     "peer_rate": (0, 10**9),
     "peer_burst": (1, 10**9),
     "peer_calls": (0, 10**6),
+}
+_SIGNED: Final = {
+    "notice": "signed by: hubbub notice make; in every answer to devices, and at /v1/notice",
+    "models": "the state of models, signed by: hubbub model publish; for devices that ask for it, "
+    "and at /v1/models",
 }
 _WHOLE: Final = frozenset({"max_pool", "peer_burst", "peer_calls"})
 
@@ -121,6 +127,7 @@ def parse(arguments: Sequence[str] | None = None) -> Settings:
         peer_calls=given.peer_calls,
         limits=given.limits,
         notice=given.notice,
+        models=given.models,
     )
 
 
@@ -176,13 +183,9 @@ def parser() -> argparse.ArgumentParser:
         action="append",
         help="its Ingest (127.0.0.1:7071); repeat for several that share one Redis",
     )
-    add(
-        "--notice",
-        type=Path,
-        metavar="FILE",
-        help="signed by: hubbub notice make; in every answer to devices, and at /v1/notice; read "
-        "again when it changes, and may come later",
-    )
+    for what, meaning in _SIGNED.items():
+        help_ = f"{meaning}; read again when it changes, and may come later"
+        add(f"--{what}", type=Path, metavar="FILE", help=help_)
     add_common(known, metrics_listen="127.0.0.1:7074")
     _add_http(known)
     mixing = known.add_argument_group(

@@ -103,7 +103,8 @@ class GrpcDoor:
 
 
 def _question(request: Message) -> AuditedQuestion:
-    name, metric = _QUESTIONS[request.DESCRIPTOR.name], getattr(request, "metric", "")
+    name = _QUESTIONS[request.DESCRIPTOR.name]
+    metric = getattr(request, "metric", "") or getattr(request, "model", "")
     told: dict[str, object] = {field: getattr(request, field, None) for field in _TOLD}
     for field, prefix in (("range", ""), ("before", ""), ("after", "to_")):
         epochs = getattr(request, field, None)

@@ -87,6 +87,8 @@ class EstimateKeeper:
         """Of one metric every range that holds the minimum batch."""
         every = await self._query.collected.find(name, EpochRange(epochs="all"))
         metric, reports = every.metric, every.by_epoch()
+        if metric.model:
+            return 0  # its rounds are kept
         if metric.randomizer.VALUES == "strings" and not metric.candidates:
             return 0  # nobody listed its values: they are asked for with candidates
         kept, number = [], 0

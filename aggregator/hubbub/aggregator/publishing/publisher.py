@@ -232,7 +232,9 @@ class EpochPublisher:
             "date": date,
         }
         metric = selection.metric
-        if metric.randomizer.VALUES == "strings" and not metric.candidates:
+        if metric.model:
+            document = {**head, "reports": reports, "kind": "model"}
+        elif metric.randomizer.VALUES == "strings" and not metric.candidates:
             # Nobody listed its values: they are asked for with candidates.
             document = {**head, "reports": reports, "kind": "strings"}
         else:

@@ -88,6 +88,11 @@ async def with_candidates(
         NothingToLookFor: no list, no string, and none in the catalog.
         UnknownList: a list that is not saved.
     """
+    if metric.model:
+        raise BadParameter(
+            f'"{metric.name}" is a model, which has no values: ask hubbub model {metric.name}, or '
+            f"/v1/models/{metric.name}"
+        )
     if family_for(metric.randomizer).KIND != "strings":
         if query.lists:
             raise BadParameter(
@@ -113,6 +118,8 @@ async def with_candidates(
 def looks_for_strings(metric: Metric) -> bool:
     """Whether it answers for the strings alone that it is asked for."""
     randomizer = metric.randomizer
+    if metric.model:
+        return False
     return family_for(randomizer).KIND == "strings" and randomizer.FAMILY != "tree"
 
 

@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Final
 
 from hubbub.aggregator.ingest.arrivals import Arrivals
+from hubbub.aggregator.learning.rounds import MemoryRounds, Rounds
 from hubbub.aggregator.query.answer_store import (
     AnswerStore,
     MemoryAnswerStore,
@@ -65,8 +66,6 @@ from hubbub.runtime import VERSION, Clocks, Stages
 
 # Answers are kept up to so many values in all, about 100 MB; and of trends as many points.
 _MAX_VALUES: Final = 500_000
-# Answers that another version of this made are not ours.
-_PROGRAM: Final = VERSION
 
 
 class QueryEngine:
@@ -79,7 +78,7 @@ class QueryEngine:
     upstream: where the shuffler's terms of the law come from; without, they are not known. stages:
     measures how long answers took that were not cached. lists: of strings, that analysts saved.
     kept: where finished answers are, for all processes. marks: days that analysts marked.
-    arrivals: in development, what was just counted.
+    arrivals: in development, what was just counted. rounds: of models, that are over.
     clock, clocks: as TotalsByEpoch has them.
     """
 
@@ -95,6 +94,7 @@ class QueryEngine:
         lists: CandidateLists | None = None,
         kept: AnswerStore | None = None,
         marks: Marks | None = None,
+        rounds: Rounds | None = None,
         arrivals: Arrivals | None = None,
     ) -> None:
         self._stages = stages or Stages()
@@ -102,6 +102,7 @@ class QueryEngine:
         self._beyond = upstream
         self.lists: CandidateLists = lists or MemoryCandidateLists(clock)
         self.marks: Marks = marks or MemoryMarks()
+        self.rounds: Rounds = rounds or MemoryRounds()
         self._arrivals = arrivals
         self._kept: AnswerStore = kept or MemoryAnswerStore()
         self.use(bundle)
@@ -167,7 +168,7 @@ class QueryEngine:
     def _version(self, selection: EpochSelection, query: EstimateQuery) -> str:
         metric = selection.metric
         if metric.name not in self._definitions:
-            self._definitions[metric.name] = repr((_PROGRAM, metric))
+            self._definitions[metric.name] = repr((VERSION, metric))  # of this version alone
         final = self._is_final(selection)
         return version_of(self._definitions[metric.name], selection, query, final=final)
 

@@ -42,7 +42,8 @@ async def line(
     waiting, withheld = upstream_reports(
         EpochSelection(metric, tuple(everything.union(selection.epochs)), selection.counted), terms
     )
-    ends = family_for(metric.randomizer).ends(metric.randomizer)
+    own = None if metric.model else family_for(metric.randomizer)
+    ends = own.ends(metric.randomizer) if own else None
     updated = await collected.updated(selection.only(selection.epochs[-2:]))
     return MetricLine(
         name=metric.name,
@@ -50,7 +51,7 @@ async def line(
         owner=metric.owner,
         expires=metric.expires.isoformat(),
         mechanism=metric.mechanism,
-        kind=family_for(metric.randomizer).KIND,
+        kind=own.KIND if own else "model",
         epsilon=metric.report_loss,
         tiers=list(metric.tiers),
         epoch_length=metric.epoch,

@@ -22,6 +22,7 @@ from hubbub.aggregator.web.gauges import exposition
 from hubbub.aggregator.web.guard import App, Guard, Message, Receive, Scope, Send, shared
 from hubbub.aggregator.web.login_routes import logging_in
 from hubbub.aggregator.web.mark_routes import marking
+from hubbub.aggregator.web.model_routes import learned
 from hubbub.aggregator.web.parameters import Questions, needs
 from hubbub.aggregator.web.problems import PROBLEMS, Problem, handle_problems
 from hubbub.aggregator.web.query_routes import questions
@@ -65,6 +66,7 @@ def make_app(
     app.include_router(questions(tokens=access.asks, command=command))
     app.include_router(saved_lists())
     app.include_router(marking())
+    app.include_router(learned())
     app.include_router(publishing(releases, access))
     app.include_router(logging_in(access, _PAGES))
     requests: Counter[int] = Counter()

@@ -47,7 +47,7 @@ async def _newest(query: QueryEngine, line: MetricLine) -> Estimated | None:
     """Of the newest epoch that can be told; strings are not, where the catalog lists none."""
     large = [one.epoch for one in line.epochs if one.reports >= line.min_batch]
     metric = query.collected.bundle.metrics[line.name]
-    if not large or (line.kind == "strings" and not metric.candidates):
+    if not large or metric.model or (line.kind == "strings" and not metric.candidates):
         return None
     asked = EstimateQuery(EpochRange(epochs=str(large[-1])))
     try:

@@ -1,39 +1,52 @@
 """Models learned from randomized gradients: the question, the descent, and how good they are."""
 
+from hubbub.analysis.models.coefficients import Coefficient, coefficients, in_own_units
+from hubbub.analysis.models.decoded import mean_of_cells
 from hubbub.analysis.models.descent import (
     IN_ROUNDS,
     Learned,
+    Round,
+    averaged,
+    centre_of,
     deal,
     gradients,
     learn,
-    longest,
     noise_of,
+    rate_of,
     rounds_for,
     rounds_of,
     scores,
+    stepped,
 )
 from hubbub.analysis.models.evaluation import Evaluation, evaluate
 from hubbub.analysis.models.prediction import foretold
-from hubbub.analysis.models.question import KINDS, MAX_COLUMNS, Feature, Model
+from hubbub.analysis.models.question import MAX_COLUMNS, Feature, Model
 from hubbub.analysis.models.without_privacy import without_privacy
 
 __all__ = [
     "IN_ROUNDS",
-    "KINDS",
     "MAX_COLUMNS",
+    "Coefficient",
     "Evaluation",
     "Feature",
     "Learned",
     "Model",
+    "Round",
+    "averaged",
+    "centre_of",
+    "coefficients",
     "deal",
     "evaluate",
     "foretold",
     "gradients",
+    "in_own_units",
     "learn",
-    "longest",
+    "mean_of_cells",
     "noise_of",
+    "rate_of",
     "rounds_for",
     "rounds_of",
     "scores",
+    "stepped",
     "without_privacy",
 ]

@@ -10,7 +10,7 @@ pulls scores together, by a law that is known (`scores`). A gradient shorter tha
 at full length, its sign turned with chance (1 - length/clip)/2: the mean stays, without bias.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from math import sqrt
@@ -21,9 +21,7 @@ import numpy as np
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.models.prediction import foretold
 from hubbub.analysis.models.question import Kind, Model
-
-CLIP: Final = {"logistic": 0.5, "linear": 0.25, "ridge": 0.25}
-"""To which length a residual is clipped; of a number's label, in its range."""
+from hubbub.mechanisms.gradient import CLIP, longest
 
 # Measured on the census people; decision 0141.
 _CENTRE_SHARE: Final = 0.1
@@ -39,9 +37,6 @@ _NOISE_OF_MORE: Final = 0.14
 # Steps: as long as the noise lets them be, and no longer than the curvature does.
 _BY_NOISE: Final = {"logistic": 1.0, "linear": 0.1, "ridge": 0.1}
 _BY_CURVATURE: Final = {"logistic": 6.0, "linear": 1.2, "ridge": 1.2}
-# Of columns in the first round: seven that are 1, which more bands of fewer features seldom have.
-_LONGEST: Final = 2.7
-
 Means = Callable[[int, Floats, Floats], tuple[Floats, Floats]]
 """Asked for a round's number, the centre and weights: mean and variances of the round's directions.
 
@@ -70,15 +65,6 @@ class Learned:
     rounds: tuple[Round, ...]
     noise: float
     rate: float
-
-
-def longest(columns: int) -> float:
-    """To which length the columns of the first round's people are clipped.
-
-    Who is longer is told shorter, and the centre is then nearer to 0 than people are: it may be
-    anywhere, and the rounds after it are only slower.
-    """
-    return min(sqrt(columns), _LONGEST)
 
 
 def rounds_for(people: float, squared_error: float) -> int:
@@ -110,34 +96,66 @@ def learn(model: Model, people: int, squared_error: float, means: Means) -> Lear
     """The model of so many people, from what `means` tells of each round."""
     rounds = rounds_of(model, people, squared_error)
     columns = len(model.features)
-    centre = _centre(*(part[:-1] for part in means(0, np.zeros(columns), np.zeros(columns + 1))))
-    clip = CLIP[model.kind]
+    none = np.zeros(columns + 1)
+    centre = centre_of(*means(0, none[:-1], none))
     noise = noise_of(people, rounds, squared_error)
-    length = sqrt(1 + float((centre * (1 - centre)).sum()))
-    rate = min(_BY_NOISE[model.kind] / (clip * noise), _BY_CURVATURE[model.kind] * length)
-    weights = np.zeros(columns + 1)
+    rate = rate_of(model.kind, centre, noise)
+    state = Round(0, none)
     states, variances = [], []
-    pull = np.full(columns + 1, model.penalty if model.kind == "ridge" else 0.0)
-    pull[-1] = 0.0
     for number in range(1, rounds + 1):
-        mean, variance = means(number, centre, weights)
-        # The penalty is taken after the step, where it is stable however large.
-        weights = (weights - rate * clip * mean) / (1 + rate * pull)
-        states.append(Round(number, weights))
-        variances.append((rate * clip) ** 2 * variance)
-    averaged = states[rounds // 2 :]
+        found = means(number, centre, state.weights)
+        state, spread = stepped(model.kind, model.penalty, state, found, rate)
+        states.append(state)
+        variances.append(spread)
+    whole, stderrs = averaged(states, variances, centre)
+    return Learned(whole, stderrs, tuple(states), noise, rate)
+
+
+def rate_of(kind: Kind, centre: Floats, noise: float) -> float:
+    """How long steps are where a round's mean direction has this noise."""
+    length = sqrt(1 + float((centre * (1 - centre)).sum()))
+    return min(_BY_NOISE[kind] / (CLIP[kind] * noise), _BY_CURVATURE[kind] * length)
+
+
+def stepped(
+    kind: Kind, penalty: float, state: Round, found: tuple[Floats, Floats], rate: float
+) -> tuple[Round, Floats]:
+    """The state after one more round, and the variances that its step adds.
+
+    found: the mean of the round's directions, and its coordinates' variances.
+    """
+    mean, variances = found
+    pull = np.full(len(mean), penalty if kind == "ridge" else 0.0)
+    pull[-1] = 0.0
+    # The penalty is taken after the step, where it is stable however large.
+    weights = (state.weights - rate * CLIP[kind] * mean) / (1 + rate * pull)
+    return Round(state.number + 1, weights), (rate * CLIP[kind]) ** 2 * variances
+
+
+def averaged(
+    states: Sequence[Round], variances: Sequence[Floats], centre: Floats
+) -> tuple[Floats, Floats]:
+    """Weights of the columns in [0, 1] and of the intercept, with standard errors.
+
+    states, variances: of the rounds after that of columns, in their order; one at least.
+    """
+    rounds = len(states)
     first = rounds // 2 + 1
     shares = [min(1.0, (rounds + 1 - r) / (rounds + 1 - first)) for r in range(1, rounds + 1)]
-    whole = np.mean([state.weights for state in averaged], axis=0)
+    whole: Floats = np.mean([state.weights for state in states[rounds // 2 :]], axis=0)
     spread: Floats = np.square(shares) @ np.array(variances)
     # About the centre as it was found: moved to where the columns are 0.
     whole[-1] -= float(whole[:-1] @ centre)
     spread[-1] += float(spread[:-1] @ centre**2)
-    return Learned(whole, np.sqrt(spread), tuple(states), noise, rate)
+    return whole, np.sqrt(spread)
 
 
-def _centre(mean: Floats, variances: Floats) -> Floats:
-    """Where columns lie: each mean as far as it stands out of the noise, else 0. Stein (1956)."""
+def centre_of(mean: Floats, variances: Floats) -> Floats:
+    """Where columns lie, from the mean of the first round, whose last number is of none.
+
+    Each as far as it stands out of the noise, else 0. Stein (1956).
+    """
+    mean, variances = mean[:-1], variances[:-1]
     out = np.maximum(mean, np.sqrt(variances))
     kept = np.divide(out**2 - variances, out, out=np.zeros_like(out), where=out > 0)
     return np.clip(kept * longest(len(mean)), 0.0, 1.0)

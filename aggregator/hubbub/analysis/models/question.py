@@ -1,16 +1,16 @@
 """Model: which features a model is of, between what they lie, and what it is to foretell."""
 
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final
 
 import numpy as np
 
 from hubbub.analysis.arrays import Floats
 from hubbub.errors import BadParameter
+from hubbub.mechanisms.gradient import KINDS, ModelKind
 from hubbub.mechanisms.probability import MAX_EPSILON, MIN_EPSILON
 
-Kind = Literal["logistic", "linear", "ridge"]
-KINDS: Final = ("logistic", "linear", "ridge")
+Kind = ModelKind
 
 # Beyond it a gradient needs more people than there are: its squared error grows with columns.
 MAX_COLUMNS: Final = 1000

@@ -24,7 +24,7 @@ from hubbub.catalog.policy import Caps
 from hubbub.catalog.values.part_values import ranges_of
 from hubbub.catalog.values.value_kinds import OTHER, spelled
 from hubbub.errors import BadParameter
-from hubbub.mechanisms import REGISTRY, is_number
+from hubbub.mechanisms import OF_MODELS, REGISTRY, is_number
 from hubbub.mechanisms.pairs import PairedParts
 from hubbub.mechanisms.probability import MIN_EPSILON
 
@@ -79,7 +79,7 @@ def read_metric(
     fields = {field.name: field for field in fields_of(Metric) if field.entry.written}
     table = spelled(table, wrong)
     mechanism: Any = table.get("mechanism")
-    if fields["mechanism"].problem(mechanism):
+    if fields["mechanism"].problem(mechanism) or mechanism in OF_MODELS:
         _look_without_mechanism(table, fields, wrong)
         return None
     listed = read_values(fields["values"], mechanism, table, around.folder, wrong)
@@ -142,6 +142,8 @@ def _look_without_mechanism(
     """Complain of the mechanism, and of all that is wrong whichever it is."""
     every = [field for mechanism in (AUTO, *REGISTRY) for field in own_fields(mechanism)]
     known = {*_names(fields), *(field.name for field in every)}
+    if table.get("mechanism") in tuple(OF_MODELS):
+        wrong("mechanism", "is of models alone: write [models.NAME], and no mechanism")
     for name in table.keys() - known:
         wrong(name, "is not known for any mechanism; remove it, or mend its name")
     says = {**fields["values"].entry.others, "values": fields["values"].entry}

@@ -14,7 +14,9 @@ from hubbub.catalog.fields.kinds import Schema
 from hubbub.catalog.fields.rules import NAME
 from hubbub.catalog.fields.tables import field_schema, object_schema
 from hubbub.catalog.metric import DOMAINS, Metric
+from hubbub.catalog.metrics_toml.model_table import AS_METRICS
 from hubbub.catalog.metrics_toml.source import Catalog
+from hubbub.catalog.models.learning import Learning
 from hubbub.mechanisms import REGISTRY
 
 _DRAFT: Final = "https://json-schema.org/draft/2020-12/schema"
@@ -27,11 +29,17 @@ def catalog_schema() -> Schema:
         "propertyNames": {"pattern": f"^{NAME.pattern}$"},
         "additionalProperties": {"$ref": "#/$defs/metric"},
     }
+    top["properties"]["models"] |= {
+        "propertyNames": {"pattern": f"^{NAME.pattern}$"},
+        "additionalProperties": {"$ref": "#/$defs/model"},
+    }
+    top["required"] = [name for name in top["required"] if name != "metrics"]
+    top["anyOf"] = [{"required": ["metrics"]}, {"required": ["models"]}]
     return {
         "$schema": _DRAFT,
         "title": "metrics.toml, a catalog of hubbub",
         **top,
-        "$defs": {"metric": _metric()},
+        "$defs": {"metric": _metric(), "model": _model()},
     }
 
 
@@ -53,6 +61,16 @@ def _metric() -> Schema:
         "dependentRequired": {**{name: [*PROMISE] for name in PROMISE}, "edges": ["kind"]},
         **_needed([one.name for one in fields_of(Metric) if one.entry.written and one.required]),
         "allOf": [_branch(mechanism, own[mechanism], numbers) for mechanism in mechanisms],
+    }
+
+
+def _model() -> Schema:
+    """A [models.NAME] table."""
+    shared = [one for one in fields_of(Metric) if one.name in AS_METRICS]
+    own = object_schema(Learning)
+    return own | {
+        "properties": {one.name: field_schema(one) for one in shared} | own["properties"],
+        "required": [one.name for one in shared if one.required] + own["required"],
     }
 
 

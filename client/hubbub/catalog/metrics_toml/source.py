@@ -5,10 +5,11 @@ Every field is checked. All problems are told at once, with file, line, metric, 
 
 import re
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from hubbub.catalog.central_cap import over_central_cap, with_gaussians
 from hubbub.catalog.cover import COVER, uncovered
@@ -21,12 +22,15 @@ from hubbub.catalog.fields.table_reader import Complain, read_section
 from hubbub.catalog.fields.tables import table_of
 from hubbub.catalog.metric import Metric
 from hubbub.catalog.metrics_toml.metric_table import Around, read_metric
+from hubbub.catalog.metrics_toml.model_table import read_model
 from hubbub.catalog.policy import Budget, Caps
 from hubbub.catalog.runs import Runs
 from hubbub.catalog.supersedes import misfits
 from hubbub.errors import CatalogInvalid
 from hubbub.errors.printable import visible
 from hubbub.errors.unreadable import unreadable
+
+_TABLE: Final = re.compile(r"""\s*\[\s*(?:metrics|models)\s*\.\s*["']?([^"'\]]*?)["']?\s*\]""")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +49,17 @@ class Catalog:
         metadata=entry(
             kinds.tables(),
             "What is asked: one table for each metric, `[metrics.NAME]`.",
-            write="add a [metrics.NAME] table",
+            write="add a [metrics.NAME] table, or a [models.NAME] one",
         )
+    )
+    models: Mapping[str, Any] = field(
+        default_factory=dict,
+        metadata=entry(
+            kinds.tables(),
+            "What is learned: one table for each model, `[models.NAME]`; its reports are a metric "
+            "of that name.",
+            '{ churn = { kind = "logistic" } }',
+        ),
     )
     caps: Caps = field(
         default=Caps(),
@@ -115,8 +128,30 @@ def read_catalog(path: Path, accountant: Accountant | None = None) -> Catalog:
     tables = _tables(document, wrong)
     caps = read_section("caps", Caps, document.get("caps", {}), wrong) or Caps()
     kept = {"keep": document["keep"]} if "keep" in document else {}
-    metrics: dict[str, Metric] = {}
     around = Around(path.parent, caps, accountant, document.get("cover") is True)
+    metrics = _asked(tables, kept, around, complain)
+    metrics |= _learned(_models(document, tables, wrong), kept, caps, complain)
+    caps, metrics = with_gaussians(caps, metrics, accountant)
+    if not problems:  # of metrics that are wrong themselves this would be no news
+        for name, place, problem in _misfits(document, metrics):
+            complain(name, place, problem)
+    budget = _policies(document, metrics, caps, wrong)
+    runs = _runs(document, wrong)
+    if problems:
+        raise CatalogInvalid("\n".join(problems))
+    told = (document.get("keep", ""), runs, document.get("log", ""), around.filled)
+    learned = {name: metric.model for name, metric in metrics.items() if metric.model}
+    return Catalog(document["shuffler"], metrics, learned, caps, budget, *told)
+
+
+def _asked(
+    tables: Mapping[str, Any],
+    kept: Mapping[str, Any],
+    around: Around,
+    complain: Callable[[str, str, str], None],
+) -> dict[str, Metric]:
+    """The metrics of their tables. kept: what holds for those that do not say."""
+    metrics: dict[str, Metric] = {}
     for name, table in tables.items():
         if not isinstance(table, dict):
             complain(name, "name", "must be a table; write [metrics.NAME] and its fields below")
@@ -128,20 +163,25 @@ def read_catalog(path: Path, accountant: Accountant | None = None) -> Catalog:
             name if named else "renamed",
             {**kept, **table},
             around,
-            lambda f, p, n=name: complain(n, f, p),  # type: ignore[misc]
+            partial(complain, name),
         )
         if metric is not None and named:
             metrics[name] = metric
-    caps, metrics = with_gaussians(caps, metrics, accountant)
-    if not problems:  # of metrics that are wrong themselves this would be no news
-        for name, place, problem in _misfits(document, metrics):
-            complain(name, place, problem)
-    budget = _policies(document, metrics, caps, wrong)
-    runs = _runs(document, wrong)
-    if problems:
-        raise CatalogInvalid("\n".join(problems))
-    told = (document.get("keep", ""), runs, document.get("log", ""), around.filled)
-    return Catalog(document["shuffler"], metrics, caps, budget, *told)
+    return metrics
+
+
+def _learned(
+    tables: Mapping[str, dict[str, Any]],
+    kept: Mapping[str, Any],
+    caps: Caps,
+    complain: Callable[[str, str, str], None],
+) -> dict[str, Metric]:
+    """The metrics that models' reports are."""
+    found = {
+        name: read_model(name, {**kept, **table}, caps, partial(complain, name))
+        for name, table in tables.items()
+    }
+    return {name: metric for name, metric in found.items() if metric is not None}
 
 
 def _document(path: Path) -> tuple[str, dict[str, Any]]:
@@ -214,19 +254,38 @@ def _tables(document: dict[str, Any], wrong: Complain) -> dict[str, Any]:
     own = {field.name: field for field in fields_of(Catalog)}
     for name in document.keys() - own.keys():
         wrong(name, "is not known here; remove it, or move it into a [metrics.NAME] table")
-    optional = [name for name in ("keep", "log", "cover") if name in document]
-    for name in ("shuffler", "metrics", *optional):
+    also = [name for name in ("keep", "log", "cover", "models") if name in document]
+    asked = [] if document.get("models") and "metrics" not in document else ["metrics"]
+    for name in ("shuffler", *asked, *also):
         if problem := own[name].problem(document.get(name)):
             wrong(name, problem)
     tables = document.get("metrics")
     return tables if isinstance(tables, dict) else {}
 
 
+def _models(
+    document: Mapping[str, Any], metrics: Mapping[str, Any], wrong: Complain
+) -> dict[str, dict[str, Any]]:
+    """The models' tables that can be read, each of a name of its own."""
+    found = {}
+    tables = document.get("models")
+    for name, table in tables.items() if isinstance(tables, dict) else ():
+        if not isinstance(table, dict):
+            wrong("models", f'"{name}" must be a table; write [models.NAME] and its fields below')
+        elif not NAME.fullmatch(name):
+            wrong("models", f'"{name}" must match {NAME.pattern}; rename the model')
+        elif name in metrics:
+            wrong("models", f'"{name}" is a metric, too; give the model another name')
+        else:
+            found[name] = table
+    return found
+
+
 def _line(text: str, metric: str, field: str) -> int:
     """Where a field stands; else its metric's header; else the first line."""
     found, inside = 1, not metric
     for number, line in enumerate(text.splitlines(), start=1):
-        if header := re.match(r"\s*\[\s*metrics\s*\.\s*[\"']?([^\"'\]]*?)[\"']?\s*\]", line):
+        if header := re.match(_TABLE, line):
             inside = header[1] == metric
             found = number if inside else found
         elif re.match(r"\s*\[\s*\w+\s*\]", line):  # [caps], [budget]

@@ -2,22 +2,24 @@
 
 from typing import Any
 
+from hubbub.catalog.models.of_metric import check_model
 from hubbub.catalog.values.beginnings import check_beginnings
 from hubbub.catalog.values.part_values import check_ranges
 from hubbub.catalog.values.sets import check_set
 from hubbub.catalog.values.value_kinds import check_kind
 from hubbub.errors import BadParameter
-from hubbub.mechanisms import REGISTRY
+from hubbub.mechanisms import MECHANISMS
 from hubbub.mechanisms.parts import cell_names
 
 
 def refuse_misfits(metric: Any) -> None:
     """Raises BadParameter for a field that the metric's kind of values has no use for."""
+    check_model(metric)
     mechanism, values = metric.mechanism, metric.values
-    kind = REGISTRY[mechanism].VALUES
+    kind = MECHANISMS[mechanism].VALUES
     if (kind == "categories") != (values is not None):
         raise BadParameter(f"{mechanism} {'needs' if kind == 'categories' else 'takes no'} values")
-    if REGISTRY[mechanism].FAMILY == "pairs" and metric.release:
+    if MECHANISMS[mechanism].FAMILY == "pairs" and metric.release:
         raise BadParameter("a metric of parts cannot be released; leave release out")
     if not isinstance(metric.candidates, tuple):
         raise BadParameter("candidates must be the strings of their file")
@@ -30,5 +32,5 @@ def refuse_misfits(metric: Any) -> None:
     if metric.unit and kind != "numbers" and not metric.edges:
         raise BadParameter(f"{mechanism} is not over numbers; leave unit out")
     if metric.alert:
-        paired = REGISTRY[mechanism].FAMILY == "pairs"
+        paired = MECHANISMS[mechanism].FAMILY == "pairs"
         metric.alert.check_fits(kind, cell_names(values) if paired else values)

@@ -13,7 +13,7 @@ from typing import Any, Final
 from hubbub.catalog.fields import kinds
 from hubbub.catalog.fields.field import entry
 from hubbub.errors import BadParameter
-from hubbub.mechanisms import REGISTRY
+from hubbub.mechanisms import MECHANISMS
 
 STREAM: Final = re.compile(r"(/v[0-9]{1,6})?(/[0-9.e+-]{1,16})?")
 """What follows a metric's name in a stream's: which list of values, and which tier."""
@@ -44,7 +44,7 @@ def is_list(metric: Any) -> bool:
     """
     return bool(
         metric.values is not None
-        and REGISTRY[metric.mechanism].FAMILY == "listed"
+        and MECHANISMS[metric.mechanism].FAMILY == "listed"
         and not (metric.kind or metric.edges or metric.ranges)
     )
 

@@ -15,6 +15,8 @@ from hubbub.errors import StateUnusable
 _GATHER_SECONDS: Final = 0.5
 _STATE_RETRY_SECONDS: Final = 5.0
 _LOOK_SECONDS: Final = 15.0
+# Until a model's next state is asked for again.
+_MODELS_SECONDS: Final = 60.0
 _random: Final = secrets.SystemRandom()
 
 
@@ -97,12 +99,16 @@ class Background:
         """How long there is nothing to do, unless something is reported; None for ever."""
         if due is not None:
             return max(0.0, due - self._clock.monotonic())
-        looks = (self._look_seconds, self._sender.seconds_to_cover())
+        fetching = (
+            _random.uniform(0.5, 1.5) * _MODELS_SECONDS if self._sender.awaits_models else None
+        )
+        looks = (self._look_seconds, self._sender.seconds_to_cover(), fetching)
         return min((one for one in looks if one is not None), default=None)
 
     def _step(self, due: float | None) -> float | None:
         """Enter, and send if it is time: when to send next, or None if nothing waits."""
         left_over = self._first and self._sender.waiting() > 0
+        self._sender.fetch_models(_STATE_RETRY_SECONDS * 2)
         self._sender.enter(gently=True)
         self._first = False
         if due is None:

@@ -22,6 +22,7 @@ def flush(
     """
     deadline = clock.monotonic() + seconds
     try:
+        sender.fetch_models(seconds)
         sender.enter()
         while True:
             wait = sender.attempt(deadline - clock.monotonic())

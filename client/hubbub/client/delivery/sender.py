@@ -37,8 +37,14 @@ from hubbub.client.state.contract import (
     PendingPayload,
     State,
 )
-from hubbub.client.transport.contract import GivenUp, SealedReport, Transport, TryAgain
-from hubbub.errors import NoticeRefused, StateBusy, StateUnusable
+from hubbub.client.transport.contract import (
+    GivenUp,
+    NotSent,
+    SealedReport,
+    Transport,
+    TryAgain,
+)
+from hubbub.errors import ModelsRefused, NoticeRefused, StateBusy, StateUnusable
 
 _BATCH: Final = 500
 _PROBE: Final = 20  # after a failure: enough to see whether the shuffler is there again
@@ -137,6 +143,33 @@ class Sender:
         try:
             left = min(timeout_seconds - (self._clock.monotonic() - started), _CALL_SECONDS)
             return self._attempt(left) if left > 0 else 0.0
+        finally:
+            self._sending.release()
+
+    @property
+    def awaits_models(self) -> bool:
+        """Whether examples wait for the state of their model."""
+        return self._reporter.awaits_models
+
+    def fetch_models(self, timeout_seconds: float) -> None:
+        """Ask for the state of models, by a submission without a report, if examples wait for it.
+
+        PRIVACY: it says nothing; who answers knows that some model's round is this device's, which
+        its report will say, too.
+        """
+        if not (self.awaits_models and timeout_seconds > 0) or self._stopped.is_set():
+            return
+        if not self._sending.acquire(timeout=timeout_seconds):
+            return
+        try:
+            answer = self._transport.submit([], min(timeout_seconds, _CALL_SECONDS))
+            self._hear(answer.notice)
+            if answer.models:
+                self._reporter.hear_models(answer.models)
+        except NotSent as error:
+            self._diagnostics.warn_once(error.reason, "models wait: %s", error)
+        except ModelsRefused as error:
+            self._diagnostics.warn_once("models", "the state of models is not taken: %s", error)
         finally:
             self._sending.release()
 

@@ -30,6 +30,7 @@ class FakeServer(ShufflerServicer):  # type: ignore[misc,unused-ignore]
     answers: those of the next calls, one each, as a `FakeShuffler` has them.
     failing: a status to answer with instead, and `retry_ms` to hint at. hang_seconds: how long to
         wait before any answer. notice: the operator's, signed, in every answer.
+    models: the state of models, signed, in answers to submissions without a report.
     received: every report of every call that was taken, resends too.
     """
 
@@ -40,6 +41,7 @@ class FakeServer(ShufflerServicer):  # type: ignore[misc,unused-ignore]
         self.hang_seconds = 0.0
         self.calls = 0
         self.notice = b""
+        self.models = b""
         self.answers: list[Answer] = []
         self.received: list[SealedReport] = []
         self._server = grpc.server(ThreadPoolExecutor(8))
@@ -78,6 +80,7 @@ class FakeServer(ShufflerServicer):  # type: ignore[misc,unused-ignore]
         return SubmitResponse(
             refused=[Refusal(index=place, reason=_number(why)) for place, why in refused.items()],
             notice=self.notice,
+            models=b"" if request.reports else self.models,
         )
 
     def payloads(self, metric: str) -> list[bytes]:

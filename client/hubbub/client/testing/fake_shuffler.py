@@ -14,12 +14,14 @@ class FakeShuffler:
     """Gives the answers it was made with, one a call; then takes everything.
 
     submissions: what was submitted, call by call, also where the answer was an error.
-    notice: the operator's, signed, which every answer carries.
+    notice: the operator's, signed, which every answer carries. models: the state of models, signed,
+        in answers to submissions without a report.
     """
 
     def __init__(self, *answers: Answer) -> None:
         self.answers = list(answers)
         self.notice = b""
+        self.models = b""
         self.submissions: list[tuple[SealedReport, ...]] = []
         self._closed = threading.Event()
 
@@ -35,7 +37,7 @@ class FakeShuffler:
         if isinstance(answer, TryAgain | GivenUp):
             raise answer
         results = [answer.get(place) for place in range(len(reports))]
-        return Submitted(results, self.notice)
+        return Submitted(results, self.notice, b"" if reports else self.models)
 
     def close(self) -> None:
         """As the Transport protocol says: who waits for an answer waits no more."""

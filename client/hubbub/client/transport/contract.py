@@ -32,10 +32,12 @@ class Submitted:
     Attributes:
         results: of each report, in their order: None for taken, else why it is refused for good.
         notice: the operator's newest, signed; empty for none.
+        models: to a submission without a report, the state of all models, signed; empty for none.
     """
 
     results: Sequence[str | None]
     notice: bytes = b""
+    models: bytes = b""
 
 
 class NotSent(HubbubError):

@@ -5,12 +5,18 @@ import json
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
-from statistics import NormalDist, fmean
+from statistics import fmean
 from typing import Any, Final
 
-import numpy as np
-
-from hubbub.analysis.models import Model, evaluate, foretold, noise_of, without_privacy
+from hubbub.analysis.models import (
+    Model,
+    coefficients,
+    evaluate,
+    foretold,
+    in_own_units,
+    noise_of,
+    without_privacy,
+)
 from hubbub.cli.rehearsals.model_table import People, Planned, read_people
 from hubbub.cli.rehearsals.models import Trained, codes_of, rehearse_model
 from hubbub.cli.terminal.output import say, table
@@ -114,33 +120,10 @@ def _coefficients(
     model: Model, one: Trained, plain: Any, confidence: float
 ) -> list[dict[str, Any]]:
     """Per unit of each feature, then the intercept, all as of columns in their own units."""
-    times = NormalDist().inv_cdf((1 + confidence) / 2)
-    wide = np.array([feature.high - feature.low for feature in model.features])
-    low = np.array([feature.low for feature in model.features])
-    span = model.high - model.low if model.kind != "logistic" else 1.0
-    base = model.low if model.kind != "logistic" else 0.0
-
-    def own(weights: Any) -> Any:
-        slopes = weights[:-1] * span / wide
-        return np.append(slopes, base + span * weights[-1] - float(slopes @ low))
-
-    found, truth = own(one.learned.weights), own(plain)
-    spread = one.learned.stderrs * span
-    moved = np.sqrt(spread[-1] ** 2 + float(((spread[:-1] * low / wide) ** 2).sum()))
-    stderrs = np.append(spread[:-1] / wide, moved)
-    names = [*(feature.name for feature in model.features), "intercept"]
+    found = coefficients(model, one.learned.weights, one.learned.stderrs, confidence)
+    truth = in_own_units(model, plain).tolist()
     return [
-        {
-            "name": name,
-            "coefficient": coefficient,
-            "stderr": stderr,
-            "low": coefficient - times * stderr,
-            "high": coefficient + times * stderr,
-            "without_privacy": beside,
-        }
-        for name, coefficient, stderr, beside in zip(
-            names, found.tolist(), stderrs.tolist(), truth.tolist(), strict=True
-        )
+        {**asdict(own), "without_privacy": beside} for own, beside in zip(found, truth, strict=True)
     ]
 
 

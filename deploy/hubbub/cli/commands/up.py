@@ -3,6 +3,7 @@
 import argparse
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Final
@@ -10,13 +11,14 @@ from typing import Final
 from hubbub.catalog import Catalog
 from hubbub.cli.local.local_run import LocalRun, Ports
 from hubbub.cli.terminal.output import say
-from hubbub.errors import BadParameter, BundleRefused, HubbubError
+from hubbub.errors import BadParameter, BundleRefused, HubbubError, ServiceUnavailable
 from hubbub.errors.places import PROTECTS_NOBODY
 from hubbub.privacy.central_catalog import read_with_promises
 
 _BASE_PORT: Final = 7070
 _LAST_BASE: Final = 65_528
 _WATCH_SECONDS: Final = 1.0
+_MODELS_SECONDS: Final = 10.0
 
 
 def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -114,11 +116,16 @@ def until_interrupted(run: LocalRun, look: Callable[[], None] | None = None) -> 
 
     Raises ServiceUnavailable if a process ends by itself.
     """
+    publishing = 0.0
     try:
         while True:
             run.check()
             if look:
                 look()
+            if time.monotonic() >= publishing:
+                with suppress(ServiceUnavailable):  # again soon
+                    run.publish_models()
+                publishing = time.monotonic() + _MODELS_SECONDS
             time.sleep(_WATCH_SECONDS)
     except KeyboardInterrupt:
         say("Ending.")

@@ -30,6 +30,7 @@ from hubbub.cli.installation import OPERATORS, build_bundle, make_keys
 from hubbub.cli.local.child_process import Child
 from hubbub.cli.local.embedded_redis import EmbeddedRedis
 from hubbub.cli.local.ports import free_port
+from hubbub.cli.publishing_models import publish
 from hubbub.cli.terminal.service_client import Endpoints
 from hubbub.errors import ServiceUnavailable, StateUnusable
 from hubbub.runtime import TlsFolder
@@ -107,6 +108,7 @@ class LocalRun:
         self._notice = notice
         self._development = development
         self.bundle_path = home / "app.hubbub"
+        self.models_path = home / "models.hubbub"
         self.endpoints = Endpoints(
             query=f"127.0.0.1:{ports.query}",
             tls=str(home / "tls"),
@@ -200,6 +202,15 @@ class LocalRun:
         for child in self._children:  # the aggregator first: it must know what the shuffler takes
             child.reload()
 
+    def publish_models(self) -> None:
+        """Sign the state of models, where a round of one has ended since.
+
+        Raises:
+            ServiceUnavailable: the aggregator does not answer.
+        """
+        if any(metric.model for metric in self.bundle.metrics.values()):
+            publish(self.endpoints, self.home / "keys", self.models_path)
+
     def _prepare(self) -> Bundle:
         keys, tls = self.home / "keys", self.home / "tls"
         if not (keys / "operator.key").exists():
@@ -256,6 +267,7 @@ class LocalRun:
             *("--http-bundle", str(self.bundle_path.absolute())),
             *("--gateway-key", str((self.home / "keys" / GATEWAY_KEY).absolute())),
             *("--notice", str((self.home / "notice.hubbub").absolute())),
+            *("--models", str(self.models_path.absolute())),
             *("--operator-listen", self.shuffler_status),
             *("--aggregator", local(self._ports.ingest)),
             *("--metrics-listen", local(self._ports.shuffler_metrics)),

@@ -5,9 +5,10 @@ import json
 from math import ceil
 from typing import Any, Final
 
-from hubbub.analysis.models import IN_ROUNDS, KINDS, MAX_COLUMNS, noise_of
+from hubbub.analysis.models import IN_ROUNDS, MAX_COLUMNS, noise_of
 from hubbub.cli.terminal.output import say, table
 from hubbub.errors import BadParameter
+from hubbub.mechanisms.gradient import KINDS
 from hubbub.mechanisms.vector_codes import VectorCodes, words_for
 from hubbub.privacy.amplification import amplified
 

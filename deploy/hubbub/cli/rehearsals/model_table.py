@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hubbub.analysis.models import Feature, Model
+from hubbub.catalog.metrics_toml.model_table import AS_METRICS
 from hubbub.cli.rehearsals.truth import csv_rows
 from hubbub.errors import BadParameter
 
@@ -79,7 +80,7 @@ def read_model(path: Path, name: str) -> Planned | None:
     table = models[name]
     if not isinstance(table, dict):
         raise BadParameter(f"{path}: models.{name} is no table; write [models.{name}]")
-    known = {*_KEYS, "columns", "description", "owner"}
+    known = {*_KEYS, *AS_METRICS, "columns", "begins"}
     for key in table.keys() - known:
         raise BadParameter(f'{path}: models.{name} has no "{key}"; it takes {", ".join(_KEYS)}')
     for key in ("kind", "epsilon", "label"):

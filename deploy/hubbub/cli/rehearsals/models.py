@@ -14,11 +14,11 @@ from hubbub.analysis.models import (
     evaluate,
     gradients,
     learn,
-    longest,
     rounds_of,
     scores,
 )
 from hubbub.cli.rehearsals.model_table import People
+from hubbub.mechanisms.gradient import longest
 from hubbub.mechanisms.vector_codes import MAX_CELLS, VectorCodes, words_for
 from hubbub.privacy.draws_of_codes import mean_of_codes, unit_of
 

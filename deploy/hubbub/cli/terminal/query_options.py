@@ -180,4 +180,5 @@ _HOLDS: Final[Mapping[str, Callable[[Mapping[str, Any]], bool]]] = {
     "breakdown": lambda _found: True,
     "metrics": lambda _found: True,
     "status": lambda _found: True,
+    "model": lambda _found: True,
 }

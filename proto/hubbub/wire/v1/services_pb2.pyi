@@ -71,9 +71,14 @@ class SubmitResponse(_message.Message):
 
     REFUSED_FIELD_NUMBER: _builtins.int
     NOTICE_FIELD_NUMBER: _builtins.int
+    MODELS_FIELD_NUMBER: _builtins.int
     notice: _builtins.bytes
     """The operator's newest notice as it was signed, the same bytes for everybody; empty for none.
     It may ask fewer devices, or none. What device asks, or what it knows already, is not looked at.
+    """
+    models: _builtins.bytes
+    """To a submission without a report: the state of all models as it was signed, the same bytes for
+    everybody; empty for none.
     """
     @_builtins.property
     def refused(self) -> _containers.RepeatedCompositeFieldContainer[Global___Refusal]:
@@ -84,10 +89,11 @@ class SubmitResponse(_message.Message):
         *,
         refused: _abc.Iterable[Global___Refusal] | None = ...,
         notice: _builtins.bytes = ...,
+        models: _builtins.bytes = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["notice", b"notice", "refused", b"refused"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["models", b"models", "notice", b"notice", "refused", b"refused"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1287,6 +1293,229 @@ class ValueAnswer(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType__share) -> _WhichOneofReturnType__share | None: ...
 
 Global___ValueAnswer: _TypeAlias = ValueAnswer  # noqa: Y015
+
+@_typing.final
+class ModelsRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CONFIDENCE_FIELD_NUMBER: _builtins.int
+    confidence: _builtins.float
+    """Of the intervals; 0 for 0.95."""
+    def __init__(
+        self,
+        *,
+        confidence: _builtins.float = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["confidence", b"confidence"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ModelsRequest: _TypeAlias = ModelsRequest  # noqa: Y015
+
+@_typing.final
+class ModelsResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MODELS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def models(self) -> _containers.RepeatedCompositeFieldContainer[Global___LearnedModel]: ...
+    def __init__(
+        self,
+        *,
+        models: _abc.Iterable[Global___LearnedModel] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["models", b"models"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ModelsResponse: _TypeAlias = ModelsResponse  # noqa: Y015
+
+@_typing.final
+class ModelRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MODEL_FIELD_NUMBER: _builtins.int
+    CONFIDENCE_FIELD_NUMBER: _builtins.int
+    model: _builtins.str
+    confidence: _builtins.float
+    """Of the intervals; 0 for 0.95."""
+    def __init__(
+        self,
+        *,
+        model: _builtins.str = ...,
+        confidence: _builtins.float = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["confidence", b"confidence", "model", b"model"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ModelRequest: _TypeAlias = ModelRequest  # noqa: Y015
+
+@_typing.final
+class LearnedModel(_message.Message):
+    """A model as far as it has learned."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MODEL_FIELD_NUMBER: _builtins.int
+    DESCRIPTION_FIELD_NUMBER: _builtins.int
+    KIND_FIELD_NUMBER: _builtins.int
+    MECHANISM_FIELD_NUMBER: _builtins.int
+    EPSILON_FIELD_NUMBER: _builtins.int
+    CONFIDENCE_FIELD_NUMBER: _builtins.int
+    NUMBER_FIELD_NUMBER: _builtins.int
+    ROUNDS_FIELD_NUMBER: _builtins.int
+    REPORTS_FIELD_NUMBER: _builtins.int
+    FINISHED_FIELD_NUMBER: _builtins.int
+    NEXT_FIELD_NUMBER: _builtins.int
+    LOW_FIELD_NUMBER: _builtins.int
+    HIGH_FIELD_NUMBER: _builtins.int
+    COEFFICIENTS_FIELD_NUMBER: _builtins.int
+    STEPS_FIELD_NUMBER: _builtins.int
+    CENTRE_FIELD_NUMBER: _builtins.int
+    WEIGHTS_FIELD_NUMBER: _builtins.int
+    NOTICE_FIELD_NUMBER: _builtins.int
+    model: _builtins.str
+    description: _builtins.str
+    kind: _builtins.str
+    """logistic, linear or ridge."""
+    mechanism: _builtins.str
+    epsilon: _builtins.float
+    """Of each person, who is in one round, in nats, as proven."""
+    confidence: _builtins.float
+    number: _builtins.int
+    """The last round that is in it; -1 before any. Round 0 tells where columns lie."""
+    rounds: _builtins.int
+    """How many rounds there will be after that."""
+    reports: _builtins.int
+    finished: _builtins.bool
+    next: _builtins.str
+    """When the next state is worked out; not set after the last."""
+    low: _builtins.float
+    """Between what a label lies that is a number."""
+    high: _builtins.float
+    notice: _builtins.str
+    @_builtins.property
+    def coefficients(self) -> _containers.RepeatedCompositeFieldContainer[Global___Coefficient]:
+        """Per unit of each feature, the intercept last; none before the first step."""
+
+    @_builtins.property
+    def steps(self) -> _containers.RepeatedCompositeFieldContainer[Global___RoundLine]: ...
+    @_builtins.property
+    def centre(self) -> _containers.RepeatedScalarFieldContainer[_builtins.float]:
+        """The state that devices learn by: where columns lie, in [0, 1], and the weights of columns about
+        it, the intercept last.
+        """
+
+    @_builtins.property
+    def weights(self) -> _containers.RepeatedScalarFieldContainer[_builtins.float]: ...
+    def __init__(
+        self,
+        *,
+        model: _builtins.str = ...,
+        description: _builtins.str = ...,
+        kind: _builtins.str = ...,
+        mechanism: _builtins.str = ...,
+        epsilon: _builtins.float = ...,
+        confidence: _builtins.float = ...,
+        number: _builtins.int = ...,
+        rounds: _builtins.int = ...,
+        reports: _builtins.int = ...,
+        finished: _builtins.bool = ...,
+        next: _builtins.str | None = ...,
+        low: _builtins.float = ...,
+        high: _builtins.float = ...,
+        coefficients: _abc.Iterable[Global___Coefficient] | None = ...,
+        steps: _abc.Iterable[Global___RoundLine] | None = ...,
+        centre: _abc.Iterable[_builtins.float] | None = ...,
+        weights: _abc.Iterable[_builtins.float] | None = ...,
+        notice: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_next", b"_next", "next", b"next"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_next", b"_next", "centre", b"centre", "coefficients", b"coefficients", "confidence", b"confidence", "description", b"description", "epsilon", b"epsilon", "finished", b"finished", "high", b"high", "kind", b"kind", "low", b"low", "mechanism", b"mechanism", "model", b"model", "next", b"next", "notice", b"notice", "number", b"number", "reports", b"reports", "rounds", b"rounds", "steps", b"steps", "weights", b"weights"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__next: _TypeAlias = _typing.Literal["next"]  # noqa: Y015
+    _WhichOneofArgType__next: _TypeAlias = _typing.Literal["_next", b"_next"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__next) -> _WhichOneofReturnType__next | None: ...
+
+Global___LearnedModel: _TypeAlias = LearnedModel  # noqa: Y015
+
+@_typing.final
+class Coefficient(_message.Message):
+    """The interval is of the coins and of who was drawn, not of rounds that were too few."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    COEFFICIENT_FIELD_NUMBER: _builtins.int
+    STDERR_FIELD_NUMBER: _builtins.int
+    LOW_FIELD_NUMBER: _builtins.int
+    HIGH_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    coefficient: _builtins.float
+    stderr: _builtins.float
+    low: _builtins.float
+    high: _builtins.float
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+        coefficient: _builtins.float = ...,
+        stderr: _builtins.float = ...,
+        low: _builtins.float = ...,
+        high: _builtins.float = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["coefficient", b"coefficient", "high", b"high", "low", b"low", "name", b"name", "stderr", b"stderr"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Coefficient: _TypeAlias = Coefficient  # noqa: Y015
+
+@_typing.final
+class RoundLine(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NUMBER_FIELD_NUMBER: _builtins.int
+    DATE_FIELD_NUMBER: _builtins.int
+    STATE_FIELD_NUMBER: _builtins.int
+    REPORTS_FIELD_NUMBER: _builtins.int
+    NOISE_FIELD_NUMBER: _builtins.int
+    MOVED_FIELD_NUMBER: _builtins.int
+    number: _builtins.int
+    date: _builtins.str
+    state: _builtins.str
+    """finished, running, or to come."""
+    reports: _builtins.int
+    noise: _builtins.float
+    """Of the round's mean direction, whose length is at most 1; 0 where it taught nothing."""
+    moved: _builtins.float
+    """How far its step moved the weights."""
+    def __init__(
+        self,
+        *,
+        number: _builtins.int = ...,
+        date: _builtins.str = ...,
+        state: _builtins.str = ...,
+        reports: _builtins.int = ...,
+        noise: _builtins.float = ...,
+        moved: _builtins.float = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["date", b"date", "moved", b"moved", "noise", b"noise", "number", b"number", "reports", b"reports", "state", b"state"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RoundLine: _TypeAlias = RoundLine  # noqa: Y015
 
 @_typing.final
 class TopRequest(_message.Message):

@@ -315,6 +315,16 @@ class QueryStub:
                 request_serializer=hubbub_dot_wire_dot_v1_dot_services__pb2.WatchRequest.SerializeToString,
                 response_deserializer=hubbub_dot_wire_dot_v1_dot_services__pb2.Watched.FromString,
                 _registered_method=True)
+        self.Models = channel.unary_unary(
+                '/hubbub.wire.v1.Query/Models',
+                request_serializer=hubbub_dot_wire_dot_v1_dot_services__pb2.ModelsRequest.SerializeToString,
+                response_deserializer=hubbub_dot_wire_dot_v1_dot_services__pb2.ModelsResponse.FromString,
+                _registered_method=True)
+        self.Model = channel.unary_unary(
+                '/hubbub.wire.v1.Query/Model',
+                request_serializer=hubbub_dot_wire_dot_v1_dot_services__pb2.ModelRequest.SerializeToString,
+                response_deserializer=hubbub_dot_wire_dot_v1_dot_services__pb2.LearnedModel.FromString,
+                _registered_method=True)
         self.ListCandidates = channel.unary_unary(
                 '/hubbub.wire.v1.Query/ListCandidates',
                 request_serializer=hubbub_dot_wire_dot_v1_dot_services__pb2.ListCandidatesRequest.SerializeToString,
@@ -423,6 +433,19 @@ class QueryServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Models(self, request, context):
+        """Every model, as far as it has learned; and one alone.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Model(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def ListCandidates(self, request, context):
         """Lists of strings to look for, which analysts save by name.
         """
@@ -521,6 +544,16 @@ def add_QueryServicer_to_server(servicer, server):
                     servicer.Watch,
                     request_deserializer=hubbub_dot_wire_dot_v1_dot_services__pb2.WatchRequest.FromString,
                     response_serializer=hubbub_dot_wire_dot_v1_dot_services__pb2.Watched.SerializeToString,
+            ),
+            'Models': grpc.unary_unary_rpc_method_handler(
+                    servicer.Models,
+                    request_deserializer=hubbub_dot_wire_dot_v1_dot_services__pb2.ModelsRequest.FromString,
+                    response_serializer=hubbub_dot_wire_dot_v1_dot_services__pb2.ModelsResponse.SerializeToString,
+            ),
+            'Model': grpc.unary_unary_rpc_method_handler(
+                    servicer.Model,
+                    request_deserializer=hubbub_dot_wire_dot_v1_dot_services__pb2.ModelRequest.FromString,
+                    response_serializer=hubbub_dot_wire_dot_v1_dot_services__pb2.LearnedModel.SerializeToString,
             ),
             'ListCandidates': grpc.unary_unary_rpc_method_handler(
                     servicer.ListCandidates,
@@ -831,6 +864,60 @@ class Query:
             '/hubbub.wire.v1.Query/Watch',
             hubbub_dot_wire_dot_v1_dot_services__pb2.WatchRequest.SerializeToString,
             hubbub_dot_wire_dot_v1_dot_services__pb2.Watched.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Models(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/hubbub.wire.v1.Query/Models',
+            hubbub_dot_wire_dot_v1_dot_services__pb2.ModelsRequest.SerializeToString,
+            hubbub_dot_wire_dot_v1_dot_services__pb2.ModelsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Model(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/hubbub.wire.v1.Query/Model',
+            hubbub_dot_wire_dot_v1_dot_services__pb2.ModelRequest.SerializeToString,
+            hubbub_dot_wire_dot_v1_dot_services__pb2.LearnedModel.FromString,
             options,
             channel_credentials,
             insecure,

@@ -147,6 +147,9 @@ class QueryStub:
     """The conservation law, with the shuffler's terms where the aggregator may ask it."""
     Watch: _grpc.UnaryUnaryMultiCallable[_services_pb2.WatchRequest, _services_pb2.Watched]
     """Reports of a development installation as they come; of production none."""
+    Models: _grpc.UnaryUnaryMultiCallable[_services_pb2.ModelsRequest, _services_pb2.ModelsResponse]
+    """Every model, as far as it has learned; and one alone."""
+    Model: _grpc.UnaryUnaryMultiCallable[_services_pb2.ModelRequest, _services_pb2.LearnedModel]
     ListCandidates: _grpc.UnaryUnaryMultiCallable[_services_pb2.ListCandidatesRequest, _services_pb2.SavedLists]
     """Lists of strings to look for, which analysts save by name."""
     ShowCandidates: _grpc.UnaryUnaryMultiCallable[_services_pb2.ShowCandidatesRequest, _services_pb2.CandidateList]
@@ -182,6 +185,9 @@ class QueryAsyncStub(QueryStub):
     """The conservation law, with the shuffler's terms where the aggregator may ask it."""
     Watch: _aio.UnaryUnaryMultiCallable[_services_pb2.WatchRequest, _services_pb2.Watched]  # type: ignore[assignment]
     """Reports of a development installation as they come; of production none."""
+    Models: _aio.UnaryUnaryMultiCallable[_services_pb2.ModelsRequest, _services_pb2.ModelsResponse]  # type: ignore[assignment]
+    """Every model, as far as it has learned; and one alone."""
+    Model: _aio.UnaryUnaryMultiCallable[_services_pb2.ModelRequest, _services_pb2.LearnedModel]  # type: ignore[assignment]
     ListCandidates: _aio.UnaryUnaryMultiCallable[_services_pb2.ListCandidatesRequest, _services_pb2.SavedLists]  # type: ignore[assignment]
     """Lists of strings to look for, which analysts save by name."""
     ShowCandidates: _aio.UnaryUnaryMultiCallable[_services_pb2.ShowCandidatesRequest, _services_pb2.CandidateList]  # type: ignore[assignment]
@@ -274,6 +280,21 @@ class QueryServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_services_pb2.Watched, _abc.Awaitable[_services_pb2.Watched]]:
         """Reports of a development installation as they come; of production none."""
+
+    @_abc_1.abstractmethod
+    def Models(
+        self,
+        request: _services_pb2.ModelsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_services_pb2.ModelsResponse, _abc.Awaitable[_services_pb2.ModelsResponse]]:
+        """Every model, as far as it has learned; and one alone."""
+
+    @_abc_1.abstractmethod
+    def Model(
+        self,
+        request: _services_pb2.ModelRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_services_pb2.LearnedModel, _abc.Awaitable[_services_pb2.LearnedModel]]: ...
 
     @_abc_1.abstractmethod
     def ListCandidates(

@@ -83,6 +83,10 @@ const tooFew = (metric) =>
     : `Too few reports yet: an answer takes ${count(metric.min_batch)}.`;
 
 async function answered(metric) {
+  if (metric.kind === "model") {
+    const { number, rounds } = await ask(`/v1/models/${encodeURIComponent(metric.name)}`);
+    return [h("p", { class: "muted" }, `A model, after ${number + 1} of ${rounds + 1} rounds.`)];
+  }
   if (!metric.reports) return [h("p", { class: "muted" }, tooFew(metric))];
   if (metric.candidates === 0) {
     return [h("p", { class: "muted" }, "Over strings: say which to look for."), reports(metric)];

@@ -11,6 +11,7 @@ import { Controls } from "./controls.js";
 import { Crossed } from "./cross.js";
 import { showEstimates, showFlags, showPages } from "./estimates.js";
 import { Marks } from "./marks.js";
+import { showModel } from "./model.js";
 import { privacyCard } from "./privacy.js";
 import { few, headed, showState, unlisted } from "./states.js";
 
@@ -213,6 +214,13 @@ async function answered(asks) {
   $("main").setAttribute("aria-busy", "true");
   try {
     $("state").replaceChildren(...complaints());
+    if (metric.kind === "model") {
+      show(false);
+      $("controls").hidden = true;
+      $("model").hidden = false;
+      await showModel(metric.name);
+      return ready();
+    }
     const instead = metric.reports ? unnamed() : few(metric);
     show(!instead);
     if (instead) showInstead(instead);

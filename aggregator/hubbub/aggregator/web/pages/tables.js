@@ -28,6 +28,7 @@ const WRITTEN = {
   probability: (chance) => chance.toPrecision(2),
   confidence: (sure) => (sure >= TELLING ? percent(sure) : "too close to call"),
   epsilon: (epsilon) => epsilon.toFixed(3),
+  number: (number) => figure(number),
   flag: (flag) => marked(flag ? "yes" : "", flag ? "yes" : ""),
   verdict: (flag) => marked(VERDICT[flag], VERDICT[flag].toLowerCase()),
   time: (time) => time.replace("T00:00:00Z", "").replace("Z", "").replace("T", " "),

@@ -1,0 +1,1 @@
+"""Learning: the rounds of models as they end, one step each."""

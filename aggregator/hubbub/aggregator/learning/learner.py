@@ -1,0 +1,80 @@
+"""The learner: looks whether a round of a model is over, and takes its step."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Final
+
+import numpy as np
+
+from hubbub.accounting import Window
+from hubbub.aggregator.learning.rounds import Rounds
+from hubbub.aggregator.learning.steps import step
+from hubbub.aggregator.store.contract import TotalsReader
+from hubbub.catalog import Bundle, Metric
+from hubbub.catalog.models.learning import Learning
+from hubbub.errors import HubbubError
+from hubbub.runtime import Clocks
+
+_log: Final = logging.getLogger("hubbub.aggregator")
+
+_LOOK_SECONDS: Final = 10.0
+# The last batches of an epoch leave when its grace is over, and travel.
+_TRAVEL_SECONDS: Final = 120.0
+
+
+class ModelLearner:
+    """Steps of all models of a bundle. Several processes may look: each step is written once."""
+
+    def __init__(
+        self, bundle: Callable[[], Bundle], store: TotalsReader, rounds: Rounds, clocks: Clocks
+    ) -> None:
+        self._bundle = bundle
+        self._store = store
+        self._rounds = rounds
+        self._clocks = clocks
+        self._failing: dict[str, str] = {}
+
+    async def run(self) -> None:
+        """Look, for ever."""
+        while True:
+            await self.look()
+            await asyncio.sleep(_LOOK_SECONDS)
+
+    async def look(self) -> int:
+        """Take the steps of all rounds that are over: how many. What fails now waits."""
+        taken = 0
+        for name, metric in list(self._bundle().metrics.items()):
+            if metric.model is None:
+                continue
+            try:
+                taken += await self._learn(metric, metric.model)
+                self._failing.pop(name, None)
+            except HubbubError as error:
+                if self._failing.get(name) != str(error):
+                    _log.warning("model %s learns nothing now: %s", name, error)
+                self._failing[name] = str(error)
+        return taken
+
+    async def _learn(self, metric: Metric, learning: Learning) -> int:
+        taken = 0
+        before = await self._rounds.finished(metric.name)
+        while len(before) <= learning.rounds and self._is_over(metric, learning, len(before)):
+            epoch = learning.epoch_of(len(before), metric.epoch)
+            [held] = await self._store.read([Window(metric.stream, epoch)])
+            cells = held.cells if len(held.cells) else np.zeros(0, dtype=np.int64)
+            now = int(self._clocks.now())
+            finished = await asyncio.to_thread(step, metric, learning, before, cells, now)
+            if await self._rounds.write(metric.name, finished):
+                taken += 1
+                _log.info(
+                    "model %s: round %d of %d, %d reports",
+                    *(metric.name, finished.number, learning.rounds, finished.reports),
+                )
+            # Whoever wrote it: the next step goes on from what is written.
+            before = await self._rounds.finished(metric.name)
+        return taken
+
+    def _is_over(self, metric: Metric, learning: Learning, number: int) -> bool:
+        end = learning.complete_at(number, metric.epoch)
+        return end + _TRAVEL_SECONDS <= self._clocks.earliest()

@@ -1,0 +1,114 @@
+"""Finished rounds of models: what each taught, written once.
+
+They are a hash of Redis a model, `aggregator:model:NAME`: number of the round -> its JSON. A round
+that is written is never written again, whoever works it out, so that each is one step.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from math import isfinite
+from typing import Any, Final, Protocol, Self
+
+from hubbub.errors import TotalsUnreadable
+from hubbub.runtime import RedisServer
+
+_KEY: Final = "aggregator:model:"
+
+
+@dataclass(frozen=True, slots=True)
+class FinishedRound:
+    """One round, and the state after it.
+
+    number: 0 of where columns lie. reports: that were in when it ended; too few teach nothing.
+    noise: of its mean direction, whose length is at most 1; 0 where it taught nothing. rate: how
+    long its step was. centre: where columns lie, in [0, 1]. weights: of columns about the centre,
+    then of the intercept. variances: what its step adds to those of the weights; shape as they.
+    at: when it was worked out, in seconds since 1970.
+    """
+
+    number: int
+    reports: int
+    noise: float
+    rate: float
+    centre: list[float]
+    weights: list[float]
+    variances: list[float]
+    at: int
+
+    @classmethod
+    def load(cls, text: bytes) -> Self:
+        """The round that was written. Raises ValueError, TypeError or KeyError for another."""
+        told: dict[str, Any] = json.loads(text)
+        found = cls(**told)
+        numbers = [*found.centre, *found.weights, *found.variances, found.noise, found.rate]
+        if not all(isfinite(one) for one in numbers):
+            raise ValueError("no numbers")
+        return found
+
+
+class Rounds(Protocol):
+    """Finished rounds by model. Every method raises StoreUnavailable without Redis."""
+
+    async def finished(self, model: str) -> list[FinishedRound]:
+        """Every round that is written, by its number, from 0 on without a gap."""
+        ...
+
+    async def write(self, model: str, finished: FinishedRound) -> bool:
+        """Write a round, unless it is written; whether this was the first."""
+        ...
+
+
+class MemoryRounds:
+    """In this process's memory. Passes the same tests."""
+
+    def __init__(self) -> None:
+        self._held: dict[str, dict[int, FinishedRound]] = {}
+
+    async def finished(self, model: str) -> list[FinishedRound]:
+        """Every round that is written."""
+        return _in_order(self._held.get(model, {}))
+
+    async def write(self, model: str, finished: FinishedRound) -> bool:
+        """Write a round, unless it is written."""
+        held = self._held.setdefault(model, {})
+        return held.setdefault(finished.number, finished) is finished
+
+
+class RedisRounds:
+    """In the aggregator's Redis."""
+
+    def __init__(self, server: RedisServer) -> None:
+        self._server = server
+
+    async def finished(self, model: str) -> list[FinishedRound]:
+        """Every round that is written.
+
+        Raises:
+            TotalsUnreadable: one is there that nobody can read.
+        """
+        held = await self._server.ask("HGETALL", _KEY + model)
+        pairs = held.items() if isinstance(held, dict) else zip(held[::2], held[1::2], strict=True)
+        found = {}
+        for number, text in pairs:
+            try:
+                found[int(number)] = FinishedRound.load(text)
+            except (ValueError, TypeError, KeyError, RecursionError) as error:
+                raise TotalsUnreadable(
+                    f'model "{model}": what Redis holds of a round nobody can read; restore a '
+                    "backup, or give the model a new name"
+                ) from error
+        return _in_order(found)
+
+    async def write(self, model: str, finished: FinishedRound) -> bool:
+        """Write a round, unless it is written; one command, so whole or not at all."""
+        text = json.dumps(asdict(finished), separators=(",", ":"))
+        [first] = await self._server.durable([("HSETNX", _KEY + model, str(finished.number), text)])
+        return bool(first)
+
+
+def _in_order(held: Mapping[int, FinishedRound]) -> list[FinishedRound]:
+    found: list[FinishedRound] = []
+    while len(found) in held:
+        found.append(held[len(found)])
+    return found

@@ -1,0 +1,99 @@
+"""Features: what an app knows of a person, as the columns of a model, each in [0, 1]."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, Final, Self
+
+from hubbub.errors import BadParameter, ValueOutOfDomain
+from hubbub.mechanisms import is_number
+
+MAX_COLUMNS: Final = 1000
+"""Beyond it a gradient needs more people than there are: its squared error grows with columns."""
+
+_PAIR: Final = 2
+_WRITE: Final = "write its range [low, high], the ends of its bands, or its values as texts"
+
+
+@dataclass(frozen=True, slots=True)
+class Feature:
+    """One feature. says: two numbers, its range; more, the ends of bands; or texts, its values.
+
+    A range is one column, to whose ends numbers outside are clipped; else there is one for each
+    band or value, of which one is 1. A band has its lower end; the first and the last one have all
+    that is below and above.
+    """
+
+    name: str
+    says: tuple[float, ...] | tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        told, whose = self.says, f'feature "{self.name}"'
+        if len(told) < _PAIR or not (_are_texts(told) or all(map(is_number, told))):
+            raise BadParameter(f"{whose}: {_WRITE}")
+        if len(set(told)) < len(told) or (not self.is_listed and list(told) != sorted(told)):
+            rule = "name each value once" if self.is_listed else "write numbers that ascend"
+            raise BadParameter(f"{whose}: {rule}")
+
+    @classmethod
+    def load(cls, told: Any) -> Self:
+        """The feature of its words in a bundle. Raises ValueError or TypeError for others."""
+        name, says = told
+        return cls(name, tuple(says))
+
+    @property
+    def is_listed(self) -> bool:
+        """Whether it is of texts."""
+        return isinstance(self.says[0], str)
+
+    @property
+    def columns(self) -> tuple[tuple[str, float, float], ...]:
+        """Each column's name, and between what it lies in its own unit."""
+        if self.is_listed:
+            return tuple((f"{self.name}={one}", 0.0, 1.0) for one in self.says)
+        ends = [float(end) for end in self.says]
+        if len(ends) == _PAIR:
+            return ((self.name, ends[0], ends[1]),)
+        return tuple((f"{self.name} in [{a:g}, {b:g})", 0.0, 1.0) for a, b in pairwise(ends))
+
+    def coded(self, value: Any) -> tuple[list[float], bool]:
+        """A value as columns in [0, 1], and whether it was clipped.
+
+        Raises:
+            ValueOutOfDomain: no finite number, or not listed. The message never shows it.
+        """
+        if self.is_listed:
+            if value not in self.says:
+                raise ValueOutOfDomain(
+                    f'feature "{self.name}": the value is none of the {len(self.says)} listed'
+                )
+            return [float(value == one) for one in self.says], False
+        if not (isinstance(value, bool) or is_number(value)):
+            raise ValueOutOfDomain(f'feature "{self.name}": the value is no finite number')
+        ends = [float(end) for end in self.says]
+        inside = min(max(float(value), ends[0]), ends[-1])
+        clipped = inside != value
+        if len(ends) == _PAIR:
+            return [(inside - ends[0]) / (ends[1] - ends[0])], clipped
+        band = max((at for at, end in enumerate(ends[:-1]) if inside >= end), default=0)
+        return [float(band == at) for at in range(len(ends) - 1)], clipped
+
+
+def features_of(told: Mapping[str, Any]) -> tuple[Feature, ...]:
+    """Features as a table of TOML has them. Raises BadParameter for others."""
+    found = []
+    for name, says in told.items():
+        if not isinstance(says, Sequence) or isinstance(says, str):
+            raise BadParameter(f'feature "{name}": {_WRITE}')
+        found.append(Feature(name, tuple(says)))
+    columns = sum(len(feature.columns) for feature in found)
+    if not 1 <= columns <= MAX_COLUMNS:
+        raise BadParameter(
+            f"{columns} columns are outside [1, {MAX_COLUMNS}]: a gradient's squared error grows "
+            "with them; leave columns out, or train centrally on data that you may hold"
+        )
+    return tuple(found)
+
+
+def _are_texts(told: Sequence[Any]) -> bool:
+    return all(isinstance(one, str) and one.strip() for one in told)

@@ -1,0 +1,249 @@
+"""Learning: what a metric's reports teach a model, and which epoch each round of it is."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime, time
+from typing import Any, Final
+
+from hubbub.catalog.epochs import epoch_at, epoch_start
+from hubbub.catalog.fields import kinds
+from hubbub.catalog.fields.field import check, entry
+from hubbub.catalog.models.features import Feature, features_of
+from hubbub.errors import BadParameter, ValueOutOfDomain
+from hubbub.mechanisms import BitSource, is_number
+from hubbub.mechanisms.gradient import KINDS, ModelKind
+
+MODEL_EPOCHS: Final = 2
+"""Rounds begin so many epochs apart: the reports of one are in when the next begins."""
+
+# Of 1,000 devices so many tell where columns lie; decision 0141.
+_CENTRE: Final = 100
+_OF: Final = 1000
+_MAX_ROUNDS: Final = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """One person as a model takes them: columns and label in [0, 1]. clipped: how many values."""
+
+    columns: tuple[float, ...]
+    label: float
+    clipped: int = 0
+
+
+def _features() -> kinds.Kind:
+    words = "a table that gives each feature its range, the ends of its bands, or its values"
+
+    def problem(given: Any) -> str:
+        if isinstance(given, tuple) and all(isinstance(one, Feature) for one in given):
+            return "" if given else f"must be {words}"
+        if not isinstance(given, dict) or not given:
+            return f"must be {words}"
+        try:
+            features_of(given)
+        except BadParameter as error:
+            return str(error)
+        return ""
+
+    return kinds.Kind(
+        lambda: words,
+        problem,
+        lambda: {
+            "type": "object",
+            "minProperties": 1,
+            "additionalProperties": {"type": "array", "minItems": 2},
+        },
+        read=features_of,
+        dump=lambda given: [[one.name, list(one.says)] for one in given],
+        load=lambda told: tuple(map(Feature.load, told)),
+    )
+
+
+def _begins() -> kinds.Kind:
+    words = "a date, or a moment with its offset, as 2026-12-01T08:00:00Z"
+
+    def holds(given: Any) -> bool:
+        return isinstance(given, date) and (
+            not isinstance(given, datetime) or given.tzinfo is not None
+        )
+
+    def load(told: str) -> date:
+        return datetime.fromisoformat(told) if "T" in told else date.fromisoformat(told)
+
+    return kinds.Kind(
+        lambda: words,
+        lambda given: "" if holds(given) else f"must be {words}",
+        lambda: {"type": "string", "pattern": r"^\d{4}-\d{2}-\d{2}"},
+        dump=lambda given: given.isoformat(),
+        load=load,
+    )
+
+
+def _pair() -> kinds.Kind:
+    words = "two numbers, the smaller first"
+    return kinds.Kind(
+        lambda: words,
+        lambda given: (
+            ""
+            if isinstance(given, list | tuple)
+            and len(given) == 2  # noqa: PLR2004 a pair
+            and all(map(is_number, given))
+            and given[0] < given[1]
+            else f"must be {words}"
+        ),
+        lambda: {"type": "array", "items": {"type": "number"}, "minItems": 2, "maxItems": 2},
+        read=lambda given: (float(given[0]), float(given[1])),
+        dump=list,
+        load=lambda told: (float(told[0]), float(told[1])),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Learning:
+    """What is learned, of whom, and when.
+
+    Raises:
+        BadParameter: a field holds what it may not.
+    """
+
+    kind: ModelKind = field(
+        metadata=entry(
+            kinds.one_of(lambda: KINDS),
+            "What the model is: `logistic` of a chance, `linear`, or `ridge` with its `penalty`.",
+            '"logistic"',
+        )
+    )
+    features: tuple[Feature, ...] = field(
+        metadata=entry(
+            _features(),
+            "What is known of a person: two numbers are a range, to which others are clipped; more "
+            "are the ends of bands; texts are the values of a list.",
+            '{ age = [17, 90], plan = ["free", "paid"] }',
+            write="write features = { age = [17, 90] }",
+        )
+    )
+    begins: date = field(
+        metadata=entry(
+            _begins(),
+            "The day, or the moment, in whose epoch the first round is (UTC); the next ones are "
+            "every second epoch.",
+            "2026-12-01",
+            write="write begins = 2026-12-01",
+        )
+    )
+    label: str = field(
+        default="label",
+        metadata=entry(
+            kinds.text("names the label"),
+            "What the label is called, in files of people to rehearse with.",
+            '"left"',
+        ),
+    )
+    positive: str = field(
+        default="",
+        metadata=entry(kinds.text("is a label"), "The label that counts as 1.", '"yes"'),
+    )
+    range: tuple[float, float] = field(
+        default=(0.0, 1.0),
+        metadata=entry(_pair(), "Between what a label lies that is a number.", "[0, 100]"),
+    )
+    rounds: int = field(
+        default=8,
+        metadata=entry(
+            kinds.whole(3, _MAX_ROUNDS),
+            "How many rounds people are dealt out to; each tells its gradient in one.",
+            "8",
+        ),
+    )
+    penalty: float = field(
+        default=0.0,
+        metadata=entry(
+            kinds.number("a number", 0.0, 1e6), "What squared coefficients cost `ridge`.", "0.01"
+        ),
+    )
+
+    def __post_init__(self) -> None:
+        check(self)
+        if (self.kind == "ridge") != (self.penalty > 0):
+            raise BadParameter("penalty is of ridge, and ridge has one: write penalty = 0.01")
+        if self.kind == "logistic" and self.range != (0.0, 1.0):
+            raise BadParameter("range is of a label that is a number; logistic has 0 and 1")
+
+    @property
+    def columns(self) -> tuple[tuple[str, float, float], ...]:
+        """Of all features each column's name, and between what it lies in its own unit."""
+        return tuple(column for feature in self.features for column in feature.columns)
+
+    @property
+    def dimensions(self) -> int:
+        """How many numbers a gradient has: of the columns and the intercept."""
+        return len(self.columns) + 1
+
+    def epoch_of(self, number: int, length: str) -> int:
+        """The epoch of a round; of 0, in which people tell where columns lie."""
+        return self._first(length) + MODEL_EPOCHS * number
+
+    def round_in(self, epoch: int, length: str) -> int | None:
+        """The round that an epoch is; None for none."""
+        number, rest = divmod(epoch - self._first(length), MODEL_EPOCHS)
+        return None if rest or not 0 <= number <= self.rounds else number
+
+    def complete_at(self, number: int, length: str) -> int:
+        """When the reports of a round are in, in seconds since 1970: as its next one begins."""
+        return epoch_start(self.epoch_of(number + 1, length), length)
+
+    def turn(self, coins: BitSource) -> int:
+        """The round that a device is in, by its own coins: 0 for a tenth, else alike."""
+        return 0 if coins.below(_OF) < _CENTRE else 1 + coins.below(self.rounds)
+
+    def example(self, features: Any, label: Any) -> Example:
+        """A person as the model takes them.
+
+        features: by their names, or one for each in their order.
+
+        Raises:
+            ValueOutOfDomain: others than the model's, no finite number, not listed; or such a
+                label. The message never shows a value.
+        """
+        names = [feature.name for feature in self.features]
+        if isinstance(features, Mapping):
+            if wrong := sorted(map(str, features.keys() ^ set(names))):
+                raise ValueOutOfDomain(
+                    f"features are {', '.join(names)}; missing or unknown: {', '.join(wrong)[:200]}"
+                )
+            given = [features[name] for name in names]
+        elif isinstance(features, Sequence) and not isinstance(features, str | bytes):
+            if len(features) != len(names):
+                raise ValueOutOfDomain(
+                    f"{len(features)} features are given, and the model has {len(names)}: "
+                    f"{', '.join(names)}"
+                )
+            given = list(features)
+        else:
+            raise ValueOutOfDomain("features are no mapping by name and no sequence")
+        told = [one.coded(value) for one, value in zip(self.features, given, strict=True)]
+        place, outside = self._label(label)
+        columns = tuple(x for own, _ in told for x in own)
+        return Example(columns, place, outside + sum(clipped for _, clipped in told))
+
+    def _label(self, label: Any) -> tuple[float, int]:
+        """A label in [0, 1], and whether it was clipped."""
+        if self.kind == "logistic":
+            if self.positive and isinstance(label, str):
+                return float(label == self.positive), 0
+            if isinstance(label, bool | int | float) and label in (0, 1):
+                return float(label), 0
+            raise ValueOutOfDomain("label is neither 0 nor 1, nor a text where positive names one")
+        if not is_number(label):
+            raise ValueOutOfDomain("label is no finite number")
+        low, high = self.range
+        inside = min(max(float(label), low), high)
+        return (inside - low) / (high - low), int(inside != label)
+
+    def _first(self, length: str) -> int:
+        begins = self.begins
+        moment = (
+            begins if isinstance(begins, datetime) else datetime.combine(begins, time(), tzinfo=UTC)
+        )
+        return epoch_at(math.floor(moment.timestamp()), length)

@@ -1,0 +1,66 @@
+"""A metric that is a model: one report a device for life, in the round that its coins say."""
+
+from dataclasses import replace
+from typing import Any, Final
+
+from hubbub.catalog.choice import AUTO
+from hubbub.catalog.fields import kinds
+from hubbub.catalog.fields.field import entry
+from hubbub.catalog.fields.tables import table_of
+from hubbub.catalog.models.learning import Learning
+from hubbub.errors import BadParameter, ValueOutOfDomain
+from hubbub.mechanisms import OF_MODELS, REGISTRY
+from hubbub.mechanisms.vector_codes import VectorCodes, words_for
+
+_WRITTEN: Final = kinds.one_of(lambda: (AUTO, *REGISTRY))
+MECHANISM: Final = replace(
+    _WRITTEN, problem=lambda given: "" if given in tuple(OF_MODELS) else _WRITTEN.problem(given)
+)
+"""The kind of a metric's mechanism: those of models are none that people write, and may be."""
+
+MODEL: Final = entry(
+    table_of(Learning), "What its reports teach: a model.", written=False, defines=True
+)
+
+# Totals of 8 MB a round. More books lessen what the pool adds to the error of people who are all
+# alike, which is below the noise of a round long before.
+_CELLS: Final = 1 << 20
+_MAX_BOOKS: Final = 1 << 16
+
+
+def codes_for(epsilon: float, dimensions: int) -> dict[str, int]:
+    """What the mechanism of a model's gradients is built from, beside epsilon."""
+    words = words_for(epsilon)
+    return {"dimensions": dimensions, "words": words, "books": min(_CELLS // words, _MAX_BOOKS)}
+
+
+def check_model(metric: Any) -> None:
+    """Raises BadParameter where a model's mechanism is of no model, or its reports are too many."""
+    learning = metric.model
+    if (learning is None) != (metric.mechanism not in OF_MODELS):
+        raise BadParameter(
+            f"{metric.mechanism} is of models; write [models.NAME], and no mechanism"
+            if learning is None
+            else f"{metric.mechanism} is not of models"
+        )
+    if learning is None:
+        return
+    limits = metric.limits
+    if limits.reports_per_epoch != 1 or limits.lifetime_epsilon != metric.epsilon:
+        raise BadParameter("limits of a model are one report a device, for life")
+    if metric.parameters.get("dimensions") != learning.dimensions:
+        raise BadParameter("the dimensions of a model are those of its columns, and one")
+    if metric.tiers or metric.breakdown or metric.release or metric.crowd or metric.report_on:
+        raise BadParameter("a model has no tiers, breakdown, release, crowd or period")
+
+
+def refuse_values(metric: Any) -> None:
+    """Raises ValueOutOfDomain if it is a model: no value is reported to one."""
+    if metric.model:
+        raise ValueOutOfDomain(f'"{metric.name}" is a model: learn() tells of it, not report()')
+
+
+def codes_of_round(metric: Any, number: int) -> VectorCodes:
+    """The mechanism of one round, with a pool of words of its own."""
+    codes: VectorCodes = metric.randomizer
+    return replace(codes, seed=f"{metric.name}/{number}")

@@ -1,0 +1,160 @@
+"""The state of models: the weights that a round's people learn by, numbered and signed.
+
+Two lines of JSON, as of bundles and notices: who signed, and what. They are the same bytes for
+everybody. A device takes of them what its own round needs, and nothing but numbers stands in them.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, Self
+
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+
+from hubbub.catalog.encoding import MALFORMED, from_text, read_json, to_text
+from hubbub.catalog.fields.rules import NAME
+from hubbub.catalog.keys.handover import Handover, line_of
+from hubbub.catalog.keys.points import refuse_weak_signing_key
+from hubbub.errors import BadParameter, ModelsRefused
+from hubbub.mechanisms import is_number
+
+LARGEST_MODELS_BYTES: Final = 512 << 10
+"""A device that needs them fetches all of them."""
+
+_SIGNED: Final = b"hubbub/1 models\n"
+_MAX_ROUNDS: Final = 1 << 10
+
+
+@dataclass(frozen=True, slots=True)
+class ModelState:
+    """What rounds have taught so far.
+
+    number: the last round that is in it. centre: where columns lie, in [0, 1]. weights: of columns
+    about the centre, then of the intercept.
+
+    Raises:
+        BadParameter: it is none.
+    """
+
+    number: int
+    centre: tuple[float, ...]
+    weights: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        if not (type(self.number) is int and 0 <= self.number < _MAX_ROUNDS):
+            raise BadParameter("the number of a model's state is no round")
+        if not (
+            len(self.weights) == len(self.centre) + 1
+            and all(map(is_number, self.weights))
+            and all(is_number(one) and 0 <= one <= 1 for one in self.centre)
+        ):
+            raise BadParameter("the state of a model has no weights for its columns")
+
+    def words(self) -> dict[str, Any]:
+        """It as JSON has it."""
+        return {
+            "number": self.number,
+            "centre": list(self.centre),
+            "weights": list(self.weights),
+        }
+
+    @classmethod
+    def load(cls, told: Any) -> Self:
+        """The state that `words()` told. Raises one of MALFORMED, or BadParameter."""
+        return cls(told["number"], tuple(told["centre"]), tuple(told["weights"]))
+
+
+@dataclass(frozen=True, slots=True)
+class Models:
+    """The states of an installation's models, by name. operator: who signed them."""
+
+    states: Mapping[str, ModelState]
+    operator: bytes
+    handovers: tuple[Handover, ...] = ()
+    signed: bytes = field(default=b"", repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        line_of(self.handovers, self.operator)
+        if not all(isinstance(name, str) and NAME.fullmatch(name) for name in self.states):
+            raise BadParameter("the state of models names what is none")
+
+    @property
+    def line(self) -> tuple[bytes, ...]:
+        """The operator's signing keys, oldest first, the signer's last."""
+        return line_of(self.handovers, self.operator)
+
+
+def sign_models(
+    states: Mapping[str, ModelState],
+    operator: Ed25519PrivateKey,
+    handovers: tuple[Handover, ...] = (),
+) -> bytes:
+    """The states as they are served. Raises BadParameter for what is too long."""
+    body = _dumped(
+        {"version": 1, "models": {name: state.words() for name, state in sorted(states.items())}}
+        | ({"handovers": [one.words() for one in handovers]} if handovers else {})
+    )
+    public = to_text(operator.public_key().public_bytes_raw())
+    signature = to_text(operator.sign(_SIGNED + body))
+    head = _dumped({"hubbub models": 1, "operator": public, "signature": signature})
+    signed = head + b"\n" + body + b"\n"
+    if len(signed) > LARGEST_MODELS_BYTES:
+        raise BadParameter(
+            f"the state of all models is {len(signed)} bytes, above {LARGEST_MODELS_BYTES}; learn "
+            "fewer at once, or of fewer columns"
+        )
+    return signed
+
+
+def open_models(signed: bytes, *, operator: bytes | None) -> Models:
+    """The states in some bytes, their signature checked.
+
+    operator: the key that signed the app's bundle: it signed them too, or handed over to who did.
+        None believes whoever signed.
+
+    Raises:
+        ModelsRefused: malformed, altered or another operator's. Then nothing of it holds.
+    """
+    if len(signed) > LARGEST_MODELS_BYTES:
+        raise ModelsRefused(f"larger than {LARGEST_MODELS_BYTES >> 10} KiB: no state of models")
+    try:
+        head, body = signed.rstrip(b"\n").split(b"\n")
+        seal = read_json(head)
+        if seal["hubbub models"] != 1:
+            raise ValueError("of a later version")
+        signer, signature = from_text(seal["operator"]), from_text(seal["signature"])
+        refuse_weak_signing_key(signer)
+        Ed25519PublicKey.from_public_bytes(signer).verify(signature, _SIGNED + body)
+    except (*MALFORMED, BadParameter) as error:
+        raise ModelsRefused("no state of models; make one: hubbub model publish") from error
+    except InvalidSignature as error:
+        raise ModelsRefused(
+            "the signature of the models' state does not fit: altered after signing; serve it as "
+            "it was made"
+        ) from error
+    try:
+        models = _load(read_json(body), signer, signed)
+    except (*MALFORMED, BadParameter) as error:
+        raise ModelsRefused("signed, but not readable by this version; upgrade hubbub") from error
+    if operator is not None and operator not in models.line:
+        raise ModelsRefused(
+            f"signed by {to_text(signer)}, to which {to_text(operator)}, who signed the bundle, "
+            "never handed over; make it with that operator's key"
+        )
+    return models
+
+
+def _load(body: Any, signer: bytes, signed: bytes) -> Models:
+    if body["version"] != 1:
+        raise ValueError("of a later version")
+    return Models(
+        {name: ModelState.load(told) for name, told in body["models"].items()},
+        signer,
+        tuple(map(Handover.load, body.get("handovers", []))),
+        signed,
+    )
+
+
+def _dumped(thing: Mapping[str, Any]) -> bytes:
+    return json.dumps(thing, separators=(",", ":")).encode()

@@ -1,0 +1,141 @@
+"""`hubbub model`: what a model has learned; and its state, signed for devices."""
+
+import argparse
+import time
+from pathlib import Path
+from typing import Any, Final
+
+from hubbub.cli.publishing_models import publish
+from hubbub.cli.terminal.output import explain, say, table
+from hubbub.cli.terminal.query_options import add_format, add_where, document, where, write
+from hubbub.cli.terminal.service_client import ask
+from hubbub.errors import BadParameter, ServiceUnavailable
+from hubbub.wire.v1.services_pb2 import ModelRequest
+
+_ROWS: Final = 20
+_PUBLISH: Final = "publish"
+_EPILOG: Final = """
+examples:
+  hubbub model churn                                        coefficients and rounds
+  hubbub model churn --format json                          the same for programs, with its weights
+  hubbub model publish --keys keys --out models.hubbub --every 30   sign each new state, for ever
+"""
+
+
+def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add `model` to the command line."""
+    parser = commands.add_parser(
+        "model",
+        description="Of a model of the catalog: its coefficients with intervals, and how its "
+        "rounds went. Or, with the name publish, signs the state of all models, by which devices "
+        "learn in the next round.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog=_EPILOG,
+    )
+    parser.add_argument("model", help=f"its name; or {_PUBLISH}")
+    parser.add_argument(
+        "--confidence", type=float, default=0.95, help="of the intervals (%(default)s)"
+    )
+    add_format(parser)
+    parser.add_argument(
+        "--keys",
+        type=Path,
+        default=Path("keys"),
+        help=f"{_PUBLISH}: folder of the signing key (%(default)s)",
+    )
+    parser.add_argument(
+        "--every",
+        type=float,
+        metavar="SECONDS",
+        help=f"{_PUBLISH}: look again after so long, for ever; once without it",
+    )
+    add_where(parser)
+    parser.set_defaults(run=_model)
+
+
+def _model(arguments: argparse.Namespace) -> int:
+    if arguments.model == _PUBLISH:
+        return _publish(arguments)
+    request = ModelRequest(model=arguments.model, confidence=arguments.confidence)
+    found = document(ask(where(arguments), "Model", request))
+    if not write(arguments, "model", found):
+        _show(found)
+    return 0
+
+
+def _publish(arguments: argparse.Namespace) -> int:
+    out, every = arguments.out, arguments.every
+    if out is None:
+        raise BadParameter("publish needs --out FILE, which the shuffler has as --models")
+    if every is None:
+        if not _signed(publish(where(arguments), arguments.keys, out), out):
+            say(f"{out}: nothing new to sign")
+        return 0
+    if not every > 0:
+        raise BadParameter(f"--every {every} is not above 0")
+    failing = ""
+    while True:
+        try:
+            _signed(publish(where(arguments), arguments.keys, out), out)
+            failing = ""
+        except ServiceUnavailable as error:
+            if str(error) != failing:  # once, however long it lasts
+                say(str(error))
+            failing = str(error)
+        time.sleep(every)
+
+
+def _signed(made: dict[str, int] | None, out: Path) -> bool:
+    """Say what was signed, if anything."""
+    if made:
+        rounds = ", ".join(f"{name} after round {number}" for name, number in made.items())
+        say(f"{out}: signed, {rounds}")
+    return bool(made)
+
+
+def _show(found: dict[str, Any]) -> None:
+    rows = sorted(found["coefficients"], key=lambda row: -abs(row["coefficient"]))
+    level = f"{100 * found['confidence']:g}%"
+    if rows:
+        table(
+            f"{found['model']}: {found['kind']}, {found['reports']:,} reports by "
+            f"{found['mechanism']}, epsilon {found['epsilon']:.3f} each",
+            ("column", "coefficient", f"{level} interval", "standard error"),
+            [
+                (
+                    row["name"],
+                    f"{row['coefficient']:,.4g}",
+                    f"{row['low']:,.4g} to {row['high']:,.4g}",
+                    f"{row['stderr']:,.4g}",
+                )
+                for row in rows[:_ROWS]
+            ],
+        )
+        if len(rows) > _ROWS:
+            say(f"and {len(rows) - _ROWS:,} more: --format json has them all")
+    table(
+        f"rounds of {found['model']}",
+        ("round", "epoch", "state", "reports", "noise", "moved"),
+        [
+            (
+                str(one["number"]),
+                one["date"],
+                one["state"],
+                f"{one['reports']:,}",
+                f"{one['noise']:.3f}" if one["noise"] else "",
+                f"{one['moved']:.3f}" if one["moved"] else "",
+            )
+            for one in found["steps"]
+        ],
+        text_columns=3,
+    )
+    if not rows:
+        explain("There are coefficients once two rounds are over: of where columns lie, and one.")
+    explain(
+        "An interval is of the coins and of who took part. Few rounds leave coefficients too small,"
+        " which it does not tell. Noise is of a round's mean direction, of length 1 at most: models"
+        " are good below .2."
+    )
+    say(f"next state: {found['next']}" if found["next"] else "all rounds are over")
+    if found["notice"]:
+        say(found["notice"])

@@ -1,0 +1,38 @@
+"""Signing the state of models: what the aggregator has worked out, as the shuffler serves it."""
+
+import os
+from pathlib import Path
+
+from hubbub.catalog import read_operator_key
+from hubbub.catalog.keys.operator import read_handovers
+from hubbub.catalog.models.state import ModelState, sign_models
+from hubbub.cli.terminal.service_client import Endpoints, ask
+from hubbub.errors import BadParameter
+from hubbub.wire.v1.services_pb2 import ModelsRequest
+
+
+def publish(endpoints: Endpoints, keys: Path, out: Path) -> dict[str, int] | None:
+    """Sign the state of every model into a file: each one's round; None where nothing is new.
+
+    Raises:
+        ServiceUnavailable: the aggregator does not answer.
+        KeysUnusable, BadParameter: the keys cannot be read, the file cannot be written.
+    """
+    found = ask(endpoints, "Models", ModelsRequest()).models
+    states = {
+        one.model: ModelState(one.number, tuple(one.centre), tuple(one.weights))
+        for one in found
+        if one.number >= 0
+    }
+    if not states:
+        return None
+    signed = sign_models(states, read_operator_key(keys), read_handovers(keys))
+    try:
+        if out.exists() and out.read_bytes() == signed:  # Ed25519 signs the same bytes alike
+            return None
+        beside = out.with_name(f"{out.name}.new")
+        beside.write_bytes(signed)
+        os.replace(beside, out)  # noqa: PTH105 whole or not at all, on every system
+    except OSError as error:
+        raise BadParameter(f"{out}: cannot be written: {error.strerror}") from error
+    return {name: state.number for name, state in states.items()}

@@ -1,0 +1,125 @@
+"""A model tells the same on every face; its rounds are written once, in Redis as in memory."""
+
+import asyncio
+import csv
+import io
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from playwright.sync_api import expect
+
+import hubbub.notebook
+from hubbub.aggregator.learning.rounds import MemoryRounds, RedisRounds, Rounds
+from hubbub.catalog.models.state import open_models
+from hubbub.cli.main import main
+from hubbub.cli.terminal.query_options import document
+from hubbub.cli.terminal.service_client import ask
+from hubbub.errors import TotalsUnreadable
+from hubbub.runtime import connect_redis
+from hubbub.wire.v1 import services_pb2 as wire
+from tests.interfaces.browser import Watched, chromium, needs_browser
+from tests.interfaces.house import TAUGHT, House
+from tests.support import web
+
+
+def test_every_face_tells_the_same_of_a_model(
+    home: House, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told = web.get(f"{home.page}/v1/models/churn").json()
+    assert web.get(f"{home.page}/v1/models").json() == {"models": [told]}
+    assert document(ask(home.endpoints, "Model", wire.ModelRequest(model="churn"))) == told
+    assert main(["model", "churn", "--query", home.query, "--format", "json"]) == 0
+    assert json.loads(capsys.readouterr().out) == told
+    assert (told["number"], told["rounds"], told["reports"]) == (3, 4, 690)
+    names = [one["name"] for one in told["coefficients"]]
+    assert names == ["hours", "plan=free", "plan=paid", "intercept"]
+    # The mean of the second and third round's, per hour.
+    assert told["coefficients"][0]["coefficient"] == pytest.approx(-1.25 / 40)
+    assert told["weights"] == TAUGHT[-1].weights
+    assert main(["model", "churn", "--query", home.query, "--format", "csv"]) == 0
+    rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+    assert [float(row["low"]) for row in rows] == [one["low"] for one in told["coefficients"]]
+    assert main(["model", "churn", "--query", home.query]) == 0
+    assert "next state: 2099-01-01T10:00:00Z" in capsys.readouterr().out
+    answer = hubbub.notebook.connect(home.page).model("churn")
+    assert [dict(row) for row in answer] == told["coefficients"]
+    assert "churn: 690 reports" in answer._repr_html_()
+
+
+def test_a_model_of_scikit_learn_foretells_at_once(home: House) -> None:
+    pytest.importorskip("sklearn", reason="scikit-learn is the reader's own")
+    made = hubbub.notebook.connect(home.page).model("churn").to_sklearn()
+    told = made.decision_function(np.array([[0.0, 1.0, 0.0], [40.0, 0.0, 1.0]]))
+    assert told[0] > told[1]
+
+
+def test_what_is_no_model_is_told_so(home: House, capsys: pytest.CaptureFixture[str]) -> None:
+    refused = web.get(f"{home.page}/v1/models/theme")
+    assert refused.status_code == 404
+    assert refused.json()["detail"] == 'model "theme" is not in the bundle; it has churn'
+    asked = web.get(f"{home.page}/v1/metrics/churn/estimates")
+    assert asked.status_code == 400
+    assert "ask hubbub model churn" in asked.json()["detail"]
+    assert main(["query", "churn", "--query", home.query]) == 2
+    assert "ask hubbub model churn" in capsys.readouterr().err
+
+
+def test_the_state_is_signed_for_devices_once(
+    home: House, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "models.hubbub"
+    words = ["model", "publish", "--keys", str(home.signed.keys), "--query", home.query]
+    assert main([*words, "--out", str(out)]) == 0
+    assert "signed, churn after round 3" in capsys.readouterr().out
+    [state] = open_models(out.read_bytes(), operator=home.signed.bundle.operator).states.values()
+    assert (state.number, list(state.weights)) == (3, TAUGHT[-1].weights)
+    before = out.stat()
+    assert main([*words, "--out", str(out)]) == 0
+    assert "nothing new to sign" in capsys.readouterr().out
+    assert out.stat() == before
+    assert main(words) == 2
+    assert "publish needs --out FILE" in capsys.readouterr().err
+
+
+@needs_browser
+def test_the_page_shows_coefficients_and_rounds(home: House) -> None:
+    with chromium() as browser, Watched(browser) as watched:
+        page = watched.open(f"{home.page}/metric?name=churn")
+        expect(page.locator("#learned")).to_contain_text("after round 3 of 4, of 690 reports")
+        rows = page.locator("#learned table").first.locator("tbody tr")
+        expect(rows).to_have_count(4)
+        expect(rows.first).to_contain_text("intercept")
+        steps = page.locator("#learned table").last.locator("tbody tr")
+        expect(steps).to_have_count(5)
+        assert not page.is_visible("#controls")
+
+
+@pytest.mark.parametrize("kept", ["memory", "redis"])
+def test_a_round_is_written_once(home: House, kept: str) -> None:
+    async def body(rounds: Rounds) -> None:
+        first, other = TAUGHT[0], replace(TAUGHT[0], reports=7)
+        assert await rounds.finished("once") == []
+        wrote = await asyncio.gather(*(rounds.write("once", one) for one in (first, other)))
+        assert sorted(wrote) == [False, True]
+        assert not await rounds.write("once", other)
+        [held] = await rounds.finished("once")
+        assert held in (first, other)
+        await rounds.write("once", replace(TAUGHT[2]))
+        assert await rounds.finished("once") == [held], "the round between is not over"
+
+    async def run() -> None:
+        if kept == "memory":
+            await body(MemoryRounds())
+            return
+        server = await connect_redis(home.redis_url)
+        await body(RedisRounds(server))
+        await server.ask("HSET", "aggregator:model:once", "1", b"{")
+        with pytest.raises(TotalsUnreadable, match="nobody can read"):
+            await RedisRounds(server).finished("once")
+        await server.ask("UNLINK", "aggregator:model:once")
+        await server.close()
+
+    asyncio.run(run())

@@ -1,0 +1,344 @@
+"""Models from devices: one report each, by the state of their round alone; a step a round."""
+
+import asyncio
+import hashlib
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from hubbub.accounting import Window
+from hubbub.aggregator.learning.learner import ModelLearner
+from hubbub.aggregator.learning.rounds import MemoryRounds
+from hubbub.aggregator.query import QueryEngine
+from hubbub.aggregator.query.models import LearnedModel, learned_model
+from hubbub.aggregator.store.contract import Commit
+from hubbub.catalog import (
+    Metric,
+    open_sealed,
+    read_catalog,
+    read_opening_keys,
+    read_operator_key,
+    seal_info,
+)
+from hubbub.catalog.encoding import to_text
+from hubbub.catalog.models.state import ModelState, open_models, sign_models
+from hubbub.client import Client, MemoryState, Outcome
+from hubbub.client.testing import FakeClock, FakeShuffler
+from hubbub.errors import (
+    BadParameter,
+    BundleRefused,
+    CatalogInvalid,
+    ModelsRefused,
+    UnknownMetric,
+    ValueOutOfDomain,
+)
+from hubbub.mechanisms import tally
+from hubbub.runtime import Clocks
+from tests.conftest import CATALOG
+from tests.support.bundles import DAY, Signed, make_signed
+from tests.support.fakes import MemoryStore
+
+START = 20_010
+HOUR = 3600
+ROUNDS = 4
+MODEL = """
+[models.churn]
+description = "Who leaves"
+owner = "growth@example.org"
+expires = 2099-06-30
+epoch = "hour"
+min_batch = 20
+epsilon = 4.0
+kind = "logistic"
+begins = 2024-10-14
+rounds = 4
+positive = "left"
+
+[models.churn.features]
+hours = [0, 40]
+plan = ["free", "paid"]
+"""
+# Who uses it little and pays nothing leaves.
+PEOPLE = 600
+
+
+@pytest.fixture(scope="module")
+def signed(tmp_path_factory: pytest.TempPathFactory) -> Signed:
+    folder = tmp_path_factory.mktemp("models")
+    return make_signed(folder, CATALOG + MODEL, start=20_000 * DAY)
+
+
+@dataclass
+class Devices:
+    """Devices of one bundle, whose reports are counted in totals as the aggregator has them."""
+
+    signed: Signed
+    store: MemoryStore = field(default_factory=MemoryStore)
+    rounds: MemoryRounds = field(default_factory=MemoryRounds)
+    models: bytes = b""
+    now: float = START * DAY
+
+    @property
+    def metric(self) -> Metric:
+        return self.signed.bundle.metrics["churn"]
+
+    def client(self, number: int, shuffler: FakeShuffler, *, strict: bool = True) -> Client:
+        secret = hashlib.sha256(number.to_bytes(4, "big")).digest()
+        return Client(
+            self.signed.bundle,
+            MemoryState(secret),
+            shuffler,
+            hold_seconds=None,
+            strict=strict,
+            clock=FakeClock(self.now),
+        )
+
+    def turn(self, number: int) -> int:
+        """In which round a device is, found by trying each."""
+        for at in range(ROUNDS + 1):
+            self.now = START * DAY + 2 * HOUR * at + 1
+            if self.client(number, FakeShuffler()).learn("churn", [1, "free"], 0) is not (
+                Outcome.NOT_ITS_ROUND
+            ):
+                return at
+        raise AssertionError("it is in none")
+
+    def tell(self, people: range, shuffler: FakeShuffler) -> int:
+        """Everybody's app says what it knows: how many reports left."""
+        shuffler.models = self.models
+        for number in people:
+            hours, paid = number % 40, number % 3 == 0
+            client = self.client(number, shuffler)
+            said = client.learn(
+                "churn",
+                {"hours": hours, "plan": "paid" if paid else "free"},
+                "left" if hours < 20 and not paid else "stayed",
+            )
+            if said is not Outcome.NOT_ITS_ROUND:
+                client.flush()
+        return len(shuffler.reports())
+
+    async def count(self, shuffler: FakeShuffler) -> None:
+        keys = {
+            one.id: one.load() for one in read_opening_keys(self.signed.keys / "opening.keys.json")
+        }
+        layout = self.metric.randomizer.layout
+        payloads = [
+            open_sealed(one.sealed, keys[one.key_id], seal_info(one.stream, one.epoch))
+            for one in shuffler.reports()
+        ]
+        [window] = {Window(one.stream, one.epoch) for one in shuffler.reports()}
+        cells = np.array(tally(layout, payloads).cells, dtype=np.int64)
+        tags = [hashlib.sha256(one.sealed).digest()[:16] for one in shuffler.reports()]
+        commit = Commit(b"%016d" % window.epoch, tags, cells, 0, {}, 1 << 40)
+        await self.store.add(window, commit)
+
+    def learner(self) -> ModelLearner:
+        bundle = self.signed.bundle
+        return ModelLearner(lambda: bundle, self.store, self.rounds, Clocks(lambda: self.now))
+
+    async def state(self) -> bytes:
+        last = (await self.rounds.finished("churn"))[-1]
+        told = ModelState(last.number, tuple(last.centre), tuple(last.weights))
+        return sign_models({"churn": told}, read_operator_key(self.signed.keys))
+
+
+async def _all_rounds(devices: Devices) -> LearnedModel:
+    for number in range(ROUNDS + 1):
+        devices.now = START * DAY + 2 * HOUR * number + 60
+        shuffler = FakeShuffler()
+        assert devices.tell(range(PEOPLE), shuffler) > 0
+        await devices.count(shuffler)
+        assert await devices.learner().look() == 0, "the round is not over"
+        devices.now = START * DAY + 2 * HOUR * (number + 1) + 121
+        looked = await asyncio.gather(*(devices.learner().look() for _ in range(3)))
+        assert sum(looked) == 1, "several processes looked, and one step was taken"
+        assert await devices.learner().look() == 0
+        devices.models = await devices.state()
+    query = QueryEngine(
+        devices.signed.bundle,
+        devices.store,
+        clocks=Clocks(lambda: devices.now),
+        rounds=devices.rounds,
+    )
+    return await learned_model(query, "churn", 0.95)
+
+
+def test_devices_teach_a_model_round_by_round_and_each_in_one(signed: Signed) -> None:
+    devices = Devices(signed)
+    found = asyncio.run(_all_rounds(devices))
+    assert (found.finished, found.number, found.next) == (True, ROUNDS, None)
+    assert found.reports == PEOPLE, "every device told it once, in one of the rounds"
+    by_name = {one.name: one for one in found.coefficients}
+    assert list(by_name) == ["hours", "plan=free", "plan=paid", "intercept"]
+    assert by_name["hours"].high < 0, "who uses it much stays"
+    assert by_name["plan=free"].coefficient > by_name["plan=paid"].coefficient
+    assert [one.state for one in found.steps] == ["finished"] * (ROUNDS + 1)
+    share = found.steps[0].reports / PEOPLE
+    assert share == pytest.approx(0.1, abs=5 * (0.1 * 0.9 / PEOPLE) ** 0.5)
+
+
+@pytest.fixture
+def late(signed: Signed) -> tuple[Devices, int]:
+    """Devices in the first round that needs a state, and the number of one of them."""
+    devices = Devices(signed)
+    number = next(n for n in range(1000) if devices.turn(n) == 1)
+    devices.now = START * DAY + 2 * HOUR + 1
+    return devices, number
+
+
+STATE = ModelState(0, (0.5, 0.6, 0.4), (0.0, 0.0, 0.0, 0.0))
+
+
+def test_an_example_waits_in_memory_for_the_state_of_its_round_alone(
+    late: tuple[Devices, int],
+) -> None:
+    devices, number = late
+    key = read_operator_key(devices.signed.keys)
+    shuffler = FakeShuffler()
+    client = devices.client(number, shuffler)
+    assert client.learn("churn", [50, "paid"], 1) is Outcome.AWAITS_STATE
+    assert client.clipped == {"churn": 1}, "50 hours are above 40"
+    client.flush()
+    assert shuffler.reports() == [], "nothing is told without it"
+    assert all(one.spent == 0 for one in client.ledger().metrics if one.name == "churn")
+    other = ModelState(1, STATE.centre, STATE.weights)
+    shuffler.models = sign_models({"churn": other}, key)
+    client.flush()
+    assert shuffler.reports() == [], "that one is of the round after"
+    client = devices.client(number, shuffler)
+    shuffler.models = sign_models({"churn": STATE}, key)
+    assert client.learn("churn", [50, "paid"], 1) is Outcome.AWAITS_STATE
+    assert client.flush()
+    [report] = shuffler.reports()
+    assert report.stream == "churn"
+    assert client.learn("churn", [5, "paid"], 1) in {
+        Outcome.ALREADY_REPORTED,
+        Outcome.OVER_BUDGET,
+    }
+    [spent] = [one.spent for one in client.ledger().metrics if one.name == "churn"]
+    assert 3.99 < spent <= 4.0
+
+
+def _refused(devices: Devices) -> Iterator[bytes]:
+    key, stranger = read_operator_key(devices.signed.keys), Ed25519PrivateKey.generate()
+    good = sign_models({"churn": STATE}, key)
+    yield sign_models({"churn": STATE}, stranger)
+    yield good.replace(b"0.5", b"0.4")
+    yield b"{}\n{}"
+    yield good[:-30]
+    two = ModelState(0, (0.5,), (0.0, 0.0))
+    yield sign_models({"churn": two}, key)
+
+
+def test_a_state_of_others_altered_or_of_another_dimension_teaches_nothing(
+    late: tuple[Devices, int], caplog: pytest.LogCaptureFixture
+) -> None:
+    devices, number = late
+    for bad in _refused(devices):
+        caplog.clear()
+        shuffler = FakeShuffler()
+        shuffler.models = bad
+        client = devices.client(number, shuffler)
+        assert client.learn("churn", [5, "free"], "left") is Outcome.AWAITS_STATE
+        client.flush()
+        assert shuffler.reports() == []
+        assert "the state of models is not taken" in caplog.text
+
+
+def test_an_older_state_and_another_of_one_number_are_refused(late: tuple[Devices, int]) -> None:
+    devices, _ = late
+    key = read_operator_key(devices.signed.keys)
+    learner = devices.client(0, FakeShuffler())._reporter._learner
+    learner.hear(sign_models({"churn": ModelState(2, STATE.centre, STATE.weights)}, key))
+    with pytest.raises(ModelsRefused, match="of round 0, older than 2"):
+        learner.hear(sign_models({"churn": STATE}, key))
+    twin = ModelState(2, STATE.centre, (1.0, 0.0, 0.0, 0.0))
+    with pytest.raises(ModelsRefused, match="another one of round 2"):
+        learner.hear(sign_models({"churn": twin}, key))
+
+
+@pytest.mark.parametrize(
+    ("features", "label", "why"),
+    [
+        ([1], 0, "1 features are given, and the model has 2"),
+        ({"hours": 1}, 0, "missing or unknown: plan"),
+        ({"hours": 1, "plan": "free", "age": 3}, 0, "missing or unknown: age"),
+        ([float("nan"), "free"], 0, 'feature "hours": the value is no finite number'),
+        ([1, "gold"], 0, 'feature "plan": the value is none of the 2 listed'),
+        ([1, ["free"]], 0, 'feature "plan": the value is none'),
+        ([1, "free"], 2, "label is neither 0 nor 1"),
+        ([1, "free"], float("nan"), "label is neither 0 nor 1"),
+        (7, 0, "features are no mapping"),
+    ],
+)
+def test_what_is_no_example_is_refused_and_not_shown(
+    signed: Signed, features: object, label: object, why: str
+) -> None:
+    devices = Devices(signed)
+    shuffler = FakeShuffler()
+    with pytest.raises(ValueOutOfDomain, match=why) as raised:
+        devices.client(0, shuffler).learn("churn", features, label)
+    assert "gold" not in str(raised.value)
+    lenient = devices.client(0, shuffler, strict=False)
+    assert lenient.learn("churn", features, label) is Outcome.NOT_A_VALUE
+    assert lenient.flush()
+    assert shuffler.submissions == []
+
+
+def test_models_and_metrics_are_told_apart(signed: Signed) -> None:
+    client = Devices(signed).client(0, FakeShuffler())
+    with pytest.raises(UnknownMetric, match='model "theme" is not in the bundle; it has churn'):
+        client.learn("theme", [1], 0)
+    with pytest.raises(ValueOutOfDomain, match='"churn" is a model'):
+        client.report("churn", (1.0, 0.0, 0.0, 0.0))
+
+
+def test_the_state_says_who_signed_and_is_the_same_bytes(signed: Signed) -> None:
+    key = read_operator_key(signed.keys)
+    one = sign_models({"churn": STATE}, key)
+    assert one == sign_models({"churn": STATE}, key)
+    found = open_models(one, operator=signed.bundle.operator)
+    assert found.states == {"churn": STATE}
+    assert json.loads(one.split(b"\n")[0])["operator"] == to_text(signed.bundle.operator)
+    with pytest.raises(BadParameter):
+        ModelState(0, (0.5,), (0.0,))
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "why"),
+    [
+        ('kind = "logistic"', 'kind = "forest"', '"kind": must be one of logistic'),
+        ("hours = [0, 40]", "hours = [40, 0]", "write numbers that ascend"),
+        ("hours = [0, 40]", "hours = 7", "write its range"),
+        ("rounds = 4", "rounds = 1", '"rounds": must be a whole number in'),
+        ("begins = 2024-10-14", "begins = 7", '"begins": must be a date'),
+        ("epsilon = 4.0", "epsilonn = 4.0", '"epsilonn": is not known of a model'),
+        ("[models.churn]", "[models.theme]", '"theme" is a metric, too'),
+        ('positive = "left"', 'positive = "left"\npenalty = 1.0', "penalty is of ridge"),
+    ],
+)
+def test_a_models_table_says_what_is_wrong_with_it(
+    tmp_path: Path, before: str, after: str, why: str
+) -> None:
+    path = tmp_path / "metrics.toml"
+    text = MODEL.replace(before, after)
+    if "theme" in after:
+        text = text.replace("[models.churn.features]", "[models.theme.features]")
+    path.write_text(CATALOG + text)
+    with pytest.raises(CatalogInvalid, match=why):
+        read_catalog(path)
+
+
+def test_a_changed_model_needs_a_new_name(signed: Signed, tmp_path: Path) -> None:
+    from hubbub.catalog import refuse_changes
+
+    path = tmp_path / "metrics.toml"
+    path.write_text(CATALOG + MODEL.replace("[0, 40]", "[0, 50]"))
+    with pytest.raises(BundleRefused, match='metric "churn": model changed under an old name'):
+        refuse_changes(read_catalog(path).metrics, signed.bundle)
