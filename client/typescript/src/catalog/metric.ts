@@ -97,25 +97,11 @@ export async function metricFrom(
   };
 }
 
-<<<<<<< HEAD
-=======
 function definitionOf(entry: Table): string {
   const later = DEFINING_LATER.filter((field) => entry[field] !== undefined);
   return JSON.stringify([...DEFINING, ...later].map((field) => sorted(entry[field])));
 }
 
-/**
- * The stream of the largest epsilon that a person allows, as promised and locally; none if all are
- * above it.
- */
-export function streamWithin(metric: Metric, most: number, local: number): Stream | undefined {
-  const [own, ...tiers] = metric.streams;
-  const promised = Math.min(metric.centralEpsilon ?? own.epsilon, own.epsilon);
-  if (promised <= most && own.epsilon <= local) return own;
-  return tiers.filter((tier) => tier.epsilon <= Math.min(most, local)).pop();
-}
-
->>>>>>> a4f3135 (Tell what strings are known to begin with as one number)
 async function streamsOf(name: string, entry: Table): Promise<[Stream, ...Stream[]]> {
   const epsilon = number(entry["epsilon"]);
   const own = { name, tier: "", epsilon, randomizer: await randomizerOf(name, entry, epsilon) };
