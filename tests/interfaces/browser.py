@@ -74,4 +74,4 @@ class Watched:
     def __exit__(self, *error: object) -> None:
         self._context.close()
         if self._clean and error[0] is None:
-            assert not self.errors
+            assert not self.errors, self.errors

@@ -162,7 +162,7 @@ def test_where_the_shuffler_tells_nothing_the_law_is_said_to_be_unknown(
     assert re.search(r"all +\? +\? +\? +\? +[\d,]+ +\? +\?", said)
     assert main(["status", "--all", *where]) == 1
     every = capsys.readouterr().out
-    assert re.search(r"all +\? +\? +\? +\? +[\d,]+ +0 +0 +\? +\?", every)
+    assert re.search(r"all +\? +\? +\? +\? +[\d,]+ +0 +0 +0 +\? +\?", every)
     assert len(every.splitlines()) > len(said.splitlines())
     assert "start the aggregator with --shuffler-status" in said
     assert main(["status", *where, "--format", "json"]) == 1
