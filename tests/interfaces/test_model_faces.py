@@ -7,7 +7,7 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
+import pandas as pd
 import pytest
 from playwright.sync_api import expect
 
@@ -50,9 +50,9 @@ def test_every_face_tells_the_same_of_a_model(
 
 
 def test_a_model_of_scikit_learn_foretells_at_once(home: House) -> None:
-    pytest.importorskip("sklearn", reason="scikit-learn is the reader's own")
     made = hubbub.notebook.connect(home.page).model("churn").to_sklearn()
-    told = made.decision_function(np.array([[0.0, 1.0, 0.0], [40.0, 0.0, 1.0]]))
+    people = pd.DataFrame([[0.0, 1.0, 0.0], [40.0, 0.0, 1.0]], columns=made.feature_names_in_)
+    told = made.decision_function(people)
     assert told[0] > told[1]
 
 
