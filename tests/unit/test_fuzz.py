@@ -123,6 +123,8 @@ def test_a_method_answers_or_refuses_whatever_the_request(tmp_path: Path) -> Non
         "Operator/Status",
         "Ingest/Apply",
         "Query/Metrics",
+        "Query/Models",
+        "Query/Model",
         "Query/Estimate",
         "Query/Describe",
         "Query/Top",

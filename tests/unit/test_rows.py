@@ -78,6 +78,15 @@ ALL: dict[Any, dict[str, Any]] = {
         "unit": "",
         "values": [VALUE],
     },
+    "model": {
+        "model": "churn",
+        "kind": "logistic",
+        "rounds": 1,
+        "reports": 30,
+        "epsilon": 4.0,
+        "confidence": 0.95,
+        "coefficients": [{"name": "days", "coefficient": 0.5, "median": 7.25}],
+    },
     "status": {"total": {}, "windows": [{"stream": "theme", "epoch": 7, "median": 7.25}]},
     "metrics": {"total": 1, "metrics": [{"name": "theme", "median": 7.25, "tiers": [1.0]}]},
 }

@@ -18,7 +18,7 @@ _GROUPS: Final = {
     "plan, check": ("plan", "simulate", "privacy", "audit"),
     "ask": (
         *("query", "top", "compare", "trend", "cross", "breakdown"),
-        *("discover", "export", "release", "rappor"),
+        *("discover", "model", "export", "release", "rappor"),
     ),
     "look, mark": ("metrics", "status", "watch", "candidates", "mark"),
     "keep": ("notice", "log", "forget", "backup", "verify", "restore"),
