@@ -68,7 +68,7 @@ version = { 2 = "2.*", old = "*" }
 """
 MODEL = """
 [models.churn]
-description = "Who leaves"
+description = "People that leaves"
 owner = "growth@example.org"
 expires = 2099-12-31
 epoch = "hour"
