@@ -19,7 +19,7 @@ from hubbub.aggregator.reload import _check_follows
 from hubbub.aggregator.store.contract import Commit
 from hubbub.analysis import answer, answer_lists
 from hubbub.catalog import Bundle, open_bundle, read_bundle, stream_table
-from hubbub.catalog.bundles.signed_bundle import _SIGNED
+from hubbub.catalog.keys.signed_lines import _signed
 from hubbub.cli.installation import build_bundle, make_keys
 from hubbub.client import Client, MemoryState, Outcome, SystemClock
 from hubbub.client.testing import FakeShuffler
@@ -317,7 +317,7 @@ def test_who_knows_of_one_list_alone_refuses_the_bundle(installation: Installati
     signed = (installation.folder / "app.hubbub").read_bytes()
     assert b'"version":2,"shuffler"' in signed
     assert open_bundle(signed, "it").metric("theme").grown == (3,)
-    assert _SIGNED == b"hubbub/1 bundle\n"
+    assert _signed("bundle", b"") == b"hubbub/1 bundle\n"
 
 
 FIRST = 20_000

@@ -1,31 +1,29 @@
 """Notices: what an operator asks less while its apps are out, signed with its bundles' key.
 
-Two lines of JSON, as of bundles: who signed, and what. A notice lowers how many devices take part
-in a metric, down to none, and can do nothing else: it has no word for epsilon, values or a metric
-that the bundle lacks, and a sampling above the bundle's is the bundle's.
+Two signed lines, as of bundles. A notice lowers how many devices take part in a metric, down to
+none, and can do nothing else: it has no word for epsilon, values or a metric that the bundle lacks,
+and a sampling above the bundle's is the bundle's.
 """
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, Final, Self
 
 from cryptography.exceptions import InvalidSignature
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from hubbub.catalog.encoding import MALFORMED, from_text, read_json, to_text
+from hubbub.catalog.encoding import MALFORMED, read_json
 from hubbub.catalog.epochs import epoch_start
 from hubbub.catalog.fields.rules import NAME
 from hubbub.catalog.keys.handover import Handover, line_of
-from hubbub.catalog.keys.points import refuse_weak_signing_key
+from hubbub.catalog.keys.signed_lines import as_line, check_lines, of_another_operator, sign_lines
 from hubbub.catalog.metric import Metric
 from hubbub.errors import BadParameter, NoticeRefused
 
 LARGEST_NOTICE_BYTES: Final = 16 << 10
 """Every answer carries one."""
 
-_SIGNED: Final = b"hubbub/1 notice\n"
 _LAST: Final = 1 << 53
 _STEPS: Final = 16
 _LEAST: Final = 1e-6  # as of `sampling` in a catalog
@@ -93,7 +91,7 @@ class Notice:
 
 def sign_notice(notice: Notice, operator: Ed25519PrivateKey) -> bytes:
     """The notice as it is served and kept. Raises BadParameter for one that is too long."""
-    body = _dumped(
+    body = as_line(
         {
             "version": 1,
             "number": notice.number,
@@ -102,10 +100,7 @@ def sign_notice(notice: Notice, operator: Ed25519PrivateKey) -> bytes:
         }
         | ({"handovers": [h.words() for h in notice.handovers]} if notice.handovers else {})
     )
-    signature = to_text(operator.sign(_SIGNED + body))
-    public = to_text(operator.public_key().public_bytes_raw())
-    head = _dumped({"hubbub notice": 1, "operator": public, "signature": signature})
-    signed = head + b"\n" + body + b"\n"
+    signed = sign_lines("notice", body, operator)
     if len(signed) > LARGEST_NOTICE_BYTES:
         raise BadParameter(
             f"a notice of {len(signed)} bytes is above {LARGEST_NOTICE_BYTES}, and every answer "
@@ -128,10 +123,7 @@ def open_notice(signed: bytes, *, operator: bytes | None) -> Notice:
         raise NoticeRefused(f"larger than {LARGEST_NOTICE_BYTES >> 10} KiB: not a notice")
     try:
         head, body = signed.rstrip(b"\n").split(b"\n")
-        seal = read_json(head)
-        signer, signature = from_text(seal["operator"]), from_text(seal["signature"])
-        refuse_weak_signing_key(signer)
-        Ed25519PublicKey.from_public_bytes(signer).verify(signature, _SIGNED + body)
+        _, signer = check_lines("notice", head, body)
     except (*MALFORMED, BadParameter) as error:
         raise NoticeRefused("not a notice; make one: hubbub notice make") from error
     except InvalidSignature as error:
@@ -143,10 +135,7 @@ def open_notice(signed: bytes, *, operator: bytes | None) -> Notice:
     except (*MALFORMED, BadParameter) as error:
         raise NoticeRefused("signed, but not readable by this version; upgrade hubbub") from error
     if operator is not None and operator not in notice.line:
-        raise NoticeRefused(
-            f"signed by {to_text(signer)}, to which {to_text(operator)}, who signed the bundle, "
-            "never handed over; make it with that operator's key"
-        )
+        raise NoticeRefused(of_another_operator(signer, operator))
     return notice
 
 
@@ -181,7 +170,3 @@ def _check_steps(name: str, steps: tuple[Step, ...]) -> None:
 
 def _is_moment(thing: Any) -> bool:
     return type(thing) is int and 0 <= thing < _LAST
-
-
-def _dumped(thing: Mapping[str, Any]) -> bytes:
-    return json.dumps(thing, separators=(",", ":")).encode()

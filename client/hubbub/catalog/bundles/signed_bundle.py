@@ -1,18 +1,16 @@
 """Signed bundles: the one file that an app ships, written and read.
 
-It is two lines of JSON: who signed it, and what was signed. The signature (Ed25519) is over
-the second line's bytes as they stand, so there is nothing to canonicalise. A third line, of
-bundles that name a transparency log, proves that the two are in it.
+It is two signed lines of JSON. A third line, of bundles that name a transparency log, proves that
+the two are in it.
 """
 
-import json
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
 from cryptography.exceptions import InvalidSignature
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from hubbub.catalog.bundles.bundle import Bundle
 from hubbub.catalog.encoding import MALFORMED, from_text, read_json, to_text
@@ -20,7 +18,8 @@ from hubbub.catalog.fields.field import dumped, loaded
 from hubbub.catalog.fields.tables import table_of
 from hubbub.catalog.keys.handover import Handover
 from hubbub.catalog.keys.opening_keys import OpeningKeyPublic
-from hubbub.catalog.keys.points import KEY_BYTES, refuse_weak_signing_key
+from hubbub.catalog.keys.points import KEY_BYTES
+from hubbub.catalog.keys.signed_lines import as_line, check_lines, sign_lines
 from hubbub.catalog.log.notes import NoteKey
 from hubbub.catalog.log.proof import open_proof
 from hubbub.catalog.metric import Metric
@@ -30,7 +29,6 @@ from hubbub.errors import BadParameter, BundleRefused, HubbubError
 from hubbub.errors.printable import visible
 from hubbub.sealing import X_WING
 
-_SIGNED: Final = b"hubbub/1 bundle\n"
 _VERSIONS: Final = (1, 2)
 _MAX_BYTES: Final = 64 << 20
 _NO_BUNDLE: Final = "not a bundle; make one: hubbub catalog build"
@@ -41,7 +39,7 @@ def sign_bundle(bundle: Bundle, operator: Ed25519PrivateKey, *, whole: bool = Fa
     """The bundle as a file's content: the app's, or the operator's with all that its fields say."""
     caps = dumped(bundle.caps)
     hybrid = any(metric.kem == X_WING for metric in bundle.metrics.values())
-    body = json.dumps(
+    body = as_line(
         {
             # What knows of one list of values only would count reports of another as its own.
             "version": 2 if any(one.grown for one in bundle.metrics.values()) else 1,
@@ -66,15 +64,9 @@ def sign_bundle(bundle: Bundle, operator: Ed25519PrivateKey, *, whole: bool = Fa
         | ({"log": _log_words(bundle.log)} if bundle.log else {})
         | ({"gateway": to_text(bundle.gateway)} if bundle.gateway else {})
         | ({"cover": True} if bundle.cover else {})
-        | ({"handovers": [h.words() for h in bundle.handovers]} if bundle.handovers else {}),
-        separators=(",", ":"),
-    ).encode()
-    head = {
-        "hubbub bundle": 1,
-        "operator": to_text(operator.public_key().public_bytes_raw()),
-        "signature": to_text(operator.sign(_SIGNED + body)),
-    }
-    return json.dumps(head, separators=(",", ":")).encode() + b"\n" + body + b"\n"
+        | ({"handovers": [h.words() for h in bundle.handovers]} if bundle.handovers else {})
+    )
+    return sign_lines("bundle", body, operator)
 
 
 def read_bundle(path: Path, *, operator: bytes | None = None) -> Bundle:
@@ -106,10 +98,7 @@ def open_bundle(signed: bytes, path: str, *, operator: bytes | None = None) -> B
         head, body, *proofs = signed.rstrip(b"\n").split(b"\n")
         if len(proofs) > 1:
             raise ValueError("more than three lines")
-        seal = read_json(head)
-        signer, signature = from_text(seal["operator"]), from_text(seal["signature"])
-        refuse_weak_signing_key(signer)
-        Ed25519PublicKey.from_public_bytes(signer).verify(signature, _SIGNED + body)
+        _, signer = check_lines("bundle", head, body)
     except (*MALFORMED, BadParameter) as error:
         raise BundleRefused(f"{path}: {_NO_BUNDLE}") from error
     except InvalidSignature as error:

@@ -1,28 +1,26 @@
 """The state of models: the weights that a round's people learn by, numbered and signed.
 
-Two lines of JSON, as of bundles and notices: who signed, and what. They are the same bytes for
-everybody. A device takes of them what its own round needs, and nothing but numbers stands in them.
+Two signed lines, as of bundles and notices, the same bytes for everybody. A device takes of them
+what its own round needs, and nothing but numbers stands in them.
 """
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Self
 
 from cryptography.exceptions import InvalidSignature
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from hubbub.catalog.encoding import MALFORMED, from_text, read_json, to_text
+from hubbub.catalog.encoding import MALFORMED, read_json
 from hubbub.catalog.fields.rules import NAME
 from hubbub.catalog.keys.handover import Handover, line_of
-from hubbub.catalog.keys.points import refuse_weak_signing_key
+from hubbub.catalog.keys.signed_lines import as_line, check_lines, of_another_operator, sign_lines
 from hubbub.errors import BadParameter, ModelsRefused
 from hubbub.mechanisms import is_number
 
 LARGEST_MODELS_BYTES: Final = 512 << 10
 """A device that needs them fetches all of them."""
 
-_SIGNED: Final = b"hubbub/1 models\n"
 _MAX_ROUNDS: Final = 1 << 10
 
 
@@ -91,14 +89,11 @@ def sign_models(
     handovers: tuple[Handover, ...] = (),
 ) -> bytes:
     """The states as they are served. Raises BadParameter for what is too long."""
-    body = _dumped(
+    body = as_line(
         {"version": 1, "models": {name: state.words() for name, state in sorted(states.items())}}
         | ({"handovers": [one.words() for one in handovers]} if handovers else {})
     )
-    public = to_text(operator.public_key().public_bytes_raw())
-    signature = to_text(operator.sign(_SIGNED + body))
-    head = _dumped({"hubbub models": 1, "operator": public, "signature": signature})
-    signed = head + b"\n" + body + b"\n"
+    signed = sign_lines("models", body, operator)
     if len(signed) > LARGEST_MODELS_BYTES:
         raise BadParameter(
             f"the state of all models is {len(signed)} bytes, above {LARGEST_MODELS_BYTES}; learn "
@@ -120,12 +115,9 @@ def open_models(signed: bytes, *, operator: bytes | None) -> Models:
         raise ModelsRefused(f"larger than {LARGEST_MODELS_BYTES >> 10} KiB: no state of models")
     try:
         head, body = signed.rstrip(b"\n").split(b"\n")
-        seal = read_json(head)
-        if seal["hubbub models"] != 1:
+        version, signer = check_lines("models", head, body)
+        if version != 1:
             raise ValueError("of a later version")
-        signer, signature = from_text(seal["operator"]), from_text(seal["signature"])
-        refuse_weak_signing_key(signer)
-        Ed25519PublicKey.from_public_bytes(signer).verify(signature, _SIGNED + body)
     except (*MALFORMED, BadParameter) as error:
         raise ModelsRefused("no state of models; make one: hubbub model publish") from error
     except InvalidSignature as error:
@@ -138,10 +130,7 @@ def open_models(signed: bytes, *, operator: bytes | None) -> Models:
     except (*MALFORMED, BadParameter) as error:
         raise ModelsRefused("signed, but not readable by this version; upgrade hubbub") from error
     if operator is not None and operator not in models.line:
-        raise ModelsRefused(
-            f"signed by {to_text(signer)}, to which {to_text(operator)}, who signed the bundle, "
-            "never handed over; make it with that operator's key"
-        )
+        raise ModelsRefused(of_another_operator(signer, operator))
     return models
 
 
@@ -154,7 +143,3 @@ def _load(body: Any, signer: bytes, signed: bytes) -> Models:
         tuple(map(Handover.load, body.get("handovers", []))),
         signed,
     )
-
-
-def _dumped(thing: Mapping[str, Any]) -> bytes:
-    return json.dumps(thing, separators=(",", ":")).encode()

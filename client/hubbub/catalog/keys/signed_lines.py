@@ -1,0 +1,55 @@
+"""Two lines of JSON that an operator signs: who signed, and what.
+
+Bundles, notices and the states of models are such lines. The signature (Ed25519) is over what they
+are and the second line's bytes as they stand, so there is nothing to canonicalise.
+"""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+
+from hubbub.catalog.encoding import from_text, read_json, to_text
+from hubbub.catalog.keys.points import refuse_weak_signing_key
+
+
+def as_line(thing: Mapping[str, Any]) -> bytes:
+    """JSON without a break."""
+    return json.dumps(thing, separators=(",", ":")).encode()
+
+
+def sign_lines(kind: str, body: bytes, operator: Ed25519PrivateKey) -> bytes:
+    """Both lines. kind: "bundle", say, which one signature is never taken for another's of."""
+    head = {
+        f"hubbub {kind}": 1,
+        "operator": to_text(operator.public_key().public_bytes_raw()),
+        "signature": to_text(operator.sign(_signed(kind, body))),
+    }
+    return as_line(head) + b"\n" + body + b"\n"
+
+
+def check_lines(kind: str, head: bytes, body: bytes) -> tuple[Any, bytes]:
+    """The version that the first line names, None for none, and who signed the second.
+
+    Raises:
+        MALFORMED, BadParameter: they are no such lines.
+        InvalidSignature: they were altered.
+    """
+    seal = read_json(head)
+    signer, signature = from_text(seal["operator"]), from_text(seal["signature"])
+    refuse_weak_signing_key(signer)
+    Ed25519PublicKey.from_public_bytes(signer).verify(signature, _signed(kind, body))
+    return seal.get(f"hubbub {kind}"), signer
+
+
+def of_another_operator(signer: bytes, operator: bytes) -> str:
+    """Why an app does not believe what goes beside its bundle, and the remedy."""
+    return (
+        f"signed by {to_text(signer)}, to which {to_text(operator)}, who signed the bundle, "
+        "never handed over; make it with that operator's key"
+    )
+
+
+def _signed(kind: str, body: bytes) -> bytes:
+    return f"hubbub/1 {kind}\n".encode() + body
