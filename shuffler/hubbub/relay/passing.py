@@ -4,7 +4,6 @@ PRIVACY: of a request its type, its length and the network that it comes from ar
 last is the limiter's alone, in memory. No header goes along but the type, and nothing is logged.
 """
 
-import json
 import logging
 import math
 from collections import Counter
@@ -15,6 +14,8 @@ import httpx2
 
 from hubbub.runtime import Limiter, hint_seconds
 from hubbub.runtime.http.connections import network_of
+from hubbub.runtime.http.problem import PROBLEM_TYPE, problem
+from hubbub.runtime.http.request_body import read_body
 from hubbub.runtime.http.server import Receive, Scope, Send
 from hubbub.runtime.rpc.strict import log_fault
 
@@ -22,7 +23,6 @@ _log: Final = logging.getLogger("hubbub.relay")
 
 _REQUEST: Final = b"message/ohttp-req"
 _RESPONSE: Final = "message/ohttp-res"
-_PROBLEM: Final = "application/problem+json"
 _LARGEST_BYTES: Final = (2 << 20) + (1 << 16)  # of a submission, and what encloses it
 _LARGEST_ANSWER_BYTES: Final = 1 << 20
 # What a gateway says of itself, and not of the request within, that goes back as it is.
@@ -85,7 +85,7 @@ class RelayApp:
         if kind != _REQUEST or b"content-encoding" in headers:
             why = f"send {_REQUEST.decode()}, as it is"
             return self._refused("no_request", HTTPStatus.UNSUPPORTED_MEDIA_TYPE, why)
-        body = await _body(receive)
+        body = await read_body(receive, _LARGEST_BYTES)
         if body is None:
             why = "a sealed request has 2 MiB at most"
             return self._refused("too_large", HTTPStatus.REQUEST_ENTITY_TOO_LARGE, why)
@@ -111,11 +111,11 @@ class RelayApp:
             self.counts["passed"] += 1
             return HTTPStatus.OK, {"content-type": _RESPONSE, "cache-control": "no-store"}, found
         self.counts["gateway_refused"] += 1
-        if answer.status_code not in _GATEWAYS or kind != _PROBLEM:
+        if answer.status_code not in _GATEWAYS or kind != PROBLEM_TYPE:
             return _problem(HTTPStatus.BAD_GATEWAY, "the gateway answers what is no answer")
         after = answer.headers.get("retry-after")
         more = {"retry-after": after} if after else {}
-        return answer.status_code, {"content-type": _PROBLEM, **more}, found
+        return answer.status_code, {"content-type": PROBLEM_TYPE, **more}, found
 
     def _come_back(self, wait_seconds: float) -> Answer:
         hint = hint_seconds(wait_seconds)
@@ -128,21 +128,5 @@ class RelayApp:
         return _problem(status, why)
 
 
-async def _body(receive: Receive) -> bytes | None:
-    """A request's body, whatever its head said of its length; None for one that is too large."""
-    parts, size, more = [], 0, True
-    while more:
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            raise ConnectionError
-        parts.append(message.get("body", b""))
-        size += len(parts[-1])
-        if size > _LARGEST_BYTES:
-            return None
-        more = message.get("more_body", False)
-    return b"".join(parts)
-
-
 def _problem(status: HTTPStatus, why: str) -> Answer:
-    told = {"type": "about:blank", "title": status.phrase, "status": status.value, "detail": why}
-    return status, {"content-type": _PROBLEM}, json.dumps(told).encode()
+    return status, {"content-type": PROBLEM_TYPE}, problem(status, why)

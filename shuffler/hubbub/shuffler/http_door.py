@@ -6,7 +6,6 @@ and nothing of a request is logged.
 """
 
 import base64
-import json
 import logging
 import math
 from http import HTTPStatus
@@ -23,6 +22,8 @@ from hubbub.oblivious import (
 )
 from hubbub.runtime import hint_seconds, read_message
 from hubbub.runtime.http.connections import OpenConnections, network_of
+from hubbub.runtime.http.problem import PROBLEM_TYPE, problem
+from hubbub.runtime.http.request_body import read_body
 from hubbub.runtime.http.server import Receive, Scope, Send
 from hubbub.runtime.rpc.strict import log_fault
 from hubbub.shuffler.admission import (
@@ -76,18 +77,16 @@ class _Refused(Exception):
         self, status: HTTPStatus, why: str, *headers: tuple[bytes, bytes], **more: Any
     ) -> None:
         super().__init__(why)
-        told = {"type": "about:blank", "title": status.phrase, "status": status.value}
         self.status = status
-        self.body = json.dumps({**told, "detail": why, **more}).encode()
-        self.headers = ((b"content-type", b"application/problem+json"), *headers)
+        self.body = problem(status, why, **more)
+        self.headers = ((b"content-type", PROBLEM_TYPE.encode()), *headers)
 
 
 class ReportsApp:
     """An ASGI application.
 
-    bundle: served to whoever asks; None for none. gateway: opens what comes through relays; None
-    for none. connections: the server's, which know its
-    proxies.
+    connections: the server's, which know its proxies. bundle: served to whoever asks; None for
+    none. gateway: opens what comes through relays; None for none.
     """
 
     def __init__(
@@ -259,18 +258,10 @@ class ReportsApp:
 
 
 async def _body(receive: Receive) -> bytes:
-    """A request's body, whatever its head said of its length."""
-    parts, size, more = [], 0, True
-    while more:
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            raise ConnectionError
-        parts.append(message.get("body", b""))
-        size += len(parts[-1])
-        if size > LARGEST_SUBMIT_BYTES:
-            raise _too_large()
-        more = message.get("more_body", False)
-    return b"".join(parts)
+    raw = await read_body(receive, LARGEST_SUBMIT_BYTES)
+    if raw is None:
+        raise _too_large()
+    return raw
 
 
 def _too_large() -> _Refused:
