@@ -15,8 +15,17 @@ from hubbub.cli.local.ports import free_port
 from hubbub.client import Client, Outcome, TryAgain
 from hubbub.client.transport.addresses import relay_to
 from hubbub.client.transport.contract import SealedReport
+from hubbub.client.transport.http_connection import REPORTS_PATH, REPORTS_TYPE
 from hubbub.errors import BadParameter, KeysUnusable
-from hubbub.oblivious import GATEWAY_PATH, KEYS_TYPE
+from hubbub.oblivious import (
+    GATEWAY_PATH,
+    KEYS_TYPE,
+    REQUEST_TYPE,
+    Request,
+    read_response,
+    write_request,
+)
+from hubbub.oblivious.encapsulation import encapsulate
 from hubbub.runtime import Limiter, TlsFolder
 from hubbub.shuffler.ohttp_gateway import OhttpGateway, read_gateway_keys
 from hubbub.wire.v1.services_pb2 import SubmitRequest
@@ -134,6 +143,25 @@ def test_who_is_no_relay_is_held_to_the_limit_of_its_address(
                     transport.close()
 
             await asyncio.to_thread(asked)
+
+    asyncio.run(body())
+
+
+@pytest.mark.parametrize("length", [b"many", b"-1", b"99999999999", b""])
+def test_what_a_sealed_request_says_of_its_length_is_not_believed(
+    made: Made, redis_url: str, tls: Path, length: bytes
+) -> None:
+    async def body() -> None:
+        async with open_door(made, redis_url, gateway=_gateway(tls)) as door:
+            headers = ((b"content-type", REPORTS_TYPE.encode()), (b"content-length", length))
+            content = door.front.request(2).SerializeToString()
+            asked = Request(b"POST", b"https", b"here", REPORTS_PATH.encode(), headers, content)
+            message, opened = encapsulate(read_gateway(tls), write_request(asked))
+            sealed = {"Content-Type": REQUEST_TYPE}
+            answer = await door.ask("POST", GATEWAY_PATH, message, sealed)
+            assert answer.status == 200
+            assert read_response(opened(answer.body)).status == 200
+            assert door.front.admission.counts == {"taken": 2}
 
     asyncio.run(body())
 

@@ -203,7 +203,9 @@ class ReportsApp:
         """A submission that came within a sealed request."""
         if (request.method, request.path) != (b"POST", _REPORTS.encode()):
             raise _Refused(HTTPStatus.NOT_FOUND, f"a relay passes on what goes to {_REPORTS}")
-        self._refuse_early(caller, dict(request.headers), _MESSAGE)
+        # Its own head may say any length, or none that is one; what came is known.
+        length = {b"content-length": str(len(request.content)).encode()}
+        self._refuse_early(caller, dict(request.headers) | length, _MESSAGE)
         return await self._work_on(request.content, caller)
 
     def _refuse_early(self, caller: str, headers: dict[bytes, bytes], expected: bytes) -> None:
