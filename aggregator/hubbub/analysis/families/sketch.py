@@ -8,9 +8,7 @@ from hubbub.analysis.answer import Answer
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.families.checks import between, in_cohorts
 from hubbub.analysis.families.contract import BitSum, Expected, Tier, risen
-from hubbub.analysis.families.rows import nearest, values_answer
-from hubbub.analysis.families.strings import Strings
-from hubbub.analysis.families.tiers import figures_of
+from hubbub.analysis.families.strings import Strings, candidates_answer
 from hubbub.analysis.strings.candidate_positions import sketch_buckets
 from hubbub.analysis.strings.sketch_counts import Sketch, count
 from hubbub.analysis.value_estimates import ValueEstimates
@@ -41,16 +39,7 @@ class Sketches(Strings):
         self, tiers: Sequence[Tier], names: Sequence[str], confidence: float, repeats: int
     ) -> Answer:
         """A row for each candidate."""
-        reports = sum(totals.reports for _, totals in tiers)
-        figures = figures_of(self, tiers, names, repeats)
-        return values_answer(
-            figures,
-            names,
-            reports,
-            confidence,
-            repeats,
-            picture=lambda judged: nearest(judged, figures.absent, reports, others=True),
-        )
+        return candidates_answer(self, tiers, names, confidence, repeats)
 
     def sums(self, mechanism: Sketch, cells: Floats, totals: Totals) -> Iterator[BitSum]:
         """Of `cms` how many bits of a function are 1; of the others each index."""

@@ -3,7 +3,10 @@
 from collections.abc import Sequence
 from typing import Any, ClassVar, NoReturn
 
-from hubbub.analysis.families.contract import MetricKind, wider
+from hubbub.analysis.answer import Answer
+from hubbub.analysis.families.contract import Family, MetricKind, Tier, wider
+from hubbub.analysis.families.rows import nearest, values_answer
+from hubbub.analysis.families.tiers import figures_of
 from hubbub.analysis.value_estimates import ValueEstimates
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import Totals
@@ -37,3 +40,19 @@ class Strings:
 
     def local(self, mechanism: Any, noisy: Any, reports: int) -> None:
         """They are not released."""
+
+
+def candidates_answer(
+    own: Family, tiers: Sequence[Tier], names: Sequence[str], confidence: float, repeats: int
+) -> Answer:
+    """A row for each candidate, by a family's own figures."""
+    reports = sum(totals.reports for _, totals in tiers)
+    figures = figures_of(own, tiers, names, repeats)
+    return values_answer(
+        figures,
+        names,
+        reports,
+        confidence,
+        repeats,
+        picture=lambda judged: nearest(judged, figures.absent, reports, others=True),
+    )

@@ -11,9 +11,9 @@ from hubbub.analysis.arrays import Floats
 from hubbub.analysis.estimators.vectorized_estimate import supports_of
 from hubbub.analysis.families.checks import between
 from hubbub.analysis.families.contract import BitSum, Expected, Tier
-from hubbub.analysis.families.rows import Columns, nearest, rows, values_answer
-from hubbub.analysis.families.strings import Strings
-from hubbub.analysis.families.tiers import figures_of, tier_scales
+from hubbub.analysis.families.rows import Columns, nearest, rows
+from hubbub.analysis.families.strings import Strings, candidates_answer
+from hubbub.analysis.families.tiers import tier_scales
 from hubbub.analysis.numbers import with_interval
 from hubbub.analysis.strings.tree_search import Found, Places, discover
 from hubbub.analysis.uncertainty.intervals import end_of, reach_of
@@ -49,16 +49,7 @@ class Trees(Strings):
         """A row for each candidate; without any, for each string that is found."""
         if not names:
             return _discovered(tiers, confidence, repeats)
-        reports = sum(totals.reports for _, totals in tiers)
-        figures = figures_of(self, tiers, names, repeats)
-        return values_answer(
-            figures,
-            names,
-            reports,
-            confidence,
-            repeats,
-            picture=lambda judged: nearest(judged, figures.absent, reports, others=True),
-        )
+        return candidates_answer(self, tiers, names, confidence, repeats)
 
     def sums(self, mechanism: PrefixTree, cells: Floats, totals: Totals) -> Iterator[BitSum]:
         """Each place is supported by q of its group's reports at least and by p at most."""
