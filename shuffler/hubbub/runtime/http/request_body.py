@@ -3,7 +3,7 @@
 from hubbub.runtime.http.server import Receive
 
 
-async def read_body(receive: Receive, most_bytes: int) -> bytes | None:
+async def read_body(receive: Receive, max_bytes: int) -> bytes | None:
     """All of it, whatever the request's head said of its length; None for one that is too large.
 
     Raises:
@@ -16,7 +16,7 @@ async def read_body(receive: Receive, most_bytes: int) -> bytes | None:
             raise ConnectionError
         parts.append(message.get("body", b""))
         size += len(parts[-1])
-        if size > most_bytes:
+        if size > max_bytes:
             return None
         more = message.get("more_body", False)
     return b"".join(parts)
