@@ -153,7 +153,7 @@ class Machine:
     def __init__(self, document: dict[str, Any], installed: Path, home: Path) -> None:
         self.home = home
         self._document, self._installed = document, installed
-        ports = {6379: free_port(), **{port: free_port() for port in range(7070, 7077)}}
+        ports = {6379: free_port(), **{port: free_port() for port in range(7070, 7078)}}
         self.ports = {("redis-totals", 6379): free_port()}
         for name in ("redis-pool", "shuffler", "aggregator"):
             self.ports |= {(name, inner): outer for inner, outer in ports.items()}
