@@ -98,7 +98,7 @@ def card(catalog: Catalog, delta: float = DELTA) -> Card:
     }
     sentences = tuple(
         f"All answers of one person in a {span} together say at most {total:.4g} nats, "
-        f"{unchanged[span]:.4g} if no answer changes: {meaning(min(total, unchanged[span]))}"
+        f"{unchanged[span]:.4g} if no answer changes: {meaning(total)}"
         for span, total in together.items()
     )
     central = _central(metrics, delta)
@@ -126,7 +126,7 @@ def card(catalog: Catalog, delta: float = DELTA) -> Card:
         delta=delta,
         assumption=ASSUMPTION,
         sentences=sentences,
-        verdicts={s: verdict(min(total, unchanged[s])) for s, total in together.items()},
+        verdicts={span: verdict(total) for span, total in together.items()},
         advice=advice(metrics),
     )
 

@@ -72,7 +72,7 @@ def leaflet(catalog: Catalog) -> Leaflet:
     """The page of a catalog, the questions that say most first."""
     made = card(catalog)
     metrics = sorted(catalog.metrics.values(), key=lambda metric: -metric.report_loss)
-    year = min(made.together["year"], made.unchanged["year"])
+    year = made.together["year"]
     return Leaflet(
         tuple(_question(metric) for metric in metrics[:_MOST]),
         max(0, len(metrics) - _MOST),

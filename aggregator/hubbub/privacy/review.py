@@ -30,7 +30,7 @@ def claims(catalog: Catalog, path: str) -> tuple[Claim, ...]:
 
 def _of_answers(made: Card, path: str) -> list[Claim]:
     most = max(made.metrics, key=lambda one: one.per_report)
-    year = min(made.together["year"], made.unchanged["year"])
+    year = made.together["year"]
     cap = made.caps["year"]
     return [
         Claim(
@@ -52,7 +52,7 @@ def _of_answers(made: Card, path: str) -> list[Claim]:
         Claim(
             f"All answers of a year say at most {year:.4g} nats, and the device itself stops at "
             "its limits" + (f", over all metrics at {cap:g} nats a year." if cap else "."),
-            f"hubbub catalog check {path}",
+            f"hubbub privacy card {path}",
             (
                 "test_the_lifetime_budget_ends_reporting",
                 "test_what_was_spent_outlives_whatever_befalls_the_state",
@@ -129,7 +129,7 @@ def _of_the_services(made: Card, metrics: Sequence[Metric], path: str) -> list[C
         ),
         Claim(
             "Who sends fake reports moves an estimate by a known amount at most.",
-            f"hubbub plan {path} --attack --fake 100",
+            f"hubbub plan {path} --attack --fake 0.01",
             ("test_no_payload_at_all_is_worth_more", "test_the_measured_gain_is_the_formulas"),
             "Strict checks of every payload; the largest gain is computed.",
             "How many fakes somebody can send: that is limited by address, not by person.",
@@ -151,11 +151,12 @@ def _of_the_services(made: Card, metrics: Sequence[Metric], path: str) -> list[C
 def _of_silence_and_seals(metrics: Sequence[Metric]) -> str:
     covered = [metric.name for metric in metrics if metric.default is not None]
     sealed = [metric.name for metric in metrics if metric.kem == X_WING]
-    return (
-        f"Silence tells nothing of {_named(covered)}, and a recording of today stays shut of "
-        f"{_named(sealed)}."
+    silent = (
+        f"tells nothing of {', '.join(covered)}" if covered else "is seen, of every metric here"
     )
-
-
-def _named(names: Sequence[str]) -> str:
-    return ", ".join(names) or "no metric here"
+    shut = (
+        f"stays shut of {', '.join(sealed)}"
+        if sealed
+        else "opens to tomorrow's quantum computers, of every metric here"
+    )
+    return f"Silence {silent}; and a recording of today {shut}."

@@ -198,9 +198,7 @@ def _document(made: Card, name: str) -> Document:
 
 def _picture(made: Card) -> Table:
     """How sure who thought it even can be afterwards, as bars from 50% to 100%."""
-    spans = {
-        f"all answers in a {span}": min(made.together[span], made.unchanged[span]) for span in SPANS
-    }
+    spans = {f"all answers in a {span}": made.together[span] for span in SPANS}
     answers = {f"one answer, {names}": epsilon for epsilon, names in _alike(made).items()}
     rows = []
     for what, epsilon in (answers | spans).items():
