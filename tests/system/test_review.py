@@ -59,8 +59,8 @@ def test_the_figures_are_the_cards(catalog: Path) -> None:
     assert "Silence tells nothing of theme, and a recording of today stays shut of theme." in text
     plain = claims(read_with_promises(DEMO), "metrics.toml")[-1].says
     assert plain == (
-        "Silence tells nothing of no metric here, and a recording of today stays shut of no "
-        "metric here."
+        "Silence is seen, of every metric here, and a recording of today may open one day, of "
+        "every metric here."
     )
 
 

@@ -155,8 +155,6 @@ def _of_silence_and_seals(metrics: Sequence[Metric]) -> str:
         f"tells nothing of {', '.join(covered)}" if covered else "is seen, of every metric here"
     )
     shut = (
-        f"stays shut of {', '.join(sealed)}"
-        if sealed
-        else "opens to tomorrow's quantum computers, of every metric here"
+        f"stays shut of {', '.join(sealed)}" if sealed else "may open one day, of every metric here"
     )
-    return f"Silence {silent}; and a recording of today {shut}."
+    return f"Silence {silent}, and a recording of today {shut}."
