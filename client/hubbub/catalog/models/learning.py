@@ -142,7 +142,11 @@ class Learning:
     )
     positive: str = field(
         default="",
-        metadata=entry(kinds.text("is a label"), "The label that counts as 1.", '"yes"'),
+        metadata=entry(
+            kinds.text("is a label"),
+            "The label that counts as 1; every other text counts as 0.",
+            '"yes"',
+        ),
     )
     range: tuple[float, float] = field(
         default=(0.0, 1.0),

@@ -11,6 +11,7 @@ from hubbub.aggregator.query.answer_store import RedisAnswerStore
 from hubbub.aggregator.retention import delete_totals, ended_before
 from hubbub.aggregator.store.redis import RedisStore
 from hubbub.catalog import EPOCH_SECONDS, Metric, read_bundle
+from hubbub.cli.terminal.day_argument import as_day
 from hubbub.cli.terminal.output import say, several
 from hubbub.runtime import connect_redis, redis_url
 
@@ -26,7 +27,7 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     )
     forget.add_argument("metric", help="its name in the bundle")
     forget.add_argument(
-        "--before", type=date.fromisoformat, required=True, metavar="YYYY-MM-DD", help="the day"
+        "--before", type=as_day, required=True, metavar="YYYY-MM-DD", help="the day"
     )
     forget.add_argument(
         "--bundle",

@@ -28,6 +28,7 @@ from hubbub.cli.installation import (
     check_lifetimes,
     make_keys,
 )
+from hubbub.cli.terminal.day_argument import as_day
 from hubbub.cli.terminal.output import say
 from hubbub.errors import BadParameter
 
@@ -66,14 +67,14 @@ def _add_opening(actions: "argparse._SubParsersAction[argparse.ArgumentParser]")
     rotate.add_argument("--periods", type=int, default=DEFAULT_PERIODS, help="keys (%(default)s)")
     rotate.add_argument(
         "--anew-from",
-        type=date.fromisoformat,
+        type=as_day,
         metavar="YYYY-MM-DD",
         help="a key leaked: make those of epochs from this day on (today or later, UTC) anew; "
         "reports sealed to the old ones are refused from then on",
     )
     rotate.add_argument(
         "--today",
-        type=date.fromisoformat,
+        type=as_day,
         metavar="YYYY-MM-DD",
         help="what day it is (UTC), by another clock than this machine's: deletes the keys that no "
         "epoch needs any more; without it they are kept",

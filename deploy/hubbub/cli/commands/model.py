@@ -94,6 +94,8 @@ def _signed(made: dict[str, int] | None, out: Path) -> bool:
 
 
 def _show(found: dict[str, Any]) -> None:
+    if found["notice"]:
+        explain(found["notice"])
     rows = sorted(found["coefficients"], key=lambda row: -abs(row["coefficient"]))
     level = f"{100 * found['confidence']:g}%"
     if rows:
@@ -121,7 +123,7 @@ def _show(found: dict[str, Any]) -> None:
                 str(one["number"]),
                 one["date"],
                 one["state"],
-                f"{one['reports']:,}",
+                f"{one['reports']:,}" if one["state"] == "finished" else "",
                 f"{one['noise']:.3f}" if one["noise"] else "",
                 f"{one['moved']:.3f}" if one["moved"] else "",
             )
@@ -137,5 +139,3 @@ def _show(found: dict[str, Any]) -> None:
         " are good below .2."
     )
     say(f"next state: {found['next']}" if found["next"] else "all rounds are over")
-    if found["notice"]:
-        say(found["notice"])

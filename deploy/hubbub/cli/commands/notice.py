@@ -18,6 +18,7 @@ from hubbub.catalog.notice import (
     sign_notice,
 )
 from hubbub.cli.logging_bundles import LOG, add_to_log, refuse_lost_log
+from hubbub.cli.terminal.day_argument import as_day
 from hubbub.cli.terminal.output import say, table
 from hubbub.errors import BadParameter, NoticeRefused
 
@@ -61,7 +62,7 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     )
     make.add_argument(
         "--until",
-        type=date.fromisoformat,
+        type=as_day,
         metavar="YYYY-MM-DD",
         help="the first day (UTC) on which all is again as the bundle has it; devices that are "
         f"asked nothing hear of nothing before ({_DAYS} days from now)",

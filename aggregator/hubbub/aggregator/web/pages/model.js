@@ -18,7 +18,7 @@ function rounds(steps) {
         `${one.number}`,
         one.date,
         one.state,
-        count(one.reports),
+        one.state === "finished" ? count(one.reports) : "",
         one.noise ? figure(one.noise, 3) : "",
         one.moved ? figure(one.moved, 3) : "",
       ].map((text) => h("td", {}, text)),
