@@ -1,5 +1,6 @@
 """Cover: every device sends as many reports of every stream, fillers among them."""
 
+import os
 import random
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -114,6 +115,21 @@ def test_two_processes_and_a_restart_send_it_once(
     assert len(device.shuffler.reports()) == 4
     for used in (device, other):
         used.state.close()
+
+
+def test_a_program_that_ends_as_it_reports_is_filled_up_by_the_next(
+    filled: Signed, tmp_path: Path, clock: FakeClock
+) -> None:
+    if not (child := os.fork()):
+        Device(filled, FolderState(tmp_path / "state"), clock).client.report("crash", "gpu")
+        os._exit(0)
+    os.waitpid(child, 0)
+    clock.advance(DAY)
+    device = Device(filled, FolderState(tmp_path / "state"), clock)
+    device.client.flush(HANG_SECONDS)
+    sent = [one.stream for one in device.shuffler.reports() if one.epoch == FIRST + 3]
+    assert sorted(sent) == STREAMS
+    device.state.close()
 
 
 def test_who_is_off_sends_no_filler_and_what_waits_is_purged(

@@ -216,14 +216,13 @@ class Reporter:
                     if is_filled_up(said) and fills(self._bundle):
                         self._fill(question, metric, account, epoch)
 
-    def running(self) -> list[tuple[Metric, int]]:
-        """Metrics with a default, and the epoch that runs, of which nothing is known yet."""
-        now = self._clock()
+    def running(self, moment: float) -> list[tuple[Metric, int]]:
+        """Metrics with a default, and the epoch at that moment, if nothing is known of it yet."""
         with self._lock:
             return [
                 (metric, epoch)
                 for question, metric in self._covered()
-                for epoch in (holding(now, question.epoch_seconds),)
+                for epoch in (holding(moment, question.epoch_seconds),)
                 if self._standing.accounts[metric.base_name].is_untouched(epoch)
             ]
 

@@ -1,5 +1,6 @@
 """The thread that enters and sends while the app goes on; started by the first report."""
 
+import contextlib
 import secrets
 import threading
 from typing import Final
@@ -79,6 +80,8 @@ class Background:
 
     def _run(self) -> None:
         due: float | None = None
+        with contextlib.suppress(Exception):  # `_step` meets it again, and says so
+            self._sender.keep_running()
         while not self._end.is_set():
             self._clock.wait(self._wake, self._idle_seconds(due))
             if self._wake.is_set() and self._clock.wait(self._end, _GATHER_SECONDS):

@@ -102,15 +102,28 @@ class Sender:
             StateUnusable: nothing was lost; try again.
         """
         with self._entering:
-            self._reporter.cover()
-            drawn = self._reporter.drawn()
-            self._enter(drawn, "", gently=gently)
-            self._reporter.entered(drawn[-1][0] if drawn else 0)
+            self._keep_running(self._clock.now())
+            self._enter_own(gently=gently)
+            orphans = False
             for owner, orphaned in self._state.orphans():
+                orphans = True
+                for moment in sorted({one.made for _, one in orphaned}):
+                    self._keep_running(moment)
                 self._enter(orphaned, owner, gently=gently)
-            if running := self._reporter.running():
-                self._state.ran(running)
             self._reporter.refresh()
+            if orphans:  # the epoch that they ran in may be over
+                self._enter_own(gently=gently)
+
+    def keep_running(self) -> None:
+        """Keep that the device runs, before anything that it says can leave.
+
+        A program that ends as soon as it has reported is filled up by the next one.
+
+        Raises:
+            StateUnusable: nothing was kept; `enter` does it, too.
+        """
+        with self._entering:
+            self._keep_running(self._clock.now())
 
     def waiting(self) -> int:
         """How many reports wait that may be sent."""
@@ -210,6 +223,17 @@ class Sender:
         self._entering, self._sending = threading.Lock(), threading.Lock()
         self._sealing = threading.Lock()
         self._stopped = threading.Event()
+
+    def _keep_running(self, moment: float) -> None:
+        if running := self._reporter.running(moment):
+            self._state.ran(running)
+            self._reporter.refresh()
+
+    def _enter_own(self, *, gently: bool) -> None:
+        self._reporter.cover()
+        drawn = self._reporter.drawn()
+        self._enter(drawn, "", gently=gently)
+        self._reporter.entered(drawn[-1][0] if drawn else 0)
 
     def _enter(
         self, drawn: Sequence[tuple[int, PendingPayload]], owner: str, *, gently: bool
