@@ -394,6 +394,27 @@ def test_everything_has_a_name_and_a_place_for_the_keyboard(
             expect(page.locator("#bars-said")).to_contain_text("99%")
 
 
+def test_a_slow_answer_about_no_token_does_not_ask_for_one_again(
+    browser: Browser, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    folder = tmp_path_factory.mktemp("slow")
+    secret = add_token(folder / "tokens.json", "me", "viewer", 1, time.time())
+    held: list[Route] = []
+    with (
+        house(folder / "house", "--http-tokens", str(folder / "tokens.json")) as running,
+        Watched(browser, clean=False) as watched,
+    ):
+        page = watched.page
+        page.route("**/v1/me", lambda route: route.continue_() if held else held.append(route))
+        page.goto(running.page)
+        page.fill("dialog input", secret)
+        page.keyboard.press("Enter")
+        watched.settled()
+        with page.expect_response(lambda one: one.url.endswith("/v1/me") and one.ok):
+            held[0].continue_()
+        assert page.locator("dialog").count() == 0
+
+
 def test_a_page_that_asks_for_a_token_takes_one(
     browser: Browser, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:

@@ -61,10 +61,6 @@ export class Unreachable extends Error {}
  *  method: GET, or POST where there is a body, unless it is said. */
 export async function ask(path, parameters = {}, body = null, method = null) {
   const answer = await request(path, parameters, body, method);
-  if (answer.status === 401) {
-    await askWho(await answer.json().catch(() => ({})));
-    return ask(path, parameters, body, method);
-  }
   return answer.status === 204 ? null : answer.json();
 }
 
@@ -85,7 +81,13 @@ async function request(path, parameters, body, method = null) {
   }).catch((error) => {
     throw new Unreachable(error.message);
   });
-  if (!answer.ok && answer.status !== 401) {
+  if (answer.status === 401) {
+    const wanted = await answer.json().catch(() => ({}));
+    // A slow answer may be about a token that was replaced meanwhile.
+    if (sessionStorage.getItem("token") === token) await askWho(wanted);
+    return request(path, parameters, body, method);
+  }
+  if (!answer.ok) {
     throw new Refused(
       await answer.json().catch(() => ({ title: answer.statusText, status: answer.status })),
       Number(answer.headers.get("Retry-After")),
