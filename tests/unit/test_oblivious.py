@@ -97,6 +97,16 @@ def test_a_request_that_is_none_is_refused(wrong: str) -> None:
         read_request(bytes.fromhex(wrong))
 
 
+@pytest.mark.parametrize("many", ["0161" + "00", "0161"])
+def test_a_request_of_too_many_parts_is_refused_before_it_is_read_through(many: str) -> None:
+    head = bytes.fromhex("0204504f53540568747470730001") + b"/"
+    fields, chunks = (
+        (bytes.fromhex(many) * 2000, b"") if many == "016100" else (b"", b"\x01a" * 2000)
+    )
+    with pytest.raises(BadPayload, match="more than 1024"):
+        read_request(head + fields + b"\0" + chunks + b"\0\0")
+
+
 @given(
     st.binary(max_size=100),
     st.lists(st.tuples(NAMES, st.binary(max_size=200)), max_size=4),

@@ -16,6 +16,8 @@ _RESPONSE: Final = (1, 3)
 _FINAL: Final = 200  # statuses below are informational
 _LAST_STATUS: Final = 599
 _NAME: Final = re.compile(rb"[!#$%&'*+.^_`|~0-9a-z-]+")  # RFC 9110, section 5.6.2, in small letters
+# A megabyte of sections of one byte each would keep a reader busy for seconds.
+_MAX_PARTS: Final = 1024
 # What varints of 1, 2, 4 and 8 bytes are below; RFC 9000, section 16.
 _VARINTS: Final = (1 << 6, 1 << 14, 1 << 30, 1 << 62)
 
@@ -122,20 +124,23 @@ class _Rest:
             if not _NAME.fullmatch(name):
                 raise BadPayload("a field has a name that is none")
             found.append((name, section.text()))
+            if len(found) > _MAX_PARTS:
+                raise BadPayload(f"more than {_MAX_PARTS} fields")
         return tuple(found)
 
     def end(self, *, known: bool) -> bytes:
         """The content, and that after trailers nothing but padding is left."""
-        content = b""
-        if known:
-            content = self.text() if self._at < len(self._message) else b""
-        else:
-            while self._at < len(self._message) and (chunk := self.text()):
-                content += chunk
+        chunks: list[bytes] = []
+        while self._at < len(self._message) and (chunk := self.text()):
+            chunks.append(chunk)
+            if known:
+                break
+            if len(chunks) > _MAX_PARTS:
+                raise BadPayload(f"more than {_MAX_PARTS} chunks")
         self.fields(known=known)
         if self._message[self._at :].strip(b"\0"):
             raise BadPayload("something is behind a message of binary HTTP")
-        return content
+        return b"".join(chunks)
 
 
 def _fields(headers: Fields) -> bytes:

@@ -68,6 +68,8 @@ _FOR_GOOD: Final = (b"hubbub-refused", b"for-good")
 # As many as of gRPC: what is being worked on is in memory, up to the largest message each.
 _MAX_WORKED_ON: Final = 256
 _WAIT_SECONDS: Final = 1.0
+# Answers to sealed requests of which nothing was charged so far.
+_UNREAD: Final = frozenset({HTTPStatus.NOT_FOUND, HTTPStatus.UNSUPPORTED_MEDIA_TYPE})
 
 
 class _Refused(Exception):
@@ -176,6 +178,8 @@ class ReportsApp:
             message = await self._submit_within(caller, request)
             answer = Response(HTTPStatus.OK, ((b"content-type", _MESSAGE),), message)
         except _Refused as refused:
+            if refused.status in _UNREAD:
+                self._admission.spoiled(caller, len(raw))
             answer = Response(refused.status, refused.headers, refused.body)
         told = (b"content-type", RESPONSE_TYPE.encode())
         return HTTPStatus.OK, (told, (b"cache-control", b"no-store")), seal(write_response(answer))
