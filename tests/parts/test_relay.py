@@ -1,10 +1,12 @@
 """A relay between devices and the HTTP door: it reads nothing, and the shuffler sees no address."""
 
 import asyncio
+from collections.abc import MutableMapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
@@ -26,7 +28,9 @@ from hubbub.oblivious import (
     write_request,
 )
 from hubbub.oblivious.encapsulation import encapsulate
+from hubbub.relay.passing import RelayApp
 from hubbub.runtime import Limiter, TlsFolder
+from hubbub.runtime.http.problem import PROBLEM_TYPE
 from hubbub.shuffler.ohttp_gateway import OhttpGateway, read_gateway_keys
 from hubbub.wire.v1.services_pb2 import SubmitRequest
 from tests.conftest import Made
@@ -162,6 +166,58 @@ def test_what_a_sealed_request_says_of_its_length_is_not_believed(
             assert answer.status == 200
             assert read_response(opened(answer.body)).status == 200
             assert door.front.admission.counts == {"taken": 2}
+
+    asyncio.run(body())
+
+
+@pytest.mark.parametrize(
+    "wrong", [("/elsewhere", REPORTS_TYPE, 404), (REPORTS_PATH, "text/plain", 415)]
+)
+def test_a_sealed_request_that_is_not_read_is_charged_by_its_size(
+    made: Made, redis_url: str, tls: Path, wrong: tuple[str, str, int]
+) -> None:
+    async def body() -> None:
+        limiter = Limiter(0.001, 1)
+        async with open_door(made, redis_url, limiter=limiter, gateway=_gateway(tls)) as door:
+            path, kind, status = wrong
+            headers = ((b"content-type", kind.encode()),)
+            asked = Request(b"POST", b"https", b"here", path.encode(), headers, bytes(9000))
+            message, opened = encapsulate(read_gateway(tls), write_request(asked))
+            for expected in (status, 429):
+                answer = await door.ask(
+                    "POST", GATEWAY_PATH, message, {"Content-Type": REQUEST_TYPE}
+                )
+                told = (
+                    read_response(opened(answer.body)).status
+                    if expected == status
+                    else answer.status
+                )
+                assert told == expected
+
+    asyncio.run(body())
+
+
+def test_a_gateways_word_on_waiting_that_is_no_header_is_not_passed_on() -> None:
+    def answers(_: httpx2.Request) -> httpx2.Response:
+        told = {b"Content-Type": PROBLEM_TYPE.encode(), b"Retry-After": b"\xff7"}
+        return httpx2.Response(429, headers=told, stream=httpx2.ByteStream(b"{}"))
+
+    async def body() -> None:
+        told: list[MutableMapping[str, Any]] = []
+
+        async def receive() -> dict[str, Any]:
+            return {"type": "http.request", "body": b"sealed", "more_body": False}
+
+        async def send(message: MutableMapping[str, Any]) -> None:
+            told.append(message)
+
+        async with httpx2.AsyncClient(transport=httpx2.MockTransport(answers)) as client:
+            app = RelayApp("https://gateway.example.org", client, Limiter(1, 9))
+            headers = [(b"content-type", REQUEST_TYPE.encode())]
+            scope = {"method": "POST", "path": "/", "headers": headers, "client": ("127.0.0.1", 1)}
+            await app(scope, receive, send)
+        assert told[0]["status"] == 429
+        assert b"retry-after" not in dict(told[0]["headers"])
 
     asyncio.run(body())
 

@@ -113,8 +113,8 @@ class RelayApp:
         self.counts["gateway_refused"] += 1
         if answer.status_code not in _GATEWAYS or kind != PROBLEM_TYPE:
             return _problem(HTTPStatus.BAD_GATEWAY, "the gateway answers what is no answer")
-        after = answer.headers.get("retry-after")
-        more = {"retry-after": after} if after else {}
+        after = answer.headers.get("retry-after", "")
+        more = {"retry-after": after} if after and after.isascii() else {}
         return answer.status_code, {"content-type": PROBLEM_TYPE, **more}, found
 
     def _come_back(self, wait_seconds: float) -> Answer:
