@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -22,7 +22,10 @@ from hubbub.aggregator.access.grpc_door import GrpcDoor
 from hubbub.aggregator.access.rights import Role
 from hubbub.aggregator.access.tokens import Tokens, add_token, read_tokens
 from hubbub.aggregator.query import QueryEngine
-from hubbub.aggregator.query.answers import PipelineStatus
+from hubbub.aggregator.query.answers import PipelineStatus, ReportCounts
+from hubbub.aggregator.query.cache import CoalescedRead
+from hubbub.aggregator.query.caller_view import caller_view
+from hubbub.aggregator.query.marks import MemoryMarks
 from hubbub.aggregator.releases.releasing import Releases
 from hubbub.aggregator.releases.service import ReleasesService
 from hubbub.aggregator.service import QueryService
@@ -142,6 +145,25 @@ def test_the_law_is_added_up_over_what_is_seen(home: House) -> None:
     assert {one["stream"] for one in some["windows"]} == {"theme", "colour"}
     assert (some["total"]["counted"], whole["total"]["counted"]) == (2800, 4200)
     assert set(some) == set(whole) == set(PipelineStatus.__slots__)
+
+
+@pytest.mark.parametrize("off", [True, False])
+def test_whether_hidden_windows_balance_is_not_told(home: House, off: bool) -> None:
+    terms: dict[str, Any] = dict.fromkeys((one.name for one in fields(ReportCounts)), 0)
+    seen, hidden = (
+        ReportCounts(**terms | {"stream": name, "date": None, "balanced": balanced})
+        for name, balanced in (("theme", True), ("hidden", not off))
+    )
+
+    async def law() -> PipelineStatus:
+        return PipelineStatus(complete=True, balanced=not off, total=hidden, windows=[seen, hidden])
+
+    async def body() -> PipelineStatus:
+        whole = home.query.collected, MemoryMarks(), CoalescedRead(law)
+        return await caller_view(*whole, "theme".__eq__, {})[2].get()
+
+    told = asyncio.run(body())
+    assert (told.balanced, told.total.balanced, told.windows) == (True, True, [seen])
 
 
 def test_answers_are_those_that_everybody_gets(home: House) -> None:

@@ -64,7 +64,8 @@ def _visible_status(status: PipelineStatus, sees: Sees) -> PipelineStatus:
     windows = [one for one in status.windows if sees(one.stream)]
     return replace(
         status,
-        balanced=status.balanced and all(one.balanced for one in windows),
+        # Not what hidden windows say: that they do not balance is theirs alone.
+        balanced=None if status.balanced is None else all(one.balanced for one in windows),
         total=_total(status.total, windows),
         windows=windows,
     )
