@@ -157,6 +157,13 @@ def test_drawn_totals_have_the_randomizers_law() -> None:
     assert chi2 < cells + 6 * sqrt(2 * cells)
 
 
+@pytest.mark.parametrize("reports", [1, 2, 3, 6])
+def test_of_a_handful_of_reports_nothing_is_found(reports: int) -> None:
+    """Groups of the tree have no report at all then."""
+    totals = draw(SMALL, ["often"], [reports], np.random.default_rng(reports))
+    assert discover(Places([(SMALL, totals)])) == []
+
+
 def test_reports_fold_into_what_was_found() -> None:
     """The whole path without a network: payloads of the shipping randomizer, and their answer."""
     coins = KeyedBits(b"payloads of a small tree, folded")

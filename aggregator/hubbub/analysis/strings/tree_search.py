@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from heapq import heapify, heappop, heappush
-from math import sqrt
+from math import inf, sqrt
 from typing import Final
 
 import numpy as np
@@ -256,7 +256,7 @@ class _Search:
         self._held = places.held[own].copy()
         begin = tree.ends[level - 1] if level else 0
         self._end, self._width = tree.ends[level], tree.ends[level] - begin
-        self._stderr = places.stderr(own)
+        self._stderr = places.stderr(own) or inf  # of no report at all nothing is sure
         self._others = places.reports / tree.jobs / tree.cells
         self._rows: dict[int, list[tuple[int, int]]] = {}
         self._beginnings = _Beginnings((), ())
@@ -366,7 +366,7 @@ def _confirmed(places: Places, seen: Sequence[tuple[int, _Node]]) -> Iterator[Fo
         own = np.array([tree.place(bits, group) for group in every.tolist()])
         groups = every[places.groups_of(level + 1, tree.jobs - 1)]
         held = left[groups, own[groups]]
-        score = places.less_others(float(held.sum()), groups) / places.stderr(groups)
+        score = places.less_others(float(held.sum()), groups) / (places.stderr(groups) or inf)
         if spelled is None or not score > cuts[index]:
             continue
         rest = np.delete(groups, np.argmax(held))
