@@ -28,7 +28,10 @@ class Coin:
         raise AssertionError((probability, width))
 
 
-@pytest.mark.parametrize("vector", [[0.3, -0.4], [0.0, 1.0, 0.0], [0.0, 0.0], [2.0, 0.0], [1e-9]])
+@pytest.mark.parametrize(
+    "vector",
+    [[0.3, -0.4], [0.0, 1.0, 0.0], [0.0, 0.0], [2.0, 0.0], [1e-9], [3e-162, 4e-162], [5e-324, 0.0]],
+)
 def test_a_unit_vector_has_the_vector_as_its_mean(vector: list[float]) -> None:
     told, turned = (unit(vector, Coin(heads)) for heads in (False, True))
     coin = Coin(heads=True)

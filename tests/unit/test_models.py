@@ -308,6 +308,8 @@ def test_the_state_says_who_signed_and_is_the_same_bytes(signed: Signed) -> None
     assert json.loads(one.split(b"\n")[0])["operator"] == to_text(signed.bundle.operator)
     with pytest.raises(BadParameter):
         ModelState(0, (0.5,), (0.0,))
+    with pytest.raises(BadParameter, match="no weights"):
+        ModelState(0, (0.5,), (1e300, 0.0))
 
 
 @pytest.mark.parametrize(
@@ -316,6 +318,12 @@ def test_the_state_says_who_signed_and_is_the_same_bytes(signed: Signed) -> None
         ('kind = "logistic"', 'kind = "forest"', '"kind": must be one of logistic'),
         ("hours = [0, 40]", "hours = [40, 0]", "write numbers that ascend"),
         ("hours = [0, 40]", "hours = 7", "write its range"),
+        ("hours = [0, 40]", "hours = [-1e308, 1e308]", "too far apart for a float"),
+        (
+            'kind = "logistic"',
+            'kind = "linear"\nrange = [-1e308, 1e308]',
+            "two numbers, the smaller",
+        ),
         ("rounds = 4", "rounds = 1", '"rounds": must be a whole number in'),
         ("begins = 2024-10-14", "begins = 7", '"begins": must be a date'),
         ("epsilon = 4.0", "epsilonn = 4.0", '"epsilonn": is not known of a model'),

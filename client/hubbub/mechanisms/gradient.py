@@ -61,8 +61,11 @@ def gradient(
 
 def unit(vector: Sequence[float], source: BitSource) -> list[float]:
     """The vector at length 1, turned about by a coin so that its mean stays where it was."""
-    length = math.sqrt(math.fsum(x * x for x in vector))
-    turned = source.chance(Probability.at_most((1 - min(length, 1.0)) / 2))
+    # Squares of what is tiny are 0: its direction is taken of numbers of its own size.
+    largest = max(map(abs, vector))
+    scaled = [x / largest for x in vector] if largest else [1.0, *([0.0] * (len(vector) - 1))]
+    length = math.sqrt(math.fsum(x * x for x in scaled))
     # Nothing has no direction: any will do, turned every second time.
-    found = [x / length for x in vector] if length else [1.0, *([0.0] * (len(vector) - 1))]
+    turned = source.chance(Probability.at_most((1 - min(length * largest, 1.0)) / 2))
+    found = [x / length for x in scaled]
     return [-x for x in found] if turned else found

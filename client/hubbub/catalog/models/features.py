@@ -34,6 +34,8 @@ class Feature:
         if len(set(told)) < len(told) or (not self.is_listed and list(told) != sorted(told)):
             rule = "name each value once" if self.is_listed else "write numbers that ascend"
             raise BadParameter(f"{whose}: {rule}")
+        if not self.is_listed and not is_number(float(told[-1]) - float(told[0])):
+            raise BadParameter(f"{whose}: its ends are too far apart for a float")
 
     @classmethod
     def load(cls, told: Any) -> Self:

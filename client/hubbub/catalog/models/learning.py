@@ -90,6 +90,7 @@ def _pair() -> kinds.Kind:
             and len(given) == 2  # noqa: PLR2004 a pair
             and all(map(is_number, given))
             and given[0] < given[1]
+            and is_number(given[1] - given[0])
             else f"must be {words}"
         ),
         lambda: {"type": "array", "items": {"type": "number"}, "minItems": 2, "maxItems": 2},

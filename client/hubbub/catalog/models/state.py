@@ -22,6 +22,7 @@ LARGEST_MODELS_BYTES: Final = 512 << 10
 """A device that needs them fetches all of them."""
 
 _MAX_ROUNDS: Final = 1 << 10
+_LARGEST_WEIGHT: Final = 1e9  # sums of products with it stay finite
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +45,7 @@ class ModelState:
             raise BadParameter("the number of a model's state is no round")
         if not (
             len(self.weights) == len(self.centre) + 1
-            and all(map(is_number, self.weights))
+            and all(is_number(one) and abs(one) <= _LARGEST_WEIGHT for one in self.weights)
             and all(is_number(one) and 0 <= one <= 1 for one in self.centre)
         ):
             raise BadParameter("the state of a model has no weights for its columns")
