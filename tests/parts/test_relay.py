@@ -211,7 +211,9 @@ def test_a_gateways_word_on_waiting_that_is_no_header_is_not_passed_on() -> None
         async def send(message: MutableMapping[str, Any]) -> None:
             told.append(message)
 
-        async with httpx2.AsyncClient(transport=httpx2.MockTransport(answers)) as client:
+        async with httpx2.AsyncClient(
+            transport=httpx2.MockTransport(answers), timeout=HANG_SECONDS
+        ) as client:
             app = RelayApp("https://gateway.example.org", client, Limiter(1, 9))
             headers = [(b"content-type", REQUEST_TYPE.encode())]
             scope = {"method": "POST", "path": "/", "headers": headers, "client": ("127.0.0.1", 1)}
