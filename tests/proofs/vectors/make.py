@@ -1,11 +1,13 @@
-"""Makes the known answers anew: `python -m tests.proofs.vectors.make`. A change in them is a wire
-break.
+"""Makes known answers anew: `python -m tests.proofs.vectors.make NAME ...`; without a name, all.
+
+A change in them is a wire break, but for the last digit of a float, which is the machine's.
 
 They are made by the code under test, so they prove that nothing changed, not that it is right;
 that it is right is proven in tests/proofs by enumeration.
 """
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -85,6 +87,6 @@ def vector(name: str) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    for known in (*REGISTRY, *MORE):
+    for known in sys.argv[1:] or (*REGISTRY, *MORE):
         text = json.dumps(vector(known), indent=1, ensure_ascii=False) + "\n"
         (HERE / f"{known}.json").write_text(text, encoding="utf-8")
