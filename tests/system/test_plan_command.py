@@ -152,3 +152,62 @@ def test_strings_that_nobody_lists_are_planned_beside_candidates(
     assert json.loads(capsys.readouterr().out)["found_unlisted"] == pytest.approx(0.00338, rel=0.01)
     assert main([*asked, "8"]) == 0
     assert "tree finds" not in capsys.readouterr().out
+
+
+MORE_KINDS = """
+[metrics.plugins]
+description = "Plugins in use"
+owner = "desktop@example.org"
+expires = 2099-06-30
+epoch = "day"
+period = "30d"
+report_on = "one day"
+kind = "set"
+mechanism = "auto"
+most = 2
+epsilon = 2.0
+values = ["spell", "git", "vim", "tabs"]
+min_batch = 20
+limits = { reports_per_epoch = 1, lifetime_epsilon = 50.0 }
+
+[metrics.profile]
+description = "Theme and country"
+owner = "desktop@example.org"
+expires = 2099-06-30
+epoch = "day"
+mechanism = "auto"
+epsilon = 2.0
+parts = { theme = ["light", "dark"], country = ["de", "fr", "it"], new = ["true", "false"] }
+min_batch = 20
+limits = { reports_per_epoch = 1, lifetime_epsilon = 50.0 }
+"""
+
+
+def test_sets_and_parts_are_planned_and_a_period_says_how_many_people_it_takes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "metrics.toml"
+    path.write_text(CATALOG + MORE_KINDS)
+    for name, estimates, people in (("plugins", 4, 30), ("profile", 16, 1)):
+        found = _json(
+            [str(path), "--metric", name, "--reports", "50000", "--simulate", "--epsilon", "2"],
+            capsys,
+        )
+        assert found["people_a_report"] == people
+        drawn = found["simulated"]["values"]
+        assert len(drawn) == estimates
+        for value in drawn:  # one in 2 million
+            assert abs(value["estimated"] - value["true"]) < 5 * value["stderr"]
+    [row] = _json(["--set", "40", "5", "--epsilon", "2", "--reports", "1e5"], capsys)["rows"]
+    [back] = _json(
+        ["--set", "40", "5", "--epsilon", "2", "--detect", str(row["detectable"])], capsys
+    )["rows"]
+    assert back["reports"] == pytest.approx(100_000, rel=0.001)
+    [row] = _json(["--parts", "7", "16", "14", "2", "--epsilon", "1", "--reports", "1e5"], capsys)[
+        "rows"
+    ]
+    assert row["mechanism"] == "pairs"
+    assert main(["plan", "--parts", "3", "4", "--central", "1", "--reports", "9000"]) == 2
+    assert "a crowd is not asked for parts" in capsys.readouterr().err
+    assert main(["plan", str(path), "--metric", "plugins", "--reports", "100"]) == 0
+    assert "from 30 times as many people" in capsys.readouterr().out

@@ -56,6 +56,25 @@ def test_the_best_is_chosen(
     assert choice.runner_up is None or choice.best.stderr**2 <= 1.05 * choice.runner_up.stderr**2
 
 
+@pytest.mark.parametrize(
+    ("more", "mechanism"),
+    [
+        ('domain = "string"', "tree"),
+        ('domain = "string"\nreports = 9\nbits = 48', "tree"),
+        ('domain = "string"\ncandidates = "known.txt"', "hcms"),
+        ('kind = "set"\nvalues = ["a", "b"]\nmost = 1', "privset"),
+        ('parts = { a = ["x", "y"], b = ["x", "y"] }', "pairs"),
+    ],
+)
+def test_where_one_mechanism_answers_auto_is_that_one(
+    tmp_path: Path, more: str, mechanism: str
+) -> None:
+    (tmp_path / "known.txt").write_text("vim\nemacs\n")
+    [metric] = read_catalog(_catalog(tmp_path, more)).metrics.values()
+    assert metric.mechanism == mechanism
+    assert metric.choice is None
+
+
 def test_the_figures_are_the_mechanisms_own() -> None:
     choice = choose(1.0, 18, {"reports": 90_000})
     for option in (choice.best, choice.runner_up):
@@ -99,7 +118,7 @@ def test_the_bundle_tells_the_choice_and_the_runner_up(tmp_path: Path) -> None:
             "domain = 'number'\nreports = 9\nlow = 1",
             "mend high",
         ),
-        ("domain = 'string'\nreports = 9", 'auto is over numbers; write domain = "number"'),
+        ("domain = 'text'\nreports = 9", 'auto is over numbers; write domain = "number"'),
         ('values = ["a", "b"]\nreports = 9\nmax_cells = 1', "raise max_payload_bytes or max_cells"),
         ('values = ["a", "b"]\nreports = 9\nhashes = 1', 'field "hashes": is not known for auto'),
         ('values = ["a", "b"]\nreports = 9\npermanent_epsilon = 0.5', "is not below"),

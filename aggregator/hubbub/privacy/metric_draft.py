@@ -2,19 +2,29 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from math import exp
 from typing import Any, Literal
 
-from hubbub.mechanisms import built_from
+import numpy as np
 
-Kind = Literal["values", "strings", "mean", "ranges"]
+from hubbub.analysis.arrays import Floats
+from hubbub.mechanisms import built_from
+from hubbub.mechanisms.pairs import PairedParts
+from hubbub.mechanisms.privset import PrivSet
+
+Kind = Literal["values", "strings", "mean", "ranges", "sets", "parts"]
 
 
 @dataclass(frozen=True, slots=True)
 class MetricDraft:
     """What is asked: `size` listed values, or candidate strings, or buckets of a range; or a mean.
 
+    Of sets, `size` listed values, of which a person tells `most`. Of parts, so many cells of all
+    tables of two.
+
     permanent_epsilon: if values are reported again and again, the epsilon for life of each.
+    parts: how many values each part has.
     """
 
     kind: Kind
@@ -22,38 +32,43 @@ class MetricDraft:
     low: float = 0.0
     high: float = 1.0
     permanent_epsilon: float | None = None
+    most: int = 1
+    parts: tuple[int, ...] = ()
 
     def suitable(self, epsilon: float) -> dict[str, dict[str, Any]]:
         """The mechanisms that answer it, with parameters for one report at epsilon."""
         ends = {"epsilon": epsilon, "low": self.low, "high": self.high}
         match self.kind:
             case "values":
-                asked = {"epsilon": epsilon, "categories": self.size}
-                same = "grr" if self.size == 2 else "rr"  # noqa: PLR2004 for two values they are one
-                names = built_from("listed", *asked)
-                plain = {name: asked for name in names if name != same}
-                chain = _chain(epsilon, self.permanent_epsilon)
-                basic = {"rappor.basic": {"categories": self.size, **chain}}
-                if self.permanent_epsilon is None:
-                    return plain | basic
-                lasting = {**asked, "permanent_epsilon": self.permanent_epsilon}
-                return dict.fromkeys(built_from("listed", *lasting), lasting) | basic
+                return _of_values(self, epsilon)
             case "strings":
-                sketch = {"epsilon": epsilon, "hashes": 1024, "width": 1024}
-                chain = _chain(epsilon, self.permanent_epsilon)
-                bloom = {"rappor": {"bits": 128, "hashes": 1, "cohorts": 64, **chain}}
-                if self.permanent_epsilon is None:
-                    return bloom | dict.fromkeys(("cms", "hcms"), sketch)
-                return bloom
+                return _of_strings(self, epsilon)
             case "mean":
                 return dict.fromkeys(built_from("mean", *ends), ends)
             case "ranges":
                 buckets = {**ends, "buckets": self.size}
                 return {"wave": buckets, "buckets": {**buckets, "sampled": min(self.size, 4)}}
+            case "sets":
+                asked = {"epsilon": epsilon, "categories": self.size, "most": self.most}
+                return {PrivSet.NAME: asked}
+            case "parts":
+                return {PairedParts.NAME: {"epsilon": epsilon, "sizes": self.parts}}
 
     def values(self) -> Sequence[Any]:
-        """One for each estimate: indices, strings, or the middles of buckets."""
+        """What people hold alike: indices, strings, or the middles of buckets.
+
+        One for each estimate; of sets, one with each value and the next ones, as many as are told;
+        of parts, some that reach every value.
+        """
         match self.kind:
+            case "sets":
+                held = range(min(self.most, self.size))
+                return [
+                    sum(1 << (place + more) % self.size for more in held)
+                    for place in range(self.size)
+                ]
+            case "parts":
+                return PairedParts(1.0, self.parts).probes()
             case "strings":
                 return [f"string {place}" for place in range(self.size)]
             case "ranges":
@@ -63,6 +78,52 @@ class MetricDraft:
                 return [(self.low + self.high) / 2]
             case _:
                 return range(self.size)
+
+    def even(self) -> Floats:
+        """The share of each estimate, if all are held alike."""
+        match self.kind:
+            case "sets":
+                return np.full(self.size, min(self.most / self.size, 1.0))
+            case "parts":
+                tables = [one * other for one, other in combinations(self.parts, 2)]
+                return np.repeat([1 / cells for cells in tables], tables)
+            case _:
+                return np.full(self.size, 1 / self.size)
+
+    def holding(self, place: int, share: float) -> tuple[Sequence[Any], Floats]:
+        """Values and their shares, where the estimate at `place` has one and the rest is even."""
+        match self.kind:
+            case "sets":
+                return [1 << place, 0], np.array([share, 1 - share])
+            case "parts":
+                asked = PairedParts(1.0, self.parts)
+                held = [asked.with_cell(place, turn) for turn in (0, 1)]
+                return held, np.array([share, 1 - share])
+            case _:
+                shares = np.full(self.size, (1 - share) / max(self.size - 1, 1))
+                shares[place] = share
+                return self.values(), shares
+
+
+def _of_values(draft: MetricDraft, epsilon: float) -> dict[str, dict[str, Any]]:
+    asked = {"epsilon": epsilon, "categories": draft.size}
+    chain = _chain(epsilon, draft.permanent_epsilon)
+    basic = {"rappor.basic": {"categories": draft.size, **chain}}
+    if draft.permanent_epsilon is None:
+        same = "grr" if draft.size == 2 else "rr"  # noqa: PLR2004 for two values they are one
+        names = built_from("listed", *asked)
+        return {name: asked for name in names if name != same} | basic
+    lasting = {**asked, "permanent_epsilon": draft.permanent_epsilon}
+    return dict.fromkeys(built_from("listed", *lasting), lasting) | basic
+
+
+def _of_strings(draft: MetricDraft, epsilon: float) -> dict[str, dict[str, Any]]:
+    sketch = {"epsilon": epsilon, "hashes": 1024, "width": 1024}
+    chain = _chain(epsilon, draft.permanent_epsilon)
+    bloom = {"rappor": {"bits": 128, "hashes": 1, "cohorts": 64, **chain}}
+    if draft.permanent_epsilon is None:
+        return bloom | dict.fromkeys(("cms", "hcms"), sketch)
+    return bloom
 
 
 def _chain(epsilon: float, permanent: float | None) -> dict[str, float]:

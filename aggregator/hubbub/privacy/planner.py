@@ -81,8 +81,9 @@ def ranked(rows: Sequence[Row], cost: Target) -> list[Row]:
 def row(question: MetricDraft, name: str, given: Mapping[str, Any], reports: float) -> Row:
     """The figures of one mechanism with these parameters."""
     mechanism = _built(name, tuple(sorted(given.items())))
-    even = np.full(question.size, 1 / question.size)
-    errors = family_for(mechanism).expected(mechanism, question.values(), even, reports)
+    values, even = question.values(), question.even()
+    alike = np.full(len(values), 1 / len(values))
+    errors = family_for(mechanism).expected(mechanism, values, alike, reports)
     rare = float(errors.absent.max())
     own = errors.stderrs**2
     # Of numbers the most that can be: half of them at either end.
@@ -161,12 +162,10 @@ def _detectable(
     """The share s of one value at which s = z(corrected) sigma(0) + z(95%) sigma(s)."""
     corrected = _NORMAL.inv_cdf(1 - (1 - CONFIDENCE) / 2 / question.size)
     power = _NORMAL.inv_cdf(CONFIDENCE)
-    values = question.values()
 
     def errors(share: float) -> tuple[float, float]:
-        shares = np.full(question.size, (1 - share) / max(question.size - 1, 1))
-        shares[place] = share
-        found = family_for(mechanism).expected(mechanism, values, shares, reports)
+        held = question.holding(place, share)
+        found = family_for(mechanism).expected(mechanism, *held, reports)
         return float(found.absent[place]), float(found.stderrs[place])
 
     absent, _ = errors(0.0)

@@ -133,6 +133,19 @@ class PairedParts:
         one, other = self.tables[group]
         return places[one] * self.sizes[other] + places[other]
 
+    def with_cell(self, place: int, turn: int = 0) -> int:
+        """A value that has the cell at this place of all tables; or, turned by 1, one that has not.
+
+        place: as answers have them, table by table.
+        """
+        group = 0
+        while place >= self.cells[group]:
+            place, group = place - self.cells[group], group + 1
+        places, (one, other) = [0] * len(self.sizes), self.tables[group]
+        places[one], places[other] = divmod(place, self.sizes[other])
+        places[one] = (places[one] + turn) % self.sizes[one]
+        return self.value_of(places)
+
     def likelihood(self, value: int, cells: Mapping[int, int]) -> Fraction:
         group, point = divmod(next(iter(cells)), self.points)
         return self.response.likelihood(self.cell(self.places_of(value), group), {point: 1})

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 from hubbub.catalog.choice import AUTO
-from hubbub.catalog.crowds.central import PROMISE
 from hubbub.catalog.encoding import read_text
 from hubbub.catalog.fields.field import CatalogField
 from hubbub.catalog.fields.table_reader import Complain
@@ -45,11 +44,10 @@ def read_values(
 
 
 def _kind_of_auto(table: Mapping[str, Any]) -> str:
-    """Of strings it chooses in a crowd alone: by themselves it is not known how often they come."""
+    """Of strings it is left where a crowd is asked for them."""
     if "domain" not in table:
         return "categories"
-    crowded = any(name in table for name in PROMISE)
-    return "strings" if crowded and table["domain"] == DOMAINS["strings"] else "numbers"
+    return "strings" if table["domain"] == DOMAINS["strings"] else "numbers"
 
 
 def _problem_with_ways(
@@ -63,7 +61,7 @@ def _problem_with_ways(
             "domain",
             f'{mechanism} is over {kind}; write domain = "{DOMAINS[kind]}" and no values',
         )
-    paired = "parts" in given if mechanism == AUTO else REGISTRY[mechanism].FAMILY == "pairs"
+    paired = mechanism != AUTO and REGISTRY[mechanism].FAMILY == "pairs"
     if paired and given != ["parts"]:
         return (
             "parts",

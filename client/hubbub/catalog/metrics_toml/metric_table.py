@@ -19,13 +19,13 @@ from hubbub.catalog.fields.table_reader import Complain, read_fields
 from hubbub.catalog.limits import Limits, conflicts
 from hubbub.catalog.metric import Metric
 from hubbub.catalog.metrics_toml.domain import read_candidates, read_values
+from hubbub.catalog.metrics_toml.sole_choice import with_sole_choice
 from hubbub.catalog.periods import period_conflicts
 from hubbub.catalog.policy import Caps
 from hubbub.catalog.values.part_values import ranges_of
 from hubbub.catalog.values.value_kinds import OTHER, spelled
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import OF_MODELS, REGISTRY, is_number
-from hubbub.mechanisms.pairs import PairedParts
 from hubbub.mechanisms.probability import MIN_EPSILON
 
 # Stand for what follows from a central promise where that is wrong, so that this alone is told.
@@ -77,7 +77,7 @@ def read_metric(
         complain(field, problem)
 
     fields = {field.name: field for field in fields_of(Metric) if field.entry.written}
-    table = spelled(table, wrong)
+    table = with_sole_choice(spelled(table, wrong))
     mechanism: Any = table.get("mechanism")
     if fields["mechanism"].problem(mechanism) or mechanism in OF_MODELS:
         _look_without_mechanism(table, fields, wrong)
@@ -105,8 +105,6 @@ def read_metric(
     told = {field.name: table[field.name] for field in own if field.name in table}
     try:
         categories = len(listed) if listed else None
-        paired = "parts" in table  # of which there is one alone
-        mechanism, told = (PairedParts.NAME, {}) if paired else (mechanism, told)
         chosen, given, choice = resolve(mechanism, found["epsilon"], categories, told)
         more = {"mechanism": chosen, "parameters": given, "choice": choice, "values": listed}
         more["ranges"] = ranges_of(table.get("parts"))

@@ -2,27 +2,20 @@
 
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
-from typing import Any, Final
+from typing import Any
 
 from hubbub.catalog.choice import AUTO
 from hubbub.catalog.fields.table_reader import Complain
 from hubbub.errors import BadParameter, ValueOutOfDomain
 from hubbub.mechanisms import MECHANISMS
-from hubbub.mechanisms.privset import PrivSet
-
-# What `auto` is told of others; of sets there is one mechanism.
-_WISHES: Final = ("reports", "max_payload_bytes", "max_cells")
 
 
 def as_set(table: dict[str, Any], wrong: Complain) -> dict[str, Any]:
-    """A table of kind "set" with the mechanism of sets, where none is named."""
+    """A table of kind "set" without what is not of one."""
     for name in ("domain", "parts", "edges", "outside"):
         if name in table:
             wrong(name, "is not of a set; write its values, and leave this out")
-    plain = {n: one for n, one in table.items() if n not in ("domain", "parts", "edges", "outside")}
-    if plain.get("mechanism") != AUTO:
-        return plain
-    return {n: one for n, one in plain.items() if n not in _WISHES} | {"mechanism": PrivSet.NAME}
+    return {n: one for n, one in table.items() if n not in ("domain", "parts", "edges", "outside")}
 
 
 def check_set(kind: str, mechanism: str) -> None:

@@ -16,10 +16,17 @@ from hubbub.cli.planning.central import add_central, plan_central
 from hubbub.cli.planning.models import add_model, plan_model
 from hubbub.cli.planning.plot import plot
 from hubbub.cli.planning.simulated_totals import simulate
-from hubbub.cli.planning.tables import found_unlisted, row_json, show, show_simulated
+from hubbub.cli.planning.tables import (
+    found_unlisted,
+    people_a_report,
+    row_json,
+    show,
+    show_simulated,
+)
 from hubbub.cli.terminal.output import say
 from hubbub.errors import BadParameter
 from hubbub.errors.printable import visible
+from hubbub.mechanisms.pairs import PairedParts
 from hubbub.mechanisms.probability import MIN_EPSILON
 from hubbub.privacy.metric_draft import MetricDraft
 from hubbub.privacy.planner import Row, Target, epsilon_for, plan, ranked, reports_for, row
@@ -30,6 +37,8 @@ examples:
   hubbub plan --values 128 --epsilon 1 --detect 0.01        how many reports do I need?
   hubbub plan --values 128 --reports 1e6 --error 0.001      which epsilon do I need?
   hubbub plan metrics.toml --metric theme --reports 50000 --simulate
+  hubbub plan --set 40 5 --epsilon 2 --reports 100000       sets of 40 values, 5 of them told
+  hubbub plan --parts 7 16 14 2 --epsilon 1 --reports 1e5   tables of every two answers
   hubbub plan --values 16 --reports 30000 --central 1       what would a crowd give?
   hubbub plan --model logistic --features 64 --epsilon 1    how many people does a model need?
   hubbub plan metrics.toml --attack                         what could fake reports do?
@@ -117,6 +126,20 @@ def _add_question(parser: argparse.ArgumentParser) -> None:
     asked.add_argument(
         "--ranges", type=float, nargs=3, metavar=("N", "LOW", "HIGH"), help="N parts of a range"
     )
+    asked.add_argument(
+        "--set",
+        type=_whole,
+        nargs=2,
+        metavar=("N", "MOST"),
+        help="sets of N listed values, of which a person tells MOST",
+    )
+    asked.add_argument(
+        "--parts",
+        type=_whole,
+        nargs="+",
+        metavar="N",
+        help="answers that belong together, with N values each",
+    )
 
 
 def _whole(text: str) -> int:
@@ -156,6 +179,8 @@ def _plan(arguments: argparse.Namespace) -> int:
             "rows": [row_json(one) for one in rows],
             "metric": None if own is None else row_json(own),
         }
+        if metric is not None:
+            document["people_a_report"] = people_a_report(metric)
         if question.kind == "strings":
             document["found_unlisted"] = found_unlisted(rows[0])
         if arguments.simulate is not None:
@@ -219,26 +244,37 @@ def _error(one: Row, arguments: argparse.Namespace) -> float:
 def _question(arguments: argparse.Namespace) -> tuple[MetricDraft, Metric | None]:
     """What is asked, and the metric that it is from."""
     permanent = arguments.permanent_epsilon
-    kinds = [arguments.values, arguments.strings, arguments.mean, arguments.ranges]
-    if arguments.metric and len(arguments.metric) == 1 and sum(k is not None for k in kinds) <= 1:
+    kinds = ("values", "strings", "mean", "ranges", "set", "parts")
+    given = [kind for kind in kinds if getattr(arguments, kind) is not None]
+    if arguments.metric and len(arguments.metric) == 1 and len(given) <= 1:
         [metric] = chosen_metrics(arguments)
         return _question_of(metric, arguments.strings or 100), metric
-    if arguments.metric or sum(kind is not None for kind in kinds) != 1:
+    if arguments.metric or len(given) != 1:
         raise BadParameter(
             "say what is asked: one --metric of a catalog; or one of --values, --strings, --mean, "
-            "--ranges; for example: hubbub plan --values 128 --epsilon 1 --reports 100000, or "
-            "hubbub plan metrics.toml --metric theme --reports 50000"
+            "--ranges, --set, --parts; for example: hubbub plan --values 128 --epsilon 1 "
+            "--reports 100000, or hubbub plan metrics.toml --metric theme --reports 50000"
         )
-    if arguments.values is not None:
-        return MetricDraft("values", _size(arguments.values, 2), permanent_epsilon=permanent), None
-    if arguments.strings is not None:
-        return MetricDraft(
-            "strings", _size(arguments.strings, 1), permanent_epsilon=permanent
-        ), None
-    if arguments.mean is not None:
-        return MetricDraft("mean", 1, *arguments.mean), None
-    size, low, high = arguments.ranges
-    return MetricDraft("ranges", _size(_whole(str(size)), 2), low, high), None
+    [kind] = given
+    return _draft_of(kind, getattr(arguments, kind), permanent), None
+
+
+def _draft_of(kind: str, asked: Any, permanent: float | None) -> MetricDraft:
+    """What one of the options asks, whose figures these are."""
+    match kind:
+        case "values":
+            return MetricDraft("values", _size(asked, 2), permanent_epsilon=permanent)
+        case "strings":
+            return MetricDraft("strings", _size(asked, 1), permanent_epsilon=permanent)
+        case "mean":
+            return MetricDraft("mean", 1, *asked)
+        case "set":
+            return MetricDraft("sets", _size(asked[0], 2), most=asked[1])
+        case "parts":
+            return _of_parts(PairedParts(1.0, tuple(asked)))
+        case _:
+            size, low, high = asked
+            return MetricDraft("ranges", _size(_whole(str(size)), 2), low, high)
 
 
 def _size(number: int, least: int) -> int:
@@ -250,12 +286,10 @@ def _size(number: int, least: int) -> int:
 def _question_of(metric: Metric, strings: int) -> MetricDraft:
     mechanism: Any = metric.randomizer
     permanent = metric.lifetime_loss if metric.memoized else None
-    if mechanism.FAMILY in ("pairs", "sets"):
-        kind = "parts" if mechanism.FAMILY == "pairs" else "sets"
-        raise BadParameter(
-            f'metric "{metric.name}" is of {kind}, which are not planned; rehearse it: '
-            f"hubbub simulate {metric.base_name} --values people.csv"
-        )
+    if mechanism.FAMILY == "pairs":
+        return _of_parts(mechanism)
+    if mechanism.FAMILY == "sets":
+        return MetricDraft("sets", mechanism.categories, most=mechanism.most)
     if metric.values is not None:
         return MetricDraft("values", len(metric.values), permanent_epsilon=permanent)
     if mechanism.VALUES == "strings":
@@ -264,3 +298,7 @@ def _question_of(metric: Metric, strings: int) -> MetricDraft:
     if mechanism.FAMILY == "mean":
         return MetricDraft("mean", 1, low, high)
     return MetricDraft("ranges", mechanism.buckets, low, high)
+
+
+def _of_parts(mechanism: PairedParts) -> MetricDraft:
+    return MetricDraft("parts", sum(mechanism.cells), parts=mechanism.sizes)

@@ -81,6 +81,11 @@ def plan_central(arguments: argparse.Namespace, question: MetricDraft) -> int:
     reports, central = arguments.reports, arguments.central
     if reports is None:
         raise BadParameter("--central is of so many reports: give --reports")
+    if question.kind in ("sets", "parts"):
+        raise BadParameter(
+            f"a crowd is not asked for {question.kind}: leave --central out; each report keeps "
+            "its own epsilon"
+        )
     for name, given in (("--central", central), ("--max-local", arguments.max_local)):
         if not 0 < given <= MAX_EPSILON:
             raise BadParameter(f"{name} {given:g} is outside (0, {MAX_EPSILON}]")

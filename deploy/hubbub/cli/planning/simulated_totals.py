@@ -29,17 +29,19 @@ def simulate(question: MetricDraft, one: Row, seed: int) -> dict[str, Any]:
     counts = np.rint(weights / weights.sum() * one.reports).astype(np.int64)
     chance = np.random.default_rng(seed)
     totals = draw(mechanism, values, counts.tolist(), chance)
-    names = [str(value) for value in values]
-    strings = names if question.kind == "strings" else []
-    found = answer(mechanism, totals, names if question.kind == "values" else None, strings)
+    strings = values if question.kind == "strings" else []
+    found = answer(mechanism, totals, _names(question), strings)
     reports = max(totals.reports, 1)
     shares = counts / reports
     wide = question.high - question.low
     true = shares.tolist()
     if question.kind == "mean":
         true = [(values[0] - question.low) / wide]
+    if question.kind in ("sets", "parts"):
+        rows = (np.array(mechanism.row(value), dtype=np.float64) for value in values)
+        true = sum(share * row for share, row in zip(true, rows, strict=True))
     predicted = family_for(mechanism).expected(mechanism, values, shares, reports)
-    rows: list[dict[str, Any]] = [
+    shown: list[dict[str, Any]] = [
         {
             "value": value.value,
             "true": float(truth),
@@ -48,12 +50,24 @@ def simulate(question: MetricDraft, one: Row, seed: int) -> dict[str, Any]:
         }
         for value, place, truth in zip(found.values, found.places.tolist(), true, strict=True)
     ]
-    squares = [(row["estimated"] - row["true"]) ** 2 for row in rows]
+    squares = [(row["estimated"] - row["true"]) ** 2 for row in shown]
     return {
         "mechanism": one.mechanism,
         "reports": reports,
         "seed": seed,
         "rms": float(np.sqrt(np.mean(squares))),
         "predicted": float(np.sqrt((predicted.stderrs**2).mean())),
-        "values": rows,
+        "values": shown,
     }
+
+
+def _names(question: MetricDraft) -> list[str] | None:
+    """What listed values are called, none of which has a name yet."""
+    match question.kind:
+        case "parts":
+            sizes = enumerate(question.parts, start=1)
+            return [f"part {part}={value}" for part, size in sizes for value in range(size)]
+        case "values" | "sets":
+            return [str(place) for place in range(question.size)]
+        case _:
+            return None

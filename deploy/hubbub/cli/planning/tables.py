@@ -6,7 +6,7 @@ from math import isfinite
 from typing import Any, Final
 
 from hubbub.analysis.strings.tree_search import found_from
-from hubbub.catalog import Metric
+from hubbub.catalog import Metric, days_of_period
 from hubbub.cli.terminal.output import say, several, table
 from hubbub.mechanisms.tree import PrefixTree
 from hubbub.privacy.metric_draft import MetricDraft
@@ -32,6 +32,12 @@ def found_unlisted(one: Row) -> float | None:
     return share if share < 1 else None
 
 
+def people_a_report(metric: Metric) -> float:
+    """How many people there are for each report of an epoch, of those that are asked in turn."""
+    days = len(days_of_period(metric.period, 0)) if metric.report_on else 1
+    return days / metric.sampling
+
+
 def show(question: MetricDraft, rows: list[Row], own: Row | None, metric: Metric | None) -> None:
     """The rows as a table, the catalog's own last, and what its columns mean."""
     lines = [*rows, *([replace(own, mechanism=f"{own.mechanism} *")] if own else [])]
@@ -42,6 +48,8 @@ def show(question: MetricDraft, rows: list[Row], own: Row | None, metric: Metric
         "strings": f"any string, {question.size:,} of them looked for",
         "mean": f"the mean of a number in [{question.low:g}, {question.high:g}]",
         "ranges": f"{question.size:,} parts of [{question.low:g}, {question.high:g}]",
+        "sets": f"sets of {question.size:,} listed values, {question.most:,} of them told",
+        "parts": f"{len(question.parts)} parts, {question.size:,} cells of two parts in all",
     }[question.kind]
     header = ["mechanism", "reports", "epsilon", "for life", "std. error", "of population"]
     header += ["95% interval" if mean else "detects", "bytes", "cells"]
@@ -87,6 +95,11 @@ def show(question: MetricDraft, rows: list[Row], own: Row | None, metric: Metric
         )
     if own:
         say("*: as the catalog has it")
+    if metric and (of := people_a_report(metric)) != 1:
+        say(
+            f"reports: of one {metric.epoch}, from {of:,.4g} times as many people, since each "
+            + ("reports on one day of a period" if metric.report_on else "is asked by chance")
+        )
 
 
 def show_simulated(shown: dict[str, Any]) -> None:
