@@ -95,7 +95,13 @@ def show(question: MetricDraft, rows: list[Row], own: Row | None, metric: Metric
         )
     if own:
         say("*: as the catalog has it")
-    if metric and (of := people_a_report(metric)) != 1:
+    if metric:
+        _say_people(metric)
+
+
+def _say_people(metric: Metric) -> None:
+    """Of whose people a part is asked, how many there are."""
+    if (of := people_a_report(metric)) != 1:
         say(
             f"reports: of one {metric.epoch}, from {of:,.4g} times as many people, since each "
             + ("reports on one day of a period" if metric.report_on else "is asked by chance")
