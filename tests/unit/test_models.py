@@ -275,6 +275,7 @@ def test_an_older_state_and_another_of_one_number_are_refused(late: tuple[Device
         ([1, "free"], 2, "label is neither 0 nor 1"),
         ([1, "free"], float("nan"), "label is neither 0 nor 1"),
         (7, 0, "features are no mapping"),
+        ([1, "free"], "Left ", "neither positive nor negative as written"),
     ],
 )
 def test_what_is_no_example_is_refused_and_not_shown(
@@ -328,6 +329,8 @@ def test_the_state_says_who_signed_and_is_the_same_bytes(signed: Signed) -> None
         ("begins = 2024-10-14", "begins = 7", '"begins": must be a date'),
         ("epsilon = 4.0", "epsilonn = 4.0", '"epsilonn": is not known of a model'),
         ("[models.churn]", "[models.theme]", '"theme" is a metric, too'),
+        ('positive = "left"', 'positive = "left"\nnegative = "left"', "write both, and two"),
+        ('positive = "left"', 'negative = "stayed"', "write both, and two"),
         ('positive = "left"', 'positive = "left"\npenalty = 1.0', "penalty is of ridge"),
     ],
 )
@@ -341,6 +344,18 @@ def test_a_models_table_says_what_is_wrong_with_it(
     path.write_text(CATALOG + text)
     with pytest.raises(CatalogInvalid, match=why):
         read_catalog(path)
+
+
+def test_a_label_beside_the_two_is_refused_where_both_are_named(tmp_path: Path) -> None:
+    path = tmp_path / "metrics.toml"
+    path.write_text(
+        CATALOG + MODEL.replace('positive = "left"', 'positive = "left"\nnegative = "stayed"')
+    )
+    learning = read_catalog(path).metrics["churn"].model
+    assert learning is not None
+    assert [learning.example([1, "free"], label).label for label in ("left", "stayed")] == [1, 0]
+    with pytest.raises(ValueOutOfDomain, match="neither positive nor negative"):
+        learning.example([1, "free"], "lefft")
 
 
 def test_a_changed_model_needs_a_new_name(signed: Signed, tmp_path: Path) -> None:

@@ -100,6 +100,23 @@ def _pair() -> kinds.Kind:
     )
 
 
+def text_label(label: str, positive: str, negative: str) -> float:
+    """1 for the one, 0 for the other, or, where negative is "", for every other text.
+
+    Raises:
+        ValueOutOfDomain: neither, or positive but for case and blanks. The message never shows it.
+    """
+    if label == positive:
+        return 1.0
+    if negative:
+        wrong = label != negative
+    else:
+        wrong = label.strip().casefold() == positive.strip().casefold()
+    if wrong:
+        raise ValueOutOfDomain("label is a text, and neither positive nor negative as written")
+    return 0.0
+
+
 @dataclass(frozen=True, slots=True)
 class Learning:
     """What is learned, of whom, and when.
@@ -145,8 +162,16 @@ class Learning:
         default="",
         metadata=entry(
             kinds.text("is a label"),
-            "The label that counts as 1; every other text counts as 0.",
+            "The label that counts as 1; without `negative` every other text counts as 0.",
             '"yes"',
+        ),
+    )
+    negative: str = field(
+        default="",
+        metadata=entry(
+            kinds.text("is a label"),
+            "The label that counts as 0; with it a text that is neither is refused.",
+            '"no"',
         ),
     )
     range: tuple[float, float] = field(
@@ -174,6 +199,8 @@ class Learning:
             raise BadParameter("penalty is of ridge, and ridge has one: write penalty = 0.01")
         if self.kind == "logistic" and self.range != (0.0, 1.0):
             raise BadParameter("range is of a label that is a number; logistic has 0 and 1")
+        if self.negative and self.positive in ("", self.negative):
+            raise BadParameter("negative is the label beside positive: write both, and two")
 
     @property
     def columns(self) -> tuple[tuple[str, float, float], ...]:
@@ -236,7 +263,7 @@ class Learning:
         """A label in [0, 1], and whether it was clipped."""
         if self.kind == "logistic":
             if self.positive and isinstance(label, str):
-                return float(label == self.positive), 0
+                return text_label(label, self.positive, self.negative), 0
             if isinstance(label, bool | int | float) and label in (0, 1):
                 return float(label), 0
             raise ValueOutOfDomain("label is neither 0 nor 1, nor a text where positive names one")

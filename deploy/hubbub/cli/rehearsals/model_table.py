@@ -13,10 +13,21 @@ import numpy.typing as npt
 
 from hubbub.analysis.models import Feature, Model
 from hubbub.catalog.metrics_toml.model_table import AS_METRICS
+from hubbub.catalog.models.learning import text_label
 from hubbub.cli.rehearsals.truth import csv_rows
-from hubbub.errors import BadParameter
+from hubbub.errors import BadParameter, ValueOutOfDomain
 
-_KEYS: Final = ("kind", "epsilon", "label", "positive", "range", "features", "rounds", "penalty")
+_KEYS: Final = (
+    "kind",
+    "epsilon",
+    "label",
+    "positive",
+    "negative",
+    "range",
+    "features",
+    "rounds",
+    "penalty",
+)
 _PAIR: Final = 2
 
 Floats = npt.NDArray[np.float64]
@@ -26,13 +37,15 @@ Floats = npt.NDArray[np.float64]
 class Planned:
     """A model as its table has it. features: None for every column but the label.
 
-    positive: the text of a label that counts as 1; None where the label is a number.
+    positive: the text of a label that counts as 1; None where the label is a number. negative: the
+    one that counts as 0; "" for every other.
     """
 
     name: str
     table: Mapping[str, Any]
     label: str
     positive: str | None
+    negative: str
     features: Mapping[str, Sequence[Any]] | None
 
     def of(self, head: Sequence[str]) -> tuple[Model, dict[str, Sequence[Any]]]:
@@ -94,7 +107,12 @@ def read_model(path: Path, name: str) -> Planned | None:
         )
     positive = table.get("positive")
     return Planned(
-        name, table, str(table["label"]), None if positive is None else str(positive), features
+        name,
+        table,
+        str(table["label"]),
+        None if positive is None else str(positive),
+        str(table.get("negative", "")),
+        features,
     )
 
 
@@ -159,9 +177,13 @@ def _rows(
         where = f'{path}, line {number}, column "{planned.label}"'
         if not text:
             raise BadParameter(f"{where}: there is no value")
-        found.append(
-            float(text == planned.positive) if planned.positive is not None else _read(where, text)
-        )
+        if planned.positive is None:
+            found.append(_read(where, text))
+        else:
+            try:
+                found.append(text_label(text, planned.positive, planned.negative))
+            except ValueOutOfDomain as error:
+                raise BadParameter(f"{where}: {error}") from error
         yield found
 
 
