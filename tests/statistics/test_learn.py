@@ -1,5 +1,6 @@
 """Models from randomized gradients: unbiased means, intervals that hold, good foretelling."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -7,7 +8,9 @@ import pytest
 
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.models import (
+    DirectionMoments,
     Feature,
+    Learned,
     Model,
     deal,
     evaluate,
@@ -18,11 +21,11 @@ from hubbub.analysis.models import (
     without_privacy,
 )
 from hubbub.cli.rehearsals.model_table import People
-from hubbub.cli.rehearsals.models import rehearse_model
+from hubbub.cli.rehearsals.models import codes_of, rehearse_model
 from hubbub.errors import BadParameter
 from hubbub.mechanisms.gradient import longest
 from hubbub.mechanisms.vector_codes import VectorCodes
-from hubbub.privacy.draws_of_codes import mean_of_codes, unit_of
+from hubbub.privacy.draws_of_codes import told_of, unit_of
 
 Z = 5.5
 
@@ -49,12 +52,12 @@ def test_means_are_unbiased_and_as_far_off_as_the_formula_says(epsilon: float) -
     chance = np.random.default_rng(1)
     codes = VectorCodes(epsilon, 16, 32, 1 << 16)
     vectors = np.full((20_000, 16), 0.1) * chance.random((20_000, 1)) + np.eye(1, 16) * 0.4
-    mean, variances = mean_of_codes(codes, unit_of(vectors, chance), chance)
+    told = told_of(codes, unit_of(vectors, chance), chance)
     pool = float(codes.keep.exact) / np.sqrt(codes.near * codes.books * 16) / codes.reach
-    width = Z * np.sqrt(variances + 1 / 20_000 + pool**2)
-    assert (np.abs(mean - vectors.mean(axis=0)) < width).all()
-    own = 1 - float((mean**2).sum())  # what the directions themselves differ
-    error = float(variances.sum()) * (len(vectors) - 1) - own
+    width = Z * np.sqrt(told.variances + 1 / 20_000 + pool**2)
+    assert (np.abs(told.mean - vectors.mean(axis=0)) < width).all()
+    own = 1 - float((told.mean**2).sum())  # what the directions themselves differ
+    error = float(told.variances.sum()) * (len(vectors) - 1) - own
     assert abs(error / codes.squared_error - 1) < 0.05
 
 
@@ -64,21 +67,32 @@ def test_a_vector_of_no_length_is_told_as_nothing() -> None:
     assert (np.abs(units.mean(axis=0)) < 5.5 / 100).all()
 
 
-def test_without_coins_the_model_is_that_of_all_the_data() -> None:
-    model, people, test = _model(2.0), _people(40_000, 4), _people(10_000, 5)
-    turns = list(deal(len(people.labels), rounds_for(len(people.labels), 10.0)))
+def _without_coins(
+    model: Model, people: People, reports: int, *, every: bool, rounds: int
+) -> Learned:
+    """Where steps of so many reports end without coins. every: all people are in all rounds."""
+    turns = list(deal(len(people.labels), rounds))
 
-    def means(number: int, centre: Floats, weights: Floats) -> tuple[Floats, Floats]:
-        columns, labels = people.columns[turns[number]], people.labels[turns[number]]
+    def means(number: int, centre: Floats, weights: Floats) -> DirectionMoments:
+        turn = slice(None) if every else turns[number]
+        columns, labels = people.columns[turn], people.labels[turn]
         if not number:
             vectors = np.column_stack([columns, np.zeros(len(columns))]) / longest(len(centre))
             vectors /= np.maximum(np.linalg.norm(vectors, axis=1), 1)[:, None]
         else:
             about = np.column_stack([columns - centre, np.ones(len(columns))])
             vectors = gradients(model.kind, about, labels, weights)
-        return vectors.mean(axis=0), np.zeros(vectors.shape[1])
+        mean = vectors.mean(axis=0)
+        return DirectionMoments(
+            len(columns), mean, np.zeros_like(mean), vectors.T @ vectors / len(columns)
+        )
 
-    learned = learn(model, 40_000, 10.0, means)
+    return learn(replace(model, rounds=rounds), reports, codes_of(model), means)
+
+
+def test_without_coins_the_model_is_that_of_all_the_data() -> None:
+    model, people, test = _model(3.0), _people(40_000, 4), _people(10_000, 5)
+    learned = _without_coins(model, people, 40_000, every=False, rounds=64)
     plain = without_privacy("logistic", people.columns, people.labels, 0.0)
     assert np.allclose(plain[[2, 5, 7, 10]], [2.0, -1.5, 1.0, -1.0], atol=0.15)
     told = 1 / (1 + np.exp(-(test.columns @ plain[:-1] + plain[-1])))
@@ -91,16 +105,33 @@ def test_without_coins_the_model_is_that_of_all_the_data() -> None:
     assert learned.stderrs.max() == 0
 
 
-def test_a_private_model_is_nearly_as_good_and_its_intervals_hold() -> None:
-    """Of 5 runs with 11 coefficients each, about where their mean is; 5.5 standard errors."""
+def test_a_private_model_is_nearly_as_good_as_one_that_sees_all() -> None:
     model, people, test = _model(4.0), _people(8_000, 6), _people(5_000, 7)
     runs = list(rehearse_model(model, people, test, reports=None, runs=5, seed=8))
     assert min(one.judged.auc or 0.0 for one in runs) > 0.70
     weights = np.array([one.learned.weights for one in runs])
-    stderrs = np.array([one.learned.stderrs for one in runs])
-    assert (np.abs(weights - weights.mean(axis=0)) < Z * stderrs).all()
     assert (weights[:, 2] > 0).all()
     assert (weights[:, 5] < 0).all()
+
+
+@pytest.mark.parametrize(
+    ("kind", "epsilon"), [("logistic", 4.0), ("logistic", 1.5), ("linear", 4.0)]
+)
+def test_intervals_hold_where_the_rounds_end_without_coins(kind: str, epsilon: float) -> None:
+    """Of 440 intervals at least 93 in 100, and none thrice as wide as needed.
+
+    Measured: .993, .945 and .957 of them hold; widths are .74 to 1.7 times what was needed.
+    """
+    model, every = _model(epsilon, kind), _people(40_000, 11)
+    people = People(every.columns[:4_000], every.labels[:4_000], 0)
+    runs = list(rehearse_model(model, every, people, reports=4_000, runs=40, seed=12))
+    rounds = len(runs[0].learned.rounds) - 1
+    truth = _without_coins(model, every, 4_000, every=True, rounds=rounds)
+    weights = np.array([one.learned.weights for one in runs])
+    stderrs = np.array([one.learned.stderrs for one in runs])
+    off = np.abs(weights - truth.weights)
+    assert (off < 1.96 * stderrs).mean() > 0.93
+    assert (stderrs.mean(axis=0) < 3 * np.sqrt((off**2).mean(axis=0))).all()
 
 
 def test_a_number_is_foretold() -> None:

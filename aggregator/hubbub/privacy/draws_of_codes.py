@@ -1,11 +1,9 @@
 """Reports of unit vectors by codes of directions, drawn from their exact law on the real pool."""
 
-from math import sqrt
-
 import numpy as np
 
 from hubbub.analysis.arrays import Floats
-from hubbub.mechanisms.directions import UNIT, book_bytes, steps
+from hubbub.analysis.models import DirectionMoments, told_by, words_of
 from hubbub.mechanisms.vector_codes import VectorCodes
 
 
@@ -23,15 +21,9 @@ def unit_of(vectors: Floats, chance: np.random.Generator) -> Floats:
     return found
 
 
-def mean_of_codes(
-    mechanism: VectorCodes, units: Floats, chance: np.random.Generator
-) -> tuple[Floats, Floats]:
-    """Mean of one report each, as the aggregator decodes it, and its coordinates' variances.
-
-    The variances are estimated from the reports: without bias, of coins and people together.
-    """
-    known = np.array(steps(), dtype=np.float64)
-    people, size = len(units), (mechanism.words, mechanism.dimensions)
+def told_of(mechanism: VectorCodes, units: Floats, chance: np.random.Generator) -> DirectionMoments:
+    """One report of each vector, as the aggregator decodes them."""
+    people = len(units)
     books = chance.integers(0, mechanism.books, people)
     kept = chance.random(people) < float(mechanism.keep.exact)
     near, far = (
@@ -39,15 +31,9 @@ def mean_of_codes(
         chance.integers(mechanism.near, mechanism.words, people),
     )
     places = np.where(kept, near, far)
-    sums, squares = np.zeros(mechanism.dimensions), np.zeros(mechanism.dimensions)
-    for number, unit, place in zip(books.tolist(), units, places.tolist(), strict=True):
-        drawn = np.frombuffer(book_bytes(mechanism.seed, number, *size), dtype="<u2")
-        words = known[drawn % len(known)].reshape(size)
-        order = np.argpartition(-(words @ unit), mechanism.near - 1)
-        word = words[order[place]]
-        sums += word
-        squares += word**2
-    scale = UNIT * sqrt(mechanism.dimensions) * mechanism.reach
-    mean = sums / people / scale
-    variances = np.maximum(squares / people / scale**2 - mean**2, 0.0) / max(people - 1, 1)
-    return mean, variances
+    sent = np.empty_like(units)
+    for at, (number, place) in enumerate(zip(books.tolist(), places.tolist(), strict=True)):
+        words = words_of(mechanism, number)
+        order = np.argpartition(-(words @ units[at]), mechanism.near - 1)
+        sent[at] = words[order[place]]
+    return told_by(mechanism, people, sent.sum(axis=0), sent.T @ sent)

@@ -46,7 +46,7 @@ class VectorCodes:
     """Unit vectors of `dimensions` numbers, by `books` books of `words` words each.
 
     A value is a sequence of numbers whose squares sum to 1. near: w. reach: m, by which a word is
-    divided. squared_error: the mean of |word/m - vector|^2 of one report, over all pools.
+    divided. squared_error: the mean of |word/m - vector|^2 of one report, over all pools. along: S.
     """
 
     epsilon: float
@@ -61,6 +61,7 @@ class VectorCodes:
     channel: pure.Pure = field(init=False, repr=False)
     reach: float = field(init=False, repr=False, compare=False)
     squared_error: float = field(init=False, repr=False, compare=False)
+    along: float = field(init=False, repr=False, compare=False)
 
     NAME: ClassVar[str] = "vector.codes"
     VERSION: ClassVar[int] = 1
@@ -83,7 +84,7 @@ class VectorCodes:
         if not isinstance(self.seed, str):
             raise BadParameter("seed is no text; give that of the pool")
         odds, every = exp_at_most(self.epsilon), self.words
-        best, error, reach = _nearest(float(odds), every, self.dimensions)
+        best, error, reach, along = _nearest(float(odds), every, self.dimensions)
         keep = Probability.at_most(best * odds / (best * odds + every - best))  # PRIVACY: down
         channel = pure.Pure(keep.exact / best, keep.complement.exact / (every - best))
         for name, made_of in (
@@ -92,6 +93,7 @@ class VectorCodes:
             ("channel", channel),
             ("reach", reach),
             ("squared_error", error),
+            ("along", along),
         ):
             object.__setattr__(self, name, made_of)
 
@@ -170,9 +172,9 @@ class VectorCodes:
         return [*ends, (1 / math.sqrt(self.dimensions),) * self.dimensions]
 
 
-def _nearest(odds: float, words: int, dimensions: int) -> tuple[int, float, float]:
-    """How many words are near: of the least squared error; that error, and m."""
-    best, least, reach = 1, math.inf, 1.0
+def _nearest(odds: float, words: int, dimensions: int) -> tuple[int, float, float, float]:
+    """How many words are near: of the least squared error; that error, m and S."""
+    best, least, reach, found = 1, math.inf, 1.0, 1.0
     for w, (top, square) in enumerate(top_sums(words), start=1):
         p = odds / (w * odds + words - w)
         q = 1 / (w * odds + words - w)
@@ -180,5 +182,5 @@ def _nearest(odds: float, words: int, dimensions: int) -> tuple[int, float, floa
         along = p * square + q * (words - square)
         error = (dimensions - 1 + along) / (dimensions * m * m) - 1
         if error < least:
-            best, least, reach = w, error, m
-    return best, least, reach
+            best, least, reach, found = w, error, m, along
+    return best, least, reach, found

@@ -5,15 +5,23 @@ that is written is never written again, whoever works it out, so that each is on
 """
 
 import json
+from base64 import b64decode, b64encode
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from math import isfinite
 from typing import Any, Final, Protocol, Self
 
+import numpy as np
+
+from hubbub.analysis.arrays import Floats
+from hubbub.analysis.models import Round
 from hubbub.errors import TotalsUnreadable
 from hubbub.runtime import RedisServer
 
 _KEY: Final = "aggregator:model:"
+# Of a direction that has its products kept: 176 kB a round. Above it no contraction is known, and
+# intervals are wider.
+_LARGEST: Final = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,8 +31,9 @@ class FinishedRound:
     number: 0 of where columns lie. reports: that were in when it ended; too few teach nothing.
     noise: of its mean direction, whose length is at most 1; 0 where it taught nothing. rate: how
     long its step was. centre: where columns lie, in [0, 1]. weights: of columns about the centre,
-    then of the intercept. variances: what its step adds to those of the weights; shape as they.
-    at: when it was worked out, in seconds since 1970.
+    then of the intercept. outer: how its people's directions lie, the lower triangle as float32 in
+    base64; "" where that is not known, or would be too long. at: when it was worked out, in seconds
+    since 1970.
     """
 
     number: int
@@ -33,7 +42,7 @@ class FinishedRound:
     rate: float
     centre: list[float]
     weights: list[float]
-    variances: list[float]
+    outer: str
     at: int
 
     @classmethod
@@ -41,10 +50,31 @@ class FinishedRound:
         """The round that was written. Raises ValueError, TypeError or KeyError for another."""
         told: dict[str, Any] = json.loads(text)
         found = cls(**told)
-        numbers = [*found.centre, *found.weights, *found.variances, found.noise, found.rate]
+        numbers = [*found.centre, *found.weights, found.noise, found.rate]
         if not all(isfinite(one) for one in numbers):
             raise ValueError("no numbers")
+        found.state()
         return found
+
+    def state(self) -> Round:
+        """It as what its step is worked out from. Raises ValueError where outer is of no size."""
+        size, outer = len(self.weights), None
+        if self.outer:
+            outer = np.zeros((size, size))
+            held = np.frombuffer(b64decode(self.outer, validate=True), dtype="<f4")
+            outer[np.tril_indices(size)] = held
+            outer += np.tril(outer, -1).T
+            if not np.isfinite(outer).all():
+                raise ValueError("no numbers")
+        weights = np.array(self.weights)
+        return Round(self.number, weights, self.rate, self.noise, self.reports, outer)
+
+
+def as_text(outer: Floats) -> str:
+    """How directions lie, as a round keeps it."""
+    if len(outer) > _LARGEST:
+        return ""
+    return b64encode(outer[np.tril_indices(len(outer))].astype("<f4").tobytes()).decode()
 
 
 class Rounds(Protocol):

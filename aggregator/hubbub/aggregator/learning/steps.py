@@ -1,10 +1,12 @@
 """A step: from a round's totals and the rounds before it to the state after it. Pure."""
 
+from dataclasses import replace
+
 import numpy as np
 
-from hubbub.aggregator.learning.rounds import FinishedRound
+from hubbub.aggregator.learning.rounds import FinishedRound, as_text
 from hubbub.aggregator.store.contract import Integers
-from hubbub.analysis.models import Round, centre_of, mean_of_cells, rate_of, stepped
+from hubbub.analysis.models import Round, centre_of, rate_of, stepped, told_by_cells
 from hubbub.catalog import Metric
 from hubbub.catalog.models.learning import Learning
 from hubbub.catalog.models.of_metric import codes_of_round
@@ -22,27 +24,25 @@ def step(
     columns = learning.dimensions - 1
     last = before[-1] if before else None
     centre = np.array(last.centre if last else np.zeros(columns))
-    weights = np.array(last.weights if last else np.zeros(columns + 1))
-    spread, noise, rate = np.zeros(columns + 1), 0.0, 0.0
+    state = Round(number, np.array(last.weights if last else np.zeros(columns + 1)))
     if reports >= max(metric.fewest, 2):
         codes = codes_of_round(metric, number)
-        found = mean_of_cells(codes, cells.astype(np.float64))
-        noise = float(np.sqrt(found[1].sum()))
+        found = told_by_cells(codes, cells.astype(np.float64))
         if number == 0:
-            centre = centre_of(*found)
+            centre = centre_of(found)
+            state = replace(state, noise=found.noise)
         else:
             expected = float(np.sqrt(codes.squared_error / reports))
             rate = rate_of(learning.kind, centre, expected)
-            state = Round(number - 1, weights)
-            after, spread = stepped(learning.kind, learning.penalty, state, found, rate)
-            weights = after.weights
+            before_it = Round(number - 1, state.weights)
+            state = stepped(learning.kind, learning.penalty, before_it, found, rate)
     return FinishedRound(
         number,
         reports,
-        noise,
-        rate,
+        state.noise,
+        state.rate,
         centre.tolist(),
-        weights.tolist(),
-        spread.tolist(),
+        state.weights.tolist(),
+        "" if state.outer is None else as_text(state.outer),
         at,
     )

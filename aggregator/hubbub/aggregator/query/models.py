@@ -12,12 +12,12 @@ from hubbub.analysis.models import (
     Coefficient,
     Feature,
     Model,
-    Round,
     averaged,
     coefficients,
 )
 from hubbub.catalog import EPOCH_SECONDS, Metric, epoch_start
 from hubbub.catalog.models.learning import Learning
+from hubbub.catalog.models.of_metric import codes_of_round
 from hubbub.errors import BadParameter, UnknownMetric
 from hubbub.errors.places import notice
 
@@ -127,12 +127,9 @@ def _coefficients(
 ) -> list[Coefficient]:
     if len(done) < 2:  # noqa: PLR2004 where columns lie, and one step
         return []
-    steps, centre = done[1:], np.array(done[0].centre)
-    weights, stderrs = averaged(
-        [Round(one.number, np.array(one.weights)) for one in steps],
-        [np.array(one.variances) for one in steps],
-        centre,
-    )
+    states = [one.state() for one in done[1:]]
+    along = codes_of_round(metric, 0).along
+    weights, stderrs = averaged(learning.kind, states, np.array(done[0].centre), along)
     features = tuple(Feature(*column) for column in learning.columns)
     model = Model(
         metric.name, learning.kind, metric.epsilon, features, *learning.range, learning.rounds

@@ -1,11 +1,10 @@
 """Models learned from randomized gradients: the question, the descent, and how good they are."""
 
 from hubbub.analysis.models.coefficients import Coefficient, coefficients, in_own_units
-from hubbub.analysis.models.decoded import mean_of_cells
+from hubbub.analysis.models.decoded import DirectionMoments, told_by, told_by_cells, words_of
 from hubbub.analysis.models.descent import (
     IN_ROUNDS,
     Learned,
-    Round,
     averaged,
     centre_of,
     deal,
@@ -21,12 +20,14 @@ from hubbub.analysis.models.descent import (
 from hubbub.analysis.models.evaluation import Evaluation, evaluate
 from hubbub.analysis.models.prediction import foretold
 from hubbub.analysis.models.question import MAX_COLUMNS, Feature, Model
+from hubbub.analysis.models.spread import Round
 from hubbub.analysis.models.without_privacy import without_privacy
 
 __all__ = [
     "IN_ROUNDS",
     "MAX_COLUMNS",
     "Coefficient",
+    "DirectionMoments",
     "Evaluation",
     "Feature",
     "Learned",
@@ -41,12 +42,14 @@ __all__ = [
     "gradients",
     "in_own_units",
     "learn",
-    "mean_of_cells",
     "noise_of",
     "rate_of",
     "rounds_for",
     "rounds_of",
     "scores",
     "stepped",
+    "told_by",
+    "told_by_cells",
     "without_privacy",
+    "words_of",
 ]

@@ -1,5 +1,7 @@
-"""From totals of a round's words to the mean of its people's directions, and its variances."""
+"""From a round's words to what they tell of its people: mean direction, and how directions lie."""
 
+from dataclasses import dataclass
+from functools import cache
 from math import sqrt
 
 import numpy as np
@@ -10,28 +12,69 @@ from hubbub.mechanisms.directions import UNIT, book_bytes, steps
 from hubbub.mechanisms.vector_codes import VectorCodes
 
 
-def mean_of_cells(mechanism: VectorCodes, cells: Floats) -> tuple[Floats, Floats]:
-    """Mean of what was reported, and its coordinates' variances; shape (dimensions,) each.
+@dataclass(frozen=True, slots=True)
+class DirectionMoments:
+    """What a round tells. people: reports. mean, variances: of directions, a coordinate each.
 
-    cells: how often each word was sent; shape (books * words,). The variances are estimated from
-    the reports: without bias, of coins and people together.
+    outer: the mean of each direction's product with itself, shape (dimensions, dimensions), of
+    trace 1. A sent word is longer along its person's direction, so that words tell it beside the
+    mean, whichever way directions point. Variances and outer are without bias.
+    """
+
+    people: int
+    mean: Floats
+    variances: Floats
+    outer: Floats
+
+    @property
+    def noise(self) -> float:
+        """Of the mean direction: the root of its expected squared length."""
+        return float(np.sqrt(self.variances.sum()))
+
+
+def told_by(
+    mechanism: VectorCodes, people: int, sums: Floats, products: Floats
+) -> DirectionMoments:
+    """What words tell. sums, products: of all words, and of each with itself, in whole steps.
 
     Raises:
         BatchTooSmall: fewer than two reports.
     """
-    people = float(cells.sum())
     if people < 2:  # noqa: PLR2004 one has no variance
         raise BatchTooSmall("a round's mean is of two reports at least")
-    known = np.array(steps(), dtype=np.float64)
-    size = (mechanism.words, mechanism.dimensions)
+    moments = products / people / UNIT**2
+    mean = sums / people / UNIT / sqrt(mechanism.dimensions) / mechanism.reach
+    squares = np.diag(moments) / mechanism.dimensions / mechanism.reach**2
+    variances = np.maximum(squares - mean**2, 0.0) / (people - 1)
+    outer = (moments - np.eye(mechanism.dimensions)) / (mechanism.along - 1)
+    return DirectionMoments(people, mean, variances, outer)
+
+
+def told_by_cells(mechanism: VectorCodes, cells: Floats) -> DirectionMoments:
+    """What totals tell. cells: how often each word was sent; shape (books * words,).
+
+    Raises:
+        BatchTooSmall: fewer than two reports.
+    """
+    size = mechanism.dimensions
+    sums, products = np.zeros(size), np.zeros((size, size))
     books = cells.reshape(mechanism.books, mechanism.words)
-    sums, squares = np.zeros(mechanism.dimensions), np.zeros(mechanism.dimensions)
     for number in np.flatnonzero(books.any(axis=1)).tolist():
-        drawn = np.frombuffer(book_bytes(mechanism.seed, number, *size), dtype="<u2")
-        words = known[drawn % len(known)].reshape(size)
+        words = words_of(mechanism, number)
         sums += books[number] @ words
-        squares += books[number] @ words**2
-    scale = UNIT * sqrt(mechanism.dimensions) * mechanism.reach
-    mean = sums / people / scale
-    variances = np.maximum(squares / people / scale**2 - mean**2, 0.0) / (people - 1)
-    return mean, variances
+        sent = np.flatnonzero(books[number])
+        products += (words[sent].T * books[number][sent]) @ words[sent]
+    return told_by(mechanism, int(cells.sum()), sums, products)
+
+
+def words_of(mechanism: VectorCodes, number: int) -> Floats:
+    """A book's words in whole steps; shape (words, dimensions)."""
+    known, size = _known(), (mechanism.words, mechanism.dimensions)
+    drawn = np.frombuffer(book_bytes(mechanism.seed, number, *size), dtype="<u2")
+    found: Floats = known[drawn % len(known)].reshape(size)
+    return found
+
+
+@cache
+def _known() -> Floats:
+    return np.array(steps(), dtype=np.float64)

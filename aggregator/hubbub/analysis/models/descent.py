@@ -19,9 +19,12 @@ from typing import Final
 import numpy as np
 
 from hubbub.analysis.arrays import Floats
+from hubbub.analysis.models.decoded import DirectionMoments
 from hubbub.analysis.models.prediction import foretold
 from hubbub.analysis.models.question import Kind, Model
+from hubbub.analysis.models.spread import Round, variances_of
 from hubbub.mechanisms.gradient import CLIP, longest
+from hubbub.mechanisms.vector_codes import VectorCodes
 
 # Measured on the census people; decision 0141.
 _CENTRE_SHARE: Final = 0.1
@@ -37,26 +40,18 @@ _NOISE_OF_MORE: Final = 0.14
 # Steps: as long as the noise lets them be, and no longer than the curvature does.
 _BY_NOISE: Final = {"logistic": 1.0, "linear": 0.1, "ridge": 0.1}
 _BY_CURVATURE: Final = {"logistic": 6.0, "linear": 1.2, "ridge": 1.2}
-Means = Callable[[int, Floats, Floats], tuple[Floats, Floats]]
-"""Asked for a round's number, the centre and weights: mean and variances of the round's directions.
+Means = Callable[[int, Floats, Floats], DirectionMoments]
+"""Asked for a round's number, the centre and weights: what the round's people tell.
 
-Round 0 is of columns. The variances are those of the mean's coordinates.
+Round 0 is of columns.
 """
-
-
-@dataclass(frozen=True, slots=True)
-class Round:
-    """The state after a round: its number, and the weights of the columns and of the rest."""
-
-    number: int
-    weights: Floats
 
 
 @dataclass(frozen=True, slots=True)
 class Learned:
     """A model. weights and stderrs: of the columns scaled to [0, 1], then of the intercept.
 
-    A standard error is at least that of the coins and of who was drawn: where the same rounds would
+    A standard error is that of the coins and of who was drawn: about where the same rounds would
     have ended without. Rounds that are too few pull weights to 0, which it does not tell.
     """
 
@@ -92,22 +87,17 @@ def deal(people: int, rounds: int) -> Iterator[slice]:
     yield from (slice(a, b) for a, b in pairwise(ends))
 
 
-def learn(model: Model, people: int, squared_error: float, means: Means) -> Learned:
+def learn(model: Model, people: int, codes: VectorCodes, means: Means) -> Learned:
     """The model of so many people, from what `means` tells of each round."""
-    rounds = rounds_of(model, people, squared_error)
-    columns = len(model.features)
-    none = np.zeros(columns + 1)
-    centre = centre_of(*means(0, none[:-1], none))
-    noise = noise_of(people, rounds, squared_error)
+    rounds = rounds_of(model, people, codes.squared_error)
+    centre = centre_of(means(0, np.zeros(len(model.features)), np.zeros(len(model.features) + 1)))
+    noise = noise_of(people, rounds, codes.squared_error)
     rate = rate_of(model.kind, centre, noise)
-    state = Round(0, none)
-    states, variances = [], []
+    states = [Round(0, np.zeros(len(centre) + 1))]
     for number in range(1, rounds + 1):
-        found = means(number, centre, state.weights)
-        state, spread = stepped(model.kind, model.penalty, state, found, rate)
-        states.append(state)
-        variances.append(spread)
-    whole, stderrs = averaged(states, variances, centre)
+        found = means(number, centre, states[-1].weights)
+        states.append(stepped(model.kind, model.penalty, states[-1], found, rate))
+    whole, stderrs = averaged(model.kind, states[1:], centre, codes.along)
     return Learned(whole, stderrs, tuple(states), noise, rate)
 
 
@@ -118,44 +108,38 @@ def rate_of(kind: Kind, centre: Floats, noise: float) -> float:
 
 
 def stepped(
-    kind: Kind, penalty: float, state: Round, found: tuple[Floats, Floats], rate: float
-) -> tuple[Round, Floats]:
-    """The state after one more round, and the variances that its step adds.
-
-    found: the mean of the round's directions, and its coordinates' variances.
-    """
-    mean, variances = found
-    pull = np.full(len(mean), penalty if kind == "ridge" else 0.0)
+    kind: Kind, penalty: float, state: Round, found: DirectionMoments, rate: float
+) -> Round:
+    """The state after one more round."""
+    pull = np.full(len(found.mean), penalty if kind == "ridge" else 0.0)
     pull[-1] = 0.0
     # The penalty is taken after the step, where it is stable however large.
-    weights = (state.weights - rate * CLIP[kind] * mean) / (1 + rate * pull)
-    return Round(state.number + 1, weights), (rate * CLIP[kind]) ** 2 * variances
+    weights = (state.weights - rate * CLIP[kind] * found.mean) / (1 + rate * pull)
+    return Round(state.number + 1, weights, rate, found.noise, found.people, found.outer)
 
 
 def averaged(
-    states: Sequence[Round], variances: Sequence[Floats], centre: Floats
+    kind: Kind, states: Sequence[Round], centre: Floats, along: float
 ) -> tuple[Floats, Floats]:
     """Weights of the columns in [0, 1] and of the intercept, with standard errors.
 
-    states, variances: of the rounds after that of columns, in their order; one at least.
+    states: of the rounds after that of columns, in their order; one at least. along: the mean
+    square of a sent word along its person's direction.
     """
-    rounds = len(states)
-    first = rounds // 2 + 1
-    shares = [min(1.0, (rounds + 1 - r) / (rounds + 1 - first)) for r in range(1, rounds + 1)]
-    whole: Floats = np.mean([state.weights for state in states[rounds // 2 :]], axis=0)
-    spread: Floats = np.square(shares) @ np.array(variances)
+    whole: Floats = np.mean([state.weights for state in states[len(states) // 2 :]], axis=0)
+    spread = variances_of(kind, states, whole, along)
     # About the centre as it was found: moved to where the columns are 0.
     whole[-1] -= float(whole[:-1] @ centre)
     spread[-1] += float(spread[:-1] @ centre**2)
     return whole, np.sqrt(spread)
 
 
-def centre_of(mean: Floats, variances: Floats) -> Floats:
-    """Where columns lie, from the mean of the first round, whose last number is of none.
+def centre_of(found: DirectionMoments) -> Floats:
+    """Where columns lie, from what the first round tells, whose last number is of none.
 
     Each as far as it stands out of the noise, else 0. Stein (1956).
     """
-    mean, variances = mean[:-1], variances[:-1]
+    mean, variances = found.mean[:-1], found.variances[:-1]
     out = np.maximum(mean, np.sqrt(variances))
     kept = np.divide(out**2 - variances, out, out=np.zeros_like(out), where=out > 0)
     return np.clip(kept * longest(len(mean)), 0.0, 1.0)

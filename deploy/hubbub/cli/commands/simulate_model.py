@@ -89,7 +89,7 @@ def _question(
     model: Model, arguments: argparse.Namespace, last: Trained, people: People, test: People
 ) -> dict[str, Any]:
     """What is rehearsed, and how much noise it has."""
-    codes, rounds = codes_of(model, ""), len(last.learned.rounds)
+    codes, rounds = codes_of(model), len(last.learned.rounds)
     count = arguments.reports or len(people.labels)
     return {
         "model": model.name,

@@ -1,12 +1,13 @@
 """A model rehearsed: people dealt out to rounds, their gradients randomized, the steps taken."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
 from hubbub.analysis.models import (
+    DirectionMoments,
     Evaluation,
     Learned,
     Model,
@@ -20,7 +21,7 @@ from hubbub.analysis.models import (
 from hubbub.cli.rehearsals.model_table import People
 from hubbub.mechanisms.gradient import longest
 from hubbub.mechanisms.vector_codes import MAX_CELLS, VectorCodes, words_for
-from hubbub.privacy.draws_of_codes import mean_of_codes, unit_of
+from hubbub.privacy.draws_of_codes import told_of, unit_of
 
 Floats = npt.NDArray[np.float64]
 
@@ -35,11 +36,11 @@ class Trained:
     judged: Evaluation
 
 
-def codes_of(model: Model, seed: str) -> VectorCodes:
+def codes_of(model: Model) -> VectorCodes:
     """The mechanism of a model's rounds: of its columns and the intercept."""
     words = words_for(model.epsilon)
     books = min(MAX_CELLS // words, _MAX_BOOKS)
-    return VectorCodes(model.epsilon, len(model.features) + 1, words, books, seed)
+    return VectorCodes(model.epsilon, len(model.features) + 1, words, books)
 
 
 def rehearse_model(
@@ -55,11 +56,11 @@ def _trained(
 ) -> Trained:
     every = len(people.labels)
     order = chance.permutation(every) if reports is None else chance.integers(0, every, reports)
-    error = codes_of(model, "").squared_error
-    turns = list(deal(len(order), rounds_of(model, len(order), error)))
+    codes = codes_of(model)
+    turns = list(deal(len(order), rounds_of(model, len(order), codes.squared_error)))
     pool = chance.integers(0, 1 << 62)
 
-    def means(number: int, centre: Floats, weights: Floats) -> tuple[Floats, Floats]:
+    def means(number: int, centre: Floats, weights: Floats) -> DirectionMoments:
         turn = order[turns[number]]
         columns, labels = people.columns[turn], people.labels[turn]
         if not number:
@@ -67,8 +68,9 @@ def _trained(
         else:
             about = np.column_stack([columns - centre, np.ones(len(turn))])
             vectors = gradients(model.kind, about, labels, weights)
-        return mean_of_codes(codes_of(model, f"{pool}/{number}"), unit_of(vectors, chance), chance)
+        own = replace(codes, seed=f"{pool}/{number}")
+        return told_of(own, unit_of(vectors, chance), chance)
 
-    learned = learn(model, len(order), error, means)
+    learned = learn(model, len(order), codes, means)
     foretold = scores(model.kind, test.columns, learned.weights)
     return Trained(learned, evaluate(model.kind, foretold, test.labels))

@@ -1,0 +1,90 @@
+"""How far coins move a model: the variances of its averaged weights, by the sandwich of its rounds.
+
+A round's noise moves the weights, and each later round takes back what its curvature sees of it. A
+round's curvature is (mean slope of residuals) * (length of columns) * outer, where outer is the
+mean of directions' products with themselves, which the same reports tell. Along an eigenvector of
+outer with eigenvalue l, a step leaves 1 - rate * slope * length * l of what was there, and adds
+(rate * clip * noise)^2 (1 + (along - 1) l) / (dimensions - 1 + along): all in one basis.
+Rounded up: eigenvalues lose half of what noise alone makes of them, and the slope is taken low.
+Source: Polyak, Juditsky (1992), for a given number of steps; Marchenko, Pastur (1967).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import sqrt
+from statistics import NormalDist
+from typing import Final
+
+import numpy as np
+
+from hubbub.analysis.arrays import Floats
+from hubbub.analysis.models.prediction import foretold
+from hubbub.analysis.models.question import Kind
+from hubbub.mechanisms.gradient import CLIP
+
+# Of the slope, since scores are normal only nearly; tests/statistics/test_learn.py.
+_SURE: Final = {"logistic": 0.6, "linear": 0.7, "ridge": 0.7}
+# Of a normal number: at which quantiles' middles a mean over it is taken.
+_PARTS: Final = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """The state after a round: its number, and the weights of the columns and of the rest.
+
+    rate, noise: of its step, and of the mean direction that it went by; 0 where it taught nothing.
+    people, outer: who told it, and how their directions lie; None where nobody knows.
+    """
+
+    number: int
+    weights: Floats
+    rate: float = 0.0
+    noise: float = 0.0
+    people: int = 0
+    outer: Floats | None = None
+
+
+def variances_of(kind: Kind, states: Sequence[Round], weights: Floats, along: float) -> Floats:
+    """Of weights averaged over the later half of the rounds; shape as they."""
+    size, rounds = len(weights), len(states)
+    outer, people = _outer(states, size)
+    eigenvalues, basis = np.linalg.eigh(outer)
+    edge = 2 * sqrt(size / people) / (along - 1) if people else 0.0
+    curved = np.maximum(eigenvalues - edge / 2, 0.0)
+    length = 1 / sqrt(max(outer[-1, -1], 1 / size)) if people else 0.0
+    slope = _SURE[kind] * _slope(kind, weights, outer, length)
+    share = (1 + (along - 1) * curved) / (size - 1 + along)
+    kept, found = np.zeros(size), np.zeros(size)
+    for at in reversed(range(rounds)):
+        # What noise of this round is of the average: its own weights, and all after them.
+        kept += (at >= rounds // 2) / (rounds - rounds // 2)
+        found += (states[at].rate * CLIP[kind] * states[at].noise * kept) ** 2 * share
+        kept *= np.minimum(np.abs(1 - states[at].rate * slope * length * curved), 1.0)
+    spread: Floats = basis**2 @ found
+    return spread
+
+
+def _outer(states: Sequence[Round], size: int) -> tuple[Floats, int]:
+    """How all people's directions lie, and of how many that is known."""
+    known = [(state.people, state.outer) for state in states if state.outer is not None]
+    people = sum(number for number, _ in known)
+    if not people:
+        return np.zeros((size, size)), 0
+    total: Floats = np.sum([number * outer for number, outer in known], axis=0) / people
+    return (total + total.T) / 2, people
+
+
+def _slope(kind: Kind, weights: Floats, outer: Floats, length: float) -> float:
+    """Mean slope of what is foretold, over those whose residuals are not clipped.
+
+    Of chances: scores are taken as normal, and their labels as where the rounds settle (`scores`).
+    """
+    if kind != "logistic":
+        return 1.0
+    spread = length * sqrt(max(float(weights[:-1] @ outer[:-1, :-1] @ weights[:-1]), 0.0))
+    s = foretold(kind, weights[-1] + spread * _normal())
+    return float((s * (1 - s) / (1 + 2 * np.minimum(s, 1 - s))).mean())
+
+
+def _normal() -> Floats:
+    return np.array([NormalDist().inv_cdf((at + 0.5) / _PARTS) for at in range(_PARTS)])
