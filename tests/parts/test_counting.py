@@ -7,6 +7,7 @@ import secrets
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,8 @@ from hubbub.aggregator.store.contract import Outcome
 from hubbub.aggregator.store.redis import RedisStore
 from hubbub.catalog import EPOCH_SECONDS, seal, seal_info
 from hubbub.errors import BadParameter, ServiceUnavailable, StoreFull, StoreUnavailable
+from hubbub.mechanisms import Totals
+from hubbub.privacy.central_catalog import read_with_promises
 from hubbub.runtime import Clocks, RedisServer, Stages, connect_redis
 from tests.conftest import Made
 from tests.support.servers import redis_server
@@ -40,9 +43,9 @@ def opener(made: Made) -> Iterator[Opener]:
 class Counting:
     """An aggregator's intake on a real Redis."""
 
-    def __init__(self, made: Made, server: RedisServer, opener: Opener) -> None:
+    def __init__(self, made: Made, server: RedisServer, opener: Opener, shards: int = 1) -> None:
         self.made, self.server, self.opener = made, server, opener
-        self.store = RedisStore(server)
+        self.store = RedisStore(server, shards)
         self.ahead = 0.0
         self.start()
 
@@ -62,10 +65,15 @@ class Counting:
         return [seal(payload, key.key, info) for _ in range(number)]
 
     async def apply(
-        self, window: Window, sealed: Sequence[bytes], batch_id: bytes | None = None
+        self,
+        window: Window,
+        sealed: Sequence[bytes],
+        batch_id: bytes | None = None,
+        dummies: int = 0,
     ) -> Outcome:
         batch_id = batch_id or secrets.token_bytes(16)
-        return await self.intake.apply(window, batch_id, self.made.bundle.keys[0].id, sealed)
+        key = self.made.bundle.keys[0].id
+        return await self.intake.apply(window, batch_id, key, sealed, dummies)
 
     async def report_counts(self, window: Window) -> dict[str, int]:
         return dict((await self.store.report_counts())[window])
@@ -93,6 +101,56 @@ async def _refusal(call: Awaitable[object]) -> str | None:
 def _altered(report: bytes, place: int) -> bytes:
     """A copy with its tag, and one bit of what is behind it turned."""
     return report[:place] + bytes([report[place] ^ 1]) + report[place + 1 :]
+
+
+PADDED = """
+shuffler = "127.0.0.1:1"
+[metrics.padded]
+description = "Asked in a crowd with dummies"
+owner = "tests@example.org"
+expires = 2099-12-31
+epoch = "day"
+mechanism = "grr"
+epsilon = 1.0
+values = ["red", "green", "blue", "grey"]
+central_epsilon = 1.0
+crowd = 50
+dummies = 40
+limits = { reports_per_epoch = 1, lifetime_epsilon = 50.0 }
+"""
+
+
+@pytest.mark.parametrize("shards", [1, 4])
+def test_dummies_are_counted_exactly_whatever_of_their_crowd_was_counted_before(
+    opener: Opener, made: Made, tmp_path: Path, redis_url: str, shards: int
+) -> None:
+    """A crowd of 60 reports and 40 dummies, in five parts; most of two were counted before."""
+    (tmp_path / "metrics.toml").write_text(PADDED)
+    catalog = read_with_promises(tmp_path / "metrics.toml")
+    bundle = replace(made.bundle, metrics=catalog.metrics, history={})
+
+    async def body() -> None:
+        server = await connect_redis(redis_url)
+        await server.client.flushdb()
+        counting = Counting(replace(made, bundle=bundle), server, opener, shards)
+        await counting.clocks.look()
+        window = counting.window("padded")
+        early = counting.sealed(window, 36, b"\0")
+        await counting.apply(window, early)
+        late, dummies = counting.sealed(window, 24, b"\2"), counting.sealed(window, 40, b"\1")
+        # Of 20 in a part 8 count as dummies, by its size; so many are really among them.
+        crowd = [*early[:18], *dummies[:2], *early[18:], *dummies[2:4], *late, *dummies[4:]]
+        for first in range(0, 100, 20):
+            await counting.apply(window, crowd[first : first + 20], dummies=8)
+        assert await totals(counting.store, window) == Totals([36, 40, 24, 0], 60, 40)
+        law = await counting.report_counts(window)
+        assert (law["counted"], law["counted:dummies"], law["duplicate"]) == (60, 40, 36)
+        over = counting.window("padded", back=30)
+        await counting.apply(over, counting.sealed(over, 10), dummies=4)
+        assert await counting.report_counts(over) == {"rejected:expired": 10}
+        await server.close()
+
+    asyncio.run(body())
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -149,6 +149,27 @@ def test_dummies_are_counted_by_themselves_and_have_tags(check: Callable[[Body],
     check(body)
 
 
+def test_dummies_that_a_part_has_no_room_for_are_taken_from_its_crowds_other_parts(
+    check: Callable[[Body], None],
+) -> None:
+    """Most of a part was counted before: more are said to be dummies than are left of it."""
+
+    async def body(store: TotalsStore, window: Window) -> None:
+        await store.add(window, _commit(_tags(2), [1, 1], dummies=5, duplicates=8))
+        assert await totals(store, window) == Totals([1, 1], 0, 2), "as far as is known"
+        law = (await store.report_counts())[window]
+        assert (law["counted"], law["counted:dummies"], law["duplicate"]) == (0, 2, 8)
+        assert not await store.counted([window.stream]), "no report yet"
+        await store.add(window, _commit([], [], dummies=1, duplicates=1))
+        await store.add(window, _commit(_tags(20), [15, 5], dummies=4))
+        assert await totals(store, window) == Totals([16, 6], 12, 10)
+        assert (await store.counted_by_window())[window] == 22
+        law = (await store.report_counts())[window]
+        assert (law["counted"], law["counted:dummies"], law["duplicate"]) == (12, 10, 9)
+
+    check(body)
+
+
 def test_a_batch_with_nothing_good_still_enters_the_law(check: Callable[[Body], None]) -> None:
     async def body(store: TotalsStore, window: Window) -> None:
         commit = _commit([], [0, 0], rejected={"expired": 20, "bad_payload": 2})

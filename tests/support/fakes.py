@@ -18,6 +18,7 @@ from hubbub.aggregator.store.contract import (
     Integers,
     Outcome,
     WindowTotals,
+    settled,
 )
 
 
@@ -75,11 +76,13 @@ class MemoryStore:
     def _held(self, shards: Sequence[_Sums]) -> WindowTotals:
         parts = [sums.cells for sums in shards if sums.cells is not None]
         cells = np.sum(parts, axis=0) if parts else np.zeros(0, dtype=np.int64)
-        counted = sum(sums.terms.get("counted", 0) for sums in shards)
+        counts = Counter[str]()
+        for sums in shards:
+            counts.update(sums.terms)
+        counted, dummies = Counted.of(settled(counts))
         batch_reports = min(
             (batch_reports for sums in shards for batch_reports in sums.batch_sizes), default=0
         )
-        dummies = sum(sums.terms.get(DUMMIES, 0) for sums in shards)
         return WindowTotals(
             cells, counted, batch_reports, max((sums.at for sums in shards), default=0), dummies
         )
@@ -92,10 +95,12 @@ class MemoryStore:
 
     async def report_counts(self) -> Mapping[Window, Mapping[str, int]]:
         """Per window, the aggregator's terms of the conservation law."""
-        return {
-            window: sum((Counter(sums.terms) for sums in shards), Counter())
-            for window, shards in sorted(self._windows.items())
-        }
+        found: dict[Window, Counter[str]] = {}
+        for window, shards in sorted(self._windows.items()):
+            found[window] = Counter()
+            for sums in shards:
+                found[window].update(sums.terms)
+        return {window: settled(terms) for window, terms in found.items()}
 
     async def remembered(self) -> Mapping[Window, int]:
         """Every window whose tags are held, and until when they are needed."""

@@ -90,16 +90,12 @@ def judge(house: House, records: dict[tuple[str, str, int], Counter[bytes]]) -> 
         # second copy of what was counted, sent by a device that had not heard of the first.
         rest = terms["withheld"] if stream.endswith(ROLLING) else 0
         counted = asyncio.run(_totals(house.totals_url, Window(stream, epoch)))
-        # Nobody knows which of a part are dummies: where most of it had been counted before, some
-        # of its dummies are taken for reports, as many at most as there were duplicates.
-        taken = terms["dummies"] - counted.dummies
-        reports = counted.reports - taken
-        if not reports <= payloads.total() <= reports + rest:
+        if not counted.reports <= payloads.total() <= counted.reports + rest:
             wrong.append(f"{stream}: {payloads.total()} acknowledged, {terms}")
         # Every crowd that was cut has its dummies, and each of them is counted once.
         crowds, more = divmod(terms["dummies"], DUMMIES)
         padded = stream.startswith(PADDED)
-        if more or not 0 <= taken <= terms["duplicate"] or (crowds > 0) != padded:
+        if more or counted.dummies != terms["dummies"] or (crowds > 0) != padded:
             wrong.append(f"{stream}: {counted.dummies} dummies counted, {terms}")
         layout = house.bundle.metric(stream).randomizer.layout
         off = np.array(counted.cells) - np.array(tally(layout, payloads.elements()).cells)

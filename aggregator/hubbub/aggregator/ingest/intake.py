@@ -34,6 +34,8 @@ from hubbub.runtime import Clocks, Stages
 _AHEAD_SECONDS: Final = 86_400
 # A window that was full is not looked into again for so long: opening for nothing costs others.
 _FULL_SECONDS: Final = 2.0
+# Why all of a part is refused, and its dummies, too.
+_OF_ALL: Final = frozenset({"expired", "wrong_key"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,12 +215,14 @@ class Intake:
     ) -> tuple[Outcome, int]:
         """Count one shard's part: all of it ends in that shard's terms of the law.
 
-        batch_reports: how many of the whole batch are counted, as far as known. dummies: how many
-            of the part count as dummies.
+        batch_reports: how many of the whole batch are counted, as far as known. dummies: the
+            part's share of its crowd's, of whom none was counted before.
         Answers the outcome, and how many they are after all.
         """
         tags, payloads = part.tags, part.payloads
         duplicates, rejected = part.duplicates, +part.rejected
+        if rejected.keys() & _OF_ALL:
+            dummies = 0
         while True:
             with self._stages.of("fold", len(tags)):
                 cells = fold(metric.randomizer.layout, payloads)
@@ -233,7 +237,7 @@ class Intake:
                 batch_reports=batch_reports,
                 at=int(self._clocks.now()),
                 max_reports=max_reports,
-                dummies=min(dummies, len(tags)),
+                dummies=dummies,
                 fillers=part.fillers,
             )
             with self._stages.of("commit", len(tags)):
@@ -253,6 +257,7 @@ class Intake:
             if outcome is Outcome.FORGOTTEN:
                 rejected["forgotten"] += len(tags)
                 fresh: list[int] = []
+                dummies = 0
             else:
                 fresh = [i for i, tag in enumerate(tags) if tag not in seen]
                 duplicates += len(tags) - len(fresh)

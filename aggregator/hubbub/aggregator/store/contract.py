@@ -19,6 +19,18 @@ DUMMIES: Final = "counted:dummies"
 """Of the law: dummies that were counted; they are in the totals' cells, and are nobody's report."""
 
 
+def settled(terms: Mapping[str, int]) -> Mapping[str, int]:
+    """A window's terms of the law over all shards, where no more are dummies than were counted.
+
+    While its crowd comes in its reports may stand below zero: of a part that was mostly counted
+    before, more are said to be dummies than are left of it, and other parts make it up.
+    """
+    below = min(terms.get("counted", 0), 0)
+    if not below:
+        return terms
+    return {**terms, "counted": 0, DUMMIES: terms[DUMMIES] + below}
+
+
 class Outcome(Enum):
     """What became of a commit."""
 
@@ -48,7 +60,8 @@ class Commit:
     seen_until: when tags may be forgotten, in seconds since 1970; somebody has to (forget).
     at: when this is, in whole seconds since 1970; 0 if it is not known.
     max_reports: tags that the shard may hold afterwards; None for any number.
-    dummies: how many of the tags count as a crowd's dummies.
+    dummies: how many reports less are counted than there are tags: a crowd's dummies, by its share.
+        More than there are tags, if most of the part was counted before (decision 0107).
     fillers: how many of the batch's reports were none, and only hid that there was none.
     """
 

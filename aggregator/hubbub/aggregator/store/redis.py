@@ -37,6 +37,7 @@ from hubbub.aggregator.store.contract import (
     Integers,
     Outcome,
     WindowTotals,
+    settled,
 )
 from hubbub.catalog import TAG_BYTES
 from hubbub.errors import BadParameter, StoreUnavailable, TotalsUnreadable
@@ -190,7 +191,7 @@ class RedisStore:
             former = Window(window.stream, max(window.epoch - 1, 0))
             law = await self._server.ask("HGET", _key("totals", former, 0), "law")
             try:
-                self._expected[window] = _law(law).get("counted", 0)
+                self._expected[window] = sum(Counted.of(_law(law)))
             except _NOT_READ:
                 self._expected[window] = 0
         return self._expected[window]
@@ -260,7 +261,11 @@ class RedisStore:
             except _NOT_READ:
                 broken.add(window)
                 self._leave_out(window.name)
-        return {window: found for window, found in terms.items() if window not in broken}
+        return {
+            window: Counter(settled(found))
+            for window, found in terms.items()
+            if window not in broken
+        }
 
     def _held(self, window: Window, shards: Sequence[Mapping[bytes, bytes]]) -> WindowTotals:
         try:
@@ -294,7 +299,7 @@ class RedisStore:
 def _held(shards: Sequence[Mapping[bytes, bytes]]) -> WindowTotals:
     """A window from the totals of each of its shards."""
     laws = [_law(shard.get(b"law")) for shard in shards]
-    counts = [law.get("counted", 0) for law in laws]
+    counts = [sum(Counted.of(law)) for law in laws]
     cells = [found for shard in shards if (found := _cells(shard)).size]
     summed = np.stack(cells).sum(axis=0) if cells else np.zeros(0, dtype=np.int64)
     # Totals of before crowds and times were kept have none: nothing is known of them.
@@ -304,9 +309,12 @@ def _held(shards: Sequence[Mapping[bytes, bytes]]) -> WindowTotals:
         if counted
     ]
     times = [_number(shard.get(b"at", 0), 0, _LATEST) for shard in shards]
-    dummies = sum(law.get(DUMMIES, 0) for law in laws)
+    terms = Counter[str]()
+    for law in laws:
+        terms.update(law)
+    reports, dummies = Counted.of(settled(terms))
     smallest, newest = min(batch_sizes, default=0), max(times, default=0)
-    return WindowTotals(summed, sum(counts), smallest, newest, dummies)
+    return WindowTotals(summed, reports, smallest, newest, dummies)
 
 
 def _cells(shard: Mapping[bytes, bytes]) -> Integers:
@@ -371,7 +379,11 @@ def _law(text: bytes | None) -> dict[str, int]:
     law: dict[str, int] = json.loads(text or b"{}")
     if not all(term.isascii() and term.isprintable() for term in law):
         raise ValueError("no term of the law")
-    return {term: _number(number, 0, _MAX) for term, number in law.items()}
+    dummies = _number(law.get(DUMMIES, 0), 0, _MAX)
+    return {
+        term: _number(number, -dummies if term == "counted" else 0, _MAX)
+        for term, number in law.items()
+    }
 
 
 def _number(told: bytes | float, low: int, high: int) -> int:
