@@ -15,9 +15,12 @@ of T. The more of T there are the less is said, so a block of neighbouring T cou
 
 Two values are a case of their own. There is one count and not two, and what the others hold
 matters: those who hold v hide the person by not naming it, those who hold w by naming it, and the
-noise is Bin(b, q) - Bin(a, q) for a + b others. All splits are gone through, in blocks: a block
+noise N is Bin(b, q) - Bin(a, q) for a + b others. All splits are gone through, in blocks: a block
 counts as if only those noised whom every split in it has. It is worst, where that was tried, if all
-hold the same.
+hold the same. The chances of N are log-concave, as those of all sums of coins are, so who tells v
+from w best looks whether the count passes some k, and
+
+    delta = max over k of (p - t q) P(N = k) - (t - 1) min(P(N > k), P(N < k))
 
 Where reports show one of several groups that they are in, drawn evenly whatever the value is (the
 hash function of `local_hash`), only those of the person's own group hide it: each of the others is
@@ -58,6 +61,9 @@ _BLOCK: Final = 1e-3
 # Of the others: how many more hold v in the last split of a block than in its first.
 _SPLIT: Final = 0.002
 _FIRST_SPLIT: Final = 0.0005
+# Where noise takes so many numbers, blocks are wider: epsilon is too large by half of it.
+_MUCH_NOISE: Final = 3000.0
+_WIDE_SPLIT: Final = 0.01
 _DIRECT: Final = 3000
 # Numbers that are worked with at once: many, and yet a few megabytes.
 _AT_ONCE: Final = 1 << 17
@@ -319,10 +325,13 @@ class _Counts:
 
 @dataclass(frozen=True)
 class _OneCount:
-    """One count of two values: per block of splits, the chances of how many others are in it."""
+    """One count of two values: per block of splits, the chances of how many others are in it.
+
+    Of each number its chance, and that of those beyond it, on the side where these are fewer.
+    """
 
     crowd: ShuffledEpoch
-    noises: tuple[Floats, ...]
+    noises: tuple[tuple[Floats, Floats], ...]
     cut: float
 
     @classmethod
@@ -331,19 +340,17 @@ class _OneCount:
         held, others = (laws(n, crowd.lie, cut) for n in zip(*_splits(crowd), strict=True))
         [dummies] = laws([crowd.dummies], 0.5, cut)
         lies = map(_convolved, others, (turned[::-1] for turned in held))
-        return cls(crowd, tuple(_convolved(own, dummies) for own in lies), cut)
+        noises = (_convolved(own, dummies) for own in lies)
+        return cls(crowd, tuple((noise, _beyond(noise)) for noise in noises), cut)
 
     def delta(self, central: float) -> float:
         """The largest of all splits, rounded up."""
         t, p, q = exp(central), self.crowd.keep, self.crowd.lie
         worst = wrong = 0.0
-        for noise in self.noises:
+        for noise, beyond in self.noises:
             if len(noise) > _DIRECT:  # perhaps a transform's: its errors are not relative
                 wrong = _FFT_ERROR * (1 + t)
-            own, other = np.append(0.0, noise), np.append(noise, 0.0)
-            held, not_held = p * own + q * other, q * own + p * other
-            for one, two in ((held, not_held), (not_held, held)):
-                worst = max(worst, float(np.maximum(one - t * two, 0).sum()))
+            worst = max(worst, float(((p - t * q) * noise - expm1(central) * beyond).max()))
         return worst * (1 + _FLOAT_ERROR) + 3 * self.cut + wrong
 
 
@@ -352,12 +359,19 @@ def _splits(crowd: ShuffledEpoch) -> list[tuple[int, int]]:
     if crowd.lie == 0:
         return [(0, 0)]
     splits, first = [], 0
+    much = crowd.others * crowd.lie > _MUCH_NOISE**2 / 16
     while first <= crowd.others // 2:
-        wide = _SPLIT if first else _FIRST_SPLIT
+        wide = (_WIDE_SPLIT if much else _SPLIT) if first else _FIRST_SPLIT
         last = min(first + max(floor(wide * crowd.others), 0), crowd.others // 2)
         splits.append((first, crowd.others - last))
         first = last + 1
     return splits
+
+
+def _beyond(noise: Floats) -> Floats:
+    """Of each number the chance of one above it, or of one below it, which is less."""
+    above, below = (np.append(0.0, np.cumsum(one)[:-1]) for one in (noise[::-1], noise))
+    return np.minimum(above[::-1], below)
 
 
 def _convolved(one: Floats, other: Floats) -> Floats:
