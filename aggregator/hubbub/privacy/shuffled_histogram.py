@@ -371,7 +371,8 @@ def _splits(crowd: ShuffledEpoch) -> list[tuple[int, int]]:
 def _beyond(noise: Floats) -> Floats:
     """Of each number the chance of one above it, or of one below it, which is less."""
     above, below = (np.append(0.0, np.cumsum(one)[:-1]) for one in (noise[::-1], noise))
-    return np.minimum(above[::-1], below)
+    fewer: Floats = np.minimum(above[::-1], below)
+    return fewer
 
 
 def _convolved(one: Floats, other: Floats) -> Floats:

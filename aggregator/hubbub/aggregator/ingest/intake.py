@@ -134,7 +134,7 @@ class Intake:
                     shard=shard,
                     batch_reports=batch_reports,
                     max_reports=None if max_reports is None else max_reports // shards,
-                    dummies=shares[shard],
+                    dummies=0 if part.rejected.keys() & _OF_ALL else shares[shard],
                 )
                 outcomes.add(found)
         outcome = Outcome.APPLIED if Outcome.APPLIED in outcomes else Outcome.ALREADY_APPLIED
@@ -221,8 +221,6 @@ class Intake:
         """
         tags, payloads = part.tags, part.payloads
         duplicates, rejected = part.duplicates, +part.rejected
-        if rejected.keys() & _OF_ALL:
-            dummies = 0
         while True:
             with self._stages.of("fold", len(tags)):
                 cells = fold(metric.randomizer.layout, payloads)
