@@ -71,7 +71,7 @@ class Front:
         pool: Pool,
         limiter: Limiter,
         pressure: Backpressure,
-        calls_of_peer: int = 0,
+        **of_server: Any,
     ) -> None:
         self.made, self.pool, self.pressure = made, pool, pressure
         self.address = f"127.0.0.1:{free_port()}"
@@ -93,9 +93,9 @@ class Front:
             largest_message_bytes=LARGEST_SUBMIT_BYTES,
             admit=self.service.admit,
             trailers=self.service.trailers,
-            calls_of_peer=calls_of_peer,
             refusals=self.admission.refusals,
             spoiled=self.service.spoiled,
+            **of_server,
         )
 
     def request(self, number: int) -> SubmitRequest:
@@ -123,15 +123,14 @@ async def serving_front(
     limiter: Limiter | None = None,
     max_reports: int = 10**9,
     max_memory: float = 1.0,
-    calls_of_peer: int = 0,
+    **of_server: Any,
 ) -> AsyncIterator[Front]:
     server = await connect_redis(redis_url)
     await server.client.flushdb()
     pool = Pool(server)
     pressure = Backpressure(pool, max_reports=max_reports, max_memory=max_memory)
-    front = Front(
-        made, pool, Limiter(0, 1) if limiter is None else limiter, pressure, calls_of_peer
-    )
+    limits = Limiter(0, 1) if limiter is None else limiter
+    front = Front(made, pool, limits, pressure, **of_server)
     loop = asyncio.create_task(front.intake.run())
     await front.server.start()
     try:

@@ -63,8 +63,10 @@ from hubbub.wire.v1.services_pb2_grpc import (
 
 # A device needs one for seconds; who holds one to do harm begins anew.
 _CONNECTION_SECONDS: Final = 300.0
-# Over HTTP, where one costs some 100 KB: past them the one that has waited longest gives way.
+# Over HTTP, where one costs some 50 KB: past them the one that has waited longest gives way.
 _CONNECTIONS: Final = 4096
+# Over gRPC, where none gives way: ten thousand that do nothing leave room for others.
+_GRPC_CONNECTIONS: Final = 16_384
 
 
 async def _serve(settings: Settings) -> None:
@@ -183,6 +185,7 @@ def _for_devices(settings: Settings, admission: Admission) -> Server:
         admit=service.admit,
         connection_seconds=_CONNECTION_SECONDS,
         calls_of_peer=settings.peer_calls,
+        connections=_GRPC_CONNECTIONS,
         refusals=admission.refusals,
         spoiled=service.spoiled,
         trailers=service.trailers,

@@ -20,9 +20,11 @@ LARGEST_MESSAGE_BYTES: Final = 64 << 20
 # Unless told otherwise; a device gives up its call after as much.
 _ARRIVE_SECONDS: Final = 10.0
 _CALLS_OF_CONNECTION: Final = 100
-_HANDSHAKE_SECONDS: Final = 10.0
-# A connection without a call is ended after so long.
+_HANDSHAKE_SECONDS: Final = 5.0
+# A connection without a call is ended after so long, and sooner where they are limited: who keeps
+# others out then needs as many handshakes a second as would also fill a processor.
 _IDLE_SECONDS: Final = 60.0
+_IDLE_OF_LIMITED_SECONDS: Final = 5.0
 # A connection that is to end ends with its calls, and their calls end after so long.
 _LEAVE_SECONDS: Final = 90.0
 
@@ -38,6 +40,7 @@ class Server:
         and so find servers that were added behind the same name; and who reads no answer is rid of.
     arrive_seconds: from a call's headers to the end of its message.
     calls_of_peer: so many may arrive at once, and be open, of one address; 0 for no limit.
+    connections: so many may be open; further ones are closed until others have ended. None: any.
     refusals: counts, by reason, the calls that were refused.
     spoiled: told of calls that were read and are no message of ours.
     trailers: goes along with every refusal for now.
@@ -58,6 +61,7 @@ class Server:
         connection_seconds: float | None = None,
         arrive_seconds: float | None = None,
         calls_of_peer: int = 0,
+        connections: int | None = None,
         refusals: Counter[str] | None = None,
         spoiled: Spoiled | None = None,
         trailers: Trailers = tuple,
@@ -76,7 +80,7 @@ class Server:
                 ("grpc.max_receive_message_length", largest_message_bytes),
                 ("grpc.max_concurrent_streams", _CALLS_OF_CONNECTION),
                 ("grpc.server_handshake_timeout_ms", round(1000 * _HANDSHAKE_SECONDS)),
-                ("grpc.max_connection_idle_ms", round(1000 * _IDLE_SECONDS)),
+                *_limiting(connections),
                 *(_ending(connection_seconds) if connection_seconds else ()),
             ],
         )
@@ -130,6 +134,14 @@ class Server:
         """Tell health checks, finish the calls under way, take no new ones."""
         await self._health.enter_graceful_shutdown()
         await self._server.stop(grace_seconds)
+
+
+def _limiting(connections: int | None) -> tuple[tuple[str, int], ...]:
+    seconds = _IDLE_SECONDS if connections is None else _IDLE_OF_LIMITED_SECONDS
+    idle = ("grpc.max_connection_idle_ms", round(1000 * seconds))
+    if connections is None:
+        return (idle,)
+    return idle, ("grpc.max_allowed_incoming_connections", connections)
 
 
 def _ending(connection_seconds: float) -> tuple[tuple[str, int], ...]:
