@@ -110,7 +110,7 @@ def test_an_operator_forgets_what_was_before_a_day(
     assert "nothing is held" in capsys.readouterr().out
     monkeypatch.delenv("HUBBUB_REDIS_URL")
     assert main([*asked, before]) == 2
-    assert "HUBBUB_REDIS_URL is not set" in capsys.readouterr().err
+    assert "the URL of the aggregator's Redis in HUBBUB_REDIS_URL" in capsys.readouterr().err
 
 
 def test_keep_is_said_once_for_all_or_for_a_metric(tmp_path: Path) -> None:

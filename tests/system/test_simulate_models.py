@@ -128,7 +128,7 @@ def test_what_is_wrong_is_named_and_never_what_a_person_holds(
     alike = of("\n".join(["77,1,free,no,1"] * 200))
     assert "says the same of everybody" in alike
     sure = ("simulate", "churn", "--values", "wrong.csv", "--confidence", "2")
-    assert "--confidence 2.0 is outside (0, 1)" in _refused(capsys, *sure)
+    assert "confidence 2.0 is outside [1e-06, 0.999999999]; 2% is 0.02" in _refused(capsys, *sure)
     Path("metrics.toml").write_text(
         MODELS.replace('label = "left"\nfeatures', 'labels = "left"\nfeatures')
     )

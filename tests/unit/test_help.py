@@ -6,8 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from hubbub.aggregator.settings import parser as aggregator_parser
 from hubbub.cli.main import main, whole_parser
 from hubbub.cli.terminal import progress
+from hubbub.relay.settings import parser as relay_parser
+from hubbub.shuffler.settings import parser as shuffler_parser
 
 
 def _options(parser: argparse.ArgumentParser, path: str) -> Iterator[tuple[str, argparse.Action]]:
@@ -74,3 +77,33 @@ def test_in_a_pipe_progress_is_a_line_a_minute(
     assert list(progress.tracked(range(6), 6, "proofs")) == list(range(6))
     lines = capsys.readouterr().err.splitlines()
     assert lines == ["proofs: 3 of 6 done, 1 min", "proofs: 6 of 6 done, 2 min"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("query", "theme", "--confidence", "95%"), "'95%' is no number; write 0.95"),
+        (("query", "theme", "--confidence", "0,9"), "'0,9' is no number; write 0.9"),
+        (("watch", "--every", "often"), "'often' is no number; write one like 0.5"),
+        (("top", "theme", "-n", "ten"), "'ten' is no whole number; write one like 100"),
+        (("forget", "theme", "--before", "tomorrow"), "'tomorrow' is no day; write YYYY-MM-DD"),
+    ],
+)
+def test_what_is_no_number_or_day_is_told_in_words(
+    arguments: tuple[str, ...], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    assert ended.value.code == 2
+    assert said in capsys.readouterr().err
+
+
+def test_services_tell_wrong_numbers_in_the_same_words(capsys: pytest.CaptureFixture[str]) -> None:
+    for parser, wrong in (
+        (shuffler_parser(), ("--peer-rate", "many")),
+        (aggregator_parser(), ("--http-rate", "many")),
+        (relay_parser(), ("--peer-rate", "many")),
+    ):
+        with pytest.raises(SystemExit):
+            parser.parse_args(wrong)
+        assert "'many' is no number; write one like 0.5" in capsys.readouterr().err

@@ -27,7 +27,7 @@ def _law(windows: list[dict[str, Any]], *, complete: bool = True) -> dict[str, A
         "notice": "",
         "complete": complete,
         "balanced": balanced,
-        "total": {**total, "balanced": balanced},
+        "total": {**total, "balanced": balanced, "deleted": 0},
         "windows": windows,
     }
 

@@ -11,6 +11,7 @@ from typing import IO, Any, Final, NoReturn
 
 from hubbub.cli.command_table import COMMANDS, load
 from hubbub.errors import BadParameter, HubbubError
+from hubbub.errors.arguments import tell_numbers_in_words
 from hubbub.errors.printable import visible_lines
 
 _GROUPS: Final = {
@@ -45,6 +46,10 @@ _FIRST_ACTION: Final = {
 
 class _Parser(argparse.ArgumentParser):
     """Quotes what was typed, in its errors, and is not turned round by it."""
+
+    def __init__(self, **given: Any) -> None:
+        super().__init__(**given)
+        tell_numbers_in_words(self)
 
     def _print_message(self, message: str, file: IO[str] | None = None) -> None:  # type: ignore[override]
         super()._print_message(visible_lines(message), file)

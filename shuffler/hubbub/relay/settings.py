@@ -8,6 +8,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from hubbub.errors import BadParameter
+from hubbub.errors.arguments import tell_numbers_in_words
 from hubbub.runtime import Common, TlsFolder, check_range, read_network
 from hubbub.runtime.monitoring.logs import FORMATS
 
@@ -65,6 +66,7 @@ def parser() -> argparse.ArgumentParser:
         description="Pass sealed requests on to a shuffler's gateway, which then sees no address; "
         "what is in them the relay cannot read (Oblivious HTTP, RFC 9458).",
     )
+    tell_numbers_in_words(known)
     add = known.add_argument
     add(
         "--gateway",

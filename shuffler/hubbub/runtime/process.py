@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Final, Protocol, TypeVar
 
 from hubbub.errors import BadParameter, HubbubError
+from hubbub.errors.arguments import tell_numbers_in_words
 from hubbub.errors.printable import visible_lines
 from hubbub.runtime.certificates import ends
 from hubbub.runtime.monitoring.logs import FORMATS, facts, write_logs
@@ -84,6 +85,7 @@ Chosen = TypeVar("Chosen", bound=Settings)
 
 def add_common(parser: argparse.ArgumentParser, *, metrics_listen: str) -> None:
     """The settings that every service has."""
+    tell_numbers_in_words(parser)
     security = parser.add_mutually_exclusive_group(required=True)
     security.add_argument("--tls", type=Path, help="folder of certificates: hubbub keys tls")
     security.add_argument("--insecure", action="store_true", help="no TLS, on loopback alone")

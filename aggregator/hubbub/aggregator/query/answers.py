@@ -279,7 +279,8 @@ class ReportCounts:
 
     acknowledged, dummies, pooled, in_flight, withheld: the shuffler's terms, None if it did not
     tell them; then whether they balance is not known either. fillers: reports that were none.
-    date: None where the stream is not known.
+    date: None where the stream is not known. deleted: of those counted, of which no totals are
+    held any more.
     """
 
     stream: str
@@ -295,6 +296,7 @@ class ReportCounts:
     fillers: int
     withheld: int | None
     balanced: bool | None
+    deleted: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,10 +15,11 @@ from hubbub.analysis.models import (
     averaged,
     coefficients,
 )
+from hubbub.analysis.uncertainty.intervals import check_confidence
 from hubbub.catalog import EPOCH_SECONDS, Metric, epoch_start
 from hubbub.catalog.models.learning import Learning
 from hubbub.catalog.models.of_metric import codes_of_round
-from hubbub.errors import BadParameter, UnknownMetric
+from hubbub.errors import UnknownMetric
 from hubbub.errors.places import notice
 
 
@@ -88,8 +89,7 @@ async def learned_model(query: QueryEngine, name: str, confidence: float) -> Lea
     if metric is None or metric.model is None:
         known = ", ".join(sorted(n for n, one in metrics.items() if one.model)) or "none"
         raise UnknownMetric(f'model "{name[:60]}" is not in the bundle; it has {known}')
-    if not 0 < confidence < 1:
-        raise BadParameter(f"confidence {confidence} is outside (0, 1)")
+    check_confidence(confidence)
     done = await query.rounds.finished(name)
     now = query.collected.clocks.now()
     return _learned(metric, metric.model, done, confidence, now)

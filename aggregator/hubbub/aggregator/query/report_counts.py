@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any, Final, Protocol
 
 import grpc
@@ -10,7 +11,7 @@ import grpc.aio
 from hubbub.accounting import Window, balances, sum_terms
 from hubbub.aggregator.query.answers import PipelineStatus, ReportCounts
 from hubbub.aggregator.query.totals import EpochSelection
-from hubbub.aggregator.store.contract import TotalsReader
+from hubbub.aggregator.store.contract import DELETED, TotalsReader
 from hubbub.runtime import TlsFolder, channel
 from hubbub.wire.v1.services_pb2 import StatusRequest
 from hubbub.wire.v1.services_pb2_grpc import OperatorStub
@@ -112,7 +113,10 @@ async def status(
     return PipelineStatus(
         complete=upstream_terms is not None,
         balanced=None if upstream_terms is None else all(line.balanced for line in lines),
-        total=_line(Window("all", 0), None, sum_terms(own.values()), beyond_all),
+        total=replace(
+            _line(Window("all", 0), None, sum_terms(own.values()), beyond_all),
+            deleted=sum(line.deleted for line in lines),
+        ),
         windows=lines,
     )
 
@@ -136,6 +140,7 @@ def _line(
     window: Window, date: str | None, own: Mapping[str, int], told: Mapping[str, int] | None
 ) -> ReportCounts:
     terms: dict[str, Any] = sum_terms([own, told or {}])
+    balanced = None if told is None else balances(terms)
     if told is None:
-        return ReportCounts(*window, date, **terms | dict.fromkeys(_BEYOND), balanced=None)
-    return ReportCounts(*window, date, **terms, balanced=balances(terms))
+        terms |= dict.fromkeys(_BEYOND)
+    return ReportCounts(*window, date, **terms, balanced=balanced, deleted=own.get(DELETED, 0))

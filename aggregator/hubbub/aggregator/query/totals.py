@@ -9,7 +9,7 @@ from typing import Final
 from hubbub.accounting import Window, epoch_date, epoch_dates, minute
 from hubbub.aggregator.query.cache import TotalsCache, sum_totals
 from hubbub.aggregator.query.epoch_range import select_epochs
-from hubbub.aggregator.store.contract import Counted, TotalsReader, WindowTotals
+from hubbub.aggregator.store.contract import DELETED, Counted, TotalsReader, WindowTotals
 from hubbub.catalog import (
     EPOCH_SECONDS,
     Bundle,
@@ -91,6 +91,7 @@ class TotalsByEpoch:
     ) -> None:
         self.bundle = bundle
         self.clocks = clocks or Clocks(clock)
+        self._store = store
         self._shelf = TotalsCache(store)
         self._clock = clock
 
@@ -260,9 +261,23 @@ class TotalsByEpoch:
                 f"report{'s' * (selection.reports != 1)} in the epochs asked, below "
                 f"its minimum batch of {metric.fewest:,}; ask for more epochs"
                 + (f" than {selection.dates}, or wait" if selection.epochs else ", or wait")
+                + await self._deleted(metric)
             )
         windows = list(selection.counted)
         return dict(zip(windows, await self._shelf.read(windows, selection.counted), strict=True))
+
+    async def _deleted(self, metric: Metric) -> str:
+        """Which epochs had reports once, for who asks for them."""
+        every = await self._store.report_counts()
+        streams = set(metric.streams)
+        gone = sorted(
+            {w.epoch for w, terms in every.items() if terms.get(DELETED) and w.stream in streams}
+        )
+        if not gone:
+            return ""
+        why = f'keep = "{metric.keep}", or ' if metric.keep else ""
+        dates = epoch_dates(gone, EPOCH_SECONDS[metric.epoch])
+        return f"; deleted ({why}hubbub forget) are the totals of {dates}"
 
     async def updated(self, selection: EpochSelection) -> int:
         """When the last report of these epochs was counted; 0 if it is not known."""

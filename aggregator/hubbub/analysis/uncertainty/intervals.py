@@ -180,10 +180,17 @@ def end_of(
     return answer
 
 
+def check_confidence(confidence: float) -> None:
+    """Raises BadParameter for what is no chance that an interval can have."""
+    if not MIN_CONFIDENCE <= confidence <= MAX_CONFIDENCE:
+        percent = confidence / 100 if 1 < confidence < 100 else 0.95  # noqa: PLR2004 percent
+        raise BadParameter(
+            f"confidence {confidence} is outside [{MIN_CONFIDENCE:g}, {MAX_CONFIDENCE!r}]; "
+            f"{100 * percent:g}% is {percent:g}"
+        )
+
+
 def reach_of(confidence: float) -> float:
     """How many standard errors either end of an interval is away. Raises BadParameter."""
-    if not MIN_CONFIDENCE <= confidence <= MAX_CONFIDENCE:
-        raise BadParameter(
-            f"confidence {confidence} is outside [{MIN_CONFIDENCE:g}, {MAX_CONFIDENCE!r}]"
-        )
+    check_confidence(confidence)
     return _NORMAL.inv_cdf((1 + confidence) / 2)

@@ -2,7 +2,6 @@
 
 import argparse
 import asyncio
-import re
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -24,7 +23,7 @@ from hubbub.cli.backup.archive import (
 from hubbub.cli.backup.loading import copy_into, loaded, number_of_keys, refuse_keys
 from hubbub.cli.backup.manifest import ROLES, read_checked, write_manifest
 from hubbub.cli.backup.snapshot import read_together
-from hubbub.cli.local.embedded_redis import EmbeddedRedis
+from hubbub.cli.local.embedded_redis import EmbeddedRedis, url_of
 from hubbub.cli.terminal.output import say
 from hubbub.cli.terminal.progress import progress
 from hubbub.errors import BackupUnusable, StateUnusable
@@ -38,7 +37,6 @@ _URLS: Final = (
     "The URLs of both Redis, with the user operator, come from HUBBUB_SHUFFLER_REDIS_URL and "
     "HUBBUB_AGGREGATOR_REDIS_URL"
 )
-_SETTINGS: Final = re.compile(r"^(port|requirepass) (\S+)$", re.MULTILINE)
 
 
 def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -192,11 +190,7 @@ def _rdb(folder: Path, role: str) -> Path:
 
 def _url(role: str, home: Path | None) -> str:
     """Of a folder of `hubbub up`, else of the environment."""
-    settings = home / f"redis-{role}" / "redis.conf" if home else None
-    if settings is None or not settings.exists():
-        return redis_url(_SETTINGS_BY_ROLE[role])
-    found = dict(_SETTINGS.findall(settings.read_text(encoding="utf-8")))
-    return f"redis://:{found['requirepass']}@127.0.0.1:{found['port']}/0"
+    return (url_of(home, role) if home else None) or redis_url(_SETTINGS_BY_ROLE[role])
 
 
 def _make_empty(folder: Path) -> None:

@@ -2,18 +2,26 @@
 
 import argparse
 import asyncio
+import os
 import time
 from datetime import UTC, date, datetime
 from pathlib import Path
+from typing import Final
 
 from hubbub.accounting import epoch_date
 from hubbub.aggregator.query.answer_store import RedisAnswerStore
 from hubbub.aggregator.retention import delete_totals, ended_before
 from hubbub.aggregator.store.redis import RedisStore
 from hubbub.catalog import EPOCH_SECONDS, Metric, read_bundle
+from hubbub.cli.installation import OPERATORS
+from hubbub.cli.local.embedded_redis import url_of
 from hubbub.cli.terminal.day_argument import as_day
 from hubbub.cli.terminal.output import say, several
+from hubbub.errors import ServiceUnavailable, StoreUnavailable
 from hubbub.runtime import connect_redis, redis_url
+
+_HOME: Final = Path(".hubbub")
+_SETTING: Final = "HUBBUB_REDIS_URL"
 
 
 def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -23,32 +31,48 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
         description="Deletes whole epochs that were over before a day (UTC). Without --yes it says "
         "what it would delete. The law still says how many reports they were; releases, exports "
         "and backups keep what they have.",
-        epilog="The URL of the aggregator's Redis comes from HUBBUB_REDIS_URL.",
+        epilog="The URL of the aggregator's Redis comes from HUBBUB_REDIS_URL, if it is set and "
+        "--home is not given; for a folder of `hubbub up` it is known.",
     )
     forget.add_argument("metric", help="its name in the bundle")
     forget.add_argument(
         "--before", type=as_day, required=True, metavar="YYYY-MM-DD", help="the day"
     )
+    forget.add_argument("--home", type=Path, help=f"folder of `hubbub up` ({_HOME})")
     forget.add_argument(
         "--bundle",
         type=Path,
-        default=Path("operator.hubbub"),
-        help="which says what the metric is (%(default)s)",
+        help=f"which says what the metric is ({OPERATORS}, of --home or here)",
     )
     forget.add_argument("--yes", action="store_true", help="do it")
     forget.set_defaults(run=_forget)
 
 
 def _forget(arguments: argparse.Namespace) -> int:
-    metric = read_bundle(arguments.bundle).metric(arguments.metric)
+    home = arguments.home or (None if _SETTING in os.environ else _HOME)
+    url = url_of(home, "aggregator") if home else redis_url(_SETTING)
+    if url is None:
+        raise ServiceUnavailable(
+            f"{home}: no `hubbub up` runs there; give --home FOLDER of one, or the URL of the "
+            f"aggregator's Redis in {_SETTING}, and --bundle"
+        )
+    bundle = arguments.bundle or (home or Path()) / OPERATORS
+    metric = read_bundle(bundle).metric(arguments.metric)
     day: date = arguments.before
     before = datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp()
-    asyncio.run(_in_redis(metric, before, sure=arguments.yes))
+    try:
+        asyncio.run(_in_redis(url, metric, before, sure=arguments.yes))
+    except StoreUnavailable as error:
+        if not home:
+            raise
+        raise ServiceUnavailable(
+            f"nothing runs in {home}: start it with: hubbub up --home {home}"
+        ) from error
     return 0
 
 
-async def _in_redis(metric: Metric, before: float, *, sure: bool) -> None:
-    server = await connect_redis(redis_url())
+async def _in_redis(url: str, metric: Metric, before: float, *, sure: bool) -> None:
+    server = await connect_redis(url)
     try:
         store = RedisStore(server)
         windows = await ended_before(metric, before, store, now=time.time())

@@ -17,6 +17,7 @@ from hubbub.analysis.models import (
     noise_of,
     without_privacy,
 )
+from hubbub.analysis.uncertainty.intervals import check_confidence
 from hubbub.cli.rehearsals.model_table import People, Planned, read_people
 from hubbub.cli.rehearsals.models import Trained, codes_of, rehearse_model
 from hubbub.cli.terminal.output import say, table
@@ -43,8 +44,7 @@ def simulate_model(
     started = time.monotonic()
     if arguments.epochs != 1 or arguments.candidates:
         raise BadParameter("--epochs and --candidates are of metrics; a model has rounds")
-    if not 0 < arguments.confidence < 1:
-        raise BadParameter(f"--confidence {arguments.confidence} is outside (0, 1)")
+    check_confidence(arguments.confidence)
     model, people = read_people(arguments.values, planned)
     test = read_people(arguments.test, planned, "--test")[1] if arguments.test else people
     count = arguments.reports or len(people.labels)

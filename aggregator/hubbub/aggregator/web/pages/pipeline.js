@@ -30,6 +30,10 @@ function showLaw(status) {
       ? "The law balances: nothing is lost, nothing is counted twice."
       : "The law does not balance. Reports move while we look; if this stays, something is wrong.";
   if (note.textContent !== said) note.textContent = said;
+  const { deleted } = status.total;
+  $("deleted").textContent = deleted
+    ? `Of those counted, ${count(deleted)} are of epochs whose totals were deleted since (keep of the catalog, or hubbub forget): no answer has them.`
+    : "";
   note.className = `note ${status.complete ? (status.balanced ? "good" : "bad") : ""}`;
   const total = status.total;
   const part = (name, number) =>

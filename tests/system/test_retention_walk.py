@@ -1,0 +1,96 @@
+"""Retention as who watches sees it: a running hubbub, totals of weeks ago, and the day they go."""
+
+import asyncio
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hubbub.accounting import Window, epoch_date
+from hubbub.aggregator.query.answer_store import RedisAnswerStore
+from hubbub.aggregator.retention import Retention
+from hubbub.aggregator.store.contract import WindowTotals
+from hubbub.aggregator.store.redis import RedisStore
+from hubbub.catalog import EPOCH_SECONDS, epoch_at, read_catalog
+from hubbub.cli.demonstration.history import Day, write_history
+from hubbub.cli.local.local_run import LocalRun, Ports
+from hubbub.cli.main import main
+from hubbub.runtime import Clocks, connect_redis
+from tests.conftest import CATALOG
+from tests.support import web
+from tests.support.moment import far_from_midnight
+
+DAYS_AGO = (60, 50, 40, 20, 3)
+REPORTS = 300
+
+
+class Sure(Clocks):
+    """Sure of the time at once, where a service takes an hour for it."""
+
+    @property
+    def settled(self) -> bool:
+        return True
+
+
+def _dated(days_ago: int) -> str:
+    return epoch_date(epoch_at(time.time(), "day") - days_ago, EPOCH_SECONDS["day"])
+
+
+def _fill(run: LocalRun) -> None:
+    """Totals of days that are over, with the shuffler's counters of them."""
+    layout = run.bundle.metrics["theme"].randomizer.layout
+    held = WindowTotals(np.full(layout.size, REPORTS // 3, dtype=np.int64), REPORTS, 100, 0)
+    today = epoch_at(time.time(), "day")
+    days = [Day(Window("theme", today - ago), held) for ago in DAYS_AGO]
+    write_history(days, run.aggregator_redis, run.shuffler_redis)
+
+
+async def _hour_passes(run: LocalRun) -> None:
+    """What the aggregator does every hour, once its clocks agree."""
+    server = await connect_redis(run.aggregator_redis)
+    store, kept = RedisStore(server), RedisAnswerStore(server)
+    await Retention(lambda: run.bundle, store, kept, Sure(), set()).look()
+    await server.close()
+
+
+def test_totals_go_by_hand_and_by_keep_and_every_face_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    far_from_midnight()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("HUBBUB_REDIS_URL", raising=False)
+    path = tmp_path / "metrics.toml"
+    path.write_text(CATALOG.replace('epoch = "day"', 'epoch = "day"\nkeep = "5w"', 1))
+
+    def told(*arguments: str, code: int = 0) -> str:
+        assert main(arguments) == code
+        caught = capsys.readouterr()
+        return " ".join((caught.out + caught.err).split())
+
+    with LocalRun(tmp_path / ".hubbub", read_catalog(path), Ports.free()) as run:
+        _fill(run)
+        before = ("forget", "theme", "--before", _dated(45))
+        oldest = f"600 reports, of {_dated(60)} to {_dated(50)}"
+        assert f"{oldest}, would be deleted" in told(*before)
+        assert "theme: 1,500 reports" in told("query", "theme", "--epochs", "all")
+        assert f"{oldest}: deleted" in told(*before, "--yes")
+        asyncio.run(_hour_passes(run))
+        law = told("status")
+        assert "1,500 acknowledged" in law
+        assert "1,500 counted" in law
+        assert "The law balances" in law
+        assert "of those counted, 900 reports are of epochs whose totals were deleted" in law
+        assert "theme: 600 reports" in told("query", "theme", "--epochs", "all")
+        refused = told("query", "theme", "--epochs", _dated(40), code=2)
+        gone = ", ".join(map(_dated, DAYS_AGO[:3]))
+        assert f'deleted (keep = "5w", or hubbub forget) are the totals of {gone}' in refused
+        url = f"{run.endpoints.page}v1/metrics/theme/estimates"
+        assert gone in web.get(url, params={"epochs": _dated(40)}).text
+        status = web.get(f"{run.endpoints.page}v1/status").json()
+        assert status["balanced"]
+        assert status["total"]["deleted"] == 900
+        assert sum(window["deleted"] for window in status["windows"]) == 900
+    assert "nothing runs in .hubbub: start it with: hubbub up" in told(*before, code=2)
+    elsewhere = told(*before, "--home", "elsewhere", code=2)
+    assert "no `hubbub up` runs there" in elsewhere
