@@ -1,18 +1,18 @@
 """The reviewer's page, of the demo's catalog."""
 
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Final
 
+from hubbub.cli.demonstration.questions import demo_questions
+from hubbub.cli.local.census import PEOPLE
 from hubbub.cli.terminal.review_page import review_markdown
-from hubbub.privacy.central_catalog import read_with_promises
 from hubbub.privacy.review import claims
 
-_ROOT: Final = Path(__file__).parents[2]
-_CATALOG: Final = _ROOT / "deploy" / "hubbub" / "cli" / "demo_data" / "metrics.toml"
 _FOOT: Final = """\
 ## What this page is
 
-It is made from the catalog that `hubbub demo` runs, by
+It is made from the catalog that `hubbub demo` runs, which `hubbub demo --keep` leaves in `.hubbub-demo/metrics.toml`, by
 
     hubbub privacy review metrics.toml
 
@@ -29,7 +29,9 @@ What is not protected against is said in the [threat model](threat-model.md#thre
 
 def page() -> str:
     """The whole page, as Markdown."""
-    made = review_markdown(claims(read_with_promises(_CATALOG), "metrics.toml"), "metrics.toml")
+    with TemporaryDirectory() as folder:
+        asked = demo_questions(Path(folder), PEOPLE)
+    made = review_markdown(claims(asked, "metrics.toml"), "metrics.toml")
     return (
         made.replace(
             "# A reviewer's afternoon: metrics.toml\n",

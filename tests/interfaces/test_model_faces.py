@@ -59,7 +59,10 @@ def test_a_model_of_scikit_learn_foretells_at_once(home: House) -> None:
 def test_what_is_no_model_is_told_so(home: House, capsys: pytest.CaptureFixture[str]) -> None:
     refused = web.get(f"{home.page}/v1/models/theme")
     assert refused.status_code == 404
-    assert refused.json()["detail"] == 'model "theme" is not in the bundle; it has churn'
+    assert refused.json()["detail"] == (
+        'model "theme" is not in the bundle; it has churn; "theme" is a metric, which hubbub query '
+        "answers"
+    )
     asked = web.get(f"{home.page}/v1/metrics/churn/estimates")
     assert asked.status_code == 400
     assert "ask hubbub model churn" in asked.json()["detail"]

@@ -27,8 +27,10 @@ class Relay:
 
     def __init__(self, folder: Path, gateway: str, port: int) -> None:
         self.folder, self.gateway, self.port = folder, gateway, port
+        self._own = folder / "relay"
+        self._own.mkdir()
         for end in ("pem", "key"):
-            shutil.copy(folder / f"shuffler.{end}", folder / f"relay.{end}")
+            shutil.copy(folder / f"shuffler.{end}", self._own / f"relay.{end}")
         self.roots = (folder / "ca.pem").read_text()
 
     @property
@@ -52,7 +54,7 @@ class Relay:
     @contextmanager
     def running(self, *words: str) -> Iterator["Relay"]:
         command = [sys.executable, "-m", "hubbub.cli", "relay", "--gateway", self.gateway]
-        command += ["--roots", str(self.folder / "ca.pem"), "--tls", str(self.folder), *words]
+        command += ["--roots", str(self.folder / "ca.pem"), "--tls", str(self._own), *words]
         command += ["--listen", f"127.0.0.1:{self.port}", "--metrics-listen", "127.0.0.1:0"]
         with (self.folder / "relay.log").open("w") as log:
             process = subprocess.Popen(command, stderr=log, env=dict(os.environ))

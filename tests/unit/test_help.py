@@ -46,6 +46,9 @@ def test_no_command_shows_help_and_a_slip_what_was_meant(
     assert main(["\x1b[31mzzz"]) == 2
     err = capsys.readouterr().err
     assert "hubbub --help lists them" in err
+    for slip in (["privacy", "crad"], ["privacy", "crad", "metrics.toml"]):
+        assert main(slip) == 2
+        assert 'privacy: there is no "crad": did you mean "card"?' in capsys.readouterr().err
     assert "\x1b" not in err
 
 
@@ -87,9 +90,11 @@ def test_in_a_pipe_progress_is_a_line_a_minute(
         (("watch", "--every", "often"), "'often' is no number; write one like 0.5"),
         (("top", "theme", "-n", "ten"), "'ten' is no whole number; write one like 100"),
         (("forget", "theme", "--before", "tomorrow"), "'tomorrow' is no day; write YYYY-MM-DD"),
+        (("query", "theme", "--format", "jsn"), "there is no 'jsn': did you mean \"json\"?"),
+        (("catalog", "chekc"), "there is no 'chekc': did you mean \"check\"?"),
     ],
 )
-def test_what_is_no_number_or_day_is_told_in_words(
+def test_what_is_no_number_day_or_choice_is_told_in_words(
     arguments: tuple[str, ...], said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit) as ended:

@@ -4,7 +4,7 @@ import asyncio
 import hashlib
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -27,6 +27,7 @@ from hubbub.catalog import (
 )
 from hubbub.catalog.encoding import to_text
 from hubbub.catalog.models.state import ModelState, open_models, sign_models
+from hubbub.cli.main import main
 from hubbub.client import Client, MemoryState, Outcome
 from hubbub.client.testing import FakeClock, FakeShuffler
 from hubbub.errors import (
@@ -169,6 +170,26 @@ async def _all_rounds(devices: Devices) -> LearnedModel:
     return await learned_model(query, "churn", 0.95)
 
 
+@pytest.mark.parametrize(
+    ("begins", "expires", "said"),
+    [
+        ("2024-10-14", "2099-06-30", "churn: its first round, of 2024-10-14T00:00, is over"),
+        ("2099-06-30", "2099-06-30", ""),
+        ("2099-06-30T18:00:00Z", "2099-06-30", "before its last round, of 2099-07-01T02:00, is"),
+    ],
+)
+def test_a_model_that_cannot_finish_is_named_by_the_check(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], begins: str, expires: str, said: str
+) -> None:
+    path = tmp_path / "metrics.toml"
+    model = MODEL.replace("2024-10-14", begins).replace("2099-06-30", expires)
+    path.write_text('shuffler = "127.0.0.1:1"\n' + model)
+    assert main(["catalog", "check", str(path)]) == 0
+    out = " ".join(capsys.readouterr().out.split())
+    assert said in out
+    assert ("round, of" in out) == bool(said)
+
+
 def test_devices_teach_a_model_round_by_round_and_each_in_one(signed: Signed) -> None:
     devices = Devices(signed)
     found = asyncio.run(_all_rounds(devices))
@@ -272,6 +293,9 @@ def test_an_older_state_and_another_of_one_number_are_refused(late: tuple[Device
         ([float("nan"), "free"], 0, 'feature "hours": the value is no finite number'),
         ([1, "gold"], 0, 'feature "plan": the value is none of the 2 listed'),
         ([1, ["free"]], 0, 'feature "plan": the value is none'),
+        ([1, np.array(["free", "paid"])], 0, 'feature "plan": the value is none'),
+        ([np.array([1.0, 2.0]), "free"], 0, 'feature "hours": the value is no finite number'),
+        ([1, "free"], np.array([0, 1]), "label is neither 0 nor 1"),
         ([1, "free"], 2, "label is neither 0 nor 1"),
         ([1, "free"], float("nan"), "label is neither 0 nor 1"),
         (7, 0, "features are no mapping"),
@@ -290,6 +314,16 @@ def test_what_is_no_example_is_refused_and_not_shown(
     assert lenient.learn("churn", features, label) is Outcome.NOT_A_VALUE
     assert lenient.flush()
     assert shuffler.submissions == []
+
+
+def test_numbers_of_numpy_are_taken_as_pythons_own(signed: Signed) -> None:
+    model = signed.bundle.metrics["churn"].model
+    assert model is not None
+    plain = model.example([12.5, "free"], 1)
+    for hours, label in ((np.float32(12.5), np.int64(1)), (np.float64(12.5), np.True_)):
+        assert model.example([hours, np.str_("free")], label) == plain
+    ridge = replace(model, kind="linear", range=(0.0, 100.0))
+    assert ridge.example([1, "free"], np.float32(50)) == ridge.example([1, "free"], 50)
 
 
 def test_models_and_metrics_are_told_apart(signed: Signed) -> None:

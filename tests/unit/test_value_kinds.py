@@ -2,9 +2,11 @@
 
 from dataclasses import replace
 from datetime import timedelta
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from hubbub.aggregator.query.overview import notes
@@ -90,6 +92,10 @@ def test_a_kind_is_what_mechanisms_know(metrics: dict[str, Metric]) -> None:
         ("load", 0.25, 0.25),
         ("editor", "nano", 2),
         ("editor", "vi", 0),
+        ("seen", np.True_, 1),
+        ("tabs", np.int64(4), 2),
+        ("file", np.float32(1.5), 1.5),
+        ("load", Fraction(1, 4), 0.25),
     ],
 )
 def test_a_value_counts_where_it_belongs(
@@ -122,6 +128,11 @@ def test_a_value_counts_where_it_belongs(
         ("load", 1.5),
         ("editor", 7),
         ("plain", "nano"),
+        ("seen", np.int64(1)),
+        ("seen", np.array([True])),
+        ("tabs", np.array([1])),
+        ("tabs", np.float32(2)),
+        ("load", np.float32("nan")),
     ],
 )
 def test_a_value_of_another_kind_is_refused_and_unsaid(
@@ -218,3 +229,16 @@ def test_an_answer_tells_the_share_at_the_ends(metrics: dict[str, Metric]) -> No
     unit = Answer("mean", 1000, 0.95, (), 0.0, span=(0.0, 1.0))
     assert "devices report no others" in notes(metrics["load"], unit)[0]
     assert notes(metrics["strict"], Answer("values", 1000, 0.95, (), 0.0)) == []
+
+
+def test_a_share_below_nothing_is_told_why(metrics: dict[str, Metric]) -> None:
+    def told(share: float) -> list[str]:
+        values = tuple(
+            ValueAnswer(name, n, 1.0, n, n, n, 1, None) for name, n in (("vi", 1), ("emacs", share))
+        )
+        return notes(metrics["editor"], Answer("values", 1, 0.95, values, 0.0))
+
+    assert told(-0.01) == []
+    [said] = told(-0.157)
+    assert said.startswith("A share below 0 is no mistake")
+    assert "of 1 report they added less" in said

@@ -53,6 +53,7 @@ from hubbub.mechanisms import (
     REGISTRY,
     AnyMechanism,
     Memoized,
+    as_python,
     is_number,
     lies_evenly,
     parameters,
@@ -351,6 +352,7 @@ class Metric:
             ValueOutOfDomain: not one of the metric's values. The message never shows it.
         """
         refuse_values(self)
+        value = as_python(value)
         try:
             if self.values is None:
                 return self._number(value)

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from math import inf, isinf
+from numbers import Integral, Real
 from typing import Any, Final
 
 from hubbub.errors import BadParameter
@@ -24,6 +25,18 @@ def is_number(thing: Any) -> bool:
         and not isinstance(thing, bool)
         and -sys.float_info.max <= thing <= sys.float_info.max
     )
+
+
+def as_python(thing: Any) -> Any:
+    """A number of another library, such as numpy's, as Python's own; anything else as it is."""
+    if isinstance(thing, bool | int | float | str):
+        return thing
+    if isinstance(thing, Integral):
+        return int(thing)
+    if isinstance(thing, Real):
+        return float(thing)
+    is_one_truth = getattr(thing, "dtype", "") == "bool" and getattr(thing, "shape", None) == ()
+    return bool(thing) if is_one_truth else thing
 
 
 @dataclass(frozen=True, slots=True)

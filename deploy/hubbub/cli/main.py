@@ -51,6 +51,14 @@ class _Parser(argparse.ArgumentParser):
         super().__init__(**given)
         tell_numbers_in_words(self)
 
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        """As argparse does, with what was meant."""
+        choices = [str(one) for one in action.choices or ()]
+        if choices and str(value) not in choices:
+            near = get_close_matches(str(value), choices, n=1)
+            remedy = f'did you mean "{near[0]}"?' if near else f"choose from {', '.join(choices)}"
+            raise argparse.ArgumentError(action, f"there is no {str(value)[:40]!a}: {remedy}")
+
     def _print_message(self, message: str, file: IO[str] | None = None) -> None:  # type: ignore[override]
         super()._print_message(visible_lines(message), file)
 
@@ -84,11 +92,6 @@ def main(arguments: Sequence[str]) -> int:
             sys.executable,
             [sys.executable, "-m", f"hubbub.{arguments[0]}", *arguments[1:]],
         )
-    if arguments and (first := _FIRST_ACTION.get(arguments[0])):
-        # `hubbub privacy metrics.toml` for `hubbub privacy card metrics.toml`.
-        action = arguments[1] if len(arguments) > 1 else ""
-        if action not in first[1]:
-            arguments = [arguments[0], first[0], *arguments[1:]]
     # A shell starts what is in its background with Ctrl-C ignored; kill -INT is meant all the same.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _interrupt)
@@ -96,6 +99,7 @@ def main(arguments: Sequence[str]) -> int:
         return _verify()
     try:
         _refuse_slips(arguments)
+        arguments = _with_action(arguments)
         # Its module alone is imported: starting takes half as long, and needs no more installed.
         asked = [word for word in arguments[:1] if word in COMMANDS]
         given = _parser(asked).parse_args(arguments or ["--help"])
@@ -134,6 +138,23 @@ def _refuse_slips(arguments: Sequence[str]) -> None:
     near = get_close_matches(typed, known, n=1)
     remedy = f'did you mean "{near[0]}"?' if near else "hubbub --help lists them"
     raise BadParameter(f'there is no command "{typed}": {remedy}')
+
+
+def _with_action(arguments: Sequence[str]) -> Sequence[str]:
+    """`hubbub privacy metrics.toml` as `hubbub privacy card metrics.toml`.
+
+    Raises BadParameter, with what was meant, for a slip of an action.
+    """
+    command, action = [*arguments, "", ""][:2]
+    if command not in _FIRST_ACTION:
+        return arguments
+    first, known = _FIRST_ACTION[command]
+    if action in known:
+        return arguments
+    near = get_close_matches(action, known, n=1)
+    if near and not action.startswith("-") and not os.path.exists(action):  # noqa: PTH110 may hold what no path can
+        raise BadParameter(f'{command}: there is no "{action}": did you mean "{near[0]}"?')
+    return [command, first, *arguments[1:]]
 
 
 def whole_parser() -> argparse.ArgumentParser:

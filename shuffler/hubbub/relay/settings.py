@@ -78,7 +78,7 @@ def parser() -> argparse.ArgumentParser:
     add("--listen", default="0.0.0.0:7080", help="for devices (%(default)s)")
     security = known.add_mutually_exclusive_group(required=True)
     security.add_argument(
-        "--tls", type=Path, metavar="FOLDER", help="its certificate: relay.pem, relay.key, ca.pem"
+        "--tls", type=Path, metavar="FOLDER", help="its certificate: relay.pem, relay.key"
     )
     security.add_argument("--insecure", action="store_true", help="no TLS, on loopback alone")
     add(

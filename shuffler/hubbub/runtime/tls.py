@@ -22,6 +22,8 @@ _log: Final = logging.getLogger("hubbub.runtime")
 SERVERS: Final = ("shuffler", "aggregator", "redis")
 """The roles that are dialled."""
 
+_OURS: Final = (*SERVERS, "analyst")
+"""The roles that `hubbub keys tls` makes certificates for."""
 _ROLE_AUTHORITY: Final = re.compile(r"hubbub [a-z]+ authority")
 # Of `hubbub keys tls` of version 0.1: one for all roles, whose certificates had all names.
 _OLD_AUTHORITY: Final = "hubbub authority"
@@ -64,7 +66,8 @@ class TlsFolder:
 
     def server_context(self, *, mutual: bool) -> ssl.SSLContext:
         """The same as `server_configuration`, for a server of Python's own `ssl`."""
-        for name in ("ca.pem", f"{self.role}.pem", f"{self.role}.key"):
+        # Who asks callers for no certificate may have one of any authority, and needs no ca.pem.
+        for name in (*(["ca.pem"] if mutual else []), f"{self.role}.pem", f"{self.role}.key"):
             self._read(name)
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         try:
@@ -86,7 +89,7 @@ class TlsFolder:
 
     def warn_if_old(self) -> None:
         """Say in the log if the authorities cannot tell the roles apart."""
-        if made_by_0_1(self._text()):
+        if (self.folder / "ca.pem").exists() and made_by_0_1(self._text()):
             _log.warning(
                 "%s: one authority for all roles, as version 0.1 made it: with any certificate of "
                 "it, an analyst's too, one can pose as the shuffler or the aggregator; make all "
@@ -103,7 +106,11 @@ class TlsFolder:
         except OSError as error:
             raise KeysUnusable(
                 f"{self.folder / name}: cannot be read: {error.strerror}; "
-                "make certificates with: hubbub keys tls FOLDER"
+                + (
+                    "make certificates with: hubbub keys tls FOLDER"
+                    if self.role in _OURS
+                    else f"put {self.role}.pem and {self.role}.key there, of any authority"
+                )
             ) from error
 
 

@@ -87,8 +87,10 @@ async def learned_model(query: QueryEngine, name: str, confidence: float) -> Lea
     metrics = query.collected.bundle.metrics
     metric = metrics.get(name)
     if metric is None or metric.model is None:
-        known = ", ".join(sorted(n for n, one in metrics.items() if one.model)) or "none"
-        raise UnknownMetric(f'model "{name[:60]}" is not in the bundle; it has {known}')
+        known = sorted(n for n, one in metrics.items() if one.model)
+        held = ", ".join(known) or "none: [models.NAME] of the catalog makes one"
+        hint = f'; "{name}" is a metric, which hubbub query answers' if metric else ""
+        raise UnknownMetric(f'model "{name[:60]}" is not in the bundle; it has {held}{hint}')
     check_confidence(confidence)
     done = await query.rounds.finished(name)
     now = query.collected.clocks.now()

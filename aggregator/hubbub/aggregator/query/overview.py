@@ -23,6 +23,8 @@ from hubbub.privacy.crowd import rests_on
 
 _SHOWN_EPOCHS: Final = 60
 _NAMED: Final = 5
+# Less of the reports than this hold a value, by an estimate that asks for a word.
+_ABSURD: Final = -0.05
 _LATEST: Final = 253_402_300_799
 
 
@@ -123,7 +125,19 @@ def shuffled(metric: Metric, found: Amplified) -> Shuffled:
 
 
 def notes(metric: Metric, found: Answer) -> list[str]:
-    """What a mean, an open end or an appended value does not tell, in a sentence each."""
+    """What an answer does not tell, or seems to, in a sentence each."""
+    told = _of_its_kind(metric, found)
+    if found.kind != "mean" and any(v.estimate < _ABSURD * found.reports for v in found.values):
+        told.append(
+            "A share below 0 is no mistake: what the coins add on average is taken away, and of "
+            f"{found.reports:,} report{'s' * (found.reports != 1)} they added less. Its interval "
+            "says what may be true; more reports narrow it."
+        )
+    return told
+
+
+def _of_its_kind(metric: Metric, found: Answer) -> list[str]:
+    """What a mean, an open end or an appended value does not tell."""
     if found.reports_asked:
         told = list(_appended(found))
         if metric.other:

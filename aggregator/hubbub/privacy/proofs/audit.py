@@ -182,7 +182,8 @@ def _shown(metric: Metric, kind: str, found: Attacked, claim: float) -> Check:
     lower = max(found.lower, 0.0)
     said = (
         f"shows {lower:.3f} at least, of {claim:.3f} claimed "
-        f"(could have shown {max(found.reach, 0):.3f}); by {found.event}"
+        f"(if all of it were spent, these draws would show about {max(found.reach, 0):.3f}); "
+        f"by {found.event}"
     )
     return Check(metric.name, kind, found.lower <= claim, said, lower, claim)
 

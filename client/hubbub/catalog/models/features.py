@@ -6,7 +6,7 @@ from itertools import pairwise
 from typing import Any, Final, Self
 
 from hubbub.errors import BadParameter, ValueOutOfDomain
-from hubbub.mechanisms import is_number
+from hubbub.mechanisms import as_python, is_number
 
 MAX_COLUMNS: Final = 1000
 """Beyond it a gradient needs more people than there are: its squared error grows with columns."""
@@ -64,8 +64,9 @@ class Feature:
         Raises:
             ValueOutOfDomain: no finite number, or not listed. The message never shows it.
         """
+        value = as_python(value)
         if self.is_listed:
-            if value not in self.says:
+            if not (isinstance(value, str) and value in self.says):
                 raise ValueOutOfDomain(
                     f'feature "{self.name}": the value is none of the {len(self.says)} listed'
                 )

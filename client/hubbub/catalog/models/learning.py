@@ -11,7 +11,7 @@ from hubbub.catalog.fields import kinds
 from hubbub.catalog.fields.field import check, entry
 from hubbub.catalog.models.features import Feature, features_of
 from hubbub.errors import BadParameter, ValueOutOfDomain
-from hubbub.mechanisms import BitSource, is_number
+from hubbub.mechanisms import BitSource, as_python, is_number
 from hubbub.mechanisms.gradient import KINDS, ModelKind
 
 MODEL_EPOCHS: Final = 2
@@ -261,6 +261,7 @@ class Learning:
 
     def _label(self, label: Any) -> tuple[float, int]:
         """A label in [0, 1], and whether it was clipped."""
+        label = as_python(label)
         if self.kind == "logistic":
             if self.positive and isinstance(label, str):
                 return text_label(label, self.positive, self.negative), 0

@@ -10,7 +10,7 @@ from hubbub.catalog.fields.kinds import values as values_kind
 from hubbub.catalog.fields.rules import is_text
 from hubbub.catalog.values.part_ranges import RANGE, PartRange
 from hubbub.errors import BadParameter, ValueOutOfDomain
-from hubbub.mechanisms import MECHANISMS
+from hubbub.mechanisms import MECHANISMS, as_python
 from hubbub.mechanisms.pairs import PairedParts
 from hubbub.mechanisms.parts import MAX_PARTS, listed_parts, parts_of
 
@@ -110,7 +110,7 @@ def code_of(
         raise ValueOutOfDomain(f"a part is not one of the metric; {want}")
     places = []
     for part, own in parts.items():
-        held = given[part]
+        held = as_python(given[part])
         text = str(held).lower() if isinstance(held, bool) else held
         if part in ranges and not (isinstance(text, str) and text in own):
             try:

@@ -10,13 +10,13 @@ from typing import Final
 
 from hubbub.catalog import Metric
 from hubbub.cli.integrity import identity
+from hubbub.cli.terminal.catalog_reading import read_aloud
 from hubbub.cli.terminal.document import Document, Table
 from hubbub.cli.terminal.output import say
 from hubbub.cli.terminal.progress import tracked
 from hubbub.client.state.secret import SECRET_BYTES, DeviceMemo
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import SystemBits
-from hubbub.privacy.central_catalog import read_with_promises
 from hubbub.privacy.proofs.audit import (
     ALARM,
     NOT_WALKED,
@@ -85,7 +85,7 @@ def _metrics(path: Path | None, names: list[str]) -> list[Metric]:
         if names:
             raise BadParameter("--metric names a metric of a catalog: give the catalog")
         return []
-    catalog = read_with_promises(path)
+    catalog = read_aloud(path)
     for name in names:
         if name not in catalog.metrics:
             raise BadParameter(f'{path}: no metric "{name}"; look at: hubbub catalog check')

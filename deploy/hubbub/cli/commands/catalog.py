@@ -6,10 +6,10 @@ from pathlib import Path
 
 from hubbub.cli.command_table import load_module
 from hubbub.cli.commands import catalog_codegen, catalog_new
+from hubbub.cli.terminal.catalog_reading import read_aloud
 from hubbub.cli.terminal.expiry_notice import say_expired
 from hubbub.cli.terminal.output import explain, say, several, table
 from hubbub.mechanisms import cells_and_groups
-from hubbub.privacy.central_catalog import read_with_promises
 
 
 def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -63,7 +63,7 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
 
 
 def _check(arguments: argparse.Namespace) -> int:
-    catalog = read_with_promises(arguments.catalog)
+    catalog = read_aloud(arguments.catalog)
     rows = [
         (
             metric.name,

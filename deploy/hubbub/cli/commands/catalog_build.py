@@ -5,10 +5,10 @@ import argparse
 from hubbub.catalog.encoding import read_text, to_text
 from hubbub.cli.installation import OPERATORS, build_bundle
 from hubbub.cli.logging_bundles import LOG
+from hubbub.cli.terminal.catalog_reading import read_aloud
 from hubbub.cli.terminal.expiry_notice import say_expired
 from hubbub.cli.terminal.output import say, several
 from hubbub.errors import BadParameter
-from hubbub.privacy.central_catalog import read_with_promises
 
 
 def build(arguments: argparse.Namespace) -> int:
@@ -17,7 +17,7 @@ def build(arguments: argparse.Namespace) -> int:
         roots = read_text(arguments.roots) if arguments.roots else None
     except ValueError as error:
         raise BadParameter(f"--roots {error}; give the authority's ca.pem") from error
-    catalog = read_with_promises(arguments.catalog)
+    catalog = read_aloud(arguments.catalog)
     say_expired(catalog)
     operators = arguments.operator_out or arguments.out.with_name(OPERATORS)
     bundle = build_bundle(

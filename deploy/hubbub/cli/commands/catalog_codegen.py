@@ -9,11 +9,11 @@ from typing import Final
 
 from hubbub.catalog import Catalog, Metric
 from hubbub.cli.commands.codegen_typescript import FIRST_LINE, typescript_module
+from hubbub.cli.terminal.catalog_reading import read_aloud
 from hubbub.cli.terminal.output import say, several
 from hubbub.errors import BadParameter
 from hubbub.errors.unreadable import unreadable
 from hubbub.mechanisms.parts import parts_of
-from hubbub.privacy.central_catalog import read_with_promises
 
 # More than an editor lists with profit; beyond them the client alone tells which are right.
 _MAX_LITERALS: Final = 256
@@ -58,7 +58,7 @@ def add(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    catalog = read_with_promises(arguments.catalog)
+    catalog = read_aloud(arguments.catalog)
     if arguments.python:
         path, option, first, made = (
             arguments.python,

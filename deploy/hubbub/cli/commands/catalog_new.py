@@ -4,6 +4,7 @@ import argparse
 import json
 import math
 import os
+import re
 import sys
 import tempfile
 import tomllib
@@ -19,15 +20,17 @@ from hubbub.catalog.encoding import read_text
 from hubbub.catalog.fields.field import fields_of
 from hubbub.catalog.fields.rules import NAME
 from hubbub.catalog.values.value_kinds import NUMERIC
+from hubbub.cli.terminal.catalog_reading import read_aloud
 from hubbub.cli.terminal.output import say
 from hubbub.errors import BadParameter, CatalogInvalid
-from hubbub.privacy.central_catalog import read_with_promises
 
 _SCHEMA: Final = "metrics.schema.json"
 _YEAR: Final = timedelta(days=365)
 # So many reports, and the device says no more of this metric: seven weeks of a daily one.
 _LIFETIME_REPORTS: Final = 50
 _ENDS_AND_PARTS: Final = 3
+_OPTIONS: Final = {"low": "--range", "high": "--range", "outside": "--refuse"}
+"""Of fields whose option has another name."""
 _DESCRIPTION: Final = """
 Writes a metric into the catalog, with a comment above each field; the mechanism is chosen by the
 planner (mechanism = "auto"). On a terminal it asks for what no option says. Nothing that is there
@@ -109,7 +112,7 @@ def _run(arguments: argparse.Namespace) -> int:
         text = f"#:schema ./{_SCHEMA}\nshuffler = {shuffler}\n\n{entry}"
     else:
         text = ("" if before.endswith("\n") else "\n") + f"\n{entry}"
-    _check(path, (before or "") + text)
+    _check(path, (before or "") + text, name)
     _append(path, text, new=before is None)
     say(f'{path}: metric "{name}" added; see what it reveals: hubbub catalog check {path}')
     return 0
@@ -141,9 +144,11 @@ def _told(arguments: argparse.Namespace) -> dict[str, str]:
     values = _reported(arguments, ask=ask)
     expires = arguments.expires or (datetime.now(UTC).date() + _YEAR).isoformat()
     try:
-        date.fromisoformat(expires)
+        over = date.fromisoformat(expires) < datetime.now(UTC).date()
     except ValueError:
         raise BadParameter("--expires is no date; write YYYY-MM-DD") from None
+    if over:
+        raise BadParameter(f"--expires {expires} is past, so no device would report it")
     epsilon = _number(arguments.epsilon or "1.0", "--epsilon")
     reports = _whole(arguments.reports or "10000", "--reports")
     fewest = _whole(arguments.min_batch or str(max(10, reports // 10)), "--min-batch")
@@ -180,6 +185,8 @@ def _quoted(text: str) -> str:
 
 def _values(told: str) -> str:
     values = [one.strip() for one in told.split(",")]
+    if len(values) < 2:  # noqa: PLR2004 one value says nothing
+        raise BadParameter("--values is one value alone; give two or more, with commas between")
     if sorted(values) == ["false", "true"]:
         return "[false, true]"
     return f"[{', '.join(map(_quoted, values))}]"
@@ -247,8 +254,11 @@ def _lines(name: str, told: Mapping[str, str]) -> Iterator[str]:
     yield ""
 
 
-def _check(path: Path, text: str) -> None:
-    """Raises CatalogInvalid unless the catalog would be one: read beside it, for its files."""
+def _check(path: Path, text: str, name: str) -> None:
+    """Raises CatalogInvalid unless the catalog would be one: read beside it, for its files.
+
+    What is wrong with the metric of this name is told by its options: no file has its lines.
+    """
     folder = path.resolve().parent
     try:
         descriptor, made = tempfile.mkstemp(prefix=f".{path.name}.", dir=folder)
@@ -257,12 +267,18 @@ def _check(path: Path, text: str) -> None:
     try:
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
             file.write(text)
-        read_with_promises(Path(made))
+        read_aloud(Path(made))
     except CatalogInvalid as error:
-        told = str(error).replace(made, str(path))
+        own = rf'{re.escape(str(path))}:\d+: metric "{re.escape(name)}", field "(\w+)"'
+        told = re.sub(own, _option_of, str(error).replace(made, str(path)))
         raise CatalogInvalid(f"{told}\nnothing was written; mend that first") from None
     finally:
         Path(made).unlink()
+
+
+def _option_of(found: re.Match[str]) -> str:
+    """What gave the new metric's field."""
+    return _OPTIONS.get(found[1], f"--{found[1].replace('_', '-')}")
 
 
 def _append(path: Path, text: str, *, new: bool) -> None:

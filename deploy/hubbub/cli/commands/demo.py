@@ -24,7 +24,7 @@ from hubbub.cli.demonstration.history import (
 )
 from hubbub.cli.demonstration.one_report import send_one, story
 from hubbub.cli.demonstration.questions import BOTH_WAYS, CROSSED, answers_of, demo_questions
-from hubbub.cli.local.census import Person, people
+from hubbub.cli.local.census import PEOPLE, Person, people
 from hubbub.cli.local.devices import Sent, send_everyone
 from hubbub.cli.local.local_run import LocalRun, Ports, program
 from hubbub.cli.terminal.output import filled, say
@@ -35,7 +35,6 @@ from hubbub.runtime import connect_redis
 from hubbub.shuffler.pool import Pool
 from hubbub.wire.v1.services_pb2 import Mark
 
-_PEOPLE: Final = 30_162
 _MAX_PEOPLE: Final = 10_000_000
 _DRAIN_SECONDS: Final = 600.0
 _POLL_SECONDS: Final = 0.25
@@ -46,7 +45,7 @@ _LAW: Final = "Where every report is, as shuffler and aggregator count them when
 def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Add `demo` to the command line."""
     demo = commands.add_parser("demo")
-    demo.add_argument("--people", type=int, default=_PEOPLE, help="how many devices (%(default)s)")
+    demo.add_argument("--people", type=int, default=PEOPLE, help="how many devices (%(default)s)")
     keep = demo.add_mutually_exclusive_group()
     keep.add_argument(
         "--keep",
@@ -195,7 +194,7 @@ def _show_law(
 def _show_next(run: LocalRun, *, keep: bool) -> None:
     """Where to go on."""
     if not keep:
-        say("hubbub demo --keep leaves all this running, with a web page to look at it.")
+        say(f"{program()} demo --keep leaves all this running, with a web page to look at it.")
         return
     ask = f"{program()} {{}} --home {run.home}"
     wide = BOTH_WAYS[1]

@@ -23,10 +23,10 @@ from hubbub.cli.certificate_authorities import (
     write_certificates,
 )
 from hubbub.cli.installation import build_bundle, make_keys
+from hubbub.cli.terminal.catalog_reading import read_aloud
 from hubbub.cli.terminal.output import say
 from hubbub.errors import BadParameter, KeysUnusable
 from hubbub.errors.places import PROTECTS_NOBODY
-from hubbub.privacy.central_catalog import read_with_promises
 
 # As the containers of deploy/compose call each other; the chart's services go by --host.
 _NAMES: Final = {
@@ -113,7 +113,7 @@ def _run(arguments: argparse.Namespace) -> int:
     if party == "shuffler":
         make_shufflers(folder, arguments.host, arguments.peer, arguments.trust)
     else:
-        catalog = read_with_promises(arguments.catalog)
+        catalog = read_aloud(arguments.catalog)
         made = Half(arguments.peer, arguments.trust) if party else None
         initialise(folder, catalog, arguments.host, development=arguments.dev, half=made)
     if arguments.dev:

@@ -9,7 +9,7 @@ from hubbub.cli.publishing_models import publish
 from hubbub.cli.terminal.output import explain, say, table
 from hubbub.cli.terminal.query_options import add_format, add_where, document, where, write
 from hubbub.cli.terminal.service_client import ask
-from hubbub.errors import BadParameter, ServiceUnavailable
+from hubbub.errors import BadParameter, HubbubError, ServiceUnavailable
 from hubbub.wire.v1.services_pb2 import ModelRequest
 
 _ROWS: Final = 20
@@ -58,6 +58,11 @@ def _model(arguments: argparse.Namespace) -> int:
         return _publish(arguments)
     request = ModelRequest(model=arguments.model, confidence=arguments.confidence)
     found = document(ask(where(arguments), "Model", request))
+    if arguments.format in {"csv", "parquet"} and not found["coefficients"]:
+        raise HubbubError(
+            f'model "{found["model"]}" has no coefficients to write yet: there are some once two '
+            "rounds are over; its rounds are in --format json"
+        )
     if not write(arguments, "model", found):
         _show(found)
     return 0

@@ -12,6 +12,7 @@ from hubbub.catalog import SPANS, read_bundle
 from hubbub.catalog.bundles.difference import differences
 from hubbub.catalog.encoding import MALFORMED, read_json
 from hubbub.cli.commands.privacy_crowd import add_crowd
+from hubbub.cli.terminal.catalog_reading import read_aloud
 from hubbub.cli.terminal.difference_table import show_difference
 from hubbub.cli.terminal.document import Document, Table
 from hubbub.cli.terminal.output import explain, say, table
@@ -20,7 +21,6 @@ from hubbub.errors import BadParameter
 from hubbub.errors.printable import visible
 from hubbub.privacy.amplification import ASSUMPTION, DELTA, Amplified, amplified
 from hubbub.privacy.card import Card, card, max_posterior, meaning
-from hubbub.privacy.central_catalog import read_with_promises
 from hubbub.privacy.composition import Event, compose
 from hubbub.privacy.leaflet import leaflet
 from hubbub.privacy.review import claims
@@ -108,12 +108,12 @@ def _add_pages(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -
 
 def _review(arguments: argparse.Namespace) -> int:
     name = shlex.quote(visible(str(arguments.catalog)))
-    say(review_markdown(claims(read_with_promises(arguments.catalog), name), name).rstrip())
+    say(review_markdown(claims(read_aloud(arguments.catalog), name), name).rstrip())
     return 0
 
 
 def _leaflet(arguments: argparse.Namespace) -> int:
-    say(leaflet_html(leaflet(read_with_promises(arguments.catalog))).rstrip())
+    say(leaflet_html(leaflet(read_aloud(arguments.catalog))).rstrip())
     return 0
 
 
@@ -126,7 +126,7 @@ def _diff(arguments: argparse.Namespace) -> int:
 def _card(arguments: argparse.Namespace) -> int:
     if not 0 < arguments.delta < 1:
         raise BadParameter(f"--delta {arguments.delta} is outside (0, 1)")
-    made = card(read_with_promises(arguments.catalog), arguments.delta)
+    made = card(read_aloud(arguments.catalog), arguments.delta)
     if arguments.format == "json":
         data = asdict(made)
         for metric, one in zip(data["metrics"], made.metrics, strict=True):

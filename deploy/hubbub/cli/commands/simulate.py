@@ -18,10 +18,10 @@ from hubbub.cli.rehearsals.rehearsal import Plan, Run, rehearse
 from hubbub.cli.rehearsals.tally import Summary, Tally
 from hubbub.cli.rehearsals.truth import read_truth
 from hubbub.cli.terminal.candidate_file import read_candidates
+from hubbub.cli.terminal.catalog_reading import read_aloud
 from hubbub.cli.terminal.output import say, several, table
 from hubbub.cli.terminal.progress import progress
 from hubbub.errors import BadParameter, BatchTooSmall, UnknownMetric
-from hubbub.privacy.central_catalog import read_with_promises
 
 Made = TypeVar("Made")
 
@@ -154,7 +154,7 @@ def _simulate_metric(arguments: argparse.Namespace) -> int:
 
 def _bundle(path: Path, name: str) -> Bundle:
     """What would be built of a catalog, as far as one of its metrics is asked about."""
-    catalog = read_with_promises(path)
+    catalog = read_aloud(path)
     if name not in catalog.metrics:
         raise UnknownMetric(
             f'metric "{name[:60]}" is not in {path}; it has {", ".join(sorted(catalog.metrics))}'

@@ -10,10 +10,10 @@ from typing import Final
 
 from hubbub.catalog import Catalog
 from hubbub.cli.local.local_run import LocalRun, Ports
+from hubbub.cli.terminal.catalog_reading import read_aloud
 from hubbub.cli.terminal.output import say
 from hubbub.errors import BadParameter, BundleRefused, HubbubError, ServiceUnavailable
 from hubbub.errors.places import PROTECTS_NOBODY
-from hubbub.privacy.central_catalog import read_with_promises
 
 _BASE_PORT: Final = 7070
 _LAST_BASE: Final = 65_528
@@ -50,7 +50,7 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
 def demo_catalog() -> Catalog:
     """The catalog that the demo asks."""
     with as_file(files("hubbub.cli") / "demo_data" / "metrics.toml") as path:
-        return read_with_promises(path)
+        return read_aloud(path)
 
 
 def _up(arguments: argparse.Namespace) -> int:
@@ -58,7 +58,7 @@ def _up(arguments: argparse.Namespace) -> int:
         raise BadParameter(f"--port {arguments.port} is outside [1, {_LAST_BASE}]")
     here = Path("metrics.toml")
     path = arguments.catalog or (here if here.exists() else None)
-    catalog = read_with_promises(path) if path else demo_catalog()
+    catalog = read_aloud(path) if path else demo_catalog()
     home = arguments.home.absolute()
     ports = Ports.from_base(arguments.port)
     with LocalRun(home, catalog, ports, development=arguments.dev) as run:
@@ -88,7 +88,7 @@ def _watching(path: Path, run: LocalRun) -> Callable[[], None]:
             return
         seen = now
         try:
-            run.take(read_with_promises(path))
+            run.take(read_aloud(path))
         except BundleRefused as error:
             say(f"{path}: refused, the former goes on: {error}")
             say(f"  or forget all that was counted: end this, delete {run.home}, start it again")

@@ -5,11 +5,13 @@ import gzip
 import secrets
 from importlib.resources import files
 from itertools import accumulate, islice
-from typing import Any
+from typing import Any, Final
 
 Person = dict[str, Any]
 """One person's value for every metric of the demo: a text, or a text of each part."""
 
+PEOPLE: Final = 30_162
+"""How many the census has."""
 AGE_GROUPS = ((25, "17-24"), (35, "25-34"), (45, "35-44"), (55, "45-54"), (65, "55-64"))
 
 

@@ -10,11 +10,11 @@ from typing import Any, Final
 
 from hubbub.analysis import Attack, answer, maximal_gain
 from hubbub.catalog import Metric
+from hubbub.cli.terminal.catalog_reading import read_aloud
 from hubbub.cli.terminal.output import say, table
 from hubbub.cli.terminal.progress import progress
 from hubbub.errors import BadParameter, UnknownMetric
 from hubbub.mechanisms import SystemBits, Totals
-from hubbub.privacy.central_catalog import read_with_promises
 
 CATALOG: Final = Path("metrics.toml")
 """Where a catalog usually is."""
@@ -48,7 +48,7 @@ def chosen_metrics(arguments: argparse.Namespace) -> list[Metric]:
             f"there is no {arguments.catalog} here: name a catalog, as in: hubbub plan "
             "path/to/metrics.toml --attack; hubbub init makes one"
         )
-    catalog = read_with_promises(arguments.catalog)
+    catalog = read_aloud(arguments.catalog)
     for name in arguments.metric:
         if name not in catalog.metrics:
             raise UnknownMetric(

@@ -44,6 +44,7 @@ def leaflet_html(made: Leaflet) -> str:
     """A page of A4 that needs nothing else, and says nothing in nats."""
     rows = "\n".join(map(_row, made.questions))
     more = f"<p>And {made.more} more questions, none of which says more.</p>" if made.more else ""
+    least = min(one.right for one in made.questions)
     said = "\n".join(f"<p>{escape(sentence)}</p>" for sentence in made.sentences)
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
@@ -54,9 +55,9 @@ def leaflet_html(made: Leaflet) -> str:
         f"year. {_right(made.year_right)}</div>\n{said}\n<table>\n<thead><tr><th>What is asked</th>"
         '<th>How often</th><th>One answer is</th><th class="figure">Right at most</th>'
         f"<th>Until</th><th>Asked by</th></tr></thead>\n<tbody>\n{rows}\n</tbody></table>\n{more}\n"
-        "<p>“Right at most 73 in 100” means: who does not know whether one thing or another is "
-        "true of you, and sees the answer, is right at most 73 times in 100. A guess is right 50 "
-        "times; 100 times would be knowing.</p>\n</body></html>\n"
+        f"<p>“{least} in 100” means: who does not know whether one thing or another is "
+        f"true of you, and sees the answer, is right at most {least} times in 100. A guess is "
+        "right 50 times; 100 times would be knowing.</p>\n</body></html>\n"
     )
 
 
