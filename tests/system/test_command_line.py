@@ -115,16 +115,6 @@ def test_an_expired_metric_is_named(hubbub: Hubbub, tmp_path: Path) -> None:
     assert said in hubbub("catalog", "build", "--keys", "keys").stdout
 
 
-def test_a_catalog_that_takes_long_says_so_meanwhile(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "metrics.toml")
-    command = [sys.executable, "-m", "hubbub.cli", "catalog", "check"]
-    with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as check:
-        assert check.stderr
-        assert "working out what its crowds hide" in check.stderr.readline()
-        (tmp_path / "metrics.toml").write_text(CATALOG)
-    assert check.returncode == 0
-
-
 def test_the_version_is_that_of_the_project(hubbub: Hubbub) -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     assert hubbub("--version").stdout == f"hubbub {project['version']}\n"

@@ -21,12 +21,14 @@ from hubbub.catalog import (
 )
 from hubbub.catalog.metrics_toml.schema import catalog_schema
 from hubbub.cli.main import main
+from hubbub.cli.terminal import catalog_reading
 from hubbub.errors import BadParameter, BundleRefused, CatalogInvalid
 from hubbub.mechanisms import build
 from hubbub.privacy.central_catalog import read_with_promises
 from hubbub.privacy.crowd import central_of
 from hubbub.privacy.padding import best_dummies
 from hubbub.privacy.shuffled_histogram import ShuffledEpoch, largest_local
+from tests.conftest import CATALOG
 from tests.support.bundles import DAY, make_signed
 
 HEAD = 'shuffler = "127.0.0.1:1"\n'
@@ -351,3 +353,16 @@ def test_the_card_says_what_all_crowds_say_in_a_day_a_month_and_a_year(
     assert "if it does collude, a report says epsilon" in metric["shuffled"]["assumption"]
     said = " ".join(card["sentences"])
     assert "To who sees whole epochs shuffled, all answers of one person in a month" in said
+
+
+def test_a_crowd_that_takes_long_says_so_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(catalog_reading, "_SOON_SECONDS", 0.0)
+    path = tmp_path / "metrics.toml"
+    path.write_text(HEAD + THEME.replace("30000", "31000"))
+    assert main(["catalog", "check", str(path)]) == 0
+    assert "working out what crowds hide" in capsys.readouterr().err
+    path.write_text(CATALOG)
+    assert main(["catalog", "check", str(path)]) == 0
+    assert not capsys.readouterr().err

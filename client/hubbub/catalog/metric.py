@@ -30,7 +30,7 @@ from hubbub.catalog.fields.rules import NAME, metric_name_of
 from hubbub.catalog.fields.tables import table_of
 from hubbub.catalog.limits import Limits, conflicts
 from hubbub.catalog.models.learning import Learning
-from hubbub.catalog.models.of_metric import MECHANISM, MODEL, refuse_values
+from hubbub.catalog.models.of_metric import MECHANISM, MODEL, as_reported
 from hubbub.catalog.periods import PERIOD, REPORT_ON, SAMPLING, period_conflicts
 from hubbub.catalog.policy import RELEASE, Caps, Release
 from hubbub.catalog.randomizer import randomizer_of, refuse_large_batch
@@ -53,7 +53,6 @@ from hubbub.mechanisms import (
     REGISTRY,
     AnyMechanism,
     Memoized,
-    as_python,
     is_number,
     lies_evenly,
     parameters,
@@ -351,8 +350,7 @@ class Metric:
         Raises:
             ValueOutOfDomain: not one of the metric's values. The message never shows it.
         """
-        refuse_values(self)
-        value = as_python(value)
+        value = as_reported(self, value)
         try:
             if self.values is None:
                 return self._number(value)

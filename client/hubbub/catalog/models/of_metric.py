@@ -9,7 +9,7 @@ from hubbub.catalog.fields.field import entry
 from hubbub.catalog.fields.tables import table_of
 from hubbub.catalog.models.learning import Learning
 from hubbub.errors import BadParameter, ValueOutOfDomain
-from hubbub.mechanisms import OF_MODELS, REGISTRY
+from hubbub.mechanisms import OF_MODELS, REGISTRY, as_python
 from hubbub.mechanisms.vector_codes import VectorCodes, words_for
 
 _WRITTEN: Final = kinds.one_of(lambda: (AUTO, *REGISTRY))
@@ -54,10 +54,11 @@ def check_model(metric: Any) -> None:
         raise BadParameter("a model has no tiers, breakdown, release, crowd or period")
 
 
-def refuse_values(metric: Any) -> None:
-    """Raises ValueOutOfDomain if it is a model: no value is reported to one."""
+def as_reported(metric: Any, value: Any) -> Any:
+    """What was reported to a metric, a number as Python's own. Raises ValueOutOfDomain of a model."""
     if metric.model:
         raise ValueOutOfDomain(f'"{metric.name}" is a model: learn() tells of it, not report()')
+    return as_python(value)
 
 
 def codes_of_round(metric: Any, number: int) -> VectorCodes:
