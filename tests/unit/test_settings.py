@@ -293,8 +293,10 @@ def test_a_small_program_needs_no_client_in_its_hands(
 
 
 def test_strict_is_the_default_of_development_mode() -> None:
-    assert Settings.read({}).strict == sys.flags.dev_mode
-    assert Settings.read({"HUBBUB_STRICT": "1"}).strict
+    assert Settings.read({}).is_strict() == sys.flags.dev_mode
+    assert Settings.read({}).is_strict(development=True)
+    assert Settings.read({"HUBBUB_STRICT": "1"}).is_strict()
+    assert not Settings.read({"HUBBUB_STRICT": "0"}).is_strict(development=True)
 
 
 def test_the_log_is_silent_unless_asked(

@@ -240,5 +240,8 @@ def test_a_share_below_nothing_is_told_why(metrics: dict[str, Metric]) -> None:
 
     assert told(-0.01) == []
     [said] = told(-0.157)
-    assert said.startswith("A share below 0 is no mistake")
-    assert "of 1 report they added less" in said
+    assert said.startswith("A share below 0 or above 100% is no mistake")
+    assert "in 1 report they added more or less" in said
+    mean = (ValueAnswer("mean", -37.2, 61.4, 0, 64, 0, 1, None),)
+    outside = Answer("mean", 1, 0.95, mean, 0.0, span=(0.0, 64.0))
+    assert notes(metrics["file"], outside)[-1].startswith("A mean outside its range is no mistake")

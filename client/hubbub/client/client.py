@@ -165,7 +165,7 @@ class Client:
             MemoryState() if told.disabled else state_of(bundle, told, operator),
             transport,
             hold_seconds=told.hold_seconds,
-            strict=told.strict,
+            strict=told.is_strict(development=bundle.development),
             disabled=told.disabled,
             max_epsilon=told.max_epsilon,
             on_drop=on_drop,

@@ -31,7 +31,7 @@ def init(path: str | os.PathLike[str] | None = None, **settings: Any) -> Client 
         try:
             _client = Client.from_bundle(path, **settings)
         except HubbubError as error:
-            if Settings.read(strict=settings.get("strict")).strict:
+            if Settings.read(strict=settings.get("strict")).is_strict():
                 raise
             _log.warning("hubbub does not start: %s", error)
             return None
@@ -47,7 +47,7 @@ def report(metric: str, value: Any) -> Outcome:
     client = _client  # another thread may end it meanwhile: then it says that it is closed
     if client:
         return client.report(metric, value)
-    if Settings.read().strict:
+    if Settings.read().is_strict():
         raise BadParameter("there is no client; call hubbub.client.init() first")
     return Outcome.CLOSED
 

@@ -35,8 +35,8 @@ class Settings:
             own.
         state_dir: the device's folder; None for this user's own, by operator.
         disabled: report nothing and send nothing in this run.
-        strict: raise for the programmer's mistakes instead of counting them; by default as Python's
-            development mode (python -X dev).
+        strict: raise for the programmer's mistakes instead of counting them; None for strict in
+            Python's development mode (python -X dev), and with a bundle of `hubbub up --dev`.
         shuffler: HOST:PORT to dial instead of the bundle's; its certificate must fit all the same.
         transport: "grpc" or "http", for an address without a scheme; None for gRPC where grpcio is
             installed, else HTTP.
@@ -52,7 +52,7 @@ class Settings:
     app: str | None = None
     state_dir: Path | None = None
     disabled: bool = False
-    strict: bool = False
+    strict: bool | None = None
     shuffler: str | None = None
     transport: str | None = None
     relay: str | None = None
@@ -85,7 +85,7 @@ class Settings:
         names = [field.name for field in fields(cls)]
         for name, given in arguments.items():
             _check(names, name, given)
-        told: dict[str, Any] = {"strict": sys.flags.dev_mode}
+        told: dict[str, Any] = {}
         for field in fields(cls):
             variable = f"HUBBUB_{field.name.upper()}"
             if arguments.get(field.name) is not None:
@@ -98,6 +98,10 @@ class Settings:
         if told.get("state_dir"):
             told["state_dir"] = settled(told["state_dir"])  # the app may go elsewhere meanwhile
         return cls(**told)
+
+    def is_strict(self, *, development: bool = False) -> bool:
+        """Whether mistakes raise. development: of the bundle."""
+        return sys.flags.dev_mode or development if self.strict is None else self.strict
 
 
 def at_most(max_epsilon: float | None, name: str = "max_epsilon") -> float:

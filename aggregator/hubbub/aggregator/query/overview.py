@@ -23,8 +23,8 @@ from hubbub.privacy.crowd import rests_on
 
 _SHOWN_EPOCHS: Final = 60
 _NAMED: Final = 5
-# Less of the reports than this hold a value, by an estimate that asks for a word.
-_ABSURD: Final = -0.05
+# So much of what can be, beyond its ends, and an estimate asks for a word.
+_ABSURD: Final = 0.05
 _LATEST: Final = 253_402_300_799
 
 
@@ -127,11 +127,15 @@ def shuffled(metric: Metric, found: Amplified) -> Shuffled:
 def notes(metric: Metric, found: Answer) -> list[str]:
     """What an answer does not tell, or seems to, in a sentence each."""
     told = _of_its_kind(metric, found)
-    if found.kind != "mean" and any(v.estimate < _ABSURD * found.reports for v in found.values):
+    what, low, high = "A share below 0 or above 100%", 0.0, float(found.reports)
+    if found.kind == "mean" and found.span:
+        what, (low, high) = "A mean outside its range", found.span
+    room = _ABSURD * (high - low)
+    if any(not low - room <= value.estimate <= high + room for value in found.values):
         told.append(
-            "A share below 0 is no mistake: what the coins add on average is taken away, and of "
-            f"{found.reports:,} report{'s' * (found.reports != 1)} they added less. Its interval "
-            "says what may be true; more reports narrow it."
+            f"{what} is no mistake: what coins add on average is taken away, and in "
+            f"{found.reports:,} report{'s' * (found.reports != 1)} they added more or less. Its "
+            "interval says what may be true; more reports narrow it."
         )
     return told
 

@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
 from itertools import pairwise
 from typing import Final
 
@@ -30,6 +31,7 @@ from hubbub.oblivious import read_config
 from hubbub.sealing import X25519, X_WING
 
 _DIGEST: Final = re.compile(r"[0-9a-f]{64}")
+_LONGEST_NAME: Final = 200  # that is compared with those there are
 _LAST_SERIAL: Final = (1 << 53) - 1
 
 
@@ -144,8 +146,10 @@ class Bundle:
             UnknownMetric: there is no such stream.
         """
         if stream not in self.streams:
+            near = get_close_matches(stream[:_LONGEST_NAME], self.metrics, n=1)
             raise UnknownMetric(
                 f'metric "{stream}" is not in the bundle; it has {_list(self.metrics)}'
+                + (f'; did you mean "{near[0]}"?' if near else "")
             )
         return self.streams[stream]
 

@@ -55,7 +55,7 @@ def check_model(metric: Any) -> None:
 
 
 def as_reported(metric: Any, value: Any) -> Any:
-    """What was reported to a metric, a number as Python's own. Raises ValueOutOfDomain of a model."""
+    """What was reported, a number as Python's own. Raises ValueOutOfDomain if it is a model."""
     if metric.model:
         raise ValueOutOfDomain(f'"{metric.name}" is a model: learn() tells of it, not report()')
     return as_python(value)

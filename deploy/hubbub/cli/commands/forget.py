@@ -2,8 +2,8 @@
 
 import argparse
 import asyncio
-import os
 import time
+from contextlib import suppress
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Final
@@ -17,7 +17,7 @@ from hubbub.cli.installation import OPERATORS
 from hubbub.cli.local.embedded_redis import url_of
 from hubbub.cli.terminal.day_argument import as_day
 from hubbub.cli.terminal.output import say, several
-from hubbub.errors import ServiceUnavailable, StoreUnavailable
+from hubbub.errors import BadParameter, ServiceUnavailable, StoreUnavailable
 from hubbub.runtime import connect_redis, redis_url
 
 _HOME: Final = Path(".hubbub")
@@ -49,13 +49,7 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
 
 
 def _forget(arguments: argparse.Namespace) -> int:
-    home = arguments.home or (None if _SETTING in os.environ else _HOME)
-    url = url_of(home, "aggregator") if home else redis_url(_SETTING)
-    if url is None:
-        raise ServiceUnavailable(
-            f"{home}: no `hubbub up` runs there; give --home FOLDER of one, or the URL of the "
-            f"aggregator's Redis in {_SETTING}, and --bundle"
-        )
+    home, url = _found(arguments.home)
     bundle = arguments.bundle or (home or Path()) / OPERATORS
     metric = read_bundle(bundle).metric(arguments.metric)
     day: date = arguments.before
@@ -69,6 +63,21 @@ def _forget(arguments: argparse.Namespace) -> int:
             f"nothing runs in {home}: start it with: hubbub up --home {home}"
         ) from error
     return 0
+
+
+def _found(home: Path | None) -> tuple[Path | None, str]:
+    """The folder of `hubbub up`, unless the environment names another Redis; and the URL of it."""
+    if home is None:
+        with suppress(BadParameter):
+            return None, redis_url(_SETTING)
+        home = _HOME
+    url = url_of(home, "aggregator")
+    if url is None:
+        raise ServiceUnavailable(
+            f"{home}: no `hubbub up` runs there; give --home FOLDER of one, or the URL of the "
+            f"aggregator's Redis in {_SETTING}, and --bundle"
+        )
+    return home, url
 
 
 async def _in_redis(url: str, metric: Metric, before: float, *, sure: bool) -> None:
