@@ -43,7 +43,7 @@ def test_a_bundle_reads_back_as_it_was_signed(made: Made) -> None:
         UnknownMetric, match='"colour" is not in the bundle; it has crashed, editor'
     ):
         again.metric("colour")
-    with pytest.raises(UnknownMetric, match='did you mean "editor"?'):
+    with pytest.raises(UnknownMetric, match='did you mean "editor"'):
         again.metric("edtor")
 
 

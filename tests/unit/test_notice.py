@@ -311,6 +311,10 @@ def test_the_command_goes_on_from_the_notice_there_is(
     assert "0.1 of them" in said
     opened = open_notice((folder / "notice.hubbub").read_bytes(), operator=signed.bundle.operator)
     assert opened.steps == second.steps
+    # In a folder as `hubbub up` keeps, its name alone.
+    assert main(["notice", "make", "--home", str(tmp_path), "--stop", "theme"]) == 0
+    assert f"what runs in {tmp_path} takes it within seconds" in capsys.readouterr().out
+    assert (tmp_path / "notice.hubbub").exists()
 
 
 @pytest.mark.parametrize(

@@ -68,16 +68,17 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
         f"asked nothing hear of nothing before ({_DAYS} days from now)",
     )
     make.add_argument(
-        "--keys", type=Path, default=Path("keys"), help="folder of the signing key (%(default)s)"
-    )
-    make.add_argument(
-        "--bundle",
+        "--home",
         type=Path,
-        default=Path("app.hubbub"),
-        help="that apps have, which knows the metrics (%(default)s)",
+        default=Path(),
+        help="folder of `hubbub up`, in which the following are, and whose shuffler takes it",
     )
-    out = "where the notice is, or will be; what it says goes on (%(default)s)"
-    make.add_argument("--out", type=Path, default=_OUT, help=out)
+    make.add_argument("--keys", type=Path, help="folder of the signing key (keys)")
+    make.add_argument(
+        "--bundle", type=Path, help="that apps have, which knows the metrics (app.hubbub)"
+    )
+    out = f"where the notice is, or will be; what it says goes on ({_OUT})"
+    make.add_argument("--out", type=Path, help=out)
     make.add_argument(
         "--log",
         type=Path,
@@ -90,6 +91,10 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
 
 
 def _make(arguments: argparse.Namespace) -> int:
+    home: Path = arguments.home
+    arguments.keys = arguments.keys or home / "keys"
+    arguments.bundle = arguments.bundle or home / "app.hubbub"
+    arguments.out = arguments.out or home / _OUT
     bundle = read_bundle(arguments.bundle)
     signing = read_operator_key(arguments.keys)
     signer = signing.public_key().public_bytes_raw()
@@ -127,7 +132,10 @@ def _make(arguments: argparse.Namespace) -> int:
     except OSError as error:
         raise BadParameter(f"--out {arguments.out}: {error.strerror}") from error
     _tell(arguments.out, notice)
-    say("now: give it to every shuffler (--notice FILE), which takes it anew within seconds")
+    if home == Path():
+        say("now: give it to every shuffler (--notice FILE), which takes it anew within seconds")
+    else:
+        say(f"what runs in {home} takes it within seconds")
     if any(not taken[-1][1] for taken in notice.steps.values()):
         say(
             "a device that has nothing else to report hears of no other notice before "
