@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from socketserver import StreamRequestHandler, ThreadingTCPServer
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,7 @@ from hubbub.aggregator.publishing.publisher import (
 from hubbub.aggregator.query import QueryEngine
 from hubbub.aggregator.store.redis import RedisStore
 from hubbub.aggregator.web.gauges import exposition
+from hubbub.cli.local.ports import free_port
 from hubbub.errors import BadParameter
 from hubbub.runtime import connect_redis
 from tests.interfaces.house import DAYS, House
@@ -143,16 +145,17 @@ def test_a_webhook_hears_of_every_epoch_until_it_answers(home: House, kept: str)
         query = QueryEngine(home.signed.bundle, RedisStore(server))
         publisher = EpochPublisher(query, [Webhook(url, b"secret", told)])
         Hook.refusals = 2
-        assert await publisher.publish_closed() == 7 * CLOSED - 2
         if kept == "redis":
-            others = EpochPublisher(
-                query, [Webhook(url, b"secret", RedisDeliveryLog(server, lambda: clock[0]))]
-            )
-            assert await others.publish_closed() == 0, (
-                "another aggregator holds the claim for a while"
+            others = RedisDeliveryLog(server, lambda: clock[0])
+            assert await others.claim(f"theme:{home.today - DAYS + 1}")
+            assert await publisher.publish_closed() == 7 * CLOSED - 3, (
+                "one is another's for a while"
             )
             clock[0] += 601
-        assert await publisher.publish_closed() == 2
+            assert await publisher.publish_closed() == 3
+        else:
+            assert await publisher.publish_closed() == 7 * CLOSED - 2
+            assert await publisher.publish_closed() == 2
         assert await publisher.publish_closed() == 0
         await server.close()
 
@@ -164,6 +167,53 @@ def test_a_webhook_hears_of_every_epoch_until_it_answers(home: House, kept: str)
         signed = hmac.new(b"secret", sent, hashlib.sha256).hexdigest()
         assert headers["X-Hubbub-Signature"] == f"sha256={signed}"
         assert json.loads(sent)["id"] == headers["X-Hubbub-Id"]
+
+
+@contextmanager
+def _stranger() -> Iterator[str]:
+    """Answers every call with what is no HTTP."""
+
+    class Stranger(StreamRequestHandler):
+        def handle(self) -> None:
+            self.rfile.readline()
+            self.wfile.write(b"hello\r\n\r\n")
+
+    with ThreadingTCPServer(("127.0.0.1", 0), Stranger) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_address[1]}/closed"
+        server.shutdown()
+
+
+def test_a_webhook_that_is_away_or_answers_nonsense_is_tried_again_and_said(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    signed, told = signed_in(tmp_path), MemoryDeliveryLog()
+    moved = {"shape": [0.1, 0.9]}
+
+    async def body(urls: list[str]) -> list[tuple[int, int]]:
+        query = await engine_of(signed, 3, np.random.default_rng(6), moved)
+        hooks = [Webhook(url, b"", told) for url in urls]
+        return [
+            (
+                await AlarmPublisher(query, hook).publish_alarms(),
+                await EpochPublisher(query, [hook]).publish_closed(),
+            )
+            for hook in hooks
+        ]
+
+    with _stranger() as stranger, _hook() as url:
+        nobody = f"http://127.0.0.1:{free_port()}/closed"
+        assert asyncio.run(body([nobody, stranger, url])) == [(0, 0), (0, 0), (1, 9)]
+        assert len(Hook.heard) == 10
+    said = [record.getMessage() for record in caplog.records]
+    again = "the alarm of shape, 2024-10-06, was not sent, and is sent again: the webhook"
+    refused = f"{again} does not answer: [Errno 111] Connection refused"
+    away = "of closed epochs 1 not taken, and given again; the first, colour of 2024-10-04: "
+    assert said[0] == refused
+    assert said[1].startswith(away)
+    assert said[1].endswith("Connection refused, and none after it was tried")
+    assert said[2] == f"{again}'s answer is no HTTP: BadStatusLine"
+    assert said[3].startswith("of closed epochs 9 not taken")
 
 
 def test_a_webhook_has_an_address() -> None:

@@ -162,6 +162,9 @@ class MemoryDeliveryLog:
         """Whether it was not sent yet."""
         return name not in self._told
 
+    async def release(self, name: str) -> None:
+        """Nothing: nobody holds a claim."""
+
     async def done(self, name: str) -> None:
         """It was told."""
         self._told.add(name)

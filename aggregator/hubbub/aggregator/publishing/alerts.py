@@ -56,6 +56,9 @@ class AlarmPublisher:
             told = {"id": f"{name}:{epoch}", "kind": "alert", **asdict(alarm)}
             await self._webhook.take(Closed(told["id"], metric.name, epoch, date, told))
         except (OSError, TotalsUnreadable) as error:
-            _log.warning("the alarm of %s, %s, was not sent: %s", name, date, type(error).__name__)
+            _log.warning(
+                "the alarm of %s, %s, was not sent, and is sent again: %s",
+                *(metric.name, date, error),
+            )
             return False
         return True

@@ -15,6 +15,7 @@ import urllib.error
 import urllib.request
 from collections.abc import AsyncIterator, Callable
 from dataclasses import asdict, dataclass
+from http.client import HTTPException
 from pathlib import Path
 from typing import Any, Final, Protocol
 from urllib.parse import urlsplit
@@ -57,7 +58,7 @@ class Sink(Protocol):
         ...
 
     async def take(self, closed: Closed) -> None:
-        """Take it. Raises OSError if it cannot now."""
+        """Take it. Raises OSError if it cannot now: ConnectionError if nothing can be taken now."""
         ...
 
 
@@ -104,6 +105,10 @@ class DeliveryLog(Protocol):
         """Whether it is ours to send: not sent yet, and no other aggregator is at it."""
         ...
 
+    async def release(self, name: str) -> None:
+        """It was claimed, and could not be sent: whoever looks next may try."""
+        ...
+
     async def done(self, name: str) -> None:
         """It was told."""
         ...
@@ -128,6 +133,10 @@ class RedisDeliveryLog:
             return False
         await ask("HSET", "aggregator:told", name, now)
         return True
+
+    async def release(self, name: str) -> None:
+        """It is nobody's. Raises StoreUnavailable."""
+        await self._server.ask("HDEL", "aggregator:told", name)
 
     async def done(self, name: str) -> None:
         """It was sent. Raises StoreUnavailable."""
@@ -162,8 +171,12 @@ class Webhook:
         return await self._told.claim(f"{metric}:{epoch}")
 
     async def take(self, closed: Closed) -> None:
-        """Send it. Raises OSError unless it is answered 2xx."""
-        await asyncio.to_thread(self._post, closed)
+        """Send it. Raises OSError, which says why, unless it is answered 2xx."""
+        try:
+            await asyncio.to_thread(self._post, closed)
+        except OSError:
+            await self._told.release(closed.id)
+            raise
         await self._told.done(closed.id)
 
     async def pass_over(self, name: str) -> None:
@@ -177,8 +190,16 @@ class Webhook:
             signed = hmac.new(self._secret, body, hashlib.sha256).hexdigest()
             headers["X-Hubbub-Signature"] = f"sha256={signed}"
         request = urllib.request.Request(self._url, body, headers)  # noqa: S310 http or https, as checked
-        with self._opener.open(request, timeout=_CALL_SECONDS):
-            pass
+        try:
+            with self._opener.open(request, timeout=_CALL_SECONDS):
+                pass
+        except urllib.error.HTTPError as error:
+            raise OSError(f"the webhook answered {error.code}") from error
+        except OSError as error:
+            reason = error.reason if isinstance(error, urllib.error.URLError) else error
+            raise ConnectionError(f"the webhook does not answer: {reason}") from error
+        except HTTPException as error:  # what a stranger sends that is no HTTP
+            raise OSError(f"the webhook's answer is no HTTP: {type(error).__name__}") from error
 
 
 class EpochPublisher:
@@ -199,21 +220,25 @@ class EpochPublisher:
 
     async def publish_closed(self) -> int:
         """Give what is due: how many were taken."""
-        taken = 0
+        taken, missed, away = 0, [], set()
         async for selection, epoch in self._closed():
-            name = selection.metric.name
+            name, date = selection.metric.name, selection.date(epoch)
             for sink in self._sinks:
-                if await sink.wants(name, epoch, selection.date(epoch)):
-                    try:
-                        await sink.take(await self._published(selection, epoch))
-                        taken += 1
-                    except (OSError, TotalsUnreadable) as error:
-                        _log.warning(
-                            "%s of %s was not taken: %s",
-                            selection.date(epoch),
-                            name,
-                            type(error).__name__,
-                        )
+                if sink in away or not await sink.wants(name, epoch, date):
+                    continue
+                try:
+                    await sink.take(await self._published(selection, epoch))
+                    taken += 1
+                except (OSError, TotalsUnreadable) as error:
+                    missed.append(f"{name} of {date}: {error}")
+                    if isinstance(error, ConnectionError):
+                        away.add(sink)
+        if missed:
+            more = ", and none after it was tried" if away else ""
+            _log.warning(
+                "of closed epochs %s not taken, and given again; the first, %s%s",
+                *(len(missed), missed[0], more),
+            )
         return taken
 
     async def _closed(self) -> AsyncIterator[tuple[EpochSelection, int]]:
