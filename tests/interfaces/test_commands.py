@@ -129,7 +129,7 @@ def test_a_pipe_hears_no_picture(home: House, capsys: pytest.CaptureFixture[str]
     assert "these are the most frequent with a confidence of 100.0%" in capsys.readouterr().out
     before, after = epoch_date(home.today - DAYS + 1, DAY), "today"
     assert main(["compare", "theme", "--epochs", before, "--to", after, *where]) == 0
-    assert re.search(r"dark .*\+\d+\.\d+%.*yes", capsys.readouterr().out)
+    assert re.search(r"dark .*%  +\+\d+\.\d+ .*yes", capsys.readouterr().out)
     assert main(["compare", "theme", *where]) == 0
     [old, new] = (epoch_date(home.today - ago, DAY) for ago in (4, 3))
     said = capsys.readouterr().out
@@ -244,6 +244,14 @@ def test_watching_shows_what_changed_until_ctrl_c(home: House) -> None:
     assert process.returncode == 130
     line.close()
     assert rest.count("22,000 reports") == 0, "nothing changed: nothing is said again"
+
+
+def test_what_watching_can_never_show_ends_it(
+    home: House, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name, said in (("nope", 'metric "nope" is not in the bundle'), ("homepage", "candidates")):
+        assert main(["watch", name, "--query", home.query]) == 2
+        assert said in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh"])

@@ -14,7 +14,7 @@ from hubbub.cli.terminal.law_table import show_pipeline
 from hubbub.cli.terminal.output import live, say
 from hubbub.cli.terminal.query_options import add_format, add_where, checked, document, where, write
 from hubbub.cli.terminal.service_client import Endpoints, ask
-from hubbub.errors import BadParameter, HubbubError, ServiceUnavailable
+from hubbub.errors import BadParameter, BatchTooSmall, ServiceUnavailable, StoreUnavailable
 from hubbub.wire.v1.services_pb2 import (
     EstimateRequest,
     MetricsRequest,
@@ -139,7 +139,7 @@ def _watch(arguments: argparse.Namespace) -> int:
         request = EstimateRequest(metric=arguments.metric)
         try:
             found = checked("estimates", document(ask(asked, "Estimate", request)))
-        except HubbubError as error:  # too few yet, or a service that is coming back
+        except (BatchTooSmall, ServiceUnavailable, StoreUnavailable) as error:  # it may pass
             said = str(error)
             return said, lambda: say(said)
         return found, lambda: show_estimates(found)
