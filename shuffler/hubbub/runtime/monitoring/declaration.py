@@ -26,7 +26,8 @@ REPORTS: Final = MetricDeclaration(
     "hubbub_reports",
     "gauge",
     "Terms of the conservation law, as hubbub status prints them: acknowledged + dummies = "
-    "pooled + in_flight + counted + duplicate + rejected + fillers + withheld. Processes that "
+    "pooled + in_flight + counted + duplicate + rejected + fillers + withheld; of every stream "
+    "the newest eight epochs, of which hubbub status has all. Processes that "
     "share a Redis each tell all of it: take one, or the largest",
     ("stream", "epoch", "date", "state"),
 )
