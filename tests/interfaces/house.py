@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import httpx2
@@ -172,7 +173,11 @@ def truth_of(metric: Metric, day: int) -> dict[Any, int]:  # noqa: PLR0911 a met
             return {"often.example": 14_000, "seldom.example": 4000, "else.example": 2000}
 
 
-async def _fill(signed: Signed, url: str, today: int) -> None:
+Held = Mapping[str, Mapping[Any, int]]
+"""Of some metrics, how many hold each value on every day."""
+
+
+async def _fill(signed: Signed, url: str, today: int, held_of: Held) -> None:
     chance = np.random.default_rng(7)
     server = await connect_redis(url)
     store = RedisStore(server)
@@ -185,7 +190,8 @@ async def _fill(signed: Signed, url: str, today: int) -> None:
             continue
         scale = 10 if metric.tier else 1  # few choose a tier
         for day in range(DAYS):
-            held = {value: n // scale for value, n in truth_of(metric, day).items()}
+            every = held_of.get(metric.base_name) or truth_of(metric, day)
+            held = {value: n // scale for value, n in every.items()}
             totals = draw(metric.randomizer, list(held), list(held.values()), chance)
             window = Window(name, today - DAYS + 1 + day)
             batch += 1
@@ -206,19 +212,26 @@ async def _fill(signed: Signed, url: str, today: int) -> None:
 
 
 @contextmanager
-def house(folder: Path, *options: str, secure: Path | None = None) -> Iterator[House]:
+def house(
+    folder: Path,
+    *options: str,
+    secure: Path | None = None,
+    catalog: str = CATALOG,
+    held: Held = MappingProxyType({}),
+) -> Iterator[House]:
     """All of it, with these options for the aggregator, until the end of the block.
 
-    secure: the authority of its certificate, where its page is served over TLS.
+    secure: the authority of its certificate, where its page is served over TLS. catalog: another
+    than this one's, with what people hold of its metrics.
     """
     far_from_midnight()
     folder.mkdir(exist_ok=True)
     today = int(time.time()) // DAY
-    signed = make_signed(folder, CATALOG, start=(today - 21) * DAY)
+    signed = make_signed(folder, catalog, start=(today - 21) * DAY)
     with redis_server(folder / "redis") as port:
         url = f"redis://127.0.0.1:{port}/0"
         with ThreadPoolExecutor(1) as apart:  # Playwright has a loop in this thread
-            apart.submit(asyncio.run, _fill(signed, url, today)).result()
+            apart.submit(asyncio.run, _fill(signed, url, today, held)).result()
         names = ("--listen", "--query-listen", "--metrics-listen", "--http-listen")
         listen = [f"127.0.0.1:{free_port()}" for _ in names]
         chosen = [part for pair in zip(names, listen, strict=True) for part in pair]

@@ -1,0 +1,155 @@
+"""Of every mechanism, every question: the same answer, or the same refusal, from every face."""
+
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+import hubbub.notebook
+from hubbub.cli.main import main
+from hubbub.cli.terminal.query_options import document
+from hubbub.cli.terminal.service_client import ask
+from hubbub.errors import HubbubError
+from hubbub.mechanisms import MECHANISMS
+from hubbub.wire.v1 import services_pb2 as wire
+from tests.interfaces.house import HEAD, MODEL, House, house
+from tests.support import web
+
+METRIC = """
+[metrics.{name}]
+description = "What {name} is asked for"
+owner = "desktop@example.org"
+expires = 2099-06-30
+epoch = "day"
+min_batch = 1000
+limits = {{ reports_per_epoch = 1, lifetime_epsilon = 50.0 }}
+{more}
+"""
+LISTED = 'values = ["light", "dark", "system"]'
+STRINGS = 'domain = "string"\ncandidates = ["often.example", "never.example"]'
+SKETCH = f"epsilon = 3.0\n{STRINGS}\nhashes = 16\nwidth = 64"
+BLOOM = "f = 0.5\np = 0.3\nq = 0.7\nepsilon = 3.0"
+NUMBERS = 'domain = "number"\nlow = 0\nhigh = 24\nunit = "h"\nepsilon = 2.0'
+HOLDS: dict[str, dict[Any, int]] = {
+    "listed": {0: 2000, 1: 1000, 2: 0},
+    "strings": {"often.example": 2500, "else.example": 500},
+    "numbers": {1.0: 2000, 20.0: 1000},
+    "sets": {1: 1000, 3: 2000},
+    "parts": {0: 1500, 3: 1500},
+}
+KINDS: dict[str, tuple[str, str]] = {
+    "rr": (
+        'values = [false, true]\nbreakdown = { os = ["linux", "haiku"] }\nepsilon = 2.0',
+        "bits",
+    ),
+    **dict.fromkeys(
+        ("grr", "unary.sue", "unary.oue", "subset", "hadamard", "projective"),
+        (f"{LISTED}\nepsilon = 2.0", "listed"),
+    ),
+    "long.grr": (f"{LISTED}\nepsilon = 1.0\npermanent_epsilon = 3.0", "listed"),
+    "long.unary": (f"{LISTED}\nepsilon = 1.0\npermanent_epsilon = 3.0", "listed"),
+    "rappor.basic": (f"{LISTED}\n{BLOOM}", "listed"),
+    "rappor": (f"{STRINGS}\nbits = 64\nhashes = 1\ncohorts = 8\n{BLOOM}", "strings"),
+    **dict.fromkeys(("cms", "hcms", "local_hash"), (SKETCH, "strings")),
+    "tree": ('domain = "string"\nepsilon = 4.0\nbits = 32\ncells = 4096', "strings"),
+    "mean.one_bit": (NUMBERS, "numbers"),
+    "mean.piecewise": (NUMBERS, "numbers"),
+    "buckets": (f"{NUMBERS}\nbuckets = 12\nsampled = 3", "numbers"),
+    "wave": (f"{NUMBERS}\nbuckets = 12", "numbers"),
+    "privset": ('kind = "set"\nvalues = ["a", "b", "c"]\nmost = 2\nepsilon = 2.0', "sets"),
+    "pairs": ('parts = { theme = ["l", "d"], new = ["y", "n"] }\nepsilon = 2.0', "parts"),
+}
+# Of two more: ranges of a listed mechanism, and what nobody reported yet.
+MORE = {
+    "took": (
+        'mechanism = "grr"\nkind = "count"\nedges = [0, 10, 100, 1000]\nepsilon = 2.0',
+        {0: 500, 1: 2000, 2: 500},
+    ),
+    "unheard": (f'mechanism = "grr"\n{LISTED}\nepsilon = 2.0', {}),
+}
+NAMES = [name.replace(".", "_") for name in KINDS] + list(MORE) + ["churn"]
+
+
+@pytest.fixture(scope="module")
+def kinds(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
+    texts = {
+        name.replace(".", "_"): f'mechanism = "{name}"\n{more}' for name, (more, _) in KINDS.items()
+    } | {name: more for name, (more, _) in MORE.items()}
+    catalog = HEAD + "".join(METRIC.format(name=n, more=more) for n, more in texts.items()) + MODEL
+    held = {
+        name.replace(".", "_"): {0: 2500, 1: 1500} if of == "bits" else HOLDS[of]
+        for name, (_, of) in KINDS.items()
+    } | {name: of for name, (_, of) in MORE.items() if of}
+    folder = tmp_path_factory.mktemp("kinds")
+    with house(folder, "--http-rate", "0", catalog=catalog, held=held) as running:
+        yield running
+
+
+def test_every_mechanism_that_a_catalog_can_name_is_among_them() -> None:
+    assert set(KINDS) == set(MECHANISMS) - {"vector.codes"}, "a model's, which no metric names"
+
+
+def _over_grpc(home: House, method: str, request: Any) -> Any:
+    """An answer's document, or what was said in its place."""
+    try:
+        return document(ask(home.endpoints, method, request))
+    except HubbubError as error:
+        return str(error)
+
+
+def _in_notebook(home: House, question: str, metric: str, **given: Any) -> Any:
+    asks = getattr(hubbub.notebook.connect(home.page), question)
+    try:
+        return asks(metric, **given).document
+    except HubbubError as error:
+        return str(error)
+
+
+def _over_http(home: House, path: str, **given: Any) -> Any:
+    answer = web.get(f"{home.page}/v1/{path}", params=given)
+    found = answer.json()
+    return found if answer.status_code == 200 else found["detail"]
+
+
+QUESTIONS: dict[str, tuple[dict[str, Any], Callable[..., Any], list[str]]] = {
+    "estimates": ({"order": "listed", "number": 1000}, wire.EstimateRequest, ["query"]),
+    "top": ({"number": 3}, wire.TopRequest, ["top", "-n", "3"]),
+    "trend": ({"epochs": "all", "number": 2}, wire.TrendRequest, ["trend", "-n", "2"]),
+    "compare": ({"order": "listed", "number": 1000}, wire.CompareRequest, ["compare"]),
+    "cross": ({}, wire.CrossRequest, ["cross"]),
+    "breakdown": ({}, wire.BreakdownRequest, ["breakdown"]),
+}
+NAMED = {"estimates": "Estimate"}
+GRPC: dict[str, dict[str, Any]] = {
+    "top": {"number": 3},
+    "trend": {"number": 2, "range": wire.Range(epochs="all")},
+}
+
+
+@pytest.mark.parametrize("metric", NAMES)
+def test_every_question_is_answered_alike(
+    kinds: House, metric: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    answers = 0
+    for question, (given, request, words) in QUESTIONS.items():
+        by_http = _over_http(kinds, f"metrics/{metric}/{question}", **given)
+        method = NAMED.get(question, question.title())
+        asked = request(metric=metric, **GRPC.get(question, {}))
+        by_grpc = _over_grpc(kinds, method, asked)
+        assert by_grpc == by_http, question
+        command = [words[0], metric, *words[1:], "--query", kinds.query, "--format", "json"]
+        ended = main(command)
+        shown = capsys.readouterr()
+        refused = isinstance(by_http, str)
+        assert ended == (2 if refused else 0), question
+        by_command = shown.err.strip() if refused else json.loads(shown.out)
+        assert by_command == (f"hubbub: {by_http}" if refused else by_http), question
+        if question in {"estimates", "top", "trend"}:
+            more = {} if question == "estimates" else {"number": given["number"]}
+            own = _in_notebook(kinds, question, metric, **more)
+            assert own == by_http, question
+        answers += not refused
+    assert (answers > 0) == (metric not in {"unheard", "churn"})
+    described = ask(kinds.endpoints, "Describe", wire.DescribeRequest(metric=metric))
+    assert document(described) == _over_http(kinds, f"metrics/{metric}")
