@@ -196,7 +196,7 @@ def test_one_question_asked_in_two_ways_is_drawn_beside_itself(browser: Browser,
 
 def test_the_pipeline_page_shows_the_law_as_it_runs(browser: Browser, demo: str) -> None:
     with Watched(browser) as watched:
-        page = watched.open(f"{demo}/pipeline")
+        page = watched.open(f"{demo}/pipeline?rows=all")
         expect(page.locator("#law")).to_contain_text("The law balances")
         status = _json(demo, "/v1/status")
         shown = [_number(text) for text in page.locator("#equation b").all_inner_texts()]
@@ -252,7 +252,7 @@ def test_trends_and_comparisons_are_those_of_the_api(browser: Browser, home: Hou
         for row, change in zip(rows.all(), found["values"], strict=True):
             cells = row.locator("td").all_inner_texts()
             assert cells[0] == change["value"]
-            assert cells[3] == f"{100 * change['difference']:+.2f}%"
+            assert cells[3] == f"{100 * change['difference']:+.2f}"
             assert (cells[6] == "yes") is change["changed"]
         assert "beyond what chance explains" in page.inner_text("#compared")
         page.select_option("select[name=range]", "last:7d")
@@ -305,7 +305,7 @@ def test_hostile_values_are_shown_inert(browser: Browser, home: House) -> None:
         page = watched.open(f"{home.page}/metric?name=hostile")
         first = page.locator("#table tbody td").first.inner_text()
         assert first.startswith("<b>yyy")
-        assert (first.endswith("…"), len(first) < 210) == (True, True)
+        assert ("…" in first, len(first) < 210) == (True, True)
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
         _is_unhurt(page)
     with Watched(browser, clean=False) as watched:

@@ -75,7 +75,8 @@ def by_size(rows: Sequence[Row], question: QueryName, found: Document) -> list[R
     """
     if question == "breakdown":
         return [{**row, "value": f"{row['part']}: {row['value']}"} for row in rows]
-    if found.get("kind") == "ranges" and question == "estimates":
+    ranges = found.get("kind") == "ranges" or found.get("lowest") is not None
+    if ranges and question == "estimates":
         return list(rows)
     number = _number(question)
     size = abs if question == "compare" else float

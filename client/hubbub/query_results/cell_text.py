@@ -18,7 +18,7 @@ _WRITTEN: Final[Mapping[Unit, Callable[[Any, bool], str]]] = {
     "reports": lambda number, means: f"{number:,.5g}" if means else f"{number:,.0f}",
     "share": lambda share, _: f"{share:.1%}",
     "level": lambda level, means: f"{level:,.5g}" if means else f"{level:.2%}",
-    "change": lambda change, means: f"{change:+,.5g}" if means else f"{change:+.2%}",
+    "change": lambda change, means: f"{change:+,.5g}" if means else f"{100 * change:+.2f}",
     "probability": lambda chance, _: f"{chance:.2g}",
     "confidence": lambda sure, _: f"{sure:.1%}" if sure >= _TELLING else "too close to call",
     "epsilon": lambda epsilon, _: f"{epsilon:.3f}",

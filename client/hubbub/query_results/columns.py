@@ -16,7 +16,7 @@ Unit = Literal[
     "reports",  # of reports, estimated; of a mean, in the metric's own unit
     "share",  # of the reports
     "level",  # a share; of a mean, in the metric's own unit
-    "change",  # of a level
+    "change",  # of a level; of a share in percentage points
     "probability",
     "confidence",
     "epsilon",  # nats
@@ -122,7 +122,11 @@ COLUMNS: Final[Mapping[QueryName, Sequence[Column]]] = {
         _VALUE,
         Column("before", "before", "level", "share of the reports before, or the mean", spare=2),
         Column("after", "after", "level", "share of the reports after, or the mean", spare=3),
-        Column("difference", "difference", "change", "after less before"),
+        Column(
+            *("difference", "difference (points)", "change"),
+            "after less before, in percentage points; of means, in the metric's own unit",
+            mean_title="difference",
+        ),
         _ends("change"),
         Column(
             *("p_value", "p-value", "probability"),
@@ -173,8 +177,10 @@ COLUMNS: Final[Mapping[QueryName, Sequence[Column]]] = {
         ),
         _ends("level"),
         Column(
-            *("difference", "to all others", "change"),
-            "less the share, or mean, of the field's other values together",
+            *("difference", "to all others (points)", "change"),
+            "less the share, or mean, of the field's other values together; shares in percentage "
+            "points",
+            mean_title="to all others",
             spare=4,
         ),
         Column(

@@ -43,7 +43,7 @@ def _of_lines(answer: Mapping[str, Any]) -> list[str]:
 
 
 def _change(answer: Mapping[str, Any], difference: float) -> str:
-    """As comparisons write it: of shares as a percentage, of means in their unit."""
+    """As comparisons write it: of shares in percentage points, of means in their unit."""
     if answer.get("kind") == "values":
-        return f"{difference:+.2%}"
+        return f"{100 * difference:+.2f} points"
     return f"{difference:+,.5g}" + (f" {answer['unit']}" if answer.get("unit") else "")

@@ -49,6 +49,7 @@ from hubbub.aggregator.query.overview import (
     iso_time,
     line,
     notes,
+    number_range,
     shown_epochs,
     shuffled,
 )
@@ -179,7 +180,7 @@ class QueryEngine:
         """The whole answer, but for what the shuffler alone knows."""
         estimate = await self._work(selection, query)
         metric, found = selection.metric, estimate.answer
-        first, last = selection.epochs[0], selection.epochs[-1]
+        first, last, ends = selection.epochs[0], selection.epochs[-1], number_range(metric)
         return Estimated(
             metric=metric.name,
             description=metric.description,
@@ -209,8 +210,8 @@ class QueryEngine:
             lists=list(query.lists),
             promised=shuffled(metric, estimate.promised),
             unit=metric.unit,
-            lowest=found.span[0] if found.span else None,
-            highest=found.span[1] if found.span else None,
+            lowest=ends[0] if ends else None,
+            highest=ends[1] if ends else None,
             notes=notes(metric, found),
             anytime=query.anytime,
             notice=self._notice(),

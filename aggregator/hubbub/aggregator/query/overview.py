@@ -17,6 +17,7 @@ from hubbub.catalog import Metric, epoch_start, facts, metric_name_of
 from hubbub.errors.places import notice
 from hubbub.mechanisms.pairs import PairedParts
 from hubbub.mechanisms.parts import parts_of
+from hubbub.mechanisms.privset import PrivSet
 from hubbub.privacy.amplification import Amplified
 from hubbub.privacy.card import max_posterior, metric_card
 from hubbub.privacy.crowd import rests_on
@@ -45,7 +46,7 @@ async def line(
         EpochSelection(metric, tuple(everything.union(selection.epochs)), selection.counted), terms
     )
     own = None if metric.model else family_for(metric.randomizer)
-    ends = own.ends(metric.randomizer) if own else None
+    ends = number_range(metric)
     updated = await collected.updated(selection.only(selection.epochs[-2:]))
     return MetricLine(
         name=metric.name,
@@ -124,9 +125,26 @@ def shuffled(metric: Metric, found: Amplified) -> Shuffled:
     )
 
 
+def number_range(metric: Metric) -> tuple[float, float] | None:
+    """The ends of what numbers are reported; None where no numbers are."""
+    if metric.model:
+        return None
+    if metric.edges:
+        return metric.edges[0], metric.edges[-1]
+    return family_for(metric.randomizer).ends(metric.randomizer)
+
+
+# Of metrics whose shares are no parts of one whole.
+_SHARES: Final = {
+    PairedParts: "Each two parts are a table of their own, whose shares add up to 100%.",
+    PrivSet: "A person may hold several values: shares need not add up to 100%.",
+}
+
+
 def notes(metric: Metric, found: Answer) -> list[str]:
     """What an answer does not tell, or seems to, in a sentence each."""
     told = _of_its_kind(metric, found)
+    told += [said for kind, said in _SHARES.items() if isinstance(metric.randomizer, kind)]
     what, low, high = "A share below 0 or above 100%", 0.0, float(found.reports)
     if found.kind == "mean" and found.span:
         what, (low, high) = "A mean outside its range", found.span

@@ -10,6 +10,7 @@ from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
+from hubbub.aggregator.web.refused_page import lost_page
 from hubbub.errors import HubbubError
 from hubbub.errors.status import status_of
 
@@ -99,6 +100,8 @@ def handle_problems(app: FastAPI) -> None:
         if error.status_code == 405:  # noqa: PLR2004 method not allowed
             # The framework names the methods of one route; a path may have several.
             headers["allow"] = ", ".join(sorted(_methods(app, request)))
+        if error.status_code == 404 and "text/html" in request.headers.get("accept", ""):  # noqa: PLR2004 not found
+            return lost_page(request.url.path)
         return problem(error.status_code, "NotServed", str(error.detail), headers)
 
 

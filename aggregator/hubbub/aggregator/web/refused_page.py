@@ -1,4 +1,4 @@
-"""The page that a browser is shown where a login let nobody in: why, and what to do next."""
+"""Pages that a browser is shown where there is no other: why, and what to do next."""
 
 from html import escape
 from typing import Final
@@ -14,7 +14,7 @@ _PAGE: Final = """<!doctype html>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
-<title>hubbub: not logged in</title>
+<title>hubbub: {heading}</title>
 <link rel="icon" href="/static/favicon.svg" type="image/svg+xml">
 <link rel="stylesheet" href="/static/style.css">
 </head>
@@ -25,7 +25,7 @@ _PAGE: Final = """<!doctype html>
 <main id="main" aria-busy="false">
 <h1>{heading}</h1>
 <div class="state"><p>{said}</p>
-<p class="actions"><a class="button" href="/login?anew=true&amp;to={to}">Log in again</a></p></div>
+<p class="actions"><a class="button" href="{to}">{next}</a></p></div>
 </main>
 </body>
 </html>
@@ -34,10 +34,21 @@ _DOWN: Final = 503
 
 
 def refused_page(status: int, said: str, to: str) -> HTMLResponse:
-    """The page. to: where a login that succeeds goes on to."""
+    """Where a login let nobody in. to: where one that succeeds goes on to."""
     heading = "Nobody can log in for now" if status == _DOWN else "Not logged in"
     text = visible(said)
     if text.startswith(("the ", "this ")):  # and no name of somebody
         text = text[0].upper() + text[1:]
-    page = _PAGE.format(heading=heading, said=escape(text) + ".", to=quote(to, safe=""))
+    again = f"/login?anew=true&amp;to={quote(to, safe='')}"
+    return _page(status, heading, text, again, "Log in again")
+
+
+def lost_page(path: str) -> HTMLResponse:
+    """Where nothing is served."""
+    said = f"Nothing is at {visible(path)} here: a link may be of another version, or cut short"
+    return _page(404, "No such page", said, "/", "All metrics")
+
+
+def _page(status: int, heading: str, said: str, to: str, label: str) -> HTMLResponse:
+    page = _PAGE.format(heading=heading, said=escape(said) + ".", to=to, next=label)
     return HTMLResponse(page, status, {"cache-control": "no-store"})

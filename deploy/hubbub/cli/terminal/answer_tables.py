@@ -55,7 +55,7 @@ def show_estimates(found: Answer) -> None:
     """Estimates as a table, with what makes them more or less to be trusted."""
     _say_notice(found)
     values = rows("estimates", found)
-    if found["kind"] == "values":
+    if found["kind"] == "values" and found["lowest"] is None:  # ranges have an order of their own
         values = sorted(values, key=lambda value: value["rank"])
     shown = values[:_ROWS]
     _show(
@@ -109,10 +109,8 @@ def _say_trust(found: Answer) -> None:
         explain(note)
     if found["others"]:
         others = found["others"]
-        explain(
-            f"other strings {others['estimate']:,.0f}, {others['low']:,.0f} to "
-            f"{others['high']:,.0f} reports"
-        )
+        estimate = f"{others['estimate']:,.0f}, " if others["estimate"] >= 0 else ""
+        explain(f"other strings {estimate}{others['low']:,.0f} to {others['high']:,.0f} reports")
     if found["fit_p_value"] is not None and found["fit_p_value"] < _DOUBT:
         explain(f"the strings asked for do not explain the totals (p = {found['fit_p_value']:.0e})")
     if found["beginnings"]:

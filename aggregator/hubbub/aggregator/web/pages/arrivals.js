@@ -18,13 +18,13 @@ const HEADER = [
 
 /** The likeliest values, each with its probability. */
 function meant(one) {
-  if (!one.meanings.length) return "any string";
+  if (!one.meanings.length) return h("td", { class: "meant" }, "any string");
   const told = one.meanings.flatMap(({ value, probability }, place) => [
     place ? ", " : null,
     named(value),
     ` ${percent(probability)}`,
   ]);
-  return h("span", {}, told, one.others ? `, or ${one.others} others` : null);
+  return h("td", { class: "meant" }, told, one.others ? `, or ${one.others} others` : null);
 }
 
 const row = (one) => [

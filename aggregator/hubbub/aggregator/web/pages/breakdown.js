@@ -68,6 +68,7 @@ async function show(found) {
       detected: one.stands_out,
     }));
     bars(drawing, drawn, "Each part with its intervals; the table has the same", {
+      most: mean ? null : 1,
       axis: mean ? inUnit("mean", found) : "share of the part’s reports",
       format: mean ? d3.format("~g") : d3.format(".0%"),
       told: mean ? d3.format(".5~g") : d3.format(".2%"),

@@ -85,7 +85,7 @@ const tooFew = (metric) =>
 async function answered(metric) {
   if (metric.kind === "model") {
     const { number, rounds } = await ask(`/v1/models/${encodeURIComponent(metric.name)}`);
-    return [h("p", { class: "muted" }, `A model, after ${number + 1} of ${rounds + 1} rounds.`)];
+    return [h("p", { class: "muted" }, number < 0 ? "A model; no round is over yet." : `A model, after round ${number} of ${rounds}.`)];
   }
   if (!metric.reports) return [h("p", { class: "muted" }, tooFew(metric))];
   if (metric.candidates === 0) {
@@ -107,14 +107,20 @@ async function answered(metric) {
   return parts;
 }
 
+/** Whether an estimate can be, as its interval does: chance may put one below 0 or above all. */
+const possible = ({ estimate, low, high }) => low <= estimate && estimate <= high;
+
 function ofMean(metric, mean, found) {
   const level = percent(found.confidence, 0);
+  const unit = metric.unit ? ` ${shown(metric.unit)}` : "";
+  const told = possible(mean) ? [h("b", {}, figure(mean.estimate) + unit), " "] : [];
+  const ends = `${figure(mean.low)} to ${figure(mean.high)}${told.length ? "" : unit}`;
   return h(
     "p",
     { title: `mean with its ${level} interval` },
     "mean ",
-    h("b", {}, `${figure(mean.estimate)} ${shown(metric.unit)}`.trim()),
-    h("span", { class: "muted" }, ` ${figure(mean.low)} to ${figure(mean.high)}`),
+    told,
+    h("span", { class: "muted" }, ends),
   );
 }
 
@@ -124,7 +130,12 @@ function ofValue(one, found) {
     "div",
     { title: `share of the reports with its ${percent(found.confidence, 0)} interval` },
     h("dt", {}, named(one.value, 40)),
-    h("dd", {}, h("b", {}, percent(one.share)), h("span", { class: "muted" }, ` ${low} to ${high}`)),
+    h(
+      "dd",
+      {},
+      possible(one) ? [h("b", {}, percent(one.share)), " "] : [],
+      h("span", { class: "muted" }, `${low} to ${high}`),
+    ),
   );
 }
 
@@ -159,18 +170,21 @@ function change(compared, kind) {
   const [first] = compared.values;
   const when = `${after} against ${before}`;
   if (!first?.changed) return h("p", { class: "muted" }, `no change beyond chance, ${when}`);
-  const format = kind === "mean" ? figure : (number) => percent(number, 1);
+  const mean = kind === "mean";
+  const format = mean ? figure : (number) => (100 * number).toFixed(1);
+  const points = mean ? "" : " points";
   const sign = first.difference > 0 ? "+" : "";
   return h(
     "p",
     { class: "muted" },
-    h("b", {}, `${shown(first.value, 40)} ${sign}${format(first.difference)}`),
+    h("b", {}, `${shown(first.value, 40)} ${sign}${format(first.difference)}${points}`),
     ` (${format(first.low)} to ${format(first.high)}), ${when}`,
   );
 }
 
-/** How many reports each epoch had. */
+/** How many reports each epoch had; of one alone that is said already. */
 function reports(metric) {
+  if (metric.epochs.length < 2) return "";
   const drawing = h("div");
   const said = metric.epochs.slice(-5).map((one) => `${one.date} ${count(one.reports)}`);
   const label = `Reports in the last ${metric.epochs.length} epochs: ${said.join(", ")}`;

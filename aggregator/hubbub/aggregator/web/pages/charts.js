@@ -5,10 +5,13 @@ import { figure, shown } from "./shell.js";
 
 const WIDE = 900;
 const MANY = 40;
-const NARROW = 420;
+// What names have beside their bars.
+const BESIDE = 250;
+/** A phone: its pictures are as wide as it is, so that letters keep their size. */
+const narrow = (place) => place.clientWidth > 0 && place.clientWidth < 640;
 
 function canvas(place, height, label) {
-  const width = place.clientWidth && place.clientWidth < 640 ? NARROW : WIDE;
+  const width = narrow(place) ? place.clientWidth : WIDE;
   d3.select(place).selectAll("*").remove();
   const svg = d3
     .select(place)
@@ -27,6 +30,17 @@ function spread(points) {
   return least < most ? [least, most] : [0, 1];
 }
 
+/** A scale of them that ends at round numbers. most: of counts and shares, whose scale begins where
+ *  they do: what is below zero is only an estimate's chance. */
+function rounding(points, most) {
+  const scale = d3.scaleLinear().domain(spread(points)).nice();
+  return most ? scale.domain([spread(points)[0], scale.domain()[1]]) : scale;
+}
+
+/** Where its axis has numbers: of counts and shares none that cannot be. */
+const marksOf = (scale, many, most) =>
+  scale.ticks(many).filter((one) => !most || (one >= 0 && one <= most));
+
 const DAY = 86_400_000;
 
 /** How moments are written on an axis as long as this, in UTC. */
@@ -36,15 +50,8 @@ function dated([first, last]) {
   return d3.utcFormat(last - first < 400 * DAY ? "%b %-d" : "%Y-%m");
 }
 
-/** A name in so many pixels; cut in its middle if it must be, since names differ at their ends. */
-function fits(text, width) {
-  const longest = Math.max(8, Math.floor(width / 8.5));
-  const whole = [...shown(text, 1000)];
-  if (whole.length <= longest) return whole.join("");
-  const kept = longest - 1;
-  const head = whole.slice(0, Math.ceil(kept / 2));
-  return `${head.join("")}…${whole.slice(-Math.floor(kept / 2)).join("")}`;
-}
+/** How many letters of a name stand in so many pixels. */
+const letters = (width) => Math.max(8, Math.floor(width / 7.5));
 
 /** On an axis: thousands and millions by a letter, parts of one as they are. */
 export const rounded = (number) =>
@@ -53,12 +60,13 @@ export const rounded = (number) =>
 /** Horizontal bars from zero, a whisker from low to high across each end.
  *  rows: {value, estimate, low, high, detected, beside: another row, whose interval is drawn below};
  *  axis: what its numbers are; format: how it writes them; told: of numbers that are read off a bar,
- *  as the table writes them. */
-export function bars(place, rows, label, { axis, format, told = format }) {
+ *  as the table writes them; most: of counts and shares the most that can be, where 0 is the least. */
+export function bars(place, rows, label, { axis, format, told = format, most = null }) {
   // Many rows are ranges of numbers, in order: thin, with a name at every so many. Where there is
   // no room beside a bar its name stands above it.
   const many = rows.length > MANY;
-  const above = !many && place.clientWidth && place.clientWidth < 640 ? 18 : 0;
+  const long = rows.some((d) => [...d.value].length > letters(BESIDE - 14));
+  const above = !many && (narrow(place) || long) ? 18 : 0;
   const step = many ? 8 : 30 + above;
   const thick = step - above;
   const every = Math.ceil(16 / step);
@@ -66,17 +74,14 @@ export function bars(place, rows, label, { axis, format, told = format }) {
   const top = 8,
     bottom = 46;
   const { svg, width } = canvas(place, top + bottom + step * rows.length, label);
-  const left = above ? 20 : width === NARROW ? 130 : 250,
+  const left = above ? 20 : narrow(place) ? 130 : BESIDE,
     right = 30;
   const middle = above + thick / 2;
-  const x = d3
-    .scaleLinear()
-    .domain(spread(rows.flatMap((d) => (d.beside ? [d, d.beside] : [d]))))
-    .nice()
-    .range([left, width - right]);
+  const drawn = rows.flatMap((d) => (d.beside ? [d, d.beside] : [d]));
+  const x = rounding(drawn, most).range([left, width - right]);
   const scale = d3
     .axisBottom(x)
-    .ticks(width === NARROW ? 4 : 7)
+    .tickValues(marksOf(x, narrow(place) ? 4 : 7, most))
     .tickFormat(format)
     .tickSizeOuter(0);
   const foot = top + step * rows.length;
@@ -88,6 +93,13 @@ export function bars(place, rows, label, { axis, format, told = format }) {
     .attr("y", foot + bottom - 8)
     .attr("text-anchor", "end")
     .text(axis);
+  svg
+    .append("line")
+    .attr("class", "zero")
+    .attr("x1", x(0))
+    .attr("x2", x(0))
+    .attr("y1", top)
+    .attr("y2", foot);
   const line = svg
     .selectAll("g.row")
     .data(rows)
@@ -96,11 +108,12 @@ export function bars(place, rows, label, { axis, format, told = format }) {
     .attr("transform", (_, i) => `translate(0,${top + step * i})`);
   line
     .append("text")
+    .attr("class", "over")
     .attr("x", above ? left : left - 10)
     .attr("y", above ? above / 2 + 2 : step / 2)
     .attr("dy", ".32em")
     .attr("text-anchor", above ? "start" : "end")
-    .text((d, i) => (i % every ? "" : fits(d.value, above ? width - left : left - 14)));
+    .text((d, i) => (i % every ? "" : shown(d.value, letters(above ? width - left : left - 14))));
   line
     .append("rect")
     .attr("class", (d) => (d.detected ? "bar" : "bar faint"))
@@ -128,19 +141,12 @@ export function bars(place, rows, label, { axis, format, told = format }) {
   line
     .append("title")
     .text((d) => `${shown(d.value, 1000)}: ${told(d.estimate)}, ${told(d.low)} to ${told(d.high)}`);
-  svg
-    .append("line")
-    .attr("class", "zero")
-    .attr("x1", x(0))
-    .attr("x2", x(0))
-    .attr("y1", top)
-    .attr("y2", foot);
 }
 
 /** Lines over time, each with its band. series: {value, points: {time, share, low, high, line,
  *  line_low, line_high}}; where there is a line, estimates are dots beside it. axis, format, told: as
- *  of bars. marks: moments with a name, {time, name, text}. */
-export function lines(place, series, label, { axis, format, told = format, marks = [] }) {
+ *  of bars; so is most. marks: moments with a name, {time, name, text}. */
+export function lines(place, series, label, { axis, format, told = format, most = null, marks = [] }) {
   const height = 296,
     top = 26,
     bottom = 28,
@@ -156,14 +162,10 @@ export function lines(place, series, label, { axis, format, told = format, marks
     .scaleUtc()
     .domain(times)
     .range([left, width - right]);
-  const y = d3
-    .scaleLinear()
-    .domain(spread(points))
-    .nice()
-    .range([height - bottom, top]);
+  const y = rounding(points, most).range([height - bottom, top]);
   const time = d3
     .axisBottom(x)
-    .ticks(width === NARROW ? 4 : 8)
+    .ticks(narrow(place) ? 3 : 8)
     .tickFormat(dated(times))
     .tickSizeOuter(0);
   svg.append("text").attr("class", "soft").attr("x", 8).attr("y", 12).text(`${axis}, by time in UTC`);
@@ -174,7 +176,7 @@ export function lines(place, series, label, { axis, format, told = format, marks
   svg
     .append("g")
     .attr("transform", `translate(${left},0)`)
-    .call(d3.axisLeft(y).ticks(5).tickFormat(format).tickSizeOuter(0));
+    .call(d3.axisLeft(y).tickValues(marksOf(y, 5, most)).tickFormat(format).tickSizeOuter(0));
   const band = d3
     .area()
     .x((d) => x(d.time))
@@ -244,8 +246,8 @@ export function sparkLine(place, points, label) {
     .attr("role", "img")
     .attr("aria-label", label);
   const x = d3.scaleLinear([0, Math.max(points.length - 1, 1)], [3, width - 3]);
-  const ends = [d3.min(points, (d) => d.low), d3.max(points, (d) => d.high)];
-  const y = d3.scaleLinear(ends, [height - 3, 3]);
+  const ends = d3.extent(points.flatMap((d) => [d.low, d.share, d.high]));
+  const y = d3.scaleLinear(ends, [height - 4, 4]);
   const group = svg.append("g").attr("class", "s0");
   const band = d3
     .area()

@@ -111,7 +111,7 @@ async function show(found, order, sort) {
     {
       axis: mean ? inUnit("difference of means", found) : "difference of shares, in percentage points",
       format: mean ? d3.format("~g") : points,
-      told: mean ? d3.format("+.5~g") : d3.format("+.2%"),
+      told: mean ? d3.format("+.5~g") : (share) => `${d3.format("+.2f")(100 * share)} points`,
     },
   );
   const which = part ? `The first ${count(found.values.length)} of ${count(found.total)}, s` : "S";

@@ -76,7 +76,7 @@ export class Controls {
     const why = this.metric.one_look;
     this.form.looks.options[1].disabled = Boolean(why) && looks === "once";
     $("looking-why").textContent = why
-      ? `Intervals hold at one look, and none at every look: ${shown(why, 200)}.`
+      ? `At one look only: ${shown(why, 200)}.`
       : "";
     this.form.show.value = show;
     this.form.beside.value = beside;

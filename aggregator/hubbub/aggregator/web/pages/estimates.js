@@ -13,8 +13,9 @@ const SORTED = ["value", "estimate", "stderr", "low", "share", "rank", "detected
 const note = (text, kind = "") => h("p", { class: `note ${kind}` }, text);
 const span = (one) => `${count(one.low)} to ${count(one.high)}`;
 
-/** What an analyst should not miss. part: not all values are shown. */
-export function showFlags(found, part) {
+/** What an analyst should not miss.
+ *  part: not all values are shown. looked: strings were looked for, and not found. */
+export function showFlags(found, part, looked) {
   const flags = [];
   if (found.findings.length) {
     const chance = found.honest_p_value.toExponential(0);
@@ -32,10 +33,11 @@ export function showFlags(found, part) {
     flags.push(note(`${count(found.withheld)} reports were withheld: too few to hide in a crowd.`));
   }
   if (found.others) {
+    const which = looked ? "Strings that you did not list" : "Strings that were not found";
     const { estimate } = found.others;
-    flags.push(
-      note(`Strings that you did not list: ${count(estimate)} reports, ${span(found.others)}.`),
-    );
+    const ends = span(found.others);
+    const told = estimate < 0 ? `${ends} reports` : `${count(estimate)} reports, ${ends}`;
+    flags.push(note(`${which}: ${told}.`));
   }
   if (found.beginnings.length) {
     const names = found.beginnings.map((one) => `“${shown(one)}”`).join(", ");
@@ -62,20 +64,22 @@ export function showFlags(found, part) {
   $("flags").replaceChildren(...flags);
 }
 
+/** Whether its values are ranges of numbers, which have an order of their own. */
+export const numeric = ({ kind, lowest }) => kind === "ranges" || (kind === "values" && lowest !== null);
+
 /** Bars with whiskers, and the table of the same numbers, in an order that a reader chose. */
 export async function showEstimates(
   found,
   { first, hourly, consistent, beside, order, sort, find },
 ) {
-  const mean = found.kind === "mean",
-    ranges = found.kind === "ranges";
+  const mean = found.kind === "mean";
   const updated = found.updated && utc(found.updated);
   $("answer").textContent =
     `${several(found.reports, "report")}, ${period(found, hourly)}` +
     (updated ? `; last counted ${updated}` : "");
   const rows = found.values;
   const drawn = rows
-    .slice(0, ranges ? rows.length : SHOWN)
+    .slice(0, numeric(found) ? rows.length : SHOWN)
     .map((one) => ({
       ...one,
       estimate: consistent ? one.consistent : one.estimate,
@@ -89,6 +93,7 @@ export async function showEstimates(
     drawn,
     `${what} with ${level} intervals; the table has the same numbers`,
     {
+      most: mean ? null : found.reports,
       axis: mean ? inUnit("mean", found) : "reports",
       format: mean ? d3.format("~g") : rounded,
       told: mean ? figure : count,
@@ -96,6 +101,10 @@ export async function showEstimates(
   );
   const pale = mean ? "" : "; pale bars do not stand out from zero";
   const said = [`Whiskers are ${level} intervals${pale}.`];
+  const outside = drawn.some((one) => one.estimate < 0 || one.estimate > found.reports);
+  if (!mean && outside && !found.notes.some((one) => one.startsWith("A share below 0"))) {
+    said.push("An estimate below 0, or above all reports, is chance: its interval says what can be.");
+  }
   said.push(
     found.whose === "reporters"
       ? "Of those who reported: intervals hold what was randomized, not who happened to report."

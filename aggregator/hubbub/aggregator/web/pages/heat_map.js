@@ -4,11 +4,10 @@
 import { percent, shown } from "./shell.js";
 
 const WIDE = 900;
-const NARROW = 420;
 const HIGH = 44;
 const DARKEST = 0.85;
 // Names above narrower columns are turned.
-const UPRIGHT = 90;
+const UPRIGHT = 60;
 
 const cut = (text, longest) => shown(text, Math.max(3, Math.floor(longest)));
 
@@ -17,10 +16,11 @@ const sure = (one) => 1 - (one.within_high - one.within_low);
 
 /** cells: {row, column, within, within_low, within_high, departs}, row by row. */
 export function heatMap(place, cells, label) {
-  const width = place.clientWidth && place.clientWidth < 640 ? NARROW : WIDE;
+  const narrow = place.clientWidth > 0 && place.clientWidth < 640;
+  const width = narrow ? place.clientWidth : WIDE;
   const rows = [...new Set(cells.map((one) => one.row))];
   const columns = [...new Set(cells.map((one) => one.column))];
-  const left = width === NARROW ? 100 : 190;
+  const left = narrow ? 100 : 190;
   const turned = (width - left) / columns.length < UPRIGHT;
   const right = turned ? 90 : 10;
   const wide = (width - left - right) / columns.length;

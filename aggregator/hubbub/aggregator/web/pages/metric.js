@@ -9,7 +9,7 @@ import { lines } from "./charts.js";
 import { Compared } from "./compare.js";
 import { Controls } from "./controls.js";
 import { Crossed } from "./cross.js";
-import { showEstimates, showFlags, showPages } from "./estimates.js";
+import { numeric, showEstimates, showFlags, showPages } from "./estimates.js";
 import { Marks } from "./marks.js";
 import { showModel } from "./model.js";
 import { privacyCard } from "./privacy.js";
@@ -66,7 +66,7 @@ function question() {
 async function estimates() {
   const { asked, body } = question();
   const { find, order, first } = address.state;
-  const ranges = metric.kind === "ranges";
+  const ranges = numeric(metric);
   const paged = {
     ...asked,
     ...looking(),
@@ -79,7 +79,7 @@ async function estimates() {
   newest = found;
   const beside = await besides(address.state.beside, { ...asked, ...looking() }, found.values);
   controls.answered(found);
-  showFlags(found, Number(first) || find);
+  showFlags(found, Number(first) || find, metric.candidates !== null);
   await showEstimates(found, {
     first: Number(first),
     hourly: metric.epoch_length === "hour",
@@ -123,6 +123,7 @@ async function trend() {
     series,
     `${mean ? "Mean" : "Share"} by epoch with ${level} bands; in the newest: ${last}`,
     {
+      most: mean ? null : 1,
       axis: mean ? inUnit("mean", found) : "share of the reports",
       format: mean ? d3.format("~g") : d3.format("~%"),
       told: format,
@@ -137,9 +138,16 @@ async function trend() {
       return h("span", { class: `s${Math.min(i, 5)}` }, named(one.value), ...missing);
     }),
     ...joined,
+    h("p", {}, drawnAs(found, level)),
   );
   marks.show();
 }
+
+/** What is line, band and dot. */
+const drawnAs = ({ series }, level) =>
+  series.some((one) => one.points.some((point) => point.line != null))
+    ? `Dots: what each epoch says by itself. Lines: the likely truth by all of them together, with ${level} bands.`
+    : `Bands: ${level} intervals, of each epoch by itself.`;
 
 const DAYS = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
 
@@ -162,7 +170,8 @@ function said(found, steps) {
 
 /** Differences as comparisons write them. */
 function changeOf(found) {
-  const format = found.kind === "values" ? percent : figure;
+  const points = (share) => `${(100 * share).toFixed(2)} points`;
+  const format = found.kind === "values" ? points : figure;
   return (change) => `${change > 0 ? "+" : ""}${format(change)}`;
 }
 

@@ -1,5 +1,5 @@
 // A model: its coefficients with their intervals, and how its rounds went.
-import { $, ask, count, figure, h, shown } from "./shell.js";
+import { $, ask, count, figure, h, shown, utc } from "./shell.js";
 import { bars } from "./charts.js";
 import { fillAnswer } from "./tables.js";
 /* global d3 */
@@ -7,7 +7,7 @@ import { fillAnswer } from "./tables.js";
 // The largest, by the bars; the table has all.
 const DRAWN = 30;
 
-const ROUNDS = ["round", "epoch", "state", "reports", "noise", "moved"];
+const ROUNDS = ["round", "epoch (UTC)", "state", "reports", "noise", "moved"];
 
 function rounds(steps) {
   const rows = steps.map((one) =>
@@ -16,7 +16,7 @@ function rounds(steps) {
       {},
       [
         `${one.number}`,
-        one.date,
+        one.date.replace("T", " "),
         one.state,
         one.state === "finished" ? count(one.reports) : "",
         one.noise ? figure(one.noise, 3) : "",
@@ -34,9 +34,9 @@ function rounds(steps) {
 
 const went = (found) =>
   found.number < 0
-    ? `No round is over yet; the first state is due ${found.next}.`
+    ? `No round is over yet; the first state is due ${utc(found.next)}.`
     : `${found.kind}, after round ${found.number} of ${found.rounds}, of ${count(found.reports)} reports` +
-      (found.finished ? ": all rounds are over." : `; the next state is due ${found.next}.`);
+      (found.finished ? ": all rounds are over." : `; the next state is due ${utc(found.next)}.`);
 
 /** Fills the section of a model. */
 export async function showModel(name) {

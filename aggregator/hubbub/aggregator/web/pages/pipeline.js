@@ -1,6 +1,7 @@
 // The pipeline as it runs: the conservation law and its terms, asked for every two seconds.
 /* global d3 */
-import { $, ask, count, h, ready } from "./shell.js";
+import { $, ask, button, count, h, ready, several } from "./shell.js";
+import { Address, kinds } from "./address.js";
 import { watchArrivals } from "./arrivals.js";
 import { bars, lines, rounded } from "./charts.js";
 import { showState } from "./states.js";
@@ -19,7 +20,8 @@ const sides = (total) => {
 const worded = (name) => name.replace("_", " ");
 /** A term, which is not known where the shuffler did not tell it. */
 const term = (number) => (number === null ? "?" : count(number));
-const MAX_WINDOWS = 200;
+const address = new Address({ rows: kinds.among("newest", "all") }, () => look());
+const NEWEST = 50;
 const seen = [];
 
 function showLaw(status) {
@@ -66,7 +68,7 @@ function showFlow(total) {
     rows,
     "Reports by where they are: " +
       told.map((name) => `${worded(name)} ${count(total[name])}`).join(", "),
-    { axis: "reports", format: rounded },
+    { axis: "reports", format: rounded, most: Infinity },
   );
 }
 
@@ -81,15 +83,29 @@ function showRate() {
     $("rate"),
     [{ value: "counted a second", points }],
     `Counted a second, now ${count(last)}`,
-    { axis: "reports a second", format: rounded },
+    { axis: "reports a second", format: rounded, most: Infinity },
   );
 }
 
-function showWindows(status) {
-  const { windows } = status;
-  const newest = [...windows].sort((a, b) => b.epoch - a.epoch).slice(0, MAX_WINDOWS);
-  const said = `${newest.length} of ${windows.length} streams and epochs`;
-  return fillAnswer($("windows"), said, "status", status, newest);
+/** What a window is looked at for: it is out of balance, or something of it waits or was lost. */
+const unsettled = (one) =>
+  one.balanced === false || [one.pooled, one.in_flight, one.rejected, one.withheld].some(Boolean);
+
+/** The newest windows and those that ask for a look; terms that are told of any of them. */
+async function showWindows(status) {
+  const all = [...status.windows].sort((a, b) => b.date.localeCompare(a.date));
+  const some = all.filter((one, place) => place < NEWEST || unsettled(one));
+  const rows = address.state.rows === "all" ? all : some;
+  const idle = Object.keys(law).filter((name) => !all.some((one) => one[name]));
+  const nothing = idle.length ? `; none ${status.complete ? "" : "known "}in any of them: ${idle.map(worded).join(", ")}` : "";
+  const said = `${count(rows.length)} of ${several(all.length, "stream and epoch", "streams and epochs")}${nothing}`;
+  await fillAnswer($("windows"), said, "status", status, rows, { without: idle });
+  const other = address.state.rows === "all" ? ["newest", "Fewer"] : ["all", "All"];
+  const change = () => {
+    address.go({ rows: other[0] });
+    look();
+  };
+  $("rows").replaceChildren(...(some.length < all.length ? [button(other[1], change)] : []));
 }
 
 async function look() {

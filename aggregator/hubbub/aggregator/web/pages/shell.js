@@ -19,14 +19,20 @@ export function button(label, does, attributes = {}) {
 
 export const $ = (id) => document.getElementById(id);
 
-/** A value as it may be shown: cut, and with characters that are not seen written out. */
+/** A value as it may be shown: with characters that are not seen written out; cut in its middle if
+ *  it must be, since names differ at their ends. */
 export function shown(value, longest = 80) {
-  const text = [...value]
-    .slice(0, longest + 1)
+  const whole = [...value];
+  const half = Math.floor((longest - 1) / 2);
+  const kept =
+    whole.length > longest
+      ? [...whole.slice(0, longest - 1 - half), "…", ...whole.slice(whole.length - half)]
+      : whole;
+  return kept
     .map((c) =>
       /[\p{C}\p{Zl}\p{Zp}]/u.test(c) ? `\\u${c.codePointAt(0).toString(16).padStart(4, "0")}` : c,
-    );
-  return text.length > longest ? text.slice(0, longest).join("") + "…" : text.join("");
+    )
+    .join("");
 }
 
 /** What numbers are, with the unit that an answer has. */
@@ -38,7 +44,8 @@ export const named = (value, longest) => h("bdi", {}, shown(value, longest));
 export const count = (number) => Math.round(number).toLocaleString("en");
 export const figure = (number, digits = 5) =>
   number.toLocaleString("en", { maximumSignificantDigits: digits });
-export const several = (number, noun) => `${count(number)} ${noun}${number === 1 ? "" : "s"}`;
+export const several = (number, noun, many = `${noun}s`) =>
+  `${count(number)} ${number === 1 ? noun : many}`;
 export const percent = (share, digits = 1) => `${(100 * share).toFixed(digits)}%`;
 
 /** A moment as people say it, with its zone. */
@@ -163,7 +170,7 @@ function said(token, login, detail) {
     return `The token of this tab is not taken${why}: it has expired, was removed, or has a slip. Who runs the service makes one with: hubbub keys token`;
   }
   if (!login) {
-    return "This service answers to who has a token. It is kept until this tab is closed.";
+    return "This service answers to who has a token: who runs it makes one with hubbub keys token. It is kept until this tab is closed.";
   }
   return localStorage.getItem("known")
     ? "You are not logged in, or your session is over. You come back to this page."

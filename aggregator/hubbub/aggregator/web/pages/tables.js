@@ -24,7 +24,7 @@ const WRITTEN = {
   share: (share) => percent(share),
   level: (level, means) => (means ? figure(level) : percent(level, 2)),
   change: (change, means) =>
-    signed(change, (number) => (means ? figure(number) : percent(number, 2))),
+    signed(change, (number) => (means ? figure(number) : (100 * number).toFixed(2))),
   probability: (chance) => chance.toPrecision(2),
   confidence: (sure) => (sure >= TELLING ? percent(sure) : "too close to call"),
   epsilon: (epsilon) => epsilon.toFixed(3),
@@ -79,10 +79,13 @@ function heading(title, field, { order, sort } = {}) {
 }
 
 /** Fill a table with rows of an answer to a question.
- *  sorting: the order that the rows are in, and `sort`, which asks for another; none without. */
+ *  sorting: the order that the rows are in, and `sort`, which asks for another; none without; and
+ *  `without`: fields that are left out. */
 export async function fillAnswer(table, caption, question, answer, rows, sorting = {}) {
   const means = ofMeans(question, answer);
-  const columns = (await columnsOf(question)).filter((one) => one.of_means || !means);
+  const columns = (await columnsOf(question)).filter(
+    (one) => (one.of_means || !means) && !sorting.without?.includes(one.field),
+  );
   const level = `${figure(100 * (answer.confidence ?? 0), 6)}%`;
   fill(
     table,

@@ -1,0 +1,196 @@
+"""What the page draws and says misleads nobody: axes, names, orders, and what a figure is of."""
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from hubbub.cli.terminal.answer_tables import show_estimates
+from tests.interfaces.browser import Watched, chromium, needs_browser
+from tests.interfaces.house import House
+from tests.support import web
+from tests.support.pages import page_of
+
+pytestmark = needs_browser
+
+FENCES = [f"The quick brown fox jumps over the lazy dog and the {n} fence" for n in ("1st", "2nd")]
+HEAD = 'shuffler = "127.0.0.1:1"\n'
+METRIC = """
+[metrics.{name}]
+description = "What is asked"
+owner = "owner@example.org"
+expires = 2099-01-01
+epoch = "day"
+epsilon = 2.0
+min_batch = 100
+limits = {{ reports_per_epoch = 1, lifetime_epsilon = 500.0 }}
+{more}
+"""
+CATALOG = HEAD + "".join(
+    METRIC.format(name=name, more=more)
+    for name, more in {
+        "rare": 'mechanism = "grr"\nvalues = ["no", "yes", "perhaps"]',
+        "long": f'mechanism = "grr"\nvalues = {json.dumps(FENCES)}',
+        "took": 'mechanism = "grr"\nkind = "duration"\nedges = [0, 10, 100, 1000]\nunit = "ms"',
+        "plugins": 'mechanism = "privset"\nkind = "set"\nvalues = ["git", "vim", "lint"]\nmost = 2',
+    }.items()
+)
+HELD = {
+    "rare": {0: 9_999, 1: 1},
+    "long": {0: 3_000, 1: 7_000},
+    "took": {0: 1_000, 1: 6_000, 2: 3_000},
+    "plugins": {1: 4_000, 3: 6_000},
+}
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with chromium() as one:
+        yield one
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    folder: Path = tmp_path_factory.mktemp("pictures")
+    with page_of(folder, CATALOG, HELD, seed=2) as found:
+        yield found
+
+
+def _marks(page: Page, picture: str) -> list[str]:
+    """The numbers of a picture's axes."""
+    return page.locator(f"{picture} .tick text").all_text_contents()
+
+
+def test_no_axis_of_counts_or_shares_goes_below_zero_and_the_page_says_why_a_bar_does(
+    browser: Browser, address: str
+) -> None:
+    values = web.get(f"{address}/v1/metrics/rare/estimates").json()["values"]
+    assert any(value["estimate"] < 0 for value in values), "as this seed has it"
+    with Watched(browser) as watched:
+        page = watched.open(f"{address}/metric?name=rare")
+        marks = _marks(page, "#bars") + _marks(page, "#trend")
+        assert "0" in marks
+        assert not [mark for mark in marks if mark[0] in "-\N{MINUS SIGN}"]
+        expect(page.locator("#bars-said")).to_contain_text("An estimate below 0, or above all")
+        page.goto(f"{address}/metric?name=long")
+        watched.settled()
+        expect(page.locator("#bars-said")).not_to_contain_text("An estimate below 0")
+        page.goto(address)
+        shares = page.locator(".card:has-text('rare') dd")
+        expect(shares).to_have_count(3)
+        bold = [share.locator("b").count() for share in shares.all()]
+        can = [v["low"] <= v["estimate"] <= v["high"] for v in values]  # the largest first
+        assert bold == can
+
+
+def test_names_that_differ_at_their_ends_are_told_apart_everywhere(
+    browser: Browser, address: str
+) -> None:
+    with Watched(browser) as watched:
+        page = watched.open(f"{address}/metric?name=long")
+        assert page.locator("#bars .row text").all_text_contents() == FENCES[::-1]
+        page.goto(address)
+        names = page.locator(".card:has-text('long') dt")
+        expect(names).to_have_count(2)
+        assert [name[-9:] for name in names.all_inner_texts()] == ["2nd fence", "1st fence"]
+
+
+def test_ranges_of_numbers_are_shown_in_their_own_order(
+    browser: Browser, address: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = f"{address}/v1/metrics/took"
+    assert [web.get(path).json()["metric"][end] for end in ("lowest", "highest")] == [0, 1000]
+    found = web.get(f"{path}/estimates", params={"order": "listed"}).json()
+    assert (found["lowest"], found["highest"]) == (0, 1000)
+    ranges = [value["value"] for value in found["values"]]
+    show_estimates(found)
+    said = capsys.readouterr().out
+    assert sorted(ranges, key=said.index) == ranges
+    with Watched(browser) as watched:
+        page = watched.open(f"{address}/metric?name=took")
+        assert page.locator("#table tbody td:first-child").all_inner_texts() == ranges
+
+
+def test_shares_of_a_set_are_no_parts_of_one_whole_and_that_is_said(
+    browser: Browser, address: str, home: House
+) -> None:
+    with Watched(browser) as watched:
+        page = watched.open(f"{address}/metric?name=plugins")
+        expect(page.locator("#bars-said")).to_contain_text("shares need not add up to 100%")
+    [note] = web.get(f"{home.page}/v1/metrics/profile/estimates").json()["notes"]
+    assert note == "Each two parts are a table of their own, whose shares add up to 100%."
+
+
+def test_a_metric_of_one_epoch_has_no_columns_on_its_card(browser: Browser, address: str) -> None:
+    with Watched(browser) as watched:
+        page = watched.open(address)
+        card = page.locator(".card:has-text('rare')")
+        expect(card.locator("dt")).to_have_count(3)
+        assert card.locator("svg").count() == 0
+
+
+def test_a_trend_says_what_its_dots_and_bands_are(browser: Browser, home: House) -> None:
+    with Watched(browser) as watched:
+        page = watched.open(f"{home.page}/metric?name=theme")
+        expect(page.locator("#legend")).to_contain_text("Dots: what each epoch says by itself.")
+        page.select_option("select[name=range]", "last:7d")
+        expect(page.locator("#legend")).to_contain_text("Bands: 95% intervals, of each epoch")
+
+
+def test_letters_of_a_picture_keep_their_size_on_a_phone(browser: Browser, address: str) -> None:
+    with Watched(browser, width=390) as watched:
+        page = watched.open(f"{address}/metric?name=long")
+        for picture in ("#bars", "#trend"):
+            drawn = page.locator(f"{picture} svg").bounding_box()
+            box = page.locator(f"{picture} svg").get_attribute("viewBox")
+            assert drawn
+            assert box
+            assert abs(drawn["width"] / float(box.split()[2]) - 1) < 0.01
+
+
+def test_differences_of_shares_are_in_points(browser: Browser, home: House) -> None:
+    with Watched(browser) as watched:
+        page = watched.open(f"{home.page}/metric?name=theme")
+        table = page.locator("#compared table")
+        expect(table).to_contain_text("difference (points)")
+        cells = table.locator("tbody tr").first.locator("td").all_inner_texts()
+        assert re.fullmatch(r"[+-]\d+\.\d\d", cells[3])
+        page.goto(f"{home.page}/metric?name=seconds")
+        watched.settled()
+        assert "points" not in page.inner_text("#compared table")
+
+
+def test_the_pipeline_shows_the_terms_that_tell_something_and_all_rows_on_demand(
+    browser: Browser, home: House
+) -> None:
+    total = len(web.get(f"{home.page}/v1/status").json()["windows"])
+    with Watched(browser) as watched:
+        page = watched.open(f"{home.page}/pipeline")
+        rows = page.locator("#windows tbody tr")
+        expect(rows).to_have_count(50)
+        heads = page.locator("#windows thead th").all_inner_texts()
+        assert heads == ["stream", "epoch", "counted", "balanced"]
+        expect(page.locator("#windows caption")).to_contain_text("in any of them: acknowledged")
+        wide = page.locator("#windows").evaluate("(t) => t.scrollWidth - t.parentNode.clientWidth")
+        assert wide <= 0
+        page.click("#rows button")
+        expect(rows).to_have_count(total)
+        assert page.url.endswith("?rows=all")
+        page.go_back()
+        expect(rows).to_have_count(50)
+
+
+def test_an_address_of_nothing_is_a_page_to_people_and_a_problem_to_programs(
+    browser: Browser, home: House
+) -> None:
+    with Watched(browser, clean=False) as watched:
+        page = watched.open(f"{home.page}/metrics.html?<b>")
+        assert page.inner_text("h1") == "No such page"
+        page.click("text=All metrics")
+        watched.settled()
+        expect(page.locator("h1")).to_have_text("Metrics")
+    answer = web.get(f"{home.page}/nothing")
+    assert (answer.status_code, answer.json()["title"]) == (404, "NotServed")
