@@ -30,7 +30,8 @@ from hubbub.mechanisms import AnyMechanism, SystemBits, Totals, build
 from hubbub.privacy.amplification import amplified
 from hubbub.privacy.central_catalog import read_with_promises
 from hubbub.privacy.draws import draw
-from hubbub.privacy.shuffled_histogram import ShuffledEpoch, largest_local
+from hubbub.privacy.shuffled_epoch import ShuffledEpoch
+from hubbub.privacy.shuffled_histogram import largest_local
 from hubbub.wire.v1.services_pb2 import EstimateRequest
 
 CENTRAL: Final = 1.0

@@ -16,7 +16,8 @@ from hubbub.privacy.proofs import audit
 from hubbub.privacy.proofs.attack import Attacked
 from hubbub.privacy.proofs.audit import Check
 from hubbub.privacy.proofs.whole_epochs import Neighbours, attack_epochs, draw_neighbours
-from hubbub.privacy.shuffled_histogram import ShuffledEpoch, central_epsilon
+from hubbub.privacy.shuffled_epoch import ShuffledEpoch
+from hubbub.privacy.shuffled_histogram import central_epsilon
 
 ALARM, DELTA, EPOCHS = 1e-7, 0.01, 600_000
 CATALOG = """

@@ -8,7 +8,8 @@ import pytest
 
 from hubbub.errors import BadParameter
 from hubbub.privacy.many_epochs import composed_epsilon
-from hubbub.privacy.shuffled_histogram import ShuffledEpoch, central_epsilon
+from hubbub.privacy.shuffled_epoch import ShuffledEpoch
+from hubbub.privacy.shuffled_histogram import central_epsilon
 
 
 @pytest.mark.parametrize(

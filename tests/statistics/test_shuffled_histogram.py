@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from itertools import combinations_with_replacement, permutations, product
-from math import exp, inf, log, nextafter
+from math import comb, exp, inf, log, nextafter
 from typing import Any
 
 import numpy as np
@@ -16,12 +16,8 @@ from scipy.stats import binom
 
 from hubbub.analysis.arrays import Floats
 from hubbub.errors import BadParameter
-from hubbub.privacy.shuffled_histogram import (
-    ShuffledEpoch,
-    central_epsilon,
-    delta_of,
-    largest_local,
-)
+from hubbub.privacy.shuffled_epoch import ShuffledEpoch
+from hubbub.privacy.shuffled_histogram import central_epsilon, delta_of, largest_local
 
 DELTA = 1e-8
 _CELLS = 1_000_000
@@ -74,6 +70,54 @@ def test_delta_is_never_below_what_all_outcomes_give(
         assert told >= exact
         if exact > 1e-3 and d == 3:
             assert told <= 1.35 * float(exact), "a small crowd shows how many lied"
+
+
+@pytest.mark.parametrize("d", [2, 3])
+@pytest.mark.parametrize(("n", "each"), [(1, 0.5), (2, 0.25), (3, 0.5), (2, 1.0), (2, 1.5)])
+@pytest.mark.parametrize("local", [0.5, 1.5, 3.0])
+def test_delta_with_dummies_of_devices_is_never_below_what_all_outcomes_give(
+    n: int, d: int, each: float, local: float
+) -> None:
+    """How many there are is a sum of coins, which all can see."""
+    lie, whole, coin = Fraction(1 / (exp(local) + d - 1)), int(each), Fraction(each % 1)
+    for central in (0.1 * local, 0.4 * local, 0.8 * local):
+        told = delta_of(ShuffledEpoch(n, d, local, each=each), central)
+        exact, t = Fraction(0), Fraction(nextafter(exp(central), inf))
+        for others in combinations_with_replacement(range(d), n - 1):
+            seen = []
+            for own in range(d):
+                chances: Chances = {}
+                for made in range(n + 1 if coin else 1):
+                    likely = comb(n, made) * coin**made * (1 - coin) ** (n - made)
+                    shown = _shown((own, *others), d, lie, whole * n + made)
+                    chances |= {counts: chance * likely for counts, chance in shown.items()}
+                seen.append(chances)
+            for one, two in permutations(seen, 2):
+                over = [p - t * two[counts] for counts, p in one.items()]
+                exact = max(exact, sum((more for more in over if more > 0), Fraction(0)))
+        assert told >= exact
+        if exact > 1e-3 and d == 3:
+            assert told <= 1.35 * float(exact), "a small crowd shows how many lied"
+
+
+@pytest.mark.parametrize("d", [2, 16])
+@pytest.mark.parametrize("each", [0.03, 0.5, 1.02])
+def test_dummies_of_devices_hide_as_as_many_of_the_shufflers_do_and_their_coins(
+    d: int, each: float
+) -> None:
+    """To those whom a known number hides, within what chance makes of the number."""
+    crowd = ShuffledEpoch(10_000, d, 7.0, 0.9, each=each)
+    told = central_epsilon(crowd, DELTA)
+    made = (crowd.others + 1) * each
+    spread = 6 * (made * (1 - each % 1)) ** 0.5
+    most, least = (
+        central_epsilon(ShuffledEpoch(10_000, d, 7.0, 0.9, dummies=round(number)), DELTA)
+        for number in (made - spread, made + spread)
+    )
+    assert least < told < most
+    known = central_epsilon(ShuffledEpoch(10_000, d, 7.0, 0.9, dummies=round(made)), DELTA)
+    assert known <= told * 1.001
+    assert told <= 1.1 * known
 
 
 def _shown_hashed(values: Sequence[tuple[int, ...]], d: int, lie: Fraction) -> Chances:

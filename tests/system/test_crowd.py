@@ -22,6 +22,7 @@ from hubbub.cli.terminal.service_client import ask, report_counts
 from hubbub.mechanisms import build
 from hubbub.privacy.central_catalog import read_with_promises
 from hubbub.privacy.draws import draw
+from hubbub.privacy.shuffled_epoch import ShuffledEpoch
 from hubbub.wire.v1.services_pb2 import EstimateRequest, Range
 from tests.interfaces.browser import Watched, chromium, needs_browser
 from tests.support import web
@@ -45,6 +46,7 @@ limits = {{ reports_per_epoch = 1, lifetime_epsilon = 500.0 }}
 """
 PEOPLE = 700
 DUMMIES = 300
+EACH = 1.5
 LISTED = 'mechanism = "auto"\nvalues = ["red", "green", "blue"]'
 NUMBER = 'domain = "number"\nlow = 0\nhigh = 10'
 OTHERS = {
@@ -63,6 +65,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalRun]:
     path = folder / "metrics.toml"
     metrics = METRIC.format(name="met", crowd=600) + METRIC.format(name="missed", crowd=800)
     metrics += METRIC.format(name="padded", crowd=600) + f"dummies = {DUMMIES}\n"
+    metrics += METRIC.format(name="own", crowd=600) + f"dummies_each = {EACH}\n"
     for name, kind in OTHERS.items():
         metrics += METRIC.format(name=name, crowd=600).replace(LISTED, kind)
     path.write_text(f'shuffler = "127.0.0.1:1"\n{metrics}')
@@ -73,6 +76,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalRun]:
                 "met": value[n],
                 "missed": value[n],
                 "padded": value[n],
+                "own": value[n],
                 "sure": n % 4 == 0,
                 "size": n % 7,
                 "spread": n % 7,
@@ -81,8 +85,9 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalRun]:
             for n in range(PEOPLE)
         ]
         sent = send_everyone(everyone, running.bundle_path, lambda _: None)
-        assert sent.acknowledged == 7 * PEOPLE
-        assert sum_terms(report_counts(running.endpoints).values())["pooled"] == 7 * PEOPLE
+        assert sent.acknowledged == 8 * PEOPLE
+        made = sum_terms(report_counts(running.endpoints).values())["pooled"] - 8 * PEOPLE
+        assert abs(made - EACH * PEOPLE) <= 5.5 * sqrt(PEOPLE) / 2, "by each device's own coin"
         close_epochs(running.shuffler_redis)
 
         def all_have_left() -> bool:
@@ -125,6 +130,27 @@ def test_dummies_leave_with_the_crowd_and_are_nobodys_in_every_answer(
     assert f"acknowledged + {DUMMIES} dummies = 0 pooled" in capsys.readouterr().out
     assert main(["status", "--all", "--home", str(run.home)]) == 0
     assert "acknowledged + dummies = pooled" in capsys.readouterr().out
+
+
+def test_dummies_of_devices_leave_as_reports_do_and_are_nobodys_in_every_answer(
+    run: LocalRun,
+) -> None:
+    """The shuffler waits for as many more; how many there are is known by what is expected."""
+    [terms] = [t for (stream, _), t in report_counts(run.endpoints).items() if stream == "own"]
+    assert balances(terms)
+    assert (terms["dummies"], terms["withheld"]) == (0, 0)
+    assert terms["counted"] == terms["acknowledged"]
+    found, alone = estimate(run.endpoints, "own"), estimate(run.endpoints, "met")
+    assert found.reports == round(terms["counted"] / (1 + EACH))
+    assert found.epsilon > alone.epsilon + 0.3
+    crowd = ShuffledEpoch(PEOPLE, 3, found.epsilon, each=EACH)
+    for value in found.values:
+        true = {"red": 525, "blue": 175, "green": 0}[value.value]
+        assert abs(value.estimate - true) <= 5.2 * crowd.stderr(true / PEOPLE)
+        share = min(max(value.estimate / found.reports, 0), 1)
+        assert value.stderr == pytest.approx(crowd.stderr(share), rel=0.02)
+    assert 0.2 < found.shuffled.epsilon <= 1.0, "they are more than the promise needs"
+    assert f"devices add {EACH} dummies each" in found.shuffled.assumption
 
 
 def test_yes_or_no_a_mean_and_a_range_are_answered_in_a_crowd(run: LocalRun) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from jsonschema import Draft202012Validator
+from scipy.stats import binom
 
 from hubbub.catalog import (
     Metric,
@@ -19,6 +20,7 @@ from hubbub.catalog import (
     sign_bundle,
     stream_table,
 )
+from hubbub.catalog.crowds.device_dummies import devices_at_least
 from hubbub.catalog.metrics_toml.schema import catalog_schema
 from hubbub.cli.main import main
 from hubbub.cli.terminal import catalog_reading
@@ -27,7 +29,8 @@ from hubbub.mechanisms import build
 from hubbub.privacy.central_catalog import read_with_promises
 from hubbub.privacy.crowd import central_of
 from hubbub.privacy.padding import best_dummies
-from hubbub.privacy.shuffled_histogram import ShuffledEpoch, largest_local
+from hubbub.privacy.shuffled_epoch import ShuffledEpoch
+from hubbub.privacy.shuffled_histogram import largest_local
 from tests.conftest import CATALOG
 from tests.support.bundles import DAY, make_signed
 
@@ -113,8 +116,19 @@ def test_of_a_promise_that_is_written_wrong_only_this_is_told(
         ("limits", "dummies = -1\nlimits", r'field "dummies": must be a whole number'),
         (
             "limits",
-            'dummies = "devices"\nlimits',
-            r'field "dummies": cannot be "devices": .* not built',
+            'dummies = "people"\nlimits',
+            r'field "dummies": must be a whole number in .*, "auto" or "devices"',
+        ),
+        (
+            "limits",
+            "dummies = 9\ndummies_each = 0.1\nlimits",
+            r"by devices, dummies by the shuffler",
+        ),
+        ("limits", "dummies_each = 101\nlimits", r'field "dummies_each": must be a number of'),
+        (
+            'values = ["light", "dark", "system", "contrast"]',
+            'domain = "number"\nlow = 0\nhigh = 9\ndummies = "devices"',
+            r'field "dummies": go with listed values alone',
         ),
         (
             'values = ["light", "dark", "system", "contrast"]',
@@ -160,6 +174,30 @@ def test_dummies_allow_a_larger_local_epsilon_and_the_shuffler_is_told_how_to_ma
     own = table["streams"]["theme"]
     assert (own["dummies"], own["values"], own["mix"]) == (200, 4, "epoch")
     assert all(len(key["public"]) == 44 for key in table["keys"])
+
+
+@pytest.mark.slow
+def test_dummies_of_devices_are_chosen_and_waited_for(tmp_path: Path) -> None:
+    plain, padded = _read(tmp_path, THEME), _read(tmp_path, THEME + 'dummies = "devices"\n')
+    assert (padded.dummies, padded.dummies_each) == (0, 0.00333)
+    assert padded.epsilon > plain.epsilon + 0.4
+    assert _read(tmp_path, THEME + "dummies_each = 0.00333\n").digest() == padded.digest()
+    with pytest.raises(BadParameter, match=r"dummies: is \"devices\" in metrics.toml alone"):
+        replace(padded, dummies="devices")  # type: ignore[arg-type]
+    told = central_of(padded, 30_000)
+    assert told is not None
+    assert 0.98 <= told.epsilon <= 1.0
+    assert "devices add 0.00333 dummies each to it" in told.assumption
+    alone = THEME.replace("central_epsilon = 1.0\ncrowd = 30000", "epsilon = 1.0\nmin_batch = 100")
+    signed = make_signed(tmp_path, HEAD + alone.replace('"auto"', '"grr"'), start=0)
+    bundle = replace(signed.bundle, metrics={"theme": padded}, history={"theme": padded.digest()})
+    own = json.loads(stream_table(bundle))["streams"]["theme"]
+    assert own.keys() == {"sealed_bytes", "min_batch", "epoch_seconds", "grace_seconds", "mix"}
+    waits = own["min_batch"]
+    # Of 29,999 devices so many come with a chance below any delta; of 30,000 and a few they do.
+    assert binom.sf(waits - 29_999 - 1, 29_999, 0.00333) < 1e-15
+    assert waits < 30_000 * 1.00333 + 200
+    assert 29_700 < devices_at_least(30_000, 0.00333) < 30_000
 
 
 def test_auto_takes_the_fewest_dummies_that_are_worth_it() -> None:

@@ -22,7 +22,8 @@ from hubbub.privacy.card import card
 from hubbub.privacy.central_catalog import read_with_promises
 from hubbub.privacy.gaussian_crowd import gaussian_mu
 from hubbub.privacy.many_epochs import composed_epsilon
-from hubbub.privacy.shuffled_histogram import ShuffledEpoch, delta_of, largest_local
+from hubbub.privacy.shuffled_epoch import ShuffledEpoch
+from hubbub.privacy.shuffled_histogram import delta_of, largest_local
 from tests.support.bundles import DAY
 from tests.support.moment import now
 from tests.support.waiting import HANG_SECONDS

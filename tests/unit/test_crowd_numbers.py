@@ -51,7 +51,7 @@ class _Roughly:
     ) -> float:
         raise NotImplementedError
 
-    def dummies(self, promise: CentralPromise, categories: int) -> int:
+    def dummies(self, promise: CentralPromise, categories: int, *, by_devices: bool = False) -> int:
         raise NotImplementedError
 
     def crowd_needed(

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterator
 from fractions import Fraction
 from itertools import combinations, product
-from math import sqrt
+from math import comb, sqrt
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from scipy.stats import binom, norm
 
 from hubbub.accounting import Window
 from hubbub.aggregator.query import EpochRange, EstimateQuery, QueryEngine
-from hubbub.aggregator.query.cache import sum_totals
+from hubbub.aggregator.query.cache import TotalsCache, sum_totals
 from hubbub.aggregator.store.contract import Commit, WindowTotals
 from hubbub.analysis import answer, plausibility
 from hubbub.analysis.estimators.vectorized_estimate import estimate
@@ -25,6 +25,7 @@ from hubbub.errors import BatchTooSmall, ShapeMismatch
 from hubbub.mechanisms import Totals, build
 from hubbub.mechanisms.pure import Pure
 from hubbub.privacy.central_catalog import read_with_promises
+from hubbub.privacy.shuffled_epoch import ShuffledEpoch
 from tests.support.fakes import MemoryStore
 
 CATALOG = """
@@ -59,6 +60,69 @@ def _totals(said: tuple[int, ...], values: int, dummies: int, variance: float = 
     counts = Counter(said)
     cells = [counts[value] for value in range(values)]
     return Totals(cells, len(said) - dummies, dummies, variance)
+
+
+@pytest.mark.parametrize("values", [2, 3])
+@pytest.mark.parametrize("each", [Fraction(1, 2), Fraction(1), Fraction(3, 2)])
+def test_with_dummies_of_devices_estimates_are_unbiased_and_their_variance_exact(
+    values: int, each: Fraction
+) -> None:
+    """Every outcome of two devices, each with its report and its dummies.
+
+    Of reports and dummies together a whole number may not be reports: here it need not be whole.
+    """
+    mechanism: Any = build("grr", epsilon=1.0, categories=values)
+    pure, whole, coin = mechanism.channel, int(each), each % 1
+    mean, square = np.zeros(values), np.zeros(values)
+    for made in range(len(HELD) + 1 if coin else 1):
+        number = len(HELD) * whole + made
+        how_likely = comb(len(HELD), made) * coin**made * (1 - coin) ** (len(HELD) - made)
+        for said in product(range(values), repeat=len(HELD) + number):
+            chance = how_likely * Fraction(1, values**number)
+            for own, one in zip(HELD, said[: len(HELD)], strict=True):
+                chance *= pure.p if own == one else pure.q
+            counts = Counter(said)
+            reports = len(said) / (1 + each)
+            floor = reports * pure.q + (len(said) - reports) / values
+            found = [float((counts[v] - floor) / (pure.p - pure.q)) for v in range(values)]
+            if reports.denominator == 1:
+                totals = _of_devices([counts[v] for v in range(values)], each)
+                assert np.allclose(found, mechanism.estimate(totals).values)
+                assert np.allclose(found, estimate(mechanism, totals).values)
+            mean += float(chance) * np.array(found)
+            square += float(chance) * np.square(found)
+    true = np.array([HELD.count(value) for value in range(values)])
+    assert np.allclose(mean, true)
+    expected = Totals(
+        [0] * values,
+        len(HELD),
+        len(HELD) * each,  # type: ignore[arg-type]  # what is expected is no whole number
+        float(len(HELD) * coin * (1 - coin) / (1 + each) ** 2),
+        dummies_beside=True,
+    )
+    more = pure.dummies_variances(true.tolist(), expected)
+    told = [mechanism.variance(held, len(HELD)) for held in true.tolist()]
+    assert np.allclose(square - mean**2, np.add(told, more))
+    crowd = ShuffledEpoch(len(HELD), values, mechanism.epsilon, each=float(each))
+    for share in (0.0, 0.5, 1.0):
+        own = mechanism.variance(share * len(HELD), len(HELD)) + more[0]
+        assert crowd.stderr(share) == pytest.approx(sqrt(own), rel=1e-6)
+
+
+def _of_devices(cells: list[int], each: Fraction) -> Totals:
+    """As they are read: reports and dummies are told together."""
+    window = Window("theme", 1)
+
+    async def body() -> Totals:
+        store = MemoryStore()
+        tags = [bytes([number]) * 16 for number in range(sum(cells))]
+        commit = Commit(bytes(16), tags, np.array(cells), 0, {}, 10**12)
+        await store.add(window, commit)
+        cache = TotalsCache(store, dummies_each=lambda _: float(each))
+        counted = await cache.counted(["theme"])
+        return sum_totals(await cache.read([window], counted), len(cells), 0, float(each))
+
+    return asyncio.run(body())
 
 
 @pytest.mark.parametrize("values", [2, 3, 4])

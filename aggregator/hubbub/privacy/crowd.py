@@ -6,11 +6,13 @@ from typing import Final
 
 from hubbub.analysis.binomials import least
 from hubbub.catalog import CentralPromise, Metric
+from hubbub.catalog.crowds.device_dummies import devices_at_least
 from hubbub.mechanisms import AnyMechanism, Memoized, cells_and_groups
 from hubbub.privacy.amplification import DELTA, Amplified, amplified
 from hubbub.privacy.gaussian_crowd import gaussian_mu
 from hubbub.privacy.padding import best_dummies
-from hubbub.privacy.shuffled_histogram import ShuffledEpoch, central_epsilon, keeps, largest_local
+from hubbub.privacy.shuffled_epoch import ShuffledEpoch
+from hubbub.privacy.shuffled_histogram import central_epsilon, keeps, largest_local
 
 
 def amplified_of(mechanism: AnyMechanism, reports: int, delta: float = DELTA) -> Amplified:
@@ -51,16 +53,18 @@ class ExactAccountant:
             honest=promise.honest,
             dummies=promise.dummies,
             groups=groups,
+            each=promise.dummies_each,
             most=promise.max_local_epsilon,
         )
         return max(floor(found * 1000) / 1000, min(found, promise.epsilon))
 
-    def dummies(self, promise: CentralPromise, categories: int) -> int:
+    def dummies(self, promise: CentralPromise, categories: int, *, by_devices: bool = False) -> int:
         """The fewest whose errors are as small as any's, to 5% of the variance."""
         return best_dummies(
             *(promise.crowd, categories, promise.epsilon, promise.delta),
             honest=promise.honest,
             most=promise.max_local_epsilon,
+            by_devices=by_devices,
         )
 
     def gaussian(
@@ -114,7 +118,10 @@ def what_decides(
 def _of_promise(
     promise: CentralPromise, reports: int, categories: int, epsilon: float, groups: int
 ) -> ShuffledEpoch:
-    return ShuffledEpoch(reports, categories, epsilon, promise.honest, promise.dummies, groups)
+    return ShuffledEpoch(
+        *(reports, categories, epsilon, promise.honest, promise.dummies, groups),
+        promise.dummies_each,
+    )
 
 
 def central_of(metric: Metric, reports: int, dummies: int | None = None) -> Amplified | None:
@@ -127,6 +134,7 @@ def central_of(metric: Metric, reports: int, dummies: int | None = None) -> Ampl
         return None
     # Fewer than the crowd never leave. Of more, three digits will do: an epoch that grows is not
     # worked out anew with every report.
+    reports = devices_at_least(reports, metric.dummies_each)
     grain = 10 ** max(len(str(reports)) - 3, 0)
     reports = max(reports // grain * grain, promise.crowd)
     dummies = promise.dummies if dummies is None else min(dummies, promise.dummies)
@@ -139,7 +147,8 @@ def central_of(metric: Metric, reports: int, dummies: int | None = None) -> Ampl
         float(metric.randomizer.total_variation()),
         "whole epoch",
         inf,
-        f"if the shuffler is honest, lets the crowd leave whole{_along(dummies)} and does not "
+        f"if the shuffler is honest, lets the crowd leave whole{_along(metric, dummies)} and does "
+        "not "
         "collude with who looks, "
         f"and {promise.honest:.0%} of the reports are; if it does collude, a report says "
         f"epsilon {metric.report_loss:.3g}",
@@ -151,7 +160,7 @@ def rests_on(metric: Metric, found: Amplified) -> str:
     if metric.central is not None:
         return (
             f"Of one person in a whole epoch of {found.reports:,} reports, worked out exactly for "
-            f"{metric.mechanism}, if the shuffler is honest{_along(metric.dummies)} and "
+            f"{metric.mechanism}, if the shuffler is honest{_along(metric, metric.dummies)} and "
             f"{metric.honest:.0%} of the reports are; if it does collude, a report says epsilon "
             f"{metric.report_loss:.3g}. What is estimated from it may be published as it is."
         )
@@ -180,11 +189,15 @@ def smallest_crowd(metric: Metric) -> ShuffledEpoch | None:
 
 def _crowd(metric: Metric, reports: int, dummies: int) -> ShuffledEpoch:
     cells, groups = cells_and_groups(metric.randomizer)
-    return ShuffledEpoch(reports, cells, metric.report_loss, metric.honest, dummies, groups)
+    return ShuffledEpoch(
+        *(reports, cells, metric.report_loss, metric.honest, dummies, groups), metric.dummies_each
+    )
 
 
-def _along(dummies: int) -> str:
-    """That dummies rest on the shuffler, too; "" without any."""
+def _along(metric: Metric, dummies: int) -> str:
+    """Whom dummies rest on; "" without any."""
+    if metric.dummies_each:
+        return f", devices add {metric.dummies_each:g} dummies each to it"
     return f", adds {dummies:,} dummies to it" if dummies else ""
 
 

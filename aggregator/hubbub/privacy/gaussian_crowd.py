@@ -4,7 +4,8 @@ from functools import lru_cache
 from typing import Final
 
 from hubbub.catalog.crowds.gaussian import LEFT_OUT, delta_of_mu, mu_of_pure
-from hubbub.privacy.shuffled_histogram import ShuffledEpoch, profile
+from hubbub.privacy.shuffled_epoch import ShuffledEpoch
+from hubbub.privacy.shuffled_histogram import profile
 
 # The grid of epsilons on which a crowd is compared with Gaussians, and how finely mu is found.
 _STEP: Final = 0.01

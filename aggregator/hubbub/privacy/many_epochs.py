@@ -22,7 +22,8 @@ from dp_accounting.pld import pld_pmf, privacy_loss_distribution
 
 from hubbub.analysis.binomials import likely, pmf
 from hubbub.errors import BadParameter
-from hubbub.privacy.shuffled_histogram import ShuffledEpoch, central_epsilon, profile
+from hubbub.privacy.shuffled_epoch import ShuffledEpoch
+from hubbub.privacy.shuffled_histogram import central_epsilon, profile
 
 MAX_TIMES: Final = 100_000
 """How often one person reports at the most, of what is composed here."""
@@ -75,14 +76,14 @@ def _losses(
     if crowd.categories == 2:  # noqa: PLR2004 two values
         return _losses_of_two(crowd, grid, left_out)
     d, q, truth = crowd.categories, crowd.lie, 1 - crowd.categories * crowd.lie
-    chance, cut = crowd.hiding, left_out / 4
-    noise = likely(crowd.others, chance, cut)
+    cut = left_out / 4
+    noise, chances = crowd.noise(cut)
     fine = max(1, int(noise[0] * _WIDTH))
     starts = np.arange(0, len(noise), fine)
-    weights = np.add.reduceat(pmf(noise, crowd.others, chance), starts)
+    weights = np.add.reduceat(chances, starts)
     losses: dict[int, float] = {}
     for lowest, weight in zip(noise[starts].tolist(), weights.tolist(), strict=True):
-        total = lowest + 1 + crowd.dummies
+        total = lowest + 1
         both = np.append(spread := likely(int(total) - 1, 2 / d, cut), spread[-1] + 1)[:, None]
         reach = len(likely(int(both[-1, 0]), 0.5, cut)) // 2 + 1
         x = np.floor(both / 2) + np.arange(-reach, reach + 1)[None, :]

@@ -10,18 +10,8 @@ from hubbub.catalog.alerts import Alert
 from hubbub.catalog.breakdown import BREAKDOWN, Rules, streams_of
 from hubbub.catalog.choice import AUTO, CHOICE, Choice
 from hubbub.catalog.cover import DEFAULT, cover_conflicts, refusal_of_default
+from hubbub.catalog.crowds import central_fields
 from hubbub.catalog.crowds.central import central_conflicts
-from hubbub.catalog.crowds.central_fields import (
-    CENTRAL_EPSILON,
-    CROWD,
-    DELTA,
-    DUMMIES,
-    EPSILON,
-    HONEST,
-    MAX_LOCAL_EPSILON,
-    ROLLING,
-    USUAL_MAX_LOCAL,
-)
 from hubbub.catalog.crowds.central_promise import CentralPromise
 from hubbub.catalog.epochs import EPOCH_SECONDS
 from hubbub.catalog.fields import kinds
@@ -97,7 +87,7 @@ class Metric:
     )
     epsilon: float = field(
         metadata=entry(
-            EPSILON,
+            central_fields.EPSILON,
             "The most that one report may say about a person, in nats.",
             "1.0",
             defines=True,
@@ -171,7 +161,7 @@ class Metric:
             kinds.ascending(
                 f"a list of numbers of nats in [{MIN_EPSILON}, epsilon), ascending",
                 f"ascend from {MIN_EPSILON} to below epsilon, and differ in six digits",
-                EPSILON,
+                central_fields.EPSILON,
             ),
             "Smaller epsilons that a person may ask for instead; each is a stream of its own.",
             "[0.25, 0.5]",
@@ -183,13 +173,16 @@ class Metric:
     period: str = field(default="", metadata=PERIOD)
     report_on: str = field(default="", metadata=REPORT_ON)
     release: Release | None = field(default=None, metadata=RELEASE)
-    central_epsilon: float | None = field(default=None, metadata=CENTRAL_EPSILON)
-    crowd: int | None = field(default=None, metadata=CROWD)
-    delta: float = field(default=1e-8, metadata=DELTA)
-    honest: float = field(default=0.9, metadata=HONEST)
-    dummies: int = field(default=0, metadata=DUMMIES)
-    max_local_epsilon: float = field(default=USUAL_MAX_LOCAL, metadata=MAX_LOCAL_EPSILON)
-    rolling: bool = field(default=False, metadata=ROLLING)
+    central_epsilon: float | None = field(default=None, metadata=central_fields.CENTRAL_EPSILON)
+    crowd: int | None = field(default=None, metadata=central_fields.CROWD)
+    delta: float = field(default=1e-8, metadata=central_fields.DELTA)
+    honest: float = field(default=0.9, metadata=central_fields.HONEST)
+    dummies: int = field(default=0, metadata=central_fields.DUMMIES)
+    dummies_each: float = field(default=0.0, metadata=central_fields.DUMMIES_EACH)
+    max_local_epsilon: float = field(
+        default=central_fields.USUAL_MAX_LOCAL, metadata=central_fields.MAX_LOCAL_EPSILON
+    )
+    rolling: bool = field(default=False, metadata=central_fields.ROLLING)
     kind: str = field(default="", metadata=metric_fields.KIND)
     edges: tuple[float, ...] = field(default=(), metadata=metric_fields.EDGES)
     outside: str = field(default="", metadata=OUTSIDE)
@@ -257,7 +250,7 @@ class Metric:
             return None
         return CentralPromise(
             *(self.central_epsilon, self.crowd, self.delta, self.honest),
-            *(self.max_local_epsilon, self.dummies),
+            *(self.max_local_epsilon, self.dummies, self.dummies_each),
         )
 
     @property

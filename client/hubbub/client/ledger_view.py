@@ -72,7 +72,7 @@ class PayloadView:
 
     Attributes:
         fate: "waiting", "sent", or why it was given up.
-        payload: empty of a filler, which says nothing.
+        payload: empty of a filler or a dummy, which says nothing.
     """
 
     metric: str
@@ -84,7 +84,7 @@ class PayloadView:
 
     @property
     def is_filler(self) -> bool:
-        """Whether it only hides that there was nothing to say, or that nothing could be said."""
+        """Whether it says nothing of a person: a filler, or a dummy of a crowd."""
         return self.payload == FILLER
 
     @property

@@ -16,13 +16,15 @@ class Totals:
     """The sum of many payloads: one integer a cell, and how many reports were added.
 
     dummies: payloads beside the reports that hold any value alike. dummies_variance: of how many
-    they are, where that is not known: of a crowd that is on its way.
+    they are, where that is not known: of a crowd that is on its way, where one more is a report
+    less; or beside them, where devices made them.
     """
 
     cells: Sequence[int]
     reports: int
     dummies: int = 0
     dummies_variance: float = 0.0
+    dummies_beside: bool = False
 
     def check(self, layout: "Layout") -> None:
         """Raises ShapeMismatch unless these totals have the layout's shape."""

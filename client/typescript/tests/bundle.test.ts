@@ -153,6 +153,14 @@ test("a person's preference chooses the tier", async () => {
   assert.equal(streamWithin(crowded, 0.5, 0.5), undefined);
 });
 
+test("a metric whose devices make dummies is refused, with the reason", async () => {
+  const padded = { ...ENTRY, central_epsilon: 0.5, crowd: 9, dummies_each: 0.1 };
+  await assert.rejects(
+    metricFrom("theme", padded, false),
+    /devices make dummies, which this client/,
+  );
+});
+
 test("a value that is none is refused, and never shown", async () => {
   const metric = await metricFrom("theme", ENTRY, false);
   for (const value of ["secret", 1, null, undefined, {}, true]) {

@@ -15,6 +15,7 @@ from collections.abc import (
     Mapping,
     Sequence,
 )
+from dataclasses import replace
 from typing import Any, Final, Generic, TypeVar
 
 import numpy as np
@@ -119,10 +120,21 @@ def _begun(work: Coroutine[Any, Any, Value]) -> "asyncio.Task[Value]":
 
 
 class TotalsCache:
-    """Reads windows of a store. Every method raises StoreUnavailable without Redis."""
+    """Reads windows of a store. Every method raises StoreUnavailable without Redis.
 
-    def __init__(self, store: TotalsReader, max_bytes: int = _MAX_BYTES) -> None:
+    dummies_each: of a stream, how many dummies every device makes; of what was counted so many are
+        dummies as are expected.
+    """
+
+    def __init__(
+        self,
+        store: TotalsReader,
+        max_bytes: int = _MAX_BYTES,
+        *,
+        dummies_each: Callable[[str], float] = lambda _: 0.0,
+    ) -> None:
         self._store = store
+        self._dummies_each = dummies_each
         self._recent: LruCache[Window, WindowTotals] = LruCache(max_bytes)
         self._counting: dict[frozenset[str], CoalescedRead[Mapping[Window, Counted]]] = {}
 
@@ -130,8 +142,18 @@ class TotalsCache:
         """What every window of these streams holds, where it holds any report."""
         key = frozenset(streams)
         if key not in self._counting:
-            self._counting[key] = CoalescedRead(lambda: self._store.counted(key))
+            self._counting[key] = CoalescedRead(lambda: self._counted(key))
         return await self._counting[key].get()
+
+    async def _counted(self, streams: Collection[str]) -> Mapping[Window, Counted]:
+        found = await self._store.counted(streams)
+        return {window: self._apart(window, held) for window, held in found.items()}
+
+    def _apart(self, window: Window, held: Counted) -> Counted:
+        """Reports and dummies, where devices make them: by what is expected."""
+        each = self._dummies_each(window.stream)
+        reports = round(held.reports / (1 + each))
+        return Counted(reports, held.dummies + held.reports - reports) if each else held
 
     async def read(
         self, windows: Sequence[Window], counted: Mapping[Window, Counted]
@@ -143,16 +165,21 @@ class TotalsCache:
             if held and (held.counted, held.dummies) == counted.get(window):
                 found[window] = held
         missing = [window for window in windows if window not in found]
-        for window, held in zip(missing, await self._store.read(missing), strict=True):
+        for window, raw in zip(missing, await self._store.read(missing), strict=True):
+            reports, dummies = self._apart(window, Counted(raw.counted, raw.dummies))
+            held = replace(raw, counted=reports, dummies=dummies)
             found[window] = held
             self._recent.keep(window, held, held.cells.nbytes + _SMALLEST_BYTES)
         return [found[window] for window in windows]
 
 
-def sum_totals(parts: Sequence[WindowTotals], size: int, dummies: int = 0) -> Totals:
+def sum_totals(
+    parts: Sequence[WindowTotals], size: int, dummies: int = 0, each: float = 0.0
+) -> Totals:
     """The totals of several windows of one definition, which simply add.
 
     dummies: how many a crowd has; of one that is on its way those that have come are a draw.
+    each: how many every device makes, on average.
 
     Raises:
         BadParameter: sums beyond 64 bits.
@@ -173,6 +200,9 @@ def sum_totals(parts: Sequence[WindowTotals], size: int, dummies: int = 0) -> To
         sum(held.counted for held in parts),
         sum(held.dummies for held in parts),
     )
+    if each:
+        drawn = reports * (each % 1) * (1 - each % 1) / (1 + each) ** 2
+        return Totals(cells.tolist(), reports, among, drawn, dummies_beside=True)
     if not dummies:
         return Totals(cells.tolist(), reports, among)
     # Of m, s are expected: without replacement, the variance is below that of coins, s (1 - s/m).

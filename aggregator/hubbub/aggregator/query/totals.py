@@ -18,6 +18,7 @@ from hubbub.catalog import (
     days_of_period,
     superseded_by,
 )
+from hubbub.catalog.crowds.device_dummies import made_each
 from hubbub.errors import BadParameter, BatchTooSmall, TooFewEpochs, TotalsUnreadable
 from hubbub.mechanisms import AnyMechanism, Totals
 from hubbub.runtime import Clocks
@@ -92,7 +93,9 @@ class TotalsByEpoch:
         self.bundle = bundle
         self.clocks = clocks or Clocks(clock)
         self._store = store
-        self._shelf = TotalsCache(store)
+        self._shelf = TotalsCache(
+            store, dummies_each=lambda stream: made_each(self.bundle.asked_in(stream))
+        )
         self._clock = clock
 
     def now(self) -> float:
@@ -304,7 +307,9 @@ class TotalsByEpoch:
             own = self.bundle.asked_in(streams[0])
             mechanism = own.randomizer
             parts = [one for w, one in totals.items() if w.stream in streams and w.epoch in wanted]
-            tiers.append((mechanism, sum_totals(parts, mechanism.layout.size, own.dummies)))
+            size, each = mechanism.layout.size, made_each(own)
+            added = sum_totals(parts, size, own.dummies, each)
+            tiers.append((mechanism, added))
         return tiers
 
 

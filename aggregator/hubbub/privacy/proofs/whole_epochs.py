@@ -29,7 +29,7 @@ from hubbub.analysis.arrays import Floats
 from hubbub.mechanisms import AnyMechanism
 from hubbub.privacy.draws import Counts, one_hot_chances
 from hubbub.privacy.proofs.attack import Attacked
-from hubbub.privacy.shuffled_histogram import ShuffledEpoch
+from hubbub.privacy.shuffled_epoch import ShuffledEpoch
 
 _THRESHOLDS: Final = 256
 _AT_ONCE: Final = 1 << 18  # epochs: tens of megabytes

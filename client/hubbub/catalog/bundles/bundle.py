@@ -12,6 +12,7 @@ from hubbub.catalog.breakdown import lost, streams_of
 from hubbub.catalog.bundles.breakdown_cells import part_of_metric
 from hubbub.catalog.bundles.promise import Promise
 from hubbub.catalog.cover import uncovered
+from hubbub.catalog.crowds.device_dummies import gathered, made_each
 from hubbub.catalog.encoding import to_text
 from hubbub.catalog.epochs import EPOCH_SECONDS, grace_seconds
 from hubbub.catalog.fields.rules import NAME, is_address, is_whole, metric_name_of
@@ -218,7 +219,7 @@ def stream_table(bundle: Bundle) -> str:
     streams = {
         metric.name: {
             "sealed_bytes": metric.sealed_bytes,
-            "min_batch": metric.fewest,
+            "min_batch": gathered(metric.fewest, made_each(metric)),
             "epoch_seconds": EPOCH_SECONDS[metric.epoch],
             "grace_seconds": grace_seconds(metric.epoch),
             **_leaving(metric),

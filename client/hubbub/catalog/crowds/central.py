@@ -5,9 +5,11 @@ from dataclasses import replace
 from typing import Any, Final
 
 from hubbub.catalog.choice import AUTO
+from hubbub.catalog.crowds.central_fields import DEVICES
 from hubbub.catalog.crowds.central_promise import Accountant, CentralPromise, Planned
 from hubbub.catalog.crowds.crowd_numbers import planned_number
 from hubbub.catalog.crowds.crowd_strings import CROWD_STRINGS, planned_strings
+from hubbub.catalog.crowds.device_dummies import each_of
 from hubbub.catalog.fields.field import fields_of
 from hubbub.catalog.fields.table_reader import Complain
 
@@ -16,9 +18,11 @@ _LISTED: Final = "grr"
 _NUMBERS: Final = ("wave", "mean.one_bit", "mean.piecewise")
 
 _OF_LISTED: Final = "go with listed values alone; leave them out"
+_OF_ONE: Final = "are made by devices, dummies by the shuffler; write one of them"
 
 CENTRAL_FIELDS: Final = (
     *("central_epsilon", "crowd", "delta", "honest", "max_local_epsilon", "rolling", "dummies"),
+    "dummies_each",
 )
 """The fields of a metric that make its promise; the first two make one."""
 
@@ -59,10 +63,12 @@ def central_conflicts(metric: Any) -> dict[str, str]:
 def _misfits(metric: Any) -> dict[str, str]:
     """What does not go with any crowd."""
     found = {}
-    if metric.dummies == AUTO:
-        found["dummies"] = f'is "{AUTO}" in metrics.toml alone; write how many'
+    if isinstance(metric.dummies, str):
+        found["dummies"] = f'is "{metric.dummies}" in metrics.toml alone; write how many'
     elif metric.dummies and metric.values is None:
         found["dummies"] = _OF_LISTED
+    if metric.dummies_each and (metric.dummies or metric.values is None):
+        found["dummies_each"] = _OF_ONE if metric.dummies else _OF_LISTED
     if metric.min_batch != metric.crowd:
         found["min_batch"] = "is the crowd; leave it out"
     if metric.limits.reports_per_epoch != 1:
@@ -102,9 +108,6 @@ def crowd_table(
     """
     found = {**table, "min_batch": promise.crowd, "epsilon": promise.epsilon}
     found.pop("reports", None)
-    if table.get("dummies") and categories is None:
-        wrong("dummies", _OF_LISTED)
-        promise = replace(promise, dummies=0)
     if table.get("min_batch", promise.crowd) != promise.crowd:
         wrong("min_batch", f"is the crowd, {promise.crowd:,}, or nothing; leave it out")
     if accountant is None:
@@ -114,11 +117,11 @@ def crowd_table(
             "pip install 'hubbub[plan]'",
         )
         return {**found, "mechanism": crowd_mechanisms(table.get("domain"))[0], "dummies": 0}
+    promise = _padded(table, promise, categories, accountant, wrong)
+    if "dummies" in table:
+        found |= {"dummies": promise.dummies, "dummies_each": promise.dummies_each}
     if categories is not None:
         planned = Planned(_LISTED, {}, categories)
-        if table.get("dummies") == AUTO:
-            promise = replace(promise, dummies=accountant.dummies(promise, categories))
-            found["dummies"] = promise.dummies
     elif table["domain"] == "string":
         planned = planned_strings(table, promise, accountant)
     else:
@@ -138,3 +141,27 @@ def crowd_table(
             f"{promise.crowd:,}; write {largest:.6g} at most, leave it out{would}",
         )
     return {**found, "epsilon": given}
+
+
+def _padded(
+    table: Mapping[str, Any],
+    promise: CentralPromise,
+    categories: int | None,
+    accountant: Accountant,
+    wrong: Complain,
+) -> CentralPromise:
+    """The promise with the dummies that are written, or serve best."""
+    written = [name for name in ("dummies", "dummies_each") if table.get(name)]
+    if written and categories is None:
+        for name in written:
+            wrong(name, _OF_LISTED)
+        return replace(promise, dummies=0, dummies_each=0.0)
+    if len(written) > 1:
+        wrong("dummies_each", _OF_ONE)
+        return replace(promise, dummies_each=0.0)
+    if categories and table.get("dummies") == AUTO:
+        return replace(promise, dummies=accountant.dummies(promise, categories))
+    if categories and table.get("dummies") == DEVICES:
+        number = accountant.dummies(promise, categories, by_devices=True)
+        return replace(promise, dummies_each=each_of(promise.crowd, number))
+    return promise

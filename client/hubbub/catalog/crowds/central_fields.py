@@ -50,27 +50,33 @@ ROLLING: Final = entry(
     defines=True,
 )
 
+DEVICES: Final = "devices"
+"""For `dummies`: devices make them, as many as serve best."""
+_WORDS: Final = (AUTO, DEVICES)
 _DUMMIES: Final = kinds.whole(0, 1_000_000)
 
 
 def _problem(given: Any) -> str:
-    if given == "devices":
-        return (
-            'cannot be "devices": dummies made by devices are not built, only those that the '
-            "shuffler makes; write how many it adds to every crowd, such as dummies = 4000"
-        )
-    problem = "" if given == AUTO else _DUMMIES.problem(given)
-    return f'{problem} or "{AUTO}"' if problem else ""
+    problem = "" if given in _WORDS else _DUMMIES.problem(given)
+    return f'{problem}, "{AUTO}" or "{DEVICES}"' if problem else ""
 
 
 DUMMIES: Final = entry(
     kinds.Kind(
-        lambda: f'{_DUMMIES.words()} or "{AUTO}"',
+        lambda: f'{_DUMMIES.words()}, "{AUTO}" or "{DEVICES}"',
         _problem,
-        lambda: {"anyOf": [_DUMMIES.schema(), {"const": AUTO}]},
+        lambda: {"anyOf": [_DUMMIES.schema(), {"enum": list(_WORDS)}]},
     ),
-    "How many reports of nobody, each any value alike, the shuffler adds to every crowd.",
+    "How many reports of nobody, each any value alike, the shuffler adds to every crowd; "
+    '`"devices"` has devices make them, and `dummies_each` follows.',
     "4000",
     label="dummies in a crowd",
+    defines=True,
+)
+DUMMIES_EACH: Final = entry(
+    kinds.number("a number of dummies", 0, 100),
+    "How many reports of nobody a device sends beside each of its own, on average, by its coins.",
+    "0.02",
+    label="dummies of every device",
     defines=True,
 )

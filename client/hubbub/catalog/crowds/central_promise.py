@@ -11,7 +11,7 @@ class CentralPromise:
 
     epsilon, delta: central. honest: the share of the reports that is counted on to lie as it
     should. max_local_epsilon: the most that a report may say to who sees it alone. dummies: how
-    many reports of nobody the shuffler adds.
+    many reports of nobody the shuffler adds. dummies_each: how many every device adds, on average.
     """
 
     epsilon: float
@@ -20,6 +20,7 @@ class CentralPromise:
     honest: float
     max_local_epsilon: float
     dummies: int = 0
+    dummies_each: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +53,7 @@ class Accountant(Protocol):
         """The mu of a crowd whose reports say this local epsilon, as gaussian.py has it."""
         ...
 
-    def dummies(self, promise: CentralPromise, categories: int) -> int:
+    def dummies(self, promise: CentralPromise, categories: int, *, by_devices: bool = False) -> int:
         """How many dummies serve best; 0 where none are worth it. Those of the promise are not."""
         ...
 

@@ -214,7 +214,8 @@ def _central(
         float(given["delta"]),
         float(given["honest"]),
         float(given["max_local_epsilon"]),
-        0 if given["dummies"] == AUTO else given["dummies"],
+        0 if isinstance(given["dummies"], str) else given["dummies"],
+        float(given["dummies_each"]),
     )
 
 

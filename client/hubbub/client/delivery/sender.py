@@ -21,6 +21,7 @@ from hubbub.catalog import (
     seal,
     seal_info,
 )
+from hubbub.catalog.crowds.device_dummies import dummy_payloads
 from hubbub.client.clock import Clock
 from hubbub.client.cover import FILLER, Held, beside, fills, held_back, seconds_to_next
 from hubbub.client.delivery.waits import longest_soon, soon
@@ -45,6 +46,7 @@ from hubbub.client.transport.contract import (
     TryAgain,
 )
 from hubbub.errors import ModelsRefused, NoticeRefused, StateBusy, StateUnusable
+from hubbub.mechanisms import SystemBits
 
 _BATCH: Final = 500
 _PROBE: Final = 20  # after a failure: enough to see whether the shuffler is there again
@@ -262,17 +264,28 @@ class Sender:
         if drawn.payload == FILLER and not fills(self._bundle):
             return Dropped(drawn.stream, DAMAGED)
         entry = self._entry(number, drawn, metric, key)
-        along = (
-            self._entry(number, replace(drawn, stream=one.name, tag="", payload=FILLER), one, key)
+        nothing = replace(drawn, tag="", payload=FILLER)
+        along = [
+            self._entry(number, replace(nothing, stream=one.name), one, key)
             for one in beside(self._bundle, drawn.stream)
-        )
+        ]
+        # A dummy is kept as a filler is: the device, too, knows no more which of them it was.
+        along += [
+            self._entry(number, nothing, metric, key, dummy)
+            for dummy in dummy_payloads(metric, SystemBits())
+        ]
         return replace(entry, beside=tuple(along))
 
     def _entry(
-        self, number: int, drawn: PendingPayload, metric: Metric, key: OpeningKeyPublic
+        self,
+        number: int,
+        drawn: PendingPayload,
+        metric: Metric,
+        key: OpeningKeyPublic,
+        dummy: bytes = FILLER,
     ) -> OutboxEntry:
-        """It, sealed; a filler as long as a report."""
-        payload, info = drawn.payload, seal_info(drawn.stream, drawn.epoch)
+        """It, sealed; a filler as long as a report, and a dummy as one."""
+        payload, info = drawn.payload or dummy, seal_info(drawn.stream, drawn.epoch)
         if payload == FILLER:
             payload = bytes(metric.randomizer.layout.payload_bytes)
             info = filler_info(drawn.stream, drawn.epoch)

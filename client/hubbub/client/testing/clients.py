@@ -61,7 +61,10 @@ class _Alone:
     ) -> float:
         return mu_of_pure(epsilon)
 
-    def dummies(self, _promise: CentralPromise, _categories: int) -> int:
+    def dummies(
+        self, _promise: CentralPromise, _categories: int, *, by_devices: bool = False
+    ) -> int:
+        del by_devices
         return 0
 
     def crowd_needed(

@@ -73,6 +73,12 @@ export async function metricFrom(
   development: boolean,
 ): Promise<Metric> {
   const more = Object.keys(entry).find((field) => !KNOWN.has(field));
+  if (more === "dummies_each") {
+    const said = "has its devices make dummies, which this client does not";
+    throw new UnknownMetric(
+      `metric "${name}" ${said}; write dummies = a number for the shuffler's`,
+    );
+  }
   if (more !== undefined) throw new UnknownMetric(`metric "${name}" has ${more}; upgrade hubbub`);
   refuseKind(name, entry);
   const central = optional(entry["lifetime_central_epsilon"]);

@@ -223,7 +223,7 @@ def _meant(payload: PayloadView, candidates: Sequence[str]) -> str:
     meanings = payload.meanings(candidates)
     if not meanings:
         if payload.is_filler:
-            return "nothing: a filler"
+            return "nothing: a filler, or a dummy"
         return "any string" if payload.stream else "no longer asked"
     return likeliest(meanings)
 

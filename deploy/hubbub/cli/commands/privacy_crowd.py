@@ -14,13 +14,8 @@ from hubbub.privacy.amplification import DELTA
 from hubbub.privacy.card import meaning
 from hubbub.privacy.crowd import what_decides
 from hubbub.privacy.many_epochs import MAX_TIMES, composed_epsilon
-from hubbub.privacy.shuffled_histogram import (
-    MAX_CATEGORIES,
-    MAX_REPORTS,
-    ShuffledEpoch,
-    central_epsilon,
-    largest_local,
-)
+from hubbub.privacy.shuffled_epoch import MAX_CATEGORIES, MAX_EACH, MAX_REPORTS, ShuffledEpoch
+from hubbub.privacy.shuffled_histogram import central_epsilon, largest_local
 
 _LIMITS: Final = {
     "reports": (1, MAX_REPORTS),
@@ -30,6 +25,7 @@ _LIMITS: Final = {
     "max_local": (1e-9, MAX_EPSILON),
     "honest": (1e-6, 1),
     "dummies": (0, MAX_REPORTS),
+    "dummies_each": (0, MAX_EACH),
     "hashes": (1, MAX_CATEGORIES),
     "epochs": (1, MAX_TIMES),
 }
@@ -66,6 +62,9 @@ def add_crowd(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") ->
         "--dummies", type=int, default=0, help="evenly spread, added to it (%(default)s)"
     )
     crowd.add_argument(
+        "--dummies-each", type=float, default=0.0, help="by every device, on average (%(default)s)"
+    )
+    crowd.add_argument(
         "--max-local", type=float, default=MAX_EPSILON, help="with --central (%(default)s)"
     )
     crowd.add_argument(
@@ -80,7 +79,8 @@ def add_crowd(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") ->
 
 def _crowd(arguments: argparse.Namespace) -> int:
     refuse_outside(arguments, _LIMITS)
-    if arguments.hashes > 1 and (arguments.dummies or arguments.values == 2):  # noqa: PLR2004 two
+    padded = arguments.dummies or arguments.dummies_each
+    if arguments.hashes > 1 and (padded or arguments.values == 2):  # noqa: PLR2004 two
         raise BadParameter(
             f"--hashes {arguments.hashes} goes with 3 --values or more, which are the buckets of "
             "each, and with no --dummies"
@@ -95,11 +95,12 @@ def _crowd(arguments: argparse.Namespace) -> int:
             honest=arguments.honest,
             dummies=arguments.dummies,
             groups=arguments.hashes,
+            each=arguments.dummies_each,
             most=arguments.max_local,
         )
     crowd = ShuffledEpoch(
         *(arguments.reports, arguments.values, local),
-        *(arguments.honest, arguments.dummies, arguments.hashes),
+        *(arguments.honest, arguments.dummies, arguments.hashes, arguments.dummies_each),
     )
     central = central_epsilon(crowd, arguments.delta)
     together = composed_epsilon([(crowd, arguments.epochs)], arguments.delta)
@@ -113,6 +114,7 @@ def _crowd(arguments: argparse.Namespace) -> int:
             "hashes": crowd.groups,
             "honest": crowd.honest,
             "dummies": crowd.dummies,
+            "dummies_each": crowd.each,
             "epochs": arguments.epochs,
             "epsilon_all_epochs": together if isfinite(together) else None,
             "stderr_rare": crowd.stderr(0.0),
@@ -130,6 +132,7 @@ def _tell(
     """The same in words."""
     local = crowd.epsilon_local
     dummies = f" and {crowd.dummies:,} dummies" if crowd.dummies else ""
+    dummies += f" with {crowd.each:g} dummies of each device" if crowd.each else ""
     explain(
         f"A whole epoch of {several(crowd.reports, 'report')}{dummies}, {crowd.honest:.0%} of them "
         f"honest, over {crowd.categories:,} "
@@ -159,7 +162,7 @@ def _tell(
     if arguments.central is not None:
         promise = CentralPromise(
             *(arguments.central, arguments.reports, arguments.delta, arguments.honest),
-            *(arguments.max_local, arguments.dummies),
+            *(arguments.max_local, arguments.dummies, arguments.dummies_each),
         )
         said = what_decides(promise, local, central, arguments.values, arguments.hashes)
         if said:

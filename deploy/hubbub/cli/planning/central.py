@@ -12,7 +12,9 @@ import numpy as np
 from hubbub.analysis.families import family_for
 from hubbub.catalog import CentralPromise
 from hubbub.catalog.choice import AUTO
+from hubbub.catalog.crowds.central_fields import DEVICES
 from hubbub.catalog.crowds.crowd_strings import planned_strings, string_errors
+from hubbub.catalog.crowds.device_dummies import each_of
 from hubbub.cli.planning.central_numbers import in_catalog, plan_central_numbers
 from hubbub.cli.terminal.output import explain, say, several, table
 from hubbub.errors import BadParameter
@@ -21,9 +23,9 @@ from hubbub.mechanisms.probability import MAX_EPSILON
 from hubbub.privacy.amplification import DELTA
 from hubbub.privacy.crowd import ExactAccountant, what_decides
 from hubbub.privacy.metric_draft import MetricDraft
-from hubbub.privacy.padding import best_dummies
 from hubbub.privacy.planner import plan
-from hubbub.privacy.shuffled_histogram import ShuffledEpoch, central_epsilon, largest_local
+from hubbub.privacy.shuffled_epoch import ShuffledEpoch
+from hubbub.privacy.shuffled_histogram import central_epsilon, largest_local
 
 # Local epsilons that are shown below the largest one.
 _FLOORS: Final = (1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 12.0)
@@ -59,17 +61,20 @@ def add_central(parser: argparse.ArgumentParser) -> None:
         type=_dummies,
         default=0,
         metavar="N",
-        help=f"the shuffler's, in a crowd; {AUTO}: as many as are worth it (%(default)s)",
+        help=f"the shuffler's, in a crowd; {AUTO}: as many as are worth it; {DEVICES}: the same, "
+        "made by devices (%(default)s)",
     )
     crowd.add_argument("--delta", type=float, default=DELTA, help="of the promise (%(default)s)")
 
 
 def _dummies(written: str) -> int | str:
-    """A whole number, or "auto"."""
+    """A whole number, "auto", or "devices"."""
     try:
-        return written if written == AUTO else int(written)
+        return written if written in (AUTO, DEVICES) else int(written)
     except ValueError:
-        raise argparse.ArgumentTypeError(f'{written!a} is no whole number, nor "{AUTO}"') from None
+        raise argparse.ArgumentTypeError(
+            f'{written!a} is no whole number, nor "{AUTO}" or "{DEVICES}"'
+        ) from None
 
 
 def plan_central(arguments: argparse.Namespace, question: MetricDraft) -> int:
@@ -91,14 +96,7 @@ def plan_central(arguments: argparse.Namespace, question: MetricDraft) -> int:
             raise BadParameter(f"{name} {given:g} is outside (0, {MAX_EPSILON}]")
     if arguments.dummies and question.kind != "values":
         raise BadParameter("--dummies go with listed values alone: leave them out")
-    if arguments.dummies == AUTO:
-        arguments.dummies = best_dummies(
-            *(reports, question.size, central, arguments.delta),
-            honest=arguments.honest,
-            most=arguments.max_local,
-        )
-        if not arguments.dummies:
-            explain("no number of dummies is worth it: errors fall by 2.5% at most")
+    _pad(arguments, question)
     if question.kind in ("mean", "ranges"):
         floors = [one for one in _FLOORS if central < one < arguments.max_local]
         return plan_central_numbers(arguments, question, [*floors, arguments.max_local])
@@ -113,12 +111,30 @@ def plan_central(arguments: argparse.Namespace, question: MetricDraft) -> int:
             "delta": arguments.delta,
             "honest": arguments.honest,
             "dummies": arguments.dummies,
+            "dummies_each": arguments.each,
             "rows": [asdict(way) for way in ways],
         }
         say(json.dumps(document, indent=1))
     else:
         _show(arguments, question, ways)
     return 0
+
+
+def _pad(arguments: argparse.Namespace, question: MetricDraft) -> None:
+    """Put numbers in the place of words: of the shuffler's dummies, and of every device's."""
+    arguments.each = 0.0
+    if isinstance(arguments.dummies, str):
+        promise = CentralPromise(
+            *(arguments.central, arguments.reports, arguments.delta, arguments.honest),
+            arguments.max_local,
+        )
+        if arguments.dummies == DEVICES:
+            number = ExactAccountant().dummies(promise, question.size, by_devices=True)
+            arguments.dummies, arguments.each = 0, each_of(arguments.reports, number)
+        else:
+            arguments.dummies = ExactAccountant().dummies(promise, question.size)
+        if not (arguments.dummies or arguments.each):
+            explain("no number of dummies is worth it: errors fall by 2.5% at most")
 
 
 def _of_values(arguments: argparse.Namespace, question: MetricDraft) -> list[_Way]:
@@ -131,6 +147,7 @@ def _of_values(arguments: argparse.Namespace, question: MetricDraft) -> list[_Wa
         arguments.delta,
         honest=arguments.honest,
         dummies=arguments.dummies,
+        each=arguments.each,
         most=arguments.max_local,
     )
     ways = [_crowd(arguments, question, local) for local in (*_below(central, most), most)]
@@ -180,7 +197,8 @@ def _below(central: float, most: float) -> list[float]:
 
 def _crowd(arguments: argparse.Namespace, question: MetricDraft, local: float) -> _Way:
     crowd = ShuffledEpoch(
-        arguments.reports, question.size, local, arguments.honest, arguments.dummies
+        *(arguments.reports, question.size, local, arguments.honest, arguments.dummies),
+        each=arguments.each,
     )
     found = central_epsilon(crowd, arguments.delta)
     return _Way("crowd", local, found, crowd.stderr(0.0), crowd.stderr(0.1))
@@ -188,6 +206,7 @@ def _crowd(arguments: argparse.Namespace, question: MetricDraft, local: float) -
 
 def _show(arguments: argparse.Namespace, question: MetricDraft, ways: Sequence[_Way]) -> None:
     dummies = f" and {arguments.dummies:,} dummies" if arguments.dummies else ""
+    dummies = f" with {arguments.each:g} dummies each" if arguments.each else dummies
     table(
         f"central epsilon {arguments.central:g} at delta {arguments.delta:g}: "
         f"{several(arguments.reports, 'report')}{dummies} of "
@@ -210,15 +229,16 @@ def _show(arguments: argparse.Namespace, question: MetricDraft, ways: Sequence[_
     )
     best = max(way.epsilon_local or 0 for way in ways if way.way.startswith("crowd"))
     more = f", dummies = {arguments.dummies}" if arguments.dummies else ""
+    more = f", dummies_each = {arguments.each:g}" if arguments.each else more
     if question.kind == "strings":
         say("of strings held as by Zipf's law, a thousand of them: collisions are in the errors")
         more = ', domain = "string", mechanism = "auto"'
     say(in_catalog(arguments, best) + more)
-    if arguments.dummies:
+    if arguments.dummies or arguments.each:
         say(_worth(arguments, question, ways))
     promise = CentralPromise(
         *(arguments.central, arguments.reports, arguments.delta, arguments.honest),
-        *(arguments.max_local, arguments.dummies),
+        *(arguments.max_local, arguments.dummies, arguments.each),
     )
     told = min(way.epsilon_central for way in ways if way.epsilon_local == best)
     listed = question.size if question.kind == "values" else None

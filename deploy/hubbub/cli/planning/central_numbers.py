@@ -15,7 +15,8 @@ from hubbub.errors import BadParameter
 from hubbub.privacy.crowd import ExactAccountant
 from hubbub.privacy.metric_draft import MetricDraft
 from hubbub.privacy.planner import plan, row
-from hubbub.privacy.shuffled_histogram import ShuffledEpoch, central_epsilon
+from hubbub.privacy.shuffled_epoch import ShuffledEpoch
+from hubbub.privacy.shuffled_histogram import central_epsilon
 
 _SAID: Final = {
     "mean": ("the mean", "of the range, where it is largest"),

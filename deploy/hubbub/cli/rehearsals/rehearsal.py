@@ -212,10 +212,12 @@ async def _told(
 def as_window(metric: Metric, totals: Totals, chance: np.random.Generator) -> WindowTotals:
     """What an epoch holds once these reports have left, with the dummies among them."""
     cells = np.array(totals.cells, dtype=np.int64)
-    size, dummies = len(cells), metric.dummies
-    if dummies:
-        cells += chance.multinomial(dummies, [1 / size] * size)
-    return WindowTotals(cells, totals.reports, 0, 0, dummies)
+    size, whole = len(cells), int(metric.dummies_each)
+    made = whole * totals.reports
+    made += int(chance.binomial(totals.reports, metric.dummies_each - whole))
+    if metric.dummies or made:
+        cells += chance.multinomial(metric.dummies + made, [1 / size] * size)
+    return WindowTotals(cells, totals.reports + made, 0, 0, metric.dummies)
 
 
 def _taking_part(

@@ -1,0 +1,117 @@
+"""The one count of two values: what a whole epoch of `grr` reports says about one person, exactly.
+
+There is one count and not two, and what the others hold
+matters: those who hold v hide the person by not naming it, those who hold w by naming it, and the
+noise N is Bin(b, q) - Bin(a, q) for a + b others. All splits are gone through, in blocks: a block
+counts as if only those noised whom every split in it has. It is worst, where that was tried, if all
+hold the same. The chances of N are log-concave, as those of all sums of coins are, so who tells v
+from w best looks whether the count passes some k, and
+
+    delta = max over k of (p - t q) P(N = k) - (t - 1) min(P(N > k), P(N < k))
+
+All rounding is up; see hubbub.privacy.shuffled_histogram.
+"""
+
+from dataclasses import dataclass
+from math import exp, expm1, floor
+from typing import Final
+
+import numpy as np
+
+from hubbub.analysis.arrays import Floats
+from hubbub.analysis.binomials import laws, likely, pmf
+from hubbub.privacy.shuffled_epoch import DIRECT, FFT_ERROR, ShuffledEpoch, convolved
+
+TAILS: Final = 1e-4
+"""Of delta: what is spent on tails that are not summed."""
+FLOAT_ERROR: Final = 1e-5
+"""Binomial chances come out right to 1e-8 for a thousand million; differences lose two digits."""
+# Of how many dummies devices make, where two values are: each has blocks of splits of its own.
+_FEW_BLOCKS: Final = 8
+# Of the others: how many more hold v in the last split of a block than in its first.
+_SPLIT: Final = 0.002
+_FIRST_SPLIT: Final = 0.0005
+# Where noise takes so many numbers, blocks are wider: epsilon is too large by half of it.
+_MUCH_NOISE: Final = 3000.0
+_WIDE_SPLIT: Final = 0.01
+
+
+@dataclass(frozen=True)
+class OneCount:
+    """One count of two values: per block of splits, the chances of how many others are in it.
+
+    Of each number its chance, and that of those beyond it, on the side where these are fewer.
+    """
+
+    crowd: ShuffledEpoch
+    noises: tuple[tuple[Floats, Floats], ...]
+    cut: float
+
+    @classmethod
+    def of(cls, crowd: ShuffledEpoch, delta: float, *, coarsely: bool = False) -> "OneCount":
+        """Trusted down to `delta`; coarsely: in fewer blocks of splits."""
+        cut = delta * TAILS
+        held, others = (
+            laws(n, crowd.lie, cut) for n in zip(*_splits(crowd, coarsely=coarsely), strict=True)
+        )
+        [dummies] = laws([crowd.certain().dummies], 0.5, cut)
+        lies = map(convolved, others, (turned[::-1] for turned in held))
+        noises = (convolved(own, dummies) for own in lies)
+        return cls(crowd, tuple((noise, _beyond(noise)) for noise in noises), cut)
+
+    def delta(self, central: float) -> float:
+        """The largest of all splits, rounded up."""
+        t, p, q = exp(central), self.crowd.keep, self.crowd.lie
+        worst = wrong = 0.0
+        for noise, beyond in self.noises:
+            if len(noise) > DIRECT:  # perhaps a transform's: its errors are not relative
+                wrong = FFT_ERROR * (1 + t)
+            worst = max(worst, float(((p - t * q) * noise - expm1(central) * beyond).max()))
+        return worst * (1 + FLOAT_ERROR) + 3 * self.cut + wrong
+
+
+@dataclass(frozen=True)
+class SeveralCounts:
+    """One count of two values, by how many dummies devices made by chance, which all can see.
+
+    In blocks of that number, each as if it were its least.
+    """
+
+    counts: list[tuple[OneCount, float]]
+    cut: float
+
+    @classmethod
+    def of(cls, crowd: ShuffledEpoch, delta: float) -> "SeveralCounts":
+        """Trusted down to `delta`."""
+        cut = delta * TAILS
+        made = likely(crowd.others + 1, crowd.each % 1, cut)
+        starts = np.arange(0, len(made), -(-len(made) // _FEW_BLOCKS))
+        weights = np.add.reduceat(pmf(made, crowd.others + 1, crowd.each % 1), starts)
+        known = [crowd.certain(int(number)) for number in made[starts]]
+        counts = [OneCount.of(one, delta, coarsely=True) for one in known]
+        return cls(list(zip(counts, weights.tolist(), strict=True)), cut)
+
+    def delta(self, central: float) -> float:
+        """The mean over all numbers, rounded up."""
+        return sum(weight * count.delta(central) for count, weight in self.counts) + self.cut
+
+
+def _splits(crowd: ShuffledEpoch, *, coarsely: bool) -> list[tuple[int, int]]:
+    """Of each block: how many hold v in all its splits, and how many w; half, by symmetry."""
+    if crowd.lie == 0:
+        return [(0, 0)]
+    splits, first = [], 0
+    coarsely |= crowd.others * crowd.lie > _MUCH_NOISE**2 / 16
+    while first <= crowd.others // 2:
+        wide = (_WIDE_SPLIT if coarsely else _SPLIT) if first else _FIRST_SPLIT
+        last = min(first + max(floor(wide * crowd.others), 0), crowd.others // 2)
+        splits.append((first, crowd.others - last))
+        first = last + 1
+    return splits
+
+
+def _beyond(noise: Floats) -> Floats:
+    """Of each number the chance of one above it, or of one below it, which is less."""
+    above, below = (np.append(0.0, np.cumsum(one)[:-1]) for one in (noise[::-1], noise))
+    fewer: Floats = np.minimum(above[::-1], below)
+    return fewer

@@ -1,0 +1,140 @@
+"""A shuffled epoch: how many reports of `grr` it has, how they lie, and what else is among them."""
+
+from dataclasses import dataclass, replace
+from math import exp, floor, inf, sqrt
+from typing import Final, Self
+
+import numpy as np
+from scipy.fft import irfft, next_fast_len, rfft
+
+from hubbub.analysis.arrays import Floats
+from hubbub.analysis.binomials import likely, pmf
+from hubbub.errors import BadParameter
+from hubbub.mechanisms.probability import MAX_EPSILON
+
+MAX_REPORTS: Final = 10**9
+MAX_CATEGORIES: Final = 1 << 24
+MAX_EACH: Final = 100
+DIRECT: Final = 3000
+"""So many numbers are convolved as sums, and more by a transform."""
+FFT_ERROR: Final = 1e-14
+"""What chances that come out of a transform are off by, all together."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShuffledEpoch:
+    """One epoch of `grr` that leaves the shuffler whole.
+
+    Or of hashed strings, whose reports show by which of so many functions they were hashed.
+
+    reports: all that it has, without the dummies. categories: how many values there are.
+    epsilon_local: of one report alone, in nats; infinite if nobody lies. honest: the share of the
+    reports that lie as they should; all others are taken for known. dummies: reports that hold a
+    value drawn evenly, added by somebody who is trusted for it; their number is public. groups: of
+    how many a report shows which it is in; then `categories` are those of one group. each: dummies
+    that every honest device adds: the whole of it, and one more with the chance that is left.
+
+    Raises:
+        BadParameter: a number out of range.
+    """
+
+    reports: int
+    categories: int
+    epsilon_local: float
+    honest: float = 1.0
+    dummies: int = 0
+    groups: int = 1
+    each: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not (isinstance(self.reports, int) and 1 <= self.reports <= MAX_REPORTS):
+            raise BadParameter(f"reports {self.reports} is outside [1, {MAX_REPORTS}]")
+        if not (isinstance(self.categories, int) and 2 <= self.categories <= MAX_CATEGORIES):  # noqa: PLR2004 two values at least
+            raise BadParameter(f"categories {self.categories} is outside [2, {MAX_CATEGORIES}]")
+        if not (0 < self.epsilon_local <= MAX_EPSILON or self.epsilon_local == inf):
+            raise BadParameter(
+                f"local epsilon {self.epsilon_local} is outside (0, {MAX_EPSILON}]; "
+                "inf where nobody lies"
+            )
+        if not 0 < self.honest <= 1:
+            raise BadParameter(f"honest {self.honest} is outside (0, 1]")
+        if not (isinstance(self.dummies, int) and 0 <= self.dummies <= MAX_REPORTS):
+            raise BadParameter(f"dummies {self.dummies} is outside [0, {MAX_REPORTS}]")
+        if not (isinstance(self.groups, int) and 1 <= self.groups <= MAX_CATEGORIES):
+            raise BadParameter(f"groups {self.groups} is outside [1, {MAX_CATEGORIES}]")
+        if not 0 <= self.each <= MAX_EACH:
+            raise BadParameter(f"dummies of each device {self.each} are outside [0, {MAX_EACH}]")
+        padded = self.dummies or self.each
+        if self.groups > 1 and (self.categories == 2 or padded):  # noqa: PLR2004 two values
+            raise BadParameter(
+                "several groups, as of hash functions, are accounted for with three categories or "
+                "more and no dummies"
+            )
+
+    @property
+    def others(self) -> int:
+        """Honest reports beside the person's own."""
+        return max(floor(self.reports * self.honest * (1 + 1e-12)) - 1, 0)
+
+    @property
+    def lie(self) -> float:
+        """The chance of naming one given wrong value, rounded down: less noise hides less."""
+        if self.epsilon_local == inf:
+            return 0.0
+        return 1 / (exp(self.epsilon_local) + self.categories - 1) * (1 - 2**-48)
+
+    @property
+    def hiding(self) -> float:
+        """The chance that one of the others is noise, and in the person's group."""
+        return min(self.categories * self.lie, 1.0) / self.groups
+
+    @property
+    def keep(self) -> float:
+        """The chance of naming the true one."""
+        return 1 - (self.categories - 1) * self.lie
+
+    def stderr(self, share: float) -> float:
+        """The standard error of the estimate of a value that this share of people holds, reports.
+
+        The estimate is (count - n q - m/d) / (p - q), of n reports and m dummies; n and m are
+        known, or their sum alone is where devices make them. Of a string, in several groups too: of
+        its buckets, before what collisions add.
+        """
+        p, q, n = self.keep, self.lie, self.reports
+        lies = n * q * (1 - q) + n * share * (p * (1 - p) - q * (1 - q))
+        even, coin = 1 / self.categories, self.each % 1
+        drawn = (self.dummies + n * self.each) * even * (1 - even)
+        unknown = n * coin * (1 - coin) * ((even - q) / (1 + self.each)) ** 2
+        return sqrt(lies + drawn + unknown) / (p - q)
+
+    def certain(self, dummies: int = 0) -> Self:
+        """The same with dummies whose number is known: those that devices certainly make, and more.
+
+        dummies: that they make by chance.
+        """
+        made = floor(self.each) * (self.others + 1)
+        return replace(self, dummies=self.dummies + made + dummies, each=0.0)
+
+    def noise(self, cut: float) -> tuple[Floats, Floats]:
+        """How many reports are noise, of others and of dummies, and how likely that is.
+
+        All numbers but what they are outside of with the chance 2 `cut` at most.
+        """
+        numbers = likely(self.others, self.hiding, cut)
+        chances = pmf(numbers, self.others, self.hiding)
+        first = numbers[0] + self.certain().dummies
+        if self.each % 1:
+            made = likely(self.others + 1, self.each % 1, cut)
+            first += made[0]
+            chances = convolved(chances, pmf(made, self.others + 1, self.each % 1))
+        return first + np.arange(float(len(chances))), chances
+
+
+def convolved(one: Floats, other: Floats) -> Floats:
+    """The law of a sum."""
+    if min(len(one), len(other)) <= DIRECT:
+        return np.convolve(one, other)
+    length = len(one) + len(other) - 1
+    size = next_fast_len(length, real=True)
+    whole: Floats = irfft(rfft(one, size) * rfft(other, size), size)[:length]
+    return np.maximum(whole, 0.0)

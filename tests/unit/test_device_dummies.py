@@ -1,0 +1,105 @@
+"""Dummies that devices make: by coins of their own, beside a report, and alike to it."""
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from scipy.stats import chi2
+
+from hubbub.catalog import Bundle, open_sealed, read_opening_keys, seal_info
+from hubbub.client import Client, FolderState, MemoryState, Outcome
+from hubbub.client.state.contract import State
+from hubbub.client.testing import FakeClock, FakeShuffler
+from hubbub.privacy.central_catalog import read_with_promises
+from tests.support.bundles import DAY, Signed, make_signed, metric_text
+from tests.support.waiting import HANG_SECONDS
+
+FIRST, EACH, VALUES = 20_000, 2.25, 4
+CROWD = f"""
+shuffler = "127.0.0.1:1"
+[metrics.theme]
+description = "What theme"
+owner = "owner@example.org"
+expires = 2099-01-01
+epoch = "day"
+mechanism = "auto"
+values = ["light", "dark", "system", "contrast"]
+central_epsilon = 1.0
+crowd = 1000
+dummies_each = {EACH}
+limits = {{ reports_per_epoch = 1, lifetime_epsilon = 500 }}
+"""
+
+
+@pytest.fixture(scope="module")
+def signed(tmp_path_factory: pytest.TempPathFactory) -> Signed:
+    folder = tmp_path_factory.mktemp("crowd")
+    text = 'shuffler = "127.0.0.1:1"\n' + metric_text("other")
+    found = make_signed(folder, text, start=FIRST * DAY)
+    (folder / "metrics.toml").write_text(CROWD)
+    metrics = read_with_promises(folder / "metrics.toml").metrics
+    history = {name: one.digest() for name, one in metrics.items()}
+    return replace(found, bundle=replace(found.bundle, metrics=metrics, history=history))
+
+
+@pytest.fixture(params=["memory", "folder"])
+def state(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[State]:
+    made = MemoryState() if request.param == "memory" else FolderState(tmp_path / "state")
+    yield made
+    made.close()
+
+
+def _sent(signed: Signed, bundle: Bundle, state: State, value: str) -> list[int]:
+    """What a device sends that reports once, opened as the aggregator does."""
+    shuffler, clock = FakeShuffler(), FakeClock((FIRST + 3) * DAY + 1000.0)
+    client = Client(bundle, state, shuffler, hold_seconds=None, clock=clock)
+    assert client.report("theme", value) is Outcome.QUEUED
+    assert client.report("theme", value) is Outcome.ALREADY_REPORTED, "and no dummies for that"
+    assert client.flush(HANG_SECONDS)
+    assert client.report("theme", value) is Outcome.ALREADY_REPORTED
+    assert client.flush(HANG_SECONDS)
+    [key] = read_opening_keys(signed.keys / "opening.keys.json")[:1]
+    sent = shuffler.reports()
+    assert {(one.stream, one.epoch, len(one.sealed)) for one in sent} == {
+        ("theme", FIRST + 3, bundle.metric("theme").sealed_bytes)
+    }
+    [view] = client.ledger().metrics
+    assert (view.reports, view.spent) == (1, bundle.metric("theme").report_loss)
+    kept = client.ledger().payloads
+    assert sum(not one.is_filler for one in kept) == 1, "of a dummy is kept that it was none"
+    assert len(kept) == len(sent)
+    info = seal_info("theme", FIRST + 3)
+    return [int.from_bytes(open_sealed(one.sealed, key.load(), info), "little") for one in sent]
+
+
+def test_a_device_sends_its_dummies_as_reports_and_charges_none(
+    signed: Signed, state: State
+) -> None:
+    assert len(_sent(signed, signed.bundle, state, "dark")) in {3, 4}
+
+
+def test_how_many_they_are_and_what_they_name_are_coins(signed: Signed) -> None:
+    """2 of each device and a third of one in four; each of four values as likely."""
+    devices = 400
+    found = [_sent(signed, signed.bundle, MemoryState(), "dark") for _ in range(devices)]
+    numbers = Counter(map(len, found))
+    assert numbers.keys() == {3, 4}
+    assert abs(numbers[4] - devices / 4) <= 5.5 * (devices * 3 / 16) ** 0.5
+    mechanism: Any = signed.bundle.metric("theme").randomizer
+    keep, lie = float(mechanism.channel.p), float(mechanism.channel.q)
+    made = sum(map(len, found)) - devices
+    named = Counter(value for one in found for value in one)
+    off = 0.0
+    for value in range(VALUES):
+        expected = made / VALUES + devices * (keep if value == 1 else lie)
+        off += (named[value] - expected) ** 2 / (made / VALUES)
+    assert chi2.sf(off, VALUES - 1) > 1e-6
+
+
+def test_none_are_made_in_development_where_nothing_is_hidden(signed: Signed) -> None:
+    metric = replace(signed.bundle.metric("theme"), development=True)
+    bundle = replace(signed.bundle, metrics={"theme": metric}, history={"theme": metric.digest()})
+    assert len(_sent(signed, bundle, MemoryState(), "dark")) == 1
