@@ -13,6 +13,7 @@ from hubbub.aggregator.query.answers import Trended
 from hubbub.aggregator.query.trend_series import Shift
 from hubbub.aggregator.query.trends import MAX_SERIES
 from hubbub.catalog import EPOCH_SECONDS, Bundle, Metric, days_of_period
+from hubbub.catalog.crowds.device_dummies import gathered, made_each
 from hubbub.cli.rehearsals.days import Days, Numbers
 from hubbub.cli.rehearsals.rehearsal import DrawnStore, as_window
 from hubbub.errors import BadParameter, BatchTooSmall
@@ -146,15 +147,19 @@ def _run(
     windows = {}
     for day, own in zip(days.days, held, strict=True):
         totals = draw(metric.randomizer, days.codes, own.tolist(), chance)
-        if totals.reports >= max(metric.crowd or 0, 1):
-            windows[Window(metric.name, day)] = as_window(metric, totals, chance)
+        left = as_window(metric, totals, chance)
+        if left.counted >= gathered(max(metric.crowd or 0, 1), made_each(metric)):
+            windows[Window(metric.name, day)] = left
     reports = int(held.sum())
     try:
         found = asyncio.run(_trend(bundle, metric, days, confidence, DrawnStore(windows)))
     except BatchTooSmall:
         return DayRun(reports, (), missed, answered=False, below=len(days.days))
     told = tuple(_beside(metric, days, found))
-    below = int((held.sum(axis=1) < metric.fewest).sum())
+    below = sum(
+        Window(metric.name, day) not in windows or int(own.sum()) < metric.fewest
+        for day, own in zip(days.days, held, strict=True)
+    )
     return DayRun(reports, told, missed, any(one.rows for one in told), below)
 
 

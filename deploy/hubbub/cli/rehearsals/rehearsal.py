@@ -19,6 +19,7 @@ from hubbub.aggregator.store.contract import DUMMIES, Counted, WindowTotals
 from hubbub.analysis import ValueAnswer
 from hubbub.analysis.strings.tree_search import found_from, told_as
 from hubbub.catalog import Bundle, Metric, days_of_period
+from hubbub.catalog.crowds.device_dummies import gathered, made_each
 from hubbub.cli.rehearsals.beside import Associated, PublicRow, associations, public_rows
 from hubbub.cli.rehearsals.truth import Truth
 from hubbub.errors import BadParameter
@@ -167,12 +168,13 @@ def _run(plan: Plan, chance: np.random.Generator) -> Run:
             own = np.where(streams == stream, part, 0)
             drawn = draw_epochs(mechanism, codes, own.tolist(), plan.epochs // parts, chance)
             for number, totals in enumerate(drawn, start=epoch):
-                if totals.reports < (metric.crowd or 0):
+                left = as_window(metric, totals, chance)
+                if left.counted < gathered(metric.crowd or 0, made_each(metric)):
                     withheld += 1
                     continue
                 reported += own
                 if totals.reports:
-                    windows[Window(stream, number)] = as_window(metric, totals, chance)
+                    windows[Window(stream, number)] = left
         epoch += plan.epochs // parts
     reports = int(reported.sum())
     if reports < metric.min_batch:
