@@ -432,6 +432,34 @@ def test_streams_that_are_flooded_one_after_the_other_leave_room(
         asyncio.run(body(port))
 
 
+def test_a_window_that_will_not_fit_is_told_by_its_first_batch(
+    made: Made,
+    opener: Opener,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """As large as the epoch before; with room for it nothing is said."""
+    monkeypatch.setattr(window_room, "TAG_COST", 2000)
+
+    async def body(port: int) -> None:
+        async with _counting(made, f"redis://127.0.0.1:{port}/0", opener) as counting:
+            before, window = counting.window("theme", 1), counting.window("theme")
+            await counting.apply(before, counting.sealed(before, 1000))
+            client = counting.server.client
+            used = int((await client.info("memory"))["used_memory"])
+            for room, said in ((20_000_000, 0), (1_500_000, 1)):
+                await client.config_set("maxmemory", used + room)
+                counting.start(Room(counting.store, monotonic=_hurried()))
+                for _ in range(2):
+                    await counting.apply(window, counting.sealed(window, 20))
+                assert caplog.text.count(f"{window.name} will not fit") == said
+            assert "raise maxmemory" in caplog.text
+
+    with redis_server(tmp_path / "redis") as port:
+        asyncio.run(body(port))
+
+
 def _stopped(at: float) -> Clocks:
     return Clocks(lambda: at, monotonic=lambda: 1.0)
 

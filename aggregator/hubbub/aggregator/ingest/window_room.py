@@ -5,6 +5,7 @@ slower; so however many streams are flooded, there is some left, and one alone m
 Source: the dynamic thresholds by which packet switches share a buffer, Choudhury and Hahne 1998.
 """
 
+import logging
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -12,6 +13,8 @@ from typing import Final
 
 from hubbub.accounting import Window
 from hubbub.aggregator.store.contract import TotalsStore
+
+_log: Final = logging.getLogger("hubbub.aggregator")
 
 # Bytes of Redis that a counted report takes: 12 for its tag, 15 in windows of some ten thousand,
 # and the share of its batch's id.
@@ -39,6 +42,7 @@ class Room:
         self._looked: float | None = None
         self._more: float = 0
         self._held: Counter[Window] = Counter()
+        self._warned: set[Window] = set()
 
     def allow(self, max_reports: int) -> None:
         """Change how many reports a window may hold."""
@@ -58,4 +62,31 @@ class Room:
             return self._most or None
         of_stream = sum(n for other, n in self._held.items() if other.stream == window.stream)
         fitting = self._held[window] + max(int(self._more) - of_stream, 0)
+        self._warn(window)
         return min(fitting, self._most) if self._most else fitting
+
+    def _warn(self, window: Window) -> None:
+        """Say once that a window as large as the one before will not fit.
+
+        What epochs before that one hold is free by then.
+        """
+        stream, epoch = window
+        needed = self._held[Window(stream, epoch - 1)] - self._held[window] if epoch else 0
+        freed = sum(
+            n
+            for other, n in self._held.items()
+            if other.stream == stream and other.epoch < epoch - 1
+        )
+        left = self._more / _TIMES_WHAT_IS_LEFT + freed
+        if needed <= left or window in self._warned:
+            return
+        self._warned.add(window)
+        _log.warning(
+            "%s will not fit if it counts as many reports as the epoch before: its other %s need "
+            "about %.1f MB of the totals' Redis, which has %.1f; raise maxmemory, or see "
+            "docs/operate/redis-full.md",
+            window.name,
+            f"{needed:,}",
+            needed * TAG_COST / 1e6,
+            left * TAG_COST / 1e6,
+        )
