@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks import mechanisms
-from benchmarks.answers import answering
+from benchmarks.answers import answering, kept
 from benchmarks.bulk import bulk
 from benchmarks.calibration import HEADER as STATEMENTS
 from benchmarks.calibration import WIDTHS, calibrated, widths
@@ -25,8 +25,10 @@ from benchmarks.crowds import crowds
 from benchmarks.device import randomize, sealing
 from benchmarks.door import door
 from benchmarks.fleet import fleet
+from benchmarks.growth import commits, growth
 from benchmarks.history import Run, fell, newest, read_history, write_run
 from benchmarks.host import latency, memory, report
+from benchmarks.idle import idle, silent
 from benchmarks.measure import Row
 from benchmarks.overload import overload
 from benchmarks.queries import decoding, estimating
@@ -38,7 +40,8 @@ from benchmarks.wire import transport
 STAGES: Final[Sequence[Callable[[], Iterator[Row]]]] = (
     *(randomize, report, memory, latency, sealing, seals, covers, fillers, logs),
     *(opening, transport),
-    *(folding, storing, estimating, decoding, answering, bulk, whole_epoch, overload, door, fleet),
+    *(folding, storing, growth, commits, estimating, decoding, answering, kept),
+    *(bulk, whole_epoch, overload, door, idle, silent, fleet),
 )
 RESULTS: Final = Path(__file__).with_name("RESULTS.md")
 

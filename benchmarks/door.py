@@ -39,9 +39,9 @@ def door() -> Iterator[Row]:
         reports = _reports(run)
         pid = _pid_of(run.http_door)
         roots = run.bundle.roots or ""
-        hello = _cost(bare_pid, lambda: _http(bare_address, roots), reports)
-        http = _cost(pid, lambda: _http(run.http_door, roots), reports)
-        grpc = _cost(pid, lambda: _grpc(run), reports)
+        hello = _cost(bare_pid, lambda: dial_http(bare_address, roots), reports)
+        http = _cost(pid, lambda: dial_http(run.http_door, roots), reports)
+        grpc = _cost(pid, lambda: dial_grpc(run), reports)
     for place, (kind, most) in enumerate((("fresh", 800), ("kept", 250))):
         yield Row(
             f"door of HTTP, a report on a {kind} connection",
@@ -91,7 +91,7 @@ def _cost(pid: int, dial: _Dial, reports: Iterator[SealedReport]) -> tuple[float
     return min(fresh for fresh, _ in found), min(kept for _, kept in found)
 
 
-def _http(address: str, roots: str) -> tuple[_Send, Callable[[], object]]:
+def dial_http(address: str, roots: str) -> tuple[_Send, Callable[[], object]]:
     """By hand: what is measured is the other end, which the client should not hold up."""
     host, _, port = address.rpartition(":")
     trust = ssl.create_default_context(cadata=roots)
@@ -125,7 +125,7 @@ def _http(address: str, roots: str) -> tuple[_Send, Callable[[], object]]:
     return send, close
 
 
-def _grpc(run: LocalRun) -> tuple[_Send, Callable[[], object]]:
+def dial_grpc(run: LocalRun) -> tuple[_Send, Callable[[], object]]:
     way = transport_to(run.bundle.shuffler, roots=run.bundle.roots, transport="grpc")
     return (lambda report: way.submit([report], _WAIT_SECONDS)), way.close
 

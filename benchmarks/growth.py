@@ -28,6 +28,8 @@ _CATEGORIES: Final = 128
 _UNTIL: Final = 4 * 10**9
 # So many reports at least are counted for a figure, in several windows if one has fewer.
 _MEASURED: Final = 10**6
+_BATCHES: Final = (10, 10**4, 10**6)
+_CELLS: Final = (10**2, 10**3, 10**4, 10**5, 10**6)
 
 
 def growth(most: int = 7) -> Iterator[Row]:
@@ -49,6 +51,49 @@ def growth(most: int = 7) -> Iterator[Row]:
             slope,
             "1.0 +- .05",
         )
+
+
+def commits() -> Iterator[Row]:
+    """Bytes to the append-only file for a batch of one report, in windows small and large."""
+    with own_redis() as url:
+        found = asyncio.run(_writing(url))
+    for what, sizes in (("batches", _BATCHES), ("cells", _CELLS)):
+        written = [found[what, size] for size in sizes]
+        shown = ", ".join(f"{n:.0e}: {one:,.0f}" for n, one in zip(sizes, written, strict=True))
+        yield Row(
+            f"bytes to the append-only file for a commit that touches one cell, by {what}",
+            shown,
+            f"{sizes[0]:.0e}: {written[0]:,.0f}",
+            written[-1] / written[0],
+            "flat" if what == "batches" else "a chunk of 4 KiB at most",
+        )
+
+
+async def _writing(url: str) -> dict[tuple[str, int], float]:
+    server, found = await connect_redis(url), {}
+    await server.client.config_set("auto-aof-rewrite-percentage", 0)
+    for batches in _BATCHES:
+        found["batches", batches] = await _bytes_of_commit(server, batches, _CATEGORIES)
+    for cells in _CELLS:
+        found["cells", cells] = await _bytes_of_commit(server, 0, cells)
+    await server.close()
+    return found
+
+
+async def _bytes_of_commit(server: RedisServer, batches: int, cells: int) -> float:
+    """On average of 64 commits, after which ids have moved on to their set."""
+    client, window = server.client, Window("bench", 1)
+    await client.flushall()
+    for first in range(0, batches, 10_000):
+        ids = [secrets.token_bytes(8) for _ in range(min(10_000, batches - first))]
+        await client.sadd(window.key("aggregator:batches"), *ids)
+    store, one = RedisStore(server), np.zeros(cells, dtype=np.int64)
+    one[cells // 2] = 1
+    await store.add(window, _commit(1, one))  # the first writes all cells
+    before = (await client.info("persistence"))["aof_current_size"]
+    for _ in range(64):
+        await store.add(window, _commit(1, one))
+    return float((await client.info("persistence"))["aof_current_size"] - before) / 64
 
 
 async def _growing(url: str, sizes: list[int]) -> tuple[int, list[tuple[float, int]]]:
