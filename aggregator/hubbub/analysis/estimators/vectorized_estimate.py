@@ -36,7 +36,8 @@ def estimate(mechanism: AnyMechanism, totals: Totals) -> Estimates:
     if transform is not None:  # what is read is one index a report
         supports = supports_of(mechanism, supports)
     p, q, reports = mechanism.channel.p, mechanism.channel.q, totals.reports
-    values = (supports - float(reports * q) - totals.dummies / len(supports)) / float(p - q)
+    without_truth = float(reports * q) + totals.dummies / len(supports)
+    values = (supports - without_truth) / float(p - q)
     clipped = np.clip(values, 0, reports)
     held, other = mechanism.channel.variance(1, 1), mechanism.channel.variance(0, 1)
     variances = clipped * held + (reports - clipped) * other
