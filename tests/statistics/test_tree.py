@@ -8,9 +8,11 @@ from math import sqrt
 
 import numpy as np
 import pytest
+from scipy.stats import norm, poisson
 
 from hubbub.aggregator.ingest.fold import fold
 from hubbub.analysis import Answer, answer, answer_tiers
+from hubbub.analysis.strings.rare_hits import RareHits
 from hubbub.analysis.strings.tree_search import Places, discover, found_from, told_as
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import KeyedBits, Totals
@@ -196,3 +198,29 @@ def test_clear_strings_are_not_lost_to_beginnings_that_nobody_holds() -> None:
     names = {value.value for value in found.values}
     assert names <= true.keys()
     assert {name for name, number in true.items() if number > clear} <= names
+
+
+@pytest.mark.parametrize("reports", [100, 1000])
+def test_of_few_reports_nothing_false_is_found(reports: int) -> None:
+    """A place of a level of 100 reports is hit by chance once in three: two hits are no news."""
+    tree = PrefixTree(4.0)
+    for seed in range(4):
+        strings = _strings(40, seed)
+        held = _held(len(strings), reports, seed)
+        totals = draw(tree, strings, held, np.random.default_rng(seed))
+        names = {value.value for value in answer(tree, totals, None).values}
+        assert names <= _truth(tree, strings, held).keys()
+
+
+@pytest.mark.parametrize("by_chance", [0.05, 3.0, 400.0, 1e6])
+def test_a_score_of_rare_hits_is_as_sure_as_chance_makes_it(by_chance: float) -> None:
+    hits = RareHits(by_chance)
+    for sure in (1.0, 3.0, 5.0, 9.0):
+        score = float(hits.scores(np.array(sure)))
+        number = by_chance + score * sqrt(by_chance)
+        assert hits.sure(score) == pytest.approx(sure, abs=0.01)
+        assert score >= sure
+        # What is as many hits or more is as rare under a Poisson law, to the next whole number.
+        assert poisson.sf(np.ceil(number) - 1, by_chance) <= norm.sf(sure) * 1.1
+    assert hits.sure(1e6) > hits.sure(1e5) > 30
+    assert hits.sure(-2.0) == -2.0

@@ -23,6 +23,7 @@ from scipy.special import ndtr, ndtri
 
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.estimators.vectorized_estimate import supports_of
+from hubbub.analysis.strings.rare_hits import RareHits
 from hubbub.errors import BatchTooSmall
 from hubbub.mechanisms import Totals
 from hubbub.mechanisms.tree import PrefixTree
@@ -106,6 +107,7 @@ class Places:
         self._noise = np.zeros(tree.groups)
         self._own = 0.0
         self._chosen = 0.0
+        self._step = 0.0
         for (one, totals), scale in zip(tiers, scales, strict=True):
             held, sizes = held_at(one, totals)
             self.held += scale * held
@@ -113,6 +115,7 @@ class Places:
             other = one.channel.variance(0, 1)
             self._noise += scale**2 * sizes * other
             part = totals.reports / self.reports
+            self._step = max(self._step, scale / float(one.channel.p - one.channel.q))
             self._own += part * scale**2 * (one.channel.variance(1, 1) - other)
             self._chosen += part * (scale - 1) ** 2
 
@@ -123,6 +126,10 @@ class Places:
     def stderr(self, groups: "slice | Indices") -> float:
         """Of what these groups hold together, if nobody holds it."""
         return float(np.sqrt(self._noise[groups].sum()))
+
+    def by_chance(self, groups: "slice | Indices") -> RareHits:
+        """How sure a score of these groups is: a report hits a place of a string by chance."""
+        return RareHits((self.stderr(groups) / self._step) ** 2)
 
     def taken(self, held: Floats, mean: float, groups: "slice | Indices") -> Floats:
         """What a string adds to each of these groups' places, if that is so much on average.
@@ -257,6 +264,7 @@ class _Search:
         begin = tree.ends[level - 1] if level else 0
         self._end, self._width = tree.ends[level], tree.ends[level] - begin
         self._stderr = places.stderr(own) or inf  # of no report at all nothing is sure
+        self._chance = places.by_chance(own)
         self._others = places.reports / tree.jobs / tree.cells
         self._rows: dict[int, list[tuple[int, int]]] = {}
         self._beginnings = _Beginnings((), ())
@@ -319,8 +327,9 @@ class _Search:
         held = np.full(len(own), -self._others)
         for function, (first, turned) in enumerate(self._rows_of(before)):
             held += self._held[function, first + (own ^ turned)]
-        for child in np.nonzero(held > least * self._stderr)[0].tolist():
-            yield before << self._width | child, float(held[child]) / self._stderr
+        cut = float(self._chance.scores(np.array(least)))
+        for child in np.nonzero(held > cut * self._stderr)[0].tolist():
+            yield before << self._width | child, self._chance.sure(held[child] / self._stderr)
 
     def _rows_of(self, before: int) -> list[tuple[int, int]]:
         rows = self._rows.get(before)
@@ -338,7 +347,8 @@ class _Search:
         return sum(float(self._held[function, place]) for function, place in enumerate(places))
 
     def _score(self, bits: int) -> float:
-        return (self._sum(self._places(bits)) - self._others) / self._stderr
+        score = (self._sum(self._places(bits)) - self._others) / self._stderr
+        return self._chance.sure(score)
 
     def _accept(self, bits: int, score: float) -> None:
         places = self._places(bits)
@@ -360,6 +370,10 @@ def _confirmed(places: Places, seen: Sequence[tuple[int, _Node]]) -> Iterator[Fo
     weights = np.array([node.weight for _, node in seen])
     cuts = -ndtri(FALSE_STRINGS * weights / weights.sum()) if seen else told
     every = np.arange(tree.groups)
+    for level in {level for level, _ in seen}:
+        own = np.array([found == level for found, _ in seen])
+        hits = places.by_chance(places.groups_of(level + 1, tree.jobs - 1))
+        cuts[own] = hits.scores(cuts[own])
     for index in np.argsort(-told, kind="stable").tolist():
         level, bits = seen[index][0], seen[index][1].bits
         spelled = tree.read(bits)
