@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from hubbub import notebook
 from hubbub.accounting import balances, sum_terms
 from hubbub.catalog import epoch_at, epoch_start, read_catalog
 from hubbub.cli.local.census import Person
@@ -47,6 +48,26 @@ DOMAINS = {
     "strings": 'domain = "string"',
     "numbers": 'domain = "number"',
 }
+
+
+DISCOVERING = "".join(
+    f"""
+[metrics.{name}]
+description = "Most devices look for what nobody listed"
+owner = "tests@example.org"
+expires = 2099-12-31
+epoch = "day"
+epsilon = 6.0
+discover = 0.9
+min_batch = 10
+limits = {{ reports_per_epoch = 1, lifetime_epsilon = 50.0 }}
+{more}
+"""
+    for name, more in (
+        ("listed", 'mechanism = "grr"\nvalues = ["seldom.example"]\nother = true'),
+        ("looked_for", 'mechanism = "hcms"\nhashes = 8\nwidth = 32\ndomain = "string"'),
+    )
+)
 
 
 def _kind(name: str) -> str:
@@ -93,14 +114,16 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalRun]:
     folder = tmp_path_factory.mktemp("every")
     path = folder / "metrics.toml"
     metrics = "".join(metric_of(name) for name in (*REGISTRY, "auto"))
+    metrics += DISCOVERING
     path.write_text(f'shuffler = "127.0.0.1:1"\n{metrics}')
     with LocalRun(folder / "home", read_catalog(path), Ports.free()) as running:
         everyone: list[Person] = [
             {name.replace(".", "_"): _value(name, n) for name in (*REGISTRY, "auto")}
+            | dict.fromkeys(("listed", "looked_for"), "often.example")
             for n in range(PEOPLE)
         ]
         sent = send_everyone(everyone, running.bundle_path, lambda _: None)
-        assert sent.acknowledged == PEOPLE * (len(REGISTRY) + 1)
+        assert sent.acknowledged == PEOPLE * (len(REGISTRY) + 3)
 
         def nearly_all_counted() -> bool:
             return (
@@ -181,6 +204,42 @@ def test_strings_that_nobody_listed_are_found(
     assert "often.example" in listed.read_text().splitlines()
     assert main(["discover", "grr", *where]) == 2
     assert "finds no strings" in capsys.readouterr().err
+
+
+def test_what_most_devices_find_the_others_count(
+    run: LocalRun, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Seven standard errors of both parts, and of the shares that each tells.
+
+    It is missed if fewer than three of some 22 of a level's reports are of it: 4e-7 in all.
+    """
+    where = ["--home", str(run.home)]
+    eventually(lambda: sum_terms(report_counts(run.endpoints).values())["pooled"] == 0)
+    for name in ("listed", "looked_for"):
+        found = json.loads(_say(capsys, "discover", name, *where, "--format", "json"))
+        assert found["metric"] == f"{name}/tree"
+        assert abs(found["reports"] - PEOPLE * 0.9) < 7 * (PEOPLE * 0.09) ** 0.5
+        [one] = [value for value in found["values"] if value["value"] == "often.example"]
+        assert abs(one["share"] - 1) < 7 * one["stderr"] / found["reports"]
+        counted = json.loads(_say(capsys, "query", name, *where, "--format", "json"))
+        assert counted["reports"] + found["reports"] == PEOPLE
+        values = {value["value"]: value for value in counted["values"]}
+        told = values["other" if name == "listed" else "often.example"]
+        assert abs(told["share"] - 1) < 7 * told["stderr"] / counted["reports"]
+        assert counted["lists"] == ([] if name == "listed" else ["catalog", "discovered"])
+    listed = tmp_path / "listed.txt"
+    listed.write_text("seldom.example\n")
+    asked = ["discover", "listed", *where, "--as-candidates", str(listed), "--append"]
+    assert "1 of them new" in _say(capsys, *asked)
+    assert listed.read_text().splitlines() == ["seldom.example", "often.example"]
+    assert "0 of them new" in _say(capsys, *asked)
+    assert main(["discover", "listed", *where, "--append"]) == 2
+    assert "name it with --as-candidates" in capsys.readouterr().err
+    own = web.get(f"{run.endpoints.page}v1/metrics/listed/estimates?tier=tree").json()
+    assert own["mechanism"] == "tree"
+    connection = notebook.connect(run.endpoints.page)
+    assert connection.discover("listed").document["metric"] == "listed/tree"
+    assert connection.discover("tree").document["metric"] == "tree"
 
 
 def _say(capsys: pytest.CaptureFixture[str], *words: str) -> str:

@@ -12,6 +12,7 @@ from typing import Final, Protocol
 from hubbub.accounting import Window
 from hubbub.aggregator.store.contract import TotalsStore
 from hubbub.catalog import Bundle, Metric, closing_time, epoch_start
+from hubbub.catalog.discovery import streams_held
 from hubbub.errors import StoreUnavailable
 from hubbub.runtime import Clocks, facts
 
@@ -38,7 +39,7 @@ async def ended_before(
     metric: Metric, before: float, store: TotalsStore, *, now: float
 ) -> list[Window]:
     """The windows of a metric that hold totals and are of epochs over by then, and closed now."""
-    held = await store.counted(metric.streams)
+    held = await store.counted(streams_held(metric))
     return sorted(
         window
         for window in held
@@ -57,7 +58,8 @@ async def delete_totals(
         if window in remembered:
             await store.forget(window)  # its tags: no totals, nothing to count twice
         number += await store.delete(window)
-    await kept.drop(metric.name)
+    for name in {metric.name, *streams_held(metric)}:
+        await kept.drop(name)
     return number
 
 

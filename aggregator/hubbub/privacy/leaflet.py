@@ -114,4 +114,10 @@ def _sentences(metrics: list[Metric]) -> tuple[str, ...]:
             + "; ".join(covered)
             + "."
         )
+    if found := [metric.description for metric in metrics if metric.discover]:
+        said.append(
+            "Some devices tell what is on no list, under the same protection, of: "
+            + "; ".join(found)
+            + "."
+        )
     return tuple(said)

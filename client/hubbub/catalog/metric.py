@@ -13,6 +13,7 @@ from hubbub.catalog.cover import DEFAULT, cover_conflicts, refusal_of_default
 from hubbub.catalog.crowds import central_fields
 from hubbub.catalog.crowds.central import central_conflicts
 from hubbub.catalog.crowds.central_promise import CentralPromise
+from hubbub.catalog.discovery import DISCOVER, check_discovery, loss_of_either
 from hubbub.catalog.epochs import EPOCH_SECONDS
 from hubbub.catalog.fields import kinds
 from hubbub.catalog.fields.field import Entry, check, dumped, entry
@@ -49,6 +50,7 @@ from hubbub.mechanisms import (
 )
 from hubbub.mechanisms.pairs import PairedParts
 from hubbub.mechanisms.probability import MIN_EPSILON
+from hubbub.mechanisms.tree import PrefixTree
 from hubbub.sealing import SEAL_BYTES, X25519, Kem
 
 DOMAINS: Final = {"strings": "string", "numbers": "number"}
@@ -169,6 +171,7 @@ class Metric:
         ),
     )
     sampling: float = field(default=1.0, metadata=SAMPLING)
+    discover: float = field(default=0.0, metadata=DISCOVER)
     default: str | float | None = field(default=None, metadata=DEFAULT)
     period: str = field(default="", metadata=PERIOD)
     report_on: str = field(default="", metadata=REPORT_ON)
@@ -220,6 +223,7 @@ class Metric:
             )
         for name in ("randomizer", "memoized", "report_loss", "lifetime_loss"):
             object.__setattr__(self, name, getattr(built, name))
+        object.__setattr__(self, "report_loss", loss_of_either(self))
         object.__setattr__(self, "_index", {v: i for i, v in enumerate(self.values or ())})
         if self.default is not None and (refused := refusal_of_default(self)):
             raise BadParameter(refused)
@@ -236,6 +240,7 @@ class Metric:
             raise BadParameter("parameters hold epsilon or a number of values, which both follow")
         refuse_misfits(self)
         check_grown(self)
+        check_discovery(self)
         found = conflicts(self.epsilon, self.limits, self.tiers) | central_conflicts(self)
         names = ("period", "report_on", "epoch", "limits")
         found |= cover_conflicts(self)
@@ -386,6 +391,8 @@ class Metric:
         told = dumped(self, defines=True)
         if self.breakdown:  # of whose values there may be more one day
             told["breakdown"] = sorted(self.breakdown)
+        if self.discover:  # of so many devices or others
+            told["discover"] = PrefixTree.VERSION
         return {"mechanism": told.pop("mechanism"), "version": self.randomizer.VERSION, **told}
 
     def digest(self) -> str:

@@ -7,7 +7,6 @@ import math
 import threading
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import UTC, datetime, time, timedelta
 from typing import Any, Final
 
@@ -16,11 +15,12 @@ from hubbub.catalog import (
     Bundle,
     Metric,
     Notice,
-    days_of_period,
     epoch_start,
     key_at,
 )
+from hubbub.catalog.discovery import finder_in, spoken
 from hubbub.catalog.models.of_metric import codes_of_round
+from hubbub.client.asked_metric import AskedMetric
 from hubbub.client.cover import FILLER, fills, is_filled_up, unanswered
 from hubbub.client.learner import Learner
 from hubbub.client.ledger import Account, charge
@@ -32,65 +32,10 @@ from hubbub.client.state.device_state import DeviceState
 from hubbub.client.state.secret import SECRET_BYTES, DeviceMemo
 from hubbub.epochs import begins, holding
 from hubbub.errors import StateUnusable, UnknownMetric
-from hubbub.mechanisms import BitSource, Probability
+from hubbub.mechanisms import BitSource
 from hubbub.mechanisms.gradient import unit
 
 _LOCK_SECONDS: Final = 0.2
-
-
-@dataclass(slots=True)
-class _AskedMetric:
-    """A metric at this person's tier, with all that does not change from report to report.
-
-    metric: None if the person allows less than any tier has. notice: the operator's, if any.
-    own: the memo of the metric, whichever tier reports: a person may change it in a period.
-    """
-
-    metric: Metric | None
-    memo: DeviceMemo
-    own: DeviceMemo
-    epoch_seconds: int
-    expires: float
-    notice: Notice | None
-    keyed: int = -1  # the epoch last found to have a key
-    drawn_for: int = -1  # the epoch that `takes_part` was drawn for
-    takes_part: bool = True
-    stopped: bool = False
-    days: range = range(0)  # the period that `own_day` was drawn for
-    own_day: int = -1
-    own_round: int = -1  # of a model, once drawn
-
-    def left_out(self, metric: Metric, epoch: int) -> Outcome | None:
-        """Why this device takes no part in an epoch: a notice, or its own coin, whatever the value.
-
-        An epoch's coin is the same whatever its chance: who takes part at a lower one would have
-        done so before, and is as good as drawn from all.
-        """
-        if epoch != self.drawn_for:
-            chance = self.notice.sampling(metric, epoch) if self.notice else metric.sampling
-            self.stopped = not chance
-            if 0 < chance < 1:
-                coins = self.memo.coins(b"sampling" + epoch.to_bytes(8, "big"))
-                self.takes_part = coins.chance(Probability.at_most(chance))
-            else:
-                self.takes_part = True
-            self.drawn_for = epoch
-        if self.stopped:
-            return Outcome.STOPPED
-        return None if self.takes_part else Outcome.NOT_SAMPLED
-
-    def is_asked_on(self, metric: Metric, epoch: int) -> bool:
-        """Whether this is the device's own day of the period, or round of a model."""
-        if metric.model:
-            if self.own_round < 0:  # PRIVACY: of the secret alone.
-                self.own_round = metric.model.turn(self.own.coins(b"round"))
-            return metric.model.round_in(epoch, metric.epoch) == self.own_round
-        if metric.report_on and epoch not in self.days:
-            # PRIVACY: of the secret and the calendar alone.
-            self.days = days_of_period(metric.period, epoch)
-            coins = self.own.coins(b"period" + self.days.start.to_bytes(8, "big"))
-            self.own_day = self.days[coins.below(len(self.days))]
-        return not metric.report_on or epoch == self.own_day
 
 
 class Reporter:
@@ -120,7 +65,7 @@ class Reporter:
         self._drawn: list[tuple[int, PendingPayload]] = []
         self._standing = DeviceState(b"")
         self._notice: Notice | None = None
-        self._questions: dict[str, _AskedMetric] = {}
+        self._questions: dict[str, AskedMetric] = {}
         self._memos: dict[str, DeviceMemo] = {}
         self._learner = Learner(bundle.operator)
         self._off = self._held = False
@@ -145,12 +90,13 @@ class Reporter:
         if name not in self._bundle.metrics:
             return Outcome.UNKNOWN_METRIC  # the person chooses a tier, and `public` a cell
         code = asked.code(value)
+        text = spoken(asked, value)
         cell = self._public.stream(asked)
         # Nobody holds this for long, unless a signal's handler reports in the middle of a report.
         if not self._lock.acquire(timeout=_LOCK_SECONDS):
             return Outcome.OVERFLOWED
         try:
-            return self._report(self._questions[name], code, cell)
+            return self._report(self._questions[name], code, cell, text=text)
         finally:
             self._lock.release()
 
@@ -226,7 +172,7 @@ class Reporter:
                 if self._standing.accounts[metric.base_name].is_untouched(epoch)
             ]
 
-    def _covered(self) -> list[tuple[_AskedMetric, Metric]]:
+    def _covered(self) -> list[tuple[AskedMetric, Metric]]:
         """Those that this person lets report, and that have a default."""
         if not (self.is_on and self._standing.may_send):
             return []
@@ -303,7 +249,7 @@ class Reporter:
                 for name, metric in self._bundle.metrics.items()
             }
 
-    def _question(self, metric: Metric, standing: DeviceState) -> _AskedMetric:
+    def _question(self, metric: Metric, standing: DeviceState) -> AskedMetric:
         stream = metric.stream_within(
             min(self._max_epsilon, standing.preference),
             min(self._max_epsilon, standing.max_local),
@@ -314,15 +260,22 @@ class Reporter:
         memo, own = self._memo(name), self._memo(metric.base_name)
         standing.account(metric)  # opened, if it has none
         seconds = EPOCH_SECONDS[metric.epoch]
-        return _AskedMetric(chosen, memo, own, seconds, over.timestamp(), self._notice)
+        finder = finder_in(self._bundle.streams, metric)
+        return AskedMetric(chosen, memo, own, seconds, over.timestamp(), self._notice, finder)
 
     def _memo(self, name: str) -> DeviceMemo:
         return self._memos.setdefault(name, DeviceMemo(self._standing.secret, name))
 
     def _report(
-        self, question: _AskedMetric, code: Any, cell: str, past: int | None = None
+        self,
+        question: AskedMetric,
+        code: Any,
+        cell: str,
+        past: int | None = None,
+        *,
+        text: str = "",
     ) -> Outcome:
-        """past: the epoch to report of, if that is over."""
+        """past: the epoch to report of, if that is over. text: the value, for a tree."""
         metric, now = question.metric, self._clock()
         if metric is None:
             return Outcome.DECLINED if self.is_on else Outcome.DISABLED
@@ -334,6 +287,8 @@ class Reporter:
         obstacle = obstacle or question.left_out(metric, epoch)
         if obstacle is not None:
             return obstacle
+        if question.finds and question.finder:
+            metric, code = question.finder, text
         gradient = self._learner.gradient(metric, question.own_round, code)
         if metric.model and gradient is None:
             return Outcome.AWAITS_STATE
@@ -356,7 +311,7 @@ class Reporter:
         self._note(PendingPayload(stream, epoch, tag, payload, self._standing.generation, now))
         return Outcome.QUEUED
 
-    def _fill(self, question: _AskedMetric, metric: Metric, account: Account, epoch: int) -> None:
+    def _fill(self, question: AskedMetric, metric: Metric, account: Account, epoch: int) -> None:
         """Note a filler of an epoch that is over, unless no device sends anything of it."""
         last = begins(epoch + 1, question.epoch_seconds) - 1
         if self._obstacle(question, metric, last, epoch) is None and account.fill(epoch):
@@ -367,7 +322,7 @@ class Reporter:
         self._drawn.append((self._state.note(drawn), drawn))
 
     def _obstacle(
-        self, question: _AskedMetric, metric: Metric, now: float, epoch: int
+        self, question: AskedMetric, metric: Metric, now: float, epoch: int
     ) -> Outcome | None:
         """What stands against a report at this moment, but for the ledger."""
         if not self.is_on:

@@ -181,13 +181,16 @@ class Connection:
     def discover(
         self, metric: str, *, last: str = "", epochs: str = "", confidence: float = 0.95
     ) -> Answer:
-        """The strings that people hold, though nobody listed them; of a metric with `tree`.
+        """The strings that people hold, though nobody listed them; of `tree` or with `discover`.
 
         `document["others"]` is how many reports hold another string, and `document["beginnings"]`
         names those that are only what longer ones begin with.
         """
         given = {"last": last, "epochs": epochs, "confidence": confidence, "order": "rank"}
-        found = self._ask(metric, "estimates", given, _Strings((), ()))
+        try:
+            return self._ask(f"{metric}/{_FINDS}", "estimates", given, _Strings((), ()))
+        except UnknownMetric:  # nobody feeds a tree beside what it counts
+            found = self._ask(metric, "estimates", given, _Strings((), ()))
         if (mechanism := found.document["mechanism"]) != _FINDS:
             raise BadParameter(
                 f'metric "{metric}" is answered by {mechanism}, which finds no strings: ask for '

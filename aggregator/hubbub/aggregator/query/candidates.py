@@ -7,16 +7,24 @@ Saved lists are two hashes of Redis: `aggregator:candidates`, NAME -> the string
 import gzip
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Final, Protocol
 
+from hubbub.aggregator.query.answers import Estimated
 from hubbub.aggregator.query.estimating import EstimateQuery
 from hubbub.aggregator.text_rules import check_words
 from hubbub.analysis.families import family_for
 from hubbub.catalog import Metric
 from hubbub.catalog.fields.rules import NAME
-from hubbub.errors import BadParameter, NothingToLookFor, StoreUnavailable, UnknownList
+from hubbub.catalog.values.list_versions import FINDER
+from hubbub.errors import (
+    BadParameter,
+    BatchTooSmall,
+    NothingToLookFor,
+    StoreUnavailable,
+    UnknownList,
+)
 from hubbub.runtime import RedisServer
 
 CATALOG: Final = "catalog"
@@ -24,6 +32,9 @@ CATALOG: Final = "catalog"
 
 GIVEN: Final = "given"
 """What the strings of a question itself are called."""
+
+DISCOVERED: Final = "discovered"
+"""What the strings are called that the metric's own tree found in the epochs that are asked."""
 
 _MAX_LISTS: Final = 200
 _MAX_STRINGS: Final = 1_000_000
@@ -76,12 +87,16 @@ class CandidateLists(Protocol):
 
 
 async def with_candidates(
-    metric: Metric, query: EstimateQuery, lists: CandidateLists
+    metric: Metric,
+    query: EstimateQuery,
+    lists: CandidateLists,
+    estimate: Callable[[str, EstimateQuery], Awaitable[Estimated]],
 ) -> EstimateQuery:
     """The question with all strings that it looks for, and with the names of where they are from.
 
-    Without any the catalog's own are; CATALOG among the lists adds them to others. A metric that
-    finds its strings looks for none, where none are named.
+    Without any the catalog's own are, and what the metric's tree found, if some of its devices feed
+    one; either among the lists adds them to others. A metric that finds its strings looks for none,
+    where none are named.
 
     Raises:
         BadParameter: lists for a metric that is not over strings.
@@ -101,10 +116,14 @@ async def with_candidates(
         return query
     if not (looks_for_strings(metric) or query.lists or query.candidates):
         return query
-    names = query.lists or (() if query.candidates else (CATALOG,))
+    own = (CATALOG, DISCOVERED) if metric.discover else (CATALOG,)
+    names = query.lists or (() if query.candidates else own)
     strings = list(query.candidates)
     for name in names:
-        strings += metric.candidates if name == CATALOG else await lists.find(name)
+        if name == DISCOVERED and metric.discover:
+            strings += await _discovered(metric, query, estimate)
+        else:
+            strings += metric.candidates if name == CATALOG else await lists.find(name)
     if not strings:
         saved = ", ".join(one.name for one in await lists.all())
         raise NothingToLookFor(
@@ -113,6 +132,19 @@ async def with_candidates(
         )
     from_where = (*names, *([GIVEN] if query.candidates else []))
     return replace(query, candidates=tuple(dict.fromkeys(strings)), lists=from_where)
+
+
+async def _discovered(
+    metric: Metric,
+    query: EstimateQuery,
+    estimate: Callable[[str, EstimateQuery], Awaitable[Estimated]],
+) -> list[str]:
+    """What the metric's tree found in the same epochs, by other devices than those that count."""
+    try:
+        found = await estimate(f"{metric.base_name}/{FINDER}", EstimateQuery(query.range))
+    except BatchTooSmall:
+        return []
+    return [one.value for one in found.values if one.value not in found.beginnings]
 
 
 def looks_for_strings(metric: Metric) -> bool:
@@ -212,9 +244,10 @@ def _saved(name: bytes, text: bytes) -> SavedList | None:
 
 def _checked(name: str, strings: Sequence[str], known: Sequence[str]) -> tuple[str, ...]:
     """The strings without repeats, if they may be kept under this name."""
-    if not NAME.fullmatch(name) or name in {CATALOG, GIVEN}:
+    if not NAME.fullmatch(name) or name in {CATALOG, GIVEN, DISCOVERED}:
         raise BadParameter(
-            f'a list\'s name must match {NAME.pattern}, and not be "{CATALOG}" or "{GIVEN}"'
+            f"a list's name must match {NAME.pattern}, and not be "
+            f'"{CATALOG}", "{GIVEN}" or "{DISCOVERED}"'
         )
     if name not in known and len(known) >= _MAX_LISTS:
         raise BadParameter(f"{_MAX_LISTS} lists are saved, and no more may be; remove one")

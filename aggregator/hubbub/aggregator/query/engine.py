@@ -373,7 +373,8 @@ class QueryEngine:
 
     async def _resolved(self, name: str, query: EstimateQuery) -> EstimateQuery:
         """The question with all strings that it looks for."""
-        return await with_candidates(self.collected.bundle.metric(name), query, self.lists)
+        metric = self.collected.bundle.metric(name)
+        return await with_candidates(metric, query, self.lists, self.estimate)
 
     async def _terms(self) -> Terms | None:
         return await self._beyond.terms() if self._beyond else None

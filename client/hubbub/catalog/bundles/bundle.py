@@ -13,6 +13,7 @@ from hubbub.catalog.bundles.breakdown_cells import part_of_metric
 from hubbub.catalog.bundles.promise import Promise
 from hubbub.catalog.cover import uncovered
 from hubbub.catalog.crowds.device_dummies import gathered, made_each
+from hubbub.catalog.discovery import finder_of
 from hubbub.catalog.encoding import to_text
 from hubbub.catalog.epochs import EPOCH_SECONDS, grace_seconds
 from hubbub.catalog.fields.rules import NAME, is_address, is_whole, metric_name_of
@@ -116,6 +117,7 @@ class Bundle:
             for tier in (asked, *(asked.at(epsilon) for epsilon in asked.tiers))
             for name in streams_of(tier.name, tier.breakdown)
         ]
+        every += [finder_of(metric) for metric in self.metrics.values() if metric.discover]
         object.__setattr__(self, "streams", {stream.name: stream for stream in every})
         line = line_of(self.handovers, self.operator) if self.operator else ()
         object.__setattr__(self, "line", line)

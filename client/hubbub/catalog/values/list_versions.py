@@ -15,7 +15,10 @@ from hubbub.catalog.fields.field import entry
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import MECHANISMS
 
-STREAM: Final = re.compile(r"(/v[0-9]{1,6})?(/[0-9.e+-]{1,16})?")
+FINDER: Final = "tree"
+"""The last of the name of a stream in which strings are found that nobody listed."""
+
+STREAM: Final = re.compile(rf"(/v[0-9]{{1,6}})?(/[0-9.e+-]{{1,16}})?|/{FINDER}")
 """What follows a metric's name in a stream's: which list of values, and which tier."""
 
 _MOST: Final = 16

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from hubbub.catalog import Metric
+from hubbub.catalog.discovery import finder_of
 from hubbub.cli.integrity import identity
 from hubbub.cli.terminal.catalog_reading import read_aloud
 from hubbub.cli.terminal.document import Document, Table
@@ -90,7 +91,8 @@ def _metrics(path: Path | None, names: list[str]) -> list[Metric]:
         if name not in catalog.metrics:
             raise BadParameter(f'{path}: no metric "{name}"; look at: hubbub catalog check')
     chosen = [m for m in catalog.metrics.values() if not names or m.name in names]
-    return [one for m in chosen for one in (m, *(m.at(tier) for tier in m.tiers))]
+    found = [one for m in chosen for one in (m, *(m.at(tier) for tier in m.tiers))]
+    return [*found, *(finder_of(metric) for metric in chosen if metric.discover)]
 
 
 def _device(metric: str) -> DeviceMemo:

@@ -5,7 +5,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from hubbub.catalog.values.list_versions import FINDER
 from hubbub.cli.terminal.answer_tables import show_estimates
+from hubbub.cli.terminal.candidate_file import read_candidates
 from hubbub.cli.terminal.output import say, several
 from hubbub.cli.terminal.query_options import (
     add_format,
@@ -18,7 +20,7 @@ from hubbub.cli.terminal.query_options import (
     write,
 )
 from hubbub.cli.terminal.service_client import ask
-from hubbub.errors import BadParameter
+from hubbub.errors import BadParameter, UnknownMetric
 from hubbub.wire.v1.services_pb2 import EstimateRequest
 
 _FINDS: Final = "tree"
@@ -26,6 +28,7 @@ _EPILOG: Final = """
 examples:
   hubbub discover plugins --last 7d
   hubbub discover plugins --as-candidates plugins.txt     for the next question that counts them
+  hubbub discover plugins --as-candidates plugins.txt --append     a list that grows
 """
 
 
@@ -49,16 +52,20 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
         metavar="FILE",
         help="write the strings that were found whole there, one a line",
     )
+    parser.add_argument(
+        "--append",
+        action="store_true",
+        help="add to --as-candidates those that it does not hold, behind the others",
+    )
     add_format(parser)
     add_where(parser)
     parser.set_defaults(run=_discover)
 
 
 def _discover(arguments: argparse.Namespace) -> int:
-    request = EstimateRequest(
-        metric=arguments.metric, range=asked_range(arguments), confidence=arguments.confidence
-    )
-    found = checked("estimates", document(ask(where(arguments), "Estimate", request)))
+    if arguments.append and not arguments.as_candidates:
+        raise BadParameter("--append is of a file: name it with --as-candidates FILE")
+    found = checked("estimates", document(_asked(arguments)))
     if found["mechanism"] != _FINDS:
         raise BadParameter(
             f'metric "{found["metric"]}" is answered by {found["mechanism"]}, which finds no '
@@ -67,12 +74,25 @@ def _discover(arguments: argparse.Namespace) -> int:
     if not write(arguments, "estimates", found):
         show_estimates(found)
     if arguments.as_candidates:
-        _write(arguments.as_candidates, found)
+        _write(arguments.as_candidates, found, append=arguments.append)
     return 0
 
 
-def _write(path: Path, found: Mapping[str, Any]) -> None:
-    """The strings that were found whole, the most frequent first."""
+def _asked(arguments: argparse.Namespace) -> Any:
+    """What the metric's tree says, where some of its devices feed one; else the metric itself."""
+    asked = {"range": asked_range(arguments), "confidence": arguments.confidence}
+    finder, plain = (
+        EstimateRequest(metric=name, **asked)
+        for name in (f"{arguments.metric}/{FINDER}", arguments.metric)
+    )
+    try:
+        return ask(where(arguments), "Estimate", finder)
+    except UnknownMetric:
+        return ask(where(arguments), "Estimate", plain)
+
+
+def _write(path: Path, found: Mapping[str, Any], *, append: bool) -> None:
+    """The strings that were found whole, the most frequent first; behind those that are there."""
     values = sorted(found["values"], key=lambda value: int(value["rank"]))
     names = [value["value"] for value in values]
     whole = [name for name in names if name not in found["beginnings"]]
@@ -83,14 +103,17 @@ def _write(path: Path, found: Mapping[str, Any]) -> None:
             "more epochs; "
             "where only beginnings are found, raise `bits`, or list them in `beginnings`"
         )
+    before = read_candidates(path) if append and path.exists() else []
+    new = [line for line in lines if line not in before]
     try:
-        path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+        path.write_text("".join(f"{line}\n" for line in (*before, *new)), encoding="utf-8")
     except OSError as error:
         raise BadParameter(
             f"--as-candidates {path}: cannot be written: {error.strerror}"
         ) from error
     left = len(names) - len(lines)
     say(
-        f"{path}: {several(len(lines), 'string')}"
+        f"{path}: {several(len(before) + len(new), 'string')}"
+        + (f", {len(new):,} of them new" if append else "")
         + (f"; {left:,} are no whole lines" if left else "")
     )

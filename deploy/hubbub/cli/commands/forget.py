@@ -13,6 +13,7 @@ from hubbub.aggregator.query.answer_store import RedisAnswerStore
 from hubbub.aggregator.retention import delete_totals, ended_before
 from hubbub.aggregator.store.redis import RedisStore
 from hubbub.catalog import EPOCH_SECONDS, Metric, read_bundle
+from hubbub.catalog.discovery import streams_held
 from hubbub.cli.installation import OPERATORS
 from hubbub.cli.local.embedded_redis import url_of
 from hubbub.cli.terminal.day_argument import as_day
@@ -85,7 +86,7 @@ async def _in_redis(url: str, metric: Metric, before: float, *, sure: bool) -> N
     try:
         store = RedisStore(server)
         windows = await ended_before(metric, before, store, now=time.time())
-        held = await store.counted(metric.streams)
+        held = await store.counted(streams_held(metric))
         number = sum(held[window].reports for window in windows)
         if not windows:
             say(f"{metric.name}: nothing is held of epochs that were over then")

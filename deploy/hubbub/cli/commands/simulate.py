@@ -8,7 +8,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from hubbub.catalog import Bundle, days_of_period
+from hubbub.catalog import Bundle, days_of_period, metric_name_of
+from hubbub.catalog.discovery import counting
 from hubbub.cli.commands.simulate_days import simulate_days
 from hubbub.cli.commands.simulate_model import simulate_model
 from hubbub.cli.rehearsals.central import central_of_plan
@@ -155,11 +156,12 @@ def _simulate_metric(arguments: argparse.Namespace) -> int:
 def _bundle(path: Path, name: str) -> Bundle:
     """What would be built of a catalog, as far as one of its metrics is asked about."""
     catalog = read_aloud(path)
-    if name not in catalog.metrics:
+    whole = metric_name_of(name)
+    if whole not in catalog.metrics:
         raise UnknownMetric(
             f'metric "{name[:60]}" is not in {path}; it has {", ".join(sorted(catalog.metrics))}'
         )
-    return Bundle({name: catalog.metrics[name]}, (), catalog.shuffler, None, {})
+    return Bundle({whole: catalog.metrics[whole]}, (), catalog.shuffler, None, {})
 
 
 def _watched(runs: Iterable[Made], total: int) -> Iterator[Made]:
@@ -220,9 +222,9 @@ def _show(plan: Plan, last: Run, found: Summary) -> None:
     if metric.report_on:
         days = len(days_of_period(metric.period, 0))
         say(f"each person reports on one of {days} days, of which {plan.epochs:,} are rehearsed")
-    if metric.sampling < 1:
+    if (share := counting(metric)) < 1:
         people = plan.reports or plan.truth.people
-        say(f"of {people:,} people {metric.sampling:.1%} report in an epoch")
+        say(f"of {people:,} people {share:.1%} report in an epoch")
     if found.refused:
         say(
             f"{several(found.refused, 'run')} without an answer: fewer reports than the minimum "

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from hubbub.analysis.strings.tree_search import found_from
 from hubbub.catalog import Metric, days_of_period
+from hubbub.catalog.discovery import counting
 from hubbub.cli.terminal.output import say, several, table
 from hubbub.mechanisms.tree import PrefixTree
 from hubbub.privacy.metric_draft import MetricDraft
@@ -35,7 +36,7 @@ def found_unlisted(one: Row) -> float | None:
 def people_a_report(metric: Metric) -> float:
     """How many people there are for each report of an epoch, of those that are asked in turn."""
     days = len(days_of_period(metric.period, 0)) if metric.report_on else 1
-    return days / metric.sampling
+    return days / counting(metric)
 
 
 def show(question: MetricDraft, rows: list[Row], own: Row | None, metric: Metric | None) -> None:

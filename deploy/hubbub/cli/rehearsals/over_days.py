@@ -14,6 +14,7 @@ from hubbub.aggregator.query.trend_series import Shift
 from hubbub.aggregator.query.trends import MAX_SERIES
 from hubbub.catalog import EPOCH_SECONDS, Bundle, Metric, days_of_period
 from hubbub.catalog.crowds.device_dummies import gathered, made_each
+from hubbub.catalog.discovery import counting
 from hubbub.cli.rehearsals.days import Days, Numbers
 from hubbub.cli.rehearsals.rehearsal import DrawnStore, as_window
 from hubbub.errors import BadParameter, BatchTooSmall
@@ -175,8 +176,8 @@ def _reporting(metric: Metric, days: Days, chance: np.random.Generator) -> tuple
         else:
             rows, pairs = _on_their_day(periods, days.person, days, chance)
             count, missed = days.count[rows], pairs - len(rows)
-    if metric.sampling < 1:
-        count = chance.binomial(count, metric.sampling)
+    if (share := counting(metric)) < 1:
+        count = chance.binomial(count, share)
     return days.counted(rows, count), missed
 
 

@@ -20,6 +20,7 @@ from hubbub.analysis import ValueAnswer
 from hubbub.analysis.strings.tree_search import found_from, told_as
 from hubbub.catalog import Bundle, Metric, days_of_period
 from hubbub.catalog.crowds.device_dummies import gathered, made_each
+from hubbub.catalog.discovery import counting
 from hubbub.cli.rehearsals.beside import Associated, PublicRow, associations, public_rows
 from hubbub.cli.rehearsals.truth import Truth
 from hubbub.errors import BadParameter
@@ -161,7 +162,7 @@ def _run(plan: Plan, chance: np.random.Generator) -> Run:
     windows = {}
     streams = np.array(plan.truth.streams or [metric.name] * len(codes))
     # Who takes part is drawn anew in every epoch.
-    parts = plan.epochs if metric.report_on or metric.sampling < 1 else 1
+    parts = plan.epochs if metric.report_on or counting(metric) < 1 else 1
     epoch = withheld = 0
     for part in _taking_part(plan, held, parts, chance):
         for stream in dict.fromkeys(streams.tolist()):
@@ -234,7 +235,8 @@ def _taking_part(
             left = held if epoch == days.start else left
             part = chance.binomial(left, 1 / (days.stop - epoch))
             left = left - part
-        yield part if metric.sampling == 1 else chance.binomial(part, metric.sampling)
+        share = counting(metric)
+        yield part if share == 1 else chance.binomial(part, share)
 
 
 def _asked(plan: Plan) -> EstimateQuery:

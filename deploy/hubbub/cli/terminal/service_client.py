@@ -10,7 +10,7 @@ import grpc
 from google.protobuf.message import Message
 
 from hubbub.accounting import TERMS
-from hubbub.errors import HubbubError, ServiceUnavailable
+from hubbub.errors import HubbubError, ServiceUnavailable, UnknownMetric
 from hubbub.runtime import TlsFolder
 from hubbub.runtime.rpc.server import LARGEST_MESSAGE_BYTES
 from hubbub.runtime.tls import check_plain
@@ -118,6 +118,7 @@ def _ask(where: Endpoints, call: Callable[[grpc.Channel], _Answer]) -> _Answer:
             raise ServiceUnavailable(
                 f"{address} does not answer: {error.details()}; is it running, and at this address?"
             ) from error
-        raise HubbubError(error.details()) from error
+        unknown = error.code() is grpc.StatusCode.NOT_FOUND
+        raise (UnknownMetric if unknown else HubbubError)(error.details()) from error
     finally:
         channel.close()

@@ -1,0 +1,74 @@
+"""A metric as one device is asked it: at this person's tier, in which epochs, which half of it."""
+
+from dataclasses import dataclass
+
+from hubbub.catalog import Metric, Notice, days_of_period
+from hubbub.client.outcome import Outcome
+from hubbub.client.state.secret import DeviceMemo
+from hubbub.mechanisms import Probability
+
+
+@dataclass(slots=True)
+class AskedMetric:
+    """A metric at this person's tier, with all that does not change from report to report.
+
+    metric: None if the person allows less than any tier has. notice: the operator's, if any.
+    own: the memo of the metric, whichever tier reports: a person may change it in a period.
+    finder: what those devices are asked that look for what nobody listed, where some do.
+    """
+
+    metric: Metric | None
+    memo: DeviceMemo
+    own: DeviceMemo
+    epoch_seconds: int
+    expires: float
+    notice: Notice | None
+    finder: Metric | None = None
+    keyed: int = -1  # the epoch last found to have a key
+    drawn_for: int = -1  # the epoch that `takes_part` was drawn for
+    takes_part: bool = True
+    finds: bool = False
+    stopped: bool = False
+    days: range = range(0)  # the period that `own_day` was drawn for
+    own_day: int = -1
+    own_round: int = -1  # of a model, once drawn
+
+    def left_out(self, metric: Metric, epoch: int) -> Outcome | None:
+        """Why this device takes no part in an epoch: a notice, or its own coin, whatever the value.
+
+        An epoch's coin is the same whatever its chance: who takes part at a lower one would have
+        done so before, and is as good as drawn from all.
+        """
+        if epoch != self.drawn_for:
+            chance = self.notice.sampling(metric, epoch) if self.notice else metric.sampling
+            self.stopped = not chance
+            self.finds = self.finder is not None and self._looks(metric, epoch)
+            if 0 < chance < 1:
+                coins = self.memo.coins(b"sampling" + epoch.to_bytes(8, "big"))
+                self.takes_part = coins.chance(Probability.at_most(chance))
+            else:
+                self.takes_part = True
+            self.drawn_for = epoch
+        if self.stopped:
+            return Outcome.STOPPED
+        return None if self.takes_part else Outcome.NOT_SAMPLED
+
+    def _looks(self, metric: Metric, epoch: int) -> bool:
+        """Whether this device looks for what nobody listed, in an epoch or the period it is of."""
+        first = days_of_period(metric.period, epoch).start if metric.report_on else epoch
+        # PRIVACY: of the secret and the calendar alone.
+        coins = self.own.coins(b"discover" + first.to_bytes(8, "big"))
+        return coins.chance(Probability.at_most(metric.discover))
+
+    def is_asked_on(self, metric: Metric, epoch: int) -> bool:
+        """Whether this is the device's own day of the period, or round of a model."""
+        if metric.model:
+            if self.own_round < 0:  # PRIVACY: of the secret alone.
+                self.own_round = metric.model.turn(self.own.coins(b"round"))
+            return metric.model.round_in(epoch, metric.epoch) == self.own_round
+        if metric.report_on and epoch not in self.days:
+            # PRIVACY: of the secret and the calendar alone.
+            self.days = days_of_period(metric.period, epoch)
+            coins = self.own.coins(b"period" + self.days.start.to_bytes(8, "big"))
+            self.own_day = self.days[coins.below(len(self.days))]
+        return not metric.report_on or epoch == self.own_day

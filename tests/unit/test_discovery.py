@@ -1,0 +1,151 @@
+"""`discover`: a share of the devices feeds a prefix tree, the others count what is listed."""
+
+from collections import Counter
+from math import sqrt
+from pathlib import Path
+
+import pytest
+
+from hubbub.catalog import Bundle, Metric, grown, read_catalog, refuse_changes, stream_table
+from hubbub.client import Client, MemoryState, Outcome, SystemClock
+from hubbub.client.testing import FakeShuffler
+from hubbub.errors import BundleRefused, CatalogInvalid, ValueOutOfDomain
+from hubbub.mechanisms.tree import PrefixTree
+from hubbub.privacy.leaflet import leaflet
+from tests.conftest import CATALOG
+from tests.support.bundles import DAY, make_signed
+
+FIRST = 20_010  # a day on which a period of 30 begins
+PLUGIN = """
+[metrics.plugin]
+description = "A plugin that is in use"
+owner = "desktop@example.org"
+expires = 2099-06-30
+epoch = "day"
+mechanism = "grr"
+epsilon = 2.0
+values = ["git", "vim"]
+other = true
+discover = 0.25
+min_batch = 20
+limits = { reports_per_epoch = 1, lifetime_epsilon = 50.0 }
+"""
+
+
+def _metric(folder: Path, text: str = PLUGIN) -> Metric:
+    path = folder / "metrics.toml"
+    path.write_text(f'shuffler = "127.0.0.1:1"\n{text}')
+    return read_catalog(path).metrics["plugin"]
+
+
+def _bundle(metric: Metric, before: Bundle | None = None) -> Bundle:
+    before = before or Bundle({}, (), "127.0.0.1:1", None, {})
+    metrics = grown({"plugin": metric}, before)
+    history = refuse_changes(metrics, before)
+    return Bundle(metrics, (), "127.0.0.1:1", None, history)
+
+
+def test_the_tree_is_a_stream_of_the_metric_at_its_epsilon(tmp_path: Path) -> None:
+    bundle = _bundle(_metric(tmp_path))
+    assert list(bundle.streams) == ["plugin", "plugin/tree"]
+    finder = bundle.metric("plugin/tree")
+    assert finder.randomizer == PrefixTree(2.0)
+    assert finder.base_name == "plugin"
+    assert finder.code("never listed") == "never listed"
+    assert finder.sampling == 0.25
+    assert bundle.metrics["plugin"].report_loss >= finder.report_loss
+    assert '"plugin/tree"' in stream_table(bundle)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (("other = true\n", ""), "write other = true"),
+        (("0.25", "0.95"), "write discover = 0.2"),
+        (("other = true", "other = true\ntiers = [1.0]"), "tiers"),
+        (("other = true", 'other = true\nbreakdown = { os = ["linux"] }'), "breakdown"),
+        (("other = true", 'other = true\ndefault = "git"'), "default"),
+        (('"grr"', '"long.grr"\npermanent_epsilon = 4.0'), "answers for life"),
+        (
+            ('values = ["git", "vim"]\nother = true', 'domain = "string"\nbits = 64'),
+            "tree is not of listed values",
+        ),
+    ],
+)
+def test_what_cannot_look_for_strings_is_told_what_to_write(
+    tmp_path: Path, change: tuple[str, str], said: str
+) -> None:
+    text = PLUGIN.replace(*change)
+    if "bits" in text:
+        text = text.replace("grr", "tree")
+    with pytest.raises(CatalogInvalid) as caught:
+        _metric(tmp_path, text)
+    assert said in str(caught.value)
+
+
+def test_a_share_may_change_under_its_name_and_looking_may_not_begin(tmp_path: Path) -> None:
+    before = _bundle(_metric(tmp_path))
+    _bundle(_metric(tmp_path, PLUGIN.replace("0.25", "0.1")), before)
+    with pytest.raises(BundleRefused, match="discover changed under an old name"):
+        _bundle(_metric(tmp_path, PLUGIN.replace("discover = 0.25\n", "")), before)
+    plain = _bundle(_metric(tmp_path, PLUGIN.replace("discover = 0.25\n", "")))
+    with pytest.raises(BundleRefused, match="discover changed under an old name"):
+        _bundle(_metric(tmp_path), plain)
+    longer = _bundle(_metric(tmp_path, PLUGIN.replace('"vim"', '"vim", "spell"')), before)
+    assert list(longer.streams)[-1] == "plugin/tree"  # one tree, however the list grows
+
+
+def test_people_are_told_that_some_devices_tell_what_is_on_no_list(tmp_path: Path) -> None:
+    _metric(tmp_path)
+    told = leaflet(read_catalog(tmp_path / "metrics.toml")).sentences
+    assert any("on no list" in one and "A plugin that is in use" in one for one in told)
+
+
+def _streams(bundle: Bundle, state: MemoryState, days: range, value: str) -> list[str]:
+    """In which streams a device says it, which is started anew each day; nothing is said twice."""
+    found: list[str] = []
+    for day in days:
+        shuffler = FakeShuffler()
+        clock = SystemClock(lambda: float((FIRST + day) * DAY))  # noqa: B023 of this day alone
+        with Client(bundle, state, shuffler, hold_seconds=None, clock=clock) as client:
+            if client.report("plugin", value) is Outcome.QUEUED:
+                assert client.report("plugin", value) is Outcome.ALREADY_REPORTED
+            client.flush()
+            (own,) = (one for one in client.ledger().metrics if one.name == "plugin")
+            assert own.spent <= own.epsilon * (len(found) + 1) + 1e-9
+        found += [one.stream for call in shuffler.submissions for one in call]
+    return found
+
+
+@pytest.mark.slow
+def test_a_device_draws_its_half_from_its_secret_whatever_it_says(tmp_path: Path) -> None:
+    """Six standard errors of a quarter of 400 devices: a false alarm of 2e-9 a value."""
+    signed = make_signed(tmp_path, CATALOG + PLUGIN, start=20_000 * DAY)
+    for value in ("git", "never listed"):
+        found = Counter[str]()
+        for _ in range(200):
+            state = MemoryState()
+            again = MemoryState(state.device_state().secret)
+            drawn = _streams(signed.bundle, state, range(2), value)
+            assert drawn == _streams(signed.bundle, again, range(2), "vim")
+            found.update(drawn)
+        assert found.keys() == {"plugin", "plugin/tree"}
+        assert abs(found["plugin/tree"] - 100) < 6 * sqrt(400 * 0.25 * 0.75)
+
+
+@pytest.mark.slow
+def test_a_period_has_one_draw(tmp_path: Path) -> None:
+    period = 'discover = 0.5\nperiod = "30d"\nreport_on = "one day"'
+    text = CATALOG + PLUGIN.replace("discover = 0.25", period)
+    signed = make_signed(tmp_path, text, start=20_000 * DAY)
+    streams = {tuple(_streams(signed.bundle, MemoryState(), range(30), "git")) for _ in range(24)}
+    assert streams == {("plugin",), ("plugin/tree",)}  # but for one in 8 million
+
+
+def test_what_is_no_text_is_refused_on_every_device_alike(tmp_path: Path) -> None:
+    signed = make_signed(tmp_path, CATALOG + PLUGIN, start=20_000 * DAY)
+    clock = SystemClock(lambda: float(FIRST * DAY))
+    for _ in range(8):
+        client = Client(signed.bundle, MemoryState(), FakeShuffler(), clock=clock)
+        with client, pytest.raises(ValueOutOfDomain):
+            client.report("plugin", "\ud800")
