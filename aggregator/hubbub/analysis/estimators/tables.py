@@ -1,16 +1,21 @@
 """Tables of every two parts, made to agree: one histogram of each part, nothing below zero."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
 from hubbub.analysis.arrays import Floats
-from hubbub.analysis.estimators.consistency import norm_sub
+from hubbub.analysis.estimators.consistency import norm_sub, simplex
 from hubbub.mechanisms.parts import tables_of
 
 # Both steps in turn: either alone undoes some of the other, and ten leave nothing to see.
 _ROUNDS: Final = 10
+# Shares of parts by one another's, which change little after the second time.
+_TURNS: Final = 4
+# Of a share, and of what is left of all: so that nothing is divided by zero.
+_LEAST: Final = 1e-6
 
 
 def tables(sizes: Sequence[int], cells: Floats) -> list[Floats]:
@@ -29,34 +34,100 @@ def consistent_tables(
     """Tables near the estimates that are histograms of the reports and agree about every part.
 
     errors: standard errors of cells that nobody holds. A table of many cells is mostly noise where
-    it departs from its parts' shares multiplied, so each departure is kept as far as it is likely
-    to be true, and tables are made to agree again. Decision 0134.
+    it departs from its parts' shares multiplied: so its rows tell a part's share as if they were
+    that product, as far as the departures are noise, and each departure is kept as far as it is
+    likely to be true. Decisions 0134 and 0149.
     """
     agreed = _agreeing(sizes, estimates, reports)
-    told, noise, own = (tables(sizes, cells) for cells in (estimates, errors**2, agreed))
-    likely = [_likely(*table, reports) for table in zip(told, noise, own, strict=True)]
-    return _agreeing(sizes, np.concatenate([one.reshape(-1) for one in likely]), reports)
+    own = tables(sizes, agreed)
+    shares = [_share_of(part, own, len(sizes), reports) for part in range(len(sizes))]
+    told = [
+        _Told(table + (reports - table.sum()) / table.size, float(noise.mean()))
+        for table, noise in zip(tables(sizes, estimates), tables(sizes, errors**2), strict=True)
+    ]
+    for _ in range(_TURNS):
+        shares = [_likely_share(part, told, shares, reports) for part in range(len(sizes))]
+    likely = [
+        _likely(table, shares[one], shares[other], reports)
+        for table, (one, other) in zip(told, tables_of(len(sizes)), strict=True)
+    ]
+    cells = np.concatenate([one.reshape(-1) for one in likely])
+    return _agreeing(sizes, cells, reports, shares)
 
 
-def _likely(told: Floats, variances: Floats, agreed: Floats, reports: float) -> Floats:
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """A table's estimates, brought to the reports in sum, and the variance of a cell's noise."""
+
+    cells: Floats
+    noise: float
+
+
+def _share_of(part: int, own: Sequence[Floats], parts: int, reports: float) -> Floats:
+    """A part's shares, by the first table that has it of those that agree."""
+    place, pair = next((t, p) for t, p in enumerate(tables_of(parts)) if part in p)
+    found: Floats = own[place].sum(axis=1 - pair.index(part)) / max(reports, 1.0)
+    return found
+
+
+def _likely_share(
+    part: int, told: Sequence[_Told], shares: Sequence[Floats], reports: float
+) -> Floats:
+    """A part's shares by all tables that have it, each row's size by generalized least squares.
+
+    A row is its size times the other part's shares, and departures that add up to nothing, drawn
+    with variances in proportion to both shares: of much larger departures than noise a row's size
+    is its sum, of none it is by how it looks like the other part's shares.
+    """
+    weighed = informed = np.zeros(len(shares[part]))
+    for table, pair in zip(told, tables_of(len(shares)), strict=True):
+        if part not in pair:
+            continue
+        axis = pair.index(part)
+        rows = table.cells if axis == 0 else table.cells.T
+        other = np.maximum(shares[pair[1 - axis]], _LEAST)
+        other = other / other.sum()
+        apart = rows - reports * np.outer(shares[part], other)
+        apart = apart - np.outer(apart.sum(axis=1), other)
+        free = max(1 - float(other @ other), _LEAST)
+        true = max(float((apart**2).sum()) - table.noise * rows.size, 0.0) / free
+        departures = np.diag(other) - np.outer(other, other)
+        scales = true * shares[part][:, None, None]
+        spread = table.noise * np.eye(len(other)) + scales * departures
+        weights = np.linalg.solve(
+            spread, np.broadcast_to(other[:, None], (len(rows), *other.shape, 1))
+        )
+        weighed = weighed + (weights[:, :, 0] * rows).sum(axis=1)
+        informed = informed + weights[:, :, 0] @ other
+    found: Floats = simplex(weighed / informed, 1 / informed, reports) / max(reports, 1.0)
+    return found
+
+
+def _likely(table: _Told, one: Floats, other: Floats, reports: float) -> Floats:
     """A table between what was told and its parts' shares multiplied (empirical Bayes).
 
     Departures from the product are taken for drawn with variances in proportion to it, as the terms
     of chi-square are; by how much, is what they have in all beyond the noise (Efron, Morris, 1973).
     """
-    product = np.outer(agreed.sum(axis=1), agreed.sum(axis=0)) / max(reports, 1.0)
-    beyond = told - product + (reports - told.sum()) / told.size
-    scale = max(float((beyond**2).sum() - variances.sum()), 0.0) / max(product.sum(), 1.0)
-    true = scale * product
-    answer: Floats = product + beyond * true / np.maximum(true + variances, 1e-30)
+    product = reports * np.outer(one, other)
+    beyond = table.cells - product
+    noise = table.noise * beyond.size
+    true = max(float((beyond**2).sum()) - noise, 0.0) / max(reports, 1.0) * product
+    answer: Floats = product + beyond * true / np.maximum(true + table.noise, 1e-30)
     return answer
 
 
-def _agreeing(sizes: Sequence[int], estimates: Floats, reports: float) -> Floats:
+def _agreeing(
+    sizes: Sequence[int],
+    estimates: Floats,
+    reports: float,
+    shares: Sequence[Floats] | None = None,
+) -> Floats:
     """Histograms near the estimates that agree.
 
     What tables say of one part is averaged by how sure each is, which is as 1 / the cells that it
-    adds up; then each table is brought above zero. Agreement is as near as ten rounds bring it.
+    adds up, unless the parts' shares are given; then each table is brought above zero. Agreement is
+    as near as ten rounds bring it.
     Source: Qardaji, Yang, Li, PriView (SIGMOD 2014), section 4; decision 0062.
     """
     found = [table.copy() for table in tables(sizes, estimates)]
@@ -68,6 +139,8 @@ def _agreeing(sizes: Sequence[int], estimates: Floats, reports: float) -> Floats
             told = np.array([found[t].sum(axis=1 - axis) for t, axis in own])
             added = np.array([found[t].size // size for t, _ in own])
             common = np.average(told, axis=0, weights=1 / added)
+            if shares is not None:
+                common = reports * shares[part]
             for (t, axis), mine, many in zip(own, told, added.tolist(), strict=True):
                 found[t] += np.expand_dims((common - mine) / many, 1 - axis)
         found = [norm_sub(one.reshape(-1), reports).reshape(one.shape) for one in found]
