@@ -6,6 +6,7 @@ import urllib.error
 import urllib.parse
 import urllib.request
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from http.client import HTTPException
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -187,10 +188,10 @@ class Connection:
         names those that are only what longer ones begin with.
         """
         given = {"last": last, "epochs": epochs, "confidence": confidence, "order": "rank"}
-        try:
-            return self._ask(f"{metric}/{_FINDS}", "estimates", given, _Strings((), ()))
-        except UnknownMetric:  # nobody feeds a tree beside what it counts
-            found = self._ask(metric, "estimates", given, _Strings((), ()))
+        if "/" not in metric:
+            with suppress(UnknownMetric):  # unless some of its devices feed a tree
+                return self._ask(f"{metric}/{_FINDS}", "estimates", given, _Strings((), ()))
+        found = self._ask(metric, "estimates", given, _Strings((), ()))
         if (mechanism := found.document["mechanism"]) != _FINDS:
             raise BadParameter(
                 f'metric "{metric}" is answered by {mechanism}, which finds no strings: ask for '
