@@ -11,7 +11,7 @@ import { build } from "esbuild";
 
 const [folder = "dist/browser"] = process.argv.slice(2);
 const { metafile } = await build({
-  entryPoints: { hubbub: "src/index.ts" },
+  entryPoints: { hubbub: "src/index.ts", ledger: "src/ledger.ts" },
   outdir: folder,
   ...{ bundle: true, minify: true, splitting: true, metafile: true, logLevel: "warning" },
   ...{ format: "esm", target: "es2022", platform: "browser" },

@@ -29,11 +29,11 @@ needs_browser = pytest.mark.skipif(
 
 
 @contextmanager
-def chromium() -> Iterator[Browser]:
+def chromium(*options: str) -> Iterator[Browser]:
     with sync_playwright() as playwright:
         expect.set_options(timeout=HANG_MS)
         browser = playwright.chromium.launch(
-            executable_path=CHROMIUM, args=OPTIONS, timeout=HANG_MS
+            executable_path=CHROMIUM, args=[*OPTIONS, *options], timeout=HANG_MS
         )
         yield browser
         browser.close()

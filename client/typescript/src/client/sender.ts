@@ -8,7 +8,7 @@ import { toText } from "../catalog/encoding.js";
 import { halfOf, keyAt, signerOf, type Bundle } from "../catalog/bundle.js";
 import { epochStart } from "../catalog/epochs.js";
 import { GivenUp, NoticeRefused, StateUnusable, TryAgain } from "../errors.js";
-import type { Bytes } from "../mechanisms/packing.js";
+import { joined, type Bytes } from "../mechanisms/packing.js";
 import { seal, sealInfo } from "../transport/sealing.js";
 import { meaningOf, noticeIn, requestOf, type Answer } from "../transport/submission.js";
 import type { Diagnostics } from "./diagnostics.js";
@@ -21,8 +21,6 @@ const BATCH = 500;
 const PROBE = 20; // after a failure: enough to see whether the shuffler is there again
 const BATCH_BYTES = 1 << 20;
 const CALL_SECONDS = 10;
-// What framing adds to a sealed report, rounded up.
-const FRAME_BYTES = 160;
 
 /** What came of an attempt. "empty": nothing is left; "sent": there may be more; else a failure. */
 export type Attempt = "empty" | "sent" | TryAgain;
@@ -110,15 +108,17 @@ export class Sender {
   /** Sends what it can as the page goes away; whoever comes next sends it again, as the same bytes. */
   last(): void {
     if (this.#stopped || !this.transport.last) return;
-    const reports: StoredReport[] = [];
+    const framed: Bytes[] = [];
     let size = 0;
     for (const report of this.#unheard.values()) {
       if (this.reporter.isStopped(report)) continue;
-      size += report.sealed.length + FRAME_BYTES;
+      const one = requestOf([report]);
+      size += one.length;
       if (size > LAST_BYTES) break;
-      reports.push(report);
+      framed.push(one);
     }
-    if (reports.length) this.transport.last(requestOf(reports));
+    // Requests one after another are one request of all their reports.
+    if (framed.length) this.transport.last(joined(...framed));
   }
 
   /** Submits nothing more, and ends what is being submitted. */

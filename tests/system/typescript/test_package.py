@@ -2,7 +2,6 @@
 
 import json
 import re
-import shutil
 import subprocess
 import sys
 import tomllib
@@ -18,11 +17,10 @@ from hubbub.wire.v1.services_pb2 import Estimated
 from tests.proofs.vectors.judge import judge, requests
 from tests.support import asking
 from tests.support.developing import Developing, developing
+from tests.support.node import PACKAGE, ROOT, needs_node, run
 from tests.support.relaying import Relay
 from tests.support.waiting import eventually
 
-ROOT = Path(__file__).parents[2]
-PACKAGE = ROOT / "client" / "typescript"
 # So large that a lie comes once in five million reports: what is counted is what was said.
 CATALOG = """
 shuffler = "127.0.0.1:1"
@@ -87,26 +85,16 @@ report(client, "plugins", "git");
 report(client, "plugins", ["git", "emacs"]);
 """
 
-needs_node = pytest.mark.skipif(
-    not (shutil.which("node") and shutil.which("npm")),
-    reason="no Node on this machine: apt-get install nodejs npm",
-)
 pytestmark = needs_node
 
 
 @pytest.fixture(scope="module", autouse=True)
 def _built() -> None:
-    _run("make", "typescript", folder=ROOT)
-
-
-def _run(*words: str, folder: Path = PACKAGE) -> str:
-    done = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
+    run("make", "typescript", folder=ROOT)
 
 
 def test_it_agrees_with_the_known_answers() -> None:
-    assert re.search(r" pass [1-9][0-9]*$", _run("npm", "test"), re.MULTILINE)
+    assert re.search(r" pass [1-9][0-9]*$", run("npm", "test"), re.MULTILINE)
 
 
 @pytest.mark.parametrize("kem", ["x25519", "x-wing"])
@@ -116,12 +104,12 @@ def test_reports_from_node_are_counted_by_themselves_and_through_a_relay(
     with developing(tmp_path, f'{CATALOG}kem = "{kem}"\n') as up:
         [door] = re.findall(r"over HTTP to +(\S+)", up.said)
         words = ("node", "dist/examples/report.js", str(up.bundle), door, str(tmp_path / "device"))
-        assert _run(*words, "theme", "dark") == "queued\nnothing waits\n"
-        assert _run(*words, "theme", "dark") == "already_reported\nnothing waits\n"
+        assert run(*words, "theme", "dark") == "queued\nnothing waits\n"
+        assert run(*words, "theme", "dark") == "already_reported\nnothing waits\n"
         relay = Relay(up.folder / ".hubbub" / "tls", door, free_port())
         with relay.running():
             told = (*words[:4], str(tmp_path / "other"), "theme", "dark", relay.url)
-            assert _run(*told) == "queued\nnothing waits\n"
+            assert run(*told) == "queued\nnothing waits\n"
         found = eventually(lambda: _of_both(up), although=(HubbubError,))
     assert found
     assert {one.value: round(one.estimate) for one in found.values} == {
@@ -165,21 +153,21 @@ def test_the_judge_of_any_sdk_finds_it_right_and_a_wrong_one_wrong() -> None:
 
 
 def test_the_packed_package_installs_and_does_nothing_when_it_is_imported(tmp_path: Path) -> None:
-    packed = json.loads(_run("npm", "pack", "--json", "--pack-destination", str(tmp_path)))[0]
+    packed = json.loads(run("npm", "pack", "--json", "--pack-destination", str(tmp_path)))[0]
     names = {file["path"] for file in packed["files"]}
     assert not [name for name in names if not re.match(r"dist/src/|README|package.json", name)]
     (tmp_path / "package.json").write_text('{"type": "module"}')
     install = ("npm", "install", "--silent", "--no-audit", "--no-fund", "--prefer-offline")
-    _run(*install, str(tmp_path / packed["filename"]), folder=tmp_path)
+    run(*install, str(tmp_path / packed["filename"]), folder=tmp_path)
     (tmp_path / "import.mjs").write_text(IMPORT)
-    assert _run("node", "import.mjs", folder=tmp_path) == "nothing new\n"
+    assert run("node", "import.mjs", folder=tmp_path) == "nothing new\n"
     (tmp_path / "metrics.toml").write_text(CATALOG + SETS)
     module = str(tmp_path / "metrics.ts")
     assert main(["catalog", "codegen", str(tmp_path / "metrics.toml"), "--typescript", module]) == 0
     (tmp_path / "right.ts").write_text(RIGHT)
     (tmp_path / "wrong.ts").write_text(WRONG)
     check = [str(PACKAGE / "node_modules/.bin/tsc"), *TSC]
-    _run(*check, "right.ts", folder=tmp_path)
+    run(*check, "right.ts", folder=tmp_path)
     done = subprocess.run(
         [*check, "wrong.ts"], cwd=tmp_path, capture_output=True, text=True, check=False
     )

@@ -1,0 +1,292 @@
+/**
+ * <hubbub-ledger>: what left this device, what is left to spend, who runs what, and the person's no.
+ *
+ * Elements and texts alone, no markup from strings and no style attribute: it works under a strict
+ * Content-Security-Policy and Trusted Types. Its colours and fonts are the page's.
+ */
+import type { Client } from "../client/client.js";
+import { StateUnusable } from "../errors.js";
+import type { LedgerView, MetricView, PayloadView } from "../client/view.js";
+
+/** What it says, in the page's language; numbers and dates follow the page's `lang` by themselves. */
+export interface LedgerWords {
+  readonly title: string;
+  readonly switch: string;
+  readonly forget: string;
+  readonly forgotten: string;
+  readonly on: string;
+  readonly off: string;
+  readonly unusable: string;
+  readonly caption: string;
+  readonly metric: string;
+  readonly epsilon: string;
+  readonly spent: string;
+  readonly reports: string;
+  readonly of: string;
+  readonly notAsked: string;
+  readonly crowd: string;
+  readonly shuffler: string;
+  readonly aggregator: string;
+  readonly notice: string;
+  readonly payloads: string;
+}
+
+/** The element, once `defineLedger()` was called. */
+export interface LedgerElement extends HTMLElement {
+  /** Whose ledger it shows. */
+  client: Client | null;
+  /** Words to say instead of its own; those that are left out stay. */
+  words: Partial<LedgerWords>;
+  /** Looks again. It does by itself as it is put into a page, and as the page is seen again. */
+  refresh(): Promise<void>;
+}
+
+const WORDS: LedgerWords = {
+  title: "What leaves this device",
+  switch: "Send randomized answers",
+  forget: "Stop, and forget what was answered",
+  forgotten: "All that was answered is forgotten here; nothing is sent.",
+  on: "Randomized answers are sent.",
+  off: "Nothing is sent.",
+  unusable: "Nothing can be kept on this device, so nothing is sent.",
+  caption: "Epsilon is how much a report can say about you, in nats: the less, the more is hidden.",
+  metric: "Question",
+  epsilon: "Epsilon of a report",
+  spent: "Epsilon spent",
+  reports: "Reports in this period",
+  of: "{0} of {1}",
+  notAsked: "not asked",
+  crowd: "{0}; to who sees whole crowds {1}, but for a chance of {2}",
+  shuffler: "The shuffler, which mixes reports and cannot read them, is run by {0}.",
+  aggregator: "The aggregator, which counts them and cannot tell from whom, is run by {0}.",
+  notice: "Until {0} the operator asks less than this app was made with.",
+  payloads: "The last payloads, as they left or wait",
+};
+const STYLE = `
+:host { display: block; }
+:host([hidden]) { display: none; }
+table { border-collapse: collapse; width: 100%; }
+caption, th, td { text-align: start; padding: 0.25em 0.75em 0.25em 0; vertical-align: top; }
+td { font-variant-numeric: tabular-nums; }
+tbody tr { border-block-start: 1px solid color-mix(in srgb, currentcolor 25%, transparent); }
+meter { display: block; inline-size: 8em; }
+code { overflow-wrap: anywhere; }
+:focus-visible { outline: 2px solid; outline-offset: 2px; }
+`;
+const MOST_PAYLOADS = 20;
+
+/** Defines the element under a name, once. Without it nothing of a page is touched. */
+export function defineLedger(name = "hubbub-ledger"): void {
+  if (customElements.get(name)) return;
+  // A class of HTMLElement stands within: Node, which renders pages for others, has none.
+  customElements.define(
+    name,
+    class extends HTMLElement implements LedgerElement {
+      #client: Client | null = null;
+      #words = WORDS;
+      #parts: Parts | null = null;
+      readonly #seen = () => {
+        if (document.visibilityState === "visible") void this.refresh();
+      };
+
+      get client(): Client | null {
+        return this.#client;
+      }
+
+      set client(client: Client | null) {
+        this.#client = client;
+        void this.refresh();
+      }
+
+      get words(): Partial<LedgerWords> {
+        return this.#words;
+      }
+
+      set words(words: Partial<LedgerWords>) {
+        this.#words = { ...WORDS, ...words };
+        void this.refresh();
+      }
+
+      connectedCallback(): void {
+        this.#parts ??= partsOf(this.attachShadow({ mode: "open" }), {
+          turned: (on) => {
+            void this.#said((client) => (on ? client.enable() : client.disable()));
+          },
+          forgot: () => {
+            void this.#said((client) => client.disable({ forget: true }), this.#words.forgotten);
+          },
+        });
+        document.addEventListener("visibilitychange", this.#seen);
+        void this.refresh();
+      }
+
+      disconnectedCallback(): void {
+        document.removeEventListener("visibilitychange", this.#seen);
+      }
+
+      refresh(): Promise<void> {
+        return this.#said(() => Promise.resolve());
+      }
+
+      /** Does what the person said, and shows what holds then. */
+      async #said(work: (client: Client) => Promise<void>, done?: string): Promise<void> {
+        const [parts, client] = [this.#parts, this.#client];
+        if (!parts || !client) return;
+        try {
+          await work(client);
+          show(parts, await client.ledger(), this.#words, languageOf(this), done);
+        } catch (error) {
+          if (!(error instanceof StateUnusable)) throw error;
+          parts.toggle.checked = false;
+          parts.status.textContent = this.#words.unusable;
+        }
+      }
+    },
+  );
+}
+
+/** What of it changes. */
+interface Parts {
+  readonly region: HTMLElement;
+  readonly toggle: HTMLInputElement;
+  readonly toggleText: Text;
+  readonly status: HTMLElement;
+  readonly forget: HTMLButtonElement;
+  readonly runs: HTMLElement;
+  readonly table: HTMLElement;
+  readonly summary: HTMLElement;
+  readonly payloads: HTMLElement;
+}
+
+function partsOf(root: ShadowRoot, on: { turned(on: boolean): void; forgot(): void }): Parts {
+  const sheet = new CSSStyleSheet();
+  sheet.replaceSync(STYLE);
+  root.adoptedStyleSheets = [sheet];
+  const toggle = made("input", { type: "checkbox", role: "switch", part: "switch" });
+  toggle.addEventListener("change", () => {
+    on.turned(toggle.checked);
+  });
+  const forget = made("button", { type: "button", part: "forget" });
+  forget.addEventListener("click", () => {
+    on.forgot();
+  });
+  const toggleText = new Text();
+  const parts: Parts = {
+    ...{ toggle, toggleText, forget },
+    region: made("section", { part: "ledger" }),
+    status: made("p", { role: "status", part: "status" }),
+    runs: made("div", { part: "runs" }),
+    table: made("table", { part: "table" }),
+    summary: made("summary"),
+    payloads: made("ul", { part: "payloads" }),
+  };
+  const label = made("label", {}, toggle, " ", toggleText);
+  const details = made("details", {}, parts.summary, parts.payloads);
+  parts.region.append(label, parts.status, parts.table, parts.runs, details, forget);
+  root.append(parts.region);
+  return parts;
+}
+
+function show(
+  parts: Parts,
+  ledger: LedgerView,
+  words: LedgerWords,
+  language: string | undefined,
+  done: string | undefined,
+): void {
+  const say = saying(language);
+  parts.region.setAttribute("aria-label", words.title);
+  parts.toggleText.data = words.switch;
+  parts.toggle.checked = ledger.on;
+  parts.forget.textContent = words.forget;
+  const { runs, notice } = ledger;
+  parts.runs.replaceChildren(
+    ...(runs ? [made("p", {}, filled(words.shuffler, runs.shuffler))] : []),
+    ...(runs ? [made("p", {}, filled(words.aggregator, runs.aggregator))] : []),
+    ...(notice ? [made("p", {}, filled(words.notice, say.date(notice.until)))] : []),
+  );
+  const heads = [words.metric, words.epsilon, words.spent, words.reports];
+  parts.table.replaceChildren(
+    made("caption", {}, words.caption),
+    made("thead", {}, made("tr", {}, ...heads.map((head) => made("th", { scope: "col" }, head)))),
+    made("tbody", {}, ...ledger.metrics.map((metric) => row(metric, words, say))),
+  );
+  parts.summary.textContent = words.payloads;
+  const last = ledger.payloads.slice(-MOST_PAYLOADS).reverse();
+  parts.payloads.replaceChildren(...last.map((payload) => line(payload, say)));
+  const status = done ?? (ledger.on ? words.on : words.off);
+  // Said again only if it is something else: readers speak every change aloud.
+  if (parts.status.textContent !== status) parts.status.textContent = status;
+}
+
+function row(metric: MetricView, words: LedgerWords, say: Saying): HTMLElement {
+  const { epsilon, spent, lifetimeEpsilon, centralEpsilon, delta, sampling } = metric;
+  const own = say.number(epsilon);
+  const promised =
+    centralEpsilon === null || delta === null
+      ? own
+      : filled(words.crowd, own, say.number(centralEpsilon), say.chance(delta));
+  const used = filled(words.of, say.number(spent), say.number(lifetimeEpsilon));
+  const meter = made("meter", { "aria-label": words.spent });
+  meter.max = lifetimeEpsilon;
+  meter.value = spent;
+  const reports = filled(words.of, say.number(metric.reports), say.number(metric.reportsPerEpoch));
+  return made(
+    "tr",
+    {},
+    made("th", { scope: "row" }, metric.description),
+    made("td", {}, epsilon && sampling ? promised : words.notAsked),
+    made("td", {}, meter, used),
+    made("td", {}, reports),
+  );
+}
+
+function line({ made: moment, metric, payload, fate }: PayloadView, say: Saying): HTMLElement {
+  const bytes = Array.from(payload, (byte) => byte.toString(16).padStart(2, "0")).join("");
+  return made("li", {}, `${say.date(moment)} ${metric} `, made("code", {}, bytes), ` ${fate}`);
+}
+
+function made<Name extends keyof HTMLElementTagNameMap>(
+  name: Name,
+  attributes: Readonly<Record<string, string>> = {},
+  ...children: (Node | string)[]
+): HTMLElementTagNameMap[Name] {
+  const element = document.createElement(name);
+  for (const [attribute, value] of Object.entries(attributes)) {
+    element.setAttribute(attribute, value);
+  }
+  element.append(...children);
+  return element;
+}
+
+function filled(words: string, ...told: string[]): string {
+  return words.replace(/\{(\d)\}/g, (_place, at: string) => told[Number(at)] ?? "");
+}
+
+/** Numbers and moments (seconds since 1970) as a language has them. */
+interface Saying {
+  number(number: number): string;
+  chance(number: number): string;
+  date(seconds: number): string;
+}
+
+function saying(language: string | undefined): Saying {
+  const plain = new Intl.NumberFormat(language, { maximumSignificantDigits: 3 });
+  const small = new Intl.NumberFormat(language, { notation: "scientific" });
+  const date = new Intl.DateTimeFormat(language, { dateStyle: "medium", timeStyle: "short" });
+  return {
+    number: (number) => plain.format(number),
+    chance: (number) => small.format(number),
+    date: (seconds) => date.format(1000 * seconds),
+  };
+}
+
+/** What the page says of its language, nearest first; undefined, the browser's, where it is none. */
+function languageOf(element: HTMLElement): string | undefined {
+  const told = element.closest<HTMLElement>("[lang]")?.lang;
+  try {
+    return told ? Intl.getCanonicalLocales(told)[0] : undefined;
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,93 @@
+"""What all pages are tested with: one `hubbub up --dev`, one site, one browser."""
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext
+
+from tests.interfaces.browser import HANG_MS, chromium
+from tests.support.developing import Developing, developing
+from tests.support.node import install, run
+from tests.system.typescript.pages import door_of, served
+
+RUNS = """
+shuffler = "127.0.0.1:1"
+
+[runs]
+shuffler = "Example Foundation, Oslo"
+aggregator = "Example Ltd, Dublin"
+"""
+ONE = """
+[metrics.{name}]
+description = "{description}"
+owner = "you@example.org"
+expires = 2099-12-31
+epoch = "day"
+values = [{values}]
+min_batch = 1000
+limits = {{ reports_per_epoch = {reports}, lifetime_epsilon = 1000.0 }}
+{more}
+"""
+LIE_SELDOM = 'mechanism = "grr"\nepsilon = 4.0'
+LIE_OFTEN = 'mechanism = "grr"\nepsilon = 1.0'
+STAYS = 'mechanism = "long.grr"\nepsilon = 1.0\npermanent_epsilon = 2.0'
+THEMES, LETTERS = '"light", "dark", "system"', '"a", "b", "dark"'
+# One for each test that counts, so that none counts another's.
+METRICS = {
+    "theme": ("Colour theme", THEMES, 1, LIE_SELDOM),
+    "stays": ("A value that stays", LETTERS, 3, STAYS),
+    "raced": ("A value", LETTERS, 1, LIE_OFTEN),
+    "killed": ("A value", LETTERS, 3, LIE_OFTEN),
+    "many": ("A value", LETTERS, 100, LIE_OFTEN),
+    "left": ("A value", LETTERS, 1, LIE_OFTEN),
+    "heap": ("A value", LETTERS, 1000, LIE_OFTEN),
+}
+
+
+@pytest.fixture(scope="package")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder: Path = tmp_path_factory.mktemp("site")
+    install()
+    (folder / "loaded").write_text(run("node", "bundle.js", str(folder)))
+    (folder / "index.html").write_text("<!doctype html><html lang=en><title>An app</title>")
+    return folder
+
+
+@pytest.fixture(scope="package")
+def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Developing]:
+    catalog = RUNS
+    for name, (description, values, reports, more) in METRICS.items():
+        told = {"description": description, "values": values, "reports": reports, "more": more}
+        catalog += ONE.format(name=name, **told)
+    with developing(tmp_path_factory.mktemp("up"), catalog) as own:
+        yield own
+
+
+@pytest.fixture(scope="package")
+def browser() -> Iterator[Browser]:
+    # Of what outlives a page a context's `ignore_https_errors` says nothing.
+    with chromium("--ignore-certificate-errors") as own:
+        yield own
+
+
+@pytest.fixture(scope="package")
+def origin(site: Path, up: Developing) -> Iterator[str]:
+    shutil.copy(up.bundle, site / "app.hubbub")
+    with served(site) as address:
+        yield address
+
+
+@pytest.fixture
+def door(up: Developing) -> str:
+    return door_of(up)
+
+
+@pytest.fixture
+def device(browser: Browser) -> Iterator[BrowserContext]:
+    """A browser that has seen nothing."""
+    context = browser.new_context(ignore_https_errors=True)
+    context.set_default_timeout(HANG_MS)
+    yield context
+    context.close()

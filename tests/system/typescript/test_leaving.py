@@ -1,0 +1,58 @@
+"""A page that goes away: what it sends as it does, and what the next one sends."""
+
+from playwright.sync_api import BrowserContext
+
+from tests.interfaces.browser import needs_browser
+from tests.support.developing import Developing
+from tests.support.node import needs_node
+from tests.system.typescript.pages import counted, opened, report
+
+# More than fits what may outlive a page: a report is some 70 bytes, sealed and framed.
+MANY = 1000
+REPORT_MANY = """
+async (many) => {
+  const said = Array.from({ length: many }, () => client.report("heap", "a"));
+  await client.settled();
+  return [...new Set(said)];
+}
+"""
+# What is sent as a page goes away is told to nobody who watches from outside.
+WATCH = """
+const fetched = window.fetch;
+window.fetch = (url, how) => {
+  if (how?.keepalive) localStorage.setItem("bytes", how.body.length);
+  return fetched(url, how);
+};
+"""
+
+pytestmark = [needs_node, needs_browser]
+
+
+def test_a_page_that_is_left_sends_what_waits_without_being_asked(
+    device: BrowserContext, up: Developing, origin: str, door: str
+) -> None:
+    page = opened(device, origin, door)
+    assert report(page, "a", "left") == "queued"
+    page.goto("about:blank")
+    # Nobody has flushed, and no page of this origin is open.
+    counted(up, "left", 1)
+    # It is sent again by the next one, which has not heard of it: as the same bytes.
+    following = opened(device, origin, door)
+    assert following.evaluate("client.waiting()") == 1
+    assert following.evaluate("client.flush()") is True
+    assert report(following, "a", "left") == "already_reported"
+    counted(up, "left", 1)
+
+
+def test_a_page_sends_no_more_than_may_outlive_it_and_loses_nothing(
+    device: BrowserContext, up: Developing, origin: str, door: str
+) -> None:
+    device.add_init_script(WATCH)
+    page = opened(device, origin, door)
+    assert page.evaluate(REPORT_MANY, MANY) == ["queued"]
+    page.goto("about:blank")
+    following = opened(device, origin, door)
+    assert following.evaluate("client.waiting()") == MANY
+    assert 59_000 < int(following.evaluate("localStorage.getItem('bytes')")) <= 60_000
+    assert following.evaluate("client.flush(60)") is True
+    counted(up, "heap", MANY)

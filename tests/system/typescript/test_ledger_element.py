@@ -1,0 +1,175 @@
+"""<hubbub-ledger> in real pages: what a person sees, and their no, by mouse and keyboard."""
+
+from playwright.sync_api import Browser, BrowserContext, Page, expect
+
+from tests.interfaces.browser import needs_browser
+from tests.support.node import needs_node, run
+from tests.system.typescript.pages import opened, report
+
+SHOW = """
+async (lang) => {
+  document.documentElement.lang = lang;
+  const { defineLedger } = await import("/ledger.js");
+  defineLedger();
+  defineLedger();
+  const shown = document.createElement("hubbub-ledger");
+  shown.client = client;
+  document.body.replaceChildren(shown);
+  await shown.refresh();
+}
+"""
+# Everything that a page can forbid, and still run its own scripts.
+POLICY = (
+    "default-src 'none'; script-src 'self'; connect-src *; style-src 'none';"
+    " require-trusted-types-for 'script'; trusted-types 'none'"
+)
+
+pytestmark = [needs_node, needs_browser]
+
+
+def _shown(page: Page, lang: str = "en") -> Page:
+    page.evaluate(SHOW, lang)
+    return page
+
+
+def _row(page: Page, metric: str) -> list[str]:
+    return page.get_by_role("row", name=metric).first.get_by_role("cell").all_inner_texts()
+
+
+def test_a_person_sees_what_was_spent_and_who_runs_what(
+    device: BrowserContext, origin: str, door: str
+) -> None:
+    page = opened(device, origin, door)
+    assert report(page, "dark") == "queued"
+    _shown(page)
+    region = page.get_by_role("region", name="What leaves this device")
+    expect(region.get_by_role("switch", name="Send randomized answers")).to_be_checked()
+    assert _row(page, "Colour theme") == ["4", "4 of 1,000", "1 of 1"]
+    assert _row(page, "A value that stays") == ["1", "0 of 1,000", "0 of 3"]
+    expect(region.get_by_role("columnheader")).to_have_count(4)
+    for who in ("Example Foundation, Oslo", "Example Ltd, Dublin"):
+        expect(region.get_by_text(who)).to_be_visible()
+    region.get_by_text("The last payloads").click()
+    expect(region.get_by_role("listitem")).to_contain_text(["theme"])
+    expect(region.get_by_role("listitem")).to_contain_text(["waiting"])
+    assert page.evaluate("client.flush()") is True
+    page.evaluate("document.querySelector('hubbub-ledger').refresh()")
+    expect(region.get_by_role("listitem")).to_contain_text(["sent"])
+    # The value itself is nowhere: what is shown are payloads.
+    assert "dark" not in page.content() + region.inner_text()
+
+
+def test_a_no_by_keyboard_stops_every_tab_and_forgetting_keeps_the_sums(
+    device: BrowserContext, origin: str, door: str
+) -> None:
+    page, other = opened(device, origin, door), opened(device, origin, door)
+    assert report(page, "dark") == "queued"
+    for shown in (page, other):
+        _shown(shown)
+    switch = page.get_by_role("switch")
+    page.keyboard.press("Tab")
+    expect(switch).to_be_focused()
+    page.keyboard.press("Space")
+    expect(page.get_by_role("status")).to_have_text("Nothing is sent.")
+    expect(switch).to_be_focused()
+    assert report(page, "a", "stays") == "disabled"
+    # The other tab looks as it is seen again.
+    other.bring_to_front()
+    other.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+    expect(other.get_by_role("switch")).not_to_be_checked()
+    assert report(other, "a", "stays") == "queued"
+    assert other.evaluate("client.flush()") is True
+    assert other.evaluate("client.dropped") == {"disabled": 1}
+    page.bring_to_front()
+    page.keyboard.press("Space")
+    expect(page.get_by_role("status")).to_have_text("Randomized answers are sent.")
+    page.get_by_role("button", name="Stop, and forget").click()
+    expect(page.get_by_role("status")).to_contain_text("forgotten")
+    expect(switch).not_to_be_checked()
+    expect(page.get_by_role("listitem")).to_have_count(0)
+    assert _row(page, "Colour theme")[1] == "4 of 1,000"
+
+
+def test_readers_hear_a_table_with_heads_and_pages_have_their_own_words(
+    device: BrowserContext, origin: str, door: str
+) -> None:
+    page = _shown(opened(device, origin, door), "de")
+    page.evaluate(
+        "document.querySelector('hubbub-ledger').words ="
+        " { title: 'Was dieses Gerät verlässt', of: '{0} von {1}' }"
+    )
+    region = page.get_by_role("region", name="Was dieses Gerät verlässt")
+    expect(region).to_match_aria_snapshot(
+        """
+        - region "Was dieses Gerät verlässt":
+          - switch "Send randomized answers" [checked]
+          - text: Send randomized answers
+          - status: Randomized answers are sent.
+          - table /Epsilon is how much/:
+            - caption: /Epsilon is how much/
+            - rowgroup:
+              - row /Question/:
+                - columnheader "Question"
+                - columnheader "Epsilon of a report"
+                - columnheader "Epsilon spent"
+                - columnheader "Reports in this period"
+            - rowgroup:
+              - row /Colour theme/:
+                - rowheader "Colour theme"
+        """
+    )
+    assert _row(page, "Colour theme")[1] == "0 von 1.000"
+    _shown(page, "no such language")
+    assert len(_row(page, "Colour theme")) == 3
+
+
+def test_it_works_where_a_page_forbids_styles_and_strings_as_markup(
+    browser: Browser, origin: str, door: str
+) -> None:
+    with browser.new_context(ignore_https_errors=True) as device:
+        page = device.new_page()
+        errors: list[str] = []
+        page.on("pageerror", lambda error: errors.append(str(error)))
+        page.on("console", lambda said: errors.append(said.text) if said.type == "error" else None)
+        page.route(
+            origin,
+            lambda route: route.fulfill(
+                response=(found := route.fetch()),
+                headers={**found.headers, "content-security-policy": POLICY},
+            ),
+        )
+        page.goto(origin)
+        page.evaluate(
+            "async (shuffler) => { const { open } = await import('/hubbub.js');"
+            " window.client = await open({ bundle: '/app.hubbub', shuffler }); }",
+            door,
+        )
+        _shown(page)
+        assert len(_row(page, "Colour theme")) == 3
+        width = "getComputedStyle(document.querySelector('hubbub-ledger')).display"
+        assert page.evaluate(width) == "block"
+        assert errors == []
+
+
+def test_where_nothing_can_be_kept_it_says_so(
+    device: BrowserContext, origin: str, door: str
+) -> None:
+    page = device.new_page()
+    page.add_init_script(
+        "IDBFactory.prototype.open = () => { throw new DOMException('no', 'SecurityError') }"
+    )
+    page.goto(origin)
+    page.evaluate(
+        "async (shuffler) => { const { open } = await import('/hubbub.js');"
+        " window.client = await open({ bundle: '/app.hubbub', shuffler, holdSeconds: null }); }",
+        door,
+    )
+    _shown(page)
+    expect(page.get_by_role("status")).to_contain_text("Nothing can be kept")
+    expect(page.get_by_role("switch")).not_to_be_checked()
+
+
+def test_a_server_that_renders_pages_may_import_it() -> None:
+    script = "import('hubbub/ledger').then((own) => console.log(typeof own.defineLedger))"
+    run("npm", "run", "--silent", "build")
+    assert run("node", "-e", script) == "function\n"

@@ -1,0 +1,151 @@
+"""client/typescript in real pages of chromium, against `hubbub up --dev`."""
+
+from pathlib import Path
+
+from playwright.sync_api import Browser, BrowserContext
+
+from tests.interfaces.browser import needs_browser
+from tests.support.developing import Developing
+from tests.support.node import needs_node
+from tests.system.typescript.pages import OPEN, counted, opened, report
+
+LIMIT_BYTES = 25_000
+MANY = """
+async ([shuffler, metric, values]) => {
+  const { open } = await import("/hubbub.js");
+  const tried = values.map(async (value, number) => {
+    const options = { bundle: "/app.hubbub", shuffler, holdSeconds: null, app: `device ${number}` };
+    const client = await open(options);
+    const said = client.report(metric, value);
+    return [said, await client.flush(60) ? "sent" : "waits"];
+  });
+  const counts = {};
+  for (const one of (await Promise.all(tried)).flat()) counts[one] = (counts[one] ?? 0) + 1;
+  return counts;
+}
+"""
+HUNDRED = """
+async () => {
+  const said = Array.from({ length: 100 }, () => client.report("many", "a"));
+  await client.settled();
+  return said;
+}
+"""
+
+pytestmark = [needs_node, needs_browser]
+
+
+def test_a_page_loads_little(site: Path) -> None:
+    assert 10_000 < int((site / "loaded").read_text()) <= LIMIT_BYTES
+
+
+def test_many_devices_are_counted_as_they_are(
+    browser: Browser, up: Developing, origin: str, door: str
+) -> None:
+    held = {"light": 180, "dark": 90, "system": 30}
+    values = [value for value, many in held.items() for _ in range(many)]
+    # Devices are isolated: in browsers that have seen nothing, and by name within one.
+    for part in range(3):
+        context = browser.new_context(ignore_https_errors=True)
+        page = context.new_page()
+        page.goto(origin)
+        said = page.evaluate(MANY, [door, "theme", values[part::3]])
+        assert said == {"queued": 100, "sent": 100}
+        context.close()
+    found = counted(up, "theme", len(values))
+    for one in found.values:
+        # Six of the standard errors that are claimed: a false alarm in less than 1e-8.
+        assert abs(one.estimate - held[one.value]) <= 6 * one.stderr
+
+
+def test_tabs_share_one_limit_and_one_consent(
+    device: BrowserContext, up: Developing, origin: str, door: str
+) -> None:
+    one, other = opened(device, origin, door), opened(device, origin, door)
+    # Both have a copy of the ledger in which nothing was said: one report alone may leave.
+    said = [report(page, "dark", "raced") for page in (one, other)]
+    assert said == ["queued", "queued"]
+    assert [page.evaluate("client.flush()") for page in (one, other)] == [True, True]
+    assert [page.evaluate("client.dropped") for page in (one, other)] == [
+        {},
+        {"already_reported": 1},
+    ]
+    one.reload()
+    one.evaluate(OPEN, door)
+    assert report(one, "dark", "raced") == "already_reported"
+    one.evaluate("client.disable({ forget: true })")
+    assert report(other, "a", "stays") == "queued"  # it has not heard of it, but nothing leaves
+    assert other.evaluate("client.flush()") is True
+    assert other.evaluate("client.dropped") == {"already_reported": 1, "disabled": 1}
+    one.evaluate("client.enable()")
+    assert report(one, "dark", "raced") == "already_reported"  # the sums outlive forgetting
+    counted(up, "raced", 1)
+
+
+def test_what_waits_outlives_a_tab_that_is_killed_and_is_counted_once(
+    device: BrowserContext, up: Developing, origin: str, door: str
+) -> None:
+    page = opened(device, origin, door)
+    device.set_offline(True)
+    assert report(page, "a", "killed") == "queued"
+    assert page.evaluate("client.flush(0.1)") is False
+    # In the middle of a report: its transaction has begun, and may or may not have ended.
+    page.evaluate("() => { client.report('killed', 'b') }")
+    page.close()
+    device.set_offline(False)
+    next_page = opened(device, origin, door)
+    waits = next_page.evaluate("client.waiting()")
+    assert waits in (1, 2)
+    assert next_page.evaluate("client.flush()") is True
+    # Sent again as the same bytes, as a page does that goes away: it counts once.
+    next_page.evaluate("client.leave()")
+    said = [report(next_page, "a", "killed") for _ in range(3)]
+    assert said == ["queued"] * (3 - waits) + ["already_reported"] * waits
+    assert next_page.evaluate("client.flush()") is True
+    counted(up, "killed", 3)
+
+
+def test_storage_that_is_cleared_in_part_is_known_to_the_witness(
+    device: BrowserContext, origin: str, door: str
+) -> None:
+    page = opened(device, origin, door)
+    assert report(page, "dark") == "queued"
+    page.evaluate(
+        "async () => { await client.close(0); await new Promise((resolve, reject) => {"
+        " const gone = indexedDB.deleteDatabase('hubbub:app');"
+        " gone.onsuccess = resolve; gone.onerror = reject; }); }"
+    )
+    page.reload()
+    page.evaluate(OPEN, door)
+    assert report(page, "dark") == "already_reported"
+    assert page.evaluate("client.ledger().then((ledger) => ledger.counts)") == {"state_lost": 1}
+
+
+def test_where_nothing_can_be_kept_nothing_is_reported(
+    device: BrowserContext, origin: str, door: str
+) -> None:
+    page = device.new_page()
+    page.add_init_script(
+        "IDBFactory.prototype.open = () => { throw new DOMException('no', 'SecurityError') }"
+    )
+    said: list[str] = []
+    page.on("console", lambda message: said.append(message.text))
+    page.goto(origin)
+    page.evaluate(OPEN, door)
+    assert report(page, "dark") == "no_state"
+    assert said == [
+        "hubbub: nothing is reported: what is spent cannot be kept: SecurityError",
+    ]
+
+
+def test_a_hundred_reports_leave_the_page_free(
+    device: BrowserContext, origin: str, door: str
+) -> None:
+    page = opened(device, origin, door)
+    page.evaluate(
+        "() => { window.long = []; new PerformanceObserver((list) => window.long.push("
+        "...list.getEntries().map((one) => one.duration))).observe({ type: 'longtask' }); }"
+    )
+    assert page.evaluate(HUNDRED) == ["queued"] * 100
+    # How long tasks are is measured elsewhere; that none holds the page for a second is seen here.
+    assert all(length < 1000 for length in page.evaluate("long"))
