@@ -305,9 +305,8 @@ class Reporter:
             payload = codes.randomize(unit(gradient, self._coins), self._coins)
         else:
             payload = metric.randomizer.randomize(code, self._coins)
-        stream = f"{cell}/{metric.tier}" if metric.tier else cell
-        if not metric.breakdown:  # nor a cell: one of its lists of values
-            stream = metric.name
+        # Of each cell, too, which list of values it is and which tier.
+        stream = cell + metric.name.removeprefix(metric.base_name)
         self._note(PendingPayload(stream, epoch, tag, payload, self._standing.generation, now))
         return Outcome.QUEUED
 

@@ -1,4 +1,5 @@
 /** What browsers and Node have alike. */
+export type { Public } from "./catalog/metric.js";
 export type { Value } from "./catalog/values.js";
 export { Client, type Options } from "./client/client.js";
 export type { Outcome } from "./client/outcome.js";

@@ -3,11 +3,14 @@
  *
  * In one, for each piece more would be cut along what it shares with the others.
  */
+export { breakdownOf, periodOf } from "./catalog/asking.js";
+export { lineOf } from "./catalog/handovers.js";
 export { openProof } from "./catalog/log/proof.js";
 export { follows, openNotice } from "./catalog/notice.js";
 export { muWithin } from "./catalog/gaussian.js";
 export { partedValue, partsOf } from "./catalog/parts.js";
 export { setCode } from "./catalog/sets.js";
+export { cover, running, secondsToNext } from "./client/cover.js";
 export { forgotten } from "./client/forgetting.js";
 export { memoOf } from "./client/memo.js";
 export { view } from "./client/view.js";

@@ -94,11 +94,11 @@ test("what asks more than this version does is refused, not misread", async () =
     // A set that is told as one value, and one value as a set.
     { kind: "set" },
     { mechanism: "privset", parameters: { most: 1 } },
-    // When a device speaks, in which stream and for which list of values.
-    { default: "a" },
-    { period: "30d", report_on: "one day" },
-    { breakdown: [["os", [["linux", ["linux"]]]]] },
-    { grown: [1] },
+    // When a device speaks, and what tells it apart.
+    { period: "30d" },
+    { period: "30d", report_on: "two days" },
+    { period: "1y", report_on: "one day" },
+    { breakdown: [["os", [["linux", ["[z-a]"]]]]] },
     // It says more than its epsilon.
     { mechanism: "rappor.basic", epsilon: 0.1, parameters: { f: 0.5, p: 0.25, q: 0.75 } },
   ]) {
@@ -106,24 +106,71 @@ test("what asks more than this version does is refused, not misread", async () =
   }
 });
 
-test("of a list that has grown the metric alone is refused", async () => {
-  const pair = await crypto.subtle.generateKey("Ed25519", true, ["sign", "verify"]);
-  const signer = toText(new Uint8Array(await crypto.subtle.exportKey("raw", pair.publicKey)));
-  const signed = async (version: number) => {
-    const body = JSON.parse(answers.signed.split("\n")[1] ?? "") as object;
-    const metrics = { theme: ENTRY, grown: { ...ENTRY, grown: [1] } };
-    const told = JSON.stringify({ ...body, version, metrics, handovers: [] });
-    const bytes = new TextEncoder().encode(`hubbub/1 bundle\n${told}`);
-    const signature = toText(
-      new Uint8Array(await crypto.subtle.sign("Ed25519", pair.privateKey, bytes)),
-    );
-    const head = JSON.stringify({ "hubbub bundle": 1, operator: signer, signature });
-    return opened(`${head}\n${told}\n`, signer);
+test("a list that has grown means what its first one did, and goes to a stream of its own", async () => {
+  const bundle = await opened(answers.signed);
+  const { trust } = admitted(null, bundle, false);
+  const grown = { ...ENTRY, values: ["light", "dark", "日本", "system"], grown: [3], tiers: [0.5] };
+  const theme = await metricFrom("theme", grown, false);
+  assert.deepEqual(
+    theme.streams.map((stream) => stream.name),
+    ["theme/v4", "theme/v4/0.5"],
+  );
+  const later = { ...bundle, metrics: new Map([["theme", theme]]) };
+  assert.equal(admitted(trust, later, false).another, false);
+  const other = await metricFrom("theme", { ...grown, values: ["a", "b", "c", "d"] }, false);
+  const changed = { ...bundle, metrics: new Map([["theme", other]]) };
+  assert.throws(() => admitted(trust, changed, false), /definition changed/);
+});
+
+test("more values to tell apart are no other definition, and more fields are", async () => {
+  const bundle = await opened(answers.signed);
+  const asking = async (breakdown: object): Promise<Bundle> => {
+    const theme = await metricFrom("theme", { ...ENTRY, breakdown }, false);
+    return { ...bundle, metrics: new Map([["theme", theme]]) };
   };
-  const bundle = await signed(2);
-  assert.deepEqual([...bundle.metrics.keys()], ["theme"]);
-  assert.throws(() => metricOf(bundle, "grown"), UnknownMetric);
-  await assert.rejects(signed(3), BundleRefused);
+  const os = ["os", [["linux", ["linux"]]]];
+  const { trust } = admitted(null, await asking([os]), false);
+  const wider = [
+    [
+      "os",
+      [
+        ["linux", ["linux"]],
+        ["other", ["*"]],
+      ],
+    ],
+  ];
+  assert.equal(admitted(trust, await asking(wider), false).another, false);
+  const more = await asking([os, ["version", [["2", ["2.*"]]]]]);
+  assert.throws(() => admitted(trust, more, false), /definition changed/);
+});
+
+test("patterns are those of a shell, letter by letter", async () => {
+  const cell = async (pattern: string, told: string) => {
+    const breakdown = [["os", [["held", [pattern]]]]];
+    const metric = await metricFrom("theme", { ...ENTRY, breakdown }, false);
+    return metric.breakdown?.cell({ os: () => told }) === "@os=held";
+  };
+  // As fnmatch.fnmatchcase of Python has them.
+  for (const [pattern, told, fits] of [
+    ["2.*", "2.10", true],
+    ["2.*", "2x10", false],
+    ["*", "", true],
+    ["a?c", "a日c", true],
+    ["a?c", "ac", false],
+    ["[a-c]x", "bx", true],
+    ["[!a-c]x", "bx", false],
+    ["[]x]", "]", true],
+    ["[^a]", "^", true],
+    ["[a", "[a", true],
+    ["[]", "[]", true],
+    ["a.(b)|c", "a.(b)|c", true],
+    ["x*", "a\nx", false],
+    ["x*", "x\ny", true],
+    ["\\d", "7", false],
+    ["Linux", "linux", false],
+  ] as const) {
+    assert.equal(await cell(pattern, told), fits, `${pattern} ${told}`);
+  }
 });
 
 test("a set is a bit for each of its values", async () => {

@@ -21,11 +21,23 @@ interface Life {
   secret: string;
   coins: string;
   start: number;
-  steps: { step: string; with: unknown; outcome?: string; payload?: string; stream?: string }[];
+  public?: Record<string, string>;
+  steps: {
+    step: string;
+    with: unknown;
+    outcome?: string;
+    payload?: string;
+    stream?: string;
+    kept?: [stream: string, epoch: number, payload: string][];
+  }[];
   spent: Record<string, number>;
 }
 
 const life = known("wire/ledger") as Life;
+const lives = {
+  "the known one": life,
+  ...(known("wire/asking") as Record<"apart" | "unlisted" | "covered", Life>),
+};
 const signed = new TextEncoder().encode(life.signed);
 const DAY = 86_400;
 const folders: string[] = [];
@@ -60,42 +72,72 @@ function bundle(): Promise<Bundle> {
   return openBundle(signed, null);
 }
 
+/** Everything that is kept or was sent: stream, epoch and payload. */
+async function keptIn(storage: Storage): Promise<string[]> {
+  const reports = await storage.transaction(async (rows) => [
+    ...(await rows.past()),
+    ...(await rows.waiting()),
+  ]);
+  return reports.map(({ stream, epoch, payload }) =>
+    JSON.stringify([stream, epoch, hexOf(payload)]),
+  );
+}
+
+async function lived(own: Life, storage: Storage): Promise<void> {
+  const device = { ...newDevice(), secret: own.secret, commits: 1 };
+  await storage.transaction((rows) => rows.keepDevice(device));
+  const clock = new Clock();
+  const coins = new KeyedBits(bytesOf(own.coins));
+  const client = await Client.over(
+    await openBundle(new TextEncoder().encode(own.signed), null),
+    storage,
+    new FakeShuffler(),
+    { holdSeconds: null, now: clock.now, coins, public: own.public ?? {} },
+  );
+  const before: string[] = [];
+  for (const { step, with: given, outcome, payload, stream, kept } of own.steps) {
+    if (step === "clock") clock.seconds = own.start - 100 + (given as number);
+    if (step === "prefer") {
+      const [most, local] = given as [number | null, number | null];
+      await client.prefer(most, { maxLocal: local ?? most });
+    }
+    if (step === "disable") await client.disable({ forget: given as boolean });
+    if (step === "enable") await client.enable();
+    if (step === "flush") {
+      assert.equal(await client.flush(), true);
+      const all = await keptIn(storage);
+      for (const one of before) all.splice(all.indexOf(one), 1);
+      if (kept) assert.deepEqual(all.sort(), kept.map((one) => JSON.stringify(one)).sort());
+      before.push(...all);
+    }
+    if (step === "report") {
+      const [metric, value] = given as [string, Value];
+      assert.equal(client.report(metric, value), outcome, JSON.stringify(given));
+      if (!payload) continue;
+      await client.settled();
+      assert.ok(
+        (await keptIn(storage)).some((one) => {
+          const [name, , bytes] = JSON.parse(one) as [string, number, string];
+          return name === stream && bytes === payload;
+        }),
+      );
+    }
+  }
+  const { metrics, on } = await client.ledger();
+  assert.equal(on, own !== life);
+  if (own === life) assert.deepEqual(await keptIn(storage), []);
+  for (const { name, spent } of metrics) {
+    assert.ok(Math.abs(spent - (own.spent[name] ?? NaN)) < 1e-9, name);
+  }
+}
+
 for (const [where, made] of STORAGES) {
-  test(`a device lives as the known one did: ${where}`, async () => {
-    const storage = await made();
-    const device = { ...newDevice(), secret: life.secret, commits: 1 };
-    await storage.transaction((rows) => rows.keepDevice(device));
-    const clock = new Clock();
-    const options = { now: clock.now, coins: new KeyedBits(bytesOf(life.coins)) };
-    const client = await clientOver(storage, options);
-    for (const { step, with: given, outcome, payload, stream } of life.steps) {
-      if (step === "clock") clock.seconds = life.start - 100 + (given as number);
-      if (step === "prefer") {
-        const [most, local] = given as [number | null, number | null];
-        await client.prefer(most, { maxLocal: local ?? most });
-      }
-      if (step === "disable") await client.disable({ forget: given as boolean });
-      if (step === "enable") await client.enable();
-      if (step === "flush") assert.equal(await client.flush(), true);
-      if (step === "report") {
-        const [metric, value] = given as [string, Value];
-        assert.equal(client.report(metric, value), outcome, JSON.stringify(given));
-        if (!payload) continue;
-        const last = (await client.ledger()).payloads.at(-1);
-        assert.deepEqual(
-          [last?.metric, hexOf(last?.payload ?? new Uint8Array())],
-          [metric, payload],
-        );
-        assert.equal(stream?.split("/")[0], metric);
-      }
-    }
-    const { metrics, on, payloads } = await client.ledger();
-    assert.equal(on, false);
-    assert.deepEqual(payloads, []);
-    for (const { name, spent } of metrics) {
-      assert.ok(Math.abs(spent - (life.spent[name] ?? NaN)) < 1e-9, name);
-    }
-  });
+  for (const [whose, own] of Object.entries(lives)) {
+    if (typeof own === "string") continue; // where they are from
+    test(`a device lives as one did: ${whose}, ${where}`, async () => {
+      await lived(own, await made());
+    });
+  }
 
   test(`two clients share one limit, and neither sends a third report: ${where}`, async () => {
     const storage = await made();
@@ -250,4 +292,38 @@ test("an app's test sees what it reports", async () => {
   captured.stop();
   client.report("theme", "light");
   assert.deepEqual(captured.values("theme"), ["dark"]);
+});
+
+test("what has a default waits for the end of its epoch, also as a page goes away", async () => {
+  const own = lives.covered;
+  const clock = new Clock();
+  const left: Uint8Array[] = [];
+  const shuffler = Object.assign(new FakeShuffler(), {
+    last: (body: Uint8Array) => void left.push(body),
+  });
+  const opened = await openBundle(new TextEncoder().encode(own.signed), null);
+  const client = await Client.over(opened, new MemoryStorage(), shuffler, {
+    ...{ holdSeconds: null, now: clock.now },
+  });
+  assert.equal(client.report("silence", "a"), "queued");
+  await client.settled();
+  client.leave();
+  assert.equal(await client.flush(), true); // of what may be sent nothing is left
+  assert.deepEqual([left.length, shuffler.reports, await client.waiting()], [0, 0, 3]);
+  clock.seconds += DAY;
+  client.leave();
+  assert.equal(left.length, 1);
+  assert.equal(await client.flush(), true);
+  // As many of every stream: of three tiers one is a report, and the other metrics say theirs.
+  assert.equal(shuffler.reports, 5);
+});
+
+test("an app that says nothing of what its metrics are told apart by hears of it", async () => {
+  const own = lives.apart;
+  const opened = await openBundle(new TextEncoder().encode(own.signed), null);
+  const options = { holdSeconds: null, strict: true };
+  const over = (more: Options) =>
+    Client.over(opened, new MemoryStorage(), new FakeShuffler(), { ...options, ...more });
+  await assert.rejects(over({}), /os/);
+  await over({ public: { os: () => "linux", version: "2.1" } });
 });

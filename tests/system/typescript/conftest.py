@@ -37,6 +37,7 @@ THEMES, LETTERS = '"light", "dark", "system"', '"a", "b", "dark"'
 # One for each test that counts, so that none counts another's.
 METRICS = {
     "theme": ("Colour theme", THEMES, 1, LIE_SELDOM),
+    "mixed": ("Colour theme, by many", THEMES, 1, LIE_SELDOM),
     "stays": ("A value that stays", LETTERS, 3, STAYS),
     "raced": ("A value", LETTERS, 1, LIE_OFTEN),
     "killed": ("A value", LETTERS, 3, LIE_OFTEN),

@@ -49,10 +49,10 @@ def test_many_devices_are_counted_as_they_are(
         context = browser.new_context(ignore_https_errors=True)
         page = context.new_page()
         page.goto(origin)
-        said = page.evaluate(MANY, [door, "theme", values[part::3]])
+        said = page.evaluate(MANY, [door, "mixed", values[part::3]])
         assert said == {"queued": 100, "sent": 100}
         context.close()
-    found = counted(up, "theme", len(values))
+    found = counted(up, "mixed", len(values))
     for one in found.values:
         # Six of the standard errors that are claimed: a false alarm in less than 1e-8.
         assert abs(one.estimate - held[one.value]) <= 6 * one.stderr

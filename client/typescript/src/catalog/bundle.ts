@@ -8,10 +8,10 @@ import { BundleRefused, UnknownMetric } from "../errors.js";
 import type { Bytes } from "../mechanisms/packing.js";
 import { capsOf, type Caps } from "./caps.js";
 import { fromText, linesOf } from "./encoding.js";
-import { keyFrom, signedLines } from "./handovers.js";
+import { keyFrom, signedLines } from "./signed_lines.js";
 import { listed, number, table, text, type Table } from "./json.js";
 import type { LogKey, LogProof } from "./log/log.js";
-import { metricFrom, type Metric, type Stream } from "./metric.js";
+import { metricFrom, type Metric } from "./metric.js";
 import type { Kem } from "../transport/sealing.js";
 
 const MAX_BYTES = 64 << 20;
@@ -45,8 +45,8 @@ export interface Bundle {
   readonly metrics: ReadonlyMap<string, Metric>;
   /** Metrics that ask what this version cannot do, and why. */
   readonly unknown: ReadonlyMap<string, UnknownMetric>;
-  /** Every metric and tier by the stream's name. */
-  readonly streams: ReadonlyMap<string, readonly [Metric, Stream]>;
+  /** Whether every device sends as many reports of every stream, fillers among them. */
+  readonly cover: boolean;
   readonly caps: Caps;
   /** Per name ever used, the digest of what it meant. */
   readonly history: Table;
@@ -127,7 +127,7 @@ export function halfOf(key: OpeningKey | undefined, kem: Kem): Bytes | undefined
 }
 
 async function bundleOf(body: Table, line: readonly string[]): Promise<Bundle> {
-  // 2: some list of values has grown. Such a metric is not known here, the others are.
+  // 2: some list of values has grown.
   if (body["version"] !== 1 && body["version"] !== 2) throw new BundleRefused("of a newer version");
   const development = body["development"] === true;
   const metrics = new Map<string, Metric>();
@@ -140,16 +140,13 @@ async function bundleOf(body: Table, line: readonly string[]): Promise<Bundle> {
       unknown.set(name, error);
     }
   }
-  const streams = [...metrics.values()].flatMap((metric) =>
-    metric.streams.map((stream) => [stream.name, [metric, stream]] as const),
-  );
   return {
     shuffler: text(body["shuffler"]),
     roots: body["roots"] === null ? null : text(body["roots"]),
     keys: listed(body["keys"]).map((key) => openingKey(table(key))),
     metrics,
     unknown,
-    streams: new Map(streams),
+    cover: body["cover"] === true,
     caps: await capsOf(body["caps"]),
     history: table(body["history"] ?? {}),
     serial: number(body["serial"] ?? 0),

@@ -1,46 +1,20 @@
-/** Signing keys: who signed two lines, and how an operator's earlier keys led to that one. */
+/** Handovers: how an operator's earlier keys led to the one that signs. Loaded where there are any. */
 import { BundleRefused } from "../errors.js";
-import { joined, type Bytes } from "../mechanisms/packing.js";
-import { fromText, parsed } from "./encoding.js";
-import { listed, table, text, type Table } from "./json.js";
+import { joined } from "../mechanisms/packing.js";
+import { fromText } from "./encoding.js";
+import { text, type Table } from "./json.js";
 import { isSigned } from "./signatures.js";
+import { keyFrom } from "./signed_lines.js";
 
 const HANDOVER = new TextEncoder().encode("hubbub/1 handover\n");
-const KEY_BYTES = 32;
 const MAX_HANDOVERS = 16;
 
-/** What somebody signed. line: the operator's keys in base64, oldest first; the last one signed. */
-export interface Signed {
-  readonly body: Table;
-  readonly line: readonly string[];
-}
-
 /**
- * What two lines say: who signed, and what. The signature (Ed25519) is over the second line's bytes as
- * they stand, after `context`.
+ * The keys that handovers lead through, `signer` last.
  *
- * @throws BundleRefused altered after signing, or its handovers lead elsewhere. Other Errors: none.
+ * @throws BundleRefused they lead elsewhere, or come back.
  */
-export async function signedLines(context: string, head: Bytes, body: Bytes): Promise<Signed> {
-  const seal = parsed(head);
-  const signer = text(seal["operator"]);
-  const message = joined(new TextEncoder().encode(context), body);
-  if (!(await isSigned(keyFrom(signer), fromText(text(seal["signature"])), message))) {
-    throw new BundleRefused("altered after signing");
-  }
-  const told = parsed(body);
-  return { body: told, line: await lineOf(listed(told["handovers"] ?? []).map(table), signer) };
-}
-
-/** The key in a text. @throws BundleRefused it has another length. */
-export function keyFrom(base64: string, size = KEY_BYTES): Bytes {
-  const bytes = fromText(base64);
-  if (bytes.length !== size) throw new BundleRefused(`a key is not ${size} bytes`);
-  return bytes;
-}
-
-/** The keys that handovers lead through, `signer` last. */
-async function lineOf(handovers: readonly Table[], signer: string): Promise<string[]> {
+export async function lineOf(handovers: readonly Table[], signer: string): Promise<string[]> {
   if (handovers.length > MAX_HANDOVERS) throw new BundleRefused("it has too many handovers");
   const line = [...handovers.map((handover) => text(handover["old"])), signer];
   for (const [at, handover] of handovers.entries()) {

@@ -1,12 +1,16 @@
 /** Metrics: what a bundle asks, each stream of it with its randomizer. */
 import { UnknownMetric, ValueOutOfDomain } from "../errors.js";
 import { MECHANISMS } from "../mechanisms/registry.js";
-import type { Coded, Randomizer } from "../mechanisms/randomizer.js";
+import type { Coded, Memo, Randomizer } from "../mechanisms/randomizer.js";
 import type { Kem } from "../transport/sealing.js";
 import { listed, number, table, text, type Table } from "./json.js";
 import { listedPlace, plainNumber, type Ranges } from "./values.js";
 
-/** A metric at one epsilon, with totals of its own. epsilon: in nats. tier: "" for the metric itself. */
+/**
+ * A metric at one epsilon, with totals of its own, of the values that are asked now: "theme",
+ * "theme/0.5", and "theme/v4/0.5" where values were appended. epsilon: in nats. tier: "" for the
+ * metric itself.
+ */
 export interface Stream {
   readonly name: string;
   readonly tier: string;
@@ -21,6 +25,24 @@ export interface Limits {
   readonly lifetimeCentralEpsilon: number | null;
 }
 
+/** When a device is asked that is asked on one day of each period. Days are numbered from 1970. */
+export interface Period {
+  /** The days of the period that holds this one: the first, and the first after them. */
+  days(day: number): readonly [first: number, after: number];
+  /** Whether a day is the device's own; memo: of the metric, whichever tier reports. */
+  isOwn(day: number, memo: Memo): boolean;
+}
+
+/** What an app says in the clear of its device, as its OS; or what tells it, at every report. */
+export type Public = Readonly<Record<string, string | (() => string)>>;
+
+/** What is public of devices, by which answers are told apart. */
+export interface Breakdown {
+  readonly fields: readonly string[];
+  /** What follows the metric's name in a stream's: "@os=linux", or "" if any of it is not listed. */
+  cell(told: Public): string;
+}
+
 /** One question that an app may answer. */
 export interface Metric {
   readonly name: string;
@@ -30,6 +52,10 @@ export interface Metric {
   readonly expires: number;
   readonly sampling: number;
   readonly kem: Kem;
+  readonly period: Period | null;
+  readonly breakdown: Breakdown | null;
+  /** What a device says that ran in an epoch and was told nothing of it; null for nothing. */
+  readonly default: Coded | null;
   readonly limits: Limits;
   /** The promise to who sees whole epochs alone, in nats; null where there is none. */
   readonly centralEpsilon: number | null;
@@ -48,10 +74,11 @@ const DEFINING = [
   ...["honest", "dummies", "max_local_epsilon", "rolling", "kem"],
 ];
 // What devices of before did not know: part of a definition where a metric has it.
-const DEFINING_LATER = ["beginnings"];
+const DEFINING_LATER = ["beginnings", "default", "period", "report_on", "breakdown"];
+const ASKING = ["period", "report_on", "breakdown"];
 const KNOWN: ReadonlySet<string> = new Set([
   ...[...DEFINING, ...DEFINING_LATER],
-  ...["description", "owner", "expires", "min_batch", "unit", "tiers", "sampling"],
+  ...["description", "owner", "expires", "min_batch", "unit", "tiers", "sampling", "grown"],
   ...["reports_per_epoch", "lifetime_epsilon", "lifetime_central_epsilon"],
   // How the mechanism was chosen, how numbers are published and what the operator keeps: nothing
   // that a device does.
@@ -83,6 +110,8 @@ export async function metricFrom(
   refuseKind(name, entry);
   const central = optional(entry["lifetime_central_epsilon"]);
   const streams = await streamsOf(name, entry);
+  const code = await coder(name, entry, streams[0].randomizer);
+  const asking = ASKING.some((field) => field in entry) ? await import("../more.js") : null;
   return {
     name,
     description: text(entry["description"]),
@@ -90,6 +119,9 @@ export async function metricFrom(
     expires: (Date.parse(`${text(entry["expires"])}T00:00:00Z`) + DAY_MS) / 1000,
     sampling: number(entry["sampling"] ?? 1),
     kem: kemOf(name, entry["kem"] ?? "x25519"),
+    period: asking?.periodOf(entry) ?? null,
+    breakdown: asking?.breakdownOf(entry) ?? null,
+    default: entry["default"] === undefined ? null : code(entry["default"]),
     limits: {
       reportsPerEpoch: number(entry["reports_per_epoch"]),
       lifetimeEpsilon: number(entry["lifetime_epsilon"]),
@@ -99,23 +131,41 @@ export async function metricFrom(
     delta: development ? null : optional(entry["delta"]),
     streams,
     definition: definitionOf(entry),
-    code: await coder(name, entry, streams[0].randomizer),
+    code,
   };
 }
 
+/** Of a list that has grown the first one's; of a breakdown its fields, whose values may grow. */
 function definitionOf(entry: Table): string {
-  const later = DEFINING_LATER.filter((field) => entry[field] !== undefined);
-  return JSON.stringify([...DEFINING, ...later].map((field) => sorted(entry[field])));
+  const { breakdown, values } = entry;
+  const [first] = listed(entry["grown"] ?? []).map(number);
+  const told: Table = {
+    ...entry,
+    values: first === undefined ? values : listed(values).slice(0, first),
+    breakdown:
+      breakdown &&
+      listed(breakdown)
+        .map((rule) => text(listed(rule)[0]))
+        .sort(),
+  };
+  const later = DEFINING_LATER.filter((field) => told[field] !== undefined);
+  return JSON.stringify([...DEFINING, ...later].map((field) => sorted(told[field])));
 }
 
 async function streamsOf(name: string, entry: Table): Promise<[Stream, ...Stream[]]> {
   const epsilon = number(entry["epsilon"]);
-  const own = { name, tier: "", epsilon, randomizer: await randomizerOf(name, entry, epsilon) };
+  // Totals of two lists do not add: each has a stream of its own.
+  const list = entry["grown"] === undefined ? "" : `/v${listed(entry["values"]).length}`;
+  const stream = name + list;
+  const own = {
+    ...{ name: stream, tier: "", epsilon },
+    randomizer: await randomizerOf(name, entry, epsilon),
+  };
   const tiers = listed(entry["tiers"] ?? []).map(number);
   const scaled = tiers.map(async (tier): Promise<Stream> => {
     const called = general(tier);
     const randomizer = await randomizerOf(name, entry, tier);
-    return { name: `${name}/${called}`, tier: called, epsilon: tier, randomizer };
+    return { name: `${stream}/${called}`, tier: called, epsilon: tier, randomizer };
   });
   return [own, ...(await Promise.all(scaled))];
 }

@@ -7,7 +7,7 @@
 import { NoticeRefused } from "../errors.js";
 import type { Bytes } from "../mechanisms/packing.js";
 import { linesOf } from "./encoding.js";
-import { signedLines } from "./handovers.js";
+import { signedLines } from "./signed_lines.js";
 import { listed, number, table } from "./json.js";
 import type { Notice, Step } from "./sampling.js";
 

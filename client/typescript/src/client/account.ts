@@ -7,9 +7,11 @@ import type { Device } from "./device.js";
  * What was said about one metric, over all its tiers, in nats. Holds counts and tags, never a value.
  *
  * spent: the most that all reports so far can say, whoever looks; central: the same to who sees whole
- * epochs alone. floor: epochs up to this one count as reported. epochs: reports by epoch above it;
+ * epochs alone. floor: epochs up to this one count as reported. epochs: reports by epoch above it, 0 where this
+ * device ran and has a default to say of it;
  * losses: what they can say. responses: reports by permanent response. days: what was spent by the
- * day that an epoch ends on; crowds: the same of crowds, as mu squared.
+ * day that an epoch ends on; crowds: the same of crowds, as mu squared. filled: 1 for epochs above the
+ * floor of which a filler was sent and no report.
  */
 export interface Account {
   readonly spent: number;
@@ -20,6 +22,7 @@ export interface Account {
   readonly responses: Numbers;
   readonly days: Numbers;
   readonly crowds: Numbers;
+  readonly filled: Numbers;
 }
 
 /** Accounts by metric. */
@@ -30,7 +33,7 @@ export type Numbers = Readonly<Record<string, number>>;
 /** An account that nothing was charged to. */
 export const OPENED: Account = {
   ...{ spent: 0, central: 0, floor: -1 },
-  ...{ epochs: {}, losses: {}, responses: {}, days: {}, crowds: {} },
+  ...{ epochs: {}, losses: {}, responses: {}, days: {}, crowds: {}, filled: {} },
 };
 
 /** How long a day is. */
@@ -39,7 +42,9 @@ export const DAY_SECONDS = 86_400;
 export function closed(account: Account, epoch: number): Account {
   if (epoch <= account.floor) return account;
   const above = (numbers: Numbers) => filtered(numbers, (own) => own > epoch);
-  return { ...account, floor: epoch, epochs: above(account.epochs), losses: above(account.losses) };
+  const { epochs, losses, filled } = account;
+  const held = { epochs: above(epochs), losses: above(losses), filled: above(filled) };
+  return { ...account, floor: epoch, ...held };
 }
 
 /** The device's accounts, where the epoch of a metric that ran when all was forgotten is over. */

@@ -5,10 +5,12 @@ import type { Sender } from "./sender.js";
 import type { Waits } from "./waits.js";
 
 const STATE_RETRY_SECONDS = 5;
+const LOOK_SECONDS = 86_400; // timers have no months
 
 /** One page's or process's. */
 export class Background {
   #timer: ReturnType<typeof setTimeout> | undefined;
+  #looking: ReturnType<typeof setTimeout> | undefined;
   #entered: Promise<void> = Promise.resolve();
   #woken = false;
   #ended = false;
@@ -42,6 +44,7 @@ export class Background {
   end(): void {
     this.#ended = true;
     clearTimeout(this.#timer);
+    clearTimeout(this.#looking);
   }
 
   async #enter(): Promise<void> {
@@ -49,6 +52,7 @@ export class Background {
     try {
       await this.sender.enter();
       this.#sendIn(this.waits?.beforeSending(false));
+      this.#look();
     } catch (error) {
       this.#failed(error);
       this.onUnusable();
@@ -57,6 +61,18 @@ export class Background {
           this.wake();
         });
     }
+  }
+
+  /** Enters again once an epoch is over of which something may have to be said. */
+  #look(): void {
+    const { waits } = this;
+    const seconds = this.sender.reporter.secondsToCover();
+    if (!waits || this.#ended || seconds === Infinity) return;
+    clearTimeout(this.#looking);
+    this.#looking = later(Math.min(seconds, LOOK_SECONDS), () => {
+      this.#sendIn(waits.afterEpoch());
+      this.wake();
+    });
   }
 
   #sendIn(seconds = 0): void {

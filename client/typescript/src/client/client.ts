@@ -1,5 +1,6 @@
 /** Client: what an app embeds. */
 import type { Bundle } from "../catalog/bundle.js";
+import type { Public } from "../catalog/metric.js";
 import type { Value } from "../catalog/values.js";
 import { BadParameter, StateUnusable, UnknownMetric, ValueOutOfDomain } from "../errors.js";
 import { SystemBits, type BitSource } from "../mechanisms/bits.js";
@@ -25,6 +26,8 @@ export interface Options {
   readonly strict?: boolean;
   /** The most epsilon that a report may have, in nats. */
   readonly maxEpsilon?: number;
+  /** What is public of this device, as { os: "linux" }, by the fields of the bundle's breakdowns. */
+  readonly public?: Public;
   /** Told of every payload that is given up. */
   readonly onDrop?: OnDrop;
   /** The time, in seconds since 1970. */
@@ -62,7 +65,7 @@ export class Client {
     transport: Transport,
     options: Options,
   ) {
-    const { holdSeconds = HOLD_SECONDS, maxEpsilon = Infinity } = options;
+    const { holdSeconds = HOLD_SECONDS, maxEpsilon = Infinity, public: told = {} } = options;
     if (holdSeconds !== null && !(holdSeconds >= 0 && holdSeconds <= LONGEST_HOLD_SECONDS)) {
       throw new BadParameter(`holdSeconds ${holdSeconds} is outside [0, ${LONGEST_HOLD_SECONDS}]`);
     }
@@ -71,7 +74,14 @@ export class Client {
     this.#strict = options.strict ?? false;
     this.#diagnostics = new Diagnostics(options.onDrop);
     const coins = options.coins ?? new SystemBits();
-    this.#reporter = new Reporter(bundle, device, coins, state.now, maxEpsilon);
+    const asked = [...bundle.metrics.values()].flatMap((metric) => metric.breakdown?.fields ?? []);
+    const missing = asked.find((field) => !(field in told));
+    if (missing) {
+      const said = `metrics are told apart by ${missing}; give public: { ${missing}: ... }`;
+      if (this.#strict) throw new BadParameter(said);
+      this.#diagnostics.warnOnce("public", said);
+    }
+    this.#reporter = new Reporter(bundle, device, coins, state.now, maxEpsilon, told);
     const own = [this.#reporter, state, bundle, transport, this.#diagnostics] as const;
     this.#sender = new Sender(...own);
     const waits = holdSeconds === null ? null : new Waits(bundle, holdSeconds);
@@ -106,6 +116,7 @@ export class Client {
       }, "operator_changed");
       const client = new Client(bundle, state, device, transport, options);
       await client.#reporter.ready(device);
+      if (client.#reporter.secondsToCover() < Infinity) client.#background.wake();
       return client;
     } catch (error) {
       if (!(error instanceof StateUnusable)) throw error;
@@ -134,14 +145,20 @@ export class Client {
     return this.#background.settled();
   }
 
-  /** Sends what waits now, for at most so long; whether nothing is left waiting. Rejects never. */
+  /**
+   * Sends what waits now, for at most so long; whether nothing is left waiting that may be sent. Rejects
+   * never.
+   */
   async flush(timeoutSeconds = 10): Promise<boolean> {
     const deadline = Date.now() + 1000 * timeoutSeconds;
     try {
       await this.#sender.enter();
       for (;;) {
         const came = await this.#sender.attempt();
-        if (came === "empty") return (await this.#state.all()).waiting.length === 0;
+        if (came === "empty") {
+          const { waiting } = await this.#state.all();
+          return waiting.every((report) => this.#reporter.isHeld(report));
+        }
         const wait = came === "sent" ? 0 : 1000 * (came.afterSeconds ?? 0.2);
         if (Date.now() + wait >= deadline) return false;
         await new Promise((resolve) => setTimeout(resolve, wait));

@@ -1,4 +1,5 @@
 /** What a client counts, and what it says of that: once each, to the console. No value is in it. */
+import { metricNameOf } from "../catalog/tiers.js";
 import type { Outcome } from "./outcome.js";
 import type { Dropped } from "./state.js";
 
@@ -25,7 +26,7 @@ export class Diagnostics {
       this.dropped[reason] = (this.dropped[reason] ?? 0) + 1;
       this.warnOnce(reason, `reports are dropped, and counted: ${reason}`);
       try {
-        this.onDrop?.(stream.split("/")[0] ?? stream, reason);
+        this.onDrop?.(metricNameOf(stream), reason);
       } catch {
         this.warnOnce("onDrop", "onDrop failed"); // the app's own fault must not end the sending
       }

@@ -26,6 +26,8 @@ export interface Charge {
   readonly stream: Stream;
   readonly epoch: number;
   readonly tag: string;
+  /** It is none: what goes where there is no report, and says nothing. */
+  readonly filler?: boolean;
 }
 
 // Every epoch that was reported is remembered by itself, so that a clock that jumped ahead and came
@@ -34,7 +36,7 @@ const EPOCHS = 64;
 // Longer than the longest span of a cap. Past this many days the oldest are put together.
 const DAYS = 400;
 const ROUNDING = 1e-9; // of sums of costs, in nats
-const FIELDS = ["epochs", "losses", "responses", "days", "crowds"] as const;
+const FIELDS = ["epochs", "losses", "responses", "days", "crowds", "filled"] as const;
 
 /** The accounts that a document told. @throws TypeError it is none. */
 export function loadAccounts(thing: unknown): Accounts {
@@ -46,7 +48,11 @@ export function charged(accounts: Accounts, charge: Charge, caps: Caps): Account
   const { metric, stream, epoch, tag } = charge;
   const account = accounts[metric.name] ?? OPENED;
   const { limits } = metric;
-  if (epoch <= account.floor || (account.epochs[epoch] ?? 0) >= limits.reportsPerEpoch) {
+  if (charge.filler) {
+    const taken = epoch <= account.floor || account.filled[epoch] || account.epochs[epoch];
+    return taken ? "already_reported" : entered(accounts, charge, caps);
+  }
+  if (account.filled[epoch] || reportedOf(account, metric, epoch) >= limits.reportsPerEpoch) {
     return "already_reported";
   }
   const cost = costOf(account, stream, tag);
@@ -57,10 +63,27 @@ export function charged(accounts: Accounts, charge: Charge, caps: Caps): Account
   return entered(accounts, charge, caps);
 }
 
+/**
+ * How many of the reports that a limit is on are out: of the epoch, or of the whole period that holds
+ * it; Infinity if that is no longer known.
+ */
+export function reportedOf(account: Account, { period }: Metric, epoch: number): number {
+  const [first, after] = period?.days(epoch) ?? [epoch, epoch + 1];
+  if (account.floor >= first) return Infinity;
+  return sumOf(Object.values(filtered(account.epochs, (own) => own >= first && own < after)));
+}
+
 /** The accounts with one report entered, whatever the limits say. */
 export function entered(accounts: Accounts, charge: Charge, caps: Caps): Accounts {
   const { metric, stream, epoch, tag } = charge;
   const account = accounts[metric.name] ?? OPENED;
+  if (charge.filler) {
+    const own = {
+      epochs: raised(account.epochs, epoch, 0),
+      filled: { ...account.filled, [epoch]: 1 },
+    };
+    return { ...accounts, [metric.name]: bounded({ ...account, ...own }) };
+  }
   const cost = costOf(account, stream, tag);
   const day = lastDay(epoch, metric.epoch);
   const response = `${stream.tier}:${tag}`;
@@ -92,7 +115,7 @@ export function crowdsSince(accounts: Accounts, day: number): number {
 }
 
 function load(thing: unknown): Account {
-  const told = table(thing);
+  const told: Table = { filled: {}, ...table(thing) }; // versions of before wrote none
   const numbers = (field: string) => {
     const own: Table = table(told[field]);
     return Object.fromEntries(Object.entries(own).map(([key, held]) => [key, nats(held)]));
@@ -149,7 +172,8 @@ function isWithinCaps(
   return crowdsSince(accounts, today - YEAR_DAYS) + crowd <= room * (1 + ROUNDING);
 }
 
-function bounded(account: Account): Account {
+/** The account, of which epochs of long ago count as reported once there are too many. */
+export function bounded(account: Account): Account {
   const epochs = Object.keys(account.epochs).map(Number);
   const over = epochs.length - EPOCHS;
   if (over <= 0) return account;
@@ -178,6 +202,7 @@ function stricter(one: Account, other: Account): Account {
     responses: one.responses,
     days: larger(one.days, other.days),
     crowds: larger(one.crowds, other.crowds),
+    filled: larger(one.filled, other.filled),
   };
   return closed({ ...account, floor: -1 }, account.floor);
 }

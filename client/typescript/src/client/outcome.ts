@@ -10,6 +10,8 @@ export type Outcome =
   | "declined"
   /** The metric asks a random part of all devices, and this one is not among them this epoch. */
   | "not_sampled"
+  /** The metric asks on one day of each period, and today is not the one of this device. */
+  | "not_its_day"
   /** The operator has stopped the metric for a while, for all devices, by a signed notice. */
   | "stopped"
   /** Reporting is switched off. */

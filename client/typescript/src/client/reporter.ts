@@ -1,8 +1,8 @@
 /** The reporter: asks a copy of the ledger, draws coins, holds the payload. No I/O, and no waiting. */
 import { halfOf, keyAt, metricOf, signerOf, type Bundle } from "../catalog/bundle.js";
 import { epochAt, epochStart, graceSeconds } from "../catalog/epochs.js";
-import type { Metric, Stream } from "../catalog/metric.js";
-import { streamWithin } from "../catalog/tiers.js";
+import type { Metric, Public, Stream } from "../catalog/metric.js";
+import { metricNameOf, streamWithin } from "../catalog/tiers.js";
 import { samplingOf, type Notice } from "../catalog/sampling.js";
 import type { BitSource } from "../mechanisms/bits.js";
 import { exact } from "../mechanisms/fraction.js";
@@ -13,15 +13,19 @@ import type { Bytes } from "../mechanisms/packing.js";
 import type { Coded } from "../mechanisms/randomizer.js";
 import { isOn } from "./consent.js";
 import type { Device } from "./device.js";
-import { charged, entered } from "./ledger.js";
-import type { MemoOf } from "./memo.js";
+import { charged, entered, type Charge } from "./ledger.js";
 import type { Outcome } from "./outcome.js";
 import { opened } from "./account.js";
 
-/** A payload that was drawn and is neither sealed nor entered yet. late: in seconds since 1970. */
+/**
+ * A payload that was drawn and is neither sealed nor entered yet; empty of a filler. named: the stream
+ * that it goes to, a cell of the metric's perhaps. late: in seconds since 1970.
+ */
 export interface Payload {
   readonly metric: Metric;
   readonly stream: Stream;
+  readonly named: string;
+  readonly filler: boolean;
   readonly epoch: number;
   readonly tag: string;
   readonly generation: number;
@@ -33,13 +37,14 @@ export interface Payload {
 const MOST_HELD = 10_000;
 const EPOCH_BYTES = 8;
 
-/** Whether any metric asks for permanent coins, of itself or by a notice. */
-export function needsMemo({ streams }: Bundle, { notice }: Device): boolean {
+/** Whether any metric asks for permanent coins, of itself or by a notice, or has a default. */
+function needsMore({ metrics }: Bundle, { notice }: Device): boolean {
   return (
     !!notice ||
-    [...streams.values()].some(
-      ([metric, { randomizer }]) => metric.sampling < 1 || randomizer.permanentKey !== undefined,
-    )
+    [...metrics.values()].some((metric) => {
+      const permanent = "permanentKey" in metric.streams[0].randomizer;
+      return metric.sampling < 1 || metric.period || metric.default !== null || permanent;
+    })
   );
 }
 
@@ -49,11 +54,11 @@ export class Reporter {
   #usable = true;
   #off = false;
   #drawn: Payload[] = [];
-  #memoOf: MemoOf | null = null;
+  #more: typeof import("../more.js") | null = null;
 
   /**
-   * maxEpsilon: what the app allows a report at most; the person's preference may be less. Where it
-   * `needsMemo`, have it `ready()` first.
+   * maxEpsilon: what the app allows a report at most; the person's preference may be less. told: what
+   * the app says in the clear of this device. Have it `ready()` first.
    */
   constructor(
     readonly bundle: Bundle,
@@ -61,6 +66,7 @@ export class Reporter {
     readonly coins: BitSource,
     readonly now: () => number,
     readonly maxEpsilon: number,
+    readonly told: Public,
   ) {
     this.#device = device;
   }
@@ -70,6 +76,23 @@ export class Reporter {
     return this.#drawn;
   }
 
+  /** The device as it stands, with what was drawn and not entered yet. */
+  get device(): Device {
+    return this.#device;
+  }
+
+  /** Whether report() may draw. */
+  get isOn(): boolean {
+    return !this.#off && this.#usable && isOn(this.#device.consent.generation);
+  }
+
+  /** The most epsilon that a report may have: as promised, and to whoever looks. */
+  get allowed(): [most: number, local: number] {
+    const { preference, maxLocal } = this.#device.consent;
+    const most = (own: number | null) => Math.min(this.maxEpsilon, own ?? Infinity);
+    return [most(preference), most(maxLocal)];
+  }
+
   /** Whether what is spent can be written down, as far as is known. */
   get canKeep(): boolean {
     return this.#usable;
@@ -77,12 +100,37 @@ export class Reporter {
 
   /** Has what reports of a device that stands so need. */
   async ready(device: Device): Promise<void> {
-    if (needsMemo(this.bundle, device)) this.#memoOf ??= (await import("../more.js")).memoOf;
+    if (needsMore(this.bundle, device)) this.#more ??= await import("../more.js");
+  }
+
+  /** What keeps that the device runs, where something may have to be said of that later. */
+  running(): ((device: Device) => Device) | null {
+    return this.#more?.running(this) ?? null;
+  }
+
+  /** Says what is to be said of epochs that are over. */
+  cover(): void {
+    this.#more?.cover(this);
+  }
+
+  /** How long until there may be more to say, in seconds. */
+  secondsToCover(): number {
+    return this.#more?.secondsToNext(this) ?? Infinity;
+  }
+
+  /**
+   * Whether a report waits for the end of its epoch: of metrics with a default, so that neither that
+   * there is one nor its moment tells whether there was something to say.
+   */
+  isHeld({ stream, epoch }: { stream: string; epoch: number }): boolean {
+    const metric = this.bundle.metrics.get(metricNameOf(stream));
+    if (!metric || metric.default === null || this.bundle.development) return false;
+    return epoch >= epochAt(this.now(), metric.epoch);
   }
 
   /** Whether the operator has stopped what would be sent of a stream in an epoch. */
   isStopped({ stream, epoch }: { stream: string; epoch: number }): boolean {
-    const metric = this.bundle.streams.get(stream)?.[0];
+    const metric = this.bundle.metrics.get(metricNameOf(stream));
     return !!metric && !samplingOf(metric, epoch, this.#notice);
   }
 
@@ -123,25 +171,44 @@ export class Reporter {
    */
   report(name: string, value: unknown): Outcome {
     const metric = metricOf(this.bundle, name);
-    const code = metric.code(value);
-    const { generation, preference, maxLocal } = this.#device.consent;
-    if (this.#off || !isOn(generation)) return "disabled";
-    const most = Math.min(this.maxEpsilon, preference ?? Infinity);
-    const local = Math.min(this.maxEpsilon, maxLocal ?? Infinity);
-    const stream = streamWithin(metric, most, local);
-    if (!stream) return "declined";
-    if (!this.#usable) return "no_state";
-    const now = this.now();
-    if (now >= metric.expires) return "expired";
-    const epoch = epochAt(now, metric.epoch);
-    const key = keyAt(this.bundle.keys, epochStart(epoch, metric.epoch));
-    if (!halfOf(key, metric.kem)) return "no_key";
-    if (this.#drawn.length >= MOST_HELD) return "overflowed";
-    return this.#draw(metric, stream, epoch, code, now);
+    return this.say(metric, metric.code(value), metric.breakdown?.cell(this.told) ?? "");
   }
 
-  #draw(metric: Metric, stream: Stream, epoch: number, code: Coded, now: number): Outcome {
-    const memo = this.#memoOf?.(this.#device.secret, stream.name);
+  /**
+   * Randomizes a metric's code and holds the payload. cell: what is public of this device. past: the
+   * epoch to report of, if that is over.
+   */
+  say(metric: Metric, code: Coded, cell: string, past?: number): Outcome {
+    if (this.#off || !isOn(this.#device.consent.generation)) return "disabled";
+    const stream = streamWithin(metric, ...this.allowed);
+    if (!stream) return "declined";
+    const epoch = past ?? epochAt(this.now(), metric.epoch);
+    return this.#obstacle(metric, epoch, past) ?? this.#draw(metric, stream, cell, epoch, code);
+  }
+
+  /** Holds a filler of an epoch that is over, unless no device sends anything of it. */
+  fill(metric: Metric, epoch: number): void {
+    if (this.#obstacle(metric, epoch, epoch)) return;
+    const [stream] = metric.streams;
+    const charge = { metric, stream, epoch, tag: "", filler: true };
+    this.#hold(charge, stream.name, () => new Uint8Array());
+  }
+
+  /** What stands against a report, but for the ledger and the device's own coins. */
+  #obstacle(metric: Metric, epoch: number, past?: number): Outcome | null {
+    if (!this.#usable) return "no_state";
+    const start = epochStart(epoch, metric.epoch);
+    const last = past === undefined ? this.now() : epochStart(past + 1, metric.epoch) - 1;
+    if (last >= metric.expires) return "expired";
+    if (!halfOf(keyAt(this.bundle.keys, start), metric.kem)) return "no_key";
+    return this.#drawn.length >= MOST_HELD ? "overflowed" : null;
+  }
+
+  #draw(metric: Metric, stream: Stream, cell: string, epoch: number, code: Coded): Outcome {
+    const { secret } = this.#device;
+    const memo = this.#more?.memoOf(secret, stream.name);
+    const own = metric.period && this.#more?.memoOf(secret, metric.name);
+    if (own && !metric.period.isOwn(epoch, own)) return "not_its_day";
     const chance = samplingOf(metric, epoch, this.#notice);
     if (!chance) return "stopped";
     if (chance < 1) {
@@ -152,15 +219,21 @@ export class Reporter {
     }
     const { randomizer } = stream;
     const tag = randomizer.permanentKey && memo ? memo.tag(randomizer.permanentKey(code)) : "";
-    const charge = { metric, stream, epoch, tag };
+    const named = metric.name + cell + stream.name.slice(metric.name.length);
+    return this.#hold({ metric, stream, epoch, tag, filler: false }, named, () =>
+      randomizer.randomize(code, this.coins, memo),
+    );
+  }
+
+  #hold(charge: Charge & { filler: boolean }, named: string, draw: () => Bytes): Outcome {
+    const { metric, epoch } = charge;
     // PRIVACY: the ledger is asked before any coin is drawn.
     const accounts = charged(opened(this.#device, metric), charge, this.bundle.caps);
     if (typeof accounts === "string") return accounts;
     this.#device = { ...this.#device, accounts };
-    const payload = randomizer.randomize(code, this.coins, memo);
     const late = epochStart(epoch + 1, metric.epoch) + graceSeconds(metric.epoch);
     const { generation } = this.#device.consent;
-    this.#drawn.push({ ...charge, generation, payload, made: now, late });
+    this.#drawn.push({ ...charge, named, generation, payload: draw(), made: this.now(), late });
     return "queued";
   }
 

@@ -7,6 +7,7 @@
 import { toText } from "../catalog/encoding.js";
 import { halfOf, keyAt, signerOf, type Bundle } from "../catalog/bundle.js";
 import { epochStart } from "../catalog/epochs.js";
+import type { Stream } from "../catalog/metric.js";
 import { GivenUp, NoticeRefused, StateUnusable, TryAgain } from "../errors.js";
 import { joined, type Bytes } from "../mechanisms/packing.js";
 import { seal, sealInfo } from "../transport/sealing.js";
@@ -51,17 +52,19 @@ export class Sender {
    */
   enter(): Promise<void> {
     return this.#inTurn(async () => {
+      if (!this.reporter.canKeep) await this.reporter.stand(await this.state.device());
+      // Kept before anything that the device says can leave.
+      const ran = this.reporter.running();
+      if (ran) await this.reporter.stand(await this.state.change(ran));
+      this.reporter.cover();
       const payloads = [...this.reporter.drawn];
-      if (!payloads.length) {
-        if (!this.reporter.canKeep) await this.reporter.stand(await this.state.device());
-        return;
-      }
+      if (!payloads.length) return;
       const drawn: Drawn[] = [];
       const lost: Dropped[] = [];
       for (const payload of payloads) {
         const sealed = await this.#sealed(payload);
         if (sealed) drawn.push(sealed);
-        else lost.push({ stream: payload.stream.name, reason: "no_key" });
+        else lost.push({ stream: payload.named, reason: "no_key" });
       }
       // Who stopped reporting in the meantime has taken what was drawn along.
       if (this.reporter.drawn[0] !== payloads[0]) return;
@@ -83,6 +86,7 @@ export class Sender {
       const { reports, dropped } = await this.state.take(
         this.failures ? PROBE : BATCH,
         BATCH_BYTES,
+        (report) => this.reporter.isHeld(report),
       );
       this.diagnostics.drop(dropped);
       if (!reports.length) return "empty";
@@ -111,7 +115,7 @@ export class Sender {
     const framed: Bytes[] = [];
     let size = 0;
     for (const report of this.#unheard.values()) {
-      if (this.reporter.isStopped(report)) continue;
+      if (this.reporter.isStopped(report) || this.reporter.isHeld(report)) continue;
       const one = requestOf([report]);
       size += one.length;
       if (size > LAST_BYTES) break;
@@ -135,14 +139,24 @@ export class Sender {
   }
 
   async #sealed(drawn: Payload): Promise<Drawn | null> {
-    const { metric, stream, epoch, tag, generation, payload, made, late } = drawn;
+    const { metric, stream, named, epoch, payload, made, late } = drawn;
     const key = keyAt(this.bundle.keys, epochStart(epoch, metric.epoch));
     const half = halfOf(key, metric.kem);
     if (!key || !half) return null;
-    const sealed = await seal(payload, half, sealInfo(stream.name, epoch), metric.kem);
-    const named = { stream: stream.name, epoch, keyId: key.id };
-    const report = { ...named, sealed, payload, made, late, claimed: 0 };
-    return { metric, stream, epoch, tag, generation, report };
+    const entry = async (own: Stream, name: string, held: Bytes): Promise<StoredReport> => {
+      // A filler is as long as a report: who has no opening key cannot tell the one from the other.
+      const plain = held.length ? held : new Uint8Array(own.randomizer.payloadBytes);
+      const info = sealInfo(name, epoch, held.length ? "report" : "filler");
+      const sealed = await seal(plain, half, info, metric.kem);
+      return { stream: name, epoch, keyId: key.id, sealed, payload: held, made, late, claimed: 0 };
+    };
+    const { cover, development } = this.bundle;
+    const others = cover && !development ? metric.streams.filter((own) => own !== stream) : [];
+    return {
+      ...drawn,
+      report: await entry(stream, named, payload),
+      beside: await Promise.all(others.map((own) => entry(own, own.name, new Uint8Array()))),
+    };
   }
 
   /**

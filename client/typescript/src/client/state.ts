@@ -20,6 +20,9 @@ export interface Drawn {
   readonly tag: string;
   readonly generation: number;
   readonly report: StoredReport;
+  /** Fillers that leave if it does. */
+  readonly beside: readonly StoredReport[];
+  readonly filler: boolean;
 }
 
 /** A payload that was given up: of which stream, and why. */
@@ -94,10 +97,10 @@ export class State {
       for (const one of drawn) {
         const fate = this.#admit(one, { ...own, accounts });
         if (typeof fate === "string") {
-          dropped.push({ stream: one.stream.name, reason: fate });
+          dropped.push({ stream: one.report.stream, reason: fate });
         } else {
           accounts = fate;
-          await rows.keep(one.report);
+          for (const report of [one.report, ...one.beside]) await rows.keep(report);
         }
       }
       dropped.push(...(await overflow(rows)));
@@ -107,20 +110,24 @@ export class State {
   }
 
   /**
-   * Reports to send now, in random order, ours alone for a while; and those now too late.
+   * Reports to send now, in random order, ours alone for a while; and those now too late. isHeld: of
+   * those that wait for the end of their epoch.
    *
    * PRIVACY: the witness knows what was spent on them before this returns.
    */
   async take(
     most: number,
     maxBytes: number,
+    isHeld: (report: StoredReport) => boolean,
   ): Promise<{ reports: StoredReport[]; dropped: Dropped[] }> {
     const { told } = await this.#step(async (rows, device) => {
       const now = this.now();
       const waiting = isOn(device.consent.generation) ? await rows.waiting() : [];
       const late = waiting.filter((report) => report.late <= now);
       for (const report of late) await settle(rows, report, "expired");
-      const free = waiting.filter((report) => report.late > now && report.claimed <= now);
+      const free = waiting.filter(
+        (report) => report.late > now && report.claimed <= now && !isHeld(report),
+      );
       const reports = fitting(shuffled(free).slice(0, most), maxBytes);
       for (const report of reports) await rows.keep({ ...report, claimed: now + CLAIMED_SECONDS });
       const dropped = late.map(({ stream }) => ({ stream, reason: "expired" }));

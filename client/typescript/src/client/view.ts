@@ -3,17 +3,18 @@ import { signerOf, type Bundle, type Runs } from "../catalog/bundle.js";
 import { samplingOf } from "../catalog/sampling.js";
 import type { Kem } from "../transport/sealing.js";
 import { epochAt } from "../catalog/epochs.js";
-import { streamWithin } from "../catalog/tiers.js";
+import { metricNameOf, streamWithin } from "../catalog/tiers.js";
 import { isOn } from "./consent.js";
 import type { Device } from "./device.js";
 import { OPENED, opened } from "./account.js";
+import { reportedOf } from "./ledger.js";
 import type { PastReport, StoredReport } from "./storage.js";
 
 /**
  * One metric's budget on this device; epsilon and spent in nats.
  *
  * epsilon: of one report at this person's tier; 0 if they allow none. reports: in the epoch that runs
- * now, of `reportsPerEpoch`. spent: the most that all reports so far can say, of `lifetimeEpsilon`.
+ * now, or the period where it asks once in one, of `reportsPerEpoch`. spent: the most that all reports so far can say, of `lifetimeEpsilon`.
  */
 export interface MetricView {
   readonly name: string;
@@ -21,6 +22,8 @@ export interface MetricView {
   readonly epsilon: number;
   readonly reports: number;
   readonly reportsPerEpoch: number;
+  /** What of this device is told in the clear beside a report, as its OS: the fields' names. */
+  readonly public: readonly string[];
   readonly spentInEpoch: number;
   readonly spent: number;
   readonly lifetimeEpsilon: number;
@@ -38,7 +41,10 @@ export interface MetricView {
   readonly lowered: boolean;
 }
 
-/** One payload: when it was made (seconds since 1970), what it was, and "waiting", "sent" or why not. */
+/**
+ * One payload: when it was made (seconds since 1970), what it was, and "waiting", "sent" or why not. It
+ * is empty of a filler, which says nothing.
+ */
 export interface PayloadView {
   readonly metric: string;
   readonly epoch: number;
@@ -72,6 +78,7 @@ export function view(
   const metrics = [...bundle.metrics.values()].map((metric): MetricView => {
     const account = opened(device, metric)[metric.name] ?? OPENED;
     const epoch = epochAt(now, metric.epoch);
+    const reported = reportedOf(account, metric, epoch);
     const { reportsPerEpoch, lifetimeEpsilon } = metric.limits;
     const sampling = samplingOf(metric, epoch, notice);
     const own = streamWithin(metric, consent.preference ?? Infinity, consent.maxLocal ?? Infinity);
@@ -79,8 +86,9 @@ export function view(
       name: metric.name,
       description: metric.description,
       epsilon: own?.randomizer.privacyLoss ?? 0,
-      reports: epoch <= account.floor ? reportsPerEpoch : (account.epochs[epoch] ?? 0),
+      reports: reported === Infinity ? reportsPerEpoch : reported,
       reportsPerEpoch,
+      public: metric.breakdown?.fields ?? [],
       spentInEpoch: account.losses[epoch] ?? 0,
       spent: account.spent,
       lifetimeEpsilon,
@@ -91,7 +99,7 @@ export function view(
   });
   const payloads = [...reports.past, ...waiting].map(
     ({ stream, epoch, made, payload, fate }): PayloadView => {
-      return { metric: stream.split("/")[0] ?? stream, epoch, made, payload, fate };
+      return { metric: metricNameOf(stream), epoch, made, payload, fate };
     },
   );
   return {

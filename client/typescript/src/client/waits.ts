@@ -12,12 +12,14 @@ const LONGEST_SECONDS = 300;
 const TRIES_AT_ONCE = 5;
 const APART_SECONDS = 7200;
 const LEFT_OVER_SECONDS = 30;
+const AFTER = 4; // of a day's grace six hours
 const MOST_DOUBLINGS = 20;
 
 /** The waits of a client that goes on while its app does. */
 export class Waits {
   readonly #hold: number;
   readonly #apart: number;
+  readonly #after: number;
 
   /** holdSeconds: the longest wait before sending; less where a report would be too late. */
   constructor(bundle: Bundle, holdSeconds: number) {
@@ -25,12 +27,18 @@ export class Waits {
     const grace = Math.min(...graces, Number.MAX_SAFE_INTEGER);
     // In development nobody is hidden, and its own number is what a developer waits for.
     this.#hold = bundle.development ? 0 : Math.min(holdSeconds, (grace * 2) / 3);
+    this.#after = bundle.development ? 0 : grace / AFTER;
     this.#apart = Math.min(APART_SECONDS, grace / 2);
   }
 
   /** Before what has been entered is sent. leftOver: by a page before, where it waited. */
   beforeSending(leftOver: boolean): number {
     return uniform(leftOver ? Math.min(this.#hold, LEFT_OVER_SECONDS) : this.#hold);
+  }
+
+  /** Before what waited for the end of its epoch is sent: all devices know that moment. */
+  afterEpoch(): number {
+    return uniform(this.#after);
   }
 
   /** After so many failures in a row; asked: what the shuffler says. */

@@ -23,9 +23,9 @@ export type Kem = keyof typeof SEAL_BYTES;
 
 const known = new Map<Kem, Promise<CipherSuite>>();
 
-/** What a report is bound to: moved to another metric or day it does not open. */
-export function sealInfo(stream: string, epoch: number): Bytes {
-  return new TextEncoder().encode(`hubbub/1 report|${stream}|${epoch}`);
+/** What a report, or a filler, is bound to: moved to another metric or day it does not open. */
+export function sealInfo(stream: string, epoch: number, what = "report"): Bytes {
+  return new TextEncoder().encode(`hubbub/1 ${what}|${stream}|${epoch}`);
 }
 
 /**

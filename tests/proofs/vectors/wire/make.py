@@ -6,6 +6,7 @@ sealing.json and sealing_x_wing.json differ each time; what they prove is that t
 
 import json
 import tempfile
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
@@ -31,6 +32,7 @@ from hubbub.catalog.log.log_writer import append, prove_bundle
 from hubbub.catalog.log.merkle import consistency_proof, inclusion_proof, leaf_hash, tree_root
 from hubbub.catalog.log.notes import NoteKey
 from hubbub.catalog.runs import Runs
+from hubbub.catalog.values.list_versions import digests_of
 from hubbub.client.client import Client
 from hubbub.client.state.memory import MemoryState
 from hubbub.client.testing import FakeClock, FakeShuffler
@@ -235,6 +237,151 @@ STEPS: list[tuple[str, Any]] = [
     ("flush", None),
     ("disable", True),
 ]
+ASKING = """
+shuffler = "localhost:7000"
+
+[metrics.seldom]
+description = "On one day of each period"
+owner = "nobody"
+expires = 2099-12-31
+epoch = "day"
+min_batch = 100
+limits = { reports_per_epoch = 1, lifetime_epsilon = 50.0 }
+values = ["a", "b", "c"]
+mechanism = "grr"
+epsilon = 1.0
+tiers = [0.5]
+period = "4d"
+report_on = "one day"
+
+[metrics.monthly]
+description = "On one day of each month"
+owner = "nobody"
+expires = 2099-12-31
+epoch = "day"
+min_batch = 100
+limits = { reports_per_epoch = 1, lifetime_epsilon = 50.0 }
+values = ["a", "b", "c"]
+mechanism = "long.grr"
+epsilon = 1.0
+permanent_epsilon = 2.0
+period = "month"
+report_on = "one day"
+
+[metrics.apart]
+description = "Told apart in the clear"
+owner = "nobody"
+expires = 2099-12-31
+epoch = "day"
+min_batch = 100
+limits = { reports_per_epoch = 9, lifetime_epsilon = 50.0 }
+values = ["a", "b", "c"]
+mechanism = "grr"
+epsilon = 1.0
+tiers = [0.5]
+breakdown = { os = ["linux", "macos"], version = { "2" = ["2.*", "two [!x-z]"], old = "[01].?" } }
+
+[metrics.grown]
+description = "A list that has grown"
+owner = "nobody"
+expires = 2099-12-31
+epoch = "day"
+min_batch = 100
+limits = { reports_per_epoch = 9, lifetime_epsilon = 50.0 }
+values = ["a", "b", "c", "d"]
+mechanism = "long.grr"
+epsilon = 1.0
+permanent_epsilon = 2.0
+tiers = [0.5]
+
+[metrics.both]
+description = "A list that has grown, told apart"
+owner = "nobody"
+expires = 2099-12-31
+epoch = "day"
+min_batch = 100
+limits = { reports_per_epoch = 9, lifetime_epsilon = 50.0 }
+values = ["a", "b", "c"]
+mechanism = "grr"
+epsilon = 1.0
+tiers = [0.5]
+breakdown = { os = ["linux", "macos"] }
+
+[metrics.silence]
+description = "What is said where there is nothing to say"
+owner = "nobody"
+expires = 2099-12-31
+epoch = "day"
+min_batch = 100
+limits = { reports_per_epoch = 1, lifetime_epsilon = 3.0 }
+values = ["a", "b"]
+default = "none"
+mechanism = "grr"
+epsilon = 1.0
+tiers = [0.5]
+
+[metrics.count]
+description = "A number of which there may be none"
+owner = "nobody"
+expires = 2099-12-31
+epoch = "hour"
+min_batch = 100
+limits = { reports_per_epoch = 1, lifetime_epsilon = 50.0 }
+kind = "count"
+low = 0
+high = 8
+buckets = 8
+default = 0
+mechanism = "wave"
+epsilon = 1.0
+"""
+COVERED = """
+shuffler = "localhost:7000"
+cover = true
+
+[metrics.silence]
+description = "What is said where there is nothing to say"
+owner = "nobody"
+expires = 2099-12-31
+epoch = "day"
+min_batch = 100
+limits = { reports_per_epoch = 1, lifetime_epsilon = 4.0 }
+values = ["a", "b"]
+default = "none"
+mechanism = "grr"
+epsilon = 1.0
+tiers = [0.25, 0.5]
+
+[metrics.part]
+description = "Of some devices alone"
+owner = "nobody"
+expires = 2099-12-31
+epoch = "day"
+min_batch = 100
+limits = { reports_per_epoch = 1, lifetime_epsilon = 50.0 }
+values = ["a", "b"]
+default = "a"
+mechanism = "unary.oue"
+epsilon = 1.0
+sampling = 0.5
+
+[metrics.seldom]
+description = "On one day of each period"
+owner = "nobody"
+expires = 2099-12-31
+epoch = "day"
+min_batch = 100
+limits = { reports_per_epoch = 1, lifetime_epsilon = 50.0 }
+values = ["a", "b", "c"]
+default = "c"
+mechanism = "grr"
+epsilon = 1.0
+period = "1w"
+report_on = "one day"
+"""
+GROWN = {"grown": (2, 3), "both": (2,)}
+PUBLIC = {"os": "macos", "version": "two b"}
+ASKED = ("seldom", "monthly", "apart", "grown", "both", "silence", "count")
 MOMENTS = (0, 3599.999, 3600, 86_399, 86_400, 604_799.5, 604_800, 1_700_000_000, 4_294_967_296)
 
 
@@ -268,7 +415,57 @@ def ledger() -> dict[str, Any]:
     Its permanent coins follow from the secret, all others from the coins' key. The clock stands
     still but for steps that set it.
     """
-    signed = _signed(LIFE)
+    return _life(_plain(LIFE), STEPS)
+
+
+def asking() -> dict[str, Any]:
+    """Lives of devices that are asked seldom, apart, of lists that grew, or that say a default.
+
+    public: what the app says in the clear. Every flush tells what waited then or was sent by it,
+    and was not there before: stream, epoch and payload, empty of a filler.
+    """
+    days: list[tuple[str, Any]] = [
+        step
+        for day in range(1, 12)
+        for step in (
+            ("clock", day * DAY + 60),
+            ("flush", None),
+            *(("report", [name, _said(name, day)]) for name in ASKED if (day + len(name)) % 3),
+            *([("prefer", [0.6, None])] if day == 4 else []),
+            *([("prefer", [None, None])] if day == 6 else []),
+            *([("flush", None), ("disable", False)] if day == 8 else []),
+            *([("enable", None)] if day == 9 else []),
+            ("flush", None),
+        )
+    ]
+    plain, covered = _plain(ASKING), _plain(COVERED)
+    names = dict(plain.metrics)
+    for name, grown in GROWN.items():
+        names[name] = replace(names[name], grown=grown)
+    history = dict(plain.history)
+    for metric in names.values():
+        history |= digests_of(metric)
+    apart = replace(plain, metrics=names, history=history)
+    in_covered = [
+        (step, given) for step, given in days if step != "report" or given[0] in covered.metrics
+    ]
+    return {
+        "provenance": PROVENANCE,
+        "apart": _life(apart, days, PUBLIC),
+        "unlisted": _life(apart, days[:5], {**PUBLIC, "os": "plan9"}),
+        "covered": _life(covered, in_covered),
+    }
+
+
+def _said(name: str, day: int) -> str | int:
+    return day % 9 if name == "count" else "ab"[day % 2]
+
+
+def _life(
+    bundle: Bundle, told: Sequence[tuple[str, Any]], public: Mapping[str, str] | None = None
+) -> dict[str, Any]:
+    """What comes of steps."""
+    signed = sign_bundle(bundle, SIGNING)
     clock = FakeClock(START + 100)
     client = Client(
         open_bundle(signed, "known"),
@@ -278,9 +475,11 @@ def ledger() -> dict[str, Any]:
         strict=False,
         coins=KeyedBits(COINS),
         clock=clock,
+        public=public,
     )
     steps = []
-    for step in STEPS:
+    kept = 0
+    for step in told:
         said: dict[str, Any] = dict(zip(("step", "with"), step, strict=True))
         before = len(client._reporter.drawn())
         match step:
@@ -299,6 +498,14 @@ def ledger() -> dict[str, Any]:
                 client.enable()
             case "flush", None:
                 client.flush()
+                if public is not None or bundle.cover:
+                    records = client.ledger().payloads
+                    said["kept"] = [
+                        [one.stream.name, one.epoch, one.payload.hex()]
+                        for one in records[kept:]
+                        if one.stream
+                    ]
+                    kept = len(records)
         steps.append(said)
         if step[0] == "disable" and step[1]:
             break  # the secret after it is a new one
@@ -309,6 +516,7 @@ def ledger() -> dict[str, Any]:
         "secret": SECRET.hex(),
         "coins": COINS.hex(),
         "start": START + 100,
+        **({} if public is None else {"public": dict(public)}),
         "steps": steps,
         "spent": spent,
     }
@@ -571,6 +779,7 @@ def _plain(catalog: str) -> Bundle:
         roots=None,
         history={name: metric.digest() for name, metric in read.metrics.items()},
         caps=read.caps,
+        cover=read.cover,
     )
 
 
@@ -582,6 +791,7 @@ if __name__ == "__main__":
     for make in (
         bundle,
         ledger,
+        asking,
         epochs,
         sealing,
         sealing_x_wing,

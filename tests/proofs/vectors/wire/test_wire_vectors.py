@@ -64,6 +64,10 @@ def test_a_device_lives_as_it_did() -> None:
     assert make.ledger() == _known("ledger")
 
 
+def test_devices_that_are_asked_seldom_apart_or_of_nothing_live_as_they_did() -> None:
+    assert make.asking() == _known("asking")
+
+
 def test_a_moment_is_in_the_same_epoch() -> None:
     for known in _known("epochs")["epochs"]:
         assert epoch_at(known["seconds"], known["length"]) == known["epoch"]

@@ -7,7 +7,7 @@ import { sha256 } from "@noble/hashes/sha2.js";
 import { BundleRefused } from "../../errors.js";
 import { joined } from "../../mechanisms/packing.js";
 import { fromText, toText } from "../encoding.js";
-import { keyFrom } from "../handovers.js";
+import { keyFrom } from "../signed_lines.js";
 import { isSigned } from "../signatures.js";
 import type { LogKey } from "./log.js";
 import { HASH_BYTES, type Tree } from "./merkle.js";

@@ -1,0 +1,85 @@
+/**
+ * When a device is asked, and what tells its answers apart: as periods.py and breakdown.py of
+ * client/hubbub/catalog. Loaded where a bundle has any of it.
+ */
+import { UnknownMetric } from "../errors.js";
+import { pick } from "../mechanisms/bits.js";
+import { joined, packed } from "../mechanisms/packing.js";
+import { purpose } from "../mechanisms/permanent.js";
+import type { Memo } from "../mechanisms/randomizer.js";
+import { epochAt, epochStart } from "./epochs.js";
+import { listed, text, type Table } from "./json.js";
+import type { Breakdown, Period } from "./metric.js";
+
+const SPAN = /^([1-9][0-9]{0,2})([dw])$/;
+const MONTH = "month";
+const DAY_SECONDS = 86_400;
+const DAY_BYTES = 8;
+
+/** A metric's period, if it is asked on one day of each. @throws UnknownMetric one of a later version. */
+export function periodOf({ period, report_on: on, epoch }: Table): Period | null {
+  if (period === undefined && on === undefined) return null;
+  const [, many, unit] = SPAN.exec(text(period)) ?? [];
+  if (on !== "one day" || epoch !== "day" || !(many ?? period === MONTH)) {
+    throw new UnknownMetric("a metric is asked at times that are not known; upgrade hubbub");
+  }
+  const span = Number(many) * (unit === "w" ? 7 : 1);
+  const days = (day: number): readonly [number, number] => {
+    if (many) return [day - (day % span), day - (day % span) + span];
+    const month = epochAt(day * DAY_SECONDS, MONTH);
+    return [epochStart(month, MONTH) / DAY_SECONDS, epochStart(month + 1, MONTH) / DAY_SECONDS];
+  };
+  return {
+    days,
+    isOwn(day, memo: Memo) {
+      // PRIVACY: of the secret and the calendar alone.
+      const [first, after] = days(day);
+      const bytes = packed(BigInt(first), DAY_BYTES).reverse();
+      return first + pick(memo.coins(joined(purpose("period"), bytes)), after - first) === day;
+    },
+  };
+}
+
+/** What is public of devices by which a metric's answers are told apart, if anything is. */
+export function breakdownOf({ breakdown }: Table): Breakdown | null {
+  if (breakdown === undefined) return null;
+  const rules = listed(breakdown).map((rule) => {
+    const [field, values] = listed(rule);
+    const known = listed(values).map((own) => {
+      const [value, patterns] = listed(own);
+      return [text(value), listed(patterns).map((one) => patternOf(text(one)))] as const;
+    });
+    return [text(field), known] as const;
+  });
+  return {
+    fields: rules.map(([field]) => field),
+    cell(told) {
+      const held: string[] = [];
+      for (const [field, known] of rules) {
+        const own = told[field];
+        const said = typeof own === "function" ? own() : own;
+        if (typeof said !== "string") return "";
+        const found = known.find(([, patterns]) => patterns.some((one) => one.test(said)));
+        if (!found) return "";
+        held.push(`${field}=${found[0]}`);
+      }
+      return held.length ? `@${held.join(",")}` : "";
+    },
+  };
+}
+
+/** A pattern of the shell: * for any letters, ? for one, [abc] and [!a-c] for one of some. */
+function patternOf(pattern: string): RegExp {
+  let source = "";
+  for (const [part, , , not, set] of pattern.matchAll(/(\*)|(\?)|\[(!?)(\]?[^\]]*)\]|[^]/gu)) {
+    if (part === "*") source += ".*";
+    else if (part === "?") source += ".";
+    else if (set) source += `[${not ? "^" : ""}${set.replace(/[\\[\]^]/g, "\\$&")}]`;
+    else source += part.replace(/[\\^$.*+?()[\]{}|/]/g, "\\$&");
+  }
+  try {
+    return new RegExp(`^(?:${source})$`, "su");
+  } catch {
+    throw new UnknownMetric("a metric is told apart by what is not known; upgrade hubbub");
+  }
+}

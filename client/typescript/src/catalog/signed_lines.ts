@@ -1,0 +1,41 @@
+/** Two lines that an operator signed, and by which of its keys. */
+import { BundleRefused } from "../errors.js";
+import { joined, type Bytes } from "../mechanisms/packing.js";
+import { fromText, parsed } from "./encoding.js";
+import { listed, table, text, type Table } from "./json.js";
+import { isSigned } from "./signatures.js";
+
+const KEY_BYTES = 32;
+
+/** What somebody signed. line: the operator's keys in base64, oldest first; the last one signed. */
+export interface Signed {
+  readonly body: Table;
+  readonly line: readonly string[];
+}
+
+/**
+ * What two lines say: who signed, and what. The signature (Ed25519) is over the second line's bytes as
+ * they stand, after `context`.
+ *
+ * @throws BundleRefused altered after signing, or its handovers lead elsewhere. Other Errors: none.
+ */
+export async function signedLines(context: string, head: Bytes, body: Bytes): Promise<Signed> {
+  const seal = parsed(head);
+  const signer = text(seal["operator"]);
+  const message = joined(new TextEncoder().encode(context), body);
+  if (!(await isSigned(keyFrom(signer), fromText(text(seal["signature"])), message))) {
+    throw new BundleRefused("altered after signing");
+  }
+  const told = parsed(body);
+  const handovers = listed(told["handovers"] ?? []).map(table);
+  if (!handovers.length) return { body: told, line: [signer] };
+  const { lineOf } = await import("../more.js");
+  return { body: told, line: await lineOf(handovers, signer) };
+}
+
+/** The key in a text. @throws BundleRefused it has another length. */
+export function keyFrom(base64: string, size = KEY_BYTES): Bytes {
+  const bytes = fromText(base64);
+  if (bytes.length !== size) throw new BundleRefused(`a key is not ${size} bytes`);
+  return bytes;
+}
