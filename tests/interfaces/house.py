@@ -84,11 +84,12 @@ hours = [0, 40]
 plan = ["free", "paid"]
 """
 # Of a model that began long ago: where columns lie, and three steps.
+_FIRST = 4_070_908_800 // 3600  # of 2099
 TAUGHT = [
-    FinishedRound(0, 90, 0.1, 0.0, [0.5, 0.6, 0.4], [0.0] * 4, "", 1),
+    FinishedRound(0, _FIRST, 90, 0.1, 0.0, [0.5, 0.6, 0.4], [0.0] * 4, "", 1),
     *(
         FinishedRound(
-            *(number, 200, 0.11, 6.0, [0.5, 0.6, 0.4]),
+            *(number, _FIRST + 2 * number, 200, 0.11, 6.0, [0.5, 0.6, 0.4]),
             *([-0.5 * number, 0.4, -0.4, 0.1], "", number),
         )
         for number in (1, 2, 3)

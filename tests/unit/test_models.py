@@ -5,7 +5,10 @@ import hashlib
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -26,6 +29,7 @@ from hubbub.catalog import (
     seal_info,
 )
 from hubbub.catalog.encoding import to_text
+from hubbub.catalog.models.of_metric import in_minutes
 from hubbub.catalog.models.state import ModelState, open_models, sign_models
 from hubbub.cli.main import main
 from hubbub.client import Client, MemoryState, Outcome
@@ -202,6 +206,47 @@ def test_devices_teach_a_model_round_by_round_and_each_in_one(signed: Signed) ->
     assert [one.state for one in found.steps] == ["finished"] * (ROUNDS + 1)
     share = found.steps[0].reports / PEOPLE
     assert share == pytest.approx(0.1, abs=5 * (0.1 * 0.9 / PEOPLE) ** 0.5)
+
+
+def test_in_development_rounds_are_minutes_and_begin_once_somebody_tells(tmp_path: Path) -> None:
+    path = tmp_path / "metrics.toml"
+    path.write_text(CATALOG + MODEL)
+    metric = in_minutes(read_catalog(path).metrics["churn"], datetime(2024, 10, 14, tzinfo=UTC))
+    learning = metric.model
+    assert learning is not None
+    first = START * DAY // 60
+    assert [learning.round_in(first + at, "minute") for at in range(-1, 7)] == [
+        *(None, 0, 1, 2, 3, 4),
+        *(0, 1),
+    ]
+    store, rounds, now = MemoryStore(), MemoryRounds(), float(START * DAY)
+    bundle = SimpleNamespace(metrics={"churn": replace(metric, development=True)}, development=True)
+
+    def look() -> int:
+        learner = ModelLearner(lambda: cast("Any", bundle), store, rounds, Clocks(lambda: now))
+        return asyncio.run(learner.look())
+
+    now += 9 * 60
+    assert look() == 0, "nobody told of round 0"
+    cells = np.zeros(metric.randomizer.layout.size, dtype=np.int64)
+    cells[:30] = 1
+    commit = Commit(b"%016d" % 1, [b"%016d" % 2], cells, 0, {}, 1 << 40)
+    asyncio.run(store.add(Window("churn", first + 5), commit))
+    now = (first + 6) * 60 + 4
+    assert look() == 1
+    now = (first + 7) * 60 + 4
+    assert look() == 1, "the next rounds end whoever tells"
+    done = asyncio.run(rounds.finished("churn"))
+    assert [(one.number, one.epoch, one.reports) for one in done] == [
+        (0, first + 5, 30),
+        (1, first + 6, 0),
+    ]
+
+
+def test_epochs_of_a_minute_are_of_development_alone(signed: Signed) -> None:
+    churn = in_minutes(signed.bundle.metrics["churn"], datetime(2024, 10, 14, tzinfo=UTC))
+    with pytest.raises(BadParameter, match="of development alone"):
+        replace(signed.bundle, metrics={"churn": churn}, history={})
 
 
 @pytest.fixture

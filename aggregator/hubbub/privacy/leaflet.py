@@ -11,6 +11,7 @@ from hubbub.privacy.verdict import verdict
 # So many fit a page; of the others the page says that none says more.
 _MOST: Final = 10
 _OFTEN: Final = {
+    "minute": "every minute",
     "hour": "every hour",
     "day": "every day",
     "week": "every week",

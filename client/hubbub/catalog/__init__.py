@@ -9,7 +9,14 @@ from hubbub.catalog.bundles.bundle import Bundle, grown, refuse_changes, stream_
 from hubbub.catalog.bundles.promise import Promise
 from hubbub.catalog.bundles.signed_bundle import open_bundle, read_bundle, sign_bundle
 from hubbub.catalog.crowds.central_promise import Accountant, CentralPromise
-from hubbub.catalog.epochs import EPOCH_SECONDS, closing_time, epoch_at, epoch_start, grace_seconds
+from hubbub.catalog.epochs import (
+    EPOCH_SECONDS,
+    WRITTEN_EPOCHS,
+    closing_time,
+    epoch_at,
+    epoch_start,
+    grace_seconds,
+)
 from hubbub.catalog.exposure import crowds_within, epochs_within, exposure, unchanged_exposure
 from hubbub.catalog.fields.rules import metric_name_of
 from hubbub.catalog.keys.handover import MAX_HANDOVERS, Handover, hand_over
@@ -52,6 +59,7 @@ __all__ = [
     "SPANS",
     "TAG_BYTES",
     "UNLISTED",
+    "WRITTEN_EPOCHS",
     "X25519",
     "X_WING",
     "Accountant",

@@ -5,7 +5,11 @@ from typing import Final
 
 from hubbub.epochs import MONTH_SECONDS, begins, holding
 
+MINUTE: Final = "minute"
+"""Of models in development alone: nobody waits for days to see how a model comes out."""
+
 EPOCH_SECONDS: Final = {
+    MINUTE: 60,
     "hour": 3600,
     "day": 86_400,
     "week": 604_800,
@@ -13,6 +17,9 @@ EPOCH_SECONDS: Final = {
     "month": MONTH_SECONDS,
 }
 """By what a catalog calls them, ascending; weeks, as four of them, begin on a Thursday."""
+
+WRITTEN_EPOCHS: Final = tuple(length for length in EPOCH_SECONDS if length != MINUTE)
+"""Those that a catalog may ask for."""
 
 
 def epoch_at(seconds: float, length: str) -> int:

@@ -20,6 +20,8 @@ _DAY: Final = 86_400
 def epochs_within(epoch: str, days: int) -> int:
     """The most epochs of this length that so many days of UTC touch."""
     match epoch:
+        case "minute":
+            return 24 * 60 * days
         case "hour":
             return 24 * days
         case "day":

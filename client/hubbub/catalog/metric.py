@@ -21,7 +21,7 @@ from hubbub.catalog.fields.rules import NAME, metric_name_of
 from hubbub.catalog.fields.tables import table_of
 from hubbub.catalog.limits import Limits, conflicts
 from hubbub.catalog.models.learning import Learning
-from hubbub.catalog.models.of_metric import MECHANISM, MODEL, as_reported
+from hubbub.catalog.models.of_metric import EPOCH, MECHANISM, MODEL, as_reported
 from hubbub.catalog.periods import PERIOD, REPORT_ON, SAMPLING, period_conflicts
 from hubbub.catalog.policy import RELEASE, Caps, Release
 from hubbub.catalog.randomizer import randomizer_of, refuse_large_batch
@@ -130,7 +130,7 @@ class Metric:
     )
     epoch: str = field(
         metadata=entry(
-            kinds.one_of(lambda: EPOCH_SECONDS),
+            EPOCH,
             "How long reports are added up, in UTC.",
             '"day"',
             label="counted by the",

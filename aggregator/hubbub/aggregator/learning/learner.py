@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 
 from hubbub.accounting import Window
-from hubbub.aggregator.learning.rounds import Rounds
+from hubbub.aggregator.learning.rounds import FinishedRound, Rounds
 from hubbub.aggregator.learning.steps import step
 from hubbub.aggregator.store.contract import TotalsReader
 from hubbub.catalog import Bundle, Metric
@@ -19,8 +19,10 @@ from hubbub.runtime import Clocks
 _log: Final = logging.getLogger("hubbub.aggregator")
 
 _LOOK_SECONDS: Final = 10.0
+_DEVELOPMENT_LOOK_SECONDS: Final = 1.0
 # The last batches of an epoch leave when its grace is over, and travel.
 _TRAVEL_SECONDS: Final = 120.0
+_DEVELOPMENT_TRAVEL_SECONDS: Final = 3.0
 
 
 class ModelLearner:
@@ -39,7 +41,8 @@ class ModelLearner:
         """Look, for ever."""
         while True:
             await self.look()
-            await asyncio.sleep(_LOOK_SECONDS)
+            development = self._bundle().development
+            await asyncio.sleep(_DEVELOPMENT_LOOK_SECONDS if development else _LOOK_SECONDS)
 
     async def look(self) -> int:
         """Take the steps of all rounds that are over: how many. What fails now waits."""
@@ -59,12 +62,15 @@ class ModelLearner:
     async def _learn(self, metric: Metric, learning: Learning) -> int:
         taken = 0
         before = await self._rounds.finished(metric.name)
-        while len(before) <= learning.rounds and self._is_over(metric, learning, len(before)):
-            epoch = learning.epoch_of(len(before), metric.epoch)
+        while (epoch := self._over(metric, learning, before)) is not None:
             [held] = await self._store.read([Window(metric.stream, epoch)])
             cells = held.cells if len(held.cells) else np.zeros(0, dtype=np.int64)
+            if metric.development and not before and not cells.any():
+                break  # nobody has begun
             now = int(self._clocks.now())
-            finished = await asyncio.to_thread(step, metric, learning, before, cells, now)
+            finished = await asyncio.to_thread(
+                step, metric, learning, before, cells, epoch=epoch, at=now
+            )
             if await self._rounds.write(metric.name, finished):
                 taken += 1
                 _log.info(
@@ -75,6 +81,12 @@ class ModelLearner:
             before = await self._rounds.finished(metric.name)
         return taken
 
-    def _is_over(self, metric: Metric, learning: Learning, number: int) -> bool:
-        end = learning.complete_at(number, metric.epoch)
-        return end + _TRAVEL_SECONDS <= self._clocks.earliest()
+    def _over(self, metric: Metric, learning: Learning, before: list[FinishedRound]) -> int | None:
+        """The epoch of the next round, once that is over; None until then, and after the last."""
+        number, now = len(before), self._clocks.earliest()
+        if number > learning.rounds:
+            return None
+        first = before[0].epoch if before else learning.first_epoch(metric.epoch, now)
+        end = learning.complete_at(number, metric.epoch, first)
+        travel = _DEVELOPMENT_TRAVEL_SECONDS if metric.development else _TRAVEL_SECONDS
+        return learning.epoch_of(number, metric.epoch, first) if end + travel <= now else None

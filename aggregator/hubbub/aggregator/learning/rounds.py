@@ -28,15 +28,16 @@ _LARGEST: Final = 256
 class FinishedRound:
     """One round, and the state after it.
 
-    number: 0 of where columns lie. reports: that were in when it ended; too few teach nothing.
-    noise: of its mean direction, whose length is at most 1; 0 where it taught nothing. rate: how
-    long its step was. centre: where columns lie, in [0, 1]. weights: of columns about the centre,
-    then of the intercept. outer: how its people's directions lie, the lower triangle as float32 in
-    base64; "" where that is not known, or would be too long. at: when it was worked out, in seconds
-    since 1970.
+    number: 0 of where columns lie. epoch: that it was. reports: that were in when it ended; too few
+    teach nothing. noise: of its mean direction, whose length is at most 1; 0 where it taught
+    nothing. rate: how long its step was. centre: where columns lie, in [0, 1]. weights: of columns
+    about the centre, then of the intercept. outer: how its people's directions lie, the lower
+    triangle as float32 in base64; "" where that is not known, or would be too long. at: when it was
+    worked out, in seconds since 1970.
     """
 
     number: int
+    epoch: int
     reports: int
     noise: float
     rate: float

@@ -13,7 +13,13 @@ from hubbub.catalog.models.of_metric import codes_of_round
 
 
 def step(
-    metric: Metric, learning: Learning, before: list[FinishedRound], cells: Integers, at: int
+    metric: Metric,
+    learning: Learning,
+    before: list[FinishedRound],
+    cells: Integers,
+    *,
+    epoch: int,
+    at: int,
 ) -> FinishedRound:
     """The round after those before, from the totals of its epoch.
 
@@ -38,6 +44,7 @@ def step(
             state = stepped(learning.kind, learning.penalty, before_it, found, rate)
     return FinishedRound(
         number,
+        epoch,
         reports,
         state.noise,
         state.rate,

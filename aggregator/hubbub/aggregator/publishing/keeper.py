@@ -23,6 +23,7 @@ _ALL_SECONDS: Final = 3600.0
 _SHARE: Final = 10
 # The usual ranges, by how long an epoch is.
 _RANGES: Final = {
+    "minute": ("24h", "7d"),
     "hour": ("24h", "7d"),
     "day": ("7d", "30d"),
     "week": ("4w", "12w"),

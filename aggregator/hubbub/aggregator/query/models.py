@@ -101,7 +101,8 @@ def _learned(
     metric: Metric, learning: Learning, done: list[FinishedRound], confidence: float, now: float
 ) -> LearnedModel:
     last, finished = (done[-1] if done else None), len(done) > learning.rounds
-    following = learning.complete_at(len(done), metric.epoch)
+    first = done[0].epoch if done else learning.first_epoch(metric.epoch, now)
+    following = learning.complete_at(len(done), metric.epoch, first)
     return LearnedModel(
         model=metric.name,
         description=metric.description,
@@ -117,7 +118,10 @@ def _learned(
         low=learning.range[0],
         high=learning.range[1],
         coefficients=_coefficients(metric, learning, done, confidence),
-        steps=[_line(metric, learning, done, number, now) for number in range(learning.rounds + 1)],
+        steps=[
+            _line(metric, learning.epoch_of(number, metric.epoch, first), done, number, now)
+            for number in range(learning.rounds + 1)
+        ],
         centre=last.centre if last else [],
         weights=last.weights if last else [],
         notice=notice(development=metric.development),
@@ -140,9 +144,8 @@ def _coefficients(
 
 
 def _line(
-    metric: Metric, learning: Learning, done: list[FinishedRound], number: int, now: float
+    metric: Metric, epoch: int, done: list[FinishedRound], number: int, now: float
 ) -> RoundLine:
-    epoch = learning.epoch_of(number, metric.epoch)
     date = epoch_date(epoch, EPOCH_SECONDS[metric.epoch])
     if number >= len(done):
         state = "running" if epoch_start(epoch, metric.epoch) <= now else "to come"

@@ -15,7 +15,7 @@ from hubbub.catalog.cover import uncovered
 from hubbub.catalog.crowds.device_dummies import gathered, made_each
 from hubbub.catalog.discovery import finder_of
 from hubbub.catalog.encoding import to_text
-from hubbub.catalog.epochs import EPOCH_SECONDS, grace_seconds
+from hubbub.catalog.epochs import EPOCH_SECONDS, MINUTE, grace_seconds
 from hubbub.catalog.fields.rules import NAME, is_address, is_whole, metric_name_of
 from hubbub.catalog.keys.handover import Handover, line_of
 from hubbub.catalog.keys.opening_keys import OpeningKeyPublic, is_development
@@ -90,6 +90,10 @@ class Bundle:
             raise BadParameter(f'metric "{name}": {place} {problem}')
         _check_keys(self.keys)
         _check_kems(self.metrics, self.keys)
+        if not self.development and any(m.epoch == MINUTE for m in self.metrics.values()):
+            raise BadParameter(
+                f'epochs of a {MINUTE} are of development alone; write epoch = "day"'
+            )
         if self.development and not is_development(self.keys):
             raise BadParameter(
                 "a bundle for development has keys of production; make some: hubbub keys new --dev"

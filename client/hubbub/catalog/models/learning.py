@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time
 from typing import Any, Final
 
-from hubbub.catalog.epochs import epoch_at, epoch_start
+from hubbub.catalog.epochs import MINUTE, epoch_at, epoch_start
 from hubbub.catalog.fields import kinds
 from hubbub.catalog.fields.field import check, entry
 from hubbub.catalog.models.features import Feature, features_of
@@ -14,8 +14,9 @@ from hubbub.errors import BadParameter, ValueOutOfDomain
 from hubbub.mechanisms import BitSource, as_python, is_number
 from hubbub.mechanisms.gradient import KINDS, ModelKind
 
-MODEL_EPOCHS: Final = 2
-"""Rounds begin so many epochs apart: the reports of one are in when the next begins."""
+# Rounds begin so many epochs apart: the reports of one are in when the next begins. In development
+# a report is in at once.
+_APART: Final = 2
 
 # Of 1,000 devices so many tell where columns lie; decision 0141.
 _CENTRE: Final = 100
@@ -212,18 +213,32 @@ class Learning:
         """How many numbers a gradient has: of the columns and the intercept."""
         return len(self.columns) + 1
 
-    def epoch_of(self, number: int, length: str) -> int:
-        """The epoch of a round; of 0, in which people tell where columns lie."""
-        return self._first(length) + MODEL_EPOCHS * number
+    def first_epoch(self, length: str, now: float) -> int:
+        """The epoch of round 0, in which people tell where columns lie.
+
+        In development rounds come round again: it is the last one that has begun.
+        """
+        first = self._first(length)
+        if length != MINUTE:
+            return first
+        again = max(0, epoch_at(now, length) - first) // (self.rounds + 1)
+        return first + again * (self.rounds + 1)
+
+    def epoch_of(self, number: int, length: str, first: int) -> int:
+        """The epoch of a round, whose round 0 is in the epoch `first`."""
+        return first + (1 if length == MINUTE else _APART) * number
 
     def round_in(self, epoch: int, length: str) -> int | None:
         """The round that an epoch is; None for none."""
-        number, rest = divmod(epoch - self._first(length), MODEL_EPOCHS)
+        since = epoch - self._first(length)
+        if length == MINUTE:
+            return since % (self.rounds + 1) if since >= 0 else None
+        number, rest = divmod(since, _APART)
         return None if rest or not 0 <= number <= self.rounds else number
 
-    def complete_at(self, number: int, length: str) -> int:
+    def complete_at(self, number: int, length: str, first: int) -> int:
         """When the reports of a round are in, in seconds since 1970: as its next one begins."""
-        return epoch_start(self.epoch_of(number + 1, length), length)
+        return epoch_start(self.epoch_of(number + 1, length, first), length)
 
     def turn(self, coins: BitSource) -> int:
         """The round that a device is in, by its own coins: 0 for a tenth, else alike."""

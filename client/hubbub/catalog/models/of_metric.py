@@ -1,9 +1,11 @@
 """A metric that is a model: one report a device for life, in the round that its coins say."""
 
 from dataclasses import replace
+from datetime import date
 from typing import Any, Final
 
 from hubbub.catalog.choice import AUTO
+from hubbub.catalog.epochs import MINUTE, WRITTEN_EPOCHS
 from hubbub.catalog.fields import kinds
 from hubbub.catalog.fields.field import entry
 from hubbub.catalog.fields.tables import table_of
@@ -17,6 +19,12 @@ MECHANISM: Final = replace(
     _WRITTEN, problem=lambda given: "" if given in tuple(OF_MODELS) else _WRITTEN.problem(given)
 )
 """The kind of a metric's mechanism: those of models are none that people write, and may be."""
+
+_LENGTHS: Final = kinds.one_of(lambda: WRITTEN_EPOCHS)
+EPOCH: Final = replace(
+    _LENGTHS, problem=lambda given: "" if given == MINUTE else _LENGTHS.problem(given)
+)
+"""The kind of a metric's epoch: a minute is none that people write, and is in development."""
 
 MODEL: Final = entry(
     table_of(Learning), "What its reports teach: a model.", written=False, defines=True
@@ -59,6 +67,11 @@ def as_reported(metric: Any, value: Any) -> Any:
     if metric.model:
         raise ValueOutOfDomain(f'"{metric.name}" is a model: learn() tells of it, not report()')
     return as_python(value)
+
+
+def in_minutes(metric: Any, begins: date) -> Any:
+    """A model as development has it: rounds of a minute, of which the first is soon."""
+    return replace(metric, epoch=MINUTE, model=replace(metric.model, begins=begins))
 
 
 def codes_of_round(metric: Any, number: int) -> VectorCodes:

@@ -14,7 +14,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Final
 
-from hubbub.catalog import EPOCH_SECONDS, Metric
+from hubbub.catalog import WRITTEN_EPOCHS, Metric
 from hubbub.catalog.choice import AUTO, own_fields
 from hubbub.catalog.encoding import read_text
 from hubbub.catalog.fields.field import fields_of
@@ -79,7 +79,7 @@ def add(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     new.add_argument(
         "--other", action="store_true", help='a text that is not among --values counts as "other"'
     )
-    new.add_argument("--epoch", choices=EPOCH_SECONDS, help="how long reports add up (day)")
+    new.add_argument("--epoch", choices=WRITTEN_EPOCHS, help="how long reports add up (day)")
     new.add_argument("--epsilon", help="the most that one report says, in nats (1.0)")
     new.add_argument("--reports", help="how many reports you expect of an epoch (10000)")
     new.add_argument("--min-batch", help="the fewest that leave together (a tenth, 10 at least)")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from cryptography import x509
 
-from hubbub.catalog import EPOCH_SECONDS
+from hubbub.catalog import EPOCH_SECONDS, WRITTEN_EPOCHS
 from hubbub.catalog.encoding import to_text
 from hubbub.catalog.keys.gateway import GATEWAY_KEY, make_gateway_key
 from hubbub.catalog.keys.operator import hand_over_to_new
@@ -81,7 +81,7 @@ def _add_opening(actions: "argparse._SubParsersAction[argparse.ArgumentParser]")
     )
     rotate.add_argument(
         "--longest",
-        choices=EPOCH_SECONDS,
+        choices=WRITTEN_EPOCHS,
         default="month",
         help="epoch of any metric: keys are deleted so much sooner if it is shorter (%(default)s)",
     )

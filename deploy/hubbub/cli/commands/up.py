@@ -19,6 +19,7 @@ _BASE_PORT: Final = 7070
 _LAST_BASE: Final = 65_528
 _WATCH_SECONDS: Final = 1.0
 _MODELS_SECONDS: Final = 10.0
+_DEVELOPMENT_MODELS_SECONDS: Final = 1.0
 
 
 def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -69,6 +70,9 @@ def _up(arguments: argparse.Namespace) -> int:
             f"  devices report to   127.0.0.1:{arguments.port} with {arguments.home / 'app.hubbub'}"
         )
         say(f"  and over HTTP to    https://{run.http_door}")
+        for name, metric in run.bundle.metrics.items():
+            if arguments.dev and metric.model:
+                say(f"  model {name}: {metric.model.rounds + 1} rounds, of a minute each")
         say(f"  see what was found  {run.endpoints.page}")
         say(f"  ask for estimates   hubbub query METRIC --home {arguments.home}")
         say(f"  see every report    hubbub status --home {arguments.home}")
@@ -125,7 +129,8 @@ def until_interrupted(run: LocalRun, look: Callable[[], None] | None = None) -> 
             if time.monotonic() >= publishing:
                 with suppress(ServiceUnavailable):  # again soon
                     run.publish_models()
-                publishing = time.monotonic() + _MODELS_SECONDS
+                often = _DEVELOPMENT_MODELS_SECONDS if run.bundle.development else _MODELS_SECONDS
+                publishing = time.monotonic() + often
             time.sleep(_WATCH_SECONDS)
     except KeyboardInterrupt:
         say("Ending.")

@@ -15,6 +15,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import astuple, dataclass, fields, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Final, Self
@@ -22,9 +23,10 @@ from typing import Final, Self
 import grpc
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
-from hubbub.catalog import Bundle, Catalog, read_public_keys
+from hubbub.catalog import Bundle, Catalog, read_bundle, read_public_keys
 from hubbub.catalog.keys.gateway import GATEWAY_KEY, make_gateway_key
 from hubbub.catalog.keys.opening_keys import is_development
+from hubbub.catalog.models.of_metric import in_minutes
 from hubbub.cli.certificate_authorities import write_certificates
 from hubbub.cli.installation import OPERATORS, build_bundle, make_keys
 from hubbub.cli.local.child_process import Child
@@ -208,8 +210,10 @@ class LocalRun:
         Raises:
             ServiceUnavailable: the aggregator does not answer.
         """
-        if any(metric.model for metric in self.bundle.metrics.values()):
-            publish(self.endpoints, self.home / "keys", self.models_path)
+        if any(metric.model for metric in self.bundle.metrics.values()) and publish(
+            self.endpoints, self.home / "keys", self.models_path
+        ):
+            self._children[1].reload()
 
     def _prepare(self) -> Bundle:
         keys, tls = self.home / "keys", self.home / "tls"
@@ -221,13 +225,24 @@ class LocalRun:
         if not (keys / GATEWAY_KEY).exists():
             make_gateway_key(keys)
         return build_bundle(
-            self._catalog,
+            self._with_short_rounds() if self._development else self._catalog,
             keys,
             out=self.bundle_path,
             streams=self.home / "streams.json",
             previous=self.bundle_path,
             roots=(tls / "ca.pem").read_text(),
         )
+
+    def _with_short_rounds(self) -> Catalog:
+        """The catalog whose models have rounds of a minute, from the next one, or as before."""
+        former = read_bundle(self.bundle_path).metrics if self.bundle_path.exists() else {}
+        soon = datetime.fromtimestamp((time.time() // 60 + 1) * 60, UTC)
+        begun = {name: one.model.begins for name, one in former.items() if one.model}
+        metrics = {
+            name: in_minutes(one, begun.get(name, soon)) if one.model else one
+            for name, one in self._catalog.metrics.items()
+        }
+        return replace(self._catalog, metrics=metrics)
 
     def _refuse_other_kind(self, keys: Path) -> None:
         found = is_development(read_public_keys(keys))

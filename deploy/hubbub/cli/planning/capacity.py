@@ -11,6 +11,7 @@ from typing import Final
 from hubbub.catalog import (
     EPOCH_SECONDS,
     SEAL_BYTES,
+    WRITTEN_EPOCHS,
     X25519,
     OpeningKey,
     PrivateKey,
@@ -56,7 +57,7 @@ def add_capacity(parser: argparse.ArgumentParser) -> None:
         help="reports of a device a day, in epochs of --epoch; without: as often as the limits of "
         "the catalog's metrics let it",
     )
-    size.add_argument("--epoch", choices=tuple(EPOCH_SECONDS), default="day", help="of --per-day")
+    size.add_argument("--epoch", choices=WRITTEN_EPOCHS, default="day", help="of --per-day")
     size.add_argument(
         "--per-visit",
         type=float,
