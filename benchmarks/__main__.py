@@ -34,6 +34,8 @@ from benchmarks.overload import overload
 from benchmarks.queries import decoding, estimating
 from benchmarks.services import folding, opening, storing
 from benchmarks.trust import covers, fillers, logs, seals
+from benchmarks.vectors import HEADER as VECTORS
+from benchmarks.vectors import vectors
 from benchmarks.whole_epoch import whole_epoch
 from benchmarks.wire import transport
 
@@ -71,6 +73,14 @@ BESIDE: Final[Mapping[str, Beside]] = {
         "environment of their own; the first two draw from generators that are not private.",
         mechanisms.HEADER,
         _mechanisms,
+    ),
+    "vectors": Beside(
+        "Unit vectors",
+        "A million reports of one vector by the codes that models have, drawn from the exact law "
+        "on the real pool and decoded as the aggregator does. PrivUnitG is the least error there "
+        "can be; it and SQKR (Kashin level 2.5) are by their formulas.",
+        VECTORS,
+        vectors,
     ),
     "crowds": Beside(
         "Crowds",

@@ -1,0 +1,112 @@
+"""Codes of directions beside the optimum: the squared error of a unit vector, and their intervals.
+
+A million reports of one vector are drawn from the exact law on the real pool and decoded by the
+aggregator's own code. The optimum is PrivUnitG of Asi, Feldman, Talwar (ICML 2022), by its
+formula at the best threshold; SQKR is of Chen, Kairouz, Ozgur (NeurIPS 2020), by its, at a Kashin
+level of 2.5.
+"""
+
+import time
+from collections.abc import Iterator
+from math import ceil, exp, sqrt
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtr
+
+from hubbub.analysis.models import told_by_cells, words_of
+from hubbub.catalog.models.of_metric import codes_for
+from hubbub.mechanisms import SystemBits
+from hubbub.mechanisms.vector_codes import VectorCodes
+
+DIMENSIONS: Final = (16, 64, 256)
+EPSILONS: Final = (1.0, 2.0, 4.0, 8.0)
+REPORTS: Final = 1_000_000
+HEADER: Final = (
+    *("numbers", "epsilon", "words", "near", "squared error", "/ theory", "PrivUnitG", "/ optimum"),
+    *("SQKR", "95% intervals hold", "us a randomize", "bytes"),
+)
+_KASHIN: Final = 2.5
+_TIMED: Final = 20
+
+
+def vectors() -> Iterator[tuple[str, ...]]:
+    """A row for every size and epsilon."""
+    for dimensions in DIMENSIONS:
+        for epsilon in EPSILONS:
+            codes = codes_at(epsilon, dimensions)
+            error, hold = measured(codes, np.random.default_rng(1))
+            least = optimum(epsilon, dimensions)
+            yield (
+                str(dimensions),
+                f"{epsilon:g}",
+                str(codes.words),
+                str(codes.near),
+                f"{error:,.4g}",
+                f"{error / codes.squared_error:.3f}",
+                f"{least:,.4g}",
+                f"{error / least:.3f}",
+                f"{sqkr(epsilon, dimensions):,.4g}",
+                f"{hold:.3f}",
+                f"{_microseconds(codes):,.0f}",
+                str(codes.layout.payload_bytes),
+            )
+
+
+def codes_at(epsilon: float, dimensions: int) -> VectorCodes:
+    """The codes of a model with so many numbers in its gradient."""
+    parameters: dict[str, Any] = {**codes_for(epsilon, dimensions)}
+    return VectorCodes(epsilon, **parameters)
+
+
+def measured(codes: VectorCodes, chance: np.random.Generator) -> tuple[float, float]:
+    """Mean |word/m - vector|^2, and the share of coordinates within 1.96 standard errors.
+
+    Those of one vector from everybody, whom the finite pool biases by `pool` a coordinate.
+    """
+    vector = chance.standard_normal(codes.dimensions)
+    vector /= np.linalg.norm(vector)
+    told = told_by_cells(codes, cells_of(codes, vector, REPORTS, chance))
+    off = told.mean - vector
+    error = float(told.variances.sum()) * (REPORTS - 1) + float(off @ off)
+    pool = float(codes.keep.exact) / sqrt(codes.near * codes.books * codes.dimensions) / codes.reach
+    return error, float((np.abs(off) < 1.96 * np.sqrt(told.variances + pool**2)).mean())
+
+
+def cells_of(
+    codes: VectorCodes, unit: NDArray[np.float64], reports: int, chance: np.random.Generator
+) -> NDArray[np.float64]:
+    """Totals of so many reports of one vector; shape (books * words,)."""
+    chances = np.full((codes.books, codes.words), float(codes.channel.q))
+    for number, row in enumerate(chances):
+        order = np.argpartition(-(words_of(codes, number) @ unit), codes.near - 1)
+        row[order[: codes.near]] = float(codes.channel.p)
+    drawn = chance.multinomial(reports, chances.ravel() / chances.sum())
+    return drawn.astype(np.float64)
+
+
+def optimum(epsilon: float, dimensions: int) -> float:
+    """PrivUnitG's squared error at the threshold that makes it least."""
+    t = np.linspace(-1, 6, 7001)
+    above, density = ndtr(-t), np.exp(-t * t / 2) / sqrt(2 * np.pi)
+    p = exp(epsilon) * above / (exp(epsilon) * above + 1 - above)
+    slope = density * (p / above - (1 - p) / (1 - above))
+    squares = p / above * (t * density + above) + (1 - p) / (1 - above) * (1 - above - t * density)
+    return float((dimensions * (dimensions - 1 + squares) / slope**2 / dimensions - 1).min())
+
+
+def sqkr(epsilon: float, dimensions: int) -> float:
+    """SQKR's, of as many bits as epsilon has nats."""
+    bits = ceil(epsilon)
+    factor = (exp(epsilon) + 2**bits - 1) / (exp(epsilon) - 1)
+    return float(dimensions * _KASHIN**2 * factor**2 / bits - 1)
+
+
+def _microseconds(codes: VectorCodes) -> float:
+    value = [1.0, *([0.0] * (codes.dimensions - 1))]
+    coins = SystemBits()
+    started = time.perf_counter()
+    for _ in range(_TIMED):
+        codes.randomize(value, coins)
+    return (time.perf_counter() - started) / _TIMED * 1e6

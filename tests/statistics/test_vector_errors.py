@@ -1,0 +1,43 @@
+"""Codes of directions at real sizes: unbiased, and as near to the optimum as is said."""
+
+import math
+
+import numpy as np
+import pytest
+
+from benchmarks.vectors import cells_of, codes_at, optimum
+from hubbub.analysis.models import told_by_cells
+
+REPORTS = 1_000_000
+# Of 64 numbers, by the prototype before the product; of others as their number.
+BEFORE = {1.0: 425.0, 2.0: 106.6, 4.0: 28.3, 8.0: 8.8}
+
+
+@pytest.mark.parametrize("dimensions", [16, 64, 256])
+def test_the_error_is_what_was_found_before_and_near_the_least(dimensions: int) -> None:
+    for epsilon in range(1, 9):
+        codes = codes_at(epsilon, dimensions)
+        assert 1 < codes.squared_error / optimum(epsilon, dimensions) < 1.06
+        if epsilon in BEFORE:
+            expected = BEFORE[epsilon] * dimensions / 64
+            assert codes.squared_error == pytest.approx(expected, rel=0.05)
+
+
+@pytest.mark.parametrize(("dimensions", "epsilon"), [(16, 1.0), (16, 8.0), (64, 4.0)])
+def test_a_million_reports_of_one_vector_are_unbiased_and_as_far_off(
+    dimensions: int, epsilon: float
+) -> None:
+    """Each coordinate within 6 standard errors, with the bias of the pool: 2e-7 in all.
+
+    It is that of a sum of words over `books` books, kept with chance keep / near each.
+    """
+    codes = codes_at(epsilon, dimensions)
+    chance = np.random.default_rng(1)
+    vector = chance.standard_normal(dimensions)
+    vector /= np.linalg.norm(vector)
+    told = told_by_cells(codes, cells_of(codes, vector, REPORTS, chance))
+    off = told.mean - vector
+    pool = float(codes.keep.exact) / math.sqrt(codes.near * codes.books * dimensions) / codes.reach
+    assert (np.abs(off) < 6 * np.sqrt(told.variances + pool**2)).all()
+    error = float(told.variances.sum()) * (REPORTS - 1) + float(off @ off)
+    assert error == pytest.approx(codes.squared_error, rel=0.05)
