@@ -25,7 +25,8 @@ def _unfinished(metric: Metric, now: datetime) -> str:
     model = metric.model
     if model is None:
         return ""
-    first, last = (model.epoch_of(number, metric.epoch) for number in (0, model.rounds))
+    first = model.first_epoch(metric.epoch, now.timestamp())
+    last = model.epoch_of(model.rounds, metric.epoch, first)
     if epoch_start(last + 1, metric.epoch) > _midnight_after(metric.expires):
         return (
             f"expires on {metric.expires}, before its last round, of "
