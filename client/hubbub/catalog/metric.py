@@ -14,7 +14,6 @@ from hubbub.catalog.crowds import central_fields
 from hubbub.catalog.crowds.central import central_conflicts
 from hubbub.catalog.crowds.central_promise import CentralPromise
 from hubbub.catalog.discovery import DISCOVER, check_discovery, loss_of_either
-from hubbub.catalog.epochs import EPOCH_SECONDS
 from hubbub.catalog.fields import kinds
 from hubbub.catalog.fields.field import Entry, check, dumped, entry
 from hubbub.catalog.fields.rules import NAME, metric_name_of
