@@ -126,7 +126,7 @@ def test_a_pipe_hears_no_picture(home: House, capsys: pytest.CaptureFixture[str]
     assert re.search(r"^mean [\d.]+ h, [\d.]+ to [\d.]+$", said, re.MULTILINE)
     assert "not final" not in said
     assert main(["top", "theme", "-n", "2", *where]) == 0
-    assert "these are the most frequent with a confidence of 100.0%" in capsys.readouterr().out
+    assert "these are the most frequent with a confidence of 99.9%" in capsys.readouterr().out
     before, after = epoch_date(home.today - DAYS + 1, DAY), "today"
     assert main(["compare", "theme", "--epochs", before, "--to", after, *where]) == 0
     assert re.search(r"dark .*%  +\+\d+\.\d+ .*yes", capsys.readouterr().out)

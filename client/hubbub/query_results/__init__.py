@@ -1,7 +1,7 @@
 """Floor 1. Answers as rows and columns, once for every face: files, notebooks, tables."""
 
 from hubbub.query_results.association_sentence import association_sentence
-from hubbub.query_results.cell_text import cell, columns_of, is_of_means, title
+from hubbub.query_results.cell_text import at_least, cell, columns_of, is_of_means, title
 from hubbub.query_results.columns import COLUMNS, Column, QueryName
 from hubbub.query_results.rows import Document, Row, rows, whole_rows
 from hubbub.query_results.trend_sentences import trend_sentences
@@ -13,6 +13,7 @@ __all__ = [
     "QueryName",
     "Row",
     "association_sentence",
+    "at_least",
     "cell",
     "columns_of",
     "is_of_means",

@@ -1,6 +1,7 @@
 """The cells of a table as text for people, each by the unit of its column."""
 
 from collections.abc import Callable, Mapping, Sequence
+from math import floor
 from typing import Any, Final
 
 from hubbub.query_results.columns import COLUMNS, Column, QueryName, Unit
@@ -12,6 +13,12 @@ _TELLING: Final = 0.95
 _OF_NUMBERS: Final = frozenset({"reports", "level", "change"})
 _UNKNOWN: Final[Mapping[Unit, str]] = {"count": "?", "verdict": "?", "time": "never"}
 
+
+def at_least(sure: float) -> str:
+    """A confidence, rounded down and never to certainty, which coins do not give."""
+    return f"{min(floor(1000 * sure), 999) / 10:.1f}%"
+
+
 _WRITTEN: Final[Mapping[Unit, Callable[[Any, bool], str]]] = {
     "text": lambda given, _: str(given),
     "count": lambda number, _: f"{number:,}",
@@ -20,7 +27,7 @@ _WRITTEN: Final[Mapping[Unit, Callable[[Any, bool], str]]] = {
     "level": lambda level, means: f"{level:,.5g}" if means else f"{level:.2%}",
     "change": lambda change, means: f"{change:+,.5g}" if means else f"{100 * change:+.2f}",
     "probability": lambda chance, _: f"{chance:.2g}",
-    "confidence": lambda sure, _: f"{sure:.1%}" if sure >= _TELLING else "too close to call",
+    "confidence": lambda sure, _: at_least(sure) if sure >= _TELLING else "too close to call",
     "epsilon": lambda epsilon, _: f"{epsilon:.3f}",
     "number": lambda number, _: f"{number:,.4g}",
     "flag": lambda flag, _: "yes" if flag else "",

@@ -13,6 +13,7 @@ from hubbub.query_results import (
     Column,
     QueryName,
     Row,
+    at_least,
     cell,
     columns_of,
     is_of_means,
@@ -164,10 +165,10 @@ def _order_said(found: Answer) -> str:
     these, order = found["set_confidence"], found["order_confidence"]
     if these < _TELLING:
         return "which values are the most frequent is too close to call, and so is their order"
-    said = f"these are the most frequent with a confidence of {these:.1%} at least"
+    said = f"these are the most frequent with a confidence of {at_least(these)} at least"
     if order < _TELLING:
         return f"{said}; their order is too close to call"
-    return f"{said}, in this order with {order:.1%}"
+    return f"{said}, in this order with {at_least(order)}"
 
 
 def show_changes(found: Answer) -> None:

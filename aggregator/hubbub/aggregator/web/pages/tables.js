@@ -26,7 +26,8 @@ const WRITTEN = {
   change: (change, means) =>
     signed(change, (number) => (means ? figure(number) : (100 * number).toFixed(2))),
   probability: (chance) => chance.toPrecision(2),
-  confidence: (sure) => (sure >= TELLING ? percent(sure) : "too close to call"),
+  confidence: (sure) => 
+    sure >= TELLING ? percent(Math.min(Math.floor(1000 * sure), 999) / 1000) : "too close to call",
   epsilon: (epsilon) => epsilon.toFixed(3),
   number: (number) => figure(number),
   flag: (flag) => marked(flag ? "yes" : "", flag ? "yes" : ""),
