@@ -40,7 +40,7 @@ def test_every_tier_is_a_stream_with_its_own_length_and_limits_of_the_metric(
     table.write_text(stream_table(bundle))
     streams = read_stream_table(table).streams
     assert streams["crashed/0.5"] == streams["crashed"]
-    with pytest.raises(UnknownMetric):
+    with pytest.raises(UnknownMetric, match=r'"crashed" has no tier "0.7"; it has 0.5, 1$'):
         bundle.metric("crashed/0.7")
 
 

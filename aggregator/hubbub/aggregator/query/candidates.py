@@ -264,5 +264,6 @@ def _checked(name: str, strings: Sequence[str], known: Sequence[str]) -> tuple[s
 
 
 def _unknown(name: str, saved: Sequence[SavedList]) -> UnknownList:
-    there = ", ".join(one.name for one in saved) or "none"
+    none = "none: hubbub candidates add NAME FILE saves one"
+    there = ", ".join(one.name for one in saved) or none
     return UnknownList(f'no list of candidates is called "{name[:60]}"; saved are: {there}')

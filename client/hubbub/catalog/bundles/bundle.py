@@ -153,6 +153,10 @@ class Bundle:
             UnknownMetric: there is no such stream.
         """
         if stream not in self.streams:
+            base, _, tier = stream.partition("/")
+            if tier and base in self.metrics:
+                tiers = ", ".join(f"{one:g}" for one in self.metrics[base].tiers) or "none"
+                raise UnknownMetric(f'metric "{base}" has no tier "{tier}"; it has {tiers}')
             near = get_close_matches(stream[:_LONGEST_NAME], self.metrics, n=1)
             raise UnknownMetric(
                 f'metric "{stream}" is not in the bundle; it has {_list(self.metrics)}'
