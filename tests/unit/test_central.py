@@ -23,7 +23,7 @@ from hubbub.catalog import (
 from hubbub.catalog.crowds.device_dummies import devices_at_least
 from hubbub.catalog.metrics_toml.schema import catalog_schema
 from hubbub.cli.main import main
-from hubbub.cli.terminal import catalog_reading
+from hubbub.cli.terminal import long_work
 from hubbub.errors import BadParameter, BundleRefused, CatalogInvalid
 from hubbub.mechanisms import build
 from hubbub.privacy.central_catalog import read_with_promises
@@ -181,7 +181,9 @@ def test_dummies_of_devices_are_chosen_and_waited_for(tmp_path: Path) -> None:
     plain, padded = _read(tmp_path, THEME), _read(tmp_path, THEME + 'dummies = "devices"\n')
     assert (padded.dummies, padded.dummies_each) == (0, 0.00333)
     assert padded.epsilon > plain.epsilon + 0.4
-    assert _read(tmp_path, THEME + "dummies_each = 0.00333\n").digest() == padded.digest()
+    for said in ("", 'dummies = "devices"\n'):
+        written = _read(tmp_path, THEME + said + "dummies_each = 0.00333\n")
+        assert written.digest() == padded.digest()
     with pytest.raises(BadParameter, match=r"dummies: is \"devices\" in metrics.toml alone"):
         replace(padded, dummies="devices")  # type: ignore[arg-type]
     told = central_of(padded, 30_000)
@@ -396,7 +398,7 @@ def test_the_card_says_what_all_crowds_say_in_a_day_a_month_and_a_year(
 def test_a_crowd_that_takes_long_says_so_meanwhile(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(catalog_reading, "_SOON_SECONDS", 0.0)
+    monkeypatch.setattr(long_work, "_SOON_SECONDS", 0.0)
     path = tmp_path / "metrics.toml"
     path.write_text(HEAD + THEME.replace("30000", "31000"))
     assert main(["catalog", "check", str(path)]) == 0
@@ -404,3 +406,6 @@ def test_a_crowd_that_takes_long_says_so_meanwhile(
     path.write_text(CATALOG)
     assert main(["catalog", "check", str(path)]) == 0
     assert not capsys.readouterr().err
+    of = ["--reports", "54321", "--values", "16", "--local-epsilon", "6"]
+    assert main(["privacy", "crowd", *of]) == 0
+    assert "working out what the crowd hides" in capsys.readouterr().err

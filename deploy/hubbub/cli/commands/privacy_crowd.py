@@ -7,6 +7,7 @@ from typing import Final
 
 from hubbub.catalog import CentralPromise
 from hubbub.cli.terminal.bounds import refuse_outside
+from hubbub.cli.terminal.long_work import said_if_long
 from hubbub.cli.terminal.output import explain, say, several
 from hubbub.errors import BadParameter
 from hubbub.mechanisms.probability import MAX_EPSILON
@@ -85,25 +86,9 @@ def _crowd(arguments: argparse.Namespace) -> int:
             f"--hashes {arguments.hashes} goes with 3 --values or more, which are the buckets of "
             "each, and with no --dummies"
         )
-    local = arguments.local_epsilon
-    if arguments.central is not None:
-        local = largest_local(
-            arguments.reports,
-            arguments.values,
-            arguments.central,
-            arguments.delta,
-            honest=arguments.honest,
-            dummies=arguments.dummies,
-            groups=arguments.hashes,
-            each=arguments.dummies_each,
-            most=arguments.max_local,
-        )
-    crowd = ShuffledEpoch(
-        *(arguments.reports, arguments.values, local),
-        *(arguments.honest, arguments.dummies, arguments.hashes, arguments.dummies_each),
-    )
-    central = central_epsilon(crowd, arguments.delta)
-    together = composed_epsilon([(crowd, arguments.epochs)], arguments.delta)
+    with said_if_long(lambda: "working out what the crowd hides, which may take half a minute"):
+        crowd, central, together = _worked_out(arguments)
+    local = crowd.epsilon_local
     if arguments.json:
         found = {
             "epsilon_central": central if isfinite(central) else None,
@@ -124,6 +109,30 @@ def _crowd(arguments: argparse.Namespace) -> int:
         return 0
     _tell(arguments, crowd, central, together)
     return 0
+
+
+def _worked_out(arguments: argparse.Namespace) -> tuple[ShuffledEpoch, float, float]:
+    """The crowd, what it says of one person, and what all epochs say together."""
+    local = arguments.local_epsilon
+    if arguments.central is not None:
+        local = largest_local(
+            arguments.reports,
+            arguments.values,
+            arguments.central,
+            arguments.delta,
+            honest=arguments.honest,
+            dummies=arguments.dummies,
+            groups=arguments.hashes,
+            each=arguments.dummies_each,
+            most=arguments.max_local,
+        )
+    crowd = ShuffledEpoch(
+        *(arguments.reports, arguments.values, local),
+        *(arguments.honest, arguments.dummies, arguments.hashes, arguments.dummies_each),
+    )
+    central = central_epsilon(crowd, arguments.delta)
+    together = composed_epsilon([(crowd, arguments.epochs)], arguments.delta)
+    return crowd, central, together
 
 
 def _tell(

@@ -1,0 +1,26 @@
+"""Long work: what takes long is said while it takes long."""
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from threading import Timer
+from typing import Final
+
+_SOON_SECONDS: Final = 2.0
+
+
+@contextmanager
+def said_if_long(what: Callable[[], str]) -> Iterator[None]:
+    """Says what is done on standard error, if it takes over two seconds; nothing for ""."""
+    timer = Timer(_SOON_SECONDS, _say, (what,))
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
+def _say(what: Callable[[], str]) -> None:
+    if said := what():
+        print(said, file=sys.stderr, flush=True)  # noqa: T201 beside the answer
