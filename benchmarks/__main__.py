@@ -34,6 +34,8 @@ from benchmarks.overload import overload
 from benchmarks.queries import decoding, estimating
 from benchmarks.services import folding, opening, storing
 from benchmarks.trust import covers, fillers, logs, seals
+from benchmarks.unlisted import HEADER as UNLISTED
+from benchmarks.unlisted import NAMED, unlisted
 from benchmarks.vectors import HEADER as VECTORS
 from benchmarks.vectors import vectors
 from benchmarks.whole_epoch import whole_epoch
@@ -91,6 +93,15 @@ BESIDE: Final[Mapping[str, Beside]] = {
         "crowd, at epsilon 1, and where batches of 1,000 shuffled reports say as much.",
         CROWDS,
         crowds,
+    ),
+    "unlisted": Beside(
+        "Strings that nobody listed",
+        "4,000 words of six letters by Zipf's law, means of three drawings: how many strings that "
+        "are named exist, how many do not, and of the most frequent 10, 20 and 50 how many are "
+        "named. PEM is simulated by its exact law and told that words have six letters; it names "
+        f"{NAMED} strings.",
+        UNLISTED,
+        unlisted,
     ),
     "calibration": Beside(
         "Calibration",
