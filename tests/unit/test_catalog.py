@@ -162,6 +162,8 @@ def test_a_name_that_is_none_hides_nothing_behind_it(tmp_path: Path) -> None:
         ('shuffler = "a:1"', "add a \\[metrics.NAME\\] table"),
         (CATALOG.replace('"127.0.0.1:1"', '"nowhere"', 1), 'must be "HOST:PORT"'),
         ("colour = 1\n" + CATALOG, 'field "colour": is not known here'),
+        ("shufler = 1\n" + CATALOG, 'is not known here; did you mean "shuffler"?'),
+        (CATALOG.replace("owner", "ownr", 1), 'is not known for unary.oue; did you mean "owner"?'),
         (CATALOG + "\n[metrics.theme]\n", "not TOML"),
         ("shuffler = ", "not TOML"),
         ('shuffler = "a:1"\nmetrics = 3', "add a \\[metrics.NAME\\] table"),

@@ -63,7 +63,7 @@ def test_a_metric_of_parts_is_read_and_auto_chooses_what_tells_pairs(tmp_path: P
         ("parts = { a = { edges = [3, 1, 2] }, b = [true, false] }", "a: edges must be a list"),
         (
             'parts = { a = { edges = [0, 1, 2], kind = "duration" }, b = [true, false] }',
-            "a: unit of a duration must be one of us, ms",
+            "a: unit: of a duration it must be one of us, ms",
         ),
         (f"{PARTS}\ncentral_epsilon = 1.0\ncrowd = 1000", "is of listed values"),
         (

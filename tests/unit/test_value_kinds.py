@@ -152,17 +152,17 @@ def test_a_value_of_another_kind_is_refused_and_unsaid(
         ('kind = "count"\nedges = [0, 1]', "edges", "must be a list of 3 to 257"),
         ('kind = "count"\nedges = [2, 1, 0]', "edges", "must be a list of 3 to 257"),
         ('kind = "count"\nedges = { from = 0, to = 9, parts = 3 }', "edges", "from above 0"),
-        ('kind = "count"\nedges = [0, 0.5, 2]', "mechanism", "must be whole numbers"),
-        ('kind = "size"\nedges = [0, 1, 2]', "mechanism", "unit of a size must be one of B"),
+        ('kind = "count"\nedges = [0, 0.5, 2]', "edges", "must be whole numbers"),
+        ('kind = "size"\nedges = [0, 1, 2]', "unit", "of a size it must be one of B"),
         (
             'kind = "size"\nunit = "MB"\nlow = 0\nhigh = "9 MB"',
             "high",
             "measured in is said by unit",
         ),
-        ('kind = "duration"\nunit = "y"\nlow = 0\nhigh = 1', "mechanism", "must be one of us"),
-        ('kind = "boolean"\noutside = "clamp"', "mechanism", "outside is of numbers"),
+        ('kind = "duration"\nunit = "y"\nlow = 0\nhigh = 1', "unit", "must be one of us"),
+        ('kind = "boolean"\noutside = "clamp"', "outside", "is of numbers; leave it out"),
         ('kind = "count"', "mechanism", "auto takes low and high with a number"),
-        ('kind = "boolean"\nother = true', "mechanism", "other is of listed values"),
+        ('kind = "boolean"\nother = true', "other", "is of listed values"),
         ('values = ["a", "b"]\noutside = "cut"', "outside", "must be one of clamp, refuse"),
     ],
 )
@@ -182,7 +182,7 @@ def test_strings_have_no_ends_to_count_at(metrics: dict[str, Metric]) -> None:
     sketch = {"mechanism": "cms", "parameters": {"hashes": 4, "width": 16}, "choice": None}
     for more in ({"outside": "clamp"}, {"kind": "number"}):
         plain = {"kind": "", "outside": "", "values": None, **more}
-        with pytest.raises(BadParameter, match=r"outside is of numbers|has low and high"):
+        with pytest.raises(BadParameter, match=r"outside: is of numbers|has low and high"):
             replace(metrics["load"], **{**sketch, **plain})  # type: ignore[arg-type]
 
 

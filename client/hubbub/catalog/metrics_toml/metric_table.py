@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from datetime import date
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -111,7 +112,7 @@ def read_metric(
         built = _built(name, around, {**found, **more})
     except BadParameter as error:
         field, colon, problem = str(error).partition(": ")
-        wrong(*((field, problem) if colon and field in found else ("mechanism", str(error))))
+        wrong(*((field, problem) if colon and field in fields else ("mechanism", str(error))))
     return None if complained else built
 
 
@@ -228,7 +229,9 @@ def _refuse_unknown(
     mechanism: str, table: Mapping[str, Any], known: list[str], wrong: Complain
 ) -> None:
     for name in table.keys() - set(known):
-        wrong(name, f"is not known for {mechanism}; it takes {', '.join(known)}")
+        near = get_close_matches(name, known, n=1)
+        meant = f'did you mean "{near[0]}"? ' if near else ""
+        wrong(name, f"is not known for {mechanism}; {meant}it takes {', '.join(known)}")
 
 
 def _problem_with_own(mechanism: str, field: CatalogField, table: Mapping[str, Any]) -> str:

@@ -7,6 +7,7 @@ import re
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -253,7 +254,9 @@ def _tables(document: dict[str, Any], wrong: Complain) -> dict[str, Any]:
     """The metrics' tables, once the rest of the top of the file has been looked at."""
     own = {field.name: field for field in fields_of(Catalog)}
     for name in document.keys() - own.keys():
-        wrong(name, "is not known here; remove it, or move it into a [metrics.NAME] table")
+        near = get_close_matches(name, own, n=1)
+        meant = f'did you mean "{near[0]}"? else ' if near else ""
+        wrong(name, f"is not known here; {meant}remove it, or move it into a [metrics.NAME] table")
     also = [name for name in ("keep", "log", "cover", "models") if name in document]
     asked = [] if document.get("models") and "metrics" not in document else ["metrics"]
     for name in ("shuffler", *asked, *also):

@@ -107,17 +107,17 @@ def check_kind(metric: Any, of: str) -> None:
         if values not in (parts, (*parts, *_escape(metric))):
             raise BadParameter("edges: the values are others than the parts between them")
         if kind == "count" and any(edge != int(edge) for edge in edges):
-            raise BadParameter("edges of a count must be whole numbers")
+            raise BadParameter("edges: of a count they must be whole numbers")
     elif kind in NUMERIC and of != "numbers":
         raise BadParameter(
             f"kind: a {kind} has low and high, or edges if its mechanism is over listed values"
         )
     if kind in _UNITS and metric.unit not in _UNITS[kind]:
-        raise BadParameter(f"unit of a {kind} must be one of {', '.join(_UNITS[kind])}")
+        raise BadParameter(f"unit: of a {kind} it must be one of {', '.join(_UNITS[kind])}")
     if metric.outside and not (edges or of == "numbers"):
-        raise BadParameter("outside is of numbers; leave it out")
+        raise BadParameter("outside: is of numbers; leave it out")
     if metric.other and (kind not in ("", "set") or values is None or OTHER not in values):
-        raise BadParameter("other is of listed values, where one is called other; leave it out")
+        raise BadParameter("other: is of listed values, where one is called other; leave it out")
 
 
 def _escape(metric: Any) -> tuple[str, ...]:
