@@ -91,6 +91,7 @@ def test_in_a_pipe_progress_is_a_line_a_minute(
         (("top", "theme", "-n", "ten"), "'ten' is no whole number; write one like 100"),
         (("forget", "theme", "--before", "tomorrow"), "'tomorrow' is no day; write YYYY-MM-DD"),
         (("query", "theme", "--format", "jsn"), "there is no 'jsn': did you mean \"json\"?"),
+        (("mark",), "required: ACTION (choose from "),
         (("catalog", "chekc"), "there is no 'chekc': did you mean \"check\"?"),
     ],
 )

@@ -59,6 +59,13 @@ class _Parser(argparse.ArgumentParser):
             remedy = f'did you mean "{near[0]}"?' if near else f"choose from {', '.join(choices)}"
             raise argparse.ArgumentError(action, f"there is no {str(value)[:40]!a}: {remedy}")
 
+    def error(self, message: str) -> NoReturn:
+        """As argparse does, with the actions there are where one is left out."""
+        for action in self._actions:
+            if isinstance(action, argparse._SubParsersAction) and "required" in message:  # noqa: SLF001 its only name
+                message += f" (choose from {', '.join(action.choices)})"
+        super().error(message)
+
     def _print_message(self, message: str, file: IO[str] | None = None) -> None:  # type: ignore[override]
         super()._print_message(visible_lines(message), file)
 
