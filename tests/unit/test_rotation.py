@@ -80,6 +80,13 @@ def test_a_key_that_leaked_is_replaced_from_a_day_on(folder: Path) -> None:
     assert not any(_opens(folder, key) for key in before if key.start >= anew)
 
 
+def test_a_folder_without_keys_is_told_what_makes_them(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["keys", "rotate", str(tmp_path / "none")]) == 2
+    assert "give a folder made by: hubbub keys new" in capsys.readouterr().err
+
+
 def test_keys_that_ran_out_long_ago_begin_today(folder: Path) -> None:
     much_later = 30_000 * DAY + 77.0
     added, deleted = rotate_keys(folder, now=much_later, period_seconds=DAY, periods=1, sure=True)

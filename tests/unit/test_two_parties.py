@@ -90,6 +90,10 @@ def test_what_is_no_other_party_is_refused(
     assert main(["keys", "tls", str(alone), "--party", "shuffler"]) == 0
     for wrong in (alone / "ca.pem", tmp_path / "none.pem", alone / "shuffler.key"):
         assert main(["keys", "trust", str(alone), str(wrong)]) == 2
+        said = capsys.readouterr().err
+        assert str(wrong) in said
+        assert "ca.pem" in said
+        assert "Errno" not in said
     assert (shuffler / "ca.pem").read_bytes() == before
 
 

@@ -193,8 +193,13 @@ def trust_other(folder: Path, other: Path) -> str:
                 "out by hand if it is to go"
             )
         replace_file(folder / "ca.pem", own.encode() + named[0].public_bytes(_PEM), 0o644)
-    except (OSError, ValueError) as error:
-        raise KeysUnusable(f"{folder} or {other}: no certificates: {error}") from error
+    except OSError as error:
+        raise KeysUnusable(
+            f"{error.filename}: cannot be read or written: {error.strerror}; give the folder made "
+            "by: hubbub keys tls FOLDER --party ROLE, and the other party's ca.pem"
+        ) from error
+    except ValueError as error:
+        raise KeysUnusable(f"{other}: holds no certificates in PEM; ask for ca.pem anew") from error
     return services[0]
 
 

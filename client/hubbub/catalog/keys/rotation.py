@@ -130,7 +130,9 @@ def _alone(folder: Path) -> Iterator[None]:
     try:
         lock = (folder / ".lock").open("w")
     except OSError as error:
-        raise KeysUnusable(f"{folder}: cannot be written: {error.strerror}") from error
+        raise KeysUnusable(
+            f"{folder}: cannot be written: {error.strerror}; give a folder made by: hubbub keys new"
+        ) from error
     with lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
