@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from playwright.sync_api import expect
 
 from hubbub.accounting import Window, epoch_date
 from hubbub.aggregator.query.answer_store import RedisAnswerStore
@@ -18,6 +19,7 @@ from hubbub.cli.local.local_run import LocalRun, Ports
 from hubbub.cli.main import main
 from hubbub.runtime import Clocks, connect_redis
 from tests.conftest import CATALOG
+from tests.interfaces.browser import CHROMIUM, chromium
 from tests.support import web
 from tests.support.moment import far_from_midnight
 
@@ -91,6 +93,11 @@ def test_totals_go_by_hand_and_by_keep_and_every_face_says_so(
         assert status["balanced"]
         assert status["total"]["deleted"] == 900
         assert sum(window["deleted"] for window in status["windows"]) == 900
+        if CHROMIUM:
+            with chromium() as browser:
+                page = browser.new_page()
+                page.goto(f"{run.endpoints.page}pipeline")
+                expect(page.locator("#deleted")).to_contain_text("900 are of epochs whose totals")
     assert "nothing runs in .hubbub: start it with: hubbub up" in told(*before, code=2)
     elsewhere = told(*before, "--home", "elsewhere", code=2)
     assert "no `hubbub up` runs there" in elsewhere
