@@ -98,6 +98,10 @@ def test_totals_go_by_hand_and_by_keep_and_every_face_says_so(
                 page = browser.new_page()
                 page.goto(f"{run.endpoints.page}pipeline")
                 expect(page.locator("#deleted")).to_contain_text("900 are of epochs whose totals")
-    assert "nothing runs in .hubbub: start it with: hubbub up" in told(*before, code=2)
+    (tmp_path / "pass").write_text("correct horse battery")
+    backup = ("backup", "kept", "--passphrase", "pass")
+    for stopped in (before, ("status",), ("query", "theme"), backup):
+        assert "nothing runs in .hubbub: start it with: hubbub up" in told(*stopped, code=2)
+    assert not (tmp_path / "kept").exists()
     elsewhere = told(*before, "--home", "elsewhere", code=2)
     assert "no `hubbub up` runs there" in elsewhere

@@ -82,7 +82,10 @@ def read_bundle(path: Path, *, operator: bytes | None = None) -> Bundle:
         with path.open("rb") as file:
             signed = file.read(_MAX_BYTES + 1)
     except OSError as error:
-        raise BundleRefused(f"{path}: cannot be read: {error.strerror}") from error
+        raise BundleRefused(
+            f"{path}: cannot be read: {error.strerror}; give the bundle that hubbub catalog build "
+            "made, or hubbub up (.hubbub/app.hubbub)"
+        ) from error
     except ValueError as error:
         raise BundleRefused(f"{path!r}: is no path: {error}") from error
     return open_bundle(signed, str(path), operator=operator)

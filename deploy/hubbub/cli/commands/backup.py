@@ -26,7 +26,8 @@ from hubbub.cli.backup.snapshot import read_together
 from hubbub.cli.local.embedded_redis import EmbeddedRedis, url_of
 from hubbub.cli.terminal.output import say
 from hubbub.cli.terminal.progress import progress
-from hubbub.errors import BackupUnusable, StateUnusable
+from hubbub.cli.terminal.service_client import nothing_runs
+from hubbub.errors import BackupUnusable, ServiceUnavailable, StateUnusable, StoreUnavailable
 from hubbub.runtime import redis_url
 
 _SETTINGS_BY_ROLE: Final = {
@@ -121,6 +122,8 @@ def _backup(arguments: argparse.Namespace) -> int:
         write_manifest(folder, version("hubbub"))
     except BaseException as error:
         shutil.rmtree(folder, ignore_errors=True)  # half a backup is none
+        if isinstance(error, StoreUnavailable) and url_of(home, "aggregator"):
+            raise ServiceUnavailable(nothing_runs(home)) from error
         if isinstance(error, OSError):
             what = f"{error.filename}: cannot be written: {error.strerror}"
             raise StateUnusable(what) from error

@@ -18,6 +18,7 @@ from hubbub.cli.installation import OPERATORS
 from hubbub.cli.local.embedded_redis import url_of
 from hubbub.cli.terminal.day_argument import as_day
 from hubbub.cli.terminal.output import say, several
+from hubbub.cli.terminal.service_client import nothing_runs
 from hubbub.errors import BadParameter, ServiceUnavailable, StoreUnavailable
 from hubbub.runtime import connect_redis, redis_url
 
@@ -60,9 +61,7 @@ def _forget(arguments: argparse.Namespace) -> int:
     except StoreUnavailable as error:
         if not home:
             raise
-        raise ServiceUnavailable(
-            f"nothing runs in {home}: start it with: hubbub up --home {home}"
-        ) from error
+        raise ServiceUnavailable(nothing_runs(home)) from error
     return 0
 
 

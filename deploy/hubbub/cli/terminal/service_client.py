@@ -32,12 +32,14 @@ _Answer = TypeVar("_Answer")
 class Endpoints:
     """Where questions are answered; `tls`: folder, or None for plain.
 
-    page: the address of the web page and of HTTP/JSON.
+    page: the address of the web page and of HTTP/JSON. home: the folder of `hubbub up` that says
+    so, if one does.
     """
 
     query: str
     tls: str | None = None
     page: str = ""
+    home: str = ""
 
     def write(self, home: Path) -> None:
         """Write the endpoints where `read_endpoints` looks for them."""
@@ -51,13 +53,15 @@ def read_endpoints(home: Path) -> Endpoints:
         ServiceUnavailable: nothing was started there.
     """
     try:
-        kept = json.loads((home / _FILE).read_bytes())
+        kept = {**json.loads((home / _FILE).read_bytes()), "home": str(home)}
         return Endpoints(**{field.name: kept[field.name] for field in fields(Endpoints)})
     except (OSError, ValueError, TypeError, LookupError, RecursionError) as error:
-        raise ServiceUnavailable(
-            f"nothing runs in {home}: start it with: hubbub up --home {home}; "
-            "or give --query and --tls"
-        ) from error
+        raise ServiceUnavailable(f"{nothing_runs(home)}; or give --query and --tls") from error
+
+
+def nothing_runs(home: Path | str) -> str:
+    """What is said of a folder in which no `hubbub up` runs now."""
+    return f"nothing runs in {home}: start it with: hubbub up --home {home}"
 
 
 def ask(where: Endpoints, question: str, request: Message) -> Any:
@@ -114,6 +118,8 @@ def _ask(where: Endpoints, call: Callable[[grpc.Channel], _Answer]) -> _Answer:
     try:
         return call(channel)
     except grpc.RpcError as error:
+        if where.home and error.code() is grpc.StatusCode.UNAVAILABLE:
+            raise ServiceUnavailable(nothing_runs(where.home)) from error
         if error.code() in {grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED}:
             raise ServiceUnavailable(
                 f"{address} does not answer: {error.details()}; is it running, and at this address?"
