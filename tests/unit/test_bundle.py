@@ -74,7 +74,7 @@ def test_what_is_no_bundle_is_refused(tmp_path: Path, content: bytes) -> None:
     path.write_bytes(content)
     with pytest.raises(BundleRefused, match="not a bundle; make one: hubbub catalog build"):
         read_bundle(path)
-    with pytest.raises(BundleRefused, match="cannot be read: .*; give the bundle that"):
+    with pytest.raises(BundleRefused, match=r"cannot be read: .*; give the bundle that"):
         read_bundle(tmp_path / "absent")
 
 

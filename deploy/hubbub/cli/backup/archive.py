@@ -5,6 +5,7 @@ The format is age (https://age-encryption.org/v1) around tar, so that `age --dec
 
 import io
 import tarfile
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final
@@ -19,6 +20,8 @@ Opener = Callable[[bytes], bytes]
 # What the services write, and what is Redis' own.
 _NOT_OURS: Final = frozenset({"redis-shuffler", "redis-aggregator", "log", "lock", "data"})
 _SHORTEST_PASSPHRASE: Final = 12
+_TRIES: Final = 40
+_PAUSE_SECONDS: Final = 0.5
 
 
 def lock_with(passphrase: str) -> Lock:
@@ -43,8 +46,26 @@ def lock_for(recipient: str) -> Lock:
 
 
 def open_with(passphrase: str) -> Opener:
-    """Opens what was encrypted to a passphrase."""
-    return lambda sealed: pyrage.passphrase.decrypt(sealed, passphrase)
+    """Opens what was encrypted to a passphrase.
+
+    age refuses what it thinks would take too long, by how fast this machine seems for some
+    milliseconds: of a busy one that is chance, so it is asked again before it is believed.
+    """
+
+    def opened(sealed: bytes) -> bytes:
+        for _ in range(_TRIES):
+            try:
+                return pyrage.passphrase.decrypt(sealed, passphrase)
+            except pyrage.DecryptError as error:
+                if not str(error).startswith("Excessive work"):
+                    raise
+            time.sleep(_PAUSE_SECONDS)
+        raise BackupUnusable(
+            "installation.age: this machine is too slow, or too busy now, for the work that the "
+            "passphrase was given; try again when it does less, or on that which made the backup"
+        )
+
+    return opened
 
 
 def open_by(identity: str) -> Opener:

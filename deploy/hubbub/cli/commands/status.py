@@ -73,7 +73,8 @@ def _status(arguments: argparse.Namespace) -> int:
     found = _law(asked)
     if arguments.format == "json":
         told = {**found["total"], "windows": found["windows"], "balanced": found["balanced"]}
-        say(json.dumps({name: told[name] for name in ("windows", *TERMS, "balanced", "deleted")}, indent=1))
+        names = ("windows", *TERMS, "balanced", "deleted")
+        say(json.dumps({name: told[name] for name in names}, indent=1))
     else:
         show_pipeline(found, whole=arguments.all)
     return 0 if found["balanced"] else 1
