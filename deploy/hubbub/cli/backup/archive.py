@@ -55,10 +55,12 @@ def open_with(passphrase: str) -> Opener:
     def opened(sealed: bytes) -> bytes:
         for _ in range(_TRIES):
             try:
-                return pyrage.passphrase.decrypt(sealed, passphrase)
+                clear: bytes = pyrage.passphrase.decrypt(sealed, passphrase)
             except pyrage.DecryptError as error:
                 if not str(error).startswith("Excessive work"):
                     raise
+            else:
+                return clear
             time.sleep(_PAUSE_SECONDS)
         raise BackupUnusable(
             "installation.age: this machine is too slow, or too busy now, for the work that the "
