@@ -59,8 +59,7 @@ from hubbub.aggregator.query.totals import NEWEST, EpochRange, EpochSelection, T
 from hubbub.aggregator.query.trend_series import Series
 from hubbub.aggregator.query.trends import by_list, series, together
 from hubbub.aggregator.store.contract import TotalsReader
-from hubbub.analysis import Top, changes, only_of_all, top
-from hubbub.analysis.comparisons.cross import refuse_without_parts
+from hubbub.analysis import Top, changes, only_of_all, refuse_without_parts, top
 from hubbub.catalog import Bundle, epoch_start
 from hubbub.errors import BadParameter, BatchTooSmall
 from hubbub.errors.places import notice
