@@ -17,10 +17,7 @@ from hubbub.catalog import EPOCH_SECONDS, epoch_at, read_catalog
 from hubbub.cli.demonstration.history import Day, write_history
 from hubbub.cli.local.local_run import LocalRun, Ports
 from hubbub.cli.main import main
-from hubbub.cli.terminal.service_client import ask
-from hubbub.errors import BatchTooSmall
 from hubbub.runtime import Clocks, connect_redis
-from hubbub.wire.v1.services_pb2 import EstimateRequest
 from tests.conftest import CATALOG
 from tests.interfaces.browser import CHROMIUM, chromium
 from tests.support import web
@@ -87,8 +84,6 @@ def test_totals_go_by_hand_and_by_keep_and_every_face_says_so(
         assert "The law balances" in law
         assert "of those counted, 900 reports are of epochs whose totals were deleted" in law
         assert "theme: 600 reports" in told("query", "theme", "--epochs", "all")
-        with pytest.raises(BatchTooSmall):  # which hubbub watch waits for
-            ask(run.endpoints, "Estimate", EstimateRequest(metric="crashed"))
         refused = told("query", "theme", "--epochs", _dated(40), code=2)
         gone = ", ".join(map(_dated, DAYS_AGO[:3]))
         assert f'deleted (keep = "5w", or hubbub forget) are the totals of {gone}' in refused
