@@ -59,7 +59,7 @@ from hubbub.aggregator.query.totals import NEWEST, EpochRange, EpochSelection, T
 from hubbub.aggregator.query.trend_series import Series
 from hubbub.aggregator.query.trends import by_list, series, together
 from hubbub.aggregator.store.contract import TotalsReader
-from hubbub.analysis import Top, changes, only_of_all, refuse_without_parts, top
+from hubbub.analysis import Top, changes, only_of_all, top
 from hubbub.catalog import Bundle, epoch_start
 from hubbub.errors import BadParameter, BatchTooSmall
 from hubbub.errors.places import notice
@@ -244,7 +244,6 @@ class QueryEngine:
         """Two parts as a table, the first one's values as rows; "" is the first that is free."""
         query = await self._resolved(name, query)
         selection = await self.collected.find(name, query.range)
-        refuse_without_parts(selection.metric.randomizer)
         found = (await self._work(selection, query)).answer
 
         async def make() -> tuple[Crossed, int]:

@@ -70,14 +70,6 @@ class Cross:
     association: Association
 
 
-def refuse_without_parts(mechanism: Any) -> None:
-    """Raises BadParameter for what is not of parts."""
-    if not isinstance(mechanism, PairedParts):
-        raise BadParameter(
-            "this metric has no parts to cross: write one with parts = { PART = [...], ... }"
-        )
-
-
 def crossed(
     tiers: Sequence[Tier],
     values: Sequence[str] | None,
@@ -95,7 +87,10 @@ def crossed(
         BadParameter: not a metric of parts; parts that it does not have; a table too large.
     """
     mechanism: Any = tiers[0][0]
-    refuse_without_parts(mechanism)
+    if not isinstance(mechanism, PairedParts):
+        raise BadParameter(
+            "this metric has no parts to cross: write one with parts = { PART = [...], ... }"
+        )
     own = parts_of(values or ())
     parts, places = _places(list(own), parts)
     group = mechanism.tables.index((min(places), max(places)))

@@ -10,7 +10,7 @@ import grpc
 from google.protobuf.message import Message
 
 from hubbub.accounting import TERMS
-from hubbub.errors import HubbubError, ServiceUnavailable, UnknownMetric
+from hubbub.errors import BatchTooSmall, HubbubError, ServiceUnavailable, UnknownMetric
 from hubbub.runtime import TlsFolder
 from hubbub.runtime.rpc.server import LARGEST_MESSAGE_BYTES
 from hubbub.runtime.tls import check_plain
@@ -25,6 +25,11 @@ from hubbub.wire.v1.services_pb2_grpc import QueryStub, ReleasesStub
 
 _CALL_SECONDS: Final = 60.0
 _FILE: Final = "endpoints.json"
+# Who watches a metric waits for its reports, and for no metric that there is not.
+_KINDS: Final = {
+    grpc.StatusCode.NOT_FOUND: UnknownMetric,
+    grpc.StatusCode.FAILED_PRECONDITION: BatchTooSmall,
+}
 _Answer = TypeVar("_Answer")
 
 
@@ -124,7 +129,6 @@ def _ask(where: Endpoints, call: Callable[[grpc.Channel], _Answer]) -> _Answer:
             raise ServiceUnavailable(
                 f"{address} does not answer: {error.details()}; is it running, and at this address?"
             ) from error
-        unknown = error.code() is grpc.StatusCode.NOT_FOUND
-        raise (UnknownMetric if unknown else HubbubError)(error.details()) from error
+        raise _KINDS.get(error.code(), HubbubError)(error.details()) from error
     finally:
         channel.close()
