@@ -158,3 +158,24 @@ def test_people_needed_are_planned(capsys: pytest.CaptureFixture[str]) -> None:
     assert "epsilon nan is outside" in _refused(capsys, *asked, "--epsilon", "nan")
     assert "--reports 0 is below 1" in _refused(capsys, *asked, "--reports", "0")
     assert "--features 0 is below 1" in _refused(capsys, *asked[:-1], "0")
+
+
+@pytest.mark.usefixtures("folder")
+def test_fake_reports_push_a_round_no_farther_than_the_farthest_word(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    Path("metrics.toml").write_text(
+        'shuffler = "shuffler.example.org:443"\n'
+        + MODELS.partition("[models.plain]")[0].replace(
+            "[models.churn]",
+            '[models.churn]\ndescription = "Who leaves"\nowner = "you@example.org"\n'
+            'expires = 2099-12-31\nepoch = "day"\nmin_batch = 100\nbegins = 2098-12-01',
+        )
+    )
+    asked = ("plan", "metrics.toml", "--attack", "--fake", "0.01", "--simulate", "100")
+    [row] = json.loads(_said(capsys, *asked, "--format", "json"))
+    assert row["gain"] == pytest.approx(0.01 * row["worth"])
+    # The pool's own farthest word is near the median of such pools.
+    assert row["measured"] == pytest.approx(row["gain"], rel=0.15)
+    assert 1 < row["worth"] < 10
+    assert "churn" in _said(capsys, *asked)

@@ -5,16 +5,21 @@ import json
 import sys
 from collections import Counter
 from collections.abc import Sequence
+from math import sqrt
 from pathlib import Path
+from statistics import NormalDist
 from typing import Any, Final
 
 from hubbub.analysis import Attack, answer, maximal_gain
+from hubbub.analysis.models import words_of
 from hubbub.catalog import Metric
+from hubbub.catalog.models.of_metric import codes_of_round
 from hubbub.cli.terminal.catalog_reading import read_aloud
 from hubbub.cli.terminal.output import say, table
 from hubbub.cli.terminal.progress import progress
 from hubbub.errors import BadParameter, UnknownMetric
-from hubbub.mechanisms import SystemBits, Totals
+from hubbub.mechanisms import OF_MODELS, SystemBits, Totals
+from hubbub.mechanisms.directions import UNIT
 
 CATALOG: Final = Path("metrics.toml")
 """Where a catalog usually is."""
@@ -60,6 +65,8 @@ def chosen_metrics(arguments: argparse.Namespace) -> list[Metric]:
 
 
 def _row(metric: Metric, arguments: argparse.Namespace) -> dict[str, Any]:
+    if metric.model:
+        return _row_of_model(metric, arguments)
     targets = _targets(metric, arguments.targets)
     attack = maximal_gain(metric.randomizer, targets)
     held = _held(metric, targets) if arguments.simulate else 0.0
@@ -75,6 +82,33 @@ def _row(metric: Metric, arguments: argparse.Namespace) -> dict[str, Any]:
     }
     if arguments.simulate:
         row["measured"] = _measured(metric, attack, targets, arguments)
+    return row
+
+
+def _row_of_model(metric: Metric, arguments: argparse.Namespace) -> dict[str, Any]:
+    """How far fake reports move the mean direction of their round, whose length is at most 1.
+
+    A fake one sends the word of the whole pool that lies farthest along the direction it pushes:
+    the largest of so many normal numbers, by its median, over what an honest word is divided by.
+    """
+    codes = codes_of_round(metric, 1)
+    farthest = NormalDist().inv_cdf(0.5 ** (1 / (codes.books * codes.words)))
+    worth = farthest / sqrt(codes.dimensions) / codes.reach
+    row: dict[str, Any] = {
+        "metric": metric.name,
+        "mechanism": metric.mechanism,
+        "targets": 1,
+        "worth": worth,
+        "fake": arguments.fake,
+        "true_share": 0.0,
+        "gain": arguments.fake * worth,
+        "fake_for_1_percent": 0.01 / worth,
+    }
+    if arguments.simulate:
+        # Along what lies between all axes.
+        every = (float(words_of(codes, at).sum(axis=1).max()) for at in range(codes.books))
+        sent = max(every) / UNIT / codes.dimensions / codes.reach
+        row["measured"] = arguments.fake * sent
     return row
 
 
@@ -177,3 +211,5 @@ def _show(rows: list[dict[str, Any]], arguments: argparse.Namespace) -> None:
         say(
             "gain: what is added to the targets' share; 1% takes: fake reports that add one percent"
         )
+        if any(row["mechanism"] in OF_MODELS for row in rows):
+            say("of a model: to the mean direction of a round that they are all in, of length 1")
