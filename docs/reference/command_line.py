@@ -37,7 +37,7 @@ def _commands(
         if isinstance(action, argparse._SubParsersAction):
             said = {one.dest: one.help for one in action._choices_actions}
             for name, one in action.choices.items():
-                if name not in {"shuffler", "aggregator", "relay"}:
+                if name not in {"shuffler", "aggregator", "relay", "issuer"}:
                     yield name, said.get(name), one
 
 

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from docs.reference.tables import cell, table
 from hubbub.aggregator.metrics import DECLARED as OF_AGGREGATOR
 from hubbub.aggregator.metrics import ESTIMATES
+from hubbub.issuer.metrics import DECLARED as OF_ISSUER
 from hubbub.relay.metrics import DECLARED as OF_RELAY
 from hubbub.runtime import EVERYWHERE, MetricDeclaration
 from hubbub.shuffler.metrics import DECLARED as OF_SHUFFLER
@@ -40,6 +41,8 @@ def page() -> str:
                 _table(OF_AGGREGATOR),
                 "## The relay\n\nAt `--metrics-listen`.\n\n",
                 _table(OF_RELAY),
+                "## The issuer\n\nAt `--metrics-listen`.\n\n",
+                _table(OF_ISSUER),
                 _ESTIMATES,
                 _table(ESTIMATES),
             ]

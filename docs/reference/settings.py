@@ -11,6 +11,7 @@ from docs.reference.command_line import options
 from docs.reference.tables import cell, table
 from hubbub.aggregator.settings import parser as of_aggregator
 from hubbub.client import Settings
+from hubbub.issuer.settings import parser as of_issuer
 from hubbub.relay.settings import parser as of_relay
 from hubbub.runtime.process import VARIABLES
 from hubbub.shuffler.settings import parser as of_shuffler
@@ -68,6 +69,8 @@ def page() -> str:
                 options(of_aggregator()),
                 "## The relay\n\n    hubbub relay [OPTIONS]\n\n",
                 options(of_relay()),
+                "## The issuer\n\n    hubbub issuer [OPTIONS]\n\n",
+                options(of_issuer()),
                 _DEPLOY,
             ]
         ).rstrip()

@@ -89,7 +89,8 @@ def test_the_error_tree_is_drawn_as_it_is() -> None:
 def test_the_extras_and_the_tree_are_those_of_the_readme() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     roles = {"cli", "plan", "shuffler", "aggregator", "local", "all"}
-    extras = roles | {"oidc", "releases", "plots", "relay", "tables", "tracing", "notebook"}
+    extras = roles | {"oidc", "releases", "plots", "relay", "tables", "tokens"}
+    extras |= {"tracing", "notebook"}
     assert set(project["optional-dependencies"]) == extras
     names = {re.split(r"[<>=\[ ]", name)[0] for name in project["dependencies"]}
     assert names == {"cryptography", "grpcio", "mmh3", "platformdirs", "protobuf"}

@@ -36,6 +36,7 @@ from hubbub.shuffler.intake import Intake
 from hubbub.shuffler.mixer import Mixer
 from hubbub.shuffler.mixing_policy import Policy
 from hubbub.shuffler.pool import Pool
+from hubbub.shuffler.redeeming import Redeemer
 from hubbub.shuffler.streams import read_stream_table
 from hubbub.wire.v1.report_pb2 import SealedReport
 from hubbub.wire.v1.services_pb2 import (
@@ -71,6 +72,8 @@ class Front:
         pool: Pool,
         limiter: Limiter,
         pressure: Backpressure,
+        *,
+        redeemer: Redeemer | None = None,
         **of_server: Any,
     ) -> None:
         self.made, self.pool, self.pressure = made, pool, pressure
@@ -83,6 +86,7 @@ class Front:
             Mixer(pool, table, [], Policy(), stages=Stages()),
             limiter=limiter,
             pressure=pressure,
+            redeemer=redeemer,
         )
         self.service = ShufflerService(self.admission)
         self.server = Server(
@@ -123,6 +127,7 @@ async def serving_front(
     limiter: Limiter | None = None,
     max_reports: int = 10**9,
     max_memory: float = 1.0,
+    redeemer: Redeemer | None = None,
     **of_server: Any,
 ) -> AsyncIterator[Front]:
     server = await connect_redis(redis_url)
@@ -130,7 +135,7 @@ async def serving_front(
     pool = Pool(server)
     pressure = Backpressure(pool, max_reports=max_reports, max_memory=max_memory)
     limits = Limiter(0, 1) if limiter is None else limiter
-    front = Front(made, pool, limits, pressure, **of_server)
+    front = Front(made, pool, limits, pressure, redeemer=redeemer, **of_server)
     loop = asyncio.create_task(front.intake.run())
     await front.server.start()
     try:

@@ -24,6 +24,7 @@ from hubbub.shuffler.admission import LARGEST_SUBMIT_BYTES
 from hubbub.shuffler.bundle_file import BundleFile
 from hubbub.shuffler.http_door import ReportsApp
 from hubbub.shuffler.ohttp_gateway import OhttpGateway
+from hubbub.shuffler.redeeming import Paid, Redeemer
 from hubbub.wire.v1.services_pb2 import Reason, SubmitRequest, SubmitResponse
 from tests.conftest import Made
 from tests.parts.test_guards import Front, serving_front
@@ -137,9 +138,10 @@ async def open_door(
     tls: TlsFolder | None = None,
     bundle: Path | None = None,
     limiter: Limiter | None = None,
+    redeemer: Redeemer | None = None,
     **lines: Any,
 ) -> AsyncIterator[Door]:
-    async with serving_front(made, redis_url, limiter=limiter) as front:
+    async with serving_front(made, redis_url, limiter=limiter, redeemer=redeemer) as front:
         door = Door(front, tls=tls, bundle=bundle, **lines)
         await door.server.start()
         try:
@@ -180,9 +182,9 @@ def test_no_report_is_acknowledged_before_it_is_in_the_pool(made: Made, redis_ur
             intake, may_write = door.front.intake, asyncio.Event()
             add = intake._pool.add
 
-            async def held(reports: Any) -> None:
+            async def held(reports: Any) -> frozenset[Paid]:
                 await may_write.wait()
-                await add(reports)
+                return await add(reports)
 
             intake._pool.add = held  # type: ignore[method-assign]
             sent = asyncio.create_task(door.send(door.front.request(2)))

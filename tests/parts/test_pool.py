@@ -16,6 +16,7 @@ from hubbub.runtime import RedisServer, Stages, connect_redis
 from hubbub.shuffler.intake import Intake
 from hubbub.shuffler.mixing_policy import Take
 from hubbub.shuffler.pool import Pool
+from hubbub.shuffler.redeeming import Paid
 
 Client = Any  # one server's of redis-py, or a Cluster's: both have the same commands
 Body = Callable[[Pool, Client, Window], Awaitable[None]]
@@ -301,10 +302,10 @@ def test_many_submissions_share_a_trip_and_each_is_answered(check: Callable[[Bod
         trips = 0
         add = pool.add
 
-        async def counted(reports: object) -> None:
+        async def counted(reports: object) -> frozenset[Paid]:
             nonlocal trips
             trips += 1
-            await add(reports)  # type: ignore[arg-type]
+            return await add(reports)  # type: ignore[arg-type]
 
         pool.add = counted  # type: ignore[method-assign]
         intake = Intake(pool, Stages())

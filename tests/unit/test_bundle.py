@@ -82,11 +82,11 @@ def test_a_signed_body_of_another_version_asks_for_an_upgrade(made: Made, tmp_pa
     operator = read_operator_key(made.folder / "keys")
     path = tmp_path / "app.hubbub"
     head, body = sign_bundle(made.bundle, operator).split(b"\n")[:2]
-    changed = json.dumps({**json.loads(body), "version": 3}).encode()
+    changed = json.dumps({**json.loads(body), "version": 4}).encode()
     seal_again = operator.sign(b"hubbub/1 bundle\n" + changed)
     new_head = {**json.loads(head), "signature": base64.b64encode(seal_again).decode()}
     path.write_bytes(json.dumps(new_head).encode() + b"\n" + changed)
-    with pytest.raises(BundleRefused, match="version 3; upgrade hubbub"):
+    with pytest.raises(BundleRefused, match="version 4; upgrade hubbub"):
         read_bundle(path)
 
 

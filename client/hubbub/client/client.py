@@ -15,6 +15,7 @@ from hubbub.catalog import Bundle, read_bundle
 from hubbub.client.clock import SYSTEM_CLOCK, Clock
 from hubbub.client.delivery.background import Background
 from hubbub.client.delivery.flush import flush
+from hubbub.client.delivery.purse import Account, Purse, asking
 from hubbub.client.delivery.sender import Sender
 from hubbub.client.delivery.waits import Waits
 from hubbub.client.diagnostics import Diagnostics, OnDrop
@@ -24,11 +25,11 @@ from hubbub.client.outcome import Outcome
 from hubbub.client.public_values import Public, PublicValues
 from hubbub.client.reporter import Reporter
 from hubbub.client.settings import Settings, at_most
-from hubbub.client.startup import log_to_stderr, state_of
+from hubbub.client.startup import log_to_stderr, state_of, transport_of
 from hubbub.client.state.contract import State
 from hubbub.client.state.memory import MemoryState
-from hubbub.client.transport.addresses import relay_to, transport_to
 from hubbub.client.transport.contract import Transport
+from hubbub.client.transport.issuer_connection import AskIssuer
 from hubbub.client.value_hints import value_hint
 from hubbub.errors import (
     BadParameter,
@@ -64,6 +65,8 @@ class Client:
         public: what is public of this device, by the fields of the bundle's breakdowns; or what
             returns it, which is asked at every report.
         clock: it tells the time and waits by; tests have a `FakeClock`.
+        ask_issuer: takes requests for tokens to the bundle's issuer, where it names one; without it
+            reports wait for tokens.
     """
 
     def __init__(
@@ -80,6 +83,7 @@ class Client:
         public: Public | None = None,
         coins: BitSource | None = None,
         clock: Clock = SYSTEM_CLOCK,
+        ask_issuer: AskIssuer | None = None,
     ) -> None:
         self._bundle, self._state, self._transport = bundle, state, transport
         self._disabled = disabled
@@ -95,24 +99,20 @@ class Client:
         self._reporter = Reporter(
             bundle, state, coins or SystemBits(), clock.now, max_epsilon, public=told
         )
-        self._sender = Sender(
-            self._reporter, state, bundle, transport, clock=clock, diagnostics=self._diagnostics
-        )
+        way: Any = {"clock": clock, "diagnostics": self._diagnostics}
+        self._purse = Purse(bundle, state, ask_issuer, **way) if bundle.tokens else None
+        self._sender = Sender(self._reporter, state, bundle, transport, purse=self._purse, **way)
         self._background: Background | None = None
         if disabled:
             self._reporter.switch(on=False)
         if hold_seconds is not None and not disabled:
             self._background = Background(
-                self._sender,
-                transport,
-                Waits(bundle, hold_seconds),
-                clock=clock,
-                diagnostics=self._diagnostics,
+                self._sender, transport, Waits(bundle, hold_seconds), **way
             )
             self._background.wake()
             # Who ends a program does not wait for a network that is not there.
             atexit.register(self._close, _EXIT_SECONDS, patient=False)
-        parts = [transport, state, self._reporter, self._sender, self._background]
+        parts = [transport, state, self._reporter, self._purse, self._sender, self._background]
         follow(self, [*parts, self._diagnostics])
 
     @classmethod
@@ -124,6 +124,7 @@ class Client:
         insecure: bool = False,
         on_drop: OnDrop | None = None,
         public: Public | None = None,
+        account: Account | None = None,
         **settings: Any,
     ) -> Self:
         """A client for the bundle in a file.
@@ -139,6 +140,9 @@ class Client:
             on_drop: called from the background with metric and reason of every payload given up.
             public: what is public of this device, as {"os": "linux"}, by the fields of the
                 bundle's breakdowns; or what returns it, which is asked at every report.
+            account: where the bundle names an issuer of tokens: the key of an account there, before
+                HUBBUB_ACCOUNT; or what takes the bytes of a request to the issuer, by the app's own
+                server, and returns those of the answer.
             **settings: app, state_dir, disabled, strict, shuffler, transport, relay, max_epsilon,
                 hold_seconds, log; each before its environment variable (HUBBUB_STATE_DIR, ...).
 
@@ -151,15 +155,8 @@ class Client:
         if told.log:
             log_to_stderr(told.log)
         bundle = read_bundle(told.bundle, operator=operator)
-        address = told.shuffler or bundle.shuffler
-        if told.relay is None:
-            transport = transport_to(
-                address, roots=bundle.roots, insecure=insecure, transport=told.transport
-            )
-        else:
-            transport = relay_to(
-                told.relay, gateway=bundle.gateway, shuffler=address, roots=bundle.roots
-            )
+        transport = transport_of(bundle, told, insecure=insecure)
+        asked = None if told.disabled else asking(bundle, account or told.account)
         client = cls(
             bundle,
             MemoryState() if told.disabled else state_of(bundle, told, operator),
@@ -170,6 +167,7 @@ class Client:
             max_epsilon=told.max_epsilon,
             on_drop=on_drop,
             public=public,
+            ask_issuer=asked,
         )
         if told.disabled:
             client._unopened = partial(state_of, bundle, told, operator)

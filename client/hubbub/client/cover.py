@@ -7,17 +7,19 @@ is kept in its ledger, as an epoch with no reports.
 Where a catalog says `cover`, a filler goes to every stream that has no report of such an epoch.
 """
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from typing import Final
 
 from hubbub.catalog import Bundle, Metric, closing_time, epoch_at, epoch_start
 from hubbub.client.ledger import Account
 from hubbub.client.outcome import Outcome
 
-Held = Mapping[str, int]
-"""Streams with the epoch from which on their reports wait."""
+Held = Sequence[tuple[str, int, int]]
+"""Streams with the first and the last epoch whose reports wait."""
 
-NOTHING: Final[Held] = {}
+NOTHING: Final[Held] = ()
+LAST_EPOCH: Final = (1 << 32) - 1
+"""None is later: epochs are 32 bits on the wire."""
 
 FILLER: Final = b""
 """The payload of a filler as the device keeps it: none. Sealed it is as long as a report's."""
@@ -53,15 +55,15 @@ def beside(bundle: Bundle, stream: str) -> list[Metric]:
     return [bundle.streams[name] for name in tiers if name != stream] if stream in tiers else []
 
 
-def held_back(bundle: Bundle, now: float) -> dict[str, int]:
+def held_back(bundle: Bundle, now: float) -> list[tuple[str, int, int]]:
     """What waits now; nothing in development, where one's own number is waited for."""
     if bundle.development:
-        return {}
-    return {
-        name: epoch_at(now, stream.epoch)
+        return []
+    return [
+        (name, epoch_at(now, stream.epoch), LAST_EPOCH)
         for name, stream in bundle.streams.items()
         if stream.default is not None
-    }
+    ]
 
 
 def seconds_to_next(bundle: Bundle, now: float) -> float | None:

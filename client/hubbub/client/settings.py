@@ -3,6 +3,7 @@
 The environment is read here alone.
 """
 
+import dataclasses
 import math
 import os
 import sys
@@ -42,6 +43,7 @@ class Settings:
             installed, else HTTP.
         relay: https://HOST:PORT of a relay of Oblivious HTTP to send through, so that the shuffler
             sees no address; the bundle has the gateway's key.
+        account: the key of an account at the bundle's issuer of tokens.
         max_epsilon: the most epsilon that a report may have.
         hold_seconds: reports wait a random time up to this before they go; or until the program
             ends, or `flush()`.
@@ -56,6 +58,7 @@ class Settings:
     shuffler: str | None = None
     transport: str | None = None
     relay: str | None = None
+    account: str | None = dataclasses.field(default=None, repr=False)
     max_epsilon: float = math.inf
     hold_seconds: float = _HOLD_SECONDS
     log: str | None = None
@@ -157,6 +160,7 @@ _PARSERS: Final[dict[str, Callable[[str], Any]]] = {
     "shuffler": str,
     "transport": str.lower,
     "relay": str,
+    "account": str,
     "max_epsilon": float,
     "hold_seconds": float,
     "log": str.lower,

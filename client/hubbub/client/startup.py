@@ -18,6 +18,8 @@ from hubbub.client.state.database import FILE_NAME, Damaged
 from hubbub.client.state.folder import FolderState
 from hubbub.client.state.memory import MemoryState
 from hubbub.client.state.witness import Witnesses
+from hubbub.client.transport.addresses import relay_to, transport_to
+from hubbub.client.transport.contract import Transport
 from hubbub.client.trust.bundles import Pin, Trust, Vouched, folder_of, is_one
 from hubbub.client.trust.store import TrustFile, beside, held
 from hubbub.errors import BundleRefused, HubbubError, StateUnusable
@@ -31,6 +33,16 @@ _HANDLER: Final = "hubbub"
 def state_home() -> Path:
     """Where this user's state folders are, one an operator."""
     return platformdirs.user_state_path("hubbub")
+
+
+def transport_of(bundle: Bundle, told: Settings, *, insecure: bool) -> Transport:
+    """The way to the shuffler that an app was told, else its bundle's. Raises BadParameter."""
+    address = told.shuffler or bundle.shuffler
+    if told.relay is None:
+        return transport_to(
+            address, roots=bundle.roots, insecure=insecure, transport=told.transport
+        )
+    return relay_to(told.relay, gateway=bundle.gateway, shuffler=address, roots=bundle.roots)
 
 
 def program_name() -> str:

@@ -24,9 +24,11 @@ from hubbub.catalog import (
 from hubbub.catalog.encoding import to_text
 from hubbub.catalog.keys.gateway import read_gateway
 from hubbub.catalog.keys.handover import line_of
+from hubbub.catalog.keys.issuer import read_token_public
 from hubbub.catalog.keys.opening_keys import DEVELOPMENT_IDS, is_development
 from hubbub.catalog.keys.operator import read_handovers
 from hubbub.catalog.periods import refuse_long_periods
+from hubbub.catalog.tokens import TokenIssuer
 from hubbub.cli.logging_bundles import LOG, in_log, log_of
 from hubbub.errors import BadParameter, BundleRefused
 from hubbub.runtime.tls import authorities_of
@@ -131,6 +133,7 @@ def build_bundle(
             cover=catalog.cover,
             log=log_of(catalog, keys, old, previous),
             gateway=read_gateway(keys),
+            tokens=_issuer(catalog, keys),
         )
     except BadParameter as error:
         raise BundleRefused(f"{out}: cannot be built: {error}") from error
@@ -139,6 +142,11 @@ def build_bundle(
     table, whole = stream_table(bundle).encode(), sign_bundle(bundle, operator, whole=True)
     _write({out: proven, operators or out.with_name(OPERATORS): whole, streams: table})
     return bundle
+
+
+def _issuer(catalog: Catalog, keys: Path) -> TokenIssuer | None:
+    """Who issues tokens, with the key of `hubbub keys issuer`; None where the catalog has none."""
+    return TokenIssuer(catalog.tokens, read_token_public(keys)) if catalog.tokens else None
 
 
 def _gone_on(

@@ -23,7 +23,7 @@ _GROUPS: Final = {
     ),
     "look, mark": ("metrics", "status", "watch", "candidates", "mark"),
     "keep": ("notice", "log", "forget", "backup", "verify", "restore"),
-    "run": ("shuffler", "aggregator", "relay", "load"),
+    "run": ("shuffler", "aggregator", "relay", "issuer", "load"),
     "anywhere": ("ledger", "completion"),
 }
 """What each command is for; as the help says it, and every command is in one."""
@@ -32,6 +32,7 @@ _SERVICES: Final = {
     "shuffler": "run the shuffler: takes sealed reports, mixes, passes on",
     "aggregator": "run the aggregator: opens batches, adds up, answers",
     "relay": "run a relay: passes sealed requests on, so that the shuffler sees no address",
+    "issuer": "run an issuer: gives accounts the tokens that reports go with, and sees neither",
 }
 
 

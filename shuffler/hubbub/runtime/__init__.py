@@ -34,7 +34,7 @@ from hubbub.runtime.process import (
 )
 from hubbub.runtime.redis.client import connect_redis
 from hubbub.runtime.redis.memory import Memory
-from hubbub.runtime.redis.scripts import lua, script
+from hubbub.runtime.redis.scripts import Command, lua, script
 from hubbub.runtime.redis.server import RedisServer
 from hubbub.runtime.reloading import Reloader, Take
 from hubbub.runtime.rpc.limiter import Limiter, network
@@ -55,6 +55,7 @@ __all__ = [
     "VERSION",
     "Clock",
     "Clocks",
+    "Command",
     "Common",
     "Limiter",
     "Loop",

@@ -45,6 +45,7 @@ from hubbub.shuffler.mixer import Mixer
 from hubbub.shuffler.mixing_policy import Policy
 from hubbub.shuffler.ohttp_gateway import OhttpGateway, read_gateway_keys
 from hubbub.shuffler.pool import Pool
+from hubbub.shuffler.redeeming import Redeemer, refuse_untaken
 from hubbub.shuffler.reload import (
     Parts,
     describe,
@@ -56,6 +57,7 @@ from hubbub.shuffler.reload import (
 from hubbub.shuffler.settings import Settings, limited, parse
 from hubbub.shuffler.signed_files import SignedFiles, read_signed
 from hubbub.shuffler.streams import StreamTable, read_stream_table
+from hubbub.tokens import read_token_key
 from hubbub.wire.v1.services_pb2_grpc import (
     add_OperatorServicer_to_server,
     add_ShufflerServicer_to_server,
@@ -82,15 +84,9 @@ async def _serve(settings: Settings) -> None:
     mixer = Mixer(pool, table, onward, _policy(settings), stages=stages, clocks=clocks)
     intake, limiter = Intake(pool, stages), Limiter(settings.peer_rate, settings.peer_burst)
     pressure = _pressure(settings, pool, table)
-    admission = Admission(
-        table,
-        intake,
-        mixer,
-        limiter=limiter,
-        pressure=pressure,
-        clocks=clocks,
-        shards=settings.shards,
-    )
+    redeemer = _redeemer(settings, table)
+    beside: Any = {"limiter": limiter, "pressure": pressure, "clocks": clocks, "redeemer": redeemer}
+    admission = Admission(table, intake, mixer, shards=settings.shards, **beside)
     admission.use(table, signed := read_signed(settings.notice, settings.models))
     for_devices = _for_devices(settings, admission)
     for_operators = _for_operators(settings, admission, pool)
@@ -117,7 +113,7 @@ async def _serve(settings: Settings) -> None:
     )
     metrics.serve(settings.common.metrics_listen, tls)
     doors = for_devices, for_operators, http_door
-    parts = Parts(table, onward, mixer, admission, pressure, limiter, *doors, metrics)
+    parts = Parts(table, onward, mixer, admission, pressure, limiter, *doors, metrics, redeemer)
     reloader = Reloader(files(settings), reading(settings, parts), reloads)
     try:
         await serve_until_signal(
@@ -129,6 +125,12 @@ async def _serve(settings: Settings) -> None:
     finally:
         for one in parts.channels:
             await one.close()
+
+
+def _redeemer(settings: Settings, table: StreamTable) -> Redeemer | None:
+    redeemer = Redeemer(read_token_key(settings.token_key)) if settings.token_key else None
+    refuse_untaken(table, redeemer)
+    return redeemer
 
 
 def _pressure(settings: Settings, pool: Pool, table: StreamTable) -> Backpressure:

@@ -4,8 +4,9 @@ Decided once for every door; a door says it in the words of its protocol. Of a c
 network, for the limiter alone.
 """
 
+import asyncio
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -17,9 +18,11 @@ from hubbub.runtime import Clocks, Limiter
 from hubbub.shuffler.backpressure import Backpressure
 from hubbub.shuffler.intake import Intake
 from hubbub.shuffler.mixer import Mixer
+from hubbub.shuffler.redeeming import Paid, Redeemer
 from hubbub.shuffler.shards import spread
 from hubbub.shuffler.signed_files import SignedFiles
 from hubbub.shuffler.streams import StreamTable
+from hubbub.tokens import nonce_of
 from hubbub.wire.v1.report_pb2 import SealedReport
 from hubbub.wire.v1.services_pb2 import Reason, Refusal, SubmitResponse
 
@@ -82,6 +85,7 @@ class Admission:
         pressure: Backpressure,
         clocks: Clocks | None = None,
         shards: int = 1,
+        redeemer: Redeemer | None = None,
     ) -> None:
         self._table = table
         self._intake = intake
@@ -90,6 +94,7 @@ class Admission:
         self._limiter = limiter
         self._pressure = pressure
         self._clocks = clocks or Clocks()
+        self._redeemer = redeemer
         self.notice = self.models = b""
         self.counts: Counter[str] = Counter()
         self.refusals: Counter[str] = Counter()
@@ -113,26 +118,26 @@ class Admission:
         """Charge a caller for a message that could not be read, by its size in bytes."""
         self._charge(caller, max(1, size * _MAX_REPORTS // LARGEST_SUBMIT_BYTES))
 
-    async def take(self, reports: Sequence[SealedReport], caller: str) -> Taken | ComeBack | Never:
-        """Pool what can be taken, durably, and say which could not and why."""
+    async def take(
+        self, reports: Sequence[SealedReport], caller: str, tokens: Sequence[bytes] = ()
+    ) -> Taken | ComeBack | Never:
+        """Pool what can be taken, durably, and say which could not and why.
+
+        tokens: one for each report, or none at all.
+        """
         # A request without a report costs as much as one with one; with too many, as the largest.
         self._charge(caller, min(max(1, len(reports)), _MAX_REPORTS))
         if len(reports) > _MAX_REPORTS:
             return Never(f"more than {_MAX_REPORTS} reports")
-        now = self._clocks.earliest(), self._clocks.latest()
-        refused = []
-        taken: dict[Window, list[bytes]] = defaultdict(list)
-        for index, report in enumerate(reports):
-            reason = self._refusal(report, *now)
-            if reason is None:
-                taken[Window(report.stream, report.epoch)].append(report.sealed)
-            else:
-                refused.append(Refusal(index=index, reason=reason))
+        if tokens and len(tokens) != len(reports):
+            return Never("not as many tokens as reports")
+        taken, refused, paying = await self._admitted(reports, tokens)
         # What has no room waits on the devices; they send the rest again with it: the same members.
         waiting = [taken.pop(w) for w in list(taken) if self._pressure.is_crowded(w.stream)]
+        spent: frozenset[Paid] = frozenset()
         if taken:
             try:
-                await self._intake.add(spread(taken, self._table.streams, self._shards))
+                spent = await self._intake.add(spread(taken, self._table.streams, self._shards))
             except StoreFull:
                 self._pressure.full()
                 self.refusals["store_full"] += 1
@@ -143,6 +148,9 @@ class Admission:
         for window, sealed in taken.items():
             self._pressure.took(window.stream, len(sealed))
             self.counts["taken"] += len(sealed)
+        self.counts["taken"] -= len(spent.intersection(paying.values()))
+        elsewhere = (place for place, paid in paying.items() if paid in spent)
+        refused += _refusals(elsewhere, Reason.REASON_TOKEN_SPENT)
         for refusal in refused:
             self.counts[Reason.Name(refusal.reason).removeprefix("REASON_").lower()] += 1
         if waiting:
@@ -150,6 +158,42 @@ class Admission:
             return ComeBack("no room for one of these metrics now", _CROWDED_SECONDS)
         # PRIVACY: whoever asks, and whatever it knows already: it must not mark anybody.
         return Taken(tuple(refused), self.notice, b"" if reports else self.models)
+
+    async def _admitted(
+        self, reports: Sequence[SealedReport], tokens: Sequence[bytes]
+    ) -> tuple[dict[Window, list[bytes | Paid]], list[Refusal], dict[int, Paid]]:
+        """What may be pooled, what is refused for good, and of the first those with a token."""
+        now = self._clocks.earliest(), self._clocks.latest()
+        refused: list[Refusal] = []
+        free: list[int] = []
+        owing: dict[int, Paid] = {}
+        for index, report in enumerate(reports):
+            reason = self._refusal(report, *now)
+            if reason is not None:
+                refused.append(Refusal(index=index, reason=reason))
+            elif self._table.streams[report.stream].tokens:
+                token = tokens[index] if tokens else b""
+                nonce = nonce_of(token)
+                owing[index] = Paid(nonce, token[len(nonce) :], report.sealed)
+            else:
+                free.append(index)
+        paying = await self._paying(reports, owing)
+        refused += _refusals(owing.keys() - paying.keys(), Reason.REASON_NO_TOKEN)
+        taken: dict[Window, list[bytes | Paid]] = defaultdict(list)
+        for index in (*free, *paying):
+            report = reports[index]
+            taken[Window(report.stream, report.epoch)].append(paying.get(index, report.sealed))
+        return taken, refused, paying
+
+    async def _paying(
+        self, reports: Sequence[SealedReport], owing: Mapping[int, Paid]
+    ) -> dict[int, Paid]:
+        """Those whose token is the issuer's for them."""
+        if not owing or self._redeemer is None:
+            return {}
+        pairs = [(reports[index], one.nonce + one.mark) for index, one in owing.items()]
+        paid = await asyncio.to_thread(self._redeemer.are_paid, pairs)
+        return {n: owing[n] for n, is_paid in zip(owing, paid, strict=True) if is_paid}
 
     def _charge(self, caller: str, cost: int) -> None:
         if caller != UNLIMITED:
@@ -164,3 +208,7 @@ class Admission:
         if reason is None and Window(report.stream, report.epoch) in self._mixer.closed:
             return Reason.REASON_EXPIRED
         return reason
+
+
+def _refusals(places: Iterable[int], reason: "Reason.ValueType") -> list[Refusal]:
+    return [Refusal(index=place, reason=reason) for place in sorted(places)]

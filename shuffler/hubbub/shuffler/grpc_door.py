@@ -47,7 +47,7 @@ class ShufflerService(ShufflerServicer):
 
     async def Submit(self, request: SubmitRequest, context: Context) -> SubmitResponse:
         """Answers once what was taken is durable."""
-        answer = await self._admission.take(request.reports, caller_of(context))
+        answer = await self._admission.take(request.reports, caller_of(context), request.tokens)
         if isinstance(answer, Never):
             await refuse(context, answer.why)
         if isinstance(answer, ComeBack):

@@ -239,7 +239,7 @@ class ReportsApp:
         if isinstance(request, str):
             self._admission.spoiled(caller, len(raw))
             raise _Refused(HTTPStatus.BAD_REQUEST, request, _FOR_GOOD)
-        answer = await self._admission.take(request.reports, caller)
+        answer = await self._admission.take(request.reports, caller, request.tokens)
         if isinstance(answer, Never):
             raise _Refused(HTTPStatus.BAD_REQUEST, answer.why, _FOR_GOOD)
         if isinstance(answer, ComeBack):

@@ -8,6 +8,7 @@ from typing import Final
 from hubbub.errors import StoreFull, StoreUnavailable
 from hubbub.runtime import Stages
 from hubbub.shuffler.pool import Pool
+from hubbub.shuffler.redeeming import Paid
 from hubbub.shuffler.shards import Place
 
 # A device waits this moment longer for its answer, and Redis is asked many times less often.
@@ -17,7 +18,7 @@ _GATHER_MORE_SECONDS: Final = 0.02
 # While Redis is slow, so many reports may wait in memory for their turn.
 _MAX_WAITING: Final = 100_000
 
-Reports = Mapping[Place, Sequence[bytes]]
+Reports = Mapping[Place, Sequence[bytes | Paid]]
 
 
 class Intake:
@@ -29,12 +30,12 @@ class Intake:
     def __init__(self, pool: Pool, stages: Stages) -> None:
         self._pool = pool
         self._stages = stages
-        self._arrived: list[tuple[Reports, asyncio.Future[None]]] = []
+        self._arrived: list[tuple[Reports, asyncio.Future[frozenset[Paid]]]] = []
         self._wake = asyncio.Event()
         self.waiting = 0
 
-    async def add(self, reports: Reports) -> None:
-        """Return once these reports are in their pools.
+    async def add(self, reports: Reports) -> frozenset[Paid]:
+        """Return once these reports are in their pools: those whose token was another's are not.
 
         Raises:
             StoreFull: they are not: Redis is full, or too many wait for it already.
@@ -43,11 +44,11 @@ class Intake:
         number = sum(map(len, reports.values()))
         if self.waiting + number > _MAX_WAITING:
             raise StoreFull(f"{self.waiting} reports wait for Redis; it is slow or away")
-        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        done: asyncio.Future[frozenset[Paid]] = asyncio.get_running_loop().create_future()
         self._arrived.append((reports, done))
         self.waiting += number
         self._wake.set()
-        await done
+        return await done
 
     async def run(self) -> None:
         """Write, for ever."""
@@ -58,14 +59,15 @@ class Intake:
             self._wake.clear()
             arrived, self._arrived = self._arrived, []
             seconds = _GATHER_MORE_SECONDS if len(arrived) > 1 else _GATHER_SECONDS
-            together: dict[Place, list[bytes]] = defaultdict(list)
+            together: dict[Place, list[bytes | Paid]] = defaultdict(list)
             for reports, _ in arrived:
                 for place, sealed in reports.items():
                     together[place] += sealed
             failure: StoreUnavailable | None = None
+            spent: frozenset[Paid] = frozenset()
             try:
                 with self._stages.timed("add"):
-                    await self._pool.add(together)
+                    spent = await self._pool.add(together)
             except StoreUnavailable as error:
                 failure = error
             self.waiting -= sum(map(len, together.values()))
@@ -73,6 +75,6 @@ class Intake:
                 if done.done():  # the caller has gone away
                     continue
                 if failure is None:
-                    done.set_result(None)
+                    done.set_result(spent)
                 else:
                     done.set_exception(failure)

@@ -12,6 +12,7 @@ STREAM:EPOCH, behind the prefix "shuffler:":
     crowd:{W}:ID   set of the sealed reports of such a crowd that are in no cut yet; a cut is a
                    batch
     dummies:{W}:ID set of its sealed dummies that are in no cut yet; also before it leaves
+    spent:{W}      hash of the tokens that went with a report: nonce -> its mark of that report
     shares:{W}     hash of the share that a cut in flight has of its crowd's dummies: id -> number
     gathering:{W}  hash of the crowds of several shards that are not all set apart: id -> shards
     law:{W}        hash: acknowledged, withheld, dummies:ID of every crowd that is cut up, takes:
@@ -27,22 +28,23 @@ STREAM:EPOCH, behind the prefix "shuffler:":
 
 import secrets
 from collections import Counter, defaultdict
-from collections.abc import Collection, Mapping, Sequence
-from typing import Final
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Final, TypeVar
 
 from hubbub.accounting import Window
-from hubbub.runtime import RedisServer, lua, script
+from hubbub.runtime import Command, RedisServer, lua, script
 from hubbub.shuffler.crowd_pool import Crowds
 from hubbub.shuffler.keys import batch_key, crowd_key, keys_of
 from hubbub.shuffler.mixing_policy import Take
 from hubbub.shuffler.pool_replies import TERMS, Level, PoolReplies
+from hubbub.shuffler.redeeming import Paid
 from hubbub.shuffler.shards import Place, Shard, places
 
 # A Redis that is full lets a script go on that has begun to write, if it began by taking away: so
 # those that make room begin by deleting, if only a field that nobody has.
-_ADD, _TAKE, _CLAIM, _DELIVERED, _WITHHOLD, _LEVEL, _COUNTS = (
+_ADD, _SPEND, _TAKE, _CLAIM, _DELIVERED, _WITHHOLD, _LEVEL, _COUNTS = (
     lua(__package__, f"scripts/{name}")
-    for name in ("add", "take", "claim", "delivered", "withhold", "level", "counts")
+    for name in ("add", "spend", "take", "claim", "delivered", "withhold", "level", "counts")
 )
 # Lua's unpack fails past some thousands of arguments.
 _CHUNK: Final = 4000
@@ -50,6 +52,8 @@ _CHUNK: Final = 4000
 _KEEP_SECONDS: Final = 30 * 86_400
 # A process that did not say for so long that it lives has its batches sent by another.
 _ALIVE_MS: Final = 4000
+
+Thing = TypeVar("Thing")
 
 
 class Pool:
@@ -66,22 +70,37 @@ class Pool:
         self.crowds = Crowds(server, self._owner, self._told)
 
     async def add(
-        self, reports: Mapping[Window, Sequence[bytes]] | Mapping[Place, Sequence[bytes]]
-    ) -> None:
-        """Put reports into their pools; once this returns they are acknowledged."""
+        self,
+        reports: Mapping[Window, Sequence[bytes | Paid]] | Mapping[Place, Sequence[bytes | Paid]],
+    ) -> frozenset[Paid]:
+        """Put reports into their pools; once this returns they are acknowledged.
+
+        But for those that it names: their token has gone with another report.
+        """
         windows = {place.window if isinstance(place, Shard) else place for place in reports}
         sharded = {place.window for place in reports if isinstance(place, Shard)}
         listed = [("SADD", "shuffler:windows", *(window.name for window in windows))]
         if sharded:
             names = (f"{window.name}/{self._shards}" for window in sharded)
             listed.append(("SADD", "shuffler:shards", *names))
-        added = [
-            script(_ADD, keys_of(place, "pool", "law"), sealed[first : first + _CHUNK])
-            for place, sealed in reports.items()
-            for first in range(0, len(sealed), _CHUNK)
-        ]
+        steps: list[Command] = []
+        paying: list[Sequence[Paid]] = []
+        for place, all_of_it in reports.items():
+            keys = keys_of(place, "pool", "law", "spent")
+            free = [one for one in all_of_it if not isinstance(one, Paid)]
+            paid = [one for one in all_of_it if isinstance(one, Paid)]
+            for part in _chunks(free, _CHUNK):
+                steps.append(script(_ADD, keys[:2], part))
+                paying.append(())
+            for owed in _chunks(paid, _CHUNK // len(Paid._fields)):
+                steps.append(script(_SPEND, keys, [field for one in owed for field in one]))
+                paying.append(owed)
         # Twice: another process may have archived the window in between, as empty.
-        await self._server.durable([*listed, *added, *listed])
+        told = await self._server.durable([*listed, *steps, *listed])
+        answers = zip(paying, told[len(listed) :], strict=False)
+        return frozenset(
+            part[int(place)] for part, answer in answers if part for place in answer[1]
+        )
 
     async def take(self, window: Window, take: Take, level: Level) -> bytes | None:
         """Move random reports into a new batch in flight: its id, if the pool holds enough.
@@ -189,7 +208,7 @@ class Pool:
         await self._server.execute(
             [
                 *(("EXPIRE", *keys_of(one, "law"), _KEEP_SECONDS) for one in among),
-                *(("DEL", *keys_of(one, "shares")) for one in among),
+                *(("DEL", *keys_of(one, "shares", "spent")) for one in among),
                 ("SREM", "shuffler:windows", window.name),
                 ("HDEL", "shuffler:unknown", window.name),
             ]
@@ -310,6 +329,11 @@ class Pool:
     async def _listed(self, index: str) -> list[Window]:
         names = await self._server.ask("SMEMBERS", f"shuffler:{index}")
         return self._told.windows(index, list(names))
+
+
+def _chunks(things: Sequence[Thing], size: int) -> Iterator[Sequence[Thing]]:
+    for first in range(0, len(things), size):
+        yield things[first : first + size]
 
 
 def _alive(owner: bytes) -> bytes:

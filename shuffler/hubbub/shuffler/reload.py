@@ -23,6 +23,7 @@ from hubbub.runtime.http.server import HttpDoor
 from hubbub.shuffler.admission import Admission
 from hubbub.shuffler.backpressure import Backpressure
 from hubbub.shuffler.mixer import Mixer
+from hubbub.shuffler.redeeming import Redeemer, refuse_untaken
 from hubbub.shuffler.settings import Settings, limited
 from hubbub.shuffler.signed_files import SignedFiles, read_signed
 from hubbub.shuffler.streams import StreamTable, read_stream_table
@@ -45,6 +46,7 @@ class Parts:
     for_operators: Server
     http_door: HttpDoor | None
     metrics: Metrics
+    redeemer: Redeemer | None = None
     closing: set["asyncio.Task[None]"] = field(default_factory=set)
 
 
@@ -94,6 +96,7 @@ def reading(settings: Settings, parts: Parts) -> Callable[[], Take]:
         table = read_stream_table(settings.streams)
         table.refuse_elsewhere(development=settings.common.development, path=settings.streams)
         table.check_follows(parts.table)
+        refuse_untaken(table, parts.redeemer)
         limits = limited(settings)
         signed = read_signed(settings.notice, settings.models)
         for folder in folders(settings):

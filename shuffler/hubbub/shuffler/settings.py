@@ -51,6 +51,7 @@ class Settings:
     """Everything the shuffler is told."""
 
     streams: Path
+    token_key: Path | None
     listen: str
     operator_listen: str
     http: HttpSettings
@@ -110,6 +111,7 @@ def parse(arguments: Sequence[str] | None = None) -> Settings:
         given.reserve = 0.0 if told.development else _RESERVE
     return Settings(
         streams=given.streams,
+        token_key=given.token_key,
         listen=given.listen,
         operator_listen=given.operator_listen,
         http=_http(given, told),
@@ -186,6 +188,12 @@ def parser() -> argparse.ArgumentParser:
     for what, meaning in _SIGNED.items():
         help_ = f"{meaning}; read again when it changes, and may come later"
         add(f"--{what}", type=Path, metavar="FILE", help=help_)
+    add(
+        "--token-key",
+        type=Path,
+        metavar="FILE",
+        help="made by: hubbub keys issuer; checks tokens, where the catalog names their issuer",
+    )
     add_common(known, metrics_listen="127.0.0.1:7074")
     _add_http(known)
     mixing = known.add_argument_group(

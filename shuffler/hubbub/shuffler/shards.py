@@ -10,6 +10,7 @@ from hashlib import blake2b
 from typing import Final, NamedTuple
 
 from hubbub.accounting import Window
+from hubbub.shuffler.redeeming import Paid
 from hubbub.shuffler.streams import Stream
 
 MAX_SHARDS: Final = 256
@@ -46,14 +47,16 @@ def places(window: Window, shards: int) -> list[Place]:
 
 
 def spread(
-    reports: Mapping[Window, Sequence[bytes]], streams: Mapping[str, Stream], shards: int
-) -> dict[Place, list[bytes]]:
+    reports: Mapping[Window, Sequence[bytes | Paid]], streams: Mapping[str, Stream], shards: int
+) -> dict[Place, list[bytes | Paid]]:
     """Each report in its shard, by its own bytes: one that is sent again goes to the same.
+
+    By its token's where it has one: that is spent there, once.
 
     A stream that leaves in parts has one shard: half a pool would hide half as well. So has one
     with dummies, which must be mixed among all reports.
     """
-    spread_out: dict[Place, list[bytes]] = defaultdict(list)
+    spread_out: dict[Place, list[bytes | Paid]] = defaultdict(list)
     for window, sealed in reports.items():
         stream = streams[window.stream]
         if shards == 1 or stream.mix == "pool" or stream.dummies:
@@ -61,6 +64,7 @@ def spread(
             continue
         among = places(window, shards)
         for report in sealed:
-            digest = blake2b(report, digest_size=8).digest()
+            known = report.nonce if isinstance(report, Paid) else report
+            digest = blake2b(known, digest_size=8).digest()
             spread_out[among[int.from_bytes(digest) % shards]].append(report)
     return spread_out

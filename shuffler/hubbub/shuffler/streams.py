@@ -27,6 +27,7 @@ _RANGES: Final = {
     "grace_seconds": (1, 366 * 86_400),
     "dummies": (0, 1_000_000),
     "values": (0, 1 << 24),
+    "tokens": (0, 1000),
 }
 _MIXES: Final = ("pool", "epoch", "rolling")
 _LONGEST_NAME: Final = 256
@@ -42,6 +43,7 @@ class Stream:
 
     mix: "pool", random parts as they come, with a reserve; "epoch", the whole epoch as one crowd,
     when it is over; "rolling", everything as one crowd whenever the minimum has gathered.
+    tokens: how many an account gets for an epoch of it; 0 where reports go without.
     dummies: how many go along with every crowd, each one of `values` values, sealed by `kem`.
     fewest: what min_batch may be at least; a development installation takes a single report.
     """
@@ -54,6 +56,7 @@ class Stream:
     dummies: int = 0
     values: int = 0
     kem: Kem = X25519
+    tokens: int = 0
     fewest: InitVar[int] = _FEWEST
 
     def __post_init__(self, fewest: int) -> None:

@@ -26,6 +26,7 @@ from hubbub.catalog.metric import Metric
 from hubbub.catalog.policy import Budget, Caps
 from hubbub.catalog.runs import Runs
 from hubbub.catalog.supersedes import misfits
+from hubbub.catalog.tokens import TokenIssuer, untokened
 from hubbub.catalog.values.list_versions import STREAM, digests_of
 from hubbub.errors import BadParameter, BundleRefused, UnknownMetric
 from hubbub.errors.places import wrong_place
@@ -54,6 +55,7 @@ class Bundle:
     runs: who runs the shuffler and the aggregator; None where the operator does not say.
     cover: whether every device sends as many reports of every stream, fillers among them.
     log: the transparency log that it says it is in; None for none.
+    tokens: who issues the tokens that reports go with; None for reports without.
     gateway: the shuffler's key for what comes through a relay, as RFC 9458 tells it; or empty.
     proof: that it is in that log, once it was read from a file that has one.
     signed: the file's content that it was read from.
@@ -77,6 +79,7 @@ class Bundle:
     log: NoteKey | None = None
     gateway: bytes = b""
     cover: bool = False
+    tokens: TokenIssuer | None = None
     proof: LogProof | None = field(default=None, repr=False, compare=False)
     signed: bytes = field(default=b"", repr=False, compare=False)
     streams: Mapping[str, Metric] = field(init=False, repr=False, compare=False)
@@ -87,6 +90,8 @@ class Bundle:
         for name, problem in misfits(self.metrics):
             raise BadParameter(f'metric "{name}": supersedes: {problem}')
         for name, place, problem in uncovered(self.metrics) if self.cover else ():
+            raise BadParameter(f'metric "{name}": {place} {problem}')
+        for name, place, problem in untokened(self.metrics) if self.tokens else ():
             raise BadParameter(f'metric "{name}": {place} {problem}')
         _check_keys(self.keys)
         _check_kems(self.metrics, self.keys)
@@ -233,6 +238,7 @@ def stream_table(bundle: Bundle) -> str:
             "epoch_seconds": EPOCH_SECONDS[metric.epoch],
             "grace_seconds": grace_seconds(metric.epoch),
             **_leaving(metric),
+            **({"tokens": metric.limits.reports_per_epoch} if bundle.tokens else {}),
         }
         for metric in bundle.streams.values()
     }
@@ -243,7 +249,9 @@ def stream_table(bundle: Bundle) -> str:
         | ({"x_wing": to_text(key.x_wing)} if X_WING in padded else {})
         for key in bundle.keys
     ]
-    marked = {"development": True} if bundle.development else {}
+    marked: dict[str, bool | int] = {"development": True} if bundle.development else {}
+    if bundle.tokens:
+        marked["devices"] = bundle.tokens.terms.devices
     return json.dumps({"version": 1, **marked, "streams": streams, "keys": keys}, indent=1) + "\n"
 
 

@@ -73,8 +73,17 @@ def _of_whole(old: Bundle, new: Bundle) -> Iterator[Difference]:
     ):
         if was != now:
             yield Difference("", name, was, now, OTHER)
+    if old.tokens != new.tokens:
+        yield Difference("", "tokens", _issuer(old), _issuer(new), OTHER)
     if old.cover is not new.cover:
         yield Difference("", "cover", _told(old.cover), _told(new.cover), (MORE, LESS)[new.cover])
+
+
+def _issuer(bundle: Bundle) -> str:
+    if bundle.tokens is None:
+        return "none"
+    told = bundle.tokens.terms
+    return f"{told.issuer}, {told.devices} devices, key {to_text(bundle.tokens.public)[:8]}"
 
 
 def _runs(old: Bundle, new: Bundle, service: str) -> tuple[str, str]:

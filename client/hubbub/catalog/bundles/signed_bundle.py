@@ -25,11 +25,14 @@ from hubbub.catalog.log.proof import open_proof
 from hubbub.catalog.metric import Metric
 from hubbub.catalog.policy import Budget, Caps
 from hubbub.catalog.runs import Runs
+from hubbub.catalog.tokens import TokenIssuer
 from hubbub.errors import BadParameter, BundleRefused, HubbubError
 from hubbub.errors.printable import visible
 from hubbub.sealing import X_WING
 
-_VERSIONS: Final = (1, 2)
+# Versions of what a former SDK would get wrong: values that grew, and reports without a token.
+_GROWN: Final = 2
+_TOKENS: Final = 3
 _MAX_BYTES: Final = 64 << 20
 _NO_BUNDLE: Final = "not a bundle; make one: hubbub catalog build"
 _REASON: Final = 300
@@ -41,8 +44,7 @@ def sign_bundle(bundle: Bundle, operator: Ed25519PrivateKey, *, whole: bool = Fa
     hybrid = any(metric.kem == X_WING for metric in bundle.metrics.values())
     body = as_line(
         {
-            # What knows of one list of values only would count reports of another as its own.
-            "version": 2 if any(one.grown for one in bundle.metrics.values()) else 1,
+            "version": _version(bundle),
             "shuffler": bundle.shuffler,
             "roots": bundle.roots,
             "keys": [
@@ -64,6 +66,7 @@ def sign_bundle(bundle: Bundle, operator: Ed25519PrivateKey, *, whole: bool = Fa
         | ({"log": _log_words(bundle.log)} if bundle.log else {})
         | ({"gateway": to_text(bundle.gateway)} if bundle.gateway else {})
         | ({"cover": True} if bundle.cover else {})
+        | ({"tokens": bundle.tokens.words()} if bundle.tokens else {})
         | ({"handovers": [h.words() for h in bundle.handovers]} if bundle.handovers else {})
     )
     return sign_lines("bundle", body, operator)
@@ -133,12 +136,20 @@ def _with_proof(bundle: Bundle, line: bytes, content: bytes, path: str) -> Bundl
         raise BundleRefused(f"{path}: {error}") from error
 
 
+def _version(bundle: Bundle) -> int:
+    # What knows of one list of values only would count reports of another as its own; what knows
+    # no tokens would have all its reports refused.
+    if bundle.tokens:
+        return _TOKENS
+    return _GROWN if any(one.grown for one in bundle.metrics.values()) else 1
+
+
 def _log_words(log: NoteKey) -> dict[str, str]:
     return {"name": log.name, "key": to_text(log.public)}
 
 
 def _load(body: Any, signer: bytes) -> Bundle:
-    if body["version"] not in _VERSIONS:
+    if body["version"] not in (1, _GROWN, _TOKENS):
         raise ValueError(f"version {body['version']}")
     caps: Caps = table_of(Caps).load(body.get("caps", {}))
     return Bundle(
@@ -162,6 +173,7 @@ def _load(body: Any, signer: bytes) -> Bundle:
         log=_log(body["log"]) if "log" in body else None,
         gateway=from_text(body.get("gateway", "")),
         cover=body.get("cover", False) is True,
+        tokens=TokenIssuer.load(body["tokens"]) if "tokens" in body else None,
         handovers=tuple(map(Handover.load, _listed(body.get("handovers", [])))),
     )
 

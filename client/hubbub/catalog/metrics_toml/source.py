@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from hubbub.catalog.central_cap import over_central_cap, with_gaussians
 from hubbub.catalog.cover import COVER, uncovered
@@ -27,11 +27,14 @@ from hubbub.catalog.metrics_toml.model_table import read_model
 from hubbub.catalog.policy import Budget, Caps
 from hubbub.catalog.runs import Runs
 from hubbub.catalog.supersedes import misfits
+from hubbub.catalog.tokens import Tokens, untokened
 from hubbub.errors import CatalogInvalid
 from hubbub.errors.printable import visible
 from hubbub.errors.unreadable import unreadable
 
 _TABLE: Final = re.compile(r"""\s*\[\s*(?:metrics|models)\s*\.\s*["']?([^"'\]]*?)["']?\s*\]""")
+
+Section = TypeVar("Section")
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +107,15 @@ class Catalog:
         ),
     )
     cover: bool = field(default=False, metadata=COVER)
+    tokens: Tokens | None = field(
+        default=None,
+        metadata=entry(
+            table_of(Tokens),
+            "Who gives accounts the tokens without which the shuffler takes no report.",
+            '{ issuer = "https://issuer.example.org:7090" }',
+            write='write tokens = { issuer = "https://HOST" }',
+        ),
+    )
 
 
 def read_catalog(path: Path, accountant: Accountant | None = None) -> Catalog:
@@ -137,10 +149,11 @@ def read_catalog(path: Path, accountant: Accountant | None = None) -> Catalog:
         for name, place, problem in _misfits(document, metrics):
             complain(name, place, problem)
     budget = _policies(document, metrics, caps, wrong)
-    runs = _runs(document, wrong)
+    runs = _section("runs", Runs, document, wrong)
+    tokens = _section("tokens", Tokens, document, wrong)
     if problems:
         raise CatalogInvalid("\n".join(problems))
-    told = (document.get("keep", ""), runs, document.get("log", ""), around.filled)
+    told = (document.get("keep", ""), runs, document.get("log", ""), around.filled, tokens)
     learned = {name: metric.model for name, metric in metrics.items() if metric.model}
     return Catalog(document["shuffler"], metrics, learned, caps, budget, *told)
 
@@ -235,17 +248,21 @@ def _misfits(
         yield name, "supersedes", problem
     if document.get("cover"):
         yield from uncovered(metrics)
+    if document.get("tokens"):
+        yield from untokened(metrics)
 
 
-def _runs(document: dict[str, Any], wrong: Complain) -> Runs | None:
-    """Who runs what; its fields have names that others have too, so complaints say whose."""
-    if "runs" not in document:
+def _section(
+    whose: str, section: type[Section], document: dict[str, Any], wrong: Complain
+) -> Section | None:
+    """A table of fields that have names which others have too, so complaints say whose."""
+    if whose not in document:
         return None
-    found: Runs | None = read_section(
-        "runs",
-        Runs,
-        document["runs"],
-        lambda name, problem: wrong("runs", problem if name == "runs" else f"{name} {problem}"),
+    found: Section | None = read_section(
+        whose,
+        section,
+        document[whose],
+        lambda name, problem: wrong(whose, problem if name == whose else f"{name} {problem}"),
     )
     return found
 

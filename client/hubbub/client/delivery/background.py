@@ -105,7 +105,12 @@ class Background:
         fetching = (
             _random.uniform(0.5, 1.5) * _MODELS_SECONDS if self._sender.awaits_models else None
         )
-        looks = (self._look_seconds, self._sender.seconds_to_cover(), fetching)
+        looks = (
+            self._look_seconds,
+            self._sender.seconds_to_cover(),
+            self._sender.seconds_to_tokens(),
+            fetching,
+        )
         return min((one for one in looks if one is not None), default=None)
 
     def _step(self, due: float | None) -> float | None:
@@ -113,6 +118,7 @@ class Background:
         left_over = self._first and self._sender.waiting() > 0
         self._sender.fetch_models(_STATE_RETRY_SECONDS * 2)
         self._sender.enter(gently=True)
+        self._sender.fetch_tokens(_STATE_RETRY_SECONDS * 2)
         self._first = False
         if due is None:
             if not self._sender.waiting():

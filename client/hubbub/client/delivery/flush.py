@@ -25,6 +25,7 @@ def flush(
         sender.fetch_models(seconds)
         sender.enter()
         while True:
+            sender.fetch_tokens(deadline - clock.monotonic())
             wait = sender.attempt(deadline - clock.monotonic())
             if wait is None:
                 return not state.waiting()

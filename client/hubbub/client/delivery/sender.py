@@ -6,7 +6,7 @@ after a restart, and the shuffler knows a resend by that.
 
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -24,6 +24,7 @@ from hubbub.catalog import (
 from hubbub.catalog.crowds.device_dummies import dummy_payloads
 from hubbub.client.clock import Clock
 from hubbub.client.cover import FILLER, Held, beside, fills, held_back, seconds_to_next
+from hubbub.client.delivery.purse import Purse, with_token
 from hubbub.client.delivery.waits import longest_soon, soon
 from hubbub.client.diagnostics import Diagnostics
 from hubbub.client.notices import hear
@@ -41,13 +42,17 @@ from hubbub.client.state.contract import (
 from hubbub.client.transport.contract import (
     GivenUp,
     NotSent,
-    SealedReport,
     Transport,
     TryAgain,
 )
 from hubbub.errors import ModelsRefused, NoticeRefused, StateBusy, StateUnusable
 from hubbub.mechanisms import SystemBits
+from hubbub.tokens import Minted
 
+# What the shuffler says of a token is no word on the report: that waits for another, or for a
+# shuffler with the issuer's key.
+_TOKEN_SPENT: Final = "refused_token_spent"  # noqa: S105 a fate
+_TOKEN_REFUSED: Final = frozenset({"refused_no_token", _TOKEN_SPENT})
 _BATCH: Final = 500
 _PROBE: Final = 20  # after a failure: enough to see whether the shuffler is there again
 _BATCH_BYTES: Final = 1 << 20
@@ -75,8 +80,10 @@ class Sender:
         *,
         clock: Clock,
         diagnostics: Diagnostics,
+        purse: Purse | None = None,
     ) -> None:
         self._reporter = reporter
+        self._purse = purse
         self._state = state
         self._bundle = bundle
         self._transport = transport
@@ -133,17 +140,18 @@ class Sender:
 
     def has_covered(self) -> bool:
         """Whether reports wait of epochs that are over, of metrics with a default."""
-        held = self._held_back()
+        held = held_back(self._bundle, self._clock.now())
         if not held:
             return False
-        return self._state.waiting(held) > self._state.waiting(dict.fromkeys(held, 0))
+        return self._state.waiting(held) > self._state.waiting([(s, 0, end) for s, _, end in held])
 
     def seconds_to_cover(self) -> float | None:
         """Until the next epoch is over that a default may have to be said of; None for never."""
         return seconds_to_next(self._bundle, self._clock.now())
 
     def _held_back(self) -> Held:
-        return held_back(self._bundle, self._clock.now())
+        held = held_back(self._bundle, self._clock.now())
+        return [*held, *self._purse.held] if self._purse else held
 
     def attempt(self, timeout_seconds: float) -> float | None:
         """Submit once: how long to wait before the next attempt; None if nothing is left to send.
@@ -187,6 +195,22 @@ class Sender:
             self._diagnostics.warn_once("models", "the state of models is not taken: %s", error)
         finally:
             self._sending.release()
+
+    def fetch_tokens(self, timeout_seconds: float) -> None:
+        """Ask for the tokens that are due: those of the next epoch, or what waits now goes with.
+
+        Raises:
+            StateUnusable: they could not be kept; the same are asked for again.
+        """
+        if self._purse and self._reporter.is_on and not self._stopped.is_set():
+            # Who runs in an epoch with a default says something of it, sooner or later.
+            says = held_back(self._bundle, self._clock.now())
+            waiting = bool(says) or self._state.waiting() > 0
+            self._purse.fetch(min(timeout_seconds, _CALL_SECONDS), waiting=waiting)
+
+    def seconds_to_tokens(self) -> float | None:
+        """Until tokens are due; None where reports go without."""
+        return self._purse.seconds_to_next() if self._purse and self._reporter.is_on else None
 
     def stop(self, wait_seconds: float) -> None:
         """Submit nothing more, and end what is being submitted."""
@@ -304,12 +328,19 @@ class Sender:
         if not reports:
             return _CLAIMED_SECONDS if self._state.waiting(held) else None
         fates = {r.id: STOPPED for r in reports if self._reporter.is_stopped(r.stream, r.epoch)}
-        sent, failure = self._submit([r for r in reports if r.id not in fates], timeout_seconds)
+        ready = [r for r in reports if r.id not in fates]
+        tokens = self._purse.give(ready) if self._purse else {}
+        if self._purse:
+            self._state.release(r.id for r in ready if r.id not in tokens)
+            ready = [r for r in ready if r.id in tokens]
+        sent, failure = self._submit(ready, tokens, timeout_seconds)
         fates |= sent
         if fates:
             self._state.record_results(
                 fates
             )  # if this fails they are sent again, as the same bytes
+        if self._purse:
+            self._purse.settle(fates)
         streams = {report.id: report.stream for report in reports}
         self._diagnostics.drop(
             Dropped(streams[id_], fate) for id_, fate in fates.items() if fate != SENT
@@ -326,7 +357,10 @@ class Sender:
         return min(max(failure.after_seconds, shortest), _LONGEST_ASKED_SECONDS)
 
     def _submit(
-        self, reports: Sequence[OutboxReport], timeout_seconds: float
+        self,
+        reports: Sequence[OutboxReport],
+        tokens: Mapping[int, Minted],
+        timeout_seconds: float,
     ) -> tuple[dict[int, str], TryAgain | None]:
         """What became of reports; of those it does not name nothing is known, by the failure.
 
@@ -335,12 +369,13 @@ class Sender:
         """
         deadline = self._clock.monotonic() + timeout_seconds
         fates: dict[int, str] = {}
+        refused = ""
         parts = [reports] if reports else []
         while parts:
             part = parts.pop()
             if self._stopped.is_set():
                 return fates, TryAgain("stopped")
-            plain = [SealedReport(r.stream, r.epoch, r.key_id, r.sealed) for r in part]
+            plain = [with_token(report, tokens.get(report.id)) for report in part]
             left = max(0.0, deadline - self._clock.monotonic())
             try:
                 answer = self._transport.submit(plain, left)
@@ -354,9 +389,13 @@ class Sender:
                     half = len(part) // 2
                     parts += [part[half:], part[:half]]
                 continue
-            fates |= {r.id: why or SENT for r, why in zip(part, answer.results, strict=True)}
+            told = {r.id: why or SENT for r, why in zip(part, answer.results, strict=True)}
             self._hear(answer.notice)
-        return fates, None
+            fates |= {number: fate for number, fate in told.items() if fate not in _TOKEN_REFUSED}
+            refused = refused or next((one for one in told.values() if one in _TOKEN_REFUSED), "")
+            if self._purse:  # its token went with another: after a state that was put back
+                self._purse.settle(n for n, fate in told.items() if fate == _TOKEN_SPENT)
+        return fates, TryAgain(refused) if refused else None
 
     def _hear(self, notice: bytes) -> None:
         """Keep what the operator lets everybody know; what cannot be kept is heard again."""

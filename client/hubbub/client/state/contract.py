@@ -13,6 +13,7 @@ from hubbub.client.cover import FILLER, NOTHING, Held
 from hubbub.client.ledger import charge
 from hubbub.client.outcome import Outcome
 from hubbub.client.state.device_state import DeviceState
+from hubbub.client.state.wallet import Result, Wallet
 
 HISTORY = 1000
 """How many payloads are remembered once they have met their fate."""
@@ -186,6 +187,10 @@ class State(Protocol):
 
     def heed(self, notice: bytes, follows: Callable[[bytes], bool]) -> None:
         """Keep an operator's notice, if it `follows` the one that is kept; b"" if none is."""
+        ...
+
+    def wallet(self, change: Callable[[Wallet], Result]) -> Result:
+        """What a change of the device's tokens says, once it is kept; alone among processes."""
         ...
 
     def close(self) -> None:

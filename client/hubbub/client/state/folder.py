@@ -32,6 +32,7 @@ from hubbub.client.state.device_state import DeviceState
 from hubbub.client.state.journal import orphans
 from hubbub.client.state.pending_log import Notes
 from hubbub.client.state.queries import Rows
+from hubbub.client.state.wallet import Result, Wallet
 from hubbub.client.state.witness_check import Watch
 from hubbub.errors import StateUnusable
 
@@ -218,6 +219,16 @@ class FolderState:
         with self._transaction() as rows:
             if follows(sealed_tables.notice(rows)):
                 queries.set_meta(rows, notice=notice)
+
+    def wallet(self, change: Callable[[Wallet], Result]) -> Result:
+        """What a change of the device's tokens says, once it is kept."""
+        with self._transaction(durable=True) as rows:
+            kept = queries.meta(rows, "tokens")
+            wallet = Wallet.load(kept)
+            told = change(wallet)
+            if (data := wallet.data()) != kept:
+                queries.set_meta(rows, tokens=data)
+            return told
 
     def close(self) -> None:
         """Let go; what waits stays for the next start."""

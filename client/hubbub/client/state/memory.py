@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
-from math import inf
 
 from hubbub.catalog import Metric
 from hubbub.client.cover import NOTHING, Held
@@ -30,6 +29,7 @@ from hubbub.client.state.contract import (
 from hubbub.client.state.device_state import DeviceState
 from hubbub.client.state.secret import SECRET_BYTES
 from hubbub.client.state.shared_ledger import SharedLedger
+from hubbub.client.state.wallet import Result, Wallet
 from hubbub.client.state.witness import Witnesses
 from hubbub.errors import StateUnusable
 
@@ -55,6 +55,7 @@ class MemoryState:
         self._noted = self._done = self._last = 0
         self._reports: dict[int, tuple[OutboxEntry, str]] = {}
         self._lock = threading.RLock()
+        self._wallet = Wallet()
         self._shared = SharedLedger(witnesses, self._standing, clock)
 
     def device_state(self) -> DeviceState:
@@ -198,9 +199,15 @@ class MemoryState:
             if follows(self._standing.notice):
                 self._standing.notice = notice
 
+    def wallet(self, change: Callable[[Wallet], Result]) -> Result:
+        """What a change of the tokens says; kept with this process."""
+        with self._lock:
+            return change(self._wallet)
+
     def after_fork_in_child(self) -> None:
         """In a forked child: what waits is the parent's to send."""
         self._lock = threading.RLock()
+        self._wallet = Wallet()
         self._reports = {}
         self._noted = self._done = 0
 
@@ -225,6 +232,7 @@ class MemoryState:
         before, self._standing = self._standing, said
         if said.secret != before.secret:
             self._reports.clear()
+            self._wallet = Wallet()
         if said.generation != before.generation:
             self.record_results(dict.fromkeys(self._left(), DISABLED))
 
@@ -237,7 +245,11 @@ class MemoryState:
         return {
             id_: entry
             for id_, (entry, fate) in self._reports.items()
-            if not fate and entry.drawn.epoch < held.get(entry.drawn.stream, inf)
+            if not fate
+            and not any(
+                stream == entry.drawn.stream and first <= entry.drawn.epoch <= last
+                for stream, first, last in held
+            )
         }
 
     def _overflow(self) -> list[Dropped]:

@@ -208,8 +208,8 @@ def _waiting(rows: Rows, id_: int) -> OutboxReport | Dropped:
 def _free(held: Held) -> tuple[str, list[Any]]:
     """The words of SQL, with what they take, for what is not held."""
     return (
-        " AND NOT (stream = ? AND epoch >= ?)" * len(held),
-        [one for pair in held.items() for one in pair],
+        " AND NOT (stream = ? AND epoch BETWEEN ? AND ?)" * len(held),
+        [one for part in held for one in part],
     )
 
 

@@ -23,8 +23,8 @@ from hubbub.client.state.state_moment import StateMoment, merged
 
 # What may change without a sum, or is one. Version 0.1 changes consent and counts no commit: what
 # was said last, as far as we know, stands under the sum in its place.
-# A notice has a signature of its own, and is heard again.
-_UNSEALED: Final = ("sum", "bundle", "notice", "generation", "preference", "max_local")
+# A notice has a signature of its own, and is heard again; tokens that are none are refused.
+_UNSEALED: Final = ("sum", "bundle", "notice", "tokens", "generation", "preference", "max_local")
 
 
 def is_new(rows: Rows) -> bool:
@@ -184,6 +184,7 @@ def forget(rows: Rows, now: float) -> None:
     sums = forgotten(device_state(rows).accounts, now)
     for table in ("reports", "ledger", "counts", "journals"):
         rows.execute(f"DELETE FROM {table}")  # noqa: S608 our own names
+    set_meta(rows, tokens=b"")
     before, commits = _consent(rows), meta(rows, "commits")
     start(rows)
     # The number goes on: what was known before is older, wherever it is found.

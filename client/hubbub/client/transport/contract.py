@@ -17,12 +17,14 @@ class SealedReport:
 
     Attributes:
         key_id: of the key that it is sealed to.
+        token: that goes with it, outside the seal; empty for none.
     """
 
     stream: str
     epoch: int
     key_id: int
     sealed: bytes = field(repr=False)
+    token: bytes = field(default=b"", repr=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ import socket
 import ssl
 import threading
 import time
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Final, NamedTuple
 from urllib.parse import unquote, urlsplit
@@ -19,6 +20,7 @@ from urllib.request import getproxies, proxy_bypass
 from hubbub.client.transport.contract import TryAgain
 
 _LARGEST_ANSWER_BYTES: Final = 1 << 20
+_NO_HEADERS: Final[Mapping[str, str]] = {}
 
 
 class HttpAnswer(NamedTuple):
@@ -51,15 +53,20 @@ class HttpExchange:
         self._busy: set[http.client.HTTPConnection] = set()
         self._closed = False
 
-    def post(self, body: bytes, timeout_seconds: float) -> HttpAnswer:
-        """The answer to a body. Raises TryAgain where none came."""
+    def post(
+        self, body: bytes, timeout_seconds: float, headers: Mapping[str, str] = _NO_HEADERS
+    ) -> HttpAnswer:
+        """The answer to a body. Raises TryAgain where none came.
+
+        headers: beside the type; of what goes to an issuer, whose account asks.
+        """
         deadline = time.monotonic() + timeout_seconds
         try:
-            status, headers, answer = self._asked(body, deadline)
+            status, answered, answer = self._asked(body, headers, deadline)
         except (OSError, http.client.HTTPException) as error:
             late = isinstance(error, TimeoutError) or time.monotonic() >= deadline
             raise TryAgain("deadline_exceeded" if late else "unavailable") from error
-        told = {name.lower(): value for name, value in reversed(headers.items())}
+        told = {name.lower(): value for name, value in reversed(answered.items())}
         return HttpAnswer(status, told, answer)
 
     def close(self) -> None:
@@ -73,7 +80,9 @@ class HttpExchange:
         for connection in busy:
             _end(connection)
 
-    def _asked(self, body: bytes, deadline: float) -> tuple[int, http.client.HTTPMessage, bytes]:
+    def _asked(
+        self, body: bytes, headers: Mapping[str, str], deadline: float
+    ) -> tuple[int, http.client.HTTPMessage, bytes]:
         """An answer over a connection that is open, or else over a new one.
 
         One that was idle may have been ended by the other end meanwhile: then once more. The same
@@ -82,11 +91,15 @@ class HttpExchange:
         connection = self._taken()
         if connection:
             with suppress(OSError, http.client.HTTPException):
-                return self._exchange(connection, body, deadline)
-        return self._exchange(self._opened(), body, deadline)
+                return self._exchange(connection, body, headers, deadline)
+        return self._exchange(self._opened(), body, headers, deadline)
 
     def _exchange(
-        self, connection: http.client.HTTPConnection, body: bytes, deadline: float
+        self,
+        connection: http.client.HTTPConnection,
+        body: bytes,
+        headers: Mapping[str, str],
+        deadline: float,
     ) -> tuple[int, http.client.HTTPMessage, bytes]:
         left = deadline - time.monotonic()
         if left <= 0:
@@ -104,7 +117,7 @@ class HttpExchange:
             connection.timeout = left
             if connection.sock:
                 connection.sock.settimeout(left)
-            connection.request("POST", self._path, body, {"Content-Type": self._type})
+            connection.request("POST", self._path, body, {"Content-Type": self._type, **headers})
             response = connection.getresponse()
             answer = response.read(_LARGEST_ANSWER_BYTES + 1)
             kept = response.isclosed() and not response.will_close

@@ -16,13 +16,15 @@ _REASONS: Final = 1000
 
 def request_of(reports: Sequence[SealedReport]) -> SubmitRequest:
     """What is sent."""
+    paid = any(report.token for report in reports)
     return SubmitRequest(
+        tokens=[report.token for report in reports] if paid else [],
         reports=[
             report_pb2.SealedReport(
                 stream=r.stream, epoch=r.epoch, key_id=r.key_id, sealed=r.sealed
             )
             for r in reports
-        ]
+        ],
     )
 
 

@@ -1,4 +1,4 @@
-"""`hubbub keys new`, `rotate`, `handover`, `tls`, `analyst` and `token`."""
+"""`hubbub keys`: keys that open, sign and issue, certificates, and who may ask."""
 
 import argparse
 import time
@@ -10,6 +10,7 @@ from cryptography import x509
 from hubbub.catalog import EPOCH_SECONDS, WRITTEN_EPOCHS
 from hubbub.catalog.encoding import to_text
 from hubbub.catalog.keys.gateway import GATEWAY_KEY, make_gateway_key
+from hubbub.catalog.keys.issuer import make_token_key
 from hubbub.catalog.keys.operator import hand_over_to_new
 from hubbub.catalog.keys.rotation import add_x_wing, rotate_keys
 from hubbub.cli.certificate_authorities import (
@@ -31,6 +32,8 @@ from hubbub.cli.installation import (
 from hubbub.cli.terminal.day_argument import as_day
 from hubbub.cli.terminal.output import say
 from hubbub.errors import BadParameter
+from hubbub.issuer.accounts import add_account
+from hubbub.tokens import TOKEN_KEY
 
 _DAY = EPOCH_SECONDS["day"]
 _PERSON_DAYS = 365
@@ -42,6 +45,7 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     keys = commands.add_parser("keys")
     actions = keys.add_subparsers(required=True, metavar="ACTION")
     _add_opening(actions)
+    _add_tokens(actions)
     _add_signing(actions)
     _add_analyst(actions)
     add_action(actions)
@@ -100,6 +104,28 @@ def _add_opening(actions: "argparse._SubParsersAction[argparse.ArgumentParser]")
         "folder", type=Path, help="made by: hubbub keys new, or of who runs the shuffler alone"
     )
     gateway.set_defaults(run=_make_gateway)
+
+
+def _add_tokens(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add the actions that are about tokens against fakes."""
+    issuer = actions.add_parser(
+        "issuer", help="the key of who issues tokens, which the shuffler checks them by"
+    )
+    issuer.add_argument(
+        "folder", type=Path, help="made by: hubbub keys new, or of who runs the issuer alone"
+    )
+    issuer.set_defaults(run=_make_issuer)
+    account = actions.add_parser(
+        "account", help="a key by which an account, or an app's backend, asks for tokens"
+    )
+    account.add_argument("file", type=Path, help="of accounts, for hubbub issuer; made if none")
+    account.add_argument("--name", required=True, help="of the account, or of the backend")
+    account.add_argument(
+        "--backend",
+        action="store_true",
+        help="of the app's own server, which names the account for whom it asks",
+    )
+    account.set_defaults(run=_add_account)
 
 
 def _add_signing(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -208,6 +234,21 @@ def _add_x_wing(arguments: argparse.Namespace) -> int:
         return 0
     say(f"X-Wing halves made: of keys {', '.join(str(key.id) for key in added)}")
     say("now: give aggregators the new opening.keys.json, then: hubbub catalog build")
+    return 0
+
+
+def _make_issuer(arguments: argparse.Namespace) -> int:
+    folder = arguments.folder
+    make_token_key(folder)
+    say(f"{folder}/{TOKEN_KEY}: for the issuer and the shuffler, --token-key")
+    say(f"{folder}/tokens.pub: its public half, which catalog build signs")
+    return 0
+
+
+def _add_account(arguments: argparse.Namespace) -> int:
+    key = add_account(arguments.file, arguments.name, vouches=arguments.backend)
+    say(f"{arguments.file}: has {arguments.name}, and of its key the hash; the key is")
+    say(key)
     return 0
 
 

@@ -24,7 +24,10 @@ import grpc
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from hubbub.catalog import Bundle, Catalog, read_bundle, read_public_keys
+from hubbub.catalog import Bundle, Catalog, read_public_keys
+from hubbub.catalog.keys.files import write_secret
 from hubbub.catalog.keys.gateway import GATEWAY_KEY, make_gateway_key
+from hubbub.catalog.keys.issuer import make_token_key
 from hubbub.catalog.keys.opening_keys import is_development
 from hubbub.catalog.models.of_metric import in_minutes
 from hubbub.cli.certificate_authorities import write_certificates
@@ -35,7 +38,13 @@ from hubbub.cli.local.ports import free_port
 from hubbub.cli.publishing_models import publish
 from hubbub.cli.terminal.service_client import Endpoints
 from hubbub.errors import ServiceUnavailable, StateUnusable
+from hubbub.issuer.accounts import add_account
 from hubbub.runtime import TlsFolder
+from hubbub.tokens import TOKEN_KEY
+
+ACCOUNTS: Final = "accounts"
+ACCOUNT_KEY: Final = "account.key"
+"""Of a run whose catalog names an issuer: the key of the one account that it has."""
 
 # Some three where nothing else runs; who gives up earlier gives up on a machine that is busy.
 _START_SECONDS: Final = 300.0
@@ -53,15 +62,16 @@ class Ports:
     aggregator_metrics: int
     page: int
     http: int
+    issuer: int
 
     @classmethod
     def from_base(cls, base: int) -> Self:
-        """Eight in a row, the first for devices."""
+        """Nine in a row, the first for devices."""
         return cls(*range(base, base + len(fields(cls))))
 
     @classmethod
     def free(cls) -> Self:
-        """Eight that nothing listens on now."""
+        """Nine that nothing listens on now."""
         return cls(*(free_port() for _ in fields(cls)))
 
 
@@ -118,8 +128,8 @@ class LocalRun:
         )
         self.http_door = f"127.0.0.1:{ports.http}"
         self.shuffler_status = f"127.0.0.1:{ports.operator}"
-        self._catalog = replace(catalog, shuffler=f"127.0.0.1:{ports.shuffler}")
         self._ports = ports
+        self._catalog = self._here(catalog)
         self._redis: list[EmbeddedRedis] = []
         self._children: list[Child] = []
 
@@ -199,7 +209,7 @@ class LocalRun:
             BundleRefused: it changes a metric under an old name; the former stays.
             ServiceUnavailable: a service refuses it, or has ended.
         """
-        self._catalog = replace(catalog, shuffler=self._catalog.shuffler)
+        self._catalog = self._here(catalog)
         self.bundle = self._prepare()
         for child in self._children:  # the aggregator first: it must know what the shuffler takes
             child.reload()
@@ -215,6 +225,12 @@ class LocalRun:
         ):
             self._children[1].reload()
 
+    def _here(self, catalog: Catalog) -> Catalog:
+        """A catalog whose devices dial this machine."""
+        issuer = f"http://127.0.0.1:{self._ports.issuer}"
+        tokens = replace(catalog.tokens, issuer=issuer) if catalog.tokens else None
+        return replace(catalog, shuffler=f"127.0.0.1:{self._ports.shuffler}", tokens=tokens)
+
     def _prepare(self) -> Bundle:
         keys, tls = self.home / "keys", self.home / "tls"
         if not (keys / "operator.key").exists():
@@ -224,6 +240,10 @@ class LocalRun:
             write_certificates(tls, {})
         if not (keys / GATEWAY_KEY).exists():
             make_gateway_key(keys)
+        if self._catalog.tokens and not (keys / TOKEN_KEY).exists():
+            make_token_key(keys)
+            key = add_account(self.home / ACCOUNTS, "here", vouches=False)
+            write_secret(self.home / ACCOUNT_KEY, key.encode())
         return build_bundle(
             self._with_short_rounds() if self._development else self._catalog,
             keys,
@@ -256,6 +276,23 @@ class LocalRun:
         for role in ("shuffler", "aggregator"):
             self._redis.append(EmbeddedRedis((self.home / f"redis-{role}").absolute()))
 
+    def _start_issuer(self) -> list[str]:
+        """What the shuffler is told of tokens, once their issuer is started; nothing without."""
+        if not self._catalog.tokens:
+            return []
+        key = ["--token-key", str((self.home / "keys" / TOKEN_KEY).absolute())]
+        self._service(
+            "issuer",
+            *("--streams", str(self.home / "streams.json")),
+            *("--accounts", str(self.home / ACCOUNTS)),
+            *("--listen", f"127.0.0.1:{self._ports.issuer}"),
+            *("--metrics-listen", "127.0.0.1:0"),
+            *("--peer-rate", "0"),
+            *("--insecure", *key),
+            redis_url=self.shuffler_redis,
+        )
+        return key
+
     def _start(self) -> None:
         self._start_redis()
         tls = ["--tls", str(self.home / "tls"), *(["--dev"] if self._development else [])]
@@ -287,11 +324,12 @@ class LocalRun:
             *("--aggregator", local(self._ports.ingest)),
             *("--metrics-listen", local(self._ports.shuffler_metrics)),
             *("--peer-rate", "0"),  # every device is this machine
+            *self._start_issuer(),
             *tls,
             redis_url=self.shuffler_redis,
         )
         self._wait(self.endpoints.query, "aggregator", self._children[0])
-        self._wait(self.shuffler_status, "shuffler", self._children[1])
+        self._wait(self.shuffler_status, "shuffler", self._children[-1])
 
     def _said(self) -> str:
         """The notice, which stays in the folder."""

@@ -33,6 +33,12 @@ class _ReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Reason.ValueTy
     REASON_EXPIRED: _Reason.ValueType  # 4
     REASON_NOT_YET: _Reason.ValueType  # 5
     REASON_UNKNOWN_FIELD: _Reason.ValueType  # 6
+    REASON_NO_TOKEN: _Reason.ValueType  # 7
+    """No token came with it, or none of the issuer's for this stream and epoch: it may come again with
+    one.
+    """
+    REASON_TOKEN_SPENT: _Reason.ValueType  # 8
+    """Its token has gone with another report: it may come again with another token."""
 
 class Reason(_Reason, metaclass=_ReasonEnumTypeWrapper): ...
 
@@ -43,6 +49,12 @@ REASON_WRONG_KEY: Reason.ValueType  # 3
 REASON_EXPIRED: Reason.ValueType  # 4
 REASON_NOT_YET: Reason.ValueType  # 5
 REASON_UNKNOWN_FIELD: Reason.ValueType  # 6
+REASON_NO_TOKEN: Reason.ValueType  # 7
+"""No token came with it, or none of the issuer's for this stream and epoch: it may come again with
+one.
+"""
+REASON_TOKEN_SPENT: Reason.ValueType  # 8
+"""Its token has gone with another report: it may come again with another token."""
 Global___Reason: _TypeAlias = Reason  # noqa: Y015
 
 @_typing.final
@@ -50,16 +62,24 @@ class SubmitRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     REPORTS_FIELD_NUMBER: _builtins.int
+    TOKENS_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def reports(self) -> _containers.RepeatedCompositeFieldContainer[_report_pb2.SealedReport]: ...
+    @_builtins.property
+    def tokens(self) -> _containers.RepeatedScalarFieldContainer[_builtins.bytes]:
+        """Where the bundle names an issuer of tokens: one for each report, in their order; empty bytes for
+        a report that has none. 16 random bytes, and 16 that bind them to the report (RFC 9497, mode 2).
+        """
+
     def __init__(
         self,
         *,
         reports: _abc.Iterable[_report_pb2.SealedReport] | None = ...,
+        tokens: _abc.Iterable[_builtins.bytes] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["reports", b"reports"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["reports", b"reports", "tokens", b"tokens"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -121,6 +141,108 @@ class Refusal(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Refusal: _TypeAlias = Refusal  # noqa: Y015
+
+@_typing.final
+class TokenRequest(_message.Message):
+    """What a device asks an issuer of tokens, POST /v1/tokens: elements blinded by the device, of which
+    the issuer learns nothing but how many of which stream and epoch.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    WANTED_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def wanted(self) -> _containers.RepeatedCompositeFieldContainer[Global___WantedTokens]: ...
+    def __init__(
+        self,
+        *,
+        wanted: _abc.Iterable[Global___WantedTokens] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["wanted", b"wanted"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___TokenRequest: _TypeAlias = TokenRequest  # noqa: Y015
+
+@_typing.final
+class WantedTokens(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    STREAM_FIELD_NUMBER: _builtins.int
+    EPOCH_FIELD_NUMBER: _builtins.int
+    BLINDED_FIELD_NUMBER: _builtins.int
+    stream: _builtins.str
+    epoch: _builtins.int
+    @_builtins.property
+    def blinded(self) -> _containers.RepeatedScalarFieldContainer[_builtins.bytes]:
+        """Elements of ristretto255, 32 bytes each: always as many as one device may send reports."""
+
+    def __init__(
+        self,
+        *,
+        stream: _builtins.str = ...,
+        epoch: _builtins.int = ...,
+        blinded: _abc.Iterable[_builtins.bytes] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["blinded", b"blinded", "epoch", b"epoch", "stream", b"stream"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___WantedTokens: _TypeAlias = WantedTokens  # noqa: Y015
+
+@_typing.final
+class TokenResponse(_message.Message):
+    """One for each of the request's, in their order."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ISSUED_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def issued(self) -> _containers.RepeatedCompositeFieldContainer[Global___IssuedTokens]: ...
+    def __init__(
+        self,
+        *,
+        issued: _abc.Iterable[Global___IssuedTokens] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["issued", b"issued"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___TokenResponse: _TypeAlias = TokenResponse  # noqa: Y015
+
+@_typing.final
+class IssuedTokens(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    EVALUATED_FIELD_NUMBER: _builtins.int
+    PROOF_FIELD_NUMBER: _builtins.int
+    proof: _builtins.bytes
+    """64 bytes: that all of them were evaluated with the key in the bundle."""
+    @_builtins.property
+    def evaluated(self) -> _containers.RepeatedScalarFieldContainer[_builtins.bytes]:
+        """Evaluated elements in the order of the blinded; none if this account has had its tokens of this
+        stream and epoch, for other elements.
+        """
+
+    def __init__(
+        self,
+        *,
+        evaluated: _abc.Iterable[_builtins.bytes] | None = ...,
+        proof: _builtins.bytes = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["evaluated", b"evaluated", "proof", b"proof"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___IssuedTokens: _TypeAlias = IssuedTokens  # noqa: Y015
 
 @_typing.final
 class Batch(_message.Message):

@@ -1,0 +1,56 @@
+"""The key of who issues tokens: made here, its public half signed into bundles.
+
+Whoever runs the issuer makes it. The private half goes to the shuffler as well, which checks tokens
+by it; of the folder the public half alone goes to who builds bundles.
+"""
+
+import importlib
+from pathlib import Path
+from typing import Any, Final
+
+from hubbub.catalog.encoding import from_text, to_text
+from hubbub.catalog.keys.files import read, replace
+from hubbub.errors import KeysUnusable, MissingDependency
+from hubbub.tokens import TOKEN_KEY
+
+_PUBLIC: Final = "tokens.pub"
+
+
+def make_token_key(folder: Path) -> None:
+    """A new key in a folder that has none.
+
+    Raises:
+        KeysUnusable: there is one, or the folder cannot be written.
+        MissingDependency: rbcl is not installed.
+    """
+    path = folder / TOKEN_KEY
+    if path.exists():
+        raise KeysUnusable(
+            f"{path}: there is one; tokens of another would be refused: move it away, if that is "
+            "meant, and build the bundle anew"
+        )
+    key, public = _poprf().new_key()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        replace(path, to_text(key).encode() + b"\n", secret=True)
+        replace(folder / _PUBLIC, to_text(public).encode() + b"\n")
+    except OSError as error:
+        raise KeysUnusable(f"{path}: cannot be written: {error.strerror}") from error
+
+
+def read_token_public(folder: Path) -> bytes:
+    """What bundles say of it. Raises KeysUnusable where there is none, or it is none."""
+    path = folder / _PUBLIC
+    try:
+        return from_text(read(path).decode("ascii").strip())
+    except ValueError as error:
+        raise KeysUnusable(f"{path}: no issuer's key; make one: hubbub keys issuer") from error
+
+
+def _poprf() -> Any:
+    try:
+        return importlib.import_module("hubbub.tokens.poprf")
+    except ImportError as error:
+        raise MissingDependency(
+            "keys of tokens need rbcl; install it with: pip install hubbub[tokens]"
+        ) from error

@@ -1,0 +1,97 @@
+"""Tokens against fakes: `tokens` of a catalog, and what a bundle says of who issues them.
+
+An issuer that knows accounts gives each as many tokens for a stream and epoch as one device may
+send reports of it; the shuffler takes no report without one.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, Self
+
+from hubbub.catalog.encoding import from_text, to_text
+from hubbub.catalog.fields import kinds
+from hubbub.catalog.fields.field import check, entry
+from hubbub.errors import BadParameter
+
+_ISSUER: Final = re.compile(
+    r"https://[!-.0-9;-~]{1,253}(:[0-9]{1,5})?(/[A-Za-z0-9._~-]{1,64}){0,8}"
+)
+_ON_THIS_MACHINE: Final = re.compile(r"http://(127\.0\.0\.1|localhost):[0-9]{1,5}")
+_PUBLIC_BYTES: Final = 32
+_WORDS: Final = "https://HOST, as devices dial the issuer"
+_SAMPLED: Final = (
+    "does not go with tokens: who fakes is never left out by a coin, so each account would weigh "
+    "as much as several people; leave one of them out"
+)
+
+
+def _is_issuer(given: Any) -> bool:
+    known = (_ISSUER, _ON_THIS_MACHINE)
+    return isinstance(given, str) and any(one.fullmatch(given) for one in known)
+
+
+@dataclass(frozen=True, slots=True)
+class Tokens:
+    """As a catalog has it. Raises BadParameter out of range."""
+
+    issuer: str = field(
+        metadata=entry(
+            kinds.Kind(
+                lambda: _WORDS,
+                lambda given: "" if _is_issuer(given) else f"must be {_WORDS}",
+                lambda: {
+                    "type": "string",
+                    "pattern": f"^({_ISSUER.pattern}|{_ON_THIS_MACHINE.pattern})$",
+                },
+            ),
+            "Where devices ask for tokens; in the clear on this machine alone.",
+            '"https://issuer.example.org:7090"',
+        )
+    )
+    devices: int = field(
+        default=1,
+        metadata=entry(
+            kinds.whole(1, 100),
+            "How many devices of one account get tokens: an account sends so many times what one "
+            "device may.",
+            "2",
+        ),
+    )
+
+    def __post_init__(self) -> None:
+        check(self)
+
+
+@dataclass(frozen=True, slots=True)
+class TokenIssuer:
+    """As a bundle has it: the catalog's, and the public key that its answers are proven by.
+
+    Raises:
+        BadParameter: there is no key of that length.
+    """
+
+    terms: Tokens
+    public: bytes = field(repr=False)
+
+    def __post_init__(self) -> None:
+        if len(self.public) != _PUBLIC_BYTES:
+            raise BadParameter("the issuer of tokens has no public key of 32 bytes")
+
+    def words(self) -> dict[str, Any]:
+        """It, JSON-ready."""
+        more = {"devices": self.terms.devices} if self.terms.devices > 1 else {}
+        return {"issuer": self.terms.issuer, "key": to_text(self.public), **more}
+
+    @classmethod
+    def load(cls, words: Mapping[str, Any]) -> Self:
+        """What `words` told. Raises KeyError, TypeError, ValueError or BadParameter."""
+        terms = Tokens(words["issuer"], words.get("devices", 1))
+        return cls(terms, from_text(words["key"]))
+
+
+def untokened(metrics: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
+    """What does not go with `tokens`: metrics by name, the field, and what is wrong with it."""
+    for name, metric in metrics.items():
+        if metric.sampling < 1:
+            yield name, "sampling", _SAMPLED

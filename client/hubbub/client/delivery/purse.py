@@ -1,0 +1,269 @@
+"""The purse: fetches tokens, and gives each report its own before it leaves.
+
+The tokens of an epoch are asked for at a moment of the epoch before that the device draws from its
+secret; where there are none yet, when something waits to be sent. Always for all streams of a
+length of epoch, and as many as one device may ever send: so what is asked says nothing of what is.
+"""
+
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from importlib.util import find_spec
+from typing import Final
+
+from hubbub.catalog import Bundle, Metric, epoch_at, epoch_start, grace_seconds
+from hubbub.client.clock import Clock
+from hubbub.client.delivery.waits import soon
+from hubbub.client.diagnostics import Diagnostics
+from hubbub.client.state.contract import OutboxReport, State
+from hubbub.client.state.secret import DeviceMemo
+from hubbub.client.state.wallet import Inputs, Period, Wallet
+from hubbub.client.transport.contract import NotSent, SealedReport
+from hubbub.client.transport.issuer_connection import AskIssuer, ask_by_app, ask_issuer
+from hubbub.errors import BadParameter
+from hubbub.tokens import Minted, new_nonce, token_info
+
+Account = str | Callable[[bytes], bytes]
+"""The key of an account at the issuer; or what takes a request there, by the app's own server."""
+
+_STEPS: Final = 1 << 16  # of an epoch, of which one is drawn
+_SHORTEST_SECONDS: Final = 0.5
+_APART_SECONDS: Final = 600.0  # between tries, at most, of who has nothing to wait for
+
+
+class Purse:
+    """One process's way to tokens. ask: takes a request to the issuer; None where nobody is asked.
+
+    Safe between threads; the state keeps processes apart.
+    """
+
+    def __init__(
+        self,
+        bundle: Bundle,
+        state: State,
+        ask: AskIssuer | None,
+        *,
+        clock: Clock,
+        diagnostics: Diagnostics,
+    ) -> None:
+        self._bundle, self._state, self._ask = bundle, state, ask
+        self._clock, self._diagnostics = clock, diagnostics
+        self._lock = threading.Lock()
+        self._failures = 0
+        self._not_before = 0.0
+        self._answered: set[tuple[str, int]] = set()
+        self._lacking: set[Period] = set()
+
+    @property
+    def held(self) -> list[tuple[str, int, int]]:
+        """Reports that wait for a token: their stream, and first and last epoch."""
+        return [(stream, epoch, epoch) for stream, epoch in sorted(self._lacking)]
+
+    def fetch(self, timeout_seconds: float, *, waiting: bool) -> None:
+        """Ask for what is due. waiting: whether reports do. What fails is tried again later.
+
+        Raises:
+            StateUnusable: what was asked for could not be kept.
+        """
+        if self._ask is None or timeout_seconds <= 0 or not self._lock.acquire(blocking=False):
+            return
+        try:
+            if self._clock.monotonic() < self._not_before:
+                return
+            for length, epoch in self._due(waiting=waiting):
+                self._fetch(self._ask, length, epoch, timeout_seconds)
+            self._failures = 0
+        except NotSent as error:
+            self._put_off()
+            told = "reports wait for tokens: the issuer says %s"
+            self._diagnostics.warn_once(error.reason, told, error.reason)
+        except BadParameter as error:
+            self._put_off()
+            # PRIVACY: an issuer that answers one person by a key of its own gets no report to mark.
+            self._diagnostics.warn_once("tokens", "tokens are not taken: %s", error)
+        finally:
+            self._lock.release()
+
+    def seconds_to_next(self) -> float | None:
+        """Until something is due that nobody waits for; None where nobody is asked."""
+        if self._ask is None:
+            return None
+        now = self._clock.now()
+        moments = [
+            self._moment(length, epoch) - now
+            for length in self._lengths
+            for epoch in (epoch_at(now, length) + 1,)
+            if (length, epoch) not in self._answered
+        ]
+        ends = [epoch_start(epoch_at(now, one) + 1, one) - now for one in self._lengths]
+        put_off = self._not_before - self._clock.monotonic()
+        if self._wanted():
+            moments.append(0.0)
+        return max(_SHORTEST_SECONDS, put_off, min([*moments, *ends]))
+
+    def give(self, reports: Sequence[OutboxReport]) -> Mapping[int, Minted]:
+        """Each report its token, for good; those without are held from now on.
+
+        Raises:
+            StateUnusable: it could not be kept; none may leave.
+        """
+        now = self._clock.now()
+        pairs = [(r.id, (r.stream, r.epoch)) for r in reports]
+
+        def change(wallet: Wallet) -> dict[int, Minted]:
+            wallet.close([one for one in wallet.periods if self._is_closed(one, now)])
+            return wallet.give(pairs)
+
+        found = self._state.wallet(change)
+        self._lacking |= {period for number, period in pairs if number not in found}
+        return found
+
+    def settle(self, reports: Iterable[int]) -> None:
+        """These reports need their tokens no more, or their tokens had gone with others."""
+        gone = list(reports)
+        if gone:
+            self._state.wallet(lambda wallet: wallet.settle(gone))
+
+    def after_fork_in_child(self) -> None:
+        """In a forked child: who was asking is the parent."""
+        self._lock = threading.Lock()
+
+    @property
+    def _lengths(self) -> list[str]:
+        return sorted({metric.epoch for metric in self._bundle.streams.values()})
+
+    def _streams(self, length: str) -> list[Metric]:
+        found = self._bundle.streams.values()
+        return sorted((m for m in found if m.epoch == length), key=lambda metric: metric.name)
+
+    def _due(self, *, waiting: bool) -> list[tuple[str, int]]:
+        now = self._clock.now()
+        due = []
+        for length in self._lengths:
+            running = epoch_at(now, length)
+            if now >= self._moment(length, running + 1):
+                due.append((length, running + 1))
+            if waiting:
+                due.append((length, running))
+        due += self._wanted()
+        return [one for one in dict.fromkeys(due) if self._is_open(*one)]
+
+    def _wanted(self) -> list[tuple[str, int]]:
+        """The epochs of reports that wait for tokens of which the issuer was not asked."""
+        streams = self._bundle.streams
+        found = ((streams[name].epoch, epoch) for name, epoch in self._lacking if name in streams)
+        return [one for one in found if one not in self._answered]
+
+    def _is_open(self, length: str, epoch: int) -> bool:
+        """Whether the issuer has not answered for this epoch, here or in another process."""
+        if (length, epoch) in self._answered:
+            return False
+        if self._clock.now() >= _too_late(epoch, length):
+            return False
+        names = [metric.name for metric in self._streams(length)]
+        asked = self._state.wallet(lambda w: all(w.has_asked((name, epoch)) for name in names))
+        if asked:
+            self._note(length, epoch)
+        return not asked
+
+    def _moment(self, length: str, epoch: int) -> float:
+        """When the tokens of an epoch are asked for: somewhere in the one before.
+
+        PRIVACY: of the secret alone; so it says nothing of when the device reports.
+        """
+        memo = DeviceMemo(self._state.device_state().secret, "tokens")
+        step = memo.coins(f"{length}|{epoch}".encode()).below(_STEPS)
+        before, after = epoch_start(epoch - 1, length), epoch_start(epoch, length)
+        return before + (after - before) * step / _STEPS
+
+    def _fetch(self, ask: AskIssuer, length: str, epoch: int, timeout_seconds: float) -> None:
+        # Who has no tokens has no rbcl; and no messages are loaded before there is one.
+        from hubbub.client.transport import token_messages  # noqa: PLC0415 as above
+        from hubbub.tokens import poprf  # noqa: PLC0415 as above
+
+        issuer = self._bundle.tokens
+        if issuer is None:
+            return
+        wanted = {
+            (metric.name, epoch): [
+                (new_nonce(), poprf.new_blind()) for _ in range(metric.limits.reports_per_epoch)
+            ]
+            for metric in self._streams(length)
+        }
+        asked: dict[Period, Inputs] = self._state.wallet(lambda wallet: wallet.ask(wanted))
+        if asked:
+            inputs = {
+                period: [(nonce, poprf.blind(nonce, by)) for nonce, by in pairs]
+                for period, pairs in asked.items()
+            }
+            sent = {period: [one.element for _, one in of] for period, of in inputs.items()}
+            answer = ask(token_messages.request_of(sent), timeout_seconds)
+            issued = token_messages.issued_in(answer, len(sent))
+            minted = {}
+            for (period, of), (evaluated, proof) in zip(inputs.items(), issued, strict=True):
+                told = (evaluated, proof, issuer.public, token_info(*period))
+                outputs = poprf.finalize(of, *told) if evaluated else self._refused(period)
+                nonces = (nonce for nonce, _ in of)
+                minted[period] = [Minted(*one) for one in zip(nonces, outputs, strict=False)]
+            self._state.wallet(lambda wallet: wallet.keep(minted))
+        self._note(length, epoch)
+
+    def _refused(self, period: Period) -> list[bytes]:
+        """No outputs: the account has had its tokens of this epoch, for another device."""
+        self._diagnostics.warn_once(
+            "tokens_had",
+            'this account has had its tokens of "%s": reports of this epoch expire',
+            period[0],
+        )
+        return []
+
+    def _note(self, length: str, epoch: int) -> None:
+        names = {metric.name for metric in self._streams(length)}
+        self._answered.add((length, epoch))
+        # Of those that are held, who has tokens now finds out at the next attempt.
+        self._lacking -= {one for one in self._lacking if one[0] in names and one[1] == epoch}
+
+    def _is_closed(self, period: Period, now: float) -> bool:
+        metric = self._bundle.streams.get(period[0])
+        return metric is None or now >= _too_late(period[1], metric.epoch)
+
+    def _put_off(self) -> None:
+        self._failures += 1
+        self._not_before = self._clock.monotonic() + min(soon(self._failures), _APART_SECONDS)
+
+
+def with_token(report: OutboxReport, minted: Minted | None) -> SealedReport:
+    """A report as it travels, with its token if it has one."""
+    token = minted.token(report.sealed) if minted else b""
+    return SealedReport(report.stream, report.epoch, report.key_id, report.sealed, token)
+
+
+def _too_late(epoch: int, length: str) -> int:
+    """When the shuffler takes no report of an epoch any more, in seconds since 1970."""
+    return epoch_start(epoch + 1, length) + grace_seconds(length)
+
+
+def asking(bundle: Bundle, account: Account | None) -> AskIssuer | None:
+    """How this app asks the bundle's issuer; None where the bundle names none.
+
+    Raises:
+        BadParameter: it names one, and there is no account, or not what tokens need.
+    """
+    if bundle.tokens is None:
+        return None
+    if account is None:
+        raise BadParameter(
+            "the bundle's reports need tokens: give account = the key of an account at "
+            f"{bundle.tokens.terms.issuer}, or a function that takes requests there"
+        )
+    if not _has("rbcl"):
+        raise BadParameter("tokens need rbcl; install it with: pip install hubbub[tokens]")
+    if isinstance(account, str):
+        return ask_issuer(bundle.tokens.terms.issuer, account, bundle.roots)
+    return ask_by_app(account)
+
+
+def _has(module: str) -> bool:
+    try:
+        return find_spec(module) is not None
+    except (ImportError, ValueError):
+        return False

@@ -1,0 +1,33 @@
+"""What goes to an issuer of tokens and comes back, as messages; loaded when any are asked for."""
+
+from collections.abc import Mapping, Sequence
+
+from google.protobuf.message import DecodeError
+
+from hubbub.client.transport.contract import TryAgain
+from hubbub.wire.v1.services_pb2 import TokenRequest, TokenResponse, WantedTokens
+
+
+def request_of(blinded: Mapping[tuple[str, int], Sequence[bytes]]) -> bytes:
+    """What is sent: blinded elements by stream and epoch."""
+    return TokenRequest(
+        wanted=[
+            WantedTokens(stream=stream, epoch=epoch, blinded=elements)
+            for (stream, epoch), elements in blinded.items()
+        ]
+    ).SerializeToString()
+
+
+def issued_in(answer: bytes, asked: int) -> list[tuple[Sequence[bytes], bytes]]:
+    """Of each that was asked, the evaluated elements and their proof.
+
+    Raises:
+        TryAgain: it is no answer of an issuer.
+    """
+    try:
+        issued = TokenResponse.FromString(answer).issued
+    except DecodeError as error:
+        raise TryAgain("no_issuer") from error
+    if len(issued) != asked:
+        raise TryAgain("no_issuer")
+    return [(one.evaluated, one.proof) for one in issued]

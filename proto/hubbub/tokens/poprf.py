@@ -1,0 +1,225 @@
+"""The verifiable, partly oblivious pseudorandom function of RFC 9497: mode 2, ristretto255-SHA512.
+
+A client learns f(key, input, info) and a proof that it was made with the public key; the server
+learns info and nothing of the input: what it sees is a uniformly random point, whatever the input.
+All arithmetic on secrets is libsodium's, by rbcl, in constant time; this module alone knows rbcl.
+
+Names are the RFC's. Elements are 32 bytes, scalars 32, proofs 64, outputs 64.
+"""
+
+import contextlib
+import hmac
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from hashlib import sha512
+from pathlib import Path
+from typing import Final
+
+import rbcl
+
+from hubbub.errors import BadParameter
+
+ELEMENT_BYTES: Final = 32
+SCALAR_BYTES: Final = 32
+PROOF_BYTES: Final = 64
+
+_CONTEXT: Final = b"OPRFV1-\x02-ristretto255-SHA512"
+_BLOCK_BYTES: Final = 128  # of SHA-512, which rounds are over
+_WIDE_BYTES: Final = 64
+_GENERATOR: Final[bytes] = rbcl.crypto_scalarmult_ristretto255_base((1).to_bytes(32, "little"))
+_IDENTITY: Final = bytes(ELEMENT_BYTES)
+
+# rbcl writes libsodium into a temporary file, loads it, and leaves it there: one a process. What is
+# loaded needs the name no more; where the system keeps it in use it stays.
+with contextlib.suppress(OSError):
+    Path(sys.modules["rbcl._sodium"].lib_path).unlink()
+
+
+@dataclass(frozen=True, slots=True)
+class Blinded:
+    """An input on its way: what the server sees, and the blind, which undoes it."""
+
+    blind: bytes = field(repr=False)
+    element: bytes
+
+
+def new_key() -> tuple[bytes, bytes]:
+    """A private key, and its public one."""
+    key: bytes = rbcl.crypto_core_ristretto255_scalar_random()
+    return key, public_of(key)
+
+
+def public_of(key: bytes) -> bytes:
+    """The public key of a private one. Raises BadParameter for what is none."""
+    return _base(key)
+
+
+def check_public(public: bytes) -> None:
+    """Raises BadParameter unless it is a public key."""
+    is_element = len(public) == ELEMENT_BYTES and public != _IDENTITY
+    if not (is_element and rbcl.crypto_core_ristretto255_is_valid_point(public)):
+        raise BadParameter("no public key of an issuer of tokens")
+
+
+def new_blind() -> bytes:
+    """What an input is blinded by: drawn anew for each."""
+    drawn: bytes = rbcl.crypto_core_ristretto255_scalar_random()
+    return drawn
+
+
+def blind(value: bytes, by: bytes) -> Blinded:
+    """Blind an input by what was drawn for it alone."""
+    return Blinded(by, _times(by, hashed(value)))
+
+
+def blind_evaluate(
+    key: bytes, elements: Sequence[bytes], info: bytes, by: bytes | None = None
+) -> tuple[list[bytes], bytes]:
+    """Evaluate blinded inputs together: each evaluated, and one proof of all of them.
+
+    by: the proof's random scalar, for the RFC's vectors.
+
+    Raises:
+        BadParameter: an element is none, or there is none.
+    """
+    tweaked = _tweaked_key(key, info)
+    inverse = rbcl.crypto_core_ristretto255_scalar_invert(tweaked)
+    evaluated = [_times(inverse, element) for element in elements]
+    return evaluated, _prove(tweaked, evaluated, elements, by)
+
+
+def finalize(
+    inputs: Sequence[tuple[bytes, Blinded]],
+    evaluated: Sequence[bytes],
+    proof: bytes,
+    public: bytes,
+    info: bytes,
+) -> list[bytes]:
+    """The outputs, once the proof has shown that all were evaluated with this public key.
+
+    inputs: each with what it was blinded to.
+
+    Raises:
+        BadParameter: the proof is none of this, or an element is none.
+    """
+    check_public(public)
+    tweaked = _plus(_base(_info_scalar(info)), public)
+    if tweaked == _IDENTITY or len(evaluated) != len(inputs):
+        raise BadParameter("the issuer's answer is no evaluation of what was asked")
+    if not _is_proof(proof, tweaked, evaluated, [blinded.element for _, blinded in inputs]):
+        raise BadParameter("the issuer's proof is none of its key in the bundle")
+    return [
+        _output(
+            value,
+            info,
+            _times(rbcl.crypto_core_ristretto255_scalar_invert(blinded.blind), element),
+        )
+        for (value, blinded), element in zip(inputs, evaluated, strict=True)
+    ]
+
+
+def evaluate(key: bytes, value: bytes, info: bytes) -> bytes:
+    """The output of an input that is known: what the verifier compares with."""
+    return _output(value, info, _times(_inverse_of(key, info), hashed(value)))
+
+
+@lru_cache(4096)
+def _inverse_of(key: bytes, info: bytes) -> bytes:
+    """Of a stream and epoch the same for every token."""
+    inverse: bytes = rbcl.crypto_core_ristretto255_scalar_invert(_tweaked_key(key, info))
+    return inverse
+
+
+def _output(value: bytes, info: bytes, element: bytes) -> bytes:
+    return sha512(_framed(value) + _framed(info) + _framed(element) + b"Finalize").digest()
+
+
+def _tweaked_key(key: bytes, info: bytes) -> bytes:
+    tweaked: bytes = rbcl.crypto_core_ristretto255_scalar_add(key, _info_scalar(info))
+    return tweaked
+
+
+def _info_scalar(info: bytes) -> bytes:
+    return _hash_to_scalar(b"Info" + _framed(info))
+
+
+def _prove(key: bytes, c: Sequence[bytes], d: Sequence[bytes], by: bytes | None) -> bytes:
+    """GenerateProof: that d = key * c, and key * G the public key, by one scalar."""
+    public = _base(key)
+    m = _composite(public, c, d)[0]
+    z = _times(key, m)
+    scalar = by or rbcl.crypto_core_ristretto255_scalar_random()
+    challenge = _challenge(public, m, z, _base(scalar), _times(scalar, m))
+    product = rbcl.crypto_core_ristretto255_scalar_mul(challenge, key)
+    answer: bytes = rbcl.crypto_core_ristretto255_scalar_sub(scalar, product)
+    return challenge + answer
+
+
+def _is_proof(proof: bytes, public: bytes, c: Sequence[bytes], d: Sequence[bytes]) -> bool:
+    """VerifyProof."""
+    if len(proof) != PROOF_BYTES:
+        return False
+    challenge, answer = proof[:SCALAR_BYTES], proof[SCALAR_BYTES:]
+    m, z = _composite(public, c, d)
+    t2 = _plus(_base(answer), _times(challenge, public))
+    t3 = _plus(_times(answer, m), _times(challenge, z))
+    return hmac.compare_digest(challenge, _challenge(public, m, z, t2, t3))
+
+
+def _composite(public: bytes, c: Sequence[bytes], d: Sequence[bytes]) -> tuple[bytes, bytes]:
+    """ComputeComposites: random sums of all, so that one proof is of each."""
+    seed = sha512(_framed(public) + _framed(b"Seed-" + _CONTEXT)).digest()
+    m = z = _IDENTITY
+    for place, (one, other) in enumerate(zip(c, d, strict=True)):
+        told = _framed(seed) + place.to_bytes(2) + _framed(one) + _framed(other) + b"Composite"
+        scalar = _hash_to_scalar(told)
+        m, z = _plus(_times(scalar, one), m), _plus(_times(scalar, other), z)
+    return m, z
+
+
+def _challenge(public: bytes, *elements: bytes) -> bytes:
+    return _hash_to_scalar(b"".join(map(_framed, (public, *elements))) + b"Challenge")
+
+
+def _framed(value: bytes) -> bytes:
+    return len(value).to_bytes(2) + value
+
+
+def hashed(value: bytes) -> bytes:
+    """HashToGroup: the element that an input is before it is blinded."""
+    uniform = _expanded(value, b"HashToGroup-" + _CONTEXT)
+    element: bytes = rbcl.crypto_core_ristretto255_from_hash(uniform)
+    return element
+
+
+def _hash_to_scalar(value: bytes) -> bytes:
+    uniform = _expanded(value, b"HashToScalar-" + _CONTEXT)
+    scalar: bytes = rbcl.crypto_core_ristretto255_scalar_reduce(uniform)
+    return scalar
+
+
+def _expanded(value: bytes, tag: bytes) -> bytes:
+    """expand_message_xmd of RFC 9380 with SHA-512, to 64 bytes: one block."""
+    suffix = tag + bytes([len(tag)])
+    first = sha512(bytes(_BLOCK_BYTES) + value + _WIDE_BYTES.to_bytes(2) + b"\0" + suffix).digest()
+    return sha512(first + b"\1" + suffix).digest()
+
+
+def _times(scalar: bytes, element: bytes) -> bytes:
+    """Raises BadParameter for an element that is none, or where nothing is left of it."""
+    try:
+        product: bytes = rbcl.crypto_scalarmult_ristretto255(scalar, element)
+    except (RuntimeError, TypeError, ValueError):
+        raise BadParameter("no element of the group, or no scalar") from None
+    return product
+
+
+def _base(scalar: bytes) -> bytes:
+    return _times(scalar, _GENERATOR)
+
+
+def _plus(one: bytes, other: bytes) -> bytes:
+    total: bytes = rbcl.crypto_core_ristretto255_add(one, other)
+    return total

@@ -1,0 +1,81 @@
+"""The issuer's process: `python -m hubbub.issuer`, which is what `hubbub issuer` runs."""
+
+import sys
+from collections import Counter
+from collections.abc import Callable
+from typing import Final
+
+import uvloop
+
+from hubbub.issuer.accounts import Accounts
+from hubbub.issuer.allowances import Allowances
+from hubbub.issuer.issued_streams import read_issued_streams
+from hubbub.issuer.issuing import TokensApp
+from hubbub.issuer.metrics import ISSUED_TOKENS, TOKEN_REQUESTS
+from hubbub.issuer.settings import Settings, parse
+from hubbub.runtime import (
+    RELOADS,
+    Limiter,
+    Metrics,
+    Reloader,
+    Stages,
+    Take,
+    connect_redis,
+    run_service,
+    serve_until_signal,
+)
+from hubbub.runtime.http.connections import OpenConnections
+from hubbub.runtime.http.server import HttpDoor
+from hubbub.runtime.monitoring.metrics import Law
+from hubbub.tokens import read_token_key
+
+_CONNECTIONS: Final = 4096
+_OF_ADDRESS: Final = 64
+
+
+async def _serve(settings: Settings) -> None:
+    streams, key = read_issued_streams(settings.streams), read_token_key(settings.token_key)
+    accounts = Accounts(settings.accounts)
+    server = await connect_redis(settings.common.redis_url, settings.common.redis_replicas)
+    limiter = Limiter(settings.peer_rate, settings.peer_burst)
+    app = TokensApp(streams, accounts, Allowances(server, key), key, limiter=limiter)
+    door = HttpDoor(
+        settings.listen,
+        app,
+        tls=settings.common.tls,
+        connections=OpenConnections(
+            settings.proxies, Counter(), most=_CONNECTIONS, of_address=_OF_ADDRESS
+        ),
+        proxies=settings.proxies,
+    )
+    reloads: Counter[str] = Counter(taken=0, refused=0)
+    reloader = Reloader((settings.streams, settings.accounts), _reading(settings, app), reloads)
+    counters = {RELOADS: reloads, TOKEN_REQUESTS: app.counts, ISSUED_TOKENS: app.tokens}
+    metrics = Metrics(_nothing, counters, {}, Stages())
+    metrics.serve(settings.common.metrics_listen, None)
+    told = {"devices": settings.listen, "streams": len(streams.streams)}
+    await serve_until_signal([door], [reloader.run], told, reloader.reload)
+
+
+def _reading(settings: Settings, app: TokensApp) -> Callable[[], Take]:
+    """What reads streams and accounts anew, and answers what takes them into use."""
+
+    def read() -> Take:
+        streams, accounts = read_issued_streams(settings.streams), Accounts(settings.accounts)
+
+        def take() -> dict[str, int]:
+            app.use(streams, accounts)
+            return {"streams": len(streams.streams)}
+
+        return take
+
+    return read
+
+
+async def _nothing() -> Law:
+    """The terms of the law that an issuer has: it knows no report."""
+    return {}
+
+
+if __name__ == "__main__":
+    sys.exit(run_service("issuer", parse, _serve, lambda _: uvloop.new_event_loop))

@@ -1,0 +1,80 @@
+"""Accounts: who gets tokens, told by keys whose hashes stand in a file.
+
+A line a key: a name, the SHA-256 of the key, and perhaps the word `backend`. Such a key is of the
+app's own server, which vouches for the account that it names; any other is an account itself.
+"""
+
+import hashlib
+import re
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from hubbub.errors import AccessRefused, BadParameter, KeysUnusable
+from hubbub.runtime import replace_file
+
+_NAME: Final = re.compile(r"[!-~]{1,100}")
+_LONGEST_ACCOUNT: Final = 256
+_BACKEND: Final = "backend"
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    name: str
+    vouches: bool
+
+
+class Accounts:
+    """The keys of a file, as it was when this was made."""
+
+    def __init__(self, path: Path) -> None:
+        self._known = _read(path)
+
+    def account(self, key: str, named: str) -> str:
+        """The account that a key is of, or may name. Raises AccessRefused."""
+        known = self._known.get(hashlib.sha256(key.encode()).hexdigest())
+        if known is None:
+            raise AccessRefused("no key of an account; show one as Authorization: Bearer KEY")
+        if not known.vouches:
+            return known.name
+        if not 0 < len(named) <= _LONGEST_ACCOUNT:
+            raise AccessRefused("a backend names the account, in the header Hubbub-Account")
+        return f"{known.name}/{named}"
+
+
+def add_account(path: Path, name: str, *, vouches: bool) -> str:
+    """A new key under a name, which the file then has the hash of.
+
+    Raises:
+        BadParameter: the name is none, or is taken.
+        KeysUnusable: the file cannot be read or written.
+    """
+    if not _NAME.fullmatch(name):
+        raise BadParameter(f"--name {name!a} is none; write up to 100 letters without spaces")
+    known = _read(path) if path.exists() else {}
+    if any(one.name == name for one in known.values()):
+        raise BadParameter(f"--name {name!a} has a key already; delete its line in {path} first")
+    key = secrets.token_urlsafe(32)
+    line = f"{name} {hashlib.sha256(key.encode()).hexdigest()}{' ' + _BACKEND if vouches else ''}\n"
+    try:
+        before = path.read_text("ascii") if path.exists() else ""
+        replace_file(path, (before + line).encode())
+    except OSError as error:
+        raise KeysUnusable(f"{path}: cannot be written: {error.strerror}") from error
+    return key
+
+
+def _read(path: Path) -> Mapping[str, _Known]:
+    try:
+        lines = [line.split() for line in path.read_text("ascii").splitlines() if line.strip()]
+        found = {
+            digest: _Known(name, bool(rest) and rest[0] == _BACKEND)
+            for name, digest, *rest in lines
+        }
+    except OSError as error:
+        raise KeysUnusable(f"{path}: cannot be read: {error.strerror}") from error
+    except ValueError as error:
+        raise KeysUnusable(f"{path}: no accounts; make one with: hubbub keys account") from error
+    return found

@@ -1,0 +1,72 @@
+"""What the issuer knows of streams: how long an epoch is, and how many reports one device may send.
+
+It reads the stream table that `hubbub catalog build` makes for the shuffler.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from hubbub.epochs import begins
+from hubbub.errors import BadParameter
+
+_AHEAD_SECONDS: Final = 600  # a device's clock may be so far ahead
+_REMEDY: Final = "make it with: hubbub catalog build"
+
+
+@dataclass(frozen=True, slots=True)
+class IssuedStream:
+    """Of one stream. tokens: as many as one device gets for an epoch."""
+
+    epoch_seconds: int
+    grace_seconds: int
+    tokens: int
+
+    def is_open(self, epoch: int, now: float) -> bool:
+        """Whether tokens of an epoch are given: from the epoch before it, until it is closed."""
+        return begins(epoch - 1, self.epoch_seconds) <= now + _AHEAD_SECONDS and now < self.closes(
+            epoch
+        )
+
+    def closes(self, epoch: int) -> int:
+        """When its reports are taken no more, in seconds since 1970."""
+        return begins(epoch + 1, self.epoch_seconds) + self.grace_seconds
+
+
+@dataclass(frozen=True, slots=True)
+class IssuedStreams:
+    """All of them, by name. devices: of one account that get tokens."""
+
+    streams: Mapping[str, IssuedStream]
+    devices: int
+
+
+def read_issued_streams(path: Path) -> IssuedStreams:
+    """What a stream table says of tokens. Raises BadParameter for one that says nothing of them."""
+    try:
+        document = json.loads(path.read_bytes())
+        streams = {name: _stream(told) for name, told in document["streams"].items()}
+        devices = _whole(document["devices"]) if any(one.tokens for one in streams.values()) else 0
+    except OSError as error:
+        raise BadParameter(f"{path}: cannot be read: {error.strerror}; {_REMEDY}") from error
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise BadParameter(f"{path}: not a stream table; {_REMEDY}") from error
+    if not devices:
+        raise BadParameter(
+            f"{path}: its streams take reports without tokens; write tokens = {{ issuer = ... }} "
+            f"in the catalog, and {_REMEDY}"
+        )
+    return IssuedStreams(streams, devices)
+
+
+def _stream(told: Mapping[str, Any]) -> IssuedStream:
+    numbers = told["epoch_seconds"], told["grace_seconds"], told.get("tokens", 0)
+    return IssuedStream(*map(_whole, numbers))
+
+
+def _whole(number: Any) -> int:
+    if type(number) is not int or number < 0:
+        raise ValueError("no count")
+    return number

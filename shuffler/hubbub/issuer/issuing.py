@@ -1,0 +1,191 @@
+"""Issuing: POST /v1/tokens: blinded elements of an account in, evaluated ones and a proof out.
+
+PRIVACY: an account, and how many tokens of which stream and epoch it asks for, which is the same
+for every device of a bundle; nothing of a token. Nothing of a request is logged.
+"""
+
+import asyncio
+import logging
+import math
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from http import HTTPStatus
+from typing import Final
+
+from google.protobuf.unknown_fields import UnknownFieldSet
+
+from hubbub.errors import AccessRefused, BadParameter, StoreUnavailable
+from hubbub.issuer.accounts import Accounts
+from hubbub.issuer.allowances import Allowances
+from hubbub.issuer.issued_streams import IssuedStreams
+from hubbub.runtime import Limiter, hint_seconds, read_message
+from hubbub.runtime.http.connections import network_of
+from hubbub.runtime.http.problem import PROBLEM_TYPE, problem
+from hubbub.runtime.http.request_body import read_body
+from hubbub.runtime.http.server import Receive, Scope, Send
+from hubbub.runtime.rpc.strict import log_fault
+from hubbub.tokens import poprf, token_info
+from hubbub.wire.v1.services_pb2 import IssuedTokens, TokenRequest, TokenResponse
+
+_log: Final = logging.getLogger("hubbub.issuer")
+
+PATH: Final = "/v1/tokens"
+_MESSAGE: Final = b"application/protobuf"
+_LARGEST_BYTES: Final = 1 << 20
+_BEARER: Final = "bearer "
+
+Answer = tuple[HTTPStatus, dict[str, str], bytes]
+
+
+class _Refused(Exception):
+    """A request that is answered with a problem (RFC 9457), and counted under a reason."""
+
+    def __init__(self, reason: str, status: HTTPStatus, why: str, **headers: str) -> None:
+        super().__init__(why)
+        self.reason = reason
+        self.answer = status, {"content-type": PROBLEM_TYPE, **headers}, problem(status, why)
+
+
+class TokensApp:
+    """An ASGI application.
+
+    key: the issuer's, private. counts: requests, by what became of them; tokens: the same of those.
+    """
+
+    def __init__(
+        self,
+        streams: IssuedStreams,
+        accounts: Accounts,
+        allowances: Allowances,
+        key: bytes,
+        *,
+        limiter: Limiter,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._allowances = allowances
+        self.use(streams, accounts)
+        self._key, self._limiter, self._clock = key, limiter, clock
+        self.counts: Counter[str] = Counter(issued=0)
+        self.tokens: Counter[str] = Counter(issued=0, refused=0)
+
+    def use(self, streams: IssuedStreams, accounts: Accounts) -> None:
+        """Give what these say from now on."""
+        self._streams, self._accounts = streams, accounts
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """One request."""
+        try:
+            status, headers, body = await self._answer(scope, receive)
+        except _Refused as refused:
+            self.counts[refused.reason] += 1
+            status, headers, body = refused.answer
+        except ConnectionError:
+            return  # who asked has gone
+        except Exception as error:  # noqa: BLE001 the boundary to whoever calls us
+            log_fault(_log, "a request", error)
+            fault = HTTPStatus.INTERNAL_SERVER_ERROR
+            status, headers, body = fault, {"content-type": PROBLEM_TYPE}, problem(fault, "ours")
+        told = [(name.encode(), value.encode()) for name, value in headers.items()]
+        told.append((b"content-length", str(len(body)).encode()))
+        await send({"type": "http.response.start", "status": status.value, "headers": told})
+        await send({"type": "http.response.body", "body": body})
+
+    async def _answer(self, scope: Scope, receive: Receive) -> Answer:
+        if scope["path"] == "/health":
+            return HTTPStatus.OK, {"content-type": "text/plain"}, b"ok\n"
+        if scope["path"] != PATH:
+            raise _Refused("no_request", HTTPStatus.NOT_FOUND, f"tokens are at {PATH}")
+        if scope["method"] != "POST":
+            raise _Refused("no_request", HTTPStatus.METHOD_NOT_ALLOWED, "it takes POST")
+        caller = network_of(scope["client"])
+        if wait_seconds := self._limiter.wait_seconds(caller):
+            after = str(math.ceil(hint_seconds(wait_seconds)))
+            why = "too many requests of one address; come again later"
+            refused = _Refused("peer_limit", HTTPStatus.TOO_MANY_REQUESTS, why)
+            refused.answer[1]["retry-after"] = after
+            raise refused
+        self._limiter.charge(caller, 1)
+        headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
+        account = self._account(headers)
+        body = await read_body(receive, _LARGEST_BYTES)
+        if body is None:
+            raise _Refused("too_large", HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "1 MiB at most")
+        request = read_message(TokenRequest.FromString, body)
+        if not isinstance(request, str) and any(len(UnknownFieldSet(w)) for w in request.wanted):
+            request = "fields that this version does not know"
+        if isinstance(request, str):
+            raise _Refused("no_request", HTTPStatus.BAD_REQUEST, request)
+        response = await self._issue(account, request)
+        self.counts["issued"] += 1
+        told = {"content-type": _MESSAGE.decode(), "cache-control": "no-store"}
+        return HTTPStatus.OK, told, response.SerializeToString()
+
+    def _account(self, headers: Mapping[bytes, str]) -> str:
+        shown = headers.get(b"authorization", "")
+        key = shown[len(_BEARER) :] if shown.lower().startswith(_BEARER) else ""
+        try:
+            return self._accounts.account(key.strip(), headers.get(b"hubbub-account", ""))
+        except AccessRefused as error:
+            raise _Refused("no_account", HTTPStatus.UNAUTHORIZED, str(error)) from None
+
+    async def _issue(self, account: str, request: TokenRequest) -> TokenResponse:
+        asked = self._asked(request)
+        try:
+            allowed = {
+                (stream, epoch): may
+                for (seconds, epoch), streams in asked.items()
+                for stream, may in zip(
+                    streams,
+                    await self._allowances.allow(
+                        account,
+                        (seconds, epoch),
+                        streams,
+                        devices=self._streams.devices,
+                        keep=self._seconds_left(streams, epoch),
+                    ),
+                    strict=True,
+                )
+            }
+            return await asyncio.to_thread(self._evaluated, request, allowed)
+        except StoreUnavailable:
+            why = "what accounts had cannot be told now; come again"
+            raise _Refused("store_away", HTTPStatus.SERVICE_UNAVAILABLE, why) from None
+        except BadParameter as error:
+            raise _Refused("no_request", HTTPStatus.BAD_REQUEST, str(error)) from None
+
+    def _asked(self, request: TokenRequest) -> dict[tuple[int, int], dict[str, Sequence[bytes]]]:
+        """What is asked, by epoch and stream; all of it can be given."""
+        now = self._clock()
+        asked: dict[tuple[int, int], dict[str, Sequence[bytes]]] = {}
+        for wanted in request.wanted:
+            stream = self._streams.streams.get(wanted.stream)
+            if stream is None or not stream.tokens or not stream.is_open(wanted.epoch, now):
+                why = f"no tokens are given of {wanted.stream!a} in epoch {wanted.epoch}"
+                raise _Refused("not_given", HTTPStatus.NOT_FOUND, why)
+            of_epoch = asked.setdefault((stream.epoch_seconds, wanted.epoch), {})
+            if wanted.stream in of_epoch or len(wanted.blinded) != stream.tokens:
+                why = f"{wanted.stream!a}: ask once, for {stream.tokens} tokens an epoch"
+                raise _Refused("no_request", HTTPStatus.BAD_REQUEST, why)
+            of_epoch[wanted.stream] = wanted.blinded
+        return asked
+
+    def _seconds_left(self, streams: Mapping[str, Sequence[bytes]], epoch: int) -> int:
+        """Until no token of this epoch is given any more."""
+        closes = max(self._streams.streams[name].closes(epoch) for name in streams)
+        return max(1, math.ceil(closes - self._clock()))
+
+    def _evaluated(
+        self, request: TokenRequest, allowed: Mapping[tuple[str, int], bool]
+    ) -> TokenResponse:
+        response = TokenResponse()
+        for wanted in request.wanted:
+            if not allowed[wanted.stream, wanted.epoch]:
+                self.tokens["refused"] += len(wanted.blinded)
+                response.issued.append(IssuedTokens())
+                continue
+            info = token_info(wanted.stream, wanted.epoch)
+            evaluated, proof = poprf.blind_evaluate(self._key, wanted.blinded, info)
+            self.tokens["issued"] += len(evaluated)
+            response.issued.append(IssuedTokens(evaluated=evaluated, proof=proof))
+        return response

@@ -1,0 +1,21 @@
+"""What the issuer tells Prometheus beside what every service does."""
+
+from typing import Final
+
+from hubbub.runtime import MetricDeclaration
+
+TOKEN_REQUESTS: Final = MetricDeclaration(
+    "hubbub_token_requests_total",
+    "counter",
+    "Requests for tokens: issued, or what became of them",
+    ("outcome",),
+)
+ISSUED_TOKENS: Final = MetricDeclaration(
+    "hubbub_issued_tokens_total",
+    "counter",
+    "Tokens: issued, or refused because the account has had its own",
+    ("outcome",),
+)
+
+DECLARED: Final = (TOKEN_REQUESTS, ISSUED_TOKENS)
+"""All of them."""

@@ -1,0 +1,78 @@
+"""The issuer's settings: from its command line, and the Redis URL from the environment."""
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from hubbub.runtime import Common, add_common, check_range, common, read_network
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Everything the issuer is told.
+
+    peer_rate, peer_burst: requests of one address, a second and at once; 0 for no limit.
+    """
+
+    streams: Path
+    token_key: Path
+    accounts: Path
+    listen: str
+    proxies: tuple[str, ...]
+    peer_rate: float
+    peer_burst: int
+    common: Common
+
+
+def parse(arguments: Sequence[str] | None = None) -> Settings:
+    """The settings on a command line. Exits with a message if it is wrong.
+
+    Raises:
+        BadParameter: HUBBUB_REDIS_URL is not set, or a number is out of range.
+    """
+    given = parser().parse_args(arguments)
+    check_range(given, "peer_rate", 0, 10**9)
+    check_range(given, "peer_burst", 1, 10**9)
+    return Settings(
+        streams=given.streams,
+        token_key=given.token_key,
+        accounts=given.accounts,
+        listen=given.listen,
+        proxies=tuple(read_network("--proxy", proxy) for proxy in given.proxy),
+        peer_rate=given.peer_rate,
+        peer_burst=given.peer_burst,
+        common=common(given, "issuer"),
+    )
+
+
+def parser() -> argparse.ArgumentParser:
+    """Knows every setting of the command line."""
+    known = argparse.ArgumentParser(
+        prog="hubbub issuer",
+        description="Give accounts tokens, without which the shuffler takes no report. What an "
+        "account asks for is blinded: nobody can tell whose token a report goes with (RFC 9497).",
+        epilog="HUBBUB_REDIS_URL is the Redis that remembers what accounts had.",
+    )
+    add = known.add_argument
+    add("--streams", type=Path, required=True, help="made by: hubbub catalog build")
+    add("--token-key", type=Path, required=True, help="made by: hubbub keys issuer")
+    add("--accounts", type=Path, required=True, help="keys of accounts: hubbub keys account")
+    add("--listen", default="0.0.0.0:7090", help="for devices and backends (%(default)s)")
+    add(
+        "--proxy",
+        action="append",
+        default=[],
+        metavar="ADDRESS",
+        help="of a proxy before it, or a network of several, that is believed when it says for "
+        "whom it asks (X-Forwarded-For; repeat)",
+    )
+    add(
+        "--peer-rate",
+        type=float,
+        default=20.0,
+        help="requests a second from one address, on average; 0: no limit (%(default)s)",
+    )
+    add("--peer-burst", type=int, default=2000, help="and at once (%(default)s)")
+    add_common(known, metrics_listen="127.0.0.1:7094")
+    return known

@@ -1,0 +1,153 @@
+"""An issuer behind real HTTP, before a real Redis; and devices of a test that ask it by hand."""
+
+import asyncio
+import threading
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from hubbub.catalog import Bundle, seal, seal_info, stream_table
+from hubbub.catalog.tokens import TokenIssuer, Tokens
+from hubbub.cli.local.ports import free_port
+from hubbub.client.transport.issuer_connection import ask_issuer
+from hubbub.issuer.accounts import Accounts, add_account
+from hubbub.issuer.allowances import Allowances
+from hubbub.issuer.issued_streams import read_issued_streams
+from hubbub.issuer.issuing import TokensApp
+from hubbub.runtime import Limiter, connect_redis
+from hubbub.runtime.http.connections import OpenConnections
+from hubbub.runtime.http.server import HttpDoor
+from hubbub.tokens import Minted, new_nonce, poprf, token_info
+from hubbub.wire.v1.report_pb2 import SealedReport
+from hubbub.wire.v1.services_pb2 import TokenRequest, TokenResponse, WantedTokens
+from tests.conftest import Made
+from tests.support.moment import now
+from tests.support.waiting import HANG_SECONDS
+
+DAY = 86_400
+
+
+@dataclass(frozen=True)
+class Issuance:
+    """What an issuer saw of a token, and what became of it."""
+
+    blinded: bytes
+    minted: Minted
+
+
+class IssuerHouse:
+    """A made catalog with an issuer of its own."""
+
+    def __init__(self, made: Made, folder: Path, *, devices: int = 1) -> None:
+        self.key, self.public = poprf.new_key()
+        self.port = free_port()
+        self.url = f"http://127.0.0.1:{self.port}"
+        tokens = TokenIssuer(Tokens(self.url, devices), self.public)
+        self.bundle: Bundle = replace(made.bundle, tokens=tokens)
+        streams = folder / "issued.json"
+        streams.write_text(stream_table(self.bundle))
+        self.made = replace(made, bundle=self.bundle, streams=streams, folder=folder)
+        self.accounts = folder / "accounts"
+        self.app: TokensApp | None = None
+
+    def account(self, name: str, *, vouches: bool = False) -> str:
+        key = add_account(self.accounts, name, vouches=vouches)
+        if self.app:
+            self.app.use(read_issued_streams(self.made.streams), Accounts(self.accounts))
+        return key
+
+    @contextmanager
+    def serving(self, redis_url: str) -> Iterator[None]:
+        """In a thread of its own, on its own loop."""
+        self.accounts.touch()
+        started, ended = threading.Event(), threading.Event()
+        failed: list[BaseException] = []
+
+        async def body() -> None:
+            server = await connect_redis(redis_url)
+            for key in await server.client.keys("issuer:*"):
+                await server.client.delete(key)
+            streams = read_issued_streams(self.made.streams)
+            told: Any = {"limiter": Limiter(0, 1), "clock": now}
+            accounts = Accounts(self.accounts)
+            self.app = TokensApp(streams, accounts, Allowances(server, self.key), self.key, **told)
+            door = HttpDoor(
+                f"127.0.0.1:{self.port}",
+                self.app,
+                tls=None,
+                connections=OpenConnections((), Counter(), most=1000, of_address=1000),
+                proxies=(),
+            )
+            await door.start()
+            started.set()
+            await asyncio.to_thread(ended.wait)
+            await door.stop(1)
+            await server.close()
+
+        def run() -> None:
+            try:
+                asyncio.run(body())
+            except BaseException as error:
+                failed.append(error)
+                raise
+            finally:
+                started.set()
+
+        thread = threading.Thread(target=run)
+        thread.start()
+        started.wait(HANG_SECONDS)
+        try:
+            assert not failed
+            yield
+        finally:
+            ended.set()
+            thread.join()
+
+    def ask(self, key: str, wanted: Mapping[tuple[str, int], int]) -> TokenResponse:
+        """What an account is answered that wants so many tokens of streams in epochs."""
+        return TokenResponse.FromString(self._send(key, self._question(wanted)[1]))
+
+    def mint(self, key: str, stream: str, epoch: int, number: int) -> list[Issuance]:
+        """So many tokens of a stream in an epoch, as far as the issuer gives them."""
+        [drawn], request = self._question({(stream, epoch): number})
+        [issued] = TokenResponse.FromString(self._send(key, request)).issued
+        if not issued.evaluated:
+            return []
+        info = token_info(stream, epoch)
+        told = (issued.evaluated, issued.proof, self.public, info)
+        outputs = poprf.finalize(drawn, *told)
+        return [
+            Issuance(blinded.element, Minted(nonce, output))
+            for (nonce, blinded), output in zip(drawn, outputs, strict=True)
+        ]
+
+    def report(self, stream: str, epoch: int) -> SealedReport:
+        key = self.bundle.keys[0]
+        size = self.bundle.streams[stream].randomizer.layout.payload_bytes
+        sealed = seal(bytes(size), key.key, seal_info(stream, epoch))
+        return SealedReport(stream=stream, epoch=epoch, key_id=key.id, sealed=sealed)
+
+    def _question(
+        self, wanted: Mapping[tuple[str, int], int]
+    ) -> tuple[list[list[tuple[bytes, poprf.Blinded]]], bytes]:
+        drawn = [
+            [(nonce, poprf.blind(nonce, poprf.new_blind())) for nonce in _nonces(number)]
+            for number in wanted.values()
+        ]
+        request = TokenRequest(
+            wanted=[
+                WantedTokens(stream=stream, epoch=epoch, blinded=[b.element for _, b in of])
+                for (stream, epoch), of in zip(wanted, drawn, strict=True)
+            ]
+        )
+        return drawn, request.SerializeToString()
+
+    def _send(self, key: str, request: bytes) -> bytes:
+        return ask_issuer(self.url, key, None)(request, HANG_SECONDS)
+
+
+def _nonces(number: int) -> list[bytes]:
+    return [new_nonce() for _ in range(number)]

@@ -1,0 +1,371 @@
+"""Tokens on the device: asked for blindly, kept over kills, one to a report, and none is lost."""
+
+import secrets
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from math import sqrt
+from pathlib import Path
+
+import pytest
+
+from hubbub.catalog import Bundle, read_bundle, read_catalog, read_operator_key, sign_bundle
+from hubbub.catalog.bundles.difference import differences
+from hubbub.catalog.tokens import TokenIssuer, Tokens
+from hubbub.client import Client, FolderState, MemoryState, Outcome
+from hubbub.client.delivery.purse import Purse
+from hubbub.client.diagnostics import Diagnostics
+from hubbub.client.state.contract import State
+from hubbub.client.state.wallet import Wallet
+from hubbub.client.testing import FakeClock, FakeShuffler
+from hubbub.client.transport.contract import SealedReport, TryAgain
+from hubbub.errors import BadParameter, CatalogInvalid
+from hubbub.shuffler.redeeming import Redeemer
+from hubbub.tokens import TOKEN_BYTES, nonce_of, poprf, token_info
+from hubbub.wire.v1 import report_pb2
+from hubbub.wire.v1.services_pb2 import IssuedTokens, TokenRequest, TokenResponse
+from tests.support.bundles import DAY, Signed, make_signed, metric_text
+from tests.support.filled import FILLED
+from tests.support.waiting import HANG_SECONDS
+
+FIRST = 20_000
+_ISSUER = "https://issuer.example.org:7090"
+_LINE = f'tokens = {{ issuer = "{_ISSUER}" }}\n'
+_HEAD = 'shuffler = "127.0.0.1:1"\n'
+
+
+class Issuer:
+    """The issuer's function, its memory of accounts left out; every question that it was asked."""
+
+    def __init__(self) -> None:
+        self.key, self.public = poprf.new_key()
+        self.asked: list[bytes] = []
+        self.fails = self.is_spent = False
+
+    def __call__(self, request: bytes, _timeout_seconds: float) -> bytes:
+        self.asked.append(request)
+        if self.fails:
+            raise TryAgain("killed")
+        response = TokenResponse()
+        for wanted in TokenRequest.FromString(request).wanted:
+            if self.is_spent:
+                response.issued.append(IssuedTokens())
+                continue
+            info = token_info(wanted.stream, wanted.epoch)
+            evaluated, proof = poprf.blind_evaluate(self.key, wanted.blinded, info)
+            response.issued.append(IssuedTokens(evaluated=evaluated, proof=proof))
+        return response.SerializeToString()
+
+    def takes(self, report: SealedReport) -> bool:
+        told = (report.stream, report.epoch, report.key_id, report.sealed)
+        names = ("stream", "epoch", "key_id", "sealed")
+        message = report_pb2.SealedReport(**dict(zip(names, told, strict=True)))  # type: ignore[arg-type]
+        return Redeemer(self.key).are_paid([(message, report.token)]) == [True]
+
+
+def _issued(bundle: Bundle, issuer: Issuer) -> Bundle:
+    return replace(bundle, tokens=TokenIssuer(Tokens(_ISSUER), issuer.public))
+
+
+@pytest.fixture
+def issuer() -> Issuer:
+    return Issuer()
+
+
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory: pytest.TempPathFactory) -> Signed:
+    folder = tmp_path_factory.mktemp("plain")
+    text = _HEAD + metric_text("theme").replace("reports_per_epoch = 1", "reports_per_epoch = 3")
+    return make_signed(folder, text + metric_text("size"), start=FIRST * DAY)
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    return FakeClock((FIRST + 3) * DAY + 1000.0)
+
+
+@pytest.fixture(params=["memory", "folder"])
+def state(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[State]:
+    made = MemoryState() if request.param == "memory" else FolderState(tmp_path / "state")
+    yield made
+    made.close()
+
+
+def _client(
+    bundle: Bundle, state: State, shuffler: FakeShuffler, issuer: Issuer, clock: FakeClock
+) -> Client:
+    return Client(bundle, state, shuffler, hold_seconds=None, clock=clock, ask_issuer=issuer)
+
+
+def test_every_report_goes_with_a_token_of_its_own(
+    plain: Signed, state: State, issuer: Issuer, clock: FakeClock
+) -> None:
+    shuffler = FakeShuffler()
+    client = _client(_issued(plain.bundle, issuer), state, shuffler, issuer, clock)
+    for value in ("dark", "light", "dark"):
+        assert client.report("theme", value) is Outcome.QUEUED
+    client.report("size", "dark")
+    assert client.flush(HANG_SECONDS)
+    reports = shuffler.reports()
+    assert len(reports) == 4
+    assert all(len(one.token) == TOKEN_BYTES for one in reports)
+    assert len({nonce_of(one.token) for one in reports}) == 4
+    assert all(issuer.takes(one) for one in reports)
+    # Of another report, stream or epoch it is none.
+    one, other = reports[:2]
+    assert not issuer.takes(replace(one, sealed=other.sealed))
+    assert not issuer.takes(replace(one, stream="another"))
+    assert not issuer.takes(replace(one, epoch=one.epoch + 1))
+    assert not issuer.takes(replace(one, token=one.token[:-1] + bytes([one.token[-1] ^ 1])))
+    assert not issuer.takes(replace(one, token=one.token[:-1]))
+
+
+def test_what_is_asked_is_the_same_for_every_device_whatever_it_reports(
+    plain: Signed, issuer: Issuer, clock: FakeClock
+) -> None:
+    bundle = _issued(plain.bundle, issuer)
+    shapes = set()
+    for values in ((), ("dark",), ("dark", "light", "dark")):
+        client = _client(bundle, MemoryState(), FakeShuffler(), issuer, clock)
+        for value in values:
+            client.report("theme", value)
+        client.report("size", "dark")
+        client.flush(HANG_SECONDS)
+        wanted = TokenRequest.FromString(issuer.asked[-1]).wanted
+        shapes.add(tuple((one.stream, len(one.blinded)) for one in wanted))
+    assert shapes == {(("size", 1), ("theme", 3))}
+
+
+def test_a_device_killed_before_the_answer_asks_the_same_again(
+    plain: Signed, issuer: Issuer, clock: FakeClock, tmp_path: Path
+) -> None:
+    bundle, shuffler = _issued(plain.bundle, issuer), FakeShuffler()
+    first = FolderState(tmp_path / "state")
+    client = _client(bundle, first, shuffler, issuer, clock)
+    client.report("theme", "dark")
+    issuer.fails = True
+    assert not client.flush(1)
+    assert client.waiting == 1
+    first.close()
+    issuer.fails = False
+    second = FolderState(tmp_path / "state")
+    again = _client(bundle, second, shuffler, issuer, clock)
+    assert again.flush(HANG_SECONDS)
+    assert len(issuer.asked) == 2
+    assert issuer.asked[0] == issuer.asked[1]
+    assert [issuer.takes(one) for one in shuffler.reports()] == [True]
+    # Once there are tokens, nothing is left by which they were blinded.
+    assert second.wallet(lambda wallet: wallet.pending) == {}
+    second.close()
+
+
+def test_a_report_that_is_sent_again_has_the_same_token_over_a_restart(
+    plain: Signed, issuer: Issuer, clock: FakeClock, tmp_path: Path
+) -> None:
+    bundle = _issued(plain.bundle, issuer)
+    seen: list[SealedReport] = []
+    for turn in range(3):
+        state = FolderState(tmp_path / "state")
+        shuffler = FakeShuffler(*([TryAgain("killed")] * 100))
+        client = _client(bundle, state, shuffler, issuer, clock)
+        if not turn:
+            client.report("theme", "dark")
+        client._sender.enter()
+        client._sender.fetch_tokens(HANG_SECONDS)
+        client._sender.attempt(HANG_SECONDS)
+        seen += shuffler.reports()
+        state.close()
+        clock.advance(100)
+    assert len(seen) == 3
+    assert len({(one.sealed, one.token) for one in seen}) == 1
+
+
+def test_an_issuer_that_answers_by_another_key_gets_no_report_to_mark(
+    plain: Signed, state: State, issuer: Issuer, clock: FakeClock
+) -> None:
+    shuffler, public = FakeShuffler(), issuer.public
+    bundle = _issued(plain.bundle, issuer)
+    key = issuer.key
+    issuer.key, _ = poprf.new_key()
+    client = _client(bundle, state, shuffler, issuer, clock)
+    client.report("theme", "dark")
+    assert not client.flush(1)
+    assert (client.waiting, client.dropped, shuffler.reports()) == (1, {}, [])
+    issuer.key = key
+    clock.advance(1000)
+    assert client.flush(HANG_SECONDS)
+    assert bundle.tokens is not None
+    assert bundle.tokens.public == public
+    assert [issuer.takes(one) for one in shuffler.reports()] == [True]
+
+
+def test_what_the_shuffler_says_of_a_token_loses_no_report(
+    plain: Signed, state: State, issuer: Issuer, clock: FakeClock
+) -> None:
+    wrong = {0: "refused_no_token"}
+    shuffler = FakeShuffler(wrong, wrong)
+    client = _client(_issued(plain.bundle, issuer), state, shuffler, issuer, clock)
+    client.report("theme", "dark")
+    assert client.flush(HANG_SECONDS)
+    assert client.dropped == {}
+    reports = shuffler.reports()
+    assert len({one.token for one in reports}) == 1
+    assert len({one.sealed for one in reports}) == 1
+
+
+def test_a_token_that_went_with_another_report_is_replaced_while_there_are_more(
+    plain: Signed, state: State, issuer: Issuer, clock: FakeClock
+) -> None:
+    """As after a state that was put back."""
+    spent = {0: "refused_token_spent"}
+    shuffler = FakeShuffler(spent, spent)
+    client = _client(_issued(plain.bundle, issuer), state, shuffler, issuer, clock)
+    client.report("theme", "dark")
+    assert client.flush(HANG_SECONDS)
+    assert client.dropped == {}
+    assert len({one.token for one in shuffler.reports()}) == 3
+    other = _client(_issued(plain.bundle, issuer), state, FakeShuffler(spent), issuer, clock)
+    other.report("size", "dark")
+    assert not other.flush(2)
+    assert other.waiting == 1
+    clock.advance(3 * DAY)
+    assert not other.flush(2) or other.waiting == 0
+    assert other.dropped == {"expired": 1}
+
+
+def test_an_account_that_had_its_tokens_keeps_reports_of_other_epochs_going(
+    plain: Signed, state: State, issuer: Issuer, clock: FakeClock
+) -> None:
+    shuffler = FakeShuffler()
+    client = _client(_issued(plain.bundle, issuer), state, shuffler, issuer, clock)
+    issuer.is_spent = True
+    client.report("theme", "dark")
+    assert not client.flush(1)
+    questions = len(issuer.asked)
+    assert not client.flush(1)
+    assert len(issuer.asked) == questions, "it is not asked again and again"
+    issuer.is_spent = False
+    clock.advance(DAY)
+    client.report("theme", "light")
+    client.flush(1)
+    assert [one.epoch for one in shuffler.reports()] == [FIRST + 4]
+    clock.advance(2 * DAY)
+    client.flush(1)
+    assert client.dropped == {"expired": 1}
+
+
+def test_fillers_have_tokens_as_reports_have(
+    tmp_path: Path, issuer: Issuer, clock: FakeClock
+) -> None:
+    signed = make_signed(tmp_path, FILLED.replace("sampling = 0.5\n", ""), start=FIRST * DAY)
+    shuffler, state = FakeShuffler(), MemoryState()
+    client = _client(_issued(signed.bundle, issuer), state, shuffler, issuer, clock)
+    client.flush(HANG_SECONDS)
+    clock.advance(DAY)
+    client.flush(HANG_SECONDS)
+    reports = shuffler.reports()
+    assert Counter(one.stream for one in reports) == dict.fromkeys(signed.bundle.streams, 1)
+    assert all(issuer.takes(one) for one in reports)
+
+
+def test_the_moment_of_asking_is_anywhere_in_the_epoch_before(
+    plain: Signed, issuer: Issuer, clock: FakeClock
+) -> None:
+    """4,000 devices over 10 tenths of a day: within 5.6 sigma each, a false alarm in 2e7."""
+    bundle, devices, tenths = _issued(plain.bundle, issuer), 4000, 10
+    found: Counter[int] = Counter()
+    epoch = FIRST + 9
+    for _ in range(devices):
+        state = MemoryState(secrets.token_bytes(32))
+        purse = Purse(bundle, state, issuer, clock=clock, diagnostics=Diagnostics(None))
+        moment = purse._moment("day", epoch)
+        assert moment == purse._moment("day", epoch)
+        assert (epoch - 1) * DAY <= moment < epoch * DAY
+        found[int(tenths * (moment - (epoch - 1) * DAY) / DAY)] += 1
+    expected = devices / tenths
+    sigma = sqrt(expected * (1 - 1 / tenths))
+    assert all(abs(found[tenth] - expected) <= 5.6 * sigma for tenth in range(tenths))
+
+
+def test_tokens_are_there_before_the_epoch_that_they_are_of(
+    plain: Signed, state: State, issuer: Issuer, clock: FakeClock
+) -> None:
+    bundle, shuffler = _issued(plain.bundle, issuer), FakeShuffler()
+    client = _client(bundle, state, shuffler, issuer, clock)
+    clock.set((FIRST + 4) * DAY - 1.0)
+    client._sender.fetch_tokens(HANG_SECONDS)
+    [asked] = issuer.asked
+    assert {one.epoch for one in TokenRequest.FromString(asked).wanted} == {FIRST + 4}
+    clock.advance(1000)
+    client.report("theme", "dark")
+    issuer.fails = True  # nobody need be asked
+    assert client.flush(HANG_SECONDS)
+    assert [issuer.takes(one) for one in shuffler.reports()] == [True]
+
+
+def test_forgetting_leaves_no_token(
+    plain: Signed, state: State, issuer: Issuer, clock: FakeClock
+) -> None:
+    client = _client(_issued(plain.bundle, issuer), state, FakeShuffler(), issuer, clock)
+    client.report("theme", "dark")
+    client.flush(HANG_SECONDS)
+    assert state.wallet(lambda wallet: wallet.periods)
+    client.disable(forget=True)
+    assert state.wallet(lambda wallet: wallet.periods) == set()
+
+
+def test_whatever_is_in_the_place_of_a_wallet_is_an_empty_one() -> None:
+    wallet = Wallet()
+    asked = wallet.ask({("theme", 7): [(b"n" * 16, b"b" * 32)]})
+    assert Wallet.load(wallet.data()).pending == asked
+    for wrong in (None, b"", b"{", b"[]", b"7", "text", 7, b'{"free": [["theme", "x", []]]}'):
+        assert Wallet.load(wrong) == Wallet()
+    for wrong in (b'{"pending": [["theme", 7, ["00"]]]}', b'{"spending": [[1, "s", 2, []]]}'):
+        assert Wallet.load(wrong) == Wallet()
+
+
+def test_a_catalog_names_an_issuer_in_a_line_and_a_bundle_signs_its_key(
+    tmp_path: Path, issuer: Issuer, plain: Signed
+) -> None:
+    (tmp_path / "metrics.toml").write_text(_LINE + _HEAD + metric_text("theme"))
+    catalog = read_catalog(tmp_path / "metrics.toml")
+    assert catalog.tokens == Tokens(_ISSUER)
+    bundle = _issued(plain.bundle, issuer)
+    path = tmp_path / "app.hubbub"
+    path.write_bytes(sign_bundle(bundle, read_operator_key(plain.keys)))
+    assert read_bundle(path).tokens == bundle.tokens
+    assert b'"version":3' in path.read_bytes(), "an SDK that knows no tokens refuses it"
+    [told] = [one for one in differences(plain.bundle, read_bundle(path)) if one.field == "tokens"]
+    assert (told.before, told.after.split(",")[0]) == ("none", _ISSUER)
+
+
+@pytest.mark.parametrize(
+    ("line", "metric", "problem"),
+    [
+        ('tokens = { issuer = "ftp://x" }', "", "issuer must be https://HOST"),
+        ('tokens = { issuer = "http://issuer.example.org:80" }', "", "issuer must be https://HOST"),
+        ("tokens = { devices = 2 }", "", "issuer"),
+        (_LINE.replace(" }", ", devices = 0 }"), "", "devices must be"),
+        (_LINE, "sampling = 0.5", "does not go with tokens"),
+    ],
+)
+def test_what_tokens_cannot_be_is_refused_with_the_line(
+    tmp_path: Path, line: str, metric: str, problem: str
+) -> None:
+    source = tmp_path / "metrics.toml"
+    source.write_text(f"{line}\n{_HEAD}{metric_text('theme', more=metric)}")
+    with pytest.raises(CatalogInvalid, match=problem):
+        read_catalog(source)
+
+
+def test_a_bundle_with_sampling_and_tokens_is_refused(plain: Signed, issuer: Issuer) -> None:
+    sampled = {name: replace(metric, sampling=0.5) for name, metric in plain.bundle.metrics.items()}
+    with pytest.raises(BadParameter, match="does not go with tokens"):
+        replace(_issued(plain.bundle, issuer), metrics=sampled)
+
+
+def test_an_app_without_an_account_is_told(plain: Signed, issuer: Issuer, tmp_path: Path) -> None:
+    path = tmp_path / "app.hubbub"
+    path.write_bytes(sign_bundle(_issued(plain.bundle, issuer), read_operator_key(plain.keys)))
+    with pytest.raises(BadParameter, match="give account = the key of an account at https"):
+        Client.from_bundle(path, state_dir=tmp_path / "state")
