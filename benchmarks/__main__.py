@@ -33,7 +33,7 @@ from benchmarks.measure import Row
 from benchmarks.overload import overload
 from benchmarks.queries import decoding, estimating
 from benchmarks.services import folding, opening, storing
-from benchmarks.trust import covers, fillers, logs, seals
+from benchmarks.trust import covers, fillers, logs, seals, tokens
 from benchmarks.unlisted import HEADER as UNLISTED
 from benchmarks.unlisted import NAMED, unlisted
 from benchmarks.vectors import HEADER as VECTORS
@@ -42,7 +42,7 @@ from benchmarks.whole_epoch import whole_epoch
 from benchmarks.wire import transport
 
 STAGES: Final[Sequence[Callable[[], Iterator[Row]]]] = (
-    *(randomize, report, memory, latency, sealing, seals, covers, fillers, logs),
+    *(randomize, report, memory, latency, sealing, seals, covers, fillers, tokens, logs),
     *(opening, transport),
     *(folding, storing, growth, commits, estimating, decoding, answering, kept),
     *(bulk, whole_epoch, overload, door, idle, silent, fleet),

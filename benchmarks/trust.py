@@ -36,6 +36,8 @@ from hubbub.client.testing import FakeClock, FakeShuffler, make_bundle
 from hubbub.errors import BadPayload
 from hubbub.runtime import connect_redis
 from hubbub.shuffler.pool import Pool
+from hubbub.shuffler.redeeming import Paid
+from hubbub.tokens import TOKEN_BYTES, new_nonce, poprf, token_info
 
 _PAYLOAD_BYTES: Final = 18
 _REPORTS: Final = 20_000
@@ -44,6 +46,7 @@ _TURNS: Final = 25
 _DEVICES: Final = 200
 _BUNDLES: Final = (10, 50, 200)
 _DAY: Final = 86_400
+_COST: Final = "what it costs"
 _COVERED: Final = """
 shuffler = "127.0.0.1:1"
 
@@ -186,6 +189,64 @@ def _opened(sealed: bytes, private: PrivateKey) -> None:
         open_sealed(sealed, private, seal_info("crash", 1))
     except BadPayload:
         open_sealed(sealed, private, filler_info("crash", 1))
+
+
+def tokens() -> Iterator[Row]:
+    """A token: asked for and kept on the device, checked at the shuffler, and in its Redis."""
+    key, public = poprf.new_key()
+    info, spent = token_info("crash", 1), dict[str, list[float]]()
+    number = 20
+    for _ in range(_TURNS):
+        start = time.perf_counter()
+        nonces = [new_nonce() for _ in range(number)]
+        drawn = [(nonce, poprf.blind(nonce, poprf.new_blind())) for nonce in nonces]
+        blinded = time.perf_counter()
+        evaluated, proof = poprf.blind_evaluate(key, [one.element for _, one in drawn], info)
+        issued = time.perf_counter()
+        outputs = poprf.finalize(drawn, evaluated, proof, public, info)
+        finalized = time.perf_counter()
+        known = [poprf.evaluate(key, nonce, info) for nonce in nonces]
+        redeemed = time.perf_counter()
+        if known != outputs:
+            raise BadPayload("a token is none")
+        device = blinded - start + finalized - issued
+        for what, took in (
+            ("asked for on the device, its proof checked", device),
+            ("evaluated at the issuer, with its proof", issued - blinded),
+            ("checked at the shuffler", redeemed - finalized),
+        ):
+            spent.setdefault(what, []).append(1e6 * took / number)
+    for what, turns in spent.items():
+        yield Row(f"a token, {what}", f"{median(turns):.0f} us", f"{number} at once", 1.0, _COST)
+    with own_redis() as url:
+        without, paid = asyncio.run(_pooled_paid(url))
+    yield Row("a token on the wire", f"{TOKEN_BYTES} bytes", "beside a report", 1.0, _COST)
+    yield Row(
+        "a report with a token in the pool",
+        f"{paid[1]:.0f} bytes of Redis, {paid[0]:.1f} us",
+        f"without {without[1]:.0f} bytes, {without[0]:.1f} us",
+        paid[1] / without[1],
+        _COST,
+    )
+
+
+async def _pooled_paid(url: str) -> list[tuple[float, float]]:
+    """Of a report without and with a token: microseconds until the pool has it, bytes of Redis."""
+    server = await connect_redis(url)
+    pool, found = Pool(server), list[tuple[float, float]]()
+    draw = secrets.token_bytes
+    for number, is_paid in enumerate((False, True)):
+        reports = [draw(66) for _ in range(_REPORTS)]
+        sent = [Paid(draw(16), draw(16), one) for one in reports] if is_paid else reports
+        before = (await server.client.info("memory"))["used_memory"]
+        start = time.perf_counter()
+        for first in range(0, _REPORTS, _CALL):
+            await pool.add({Window("bench", number): sent[first : first + _CALL]})
+        took = time.perf_counter() - start
+        after = (await server.client.info("memory"))["used_memory"]
+        found.append((1e6 * took / _REPORTS, (after - before) / _REPORTS))
+    await server.close()
+    return found
 
 
 def logs() -> Iterator[Row]:

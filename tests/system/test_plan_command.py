@@ -53,6 +53,34 @@ def test_the_table_names_what_it_takes(catalog: str, capsys: pytest.CaptureFixtu
     assert "crashed" not in out
 
 
+def test_with_tokens_accounts_bound_what_fakes_can_do(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = tmp_path / "metrics.toml"
+    line = 'tokens = { issuer = "https://issuer.example.org", devices = 2 }\n'
+    source.write_text(line + CATALOG)
+    asked = ["plan", str(source), "--attack", "--accounts", "50", "--others", "10000"]
+    assert main([*asked, "--format", "json"]) == 0
+    rows = {row["metric"]: row for row in json.loads(capsys.readouterr().out)}
+    # Two devices; of crashed three reports of each of three tiers.
+    assert {name: row["fake_reports"] for name, row in rows.items()} == {
+        "theme": 100,
+        "editor": 100,
+        "crashed": 900,
+        "homepage": 10_000,
+    }
+    for row in rows.values():
+        assert row["fake"] == row["fake_reports"] / (row["fake_reports"] + 10_000)
+        assert row["gain"] == pytest.approx(row["fake"] * (row["worth"] - row["true_share"]))
+    assert main(asked) == 0
+    assert "50 accounts beside 10,000 honest reports an epoch" in capsys.readouterr().out
+    assert main(asked[:-2]) == 2
+    assert "--accounts needs --others N" in capsys.readouterr().err
+    source.write_text(CATALOG)
+    assert main(asked) == 2
+    assert "accounts bound no report where none needs a token" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

@@ -20,6 +20,7 @@ from hubbub.client.state.wallet import Wallet
 from hubbub.client.testing import FakeClock, FakeShuffler
 from hubbub.client.transport.contract import SealedReport, TryAgain
 from hubbub.errors import BadParameter, CatalogInvalid
+from hubbub.privacy.card import card
 from hubbub.shuffler.redeeming import Redeemer
 from hubbub.tokens import TOKEN_BYTES, nonce_of, poprf, token_info
 from hubbub.wire.v1 import report_pb2
@@ -312,6 +313,17 @@ def test_forgetting_leaves_no_token(
     assert state.wallet(lambda wallet: wallet.periods)
     client.disable(forget=True)
     assert state.wallet(lambda wallet: wallet.periods) == set()
+
+
+def test_a_person_is_told_who_issues_tokens_and_what_that_sees(
+    plain: Signed, issuer: Issuer, clock: FakeClock, tmp_path: Path
+) -> None:
+    bundle = _issued(plain.bundle, issuer)
+    client = _client(bundle, MemoryState(), FakeShuffler(), issuer, clock)
+    assert client.ledger().tokens == _ISSUER
+    (tmp_path / "metrics.toml").write_text(_LINE + _HEAD + metric_text("theme"))
+    told = card(read_catalog(tmp_path / "metrics.toml")).sentences
+    assert any("can tell whose token a report went with" in one for one in told)
 
 
 def test_whatever_is_in_the_place_of_a_wallet_is_an_empty_one() -> None:

@@ -116,6 +116,13 @@ def card(catalog: Catalog, delta: float = DELTA) -> Card:
             "Gaussian that tells at least as much."
         )
         sentences += (said,)
+    if catalog.tokens:
+        said = (
+            "Reports go with tokens of an account, which its issuer gives blinded: neither issuer "
+            "nor shuffler, nor both together, can tell whose token a report went with; that an "
+            "account asked for tokens the issuer knows."
+        )
+        sentences += (said,)
     return Card(
         metrics=tuple(metric_card(metric, delta) for metric in metrics),
         together=together,

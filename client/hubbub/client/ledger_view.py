@@ -123,6 +123,7 @@ class LedgerView:
             it holds, in seconds since 1970; None where there is none.
         runs: who runs the shuffler and the aggregator, as the operator signed it; None where it
             does not say.
+        tokens: who issues the tokens that reports go with, as the bundle names it; "" for nobody.
     """
 
     on: bool
@@ -134,6 +135,7 @@ class LedgerView:
     notice: int | None = None
     notice_until: int | None = None
     runs: Runs | None = None
+    tokens: str = ""
 
 
 def view(
@@ -159,8 +161,11 @@ def view(
         spent = spent_of(bundle.caps, costs)
     number, until = (told.number, told.until) if told else (None, None)
     counts = dict(standing.counts)
+    issuer = bundle.tokens.terms.issuer if bundle.tokens else ""
     return LedgerView(
-        standing.on, metrics, payloads, counts, spent, cap, number, until, bundle.runs
+        *(standing.on, metrics, payloads, counts, spent, cap, number, until),
+        runs=bundle.runs,
+        tokens=issuer,
     )
 
 

@@ -130,6 +130,11 @@ def _show(folder: str, shown: LedgerView, candidates: Sequence[str]) -> None:
 
 def _run_by(shown: LedgerView) -> Iterator[str]:
     """Who runs what, and what those could do together."""
+    if shown.tokens:
+        yield (
+            f"Reports go with tokens of an account at {visible(shown.tokens)}, which knows that "
+            "the account asked for them, and cannot tell which reports they went with."
+        )
     runs = shown.runs
     if runs is None:
         return
@@ -252,4 +257,5 @@ def _json(shown: LedgerView, candidates: Sequence[str]) -> dict[str, Any]:
         "notice": shown.notice,
         "notice_until": shown.notice_until,
         "runs": asdict(shown.runs) if shown.runs else None,
+        "tokens": shown.tokens or None,
     }

@@ -111,6 +111,15 @@ def _add_fake(parser: argparse.ArgumentParser) -> None:
         "--fake", type=float, default=0.01, help="share of all reports that are fake (%(default)s)"
     )
     fake.add_argument(
+        "--accounts",
+        type=_whole,
+        metavar="N",
+        help="instead of --fake, with tokens in the catalog: how many accounts who fakes has",
+    )
+    fake.add_argument(
+        "--others", type=_whole, metavar="N", help="with --accounts: honest reports of an epoch"
+    )
+    fake.add_argument(
         "--targets", type=int, default=1, help="values promoted at once (%(default)s)"
     )
 

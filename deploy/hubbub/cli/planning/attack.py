@@ -20,6 +20,7 @@ from hubbub.cli.terminal.progress import progress
 from hubbub.errors import BadParameter, UnknownMetric
 from hubbub.mechanisms import OF_MODELS, SystemBits, Totals
 from hubbub.mechanisms.directions import UNIT
+from hubbub.privacy.central_catalog import read_with_promises
 
 CATALOG: Final = Path("metrics.toml")
 """Where a catalog usually is."""
@@ -33,7 +34,9 @@ def attack(arguments: argparse.Namespace) -> int:
         raise BadParameter(f"--targets {arguments.targets} is outside [1, 1000]")
     if arguments.simulate is not None and not 100 <= arguments.simulate <= 10_000_000:  # noqa: PLR2004 hours
         raise BadParameter(f"--simulate {arguments.simulate} is outside [100, 10000000]")
-    rows = [_row(metric, arguments) for metric in chosen_metrics(arguments)]
+    metrics = chosen_metrics(arguments)
+    fakes = _fakes(metrics, arguments)
+    rows = [_row(metric, arguments, *fakes[metric.name]) for metric in metrics]
     if arguments.format == "json":
         say(json.dumps(rows, indent=1))
     else:
@@ -64,9 +67,36 @@ def chosen_metrics(arguments: argparse.Namespace) -> list[Metric]:
     ]
 
 
-def _row(metric: Metric, arguments: argparse.Namespace) -> dict[str, Any]:
+def _fakes(
+    metrics: Sequence[Metric], arguments: argparse.Namespace
+) -> dict[str, tuple[float, int | None]]:
+    """Of each metric the share of fake reports; and how many, where accounts bound them."""
+    if arguments.accounts is None:
+        return {metric.name: (arguments.fake, None) for metric in metrics}
+    if not 1 <= arguments.accounts <= 10**9:
+        raise BadParameter(f"--accounts {arguments.accounts} is outside [1, 1000000000]")
+    if not arguments.others or not 1 <= arguments.others <= 10**12:
+        raise BadParameter("--accounts needs --others N, the honest reports of an epoch")
+    tokens = read_with_promises(arguments.catalog).tokens  # what it warns of was said
+    if tokens is None:
+        raise BadParameter(
+            f"{arguments.catalog}: accounts bound no report where none needs a token; write "
+            'tokens = { issuer = "https://HOST" } in it'
+        )
+    found: dict[str, tuple[float, int | None]] = {}
+    for metric in metrics:
+        # Of each tier an account has tokens of its own.
+        of_device = metric.limits.reports_per_epoch * len(metric.own_streams)
+        number = arguments.accounts * tokens.devices * of_device
+        found[metric.name] = number / (number + arguments.others), number
+    return found
+
+
+def _row(
+    metric: Metric, arguments: argparse.Namespace, fake: float, number: int | None
+) -> dict[str, Any]:
     if metric.model:
-        return _row_of_model(metric, arguments)
+        return _row_of_model(metric, arguments, fake, number)
     targets = _targets(metric, arguments.targets)
     attack = maximal_gain(metric.randomizer, targets)
     held = _held(metric, targets) if arguments.simulate else 0.0
@@ -75,17 +105,20 @@ def _row(metric: Metric, arguments: argparse.Namespace) -> dict[str, Any]:
         "mechanism": metric.mechanism,
         "targets": len(targets),
         "worth": attack.worth,
-        "fake": arguments.fake,
+        "fake": fake,
+        "fake_reports": number,
         "true_share": held,
-        "gain": attack.gain(arguments.fake, held),
+        "gain": attack.gain(fake, held),
         "fake_for_1_percent": attack.fake_share(0.01, held),
     }
     if arguments.simulate:
-        row["measured"] = _measured(metric, attack, targets, arguments)
+        row["measured"] = _measured(metric, attack, targets, arguments.simulate, fake)
     return row
 
 
-def _row_of_model(metric: Metric, arguments: argparse.Namespace) -> dict[str, Any]:
+def _row_of_model(
+    metric: Metric, arguments: argparse.Namespace, fake: float, number: int | None
+) -> dict[str, Any]:
     """How far fake reports move the mean direction of their round, whose length is at most 1.
 
     A fake one sends the word of the whole pool that lies farthest along the direction it pushes:
@@ -99,16 +132,17 @@ def _row_of_model(metric: Metric, arguments: argparse.Namespace) -> dict[str, An
         "mechanism": metric.mechanism,
         "targets": 1,
         "worth": worth,
-        "fake": arguments.fake,
+        "fake": fake,
+        "fake_reports": number,
         "true_share": 0.0,
-        "gain": arguments.fake * worth,
+        "gain": fake * worth,
         "fake_for_1_percent": 0.01 / worth,
     }
     if arguments.simulate:
         # Along what lies between all axes.
         every = (float(words_of(codes, at).sum(axis=1).max()) for at in range(codes.books))
         sent = max(every) / UNIT / codes.dimensions / codes.reach
-        row["measured"] = arguments.fake * sent
+        row["measured"] = fake * sent
     return row
 
 
@@ -151,12 +185,11 @@ def _held(metric: Metric, targets: Sequence[Any]) -> float:
 
 
 def _measured(
-    metric: Metric, attack: Attack, targets: Sequence[Any], arguments: argparse.Namespace
+    metric: Metric, attack: Attack, targets: Sequence[Any], honest: int, share: float
 ) -> float:
     """By how much the targets' share of all reports grew, in one drawing."""
     mechanism, values, source = metric.randomizer, _some(metric), SystemBits()
-    honest = arguments.simulate
-    fake = round(honest * arguments.fake / (1 - arguments.fake))
+    fake = round(honest * share / (1 - share))
     sums: Counter[int] = Counter()
     with progress() as bars:
         for number in bars.track(range(honest), description=metric.name):
@@ -183,13 +216,14 @@ def _show(rows: list[dict[str, Any]], arguments: argparse.Namespace) -> None:
         "mechanism",
         "targets",
         "worth",
-        f"gain of {arguments.fake:.2%}",
+        *(["fake"] if arguments.accounts else []),
+        "gain" if arguments.accounts else f"gain of {arguments.fake:.2%}",
         "1% takes",
     ]
     if arguments.simulate:
         header.append("measured")
     table(
-        f"What fake reports can do at most, if {arguments.fake:.2%} of all reports are fake"
+        f"What fake reports can do at most, {_supposed(arguments)}"
         + ("; values are spread evenly" if arguments.simulate else "; targets that nobody holds"),
         header,
         [
@@ -198,6 +232,7 @@ def _show(rows: list[dict[str, Any]], arguments: argparse.Namespace) -> None:
                 row["mechanism"],
                 str(row["targets"]),
                 f"{row['worth']:.2f}",
+                *([f"{row['fake_reports']:,}"] if arguments.accounts else []),
                 f"{row['gain']:+.2%}",
                 f"{row['fake_for_1_percent']:.3%}",
                 *([f"{row['measured']:+.2%}"] if arguments.simulate else []),
@@ -213,3 +248,9 @@ def _show(rows: list[dict[str, Any]], arguments: argparse.Namespace) -> None:
         )
         if any(row["mechanism"] in OF_MODELS for row in rows):
             say("of a model: to the mean direction of a round that they are all in, of length 1")
+
+
+def _supposed(arguments: argparse.Namespace) -> str:
+    if arguments.accounts is None:
+        return f"if {arguments.fake:.2%} of all reports are fake"
+    return f"by {arguments.accounts:,} accounts beside {arguments.others:,} honest reports an epoch"
