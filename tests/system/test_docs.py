@@ -44,6 +44,9 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalRun]:
         yield running
 
 
+SERVICES = {"shuffler", "aggregator", "relay", "issuer"}
+
+
 def _python(folder: Path, *arguments: str) -> str:
     done = subprocess.run(
         [sys.executable, *arguments],
@@ -182,7 +185,7 @@ def test_every_command_that_the_readme_types_is_one(capsys: pytest.CaptureFixtur
     commands = set(re.findall(typed, text, re.MULTILINE))
     assert commands >= {"up", "status", "query", "keys new", "keys tls", "catalog build"}
     # Programs of their own, in the place of ours.
-    services = commands & {"shuffler", "aggregator", "relay"}
+    services = commands & SERVICES
     for command in services:
         assert "usage: hubbub" in _python(ROOT, "-m", "hubbub.cli", command, "--help")
     for command in commands - services:
@@ -208,7 +211,7 @@ def _typed() -> Iterator[tuple[str, list[str]]]:
 TYPED = [
     pytest.param(words, id=f"{where}: {' '.join(words)}")
     for where, words in _typed()
-    if words[0] not in {"shuffler", "aggregator", "relay"} and "reference/command-line" not in where
+    if words[0] not in SERVICES and "reference/command-line" not in where
 ]
 
 

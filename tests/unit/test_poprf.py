@@ -1,6 +1,9 @@
 """The function behind tokens is RFC 9497's, by its answers (A.1.3), and refuses what is none."""
 
+import subprocess
+import sys
 from itertools import combinations
+from pathlib import Path
 from typing import NamedTuple
 
 import pytest
@@ -139,6 +142,16 @@ def test_what_is_no_element_is_not_evaluated() -> None:
     for element in (bytes(32), b"\xff" * 32, b"short"):
         with pytest.raises(BadParameter):
             poprf.blind_evaluate(_KEY, [element], _INFO)
+
+
+def test_where_no_library_may_be_loaded_from_temporary_files_the_remedy_is_said(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "rbcl.py").write_text("raise OSError('failed to map segment')\n")
+    code = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); import hubbub.tokens.poprf"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert "MissingDependency: tokens need libsodium" in done.stderr
+    assert "set TMPDIR" in done.stderr
 
 
 def test_no_two_blindings_of_one_input_are_alike() -> None:

@@ -17,9 +17,15 @@ from hashlib import sha512
 from pathlib import Path
 from typing import Final
 
-import rbcl
+from hubbub.errors import BadParameter, MissingDependency
 
-from hubbub.errors import BadParameter
+try:
+    import rbcl
+except OSError as error:  # as where what is in /tmp may not be executed
+    raise MissingDependency(
+        "tokens need libsodium, which rbcl loads from the folder of temporary files, and cannot "
+        "from there; set TMPDIR to a folder that libraries may be loaded from"
+    ) from error
 
 ELEMENT_BYTES: Final = 32
 SCALAR_BYTES: Final = 32
