@@ -12,6 +12,7 @@ from typing import Final
 
 from hubbub.catalog import Bundle, Metric, epoch_at, epoch_start, grace_seconds
 from hubbub.client.clock import Clock
+from hubbub.client.cover import held_back
 from hubbub.client.delivery.waits import soon
 from hubbub.client.diagnostics import Diagnostics
 from hubbub.client.state.contract import OutboxReport, State
@@ -24,6 +25,11 @@ from hubbub.tokens import Minted, new_nonce, token_info
 
 Account = str | Callable[[bytes], bytes]
 """The key of an account at the issuer; or what takes a request there, by the app's own server."""
+
+# What the shuffler says of a token is no word on the report: that waits for another, or for a
+# shuffler with the issuer's key.
+TOKEN_SPENT: Final = "refused_token_spent"  # noqa: S105 a fate
+TOKEN_REFUSED: Final = frozenset({"refused_no_token", TOKEN_SPENT})
 
 _STEPS: Final = 1 << 16  # of an epoch, of which one is drawn
 _SHORTEST_SECONDS: Final = 0.5
@@ -58,8 +64,8 @@ class Purse:
         """Reports that wait for a token: their stream, and first and last epoch."""
         return [(stream, epoch, epoch) for stream, epoch in sorted(self._lacking)]
 
-    def fetch(self, timeout_seconds: float, *, waiting: bool) -> None:
-        """Ask for what is due. waiting: whether reports do. What fails is tried again later.
+    def fetch(self, timeout_seconds: float) -> None:
+        """Ask for what is due. What fails is tried again later.
 
         Raises:
             StateUnusable: what was asked for could not be kept.
@@ -69,7 +75,9 @@ class Purse:
         try:
             if self._clock.monotonic() < self._not_before:
                 return
-            for length, epoch in self._due(waiting=waiting):
+            # Who runs in an epoch with a default says something of it, sooner or later.
+            says = held_back(self._bundle, self._clock.now())
+            for length, epoch in self._due(waiting=bool(says) or self._state.waiting() > 0):
                 self._fetch(self._ask, length, epoch, timeout_seconds)
             self._failures = 0
         except NotSent as error:
@@ -101,7 +109,7 @@ class Purse:
         return max(_SHORTEST_SECONDS, put_off, min([*moments, *ends]))
 
     def give(self, reports: Sequence[OutboxReport]) -> Mapping[int, Minted]:
-        """Each report its token, for good; those without are held from now on.
+        """Each report its token, for good; those without are let go, and held from now on.
 
         Raises:
             StateUnusable: it could not be kept; none may leave.
@@ -114,6 +122,7 @@ class Purse:
             return wallet.give(pairs)
 
         found = self._state.wallet(change)
+        self._state.release(number for number, _ in pairs if number not in found)
         self._lacking |= {period for number, period in pairs if number not in found}
         return found
 

@@ -24,7 +24,7 @@ from hubbub.catalog import (
 from hubbub.catalog.crowds.device_dummies import dummy_payloads
 from hubbub.client.clock import Clock
 from hubbub.client.cover import FILLER, Held, beside, fills, held_back, seconds_to_next
-from hubbub.client.delivery.purse import Purse, with_token
+from hubbub.client.delivery.purse import TOKEN_REFUSED, TOKEN_SPENT, Purse, with_token
 from hubbub.client.delivery.waits import longest_soon, soon
 from hubbub.client.diagnostics import Diagnostics
 from hubbub.client.notices import hear
@@ -49,10 +49,6 @@ from hubbub.errors import ModelsRefused, NoticeRefused, StateBusy, StateUnusable
 from hubbub.mechanisms import SystemBits
 from hubbub.tokens import Minted
 
-# What the shuffler says of a token is no word on the report: that waits for another, or for a
-# shuffler with the issuer's key.
-_TOKEN_SPENT: Final = "refused_token_spent"  # noqa: S105 a fate
-_TOKEN_REFUSED: Final = frozenset({"refused_no_token", _TOKEN_SPENT})
 _BATCH: Final = 500
 _PROBE: Final = 20  # after a failure: enough to see whether the shuffler is there again
 _BATCH_BYTES: Final = 1 << 20
@@ -197,16 +193,9 @@ class Sender:
             self._sending.release()
 
     def fetch_tokens(self, timeout_seconds: float) -> None:
-        """Ask for the tokens that are due: those of the next epoch, or what waits now goes with.
-
-        Raises:
-            StateUnusable: they could not be kept; the same are asked for again.
-        """
+        """Ask for the tokens that are due. Raises StateUnusable where they could not be kept."""
         if self._purse and self._reporter.is_on and not self._stopped.is_set():
-            # Who runs in an epoch with a default says something of it, sooner or later.
-            says = held_back(self._bundle, self._clock.now())
-            waiting = bool(says) or self._state.waiting() > 0
-            self._purse.fetch(min(timeout_seconds, _CALL_SECONDS), waiting=waiting)
+            self._purse.fetch(min(timeout_seconds, _CALL_SECONDS))
 
     def seconds_to_tokens(self) -> float | None:
         """Until tokens are due; None where reports go without."""
@@ -330,9 +319,7 @@ class Sender:
         fates = {r.id: STOPPED for r in reports if self._reporter.is_stopped(r.stream, r.epoch)}
         ready = [r for r in reports if r.id not in fates]
         tokens = self._purse.give(ready) if self._purse else {}
-        if self._purse:
-            self._state.release(r.id for r in ready if r.id not in tokens)
-            ready = [r for r in ready if r.id in tokens]
+        ready = [r for r in ready if r.id in tokens] if self._purse else ready
         sent, failure = self._submit(ready, tokens, timeout_seconds)
         fates |= sent
         if fates:
@@ -391,10 +378,10 @@ class Sender:
                 continue
             told = {r.id: why or SENT for r, why in zip(part, answer.results, strict=True)}
             self._hear(answer.notice)
-            fates |= {number: fate for number, fate in told.items() if fate not in _TOKEN_REFUSED}
-            refused = refused or next((one for one in told.values() if one in _TOKEN_REFUSED), "")
+            fates |= {number: fate for number, fate in told.items() if fate not in TOKEN_REFUSED}
+            refused = refused or next((one for one in told.values() if one in TOKEN_REFUSED), "")
             if self._purse:  # its token went with another: after a state that was put back
-                self._purse.settle(n for n, fate in told.items() if fate == _TOKEN_SPENT)
+                self._purse.settle(n for n, fate in told.items() if fate == TOKEN_SPENT)
         return fates, TryAgain(refused) if refused else None
 
     def _hear(self, notice: bytes) -> None:
