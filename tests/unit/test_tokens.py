@@ -358,7 +358,9 @@ def test_a_catalog_names_an_issuer_in_a_line_and_a_bundle_signs_its_key(
         ('tokens = { issuer = "http://issuer.example.org:80" }', "", "issuer must be https://HOST"),
         ("tokens = { devices = 2 }", "", "issuer"),
         (_LINE.replace(" }", ", devices = 0 }"), "", "devices must be"),
-        (_LINE, "sampling = 0.5", "does not go with tokens"),
+        (_LINE, "sampling = 0.5", '"sampling": does not go with tokens'),
+        (_LINE, 'period = "30d"\nreport_on = "one day"', '"report_on": does not go with tokens'),
+        (_LINE, "discover = 0.2\nother = true", '"discover": does not go with tokens'),
     ],
 )
 def test_what_tokens_cannot_be_is_refused_with_the_line(

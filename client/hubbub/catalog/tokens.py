@@ -20,9 +20,13 @@ _ISSUER: Final = re.compile(
 _ON_THIS_MACHINE: Final = re.compile(r"http://(127\.0\.0\.1|localhost):[0-9]{1,5}")
 _PUBLIC_BYTES: Final = 32
 _WORDS: Final = "https://HOST, as devices dial the issuer"
-_SAMPLED: Final = (
-    "does not go with tokens: who fakes is never left out by a coin, so each account would weigh "
-    "as much as several people; leave one of them out"
+_WEIGHS: Final = (
+    "does not go with tokens: who fakes leaves nobody out, so each account would weigh as much as "
+    "several people; leave one of them out"
+)
+_PADDED: Final = (
+    "made by devices do not go with tokens: of an account there are as many as of its reports; "
+    "have the shuffler make them, or leave one out"
 )
 
 
@@ -93,5 +97,13 @@ class TokenIssuer:
 def untokened(metrics: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
     """What does not go with `tokens`: metrics by name, the field, and what is wrong with it."""
     for name, metric in metrics.items():
-        if metric.sampling < 1:
-            yield name, "sampling", _SAMPLED
+        for place, chosen in (
+            ("sampling", metric.sampling < 1),
+            ("discover", metric.discover),
+            ("report_on", metric.report_on),
+            ("kind", metric.model),
+        ):
+            if chosen:
+                yield name, place, _WEIGHS
+        if metric.dummies_each:
+            yield name, "dummies", _PADDED

@@ -89,20 +89,15 @@ class Bundle:
         _check_names(self.metrics, self.history)
         for name, problem in misfits(self.metrics):
             raise BadParameter(f'metric "{name}": supersedes: {problem}')
-        for name, place, problem in uncovered(self.metrics) if self.cover else ():
-            raise BadParameter(f'metric "{name}": {place} {problem}')
-        for name, place, problem in untokened(self.metrics) if self.tokens else ():
+        unfit = [
+            *(uncovered(self.metrics) if self.cover else ()),
+            *(untokened(self.metrics) if self.tokens else ()),
+        ]
+        for name, place, problem in unfit:
             raise BadParameter(f'metric "{name}": {place} {problem}')
         _check_keys(self.keys)
         _check_kems(self.metrics, self.keys)
-        if not self.development and any(m.epoch == MINUTE for m in self.metrics.values()):
-            raise BadParameter(
-                f'epochs of a {MINUTE} are of development alone; write epoch = "day"'
-            )
-        if self.development and not is_development(self.keys):
-            raise BadParameter(
-                "a bundle for development has keys of production; make some: hubbub keys new --dev"
-            )
+        _check_development(self.metrics, self.keys, development=self.development)
         if self.development or self.cover:
             metrics = {
                 name: replace(metric, development=self.development, filled=self.cover)
@@ -280,6 +275,17 @@ def _check_names(metrics: Mapping[str, Metric], history: Mapping[str, str]) -> N
         known = NAME.fullmatch(base) and STREAM.fullmatch(slash + rest)
         if not (known and isinstance(digest, str) and _DIGEST.fullmatch(digest)):
             raise BadParameter("the history is no digests by name")
+
+
+def _check_development(
+    metrics: Mapping[str, Metric], keys: Sequence[OpeningKeyPublic], *, development: bool
+) -> None:
+    if not development and any(metric.epoch == MINUTE for metric in metrics.values()):
+        raise BadParameter(f'epochs of a {MINUTE} are of development alone; write epoch = "day"')
+    if development and not is_development(keys):
+        raise BadParameter(
+            "a bundle for development has keys of production; make some: hubbub keys new --dev"
+        )
 
 
 def _check_keys(keys: Sequence[OpeningKeyPublic]) -> None:
