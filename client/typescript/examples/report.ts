@@ -4,7 +4,7 @@
  * SHUFFLER is an address as https://HOST:PORT, FOLDER where this device keeps what it said, RELAY what
  * it sends through so that the shuffler does not see from where.
  */
-import { open } from "../src/node.js";
+import { open } from "hubbub/node";
 
 const [bundle, shuffler, folder, metric, value, relay] = process.argv.slice(2);
 if (!bundle || !shuffler || !folder || !metric || !value) {

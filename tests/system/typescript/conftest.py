@@ -33,17 +33,22 @@ limits = {{ reports_per_epoch = {reports}, lifetime_epsilon = 1000.0 }}
 LIE_SELDOM = 'mechanism = "grr"\nepsilon = 4.0'
 LIE_OFTEN = 'mechanism = "grr"\nepsilon = 1.0'
 STAYS = 'mechanism = "long.grr"\nepsilon = 1.0\npermanent_epsilon = 2.0'
+BITS = 'mechanism = "unary.oue"\nepsilon = 1.0'
 THEMES, LETTERS = '"light", "dark", "system"', '"a", "b", "dark"'
 # One for each test that counts, so that none counts another's.
 METRICS = {
     "theme": ("Colour theme", THEMES, 1, LIE_SELDOM),
-    "mixed": ("Colour theme, by many", THEMES, 1, LIE_SELDOM),
+    "electron": ("Colour theme, of windows", THEMES, 1, LIE_SELDOM),
     "stays": ("A value that stays", LETTERS, 3, STAYS),
     "raced": ("A value", LETTERS, 1, LIE_OFTEN),
     "killed": ("A value", LETTERS, 3, LIE_OFTEN),
+    "full": ("A value", LETTERS, 3, LIE_OFTEN),
     "many": ("A value", LETTERS, 100, LIE_OFTEN),
     "left": ("A value", LETTERS, 1, LIE_OFTEN),
     "heap": ("A value", LETTERS, 1000, LIE_OFTEN),
+    **{
+        f"question_{number}": ("One of many", '"a", "b", "c", "d"', 1, BITS) for number in range(10)
+    },
 }
 
 

@@ -77,7 +77,7 @@ export class Client {
     const asked = [...bundle.metrics.values()].flatMap((metric) => metric.breakdown?.fields ?? []);
     const missing = asked.find((field) => !(field in told));
     if (missing) {
-      const said = `metrics are told apart by ${missing}; give public: { ${missing}: ... }`;
+      const said = `metrics need it: give public: { ${missing}: ... }`;
       if (this.#strict) throw new BadParameter(said);
       this.#diagnostics.warnOnce("public", said);
     }

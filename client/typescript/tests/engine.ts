@@ -1,0 +1,41 @@
+/** What tests ask of any engine, a browser's or Node's: seals, and draws of the system's coins. */
+import { fromText, toText } from "../src/catalog/encoding.js";
+import { SystemBits } from "../src/mechanisms/bits.js";
+import type { Randomizer } from "../src/mechanisms/randomizer.js";
+import { MECHANISMS } from "../src/mechanisms/registry.js";
+import { seal, sealInfo } from "../src/transport/sealing.js";
+
+async function grr(epsilon: number, categories: number): Promise<Randomizer> {
+  const mechanism = MECHANISMS.get("grr");
+  if (!mechanism) throw new Error("there is no grr");
+  return mechanism.build({ epsilon, categories, sizes: [], parameters: {} });
+}
+
+/** So many reports of one value, each randomized and sealed to a key. what: "report" or "filler". */
+export async function sealed(
+  { epsilon, categories, value }: { epsilon: number; categories: number; value: number },
+  { key, stream, epoch, what }: { key: string; stream: string; epoch: number; what: string },
+  many: number,
+): Promise<string[]> {
+  const [randomizer, coins] = [await grr(epsilon, categories), new SystemBits()];
+  const reports: string[] = [];
+  for (let one = 0; one < many; one += 1) {
+    const payload = randomizer.randomize(value, coins);
+    reports.push(toText(await seal(payload, fromText(key), sealInfo(stream, epoch, what))));
+  }
+  return reports;
+}
+
+/** How often each payload came in so many draws of one value. */
+export async function drawn(
+  { epsilon, categories, value }: { epsilon: number; categories: number; value: number },
+  many: number,
+): Promise<number[]> {
+  const [randomizer, coins] = [await grr(epsilon, categories), new SystemBits()];
+  const counts = Array.from({ length: categories }, () => 0);
+  for (let one = 0; one < many; one += 1) {
+    const [place = -1] = randomizer.randomize(value, coins);
+    counts[place] = (counts[place] ?? 0) + 1;
+  }
+  return counts;
+}

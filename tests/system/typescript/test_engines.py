@@ -1,0 +1,105 @@
+"""Every engine that is here seals what Python opens, and draws as exact probabilities say."""
+
+import base64
+import json
+import math
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+from playwright.sync_api import sync_playwright
+from scipy.stats import chi2
+
+from hubbub.catalog import filler_info, open_sealed, seal_info
+from tests.interfaces.browser import CHROMIUM, HANG_MS, OPTIONS
+from tests.support.node import needs_node, run
+from tests.system.typescript.pages import served
+
+REPORTS, DRAWS = 10_000, 1_000_000
+FALSE_ALARM = 1e-6
+ASKED = {"epsilon": 1.0, "categories": 5, "value": 3}
+STREAM, EPOCH = "theme", 20_000
+KEY = X25519PrivateKey.from_private_bytes(bytes([3]) * 32)
+ENGINES = ("node", "chromium", "firefox", "webkit")
+
+pytestmark = needs_node
+
+
+class _Node:
+    """The same module that pages load, in Node."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def ask(self, what: str, *told: Any) -> Any:
+        script = f'const own = await import("{self._folder / "engine.js"}");'
+        script += f"console.log(JSON.stringify(await own.{what}(...{json.dumps(told)})));"
+        return json.loads(run("node", "--input-type=module", "-e", script))
+
+
+class _Page:
+    def __init__(self, page: Any) -> None:
+        self._page = page
+
+    def ask(self, what: str, *told: Any) -> Any:
+        script = "async (told) => (await import('/engine.js'))." + what + "(...told)"
+        return self._page.evaluate(script, list(told))
+
+
+@pytest.fixture(scope="module", params=ENGINES)
+def engine(request: pytest.FixtureRequest, site: Path) -> Iterator[_Node | _Page]:
+    run(
+        *("npx", "esbuild", "tests/engine.ts", "--bundle", "--splitting", "--format=esm"),
+        *("--target=es2022", "--log-level=warning", f"--outdir={site}"),
+    )
+    if request.param == "node":
+        yield _Node(site)
+        return
+    with sync_playwright() as playwright:
+        kind = getattr(playwright, request.param)
+        own = CHROMIUM if request.param == "chromium" else kind.executable_path
+        if not own or not Path(own).exists():
+            pytest.skip(f"no {request.param} on this machine: playwright install {request.param}")
+        options = OPTIONS if request.param == "chromium" else []
+        browser = kind.launch(executable_path=own, args=options, timeout=HANG_MS)
+        page = browser.new_page()
+        page.set_default_timeout(HANG_MS)
+        with served(site) as origin:
+            page.goto(origin)
+            yield _Page(page)
+        browser.close()
+
+
+def _fits(counts: Counter[int]) -> None:
+    """Chi-square against the probabilities of the mechanism."""
+    keep = math.exp(ASKED["epsilon"])
+    whole = keep + ASKED["categories"] - 1
+    draws = counts.total()
+    assert set(counts) <= set(range(int(ASKED["categories"])))
+    chances = [(keep if at == ASKED["value"] else 1) / whole for at in range(5)]
+    found = sum((counts[at] - draws * p) ** 2 / (draws * p) for at, p in enumerate(chances))
+    assert found < chi2.isf(FALSE_ALARM, len(chances) - 1)
+
+
+def test_python_opens_every_report_and_they_are_as_random_as_they_say(
+    engine: _Node | _Page,
+) -> None:
+    key = base64.b64encode(KEY.public_key().public_bytes_raw()).decode()
+    bound = {"key": key, "stream": STREAM, "epoch": EPOCH, "what": "report"}
+    reports = [base64.b64decode(one) for one in engine.ask("sealed", ASKED, bound, REPORTS)]
+    assert len(set(reports)) == REPORTS
+    info = seal_info(STREAM, EPOCH)
+    payloads = [open_sealed(report, KEY, info) for report in reports]
+    assert {len(payload) for payload in payloads} == {1}
+    _fits(Counter(payload[0] for payload in payloads))
+    [filler] = engine.ask("sealed", ASKED, {**bound, "what": "filler"}, 1)
+    assert len(open_sealed(base64.b64decode(filler), KEY, filler_info(STREAM, EPOCH))) == 1
+
+
+def test_a_million_draws_come_as_often_as_exact_probabilities_say(engine: _Node | _Page) -> None:
+    counts = engine.ask("drawn", ASKED, DRAWS)
+    assert sum(counts) == DRAWS
+    _fits(Counter(dict(enumerate(counts))))
