@@ -41,6 +41,7 @@ _DEPLOY = """## Files of deploy/
 | `HUBBUB_SHUFFLER_REDIS_URL`, `HUBBUB_AGGREGATOR_REDIS_URL` | of `hubbub backup` and `hubbub restore --redis`: both Redis, with the user `operator` |
 | `HUBBUB_ARGUMENTS` | of the systemd units: settings of the command line, beside those of the unit |
 | `HUBBUB_USER` | of the compose file, in `.env`: the user that containers run as |
+| `HUBBUB_GATEWAY` | of the compose file of a relay: which shuffler it passes on to |
 | `HUBBUB_PEER` | of the compose files of two parties, in `.env`: where the other party's service is |
 
 ## Commands that a page prints

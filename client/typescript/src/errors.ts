@@ -37,7 +37,7 @@ export class TryAgain extends HubbubError {
     readonly reason: string,
     readonly afterSeconds?: number,
   ) {
-    super(`the shuffler was not reached, or has no room: ${reason}; try the same bytes again`);
+    super(`the shuffler was not reached, or has no room: ${reason}`);
   }
 }
 
@@ -47,7 +47,7 @@ export class GivenUp extends HubbubError {
 
   /** reason: for counting. */
   constructor(readonly reason: string) {
-    super(`the shuffler can never take this submission: ${reason}; give it up`);
+    super(`the shuffler can never take it: ${reason}`);
   }
 }
 

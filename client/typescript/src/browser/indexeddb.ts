@@ -73,7 +73,7 @@ export class BrowserStorage implements Storage {
 
   async alone<T>(work: () => Promise<T>): Promise<T> {
     if (!("locks" in navigator && "caches" in globalThis && "indexedDB" in globalThis)) {
-      throw new StateUnusable("this browser, or a page without HTTPS, has no place to keep it in");
+      throw new StateUnusable("without HTTPS there is no place to keep it in");
     }
     // The lock's own refusal is a fault of the place; what the work throws is the work's.
     const came = await this.#tried(() =>

@@ -24,7 +24,7 @@ export class Diagnostics {
   drop(dropped: readonly Dropped[]): void {
     for (const { stream, reason } of dropped) {
       this.dropped[reason] = (this.dropped[reason] ?? 0) + 1;
-      this.warnOnce(reason, `reports are dropped, and counted: ${reason}`);
+      this.warnOnce(reason, `reports are dropped: ${reason}`);
       try {
         this.onDrop?.(metricNameOf(stream), reason);
       } catch {

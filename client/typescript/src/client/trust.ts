@@ -74,9 +74,7 @@ export function admitted(
   const follows = known !== null && bundle.line.includes(known.operator);
   const another = known !== null && !follows;
   if (known?.before.includes(operator)) {
-    throw new BundleRefused(
-      "the bundle is refused: its operator has handed over to another key; ship one that key signed",
-    );
+    throw new BundleRefused("the bundle is refused: its operator has handed over to another key");
   }
   if (another && !byWord) {
     throw new BundleRefused(
@@ -85,12 +83,12 @@ export function admitted(
     );
   }
   if (!another && bundle.serial < (known?.serial ?? 0)) {
-    throw new BundleRefused("the bundle is refused: a newer one was here before; ship that one");
+    throw new BundleRefused("the bundle is refused: a newer one was here before");
   }
   // PRIVACY: a bundle for one person would have to be in the log that everybody sees.
   const seen = another ? null : (known?.log ?? null);
   if (seen && !bundle.proof) {
-    throw new BundleRefused("the bundle is in no log, and those before were; ship one that is");
+    throw new BundleRefused("the bundle is in no log, and those before were");
   }
   const log = bundle.proof?.after(seen) ?? null;
   const promises = kept(another ? {} : (known?.promises ?? {}), bundle);
