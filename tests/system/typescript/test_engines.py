@@ -3,6 +3,7 @@
 import base64
 import json
 import math
+import os
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,7 +15,7 @@ from playwright.sync_api import sync_playwright
 from scipy.stats import chi2
 
 from hubbub.catalog import filler_info, open_sealed, seal_info
-from tests.interfaces.browser import CHROMIUM, HANG_MS, OPTIONS
+from tests.interfaces.browser import CHROMIUM, HANG_MS, OPTIONS, needs_browser
 from tests.support.node import needs_node, run
 from tests.system.typescript.pages import served
 
@@ -23,7 +24,13 @@ FALSE_ALARM = 1e-6
 ASKED = {"epsilon": 1.0, "categories": 5, "value": 3}
 STREAM, EPOCH = "theme", 20_000
 KEY = X25519PrivateKey.from_private_bytes(bytes([3]) * 32)
-ENGINES = ("node", "chromium", "firefox", "webkit")
+# Node and Debian's chromium, and what `playwright install firefox webkit` has put here.
+_INSTALLED = Path(os.environ.get("PLAYWRIGHT_BROWSERS_PATH", Path.home() / ".cache/ms-playwright"))
+ENGINES = [
+    "node",
+    pytest.param("chromium", marks=needs_browser),
+    *(name for name in ("firefox", "webkit") if [*_INSTALLED.glob(f"{name}-*")]),
+]
 
 pytestmark = needs_node
 
@@ -61,8 +68,6 @@ def engine(request: pytest.FixtureRequest, site: Path) -> Iterator[_Node | _Page
     with sync_playwright() as playwright:
         kind = getattr(playwright, request.param)
         own = CHROMIUM if request.param == "chromium" else kind.executable_path
-        if not own or not Path(own).exists():
-            pytest.skip(f"no {request.param} on this machine: playwright install {request.param}")
         options = OPTIONS if request.param == "chromium" else []
         browser = kind.launch(executable_path=own, args=options, timeout=HANG_MS)
         page = browser.new_page()

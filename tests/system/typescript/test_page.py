@@ -10,7 +10,7 @@ from tests.support.node import needs_node
 from tests.system.typescript.pages import OPEN, counted, opened, report
 
 LIMIT_BYTES = 25_000
-DEVICES, AT_ONCE, QUESTIONS = 2000, 50, 10
+DEVICES, AT_ONCE, QUESTIONS = 2000, 50, 5
 # A device of each number: its answers to all questions, sent at once.
 MANY = """
 async ([shuffler, first, after, atOnce, questions]) => {
@@ -75,8 +75,8 @@ def test_two_thousand_devices_are_counted_as_they_are(
     for question in range(QUESTIONS):
         found = counted(up, f"question_{question}", DEVICES)
         hits += sum(one.low <= held[one.value] <= one.high for one in found.values)
-    # The bits of unary.oue are independent: below 29 of 40 in less than one run in a million.
-    assert hits >= 29, hits
+    # The bits of unary.oue are independent: below 12 of 20 in less than one run in a million.
+    assert hits >= 12, hits
 
 
 def test_tabs_share_one_limit_and_one_consent(
