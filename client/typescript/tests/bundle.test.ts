@@ -200,11 +200,11 @@ test("a person's preference chooses the tier", async () => {
   assert.equal(streamWithin(crowded, 0.5, 0.5), undefined);
 });
 
-test("a metric whose devices make dummies is refused, with the reason", async () => {
+test("a metric of which more is asked than this client knows is refused, with the way on", async () => {
   const padded = { ...ENTRY, central_epsilon: 0.5, crowd: 9, dummies_each: 0.1 };
   await assert.rejects(
     metricFrom("theme", padded, false),
-    /devices make dummies, which this client/,
+    /has dummies_each: upgrade hubbub, or leave it out/,
   );
 });
 

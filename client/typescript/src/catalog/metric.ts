@@ -100,13 +100,8 @@ export async function metricFrom(
   development: boolean,
 ): Promise<Metric> {
   const more = Object.keys(entry).find((field) => !KNOWN.has(field));
-  if (more === "dummies_each") {
-    const said = "has its devices make dummies, which this client does not";
-    throw new UnknownMetric(
-      `metric "${name}" ${said}; write dummies = a number for the shuffler's`,
-    );
-  }
-  if (more !== undefined) throw new UnknownMetric(`metric "${name}" has ${more}; upgrade hubbub`);
+  if (more !== undefined)
+    throw new UnknownMetric(`metric "${name}" has ${more}: upgrade hubbub, or leave it out`);
   refuseKind(name, entry);
   const central = optional(entry["lifetime_central_epsilon"]);
   const streams = await streamsOf(name, entry);
