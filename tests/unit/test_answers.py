@@ -106,7 +106,7 @@ MORE = b"\x9a\x06\x05later" + b"\xa0\x06\x07" + b"\xa9\x06" + bytes(8)  # fields
     ("answer", "dropped"),
     [
         (_refusal(0, 99), {"refused_unknown_99": 1}),
-        (_refusal(0, 1) + _refusal(1, 7), {"refused_unknown_stream": 1, "refused_unknown_7": 1}),
+        (_refusal(0, 1) + _refusal(1, 77), {"refused_unknown_stream": 1, "refused_unknown_77": 1}),
         (_refusal(0, 0), {"refused_unspecified": 1}),
         (_refusal(0, 2**31 - 1), {"refused_unknown": 1}),
         (_refusal(0, 2**64 - 5), {"refused_unknown": 1}),  # a negative number

@@ -44,7 +44,20 @@ class Level(IntEnum):
     LOW = 1
 
 
-NUMBERS = (0, 1, 100, 0.0, -0.0, 1e-320, 99.9, 10**2, Level.LOW, np.float64(7.5))
+NUMBERS = (
+    0,
+    1,
+    100,
+    0.0,
+    -0.0,
+    1e-320,
+    99.9,
+    10**2,
+    Level.LOW,
+    np.float64(7.5),
+    np.int64(1),
+    np.float32(1),
+)
 NONE: tuple[Any, ...] = (
     10**400,
     -(10**400),
@@ -69,10 +82,12 @@ NONE: tuple[Any, ...] = (
     Decimal(1),
     Decimal("sNaN"),
     Fraction(1, 2),
-    np.int64(1),
-    np.float32(1),
     np.bool_(1),
     np.float64("nan"),
+    np.float32("inf"),
+    np.timedelta64(1, "s"),
+    np.timedelta64(1_500_000_000, "ns"),
+    np.datetime64("2026-11-25"),
     np.array([1.0, 2.0]),
 )
 

@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 from datetime import timedelta
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -95,7 +94,7 @@ def test_a_kind_is_what_mechanisms_know(metrics: dict[str, Metric]) -> None:
         ("seen", np.True_, 1),
         ("tabs", np.int64(4), 2),
         ("file", np.float32(1.5), 1.5),
-        ("load", Fraction(1, 4), 0.25),
+        ("load", np.float16(0.25), 0.25),
     ],
 )
 def test_a_value_counts_where_it_belongs(

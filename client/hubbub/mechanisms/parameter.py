@@ -8,7 +8,6 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from math import inf, isinf
-from numbers import Integral, Real
 from typing import Any, Final
 
 from hubbub.errors import BadParameter
@@ -16,6 +15,8 @@ from hubbub.errors import BadParameter
 _KEY: Final = "parameter"
 # What is above is an end that nobody means to reach, and is told in short.
 _LONG: Final = 1e6
+# By the kind of a type in numpy; of spans of time and dates there is none.
+_OWN: Final[Mapping[str, type]] = {"b": bool, "i": int, "u": int, "f": float}
 
 
 def is_number(thing: Any) -> bool:
@@ -28,15 +29,14 @@ def is_number(thing: Any) -> bool:
 
 
 def as_python(thing: Any) -> Any:
-    """A number of another library, such as numpy's, as Python's own; anything else as it is."""
-    if isinstance(thing, bool | int | float | str):
+    """One number or truth of numpy's, or of who keeps to its types, as Python's own; else as it is.
+
+    Not a span of time: whose unit that has nobody would ask.
+    """
+    if isinstance(thing, bool | int | float | str) or getattr(thing, "shape", None) != ():
         return thing
-    if isinstance(thing, Integral):
-        return int(thing)
-    if isinstance(thing, Real):
-        return float(thing)
-    is_one_truth = getattr(thing, "dtype", "") == "bool" and getattr(thing, "shape", None) == ()
-    return bool(thing) if is_one_truth else thing
+    own = _OWN.get(getattr(getattr(thing, "dtype", None), "kind", ""))
+    return own(thing) if own else thing
 
 
 @dataclass(frozen=True, slots=True)
