@@ -116,6 +116,7 @@ class IssuerHouse:
         [issued] = TokenResponse.FromString(self._send(key, request)).issued
         if not issued.evaluated:
             return []
+        drawn = drawn[: len(issued.evaluated)]
         info = token_info(stream, epoch)
         told = (issued.evaluated, issued.proof, self.public, info)
         outputs = poprf.finalize(drawn, *told)

@@ -144,6 +144,14 @@ def test_what_is_no_element_is_not_evaluated() -> None:
             poprf.blind_evaluate(_KEY, [element], _INFO)
 
 
+def test_an_answer_of_any_length_is_checked_before_it_is_read() -> None:
+    value = poprf.blind(b"one", poprf.new_blind())
+    _, proof = poprf.blind_evaluate(_KEY, [value.element], _INFO)
+    for element in (b"x" * 70_000, b"", bytes(32), b"\xff" * 32):
+        with pytest.raises(BadParameter, match="no element"):
+            poprf.finalize([(b"one", value)], [element], proof, _PUBLIC, _INFO)
+
+
 def test_where_no_library_may_be_loaded_from_temporary_files_the_remedy_is_said(
     tmp_path: Path,
 ) -> None:

@@ -42,6 +42,7 @@ class Issuer:
         self.key, self.public = poprf.new_key()
         self.asked: list[bytes] = []
         self.fails = self.is_spent = False
+        self.unknown: set[str] = set()
 
     def __call__(self, request: bytes, _timeout_seconds: float) -> bytes:
         self.asked.append(request)
@@ -51,6 +52,9 @@ class Issuer:
         for wanted in TokenRequest.FromString(request).wanted:
             if self.is_spent:
                 response.issued.append(IssuedTokens())
+                continue
+            if wanted.stream in self.unknown:
+                response.issued.append(IssuedTokens(not_given=True))
                 continue
             info = token_info(wanted.stream, wanted.epoch)
             evaluated, proof = poprf.blind_evaluate(self.key, wanted.blinded, info)
@@ -253,6 +257,24 @@ def test_an_account_that_had_its_tokens_keeps_reports_of_other_epochs_going(
     clock.advance(2 * DAY)
     client.flush(1)
     assert client.dropped == {"expired": 1}
+
+
+def test_a_stream_that_the_issuer_does_not_know_holds_up_no_other(
+    plain: Signed, state: State, issuer: Issuer, clock: FakeClock
+) -> None:
+    shuffler = FakeShuffler()
+    client = _client(_issued(plain.bundle, issuer), state, shuffler, issuer, clock)
+    issuer.unknown = {"size"}
+    client.report("size", "dark")
+    client.report("theme", "dark")
+    client.flush(1)
+    assert [one.stream for one in shuffler.reports()] == ["theme"]
+    questions = len(issuer.asked)
+    client.flush(1)
+    assert (client.waiting, len(issuer.asked)) == (1, questions), "it is not asked again and again"
+    issuer.unknown = set()
+    again = _client(_issued(plain.bundle, issuer), state, shuffler, issuer, clock)
+    assert again.flush(HANG_SECONDS), "an issuer that learns of it by the next start gives them"
 
 
 def test_fillers_have_tokens_as_reports_have(

@@ -64,9 +64,13 @@ def public_of(key: bytes) -> bytes:
 
 def check_public(public: bytes) -> None:
     """Raises BadParameter unless it is a public key."""
-    is_element = len(public) == ELEMENT_BYTES and public != _IDENTITY
-    if not (is_element and rbcl.crypto_core_ristretto255_is_valid_point(public)):
-        raise BadParameter("no public key of an issuer of tokens")
+    _check_element(public, "no public key of an issuer of tokens")
+
+
+def check_elements(elements: Sequence[bytes]) -> None:
+    """Raises BadParameter unless each can be an element."""
+    for one in elements:
+        _check_element(one, "no element of the group")
 
 
 def new_blind() -> bytes:
@@ -114,6 +118,7 @@ def finalize(
     tweaked = _plus(_base(_info_scalar(info)), public)
     if tweaked == _IDENTITY or len(evaluated) != len(inputs):
         raise BadParameter("the issuer's answer is no evaluation of what was asked")
+    check_elements(evaluated)
     if not _is_proof(proof, tweaked, evaluated, [blinded.element for _, blinded in inputs]):
         raise BadParameter("the issuer's proof is none of its key in the bundle")
     return [
@@ -211,6 +216,12 @@ def _expanded(value: bytes, tag: bytes) -> bytes:
     suffix = tag + bytes([len(tag)])
     first = sha512(bytes(_BLOCK_BYTES) + value + _WIDE_BYTES.to_bytes(2) + b"\0" + suffix).digest()
     return sha512(first + b"\1" + suffix).digest()
+
+
+def _check_element(element: bytes, otherwise: str) -> None:
+    sized = len(element) == ELEMENT_BYTES and element != _IDENTITY
+    if not (sized and rbcl.crypto_core_ristretto255_is_valid_point(element)):
+        raise BadParameter(otherwise)
 
 
 def _times(scalar: bytes, element: bytes) -> bytes:

@@ -67,7 +67,7 @@ class TokensApp:
         self.use(streams, accounts)
         self._key, self._limiter, self._clock = key, limiter, clock
         self.counts: Counter[str] = Counter(issued=0)
-        self.tokens: Counter[str] = Counter(issued=0, refused=0)
+        self.tokens: Counter[str] = Counter(issued=0, refused=0, not_given=0)
 
     def use(self, streams: IssuedStreams, accounts: Accounts) -> None:
         """Give what these say from now on."""
@@ -132,6 +132,8 @@ class TokensApp:
     async def _issue(self, account: str, request: TokenRequest) -> TokenResponse:
         asked = self._asked(request)
         try:
+            # Before anything is used up by them.
+            await asyncio.to_thread(_check_elements, request)
             allowed = {
                 (stream, epoch): may
                 for (seconds, epoch), streams in asked.items()
@@ -147,7 +149,8 @@ class TokensApp:
                     strict=True,
                 )
             }
-            return await asyncio.to_thread(self._evaluated, request, allowed)
+            tokens = {name: one.tokens for name, one in self._streams.streams.items()}
+            return await asyncio.to_thread(self._evaluated, request, allowed, tokens)
         except StoreUnavailable:
             why = "what accounts had cannot be told now; come again"
             raise _Refused("store_away", HTTPStatus.SERVICE_UNAVAILABLE, why) from None
@@ -155,19 +158,19 @@ class TokensApp:
             raise _Refused("no_request", HTTPStatus.BAD_REQUEST, str(error)) from None
 
     def _asked(self, request: TokenRequest) -> dict[tuple[int, int], dict[str, Sequence[bytes]]]:
-        """What is asked, by epoch and stream; all of it can be given."""
+        """What is asked and can be given, by epoch and stream; of the rest nobody gets any."""
         now = self._clock()
         asked: dict[tuple[int, int], dict[str, Sequence[bytes]]] = {}
+        seen: set[tuple[str, int]] = set()
         for wanted in request.wanted:
-            stream = self._streams.streams.get(wanted.stream)
-            if stream is None or not stream.tokens or not stream.is_open(wanted.epoch, now):
-                why = f"no tokens are given of {wanted.stream!a} in epoch {wanted.epoch}"
-                raise _Refused("not_given", HTTPStatus.NOT_FOUND, why)
-            of_epoch = asked.setdefault((stream.epoch_seconds, wanted.epoch), {})
-            if wanted.stream in of_epoch or len(wanted.blinded) != stream.tokens:
-                why = f"{wanted.stream!a}: ask once, for {stream.tokens} tokens an epoch"
+            if (wanted.stream, wanted.epoch) in seen or not wanted.blinded:
+                why = f"{wanted.stream!a}: ask once, for one token or more"
                 raise _Refused("no_request", HTTPStatus.BAD_REQUEST, why)
-            of_epoch[wanted.stream] = wanted.blinded
+            seen.add((wanted.stream, wanted.epoch))
+            stream = self._streams.streams.get(wanted.stream)
+            if stream is not None and stream.tokens and stream.is_open(wanted.epoch, now):
+                of_epoch = asked.setdefault((stream.epoch_seconds, wanted.epoch), {})
+                of_epoch[wanted.stream] = wanted.blinded
         return asked
 
     def _seconds_left(self, streams: Mapping[str, Sequence[bytes]], epoch: int) -> int:
@@ -176,16 +179,32 @@ class TokensApp:
         return max(1, math.ceil(closes - self._clock()))
 
     def _evaluated(
-        self, request: TokenRequest, allowed: Mapping[tuple[str, int], bool]
+        self,
+        request: TokenRequest,
+        allowed: Mapping[tuple[str, int], bool],
+        tokens: Mapping[str, int],
     ) -> TokenResponse:
         response = TokenResponse()
         for wanted in request.wanted:
-            if not allowed[wanted.stream, wanted.epoch]:
+            may = allowed.get((wanted.stream, wanted.epoch))
+            if may is None:
+                self.tokens["not_given"] += len(wanted.blinded)
+                response.issued.append(IssuedTokens(not_given=True))
+                continue
+            if not may:
                 self.tokens["refused"] += len(wanted.blinded)
                 response.issued.append(IssuedTokens())
                 continue
             info = token_info(wanted.stream, wanted.epoch)
-            evaluated, proof = poprf.blind_evaluate(self._key, wanted.blinded, info)
+            # A device of another bundle may ask for more than this table gives.
+            given = wanted.blinded[: tokens[wanted.stream]]
+            evaluated, proof = poprf.blind_evaluate(self._key, given, info)
             self.tokens["issued"] += len(evaluated)
             response.issued.append(IssuedTokens(evaluated=evaluated, proof=proof))
         return response
+
+
+def _check_elements(request: TokenRequest) -> None:
+    """Raises BadParameter for what was blinded and is no element."""
+    for wanted in request.wanted:
+        poprf.check_elements(wanted.blinded)

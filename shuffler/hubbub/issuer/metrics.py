@@ -13,7 +13,7 @@ TOKEN_REQUESTS: Final = MetricDeclaration(
 ISSUED_TOKENS: Final = MetricDeclaration(
     "hubbub_issued_tokens_total",
     "counter",
-    "Tokens: issued, or refused because the account has had its own",
+    "Tokens: issued, refused as the account has had its own, or not given to anybody",
     ("outcome",),
 )
 

@@ -31,6 +31,9 @@ Account = str | Callable[[bytes], bytes]
 TOKEN_SPENT: Final = "refused_token_spent"  # noqa: S105 a fate
 TOKEN_REFUSED: Final = frozenset({"refused_no_token", TOKEN_SPENT})
 
+_NOT_GIVEN: Final = (
+    'the issuer gives nobody tokens of "%s": reports of this epoch wait, and expire without'
+)
 _STEPS: Final = 1 << 16  # of an epoch, of which one is drawn
 _SHORTEST_SECONDS: Final = 0.5
 _APART_SECONDS: Final = 600.0  # between tries, at most, of who has nothing to wait for
@@ -77,17 +80,16 @@ class Purse:
                 return
             # Who runs in an epoch with a default says something of it, sooner or later.
             says = held_back(self._bundle, self._clock.now())
-            for length, epoch in self._due(waiting=bool(says) or self._state.waiting() > 0):
-                self._fetch(self._ask, length, epoch, timeout_seconds)
-            self._failures = 0
-        except NotSent as error:
-            self._put_off()
-            told = "reports wait for tokens: the issuer says %s"
-            self._diagnostics.warn_once(error.reason, told, error.reason)
-        except BadParameter as error:
-            self._put_off()
-            # PRIVACY: an issuer that answers one person by a key of its own gets no report to mark.
-            self._diagnostics.warn_once("tokens", "tokens are not taken: %s", error)
+            due = self._due(waiting=bool(says) or self._state.waiting() > 0)
+            ends = self._clock.monotonic() + timeout_seconds
+            # What is wrong with those of a day is nothing to those of an hour.
+            fetched = [
+                self._is_fetched(self._ask, *one, ends - self._clock.monotonic()) for one in due
+            ]
+            if all(fetched):
+                self._failures = 0
+            else:
+                self._put_off()
         finally:
             self._lock.release()
 
@@ -184,6 +186,21 @@ class Purse:
         before, after = epoch_start(epoch - 1, length), epoch_start(epoch, length)
         return before + (after - before) * step / _STEPS
 
+    def _is_fetched(self, ask: AskIssuer, length: str, epoch: int, timeout_seconds: float) -> bool:
+        if timeout_seconds <= 0:
+            return False
+        try:
+            self._fetch(ask, length, epoch, timeout_seconds)
+        except NotSent as error:
+            told = "reports wait for tokens: the issuer says %s"
+            self._diagnostics.warn_once(error.reason, told, error.reason)
+        except BadParameter as error:
+            # PRIVACY: an issuer that answers one person by a key of its own gets no report to mark.
+            self._diagnostics.warn_once("tokens", "tokens are not taken: %s", error)
+        else:
+            return True
+        return False
+
     def _fetch(self, ask: AskIssuer, length: str, epoch: int, timeout_seconds: float) -> None:
         # Who has no tokens has no rbcl; and no messages are loaded before there is one.
         from hubbub.client.transport import token_messages  # noqa: PLC0415 as above
@@ -208,8 +225,14 @@ class Purse:
             answer = ask(token_messages.request_of(sent), timeout_seconds)
             issued = token_messages.issued_in(answer, len(sent))
             minted = {}
-            for (period, of), (evaluated, proof) in zip(inputs.items(), issued, strict=True):
+            for (period, of), one in zip(inputs.items(), issued, strict=True):
+                if one is None:
+                    self._diagnostics.warn_once("tokens_not_given", _NOT_GIVEN, period[0])
+                    continue  # and the same is asked by the next process: the issuer may learn
+                evaluated, proof = one
                 told = (evaluated, proof, issuer.public, token_info(*period))
+                # An issuer with another stream table gives fewer: the first of them.
+                of = of[: len(evaluated)]  # noqa: PLW2901
                 outputs = poprf.finalize(of, *told) if evaluated else self._refused(period)
                 nonces = (nonce for nonce, _ in of)
                 minted[period] = [Minted(*one) for one in zip(nonces, outputs, strict=False)]

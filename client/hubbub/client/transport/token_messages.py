@@ -18,8 +18,8 @@ def request_of(blinded: Mapping[tuple[str, int], Sequence[bytes]]) -> bytes:
     ).SerializeToString()
 
 
-def issued_in(answer: bytes, asked: int) -> list[tuple[Sequence[bytes], bytes]]:
-    """Of each that was asked, the evaluated elements and their proof.
+def issued_in(answer: bytes, asked: int) -> list[tuple[Sequence[bytes], bytes] | None]:
+    """Of each that was asked, the evaluated elements and their proof; None: nobody gets any.
 
     Raises:
         TryAgain: it is no answer of an issuer.
@@ -30,4 +30,4 @@ def issued_in(answer: bytes, asked: int) -> list[tuple[Sequence[bytes], bytes]]:
         raise TryAgain("no_issuer") from error
     if len(issued) != asked:
         raise TryAgain("no_issuer")
-    return [(one.evaluated, one.proof) for one in issued]
+    return [None if one.not_given else (one.evaluated, one.proof) for one in issued]

@@ -177,7 +177,9 @@ class WantedTokens(_message.Message):
     epoch: _builtins.int
     @_builtins.property
     def blinded(self) -> _containers.RepeatedScalarFieldContainer[_builtins.bytes]:
-        """Elements of ristretto255, 32 bytes each: always as many as one device may send reports."""
+        """Elements of ristretto255, 32 bytes each: always as many as one device may send reports.
+        The first of them are evaluated, as many as the issuer's stream table says.
+        """
 
     def __init__(
         self,
@@ -222,8 +224,11 @@ class IssuedTokens(_message.Message):
 
     EVALUATED_FIELD_NUMBER: _builtins.int
     PROOF_FIELD_NUMBER: _builtins.int
+    NOT_GIVEN_FIELD_NUMBER: _builtins.int
     proof: _builtins.bytes
     """64 bytes: that all of them were evaluated with the key in the bundle."""
+    not_given: _builtins.bool
+    """The issuer gives none of this stream and epoch to anybody: it may have another stream table."""
     @_builtins.property
     def evaluated(self) -> _containers.RepeatedScalarFieldContainer[_builtins.bytes]:
         """Evaluated elements in the order of the blinded; none if this account has had its tokens of this
@@ -235,10 +240,11 @@ class IssuedTokens(_message.Message):
         *,
         evaluated: _abc.Iterable[_builtins.bytes] | None = ...,
         proof: _builtins.bytes = ...,
+        not_given: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["evaluated", b"evaluated", "proof", b"proof"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["evaluated", b"evaluated", "not_given", b"not_given", "proof", b"proof"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
