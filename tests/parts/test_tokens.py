@@ -454,7 +454,9 @@ def _pairs(number: int, nonce: bytes | None = None) -> list[Paid]:
     return [Paid(nonce or draw(16), draw(16), draw(60)) for _ in range(number)]
 
 
-def test_a_token_is_spent_once_over_all_shards_and_goes_with_its_window(redis_url: str) -> None:
+def test_a_token_is_spent_once_over_all_shards_and_after_its_window_was_archived(
+    redis_url: str,
+) -> None:
     async def body() -> None:
         server = await connect_redis(redis_url)
         await server.client.flushdb()
@@ -473,8 +475,34 @@ def test_a_token_is_spent_once_over_all_shards_and_goes_with_its_window(redis_ur
         spent = [place.key("shuffler:spent") for place in places(window, 8)]
         assert await server.client.exists(*spent)
         await pool.archive(window, 8)
-        assert not await server.client.exists(*spent)
+        assert await pool.add({window: others}) == frozenset(others)
+        left = [await server.client.ttl(one) for one in spent if await server.client.exists(one)]
+        assert all(0 < seconds <= 6 * 3600 for seconds in left)
+        assert left
         await server.close()
+
+    asyncio.run(body())
+
+
+def test_what_is_being_checked_as_its_window_closes_is_refused(
+    house: IssuerHouse, redis_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    epoch = _today()
+    tokens = house.mint(house.account("one"), "theme", epoch, 1)
+
+    async def body() -> None:
+        redeemer = Redeemer(house.key)
+        async with serving_front(house.made, redis_url, redeemer=redeemer) as front:
+            are_paid = redeemer.are_paid
+
+            def closing(pairs: Any) -> list[bool]:
+                front.admission._mixer.closed = frozenset({Window("theme", epoch)})
+                return are_paid(pairs)
+
+            monkeypatch.setattr(redeemer, "are_paid", closing)
+            answer = await front.send(_paid(house, tokens, "theme", epoch))
+            assert _reasons(answer) == {0: Reason.REASON_EXPIRED}
+            assert not await front.pool.report_counts()
 
     asyncio.run(body())
 

@@ -179,6 +179,11 @@ class Admission:
                 free.append(index)
         paying = await self._paying(reports, owing)
         refused += _refusals(owing.keys() - paying.keys(), Reason.REASON_NO_TOKEN)
+        # A window that closed while they were checked may have forgotten what was spent there.
+        now = self._clocks.earliest(), self._clocks.latest()
+        for index in [one for one in paying if self._refusal(reports[one], *now) is not None]:
+            del paying[index]
+            refused.append(Refusal(index=index, reason=Reason.REASON_EXPIRED))
         taken: dict[Window, list[bytes | Paid]] = defaultdict(list)
         for index in (*free, *paying):
             report = reports[index]

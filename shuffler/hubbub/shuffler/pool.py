@@ -50,6 +50,9 @@ _ADD, _SPEND, _TAKE, _CLAIM, _DELIVERED, _WITHHOLD, _LEVEL, _COUNTS = (
 _CHUNK: Final = 4000
 # The counters of a window that is over stay readable for so long.
 _KEEP_SECONDS: Final = 30 * 86_400
+# What was let in while the window closed may arrive after it was archived, and must find what is
+# spent: far later than any request lasts, or clocks of processes differ.
+_SPENT_SECONDS: Final = 6 * 3600
 # A process that did not say for so long that it lives has its batches sent by another.
 _ALIVE_MS: Final = 4000
 
@@ -208,7 +211,8 @@ class Pool:
         await self._server.execute(
             [
                 *(("EXPIRE", *keys_of(one, "law"), _KEEP_SECONDS) for one in among),
-                *(("DEL", *keys_of(one, "shares", "spent")) for one in among),
+                *(("DEL", *keys_of(one, "shares")) for one in among),
+                *(("EXPIRE", *keys_of(one, "spent"), _SPENT_SECONDS) for one in among),
                 ("SREM", "shuffler:windows", window.name),
                 ("HDEL", "shuffler:unknown", window.name),
             ]
