@@ -400,6 +400,20 @@ def test_a_bundle_with_sampling_and_tokens_is_refused(plain: Signed, issuer: Iss
         replace(_issued(plain.bundle, issuer), metrics=sampled)
 
 
+def test_more_tokens_than_a_device_can_ask_for_at_once_are_refused(
+    plain: Signed, issuer: Issuer
+) -> None:
+    theme = plain.bundle.metrics["theme"]
+    full = replace(theme, limits=replace(theme.limits, reports_per_epoch=1000))
+    four = {name: replace(full, name=name) for name in ("one", "two", "three", "four")}
+    issued = replace(_issued(plain.bundle, issuer), metrics=four)
+    one_more = replace(theme, name="five", limits=replace(theme.limits, reports_per_epoch=1))
+    with pytest.raises(BadParameter, match="reports_per_epoch makes 4001 tokens with all"):
+        replace(issued, metrics={**four, "five": one_more})
+    hourly = replace(one_more, epoch="hour")
+    assert replace(issued, metrics={**four, "five": hourly}).streams.keys() > four.keys()
+
+
 def test_an_app_without_an_account_is_told(plain: Signed, issuer: Issuer, tmp_path: Path) -> None:
     path = tmp_path / "app.hubbub"
     path.write_bytes(sign_bundle(_issued(plain.bundle, issuer), read_operator_key(plain.keys)))

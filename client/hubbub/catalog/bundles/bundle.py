@@ -26,7 +26,7 @@ from hubbub.catalog.metric import Metric
 from hubbub.catalog.policy import Budget, Caps
 from hubbub.catalog.runs import Runs
 from hubbub.catalog.supersedes import misfits
-from hubbub.catalog.tokens import TokenIssuer, untokened
+from hubbub.catalog.tokens import TokenIssuer, unfetched, untokened
 from hubbub.catalog.values.list_versions import STREAM, digests_of
 from hubbub.errors import BadParameter, BundleRefused, UnknownMetric
 from hubbub.errors.places import wrong_place
@@ -123,6 +123,8 @@ class Bundle:
         ]
         every += [finder_of(metric) for metric in self.metrics.values() if metric.discover]
         object.__setattr__(self, "streams", {stream.name: stream for stream in every})
+        for name, place, problem in unfetched(self.streams) if self.tokens else ():
+            raise BadParameter(f'metric "{name}": {place} {problem}')
         line = line_of(self.handovers, self.operator) if self.operator else ()
         object.__setattr__(self, "line", line)
 

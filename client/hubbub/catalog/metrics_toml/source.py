@@ -27,7 +27,7 @@ from hubbub.catalog.metrics_toml.model_table import read_model
 from hubbub.catalog.policy import Budget, Caps
 from hubbub.catalog.runs import Runs
 from hubbub.catalog.supersedes import misfits
-from hubbub.catalog.tokens import Tokens, untokened
+from hubbub.catalog.tokens import Tokens, unfetched, untokened
 from hubbub.errors import CatalogInvalid
 from hubbub.errors.printable import visible
 from hubbub.errors.unreadable import unreadable
@@ -250,6 +250,7 @@ def _misfits(
         yield from uncovered(metrics)
     if document.get("tokens"):
         yield from untokened(metrics)
+        yield from unfetched(metrics)  # their tiers: once there is a bundle
 
 
 def _section(
