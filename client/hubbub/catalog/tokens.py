@@ -20,7 +20,7 @@ _ISSUER: Final = re.compile(
 _ON_THIS_MACHINE: Final = re.compile(r"http://(127\.0\.0\.1|localhost):[0-9]{1,5}")
 _PUBLIC_BYTES: Final = 32
 _WORDS: Final = "https://HOST, as devices dial the issuer"
-_MOST_TOKENS: Final = 4_000  # of a question: 34 bytes each, and an issuer reads 1 MiB
+_MAX_TOKENS: Final = 4_000  # of a question: 34 bytes each, and an issuer reads 1 MiB
 _WEIGHS: Final = (
     "does not go with tokens: who fakes leaves nobody out, so each account would weigh as much as "
     "several people; leave one of them out"
@@ -114,10 +114,10 @@ def unfetched(streams: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
     """Where a device would ask for more tokens at once than an issuer reads, as `untokened`."""
     for length in sorted({metric.epoch for metric in streams.values()}):
         numbers = {n: m.limits.reports_per_epoch for n, m in streams.items() if m.epoch == length}
-        if (total := sum(numbers.values())) > _MOST_TOKENS:
+        if (total := sum(numbers.values())) > _MAX_TOKENS:
             largest = max(numbers, key=lambda name: numbers[name])
             why = (
                 f'makes {total} tokens with all others of epoch "{length}", and a device asks for '
-                f"{_MOST_TOKENS} at once at most; make it smaller, or give metrics another epoch"
+                f"{_MAX_TOKENS} at once at most; make it smaller, or give metrics another epoch"
             )
             yield largest.split("/")[0], "reports_per_epoch", why
