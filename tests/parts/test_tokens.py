@@ -24,8 +24,8 @@ from hubbub.client.testing import FakeClock
 from hubbub.client.transport.contract import SealedReport
 from hubbub.client.transport.issuer_connection import ask_issuer
 from hubbub.errors import BadParameter, KeysUnusable
-from hubbub.issuer.accounts import add_account
-from hubbub.runtime import TlsFolder, connect_redis
+from hubbub.issuer.accounts import Accounts, add_account
+from hubbub.runtime import Limiter, TlsFolder, connect_redis
 from hubbub.shuffler.ohttp_gateway import OhttpGateway, read_gateway_keys
 from hubbub.shuffler.pool import Pool
 from hubbub.shuffler.redeeming import Paid, Redeemer, refuse_untaken
@@ -48,6 +48,7 @@ from tests.support.issuing import DAY, Issuance, IssuerHouse
 from tests.support.moment import now
 from tests.support.relaying import Relay
 from tests.support.waiting import HANG_SECONDS, eventually
+from tests.support.web import post
 from tests.system.test_examples import _load
 
 _CATALOG = """
@@ -320,6 +321,32 @@ def test_each_stream_is_answered_by_itself(house: IssuerHouse) -> None:
     told = (theme.evaluated, theme.proof, house.public, b"hubbub/1 token|theme|%d" % epoch)
     assert len(poprf.finalize(drawn[1][:1], *told)) == 1
     assert not house.mint(key, "theme", epoch, 1), "it has had them"
+
+
+def test_tokens_are_charged_to_an_address_or_to_the_account_that_a_backend_names(
+    made: Made, redis_url: str, tmp_path: Path
+) -> None:
+    house, epoch = IssuerHouse(made, tmp_path), _today()
+    own, backend = house.account("one"), house.account("server", vouches=True)
+    _, request = house._question({("homepage", epoch): 100})
+
+    def ask(key: str, named: str = "") -> int:
+        told = {"Authorization": f"Bearer {key}", "Hubbub-Account": named}
+        return post(f"{house.url}/v1/tokens", content=request, headers=told).status_code
+
+    with house.serving(redis_url, Limiter(1e-6, 50)):
+        answers = [ask(backend, named) for named in ("7", "8", "7", "9", "a/b")]
+        assert answers == [200, 200, 429, 200, 401]
+        assert [ask(own) for _ in range(2)] == [200, 429]
+        assert ask("nobody's") == 429
+
+
+def test_a_name_of_an_account_cannot_be_that_of_a_backends(tmp_path: Path) -> None:
+    with pytest.raises(BadParameter, match="without spaces and /"):
+        add_account(tmp_path / "accounts", "a/b", vouches=True)
+    (tmp_path / "accounts").write_text(f"a/b {'0' * 64}\n")
+    with pytest.raises(KeysUnusable, match="an account's name has a /"):
+        Accounts(tmp_path / "accounts")
 
 
 def test_an_apps_own_server_asks_for_its_people(

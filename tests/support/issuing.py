@@ -60,7 +60,7 @@ class IssuerHouse:
         return key
 
     @contextmanager
-    def serving(self, redis_url: str) -> Iterator[None]:
+    def serving(self, redis_url: str, limiter: Limiter | None = None) -> Iterator[None]:
         """In a thread of its own, on its own loop."""
         self.accounts.touch()
         started, ended = threading.Event(), threading.Event()
@@ -71,7 +71,7 @@ class IssuerHouse:
             for key in await server.client.keys("issuer:*"):
                 await server.client.delete(key)
             streams = read_issued_streams(self.made.streams)
-            told: Any = {"limiter": Limiter(0, 1), "clock": now}
+            told: Any = {"limiter": Limiter(0, 1) if limiter is None else limiter, "clock": now}
             accounts = Accounts(self.accounts)
             self.app = TokensApp(streams, accounts, Allowances(server, self.key), self.key, **told)
             door = HttpDoor(

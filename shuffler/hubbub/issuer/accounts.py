@@ -15,7 +15,7 @@ from typing import Final
 from hubbub.errors import AccessRefused, BadParameter, KeysUnusable
 from hubbub.runtime import replace_file
 
-_NAME: Final = re.compile(r"[!-~]{1,100}")
+_NAME: Final = re.compile(r"[!-.0-~]{1,100}")  # "/" parts a backend from whom it names
 _LONGEST_ACCOUNT: Final = 256
 _BACKEND: Final = "backend"
 
@@ -32,16 +32,23 @@ class Accounts:
     def __init__(self, path: Path) -> None:
         self._known = _read(path)
 
-    def account(self, key: str, named: str) -> str:
-        """The account that a key is of, or may name. Raises AccessRefused."""
+    def account(self, key: str, named: str) -> tuple[str, bool]:
+        """The account that a key is of, or may name, and whether it names it.
+
+        Raises:
+            AccessRefused: it is neither.
+        """
         known = self._known.get(hashlib.sha256(key.encode()).hexdigest())
         if known is None:
             raise AccessRefused("no key of an account; show one as Authorization: Bearer KEY")
         if not known.vouches:
-            return known.name
-        if not 0 < len(named) <= _LONGEST_ACCOUNT:
-            raise AccessRefused("a backend names the account, in the header Hubbub-Account")
-        return f"{known.name}/{named}"
+            return known.name, False
+        if not 0 < len(named) <= _LONGEST_ACCOUNT or "/" in named:
+            raise AccessRefused(
+                "a backend names the account, in the header Hubbub-Account: up to "
+                f"{_LONGEST_ACCOUNT} letters without /"
+            )
+        return f"{known.name}/{named}", True
 
 
 def add_account(path: Path, name: str, *, vouches: bool) -> str:
@@ -52,7 +59,7 @@ def add_account(path: Path, name: str, *, vouches: bool) -> str:
         KeysUnusable: the file cannot be read or written.
     """
     if not _NAME.fullmatch(name):
-        raise BadParameter(f"--name {name!a} is none; write up to 100 letters without spaces")
+        raise BadParameter(f"--name {name!a} is none; write up to 100 letters without spaces and /")
     known = _read(path) if path.exists() else {}
     if any(one.name == name for one in known.values()):
         raise BadParameter(f"--name {name!a} has a key already; delete its line in {path} first")
@@ -77,4 +84,6 @@ def _read(path: Path) -> Mapping[str, _Known]:
         raise KeysUnusable(f"{path}: cannot be read: {error.strerror}") from error
     except ValueError as error:
         raise KeysUnusable(f"{path}: no accounts; make one with: hubbub keys account") from error
+    if not all(_NAME.fullmatch(one.name) for one in found.values()):
+        raise KeysUnusable(f"{path}: an account's name has a /, or is too long; write another")
     return found

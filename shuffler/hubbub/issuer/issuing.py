@@ -98,16 +98,16 @@ class TokensApp:
             raise _Refused("no_request", HTTPStatus.NOT_FOUND, f"tokens are at {PATH}")
         if scope["method"] != "POST":
             raise _Refused("no_request", HTTPStatus.METHOD_NOT_ALLOWED, "it takes POST")
-        caller = network_of(scope["client"])
-        if wait_seconds := self._limiter.wait_seconds(caller):
-            after = str(math.ceil(hint_seconds(wait_seconds)))
-            why = "too many requests of one address; come again later"
-            refused = _Refused("peer_limit", HTTPStatus.TOO_MANY_REQUESTS, why)
-            refused.answer[1]["retry-after"] = after
-            raise refused
-        self._limiter.charge(caller, 1)
         headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
-        account = self._account(headers)
+        address = network_of(scope["client"])
+        try:
+            account, is_named = self._account(headers)
+        except _Refused:
+            self._charge(address)
+            raise
+        # A backend asks for all its people from one address.
+        caller = f"account {account}" if is_named else address
+        self._charge(caller)
         body = await read_body(receive, _LARGEST_BYTES)
         if body is None:
             raise _Refused("too_large", HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "1 MiB at most")
@@ -116,12 +116,23 @@ class TokensApp:
             request = "fields that this version does not know"
         if isinstance(request, str):
             raise _Refused("no_request", HTTPStatus.BAD_REQUEST, request)
+        elements = sum(len(wanted.blinded) for wanted in request.wanted)
+        self._limiter.charge(caller, max(0, elements - 1))  # one was for the request
         response = await self._issue(account, request)
         self.counts["issued"] += 1
         told = {"content-type": _MESSAGE.decode(), "cache-control": "no-store"}
         return HTTPStatus.OK, told, response.SerializeToString()
 
-    def _account(self, headers: Mapping[bytes, str]) -> str:
+    def _charge(self, caller: str) -> None:
+        """Let in a request, as one token until it is read, unless too many were asked for."""
+        if wait_seconds := self._limiter.wait_seconds(caller):
+            why = "too many tokens asked for from one address; come again later"
+            refused = _Refused("peer_limit", HTTPStatus.TOO_MANY_REQUESTS, why)
+            refused.answer[1]["retry-after"] = str(math.ceil(hint_seconds(wait_seconds)))
+            raise refused
+        self._limiter.charge(caller, 1)
+
+    def _account(self, headers: Mapping[bytes, str]) -> tuple[str, bool]:
         shown = headers.get(b"authorization", "")
         key = shown[len(_BEARER) :] if shown.lower().startswith(_BEARER) else ""
         try:

@@ -12,7 +12,8 @@ from hubbub.runtime import Common, add_common, check_range, common, read_network
 class Settings:
     """Everything the issuer is told.
 
-    peer_rate, peer_burst: requests of one address, a second and at once; 0 for no limit.
+    peer_rate, peer_burst: tokens that one address, or a backend for one account, asks for, a
+        second and at once; 0 for no limit.
     """
 
     streams: Path
@@ -70,9 +71,10 @@ def parser() -> argparse.ArgumentParser:
     add(
         "--peer-rate",
         type=float,
-        default=20.0,
-        help="requests a second from one address, on average; 0: no limit (%(default)s)",
+        default=200.0,
+        help="tokens a second asked for from one address, or by a backend for one account, on "
+        "average; 0: no limit (%(default)s)",
     )
-    add("--peer-burst", type=int, default=2000, help="and at once (%(default)s)")
+    add("--peer-burst", type=int, default=20_000, help="and at once (%(default)s)")
     add_common(known, metrics_listen="127.0.0.1:7094")
     return known
