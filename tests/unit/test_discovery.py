@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from hubbub.catalog import Bundle, Metric, grown, read_catalog, refuse_changes, stream_table
+from hubbub.cli.main import main
 from hubbub.client import Client, MemoryState, Outcome, SystemClock
 from hubbub.client.testing import FakeShuffler
 from hubbub.errors import BundleRefused, CatalogInvalid, ValueOutOfDomain
@@ -149,3 +150,15 @@ def test_what_is_no_text_is_refused_on_every_device_alike(tmp_path: Path) -> Non
         client = Client(signed.bundle, MemoryState(), FakeShuffler(), clock=clock)
         with client, pytest.raises(ValueOutOfDomain):
             client.report("plugin", "\ud800")
+
+
+def test_a_list_that_is_there_is_not_overwritten(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    listed = tmp_path / "plugins.txt"
+    listed.write_text("git\n")
+    assert main(["discover", "plugin", "--as-candidates", str(listed)]) == 2
+    said = capsys.readouterr().err
+    assert f"{listed}: is there already" in said
+    assert "add --append" in said
+    assert listed.read_text() == "git\n"

@@ -107,7 +107,7 @@ def test_what_is_appended_is_a_stream_of_its_own_under_the_same_name(
     ("values", "mechanism", "why"),
     [
         (["light", "dark", "sepia", "system"], "grr", "values changed under an old name"),
-        (["light", "dark"], "grr", "values changed under an old name"),
+        (["light", "dark"], "grr", "1 of the 3 values vanished"),
         (FOUR, "unary.oue", "mechanism, values changed under an old name"),
     ],
 )

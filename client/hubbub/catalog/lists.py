@@ -50,9 +50,9 @@ def grown_from(metric: Metric, before: Metric | None) -> Metric:
 
 
 def why_not_grown(before: Metric | None, metric: Metric) -> str:
-    """Why values that were appended do not go on under their name, as the end of a sentence.
+    """Why values do not go on under their name, as the end of a sentence.
 
-    "" where nothing was appended.
+    "" where none was appended and none vanished.
     """
     if before is None or not before.values or not metric.values:
         return ""
@@ -62,6 +62,10 @@ def why_not_grown(before: Metric | None, metric: Metric) -> str:
         told = told or ("booleans" if before.kind == "boolean" else "sets")
         longer = set(before.values) < set(metric.values) or told == "parts"
         return f" (values are appended to plain lists alone, not to {told})" * longer
+    if gone := len(set(before.values) - set(metric.values)):
+        return (
+            f"; {gone:,} of the {len(before.values):,} values vanished: values may only be appended"
+        )
     if before.central and metric.values[: len(before.values)] == before.values:
         return (
             "; values can be appended once it is written: "

@@ -50,7 +50,8 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
         "--as-candidates",
         type=Path,
         metavar="FILE",
-        help="write the strings that were found whole there, one a line",
+        help="write the strings that were found whole there, one a line; to a new file, unless "
+        "--append",
     )
     parser.add_argument(
         "--append",
@@ -65,6 +66,12 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
 def _discover(arguments: argparse.Namespace) -> int:
     if arguments.append and not arguments.as_candidates:
         raise BadParameter("--append is of a file: name it with --as-candidates FILE")
+    if arguments.as_candidates and arguments.as_candidates.exists() and not arguments.append:
+        raise BadParameter(
+            f"--as-candidates {arguments.as_candidates}: is there already, and may be a list that "
+            "a catalog counts by, so it is not overwritten; add --append to write behind what it "
+            "holds, or name another file"
+        )
     found = checked("estimates", document(_asked(arguments)))
     if found["mechanism"] != _FINDS:
         raise BadParameter(
