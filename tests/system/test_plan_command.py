@@ -82,6 +82,21 @@ def test_with_tokens_accounts_bound_what_fakes_can_do(
 
 
 @pytest.mark.parametrize(
+    ("unused", "said"),
+    [
+        (["--values", "4", "--epsilon", "1", "--dummies", "200"], "--dummies goes with --central"),
+        (["--metric", "theme", "--accounts", "2"], "--accounts goes with --attack"),
+        (["--metric", "theme", "--others", "9"], "--others goes with --attack"),
+    ],
+)
+def test_an_option_of_another_question_is_refused(
+    catalog: str, unused: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["plan", catalog, "--reports", "30000", *unused]) == 2
+    assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
     ("arguments", "said"),
     [
         (["--fake", "1"], "--fake 1.0 is outside (0, 1)"),

@@ -163,6 +163,7 @@ _whole.__name__ = "whole number"  # what argparse calls it in its message
 
 
 def _run(arguments: argparse.Namespace) -> int:
+    _refuse_unused(arguments)
     if arguments.attack:
         return attack(arguments)
     if arguments.capacity:
@@ -170,6 +171,15 @@ def _run(arguments: argparse.Namespace) -> int:
     if (arguments.model, arguments.features) != (None, None):
         return plan_model(arguments)
     return _plan(arguments)
+
+
+def _refuse_unused(arguments: argparse.Namespace) -> None:
+    """Refuse options that the question would leave unread: its answer would be another's."""
+    if arguments.dummies and arguments.central is None:
+        raise BadParameter("--dummies goes with --central E, in a crowd: give it, or leave it out")
+    for name in ("accounts", "others"):
+        if getattr(arguments, name) is not None and not arguments.attack:
+            raise BadParameter(f"--{name} goes with --attack: give it, or leave --{name} out")
 
 
 def _plan(arguments: argparse.Namespace) -> int:
