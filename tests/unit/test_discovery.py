@@ -148,8 +148,16 @@ def test_what_is_no_text_is_refused_on_every_device_alike(tmp_path: Path) -> Non
     clock = SystemClock(lambda: float(FIRST * DAY))
     for _ in range(8):
         client = Client(signed.bundle, MemoryState(), FakeShuffler(), clock=clock)
-        with client, pytest.raises(ValueOutOfDomain):
-            client.report("plugin", "\ud800")
+        for value, wrong in (
+            ("\ud800", "value is not encodable as UTF-8"),
+            ("x" * 70_000, "value is longer than"),
+            (7, "the value is not a string"),
+        ):
+            with pytest.raises(ValueOutOfDomain) as told:
+                client.report("plugin", value)
+            assert str(told.value).startswith(f'metric "plugin": {wrong}')
+            assert "git" not in str(told.value)
+        client.close()
 
 
 def test_a_list_that_is_there_is_not_overwritten(

@@ -11,7 +11,7 @@ from typing import Any, Final
 from hubbub.catalog.fields import kinds
 from hubbub.catalog.fields.field import entry
 from hubbub.catalog.values.list_versions import FINDER, is_list
-from hubbub.errors import BadParameter
+from hubbub.errors import BadParameter, ValueOutOfDomain
 from hubbub.mechanisms import MECHANISMS
 from hubbub.mechanisms.hashing import encoded
 from hubbub.mechanisms.tree import PrefixTree
@@ -83,12 +83,15 @@ def spoken(metric: Any, value: Any) -> str:
     """The text of a value that the metric has taken, which a tree is told; "" where none is.
 
     Raises:
-        ValueOutOfDomain: it holds what is no character; on every device, whichever half it is of.
+        ValueOutOfDomain: it holds what is no character, or is too long; on every device, whichever half it is of.
     """
     if not metric.discover:
         return ""
     text = str(value).lower() if isinstance(value, bool) else str(value)
-    encoded(text)
+    try:
+        encoded(text)
+    except ValueOutOfDomain as error:
+        raise ValueOutOfDomain(f'metric "{metric.name}": {error}') from None
     return text
 
 

@@ -323,7 +323,8 @@ class Client:
         except UnknownMetric as error:
             return self._mistake(error, Outcome.UNKNOWN_METRIC)
         except ValueOutOfDomain as error:
-            if self._strict and (values := self._bundle.metric(metric).values):
+            asked = self._bundle.metric(metric)
+            if self._strict and (values := asked.values) and not asked.other:
                 self._diagnostics.outcomes[Outcome.NOT_A_VALUE] += 1
                 # PRIVACY: the hint is near the value; it is raised to a developer, never logged.
                 raise ValueOutOfDomain(f"{error}: {value_hint(values, value)}") from None
