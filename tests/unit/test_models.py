@@ -333,10 +333,10 @@ def test_an_older_state_and_another_of_one_number_are_refused(late: tuple[Device
     ("features", "label", "why"),
     [
         ([1], 0, "1 features are given, and the model has 2"),
-        ({"hours": 1}, 0, "missing or unknown: plan"),
-        ({"hours": 1, "plan": "free", "age": 3}, 0, "missing or unknown: age"),
+        ({"hours": 1}, 0, "missing: plan; unknown: 0"),
+        ({"hours": 1, "plan": "free", "age": 3}, 0, "missing: none; unknown: 1"),
         ([float("nan"), "free"], 0, 'feature "hours": the value is no finite number'),
-        ([1, "gold"], 0, 'feature "plan": the value is none of the 2 listed'),
+        ([1, "gold"], 0, 'feature "plan": the value is none of the 2 listed: "free", "paid"'),
         ([1, ["free"]], 0, 'feature "plan": the value is none'),
         ([1, np.array(["free", "paid"])], 0, 'feature "plan": the value is none'),
         ([np.array([1.0, 2.0]), "free"], 0, 'feature "hours": the value is no finite number'),
@@ -354,7 +354,9 @@ def test_what_is_no_example_is_refused_and_not_shown(
     shuffler = FakeShuffler()
     with pytest.raises(ValueOutOfDomain, match=why) as raised:
         devices.client(0, shuffler).learn("churn", features, label)
+    assert str(raised.value).startswith('model "churn": ')
     assert "gold" not in str(raised.value)
+    assert "age" not in str(raised.value)
     lenient = devices.client(0, shuffler, strict=False)
     assert lenient.learn("churn", features, label) is Outcome.NOT_A_VALUE
     assert lenient.flush()
@@ -375,6 +377,14 @@ def test_models_and_metrics_are_told_apart(signed: Signed) -> None:
     client = Devices(signed).client(0, FakeShuffler())
     with pytest.raises(UnknownMetric, match='model "theme" is not in the bundle; it has churn'):
         client.learn("theme", [1], 0)
+    with pytest.raises(UnknownMetric, match='did you mean "churn"'):
+        client.learn("chrun", [1], 0)
+    nameless: list[Any] = [None, ["churn"]]
+    for name in nameless:
+        with pytest.raises(UnknownMetric, match="a metric is named by a string"):
+            client.report(name, "x")
+        with pytest.raises(UnknownMetric, match="a metric is named by a string"):
+            client.learn(name, [1], 0)
     with pytest.raises(ValueOutOfDomain, match='"churn" is a model'):
         client.report("churn", (1.0, 0.0, 0.0, 0.0))
 

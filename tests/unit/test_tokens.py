@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from math import sqrt
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -419,3 +420,6 @@ def test_an_app_without_an_account_is_told(plain: Signed, issuer: Issuer, tmp_pa
     path.write_bytes(sign_bundle(_issued(plain.bundle, issuer), read_operator_key(plain.keys)))
     with pytest.raises(BadParameter, match="give account = the key of an account at https"):
         Client.from_bundle(path, state_dir=tmp_path / "state")
+    number: Any = 7
+    with pytest.raises(BadParameter, match="account is neither a string"):
+        Client.from_bundle(path, state_dir=tmp_path / "state", account=number)

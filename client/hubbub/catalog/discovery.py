@@ -83,7 +83,8 @@ def spoken(metric: Any, value: Any) -> str:
     """The text of a value that the metric has taken, which a tree is told; "" where none is.
 
     Raises:
-        ValueOutOfDomain: it holds what is no character, or is too long; on every device, whichever half it is of.
+        ValueOutOfDomain: it is too long, or holds what is no character; on every device, whichever
+            half it is of.
     """
     if not metric.discover:
         return ""

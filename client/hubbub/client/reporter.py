@@ -31,7 +31,7 @@ from hubbub.client.state.contract import PendingPayload, State
 from hubbub.client.state.device_state import DeviceState
 from hubbub.client.state.secret import SECRET_BYTES, DeviceMemo
 from hubbub.epochs import begins, holding
-from hubbub.errors import StateUnusable, UnknownMetric
+from hubbub.errors import StateUnusable, ValueOutOfDomain
 from hubbub.mechanisms import BitSource
 from hubbub.mechanisms.gradient import unit
 
@@ -109,13 +109,11 @@ class Reporter:
             UnknownMetric: the bundle has no such model.
             ValueOutOfDomain: others than the model's features and label; it does not show them.
         """
-        metric = self._bundle.metrics.get(name)
-        if metric is None or metric.model is None:
-            known = [n for n, one in self._bundle.metrics.items() if one.model]
-            raise UnknownMetric(
-                f'model "{name}" is not in the bundle; it has {", ".join(sorted(known)) or "none"}'
-            )
-        example = metric.model.example(features, label)
+        model = self._bundle.model(name)
+        try:
+            example = model.example(features, label)
+        except ValueOutOfDomain as error:
+            raise ValueOutOfDomain(f'model "{name}": {error}') from None
         if not self._lock.acquire(timeout=_LOCK_SECONDS):
             return Outcome.OVERFLOWED
         try:

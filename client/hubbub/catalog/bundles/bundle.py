@@ -23,6 +23,7 @@ from hubbub.catalog.lists import grown_from, versions_of, why_not_grown
 from hubbub.catalog.log.notes import NoteKey
 from hubbub.catalog.log.proof import LogProof
 from hubbub.catalog.metric import Metric
+from hubbub.catalog.models.learning import Learning
 from hubbub.catalog.policy import Budget, Caps
 from hubbub.catalog.runs import Runs
 from hubbub.catalog.supersedes import misfits
@@ -138,6 +139,7 @@ class Bundle:
 
         Of all its lists of values, where they have grown; of one alone by the name of its stream.
         """
+        _check_name(name)
         whole, (cell, slash, tier) = metric_name_of(name), name.partition("/")
         metric = self.metrics.get(whole)
         if metric is None or f"{whole}{slash}{tier}" not in self.streams:
@@ -159,12 +161,20 @@ class Bundle:
             if tier and base in self.metrics:
                 tiers = ", ".join(f"{one:g}" for one in self.metrics[base].tiers) or "none"
                 raise UnknownMetric(f'metric "{base}" has no tier "{tier}"; it has {tiers}')
-            near = get_close_matches(stream[:_LONGEST_NAME], self.metrics, n=1)
-            raise UnknownMetric(
-                f'metric "{stream}" is not in the bundle; it has {_list(self.metrics)}'
-                + (f'; did you mean "{near[0]}"?' if near else "")
-            )
+            raise UnknownMetric(_unknown("metric", stream, self.metrics))
         return self.streams[stream]
+
+    def model(self, name: str) -> Learning:
+        """What the reports of a metric teach.
+
+        Raises:
+            UnknownMetric: there is no such model.
+        """
+        _check_name(name)
+        models = {one: metric.model for one, metric in self.metrics.items() if metric.model}
+        if name not in models:
+            raise UnknownMetric(_unknown("model", name, models))
+        return models[name]
 
     def promises(self) -> dict[str, Promise]:
         """What it promises of every name that it knows, those retired among them."""
@@ -317,6 +327,19 @@ def _check_roots(roots: str) -> None:
         x509.load_pem_x509_certificates(roots.encode())
     except (AttributeError, ValueError):
         raise BadParameter("roots are no certificates in PEM") from None
+
+
+def _check_name(name: object) -> None:
+    if not isinstance(name, str):
+        raise UnknownMetric(
+            f"a metric is named by a string, as the catalog has it, not by {type(name).__name__}"
+        )
+
+
+def _unknown(kind: str, name: str, known: Mapping[str, object]) -> str:
+    near = get_close_matches(name[:_LONGEST_NAME], known, n=1)
+    meant = f'; did you mean "{near[0]}"?' if near else ""
+    return f'{kind} "{name}" is not in the bundle; it has {_list(known)}{meant}'
 
 
 def _list(names: Mapping[str, object]) -> str:

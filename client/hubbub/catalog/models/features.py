@@ -12,6 +12,7 @@ MAX_COLUMNS: Final = 1000
 """Beyond it a gradient needs more people than there are: its squared error grows with columns."""
 
 _PAIR: Final = 2
+_SHOWN: Final = 10
 _WRITE: Final = "write its range [low, high], the ends of its bands, or its values as texts"
 
 
@@ -67,8 +68,12 @@ class Feature:
         value = as_python(value)
         if self.is_listed:
             if not (isinstance(value, str) and value in self.says):
+                shown = ", ".join(f'"{one}"' for one in self.says[:_SHOWN])
+                more = len(self.says) - _SHOWN
                 raise ValueOutOfDomain(
-                    f'feature "{self.name}": the value is none of the {len(self.says)} listed'
+                    f'feature "{self.name}": the value is none of the {len(self.says)} listed: '
+                    + shown
+                    + (f" and {more} more" if more > 0 else "")
                 )
             return [float(value == one) for one in self.says], False
         if not (isinstance(value, bool) or is_number(value)):

@@ -114,7 +114,11 @@ def text_label(label: str, positive: str, negative: str) -> float:
     else:
         wrong = label.strip().casefold() == positive.strip().casefold()
     if wrong:
-        raise ValueOutOfDomain("label is a text, and neither positive nor negative as written")
+        other = f'"{negative}"' if negative else "every other text"
+        raise ValueOutOfDomain(
+            "label is a text, and neither positive nor negative as written: "
+            f'"{positive}" is 1, and {other} is 0'
+        )
     return 0.0
 
 
@@ -255,9 +259,13 @@ class Learning:
         """
         names = [feature.name for feature in self.features]
         if isinstance(features, Mapping):
-            if wrong := sorted(map(str, features.keys() ^ set(names))):
+            missing = [name for name in names if name not in features]
+            # PRIVACY: an unknown name may be what a person wrote, so only their number is told.
+            unknown = len(features.keys() - set(names))
+            if missing or unknown:
                 raise ValueOutOfDomain(
-                    f"features are {', '.join(names)}; missing or unknown: {', '.join(wrong)[:200]}"
+                    f"features are {', '.join(names)}; missing: {', '.join(missing) or 'none'}; "
+                    f"unknown: {unknown:,}"
                 )
             given = [features[name] for name in names]
         elif isinstance(features, Sequence) and not isinstance(features, str | bytes):
@@ -282,7 +290,10 @@ class Learning:
                 return text_label(label, self.positive, self.negative), 0
             if isinstance(label, bool | int | float) and label in (0, 1):
                 return float(label), 0
-            raise ValueOutOfDomain("label is neither 0 nor 1, nor a text where positive names one")
+            text = f', nor "{self.positive}" or another text' if self.positive else ""
+            if self.negative:
+                text = f', nor "{self.positive}" or "{self.negative}"'
+            raise ValueOutOfDomain(f"label is neither 0 nor 1{text}")
         if not is_number(label):
             raise ValueOutOfDomain("label is no finite number")
         low, high = self.range

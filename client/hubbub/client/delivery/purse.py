@@ -278,8 +278,10 @@ def asking(bundle: Bundle, account: Account | None) -> AskIssuer | None:
     """How this app asks the bundle's issuer; None where the bundle names none.
 
     Raises:
-        BadParameter: it names one, and there is no account, or not what tokens need.
+        BadParameter: the account is none; or it names one, and there is no account, or not what
+            tokens need.
     """
+    _check(account)
     if bundle.tokens is None:
         return None
     if account is None:
@@ -292,6 +294,14 @@ def asking(bundle: Bundle, account: Account | None) -> AskIssuer | None:
     if isinstance(account, str):
         return ask_issuer(bundle.tokens.terms.issuer, account, bundle.roots)
     return ask_by_app(account)
+
+
+def _check(account: object) -> None:
+    if not (account is None or isinstance(account, str) or callable(account)):
+        raise BadParameter(
+            "account is neither a string, the key of an account at the bundle's issuer, nor a "
+            f"function that takes requests there, but {type(account).__name__}"
+        )
 
 
 def _has(module: str) -> bool:
