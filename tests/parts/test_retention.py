@@ -106,6 +106,9 @@ def test_an_operator_forgets_what_was_before_a_day(
     # An epoch that still takes reports is not deleted, whatever day is named.
     assert main([*asked, "2999-01-01", "--yes"]) == 0
     assert set(asyncio.run(held())) == {windows[3]}
+    assert main([*asked, "2999-01-01"]) == 0
+    told = capsys.readouterr().out
+    assert "is not over, and takes reports until 2" in told.splitlines()[-1]
     assert main([*asked, before]) == 0
     assert "nothing is held" in capsys.readouterr().out
     monkeypatch.delenv("HUBBUB_REDIS_URL")

@@ -72,6 +72,18 @@ def test_capacity_needs_no_catalog_and_says_what_it_supposes(
     assert "for example: hubbub plan --values 128" in capsys.readouterr().err
 
 
+def test_what_is_watched_before_it_runs_is_said_to_be_waited_for(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def ended(_: float) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("hubbub.cli.terminal.output.time.sleep", ended)
+    for asked in (["watch", "theme"], ["watch"], ["status", "--watch"]):
+        assert main([*asked, "--query", "127.0.0.1:9"]) == 130
+        assert "; waiting until it starts; Ctrl-C ends" in capsys.readouterr().out
+
+
 def test_in_a_pipe_progress_is_a_line_a_minute(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

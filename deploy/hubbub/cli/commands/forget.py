@@ -3,16 +3,17 @@
 import argparse
 import asyncio
 import time
+from collections.abc import Iterable
 from contextlib import suppress
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Final
 
-from hubbub.accounting import epoch_date
+from hubbub.accounting import Window, epoch_date
 from hubbub.aggregator.query.answer_store import RedisAnswerStore
 from hubbub.aggregator.retention import delete_totals, ended_before
 from hubbub.aggregator.store.redis import RedisStore
-from hubbub.catalog import EPOCH_SECONDS, Metric, read_bundle
+from hubbub.catalog import EPOCH_SECONDS, Metric, closing_time, epoch_start, read_bundle
 from hubbub.catalog.discovery import streams_held
 from hubbub.cli.installation import OPERATORS
 from hubbub.cli.local.embedded_redis import url_of
@@ -88,7 +89,7 @@ async def _in_redis(url: str, metric: Metric, before: float, *, sure: bool) -> N
         held = await store.counted(streams_held(metric))
         number = sum(held[window].reports for window in windows)
         if not windows:
-            say(f"{metric.name}: nothing is held of epochs that were over then")
+            say(f"{metric.name}: {_why_none(metric, held, before)}")
             return
         dates = sorted(epoch_date(w.epoch, EPOCH_SECONDS[metric.epoch]) for w in windows)
         what = f"{metric.name}: {several(number, 'report')}, of {dates[0]} to {dates[-1]}"
@@ -99,3 +100,15 @@ async def _in_redis(url: str, metric: Metric, before: float, *, sure: bool) -> N
         say(f"{what}: deleted; the law counts {deleted:,} as counted:deleted")
     finally:
         await server.close()
+
+
+def _why_none(metric: Metric, held: Iterable[Window], before: float) -> str:
+    """Nothing is held, or what is takes reports yet."""
+    asked = [one.epoch for one in held if epoch_start(one.epoch + 1, metric.epoch) <= before]
+    if not asked:
+        return "nothing is held of epochs that were over then"
+    closes = datetime.fromtimestamp(closing_time(min(asked), metric.epoch), UTC)
+    return (
+        "nothing was deleted: the epoch of what is held is not over, and takes reports until "
+        f"{closes:%Y-%m-%d %H:%M} UTC; ask again then"
+    )

@@ -5,7 +5,7 @@ import json
 import time
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 from hubbub.accounting import TERMS
 from hubbub.cli.terminal.answer_tables import show_estimates, show_metrics
@@ -21,6 +21,8 @@ from hubbub.wire.v1.services_pb2 import (
     PipelineRequest,
     WatchRequest,
 )
+
+_WAITS: Final = "; waiting until it starts; Ctrl-C ends"
 
 
 def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -92,7 +94,7 @@ def _watch_law(asked: Endpoints, every_seconds: float, *, whole: bool = False) -
         try:
             found = _law(asked)
         except ServiceUnavailable as error:  # it comes back, or whoever watches ends this
-            said = str(error)
+            said = f"{error}{_WAITS}"
             return said, lambda: say(said)
         now = time.monotonic(), int(found["total"]["counted"])
         rate = (now[1] - before[0][1]) / (now[0] - before[0][0]) if before else 0.0
@@ -141,7 +143,7 @@ def _watch(arguments: argparse.Namespace) -> int:
         try:
             found = checked("estimates", document(ask(asked, "Estimate", request)))
         except (BatchTooSmall, ServiceUnavailable, StoreUnavailable) as error:  # it may pass
-            said = str(error)
+            said = f"{error}{_WAITS if isinstance(error, ServiceUnavailable) else ''}"
             return said, lambda: say(said)
         return found, lambda: show_estimates(found)
 
