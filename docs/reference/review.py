@@ -36,7 +36,8 @@ def page() -> str:
         made.replace(
             "# A reviewer's afternoon: metrics.toml\n",
             "# A reviewer's afternoon\n\nMade by `make reference` from the demo's catalog; change "
-            "it there.\n",
+            "it there.\n`metrics.toml` is that catalog: `hubbub demo --keep` leaves it in "
+            "`.hubbub-demo/metrics.toml`.\n`hubbub audit` takes about a minute.\n",
         )
         + "\n"
         + _FOOT

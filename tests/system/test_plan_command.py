@@ -81,6 +81,16 @@ def test_with_tokens_accounts_bound_what_fakes_can_do(
     assert "accounts bound no report where none needs a token" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("wrong", [["--set", "1", "1"], ["--set", "40", "50"], ["--parts", "3"]])
+def test_an_option_that_cannot_be_is_named_with_an_example(
+    wrong: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["plan", *wrong, "--epsilon", "1", "--reports", "1e4"]) == 2
+    said = capsys.readouterr().err
+    assert f"{wrong[0]}: " in said
+    assert f"for example: hubbub plan {wrong[0]} " in said
+
+
 @pytest.mark.parametrize(
     ("unused", "said"),
     [

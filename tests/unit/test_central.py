@@ -189,7 +189,10 @@ def test_dummies_of_devices_are_chosen_and_waited_for(tmp_path: Path) -> None:
     told = central_of(padded, 30_000)
     assert told is not None
     assert 0.98 <= told.epsilon <= 1.0
-    assert "devices add 0.00333 dummies each to it" in told.assumption
+    assert (
+        "if devices add 0.00333 dummies each to the crowd, the shuffler is honest, lets"
+        in told.assumption
+    )
     alone = THEME.replace("central_epsilon = 1.0\ncrowd = 30000", "epsilon = 1.0\nmin_batch = 100")
     signed = make_signed(tmp_path, HEAD + alone.replace('"auto"', '"grr"'), start=0)
     bundle = replace(signed.bundle, metrics={"theme": padded}, history={"theme": padded.digest()})

@@ -160,6 +160,16 @@ def test_what_is_no_text_is_refused_on_every_device_alike(tmp_path: Path) -> Non
         client.close()
 
 
+def test_the_check_says_how_many_reports_the_tree_waits_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _metric(tmp_path)
+    assert main(["catalog", "check", str(tmp_path / "metrics.toml")]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "0.25 of its devices feed plugin/tree" in said
+    assert "20 reports: some 80 of all" in said
+
+
 def test_a_list_that_is_there_is_not_overwritten(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -147,10 +147,9 @@ def central_of(metric: Metric, reports: int, dummies: int | None = None) -> Ampl
         float(metric.randomizer.total_variation()),
         "whole epoch",
         inf,
-        f"if the shuffler is honest, lets the crowd leave whole{_along(metric, dummies)} and does "
-        "not "
-        "collude with who looks, "
-        f"and {promise.honest:.0%} of the reports are; if it does collude, a report says "
+        f"if {_of_devices(metric)}the shuffler is honest, lets the crowd leave whole"
+        f"{_along(metric, dummies)} and does not collude with who looks, and {promise.honest:.0%} "
+        "of the reports are honest; if it does collude, a report says "
         f"epsilon {metric.report_loss:.3g}",
     )
 
@@ -158,9 +157,10 @@ def central_of(metric: Metric, reports: int, dummies: int | None = None) -> Ampl
 def rests_on(metric: Metric, found: Amplified) -> str:
     """In one short sentence, what a metric's central figure is of, and what it rests on."""
     if metric.central is not None:
+        added = _along(metric, metric.dummies)
         return (
             f"Of one person in a whole epoch of {found.reports:,} reports, worked out exactly for "
-            f"{metric.mechanism}, if the shuffler is honest{_along(metric, metric.dummies)} and "
+            f"{metric.mechanism}, if {_of_devices(metric)}the shuffler is honest{added} and "
             f"{metric.honest:.0%} of the reports are; if it does collude, a report says epsilon "
             f"{metric.report_loss:.3g}. What is estimated from it may be published as it is."
         )
@@ -195,10 +195,14 @@ def _crowd(metric: Metric, reports: int, dummies: int) -> ShuffledEpoch:
 
 
 def _along(metric: Metric, dummies: int) -> str:
-    """Whom dummies rest on; "" without any."""
-    if metric.dummies_each:
-        return f", devices add {metric.dummies_each:g} dummies each to it"
-    return f", adds {dummies:,} dummies to it" if dummies else ""
+    """What the shuffler adds; "" without dummies of its own."""
+    return f", adds {dummies:,} dummies to it" if dummies and not metric.dummies_each else ""
+
+
+def _of_devices(metric: Metric) -> str:
+    """What devices add, before the shuffler's part; "" where they add nothing."""
+    each = metric.dummies_each
+    return f"devices add {each:g} dummies each to the crowd, " if each else ""
 
 
 def shuffled_of(

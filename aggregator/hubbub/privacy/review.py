@@ -91,8 +91,7 @@ def _of_the_device() -> list[Claim]:
 
 
 def _of_the_services(made: Card, metrics: Sequence[Metric], path: str) -> list[Claim]:
-    lowest = min(metrics, key=lambda metric: metric.min_batch)
-    most = max(made.metrics, key=lambda one: one.per_report)
+    lowest = min(made.metrics, key=lambda one: one.min_batch)
     return [
         Claim(
             "The shuffler cannot read what it mixes: it has no key, no mechanism and no catalog.",
@@ -108,7 +107,8 @@ def _of_the_services(made: Card, metrics: Sequence[Metric], path: str) -> list[C
             f"Reports leave the shuffler {lowest.min_batch:,} at a time or more, in an order that "
             "nobody knows; who sees them so learns no more than one answer says, and mostly far "
             "less.",
-            f"hubbub privacy amplify --epsilon {most.per_report:.4g} --reports {most.min_batch}",
+            f"hubbub privacy amplify --epsilon {lowest.per_report:.4g} "
+            f"--reports {lowest.min_batch}",
             (
                 "test_no_batch_is_smaller_than_the_minimum_and_no_reserve_is_touched",
                 "test_no_shuffle_of_real_reports_says_more_than_is_proven",

@@ -1,9 +1,11 @@
 """`hubbub catalog`: check it, build what is shipped of it, and the schema for editors."""
 
 import argparse
-from math import isfinite
+from math import ceil, isfinite
 from pathlib import Path
 
+from hubbub.catalog import Metric
+from hubbub.catalog.discovery import finder_of
 from hubbub.cli.command_table import load_module
 from hubbub.cli.commands import catalog_codegen, catalog_new
 from hubbub.cli.terminal.catalog_reading import read_aloud
@@ -105,6 +107,8 @@ def _check(arguments: argparse.Namespace) -> int:
             explain(
                 f"{metric.name}: looks for {several(len(metric.candidates), 'string')} of its own"
             )
+        if metric.discover:
+            explain(_of_tree(metric))
         if metric.choice:
             explain(f"{metric.name}: {metric.choice}")
         if metric.tiers:
@@ -113,6 +117,16 @@ def _check(arguments: argparse.Namespace) -> int:
     say_expired(catalog)
     explain(f"{arguments.catalog}: {several(len(rows), 'metric')}, no problem found")
     return 0
+
+
+def _of_tree(metric: Metric) -> str:
+    """How many reports of all a metric's tree waits for."""
+    tree = finder_of(metric)
+    whole = ceil(tree.fewest / metric.discover)
+    return (
+        f"{metric.name}: {metric.discover:g} of its devices feed {tree.name}, which has "
+        f"a minimum batch of its own, {several(tree.fewest, 'report')}: some {whole:,} of all"
+    )
 
 
 def _schema(_: argparse.Namespace) -> int:

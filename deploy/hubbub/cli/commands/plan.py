@@ -44,6 +44,7 @@ examples:
   hubbub plan metrics.toml --attack                         what could fake reports do?
   hubbub plan --capacity --devices 1e8 --per-day 1          how many machines?
 """
+_EXAMPLES: Final = {"set": "--set 40 5", "parts": "--parts 7 16 14 2"}
 _MAX_VALUES: Final = 1 << 20
 
 
@@ -275,7 +276,12 @@ def _question(arguments: argparse.Namespace) -> tuple[MetricDraft, Metric | None
             "--reports 100000, or hubbub plan metrics.toml --metric theme --reports 50000"
         )
     [kind] = given
-    return _draft_of(kind, getattr(arguments, kind), permanent), None
+    try:
+        return _draft_of(kind, getattr(arguments, kind), permanent), None
+    except BadParameter as error:
+        asked = _EXAMPLES.get(kind)
+        example = f"; for example: hubbub plan {asked} --epsilon 1 --reports 1e5" if asked else ""
+        raise BadParameter(f"--{kind}: {error}{example}") from None
 
 
 def _draft_of(kind: str, asked: Any, permanent: float | None) -> MetricDraft:
@@ -288,7 +294,10 @@ def _draft_of(kind: str, asked: Any, permanent: float | None) -> MetricDraft:
         case "mean":
             return MetricDraft("mean", 1, *asked)
         case "set":
-            return MetricDraft("sets", _size(asked[0], 2), most=asked[1])
+            size, most = asked
+            if not 1 <= most <= _size(size, 2):
+                raise BadParameter(f"{most} of {size} values told are outside [1, {size}]")
+            return MetricDraft("sets", size, most=most)
         case "parts":
             return _of_parts(PairedParts(1.0, tuple(asked)))
         case _:
