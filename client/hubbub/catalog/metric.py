@@ -366,10 +366,10 @@ class Metric:
         except ValueOutOfDomain as error:
             raise ValueOutOfDomain(f'metric "{self.name}": {error}') from None
         if code is None:
-            wrong = f"not one of its {len(self.values)} values"
+            wrong = f"the value is not one of its {len(self.values)} values"
             if self.other:  # any string counts as something
-                wrong = "not a string"
-            raise ValueOutOfDomain(f'metric "{self.name}": the value is {wrong}')
+                wrong = "the value is not a string"
+            raise ValueOutOfDomain(f'metric "{self.name}": {wrong}')
         return code
 
     def _number(self, value: Any) -> Any:
