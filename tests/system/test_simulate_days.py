@@ -140,7 +140,7 @@ def test_people_read_days_lines_and_steps(capsys: pytest.CaptureFixture[str]) ->
         ("theme", ["day,value", "1,dark"], [], "no day of any run has as many reports"),
         (
             "theme",
-            ["day,value,count", *(f"{day},dark,300" for day in range(30))],
+            ["day,value,count", *(f"{day},dark,100" for day in range(30))],
             [],
             "all 30 days together",
         ),
