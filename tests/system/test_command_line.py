@@ -190,6 +190,7 @@ def test_a_taken_port_and_plain_text_abroad_are_refused(
     done = hubbub(*shuffler, "--listen", "0.0.0.0:0", HUBBUB_REDIS_URL=redis_url)
     _fails(done, "0.0.0.0:0 is not on this machine: --insecure is for loopback alone")
     _fails(hubbub("up", "--port", "0"), "--port 0 is outside")
+    _fails(hubbub("up", "--port", "65528"), "--port 65528 is outside", "65527")
 
 
 def test_up_serves_until_ctrl_c_and_goes_on_from_there(hubbub: Hubbub, tmp_path: Path) -> None:

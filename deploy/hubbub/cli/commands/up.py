@@ -9,14 +9,13 @@ from pathlib import Path
 from typing import Final
 
 from hubbub.catalog import Catalog
-from hubbub.cli.local.local_run import LocalRun, Ports
+from hubbub.cli.local.local_run import LAST_BASE, LocalRun, Ports
 from hubbub.cli.terminal.catalog_reading import read_aloud
 from hubbub.cli.terminal.output import say
 from hubbub.errors import BadParameter, BundleRefused, HubbubError, ServiceUnavailable
 from hubbub.errors.places import PROTECTS_NOBODY
 
 _BASE_PORT: Final = 7070
-_LAST_BASE: Final = 65_528
 _WATCH_SECONDS: Final = 1.0
 _MODELS_SECONDS: Final = 10.0
 _DEVELOPMENT_MODELS_SECONDS: Final = 1.0
@@ -55,8 +54,8 @@ def demo_catalog() -> Catalog:
 
 
 def _up(arguments: argparse.Namespace) -> int:
-    if not 1 <= arguments.port <= _LAST_BASE:
-        raise BadParameter(f"--port {arguments.port} is outside [1, {_LAST_BASE}]")
+    if not 1 <= arguments.port <= LAST_BASE:
+        raise BadParameter(f"--port {arguments.port} is outside [1, {LAST_BASE}]")
     here = Path("metrics.toml")
     path = arguments.catalog or (here if here.exists() else None)
     catalog = read_aloud(path) if path else demo_catalog()

@@ -74,6 +74,10 @@ class Ports:
         return cls(*(free_port() for _ in fields(cls)))
 
 
+LAST_BASE: Final = 65_536 - len(fields(Ports))
+"""From which the last of them is a port yet."""
+
+
 @contextmanager
 def _uninterrupted() -> Iterator[None]:
     """Go on to the end whatever is pressed: services that are left would go on without us."""
@@ -222,7 +226,7 @@ class LocalRun:
         if any(metric.model for metric in self.bundle.metrics.values()) and publish(
             self.endpoints, self.home / "keys", self.models_path
         ):
-            self._children[1].reload()
+            self._children[-1].reload()  # the shuffler
 
     def _here(self, catalog: Catalog) -> Catalog:
         """A catalog whose devices dial this machine."""
@@ -310,6 +314,7 @@ class LocalRun:
             *tls,
             redis_url=self.aggregator_redis,
         )
+        token_key = self._start_issuer()
         self._service(
             "shuffler",
             *("--streams", str(self.home / "streams.json")),
@@ -323,7 +328,7 @@ class LocalRun:
             *("--aggregator", local(self._ports.ingest)),
             *("--metrics-listen", local(self._ports.shuffler_metrics)),
             *("--peer-rate", "0"),  # every device is this machine
-            *self._start_issuer(),
+            *token_key,
             *tls,
             redis_url=self.shuffler_redis,
         )
