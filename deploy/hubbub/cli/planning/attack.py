@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from hubbub.analysis import Attack, answer, maximal_gain
 from hubbub.analysis.models import words_of
-from hubbub.catalog import Metric
+from hubbub.catalog import Catalog, Metric
 from hubbub.catalog.models.of_metric import codes_of_round
 from hubbub.cli.terminal.catalog_reading import read_aloud
 from hubbub.cli.terminal.output import say, table
@@ -20,7 +20,6 @@ from hubbub.cli.terminal.progress import progress
 from hubbub.errors import BadParameter, UnknownMetric
 from hubbub.mechanisms import OF_MODELS, SystemBits, Totals
 from hubbub.mechanisms.directions import UNIT
-from hubbub.privacy.central_catalog import read_with_promises
 
 CATALOG: Final = Path("metrics.toml")
 """Where a catalog usually is."""
@@ -34,8 +33,8 @@ def attack(arguments: argparse.Namespace) -> int:
         raise BadParameter(f"--targets {arguments.targets} is outside [1, 1000]")
     if arguments.simulate is not None and not 100 <= arguments.simulate <= 10_000_000:  # noqa: PLR2004 hours
         raise BadParameter(f"--simulate {arguments.simulate} is outside [100, 10000000]")
-    metrics = chosen_metrics(arguments)
-    fakes = _fakes(metrics, arguments)
+    catalog, metrics = _read(arguments)
+    fakes = _fakes(catalog, metrics, arguments)
     rows = [_row(metric, arguments, *fakes[metric.name]) for metric in metrics]
     if arguments.format == "json":
         say(json.dumps(rows, indent=1))
@@ -51,6 +50,10 @@ def is_missing(arguments: argparse.Namespace) -> bool:
 
 def chosen_metrics(arguments: argparse.Namespace) -> list[Metric]:
     """The metrics named on the command line, or all of the catalog."""
+    return _read(arguments)[1]
+
+
+def _read(arguments: argparse.Namespace) -> tuple[Catalog, list[Metric]]:
     if is_missing(arguments):
         raise BadParameter(
             f"there is no {arguments.catalog} here: name a catalog, as in: hubbub plan "
@@ -62,13 +65,13 @@ def chosen_metrics(arguments: argparse.Namespace) -> list[Metric]:
             raise UnknownMetric(
                 f'{arguments.catalog}: no metric "{name}"; look at: hubbub catalog check'
             )
-    return [
+    return catalog, [
         m for m in catalog.metrics.values() if not arguments.metric or m.name in arguments.metric
     ]
 
 
 def _fakes(
-    metrics: Sequence[Metric], arguments: argparse.Namespace
+    catalog: Catalog, metrics: Sequence[Metric], arguments: argparse.Namespace
 ) -> dict[str, tuple[float, int | None]]:
     """Of each metric the share of fake reports; and how many, where accounts bound them."""
     if arguments.accounts is None:
@@ -77,7 +80,7 @@ def _fakes(
         raise BadParameter(f"--accounts {arguments.accounts} is outside [1, 1000000000]")
     if not arguments.others or not 1 <= arguments.others <= 10**12:
         raise BadParameter("--accounts needs --others N, the honest reports of an epoch")
-    tokens = read_with_promises(arguments.catalog).tokens  # what it warns of was said
+    tokens = catalog.tokens
     if tokens is None:
         raise BadParameter(
             f"{arguments.catalog}: accounts bound no report where none needs a token; write "
