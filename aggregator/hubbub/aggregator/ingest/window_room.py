@@ -72,13 +72,15 @@ class Room:
         """
         stream, epoch = window
         needed = self._held[Window(stream, epoch - 1)] - self._held[window] if epoch else 0
-        freed = sum(
+        left = self._more / _TIMES_WHAT_IS_LEFT
+        if needed <= left or window in self._warned:
+            return
+        left += sum(
             n
             for other, n in self._held.items()
             if other.stream == stream and other.epoch < epoch - 1
         )
-        left = self._more / _TIMES_WHAT_IS_LEFT + freed
-        if needed <= left or window in self._warned:
+        if needed <= left:
             return
         self._warned.add(window)
         _log.warning(
