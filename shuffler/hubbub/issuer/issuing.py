@@ -18,7 +18,7 @@ from google.protobuf.unknown_fields import UnknownFieldSet
 from hubbub.errors import AccessRefused, BadParameter, StoreUnavailable
 from hubbub.issuer.accounts import Accounts
 from hubbub.issuer.allowances import Allowances
-from hubbub.issuer.issued_streams import IssuedStreams
+from hubbub.issuer.issued_streams import IssuedStream, IssuedStreams
 from hubbub.runtime import Limiter, hint_seconds, read_message
 from hubbub.runtime.http.connections import network_of
 from hubbub.runtime.http.problem import PROBLEM_TYPE, problem
@@ -160,8 +160,8 @@ class TokensApp:
                     strict=True,
                 )
             }
-            tokens = {name: one.tokens for name, one in self._streams.streams.items()}
-            return await asyncio.to_thread(self._evaluated, request, allowed, tokens)
+            streams = self._streams.streams
+            return await asyncio.to_thread(self._evaluated, request, allowed, streams)
         except StoreUnavailable:
             why = "what accounts had cannot be told now; come again"
             raise _Refused("store_away", HTTPStatus.SERVICE_UNAVAILABLE, why) from None
@@ -193,7 +193,7 @@ class TokensApp:
         self,
         request: TokenRequest,
         allowed: Mapping[tuple[str, int], bool],
-        tokens: Mapping[str, int],
+        streams: Mapping[str, IssuedStream],
     ) -> TokenResponse:
         response = TokenResponse()
         for wanted in request.wanted:
@@ -208,7 +208,7 @@ class TokensApp:
                 continue
             info = token_info(wanted.stream, wanted.epoch)
             # A device of another bundle may ask for more than this table gives.
-            given = wanted.blinded[: tokens[wanted.stream]]
+            given = wanted.blinded[: streams[wanted.stream].tokens]
             evaluated, proof = poprf.blind_evaluate(self._key, given, info)
             self.tokens["issued"] += len(evaluated)
             response.issued.append(IssuedTokens(evaluated=evaluated, proof=proof))

@@ -225,14 +225,14 @@ class Purse:
             answer = ask(token_messages.request_of(sent), timeout_seconds)
             issued = token_messages.issued_in(answer, len(sent))
             minted = {}
-            for (period, of), one in zip(inputs.items(), issued, strict=True):
+            for (period, whole), one in zip(inputs.items(), issued, strict=True):
                 if one is None:
                     self._diagnostics.warn_once("tokens_not_given", _NOT_GIVEN, period[0])
                     continue  # and the same is asked by the next process: the issuer may learn
                 evaluated, proof = one
                 told = (evaluated, proof, issuer.public, token_info(*period))
                 # An issuer with another stream table gives fewer: the first of them.
-                of = of[: len(evaluated)]  # noqa: PLW2901
+                of = whole[: len(evaluated)]
                 outputs = poprf.finalize(of, *told) if evaluated else self._refused(period)
                 nonces = (nonce for nonce, _ in of)
                 minted[period] = [Minted(*one) for one in zip(nonces, outputs, strict=False)]
