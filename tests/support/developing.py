@@ -6,14 +6,18 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 
+from hubbub.cli.local.local_run import Ports
 from hubbub.cli.local.ports import free_port
 from hubbub.cli.terminal.service_client import Endpoints, read_endpoints
 from hubbub.client import Client, Outcome
 from tests.support.moment import far_from_midnight
 from tests.support.waiting import eventually
+
+MORE_PORTS = range(1, len(fields(Ports)))
+"""That `hubbub up` needs behind its first one."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +66,7 @@ def developing(folder: Path, catalog: str) -> Iterator[Developing]:
         process = subprocess.Popen(
             [
                 *(sys.executable, "-m", "hubbub.cli", "up", "--dev"),
-                *("--port", str(free_port(*range(1, 8)))),
+                *("--port", str(free_port(*MORE_PORTS))),
             ],
             cwd=folder,
             env=dict(os.environ),

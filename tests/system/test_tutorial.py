@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from hubbub.cli.local.ports import free_port
+from tests.support.developing import MORE_PORTS
 from tests.support.moment import far_from_midnight
 from tests.support.waiting import eventually
 
@@ -65,7 +66,7 @@ def test_the_tutorial_works_as_it_stands(tmp_path: Path) -> None:
     far_from_midnight()
     text = PAGE.read_text()
     [base] = re.findall(r'^shuffler = "127\.0\.0\.1:(\d+)"', text, re.MULTILINE)
-    port = free_port(*range(1, 8))
+    port = free_port(*MORE_PORTS)
     for distance in range(8):
         text = text.replace(f":{int(base) + distance}", f":{port + distance}")
     steps: Steps = BLOCK.findall(text)

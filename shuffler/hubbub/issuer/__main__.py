@@ -3,7 +3,6 @@
 import sys
 from collections import Counter
 from collections.abc import Callable
-from typing import Final
 
 import uvloop
 
@@ -24,13 +23,8 @@ from hubbub.runtime import (
     run_service,
     serve_until_signal,
 )
-from hubbub.runtime.http.connections import OpenConnections
-from hubbub.runtime.http.server import HttpDoor
-from hubbub.runtime.monitoring.metrics import Law
+from hubbub.runtime.http.public_door import no_terms, public_door
 from hubbub.tokens import read_token_key
-
-_CONNECTIONS: Final = 4096
-_OF_ADDRESS: Final = 64
 
 
 async def _serve(settings: Settings) -> None:
@@ -39,19 +33,12 @@ async def _serve(settings: Settings) -> None:
     server = await connect_redis(settings.common.redis_url, settings.common.redis_replicas)
     limiter = Limiter(settings.peer_rate, settings.peer_burst)
     app = TokensApp(streams, accounts, Allowances(server, key), key, limiter=limiter)
-    door = HttpDoor(
-        settings.listen,
-        app,
-        tls=settings.common.tls,
-        connections=OpenConnections(
-            settings.proxies, Counter(), most=_CONNECTIONS, of_address=_OF_ADDRESS
-        ),
-        proxies=settings.proxies,
-    )
+    tls, proxies = settings.common.tls, settings.proxies
+    door = public_door(settings.listen, app, tls=tls, proxies=proxies)
     reloads: Counter[str] = Counter(taken=0, refused=0)
     reloader = Reloader((settings.streams, settings.accounts), _reading(settings, app), reloads)
     counters = {RELOADS: reloads, TOKEN_REQUESTS: app.counts, ISSUED_TOKENS: app.tokens}
-    metrics = Metrics(_nothing, counters, {}, Stages())
+    metrics = Metrics(no_terms, counters, {}, Stages())
     metrics.serve(settings.common.metrics_listen, None)
     told = {"devices": settings.listen, "streams": len(streams.streams)}
     await serve_until_signal([door], [reloader.run], told, reloader.reload)
@@ -70,11 +57,6 @@ def _reading(settings: Settings, app: TokensApp) -> Callable[[], Take]:
         return take
 
     return read
-
-
-async def _nothing() -> Law:
-    """The terms of the law that an issuer has: it knows no report."""
-    return {}
 
 
 if __name__ == "__main__":

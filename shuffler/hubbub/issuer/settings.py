@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from hubbub.runtime import Common, add_common, check_range, common, read_network
+from hubbub.runtime import Common, add_common, common, read_network
+from hubbub.runtime.http.public_door import add_callers, check_callers
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +34,7 @@ def parse(arguments: Sequence[str] | None = None) -> Settings:
         BadParameter: HUBBUB_REDIS_URL is not set, or a number is out of range.
     """
     given = parser().parse_args(arguments)
-    check_range(given, "peer_rate", 0, 10**9)
-    check_range(given, "peer_burst", 1, 10**9)
+    check_callers(given)
     return Settings(
         streams=given.streams,
         token_key=given.token_key,
@@ -60,21 +60,7 @@ def parser() -> argparse.ArgumentParser:
     add("--token-key", type=Path, required=True, help="made by: hubbub keys issuer")
     add("--accounts", type=Path, required=True, help="keys of accounts: hubbub keys account")
     add("--listen", default="0.0.0.0:7090", help="for devices and backends (%(default)s)")
-    add(
-        "--proxy",
-        action="append",
-        default=[],
-        metavar="ADDRESS",
-        help="of a proxy before it, or a network of several, that is believed when it says for "
-        "whom it asks (X-Forwarded-For; repeat)",
-    )
-    add(
-        "--peer-rate",
-        type=float,
-        default=200.0,
-        help="tokens a second asked for from one address, or by a backend for one account, on "
-        "average; 0: no limit (%(default)s)",
-    )
-    add("--peer-burst", type=int, default=20_000, help="and at once (%(default)s)")
+    of = "tokens a second asked for from one address, or by a backend for one account"
+    add_callers(known, rate=200.0, of=of, burst=20_000)
     add_common(known, metrics_listen="127.0.0.1:7094")
     return known

@@ -3,7 +3,6 @@
 import logging
 import ssl
 import sys
-from collections import Counter
 from typing import Final
 
 import httpx2
@@ -14,13 +13,9 @@ from hubbub.relay.metrics import RELAYED_REQUESTS
 from hubbub.relay.passing import RelayApp
 from hubbub.relay.settings import Settings, parse
 from hubbub.runtime import Limiter, Metrics, Stages, run_service, serve_until_signal
-from hubbub.runtime.http.connections import OpenConnections
-from hubbub.runtime.http.server import HttpDoor
-from hubbub.runtime.monitoring.metrics import Law
+from hubbub.runtime.http.public_door import no_terms, public_door
 
 _GATEWAY_SECONDS: Final = 10.0
-_CONNECTIONS: Final = 4096
-_OF_ADDRESS: Final = 64
 
 
 async def _serve(settings: Settings) -> None:
@@ -34,16 +29,9 @@ async def _serve(settings: Settings) -> None:
         client.headers.clear()
         limiter = Limiter(settings.peer_rate, settings.peer_burst)
         app = RelayApp(settings.gateway, client, limiter)
-        door = HttpDoor(
-            settings.listen,
-            app,
-            tls=settings.common.tls,
-            connections=OpenConnections(
-                settings.proxies, Counter(), most=_CONNECTIONS, of_address=_OF_ADDRESS
-            ),
-            proxies=settings.proxies,
-        )
-        metrics = Metrics(_nothing, {RELAYED_REQUESTS: app.counts}, {}, Stages())
+        tls, proxies = settings.common.tls, settings.proxies
+        door = public_door(settings.listen, app, tls=tls, proxies=proxies)
+        metrics = Metrics(no_terms, {RELAYED_REQUESTS: app.counts}, {}, Stages())
         metrics.serve(settings.common.metrics_listen, None)
         told = {"devices": settings.listen, "gateway": settings.gateway}
         await serve_until_signal([door], [], told)
@@ -54,11 +42,6 @@ def _trust(settings: Settings) -> ssl.SSLContext:
         return ssl.create_default_context(cafile=settings.roots)
     except OSError as error:
         raise KeysUnusable(f"{settings.roots}: no authorities: {error.strerror}") from error
-
-
-async def _nothing() -> Law:
-    """The terms of the law that a relay has: it keeps no report."""
-    return {}
 
 
 if __name__ == "__main__":

@@ -9,7 +9,8 @@ from urllib.parse import urlsplit
 
 from hubbub.errors import BadParameter
 from hubbub.errors.arguments import tell_numbers_in_words
-from hubbub.runtime import Common, TlsFolder, check_range, read_network
+from hubbub.runtime import Common, TlsFolder, read_network
+from hubbub.runtime.http.public_door import add_callers, check_callers
 from hubbub.runtime.monitoring.logs import FORMATS
 
 _GATEWAY_PATH: Final = "/.well-known/ohttp-gateway"  # RFC 9540, section 4
@@ -40,8 +41,7 @@ def parse(arguments: Sequence[str] | None = None) -> Settings:
         BadParameter: a number is out of range, or an address is none.
     """
     given = parser().parse_args(arguments)
-    check_range(given, "peer_rate", 0, 10**9)
-    check_range(given, "peer_burst", 1, 10**9)
+    check_callers(given)
     return Settings(
         gateway=_gateway(given.gateway),
         roots=given.roots,
@@ -81,21 +81,7 @@ def parser() -> argparse.ArgumentParser:
         "--tls", type=Path, metavar="FOLDER", help="its certificate: relay.pem, relay.key"
     )
     security.add_argument("--insecure", action="store_true", help="no TLS, on loopback alone")
-    add(
-        "--proxy",
-        action="append",
-        default=[],
-        metavar="ADDRESS",
-        help="of a proxy before it, or a network of several, that is believed when it says for "
-        "whom it asks (X-Forwarded-For; repeat)",
-    )
-    add(
-        "--peer-rate",
-        type=float,
-        default=20.0,
-        help="requests a second from one address, on average; 0: no limit (%(default)s)",
-    )
-    add("--peer-burst", type=int, default=2000, help="and at once (%(default)s)")
+    add_callers(known, rate=20.0, of="requests a second from one address", burst=2000)
     add("--metrics-listen", default="127.0.0.1:7084", help="for Prometheus (%(default)s)")
     add("--log-format", choices=FORMATS, default=FORMATS[0], help="of the log (%(default)s)")
     return known

@@ -1,0 +1,55 @@
+"""The door of a service beside the shuffler that any device may call: a relay, an issuer of tokens.
+
+Its options and limits are alike, and it keeps no report.
+"""
+
+import argparse
+from collections import Counter
+from typing import Final
+
+from hubbub.runtime.http.connections import OpenConnections
+from hubbub.runtime.http.server import App, HttpDoor
+from hubbub.runtime.monitoring.metrics import Law
+from hubbub.runtime.process import check_range
+from hubbub.runtime.tls import TlsFolder
+
+_CONNECTIONS: Final = 4096
+_OF_ADDRESS: Final = 64
+
+
+def public_door(
+    listen: str, app: App, *, tls: TlsFolder | None, proxies: tuple[str, ...]
+) -> HttpDoor:
+    """A door with so many connections at most, and of one address few. tls: None on loopback."""
+    connections = OpenConnections(proxies, Counter(), most=_CONNECTIONS, of_address=_OF_ADDRESS)
+    return HttpDoor(listen, app, tls=tls, connections=connections, proxies=proxies)
+
+
+async def no_terms() -> Law:
+    """The terms of the law that such a service has: it keeps no report."""
+    return {}
+
+
+def add_callers(known: argparse.ArgumentParser, *, rate: float, of: str, burst: int) -> None:
+    """Add whom it believes about others, and how much it takes of one caller. of: of the rate."""
+    known.add_argument(
+        "--proxy",
+        action="append",
+        default=[],
+        metavar="ADDRESS",
+        help="of a proxy before it, or a network of several, that is believed when it says for "
+        "whom it asks (X-Forwarded-For; repeat)",
+    )
+    known.add_argument(
+        "--peer-rate",
+        type=float,
+        default=rate,
+        help=f"{of}, on average; 0: no limit (%(default)s)",
+    )
+    known.add_argument("--peer-burst", type=int, default=burst, help="and at once (%(default)s)")
+
+
+def check_callers(given: argparse.Namespace) -> None:
+    """Raises BadParameter where a limit is out of range."""
+    check_range(given, "peer_rate", 0, 10**9)
+    check_range(given, "peer_burst", 1, 10**9)
