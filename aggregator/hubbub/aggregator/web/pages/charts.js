@@ -8,7 +8,7 @@ const MANY = 40;
 // What names have beside their bars.
 const BESIDE = 250;
 /** A phone: its pictures are as wide as it is, so that letters keep their size. */
-const narrow = (place) => place.clientWidth > 0 && place.clientWidth < 640;
+export const narrow = (place) => place.clientWidth > 0 && place.clientWidth < 640;
 
 function canvas(place, height, label) {
   const width = narrow(place) ? place.clientWidth : WIDE;

@@ -1,6 +1,7 @@
 // A heat map in SVG, by d3: cells as dark as their share of their row, paler the less sure it is, each
 // with its interval.
 /* global d3 */
+import { narrow } from "./charts.js";
 import { percent, shown } from "./shell.js";
 
 const WIDE = 900;
@@ -16,11 +17,10 @@ const sure = (one) => 1 - (one.within_high - one.within_low);
 
 /** cells: {row, column, within, within_low, within_high, departs}, row by row. */
 export function heatMap(place, cells, label) {
-  const narrow = place.clientWidth > 0 && place.clientWidth < 640;
-  const width = narrow ? place.clientWidth : WIDE;
+  const width = narrow(place) ? place.clientWidth : WIDE;
   const rows = [...new Set(cells.map((one) => one.row))];
   const columns = [...new Set(cells.map((one) => one.column))];
-  const left = narrow ? 100 : 190;
+  const left = narrow(place) ? 100 : 190;
   const turned = (width - left) / columns.length < UPRIGHT;
   const right = turned ? 90 : 10;
   const wide = (width - left - right) / columns.length;
