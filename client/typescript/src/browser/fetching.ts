@@ -26,7 +26,7 @@ export const fetchPost: Post = async (url, type, body, signal) => {
  * @throws BadParameter the address is none of HTTPS.
  */
 export function fetchTransport(address: string): Transport {
-  if (!/^(https|http(?=:..127\.0\.0\.1:)):/.test(address)) {
+  if (!/^https:\/\/|^http:\/\/127\.0\.0\.1:/.test(address)) {
     throw new BadParameter("give shuffler: https://HOST:PORT");
   }
   const url = address.replace(/\/+$/, "") + PATH;
