@@ -24,6 +24,8 @@ from tests.support.moment import far_from_midnight, now
 from tests.support.waiting import eventually
 
 PEOPLE = 300
+# Of whom a tenth counts what the others look for: a pool lets no more than twenty wait.
+SEEKERS = 900
 OWN = {
     "cms": "hashes = 8\nwidth = 32",
     "hcms": "hashes = 8\nwidth = 32",
@@ -117,13 +119,14 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalRun]:
     metrics += DISCOVERING
     path.write_text(f'shuffler = "127.0.0.1:1"\n{metrics}')
     with LocalRun(folder / "home", read_catalog(path), Ports.free()) as running:
+        asked = (*REGISTRY, "auto")
         everyone: list[Person] = [
-            {name.replace(".", "_"): _value(name, n) for name in (*REGISTRY, "auto")}
+            ({name.replace(".", "_"): _value(name, n) for name in asked} if n < PEOPLE else {})
             | dict.fromkeys(("listed", "looked_for"), "often.example")
-            for n in range(PEOPLE)
+            for n in range(SEEKERS)
         ]
         sent = send_everyone(everyone, running.bundle_path, lambda _: None)
-        assert sent.acknowledged == PEOPLE * (len(REGISTRY) + 3)
+        assert sent.acknowledged == PEOPLE * len(asked) + SEEKERS * 2
 
         def nearly_all_counted() -> bool:
             return (
@@ -211,18 +214,19 @@ def test_what_most_devices_find_the_others_count(
 ) -> None:
     """Seven standard errors of both parts, and of the shares that each tells.
 
-    It is missed if fewer than three of some 22 of a level's reports are of it: 4e-7 in all.
+    It is missed if fewer than three of some 67 of a level's reports are of it, and nothing is
+    counted if fewer than twenty of some 90 reports are no tree's: less than 1e-13 in all.
     """
     where = ["--home", str(run.home)]
     for name in ("listed", "looked_for"):
         found = json.loads(_say(capsys, "discover", name, *where, "--format", "json"))
         assert found["metric"] == f"{name}/tree"
         # A pool keeps its minimum batch back, and up to as much again.
-        assert abs(found["reports"] - PEOPLE * 0.9) < 7 * (PEOPLE * 0.09) ** 0.5 + 20
+        assert abs(found["reports"] - SEEKERS * 0.9) < 7 * (SEEKERS * 0.09) ** 0.5 + 20
         [one] = [value for value in found["values"] if value["value"] == "often.example"]
         assert abs(one["share"] - 1) < 7 * one["stderr"] / found["reports"]
         counted = json.loads(_say(capsys, "query", name, *where, "--format", "json"))
-        assert PEOPLE - 40 <= counted["reports"] + found["reports"] <= PEOPLE
+        assert SEEKERS - 40 <= counted["reports"] + found["reports"] <= SEEKERS
         values = {value["value"]: value for value in counted["values"]}
         told = values["other" if name == "listed" else "often.example"]
         assert abs(told["share"] - 1) < 7 * told["stderr"] / counted["reports"]
