@@ -8,6 +8,9 @@ import pytest
 from hubbub.cli.backup import archive
 from hubbub.errors import BackupUnusable
 
+# Keys made from words are meant to take long.
+pytestmark = pytest.mark.slow
+
 WORDS = "six words that nobody guesses"
 
 

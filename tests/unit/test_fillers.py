@@ -210,6 +210,7 @@ def test_a_classifier_cannot_tell_what_a_device_has_nothing_to_say_of(filled: Si
     assert abs(right - 0.5) < 3 * sqrt(0.25 / (devices // 2))
 
 
+@pytest.mark.slow
 def test_the_same_classifier_tells_where_nothing_is_filled_up(
     filled: Signed,
 ) -> None:

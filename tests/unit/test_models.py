@@ -194,6 +194,7 @@ def test_a_model_that_cannot_finish_is_named_by_the_check(
     assert ("round, of" in out) == bool(said)
 
 
+@pytest.mark.slow
 def test_devices_teach_a_model_round_by_round_and_each_in_one(signed: Signed) -> None:
     devices = Devices(signed)
     found = asyncio.run(_all_rounds(devices))
