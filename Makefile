@@ -58,7 +58,7 @@ faces:
 system:
 	@$(PYTEST) tests/system $(addprefix --ignore=,$(SLOW) $(CLUSTER)) $(ARGS)
 services:
-	@$(PYTEST) tests/parts $(ARGS)
+	@$(PYTEST) tests/services $(ARGS)
 statistics:
 	@$(PYTEST) tests/statistics $(ARGS)
 slow:

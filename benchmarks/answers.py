@@ -18,11 +18,11 @@ import httpx2
 import numpy as np
 
 from benchmarks.measure import Row
-from hubbub.accounting import Window
 from hubbub.aggregator.store.contract import Commit
 from hubbub.aggregator.store.redis import RedisStore
 from hubbub.cli.local.embedded_redis import EmbeddedRedis
 from hubbub.cli.local.ports import free_port
+from hubbub.conservation import Window
 from hubbub.runtime import connect_redis
 from tests.support.bundles import DAY, make_signed
 

@@ -19,13 +19,13 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from hubbub.accounting import balances, sum_terms
 from hubbub.aggregator.ingest.fold import fold
 from hubbub.analysis import estimate
 from hubbub.cli.commands.demo import close_epochs
 from hubbub.cli.local.devices import send_everyone
 from hubbub.cli.local.local_run import LocalRun, Ports
 from hubbub.cli.terminal.service_client import ask, report_counts
+from hubbub.conservation import balances, sum_terms
 from hubbub.mechanisms import AnyMechanism, SystemBits, Totals, build
 from hubbub.privacy.amplification import amplified
 from hubbub.privacy.central_catalog import read_with_promises

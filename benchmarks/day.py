@@ -25,13 +25,13 @@ from typing import Any, Final
 
 from benchmarks.overload import Measured
 from benchmarks.stock import METRIC, Stock, sealed_stock
-from hubbub.accounting import balances, sum_terms
 from hubbub.catalog import Catalog
 from hubbub.cli.commands.demo import close_epochs
 from hubbub.cli.commands.up import demo_catalog
 from hubbub.cli.local.load_devices import Times
 from hubbub.cli.local.local_run import Ports
 from hubbub.cli.terminal.service_client import report_counts
+from hubbub.conservation import balances, sum_terms
 from tests.support.cluster import Cluster, redis_cluster
 from tests.support.scraping import scraped
 

@@ -15,9 +15,9 @@ import numpy as np
 
 from benchmarks.measure import Row
 from benchmarks.own import own_redis
-from hubbub.accounting import Window
 from hubbub.aggregator.store.contract import Commit, WindowTotals
 from hubbub.aggregator.store.redis import RedisStore
+from hubbub.conservation import Window
 from hubbub.mechanisms import build
 from hubbub.privacy.draws import Counts, draw
 from hubbub.runtime import RedisServer, connect_redis

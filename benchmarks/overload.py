@@ -21,12 +21,12 @@ import grpc.aio
 
 from benchmarks.measure import Row
 from benchmarks.stock import sealed_stock
-from hubbub.accounting import balances, sum_terms
 from hubbub.catalog import Catalog
 from hubbub.cli.commands.demo import close_epochs
 from hubbub.cli.commands.up import demo_catalog
 from hubbub.cli.local.local_run import LocalRun, Ports
 from hubbub.cli.terminal.service_client import report_counts
+from hubbub.conservation import balances, sum_terms
 
 _REPORTS_A_CALL = 500  # as the SDK sends what has waited
 _TIMES = 10

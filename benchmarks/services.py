@@ -15,7 +15,6 @@ import numpy.typing as npt
 from benchmarks.measure import ROUNDS, Row, rate
 from benchmarks.own import counted, own_hubbub, own_redis
 from benchmarks.stock import METRIC, Stock, library_rate, sealed_stock
-from hubbub.accounting import Window
 from hubbub.aggregator.ingest.fold import fold
 from hubbub.aggregator.ingest.intake import Intake
 from hubbub.aggregator.ingest.opener import Opener
@@ -23,6 +22,7 @@ from hubbub.aggregator.store.contract import Commit
 from hubbub.aggregator.store.redis import RedisStore
 from hubbub.catalog import read_opening_keys
 from hubbub.cli.local.local_run import LocalRun
+from hubbub.conservation import Window
 from hubbub.mechanisms import BitVector, CohortBits, OneHot
 from hubbub.runtime import Stages, connect_redis
 from hubbub.shuffler.mixing_policy import Take

@@ -11,9 +11,9 @@ import grpc.aio
 from benchmarks.measure import Row
 from benchmarks.overload import Measured
 from benchmarks.stock import Stock
-from hubbub.accounting import sum_terms
 from hubbub.cli.commands.demo import close_epochs
 from hubbub.cli.terminal.service_client import report_counts
+from hubbub.conservation import sum_terms
 
 _SUBMISSION: Final = 500
 _DEVICES: Final = 8

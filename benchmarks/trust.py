@@ -14,7 +14,6 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from benchmarks.measure import Row, rate
 from benchmarks.own import own_redis, times
-from hubbub.accounting import Window
 from hubbub.catalog import (
     SEAL_BYTES,
     X25519,
@@ -33,6 +32,7 @@ from hubbub.catalog.log.notes import NoteKey
 from hubbub.catalog.log.proof import entry_of, open_proof, prove
 from hubbub.client import Client, MemoryState
 from hubbub.client.testing import FakeClock, FakeShuffler, make_bundle
+from hubbub.conservation import Window
 from hubbub.errors import BadPayload
 from hubbub.runtime import connect_redis
 from hubbub.shuffler.pool import Pool

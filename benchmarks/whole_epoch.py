@@ -18,10 +18,10 @@ from benchmarks.measure import Row
 from benchmarks.overload import Measured
 from benchmarks.stock import METRIC, library_rate, sealed_stock
 from benchmarks.sustained import Devices
-from hubbub.accounting import balances, sum_terms
 from hubbub.cli.commands.demo import close_epochs
 from hubbub.cli.local.local_run import Ports
 from hubbub.cli.terminal.service_client import report_counts
+from hubbub.conservation import balances, sum_terms
 from hubbub.privacy.central_catalog import read_with_promises
 
 _REPORTS: Final = 1_000_000

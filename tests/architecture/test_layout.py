@@ -47,7 +47,7 @@ def test_the_blind_process_runs_what_the_page_says_and_nothing_else_of_ours() ->
         # Of extras, which an installation may not have.
         ("aggregator.__main__", "authlib joserfc httpx2 pyarrow opendp"),
         # Of these there is one a processor.
-        ("aggregator.ingest.worker", "numpy redis grpc google prometheus_client"),
+        ("aggregator.ingest.opener_process", "numpy redis grpc google prometheus_client"),
     ],
 )
 def test_a_process_starts_without_what_it_may_never_need(process: str, without: str) -> None:

@@ -24,11 +24,11 @@ FILES = sorted(
 PACED = {
     "client/hubbub/client/testing/fake_server.py::FakeServer.Submit": "hangs as long as it is told",
     "tests/fuzz/__main__.py::main": "tells how many inputs a second it tried",
-    "tests/parts/test_guards.py"
+    "tests/services/test_guards.py"
     "::test_a_connection_to_the_metrics_that_does_not_end_is_ended.body.drip": (
         "bytes that never end, by the clock of a thread of its own; its end is waited for"
     ),
-    "tests/parts/test_slow_calls.py"
+    "tests/services/test_slow_calls.py"
     "::test_a_message_in_drops_is_refused_and_a_whole_one_without_an_end_is_taken.body.drip": (
         "bytes that never end; the refusal is waited for"
     ),

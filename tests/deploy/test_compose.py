@@ -19,7 +19,6 @@ import httpx2
 import pytest
 import yaml
 
-from hubbub.accounting import balances, sum_terms
 from hubbub.catalog import Catalog, read_bundle, read_catalog
 from hubbub.cli.commands.demo import close_epochs
 from hubbub.cli.commands.init import initialise
@@ -29,6 +28,7 @@ from hubbub.cli.local.ports import free_port
 from hubbub.cli.main import main
 from hubbub.cli.terminal.service_client import Endpoints, report_counts
 from hubbub.client import Client, MemoryState, transport_to
+from hubbub.conservation import balances, sum_terms
 from hubbub.errors import KeysUnusable
 from hubbub.shuffler.streams import read_stream_table
 from tests.conftest import CATALOG

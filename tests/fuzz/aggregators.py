@@ -18,7 +18,7 @@ import grpc
 import grpc.aio
 from google.protobuf.message import DecodeError
 
-from hubbub.accounting import Window
+from hubbub.conservation import Window
 from hubbub.runtime import Stages
 from hubbub.shuffler import mixer
 from hubbub.shuffler.mixer import Mixer

@@ -17,7 +17,7 @@ from typing import Any, cast
 
 from google.protobuf.message import DecodeError, Message
 
-from hubbub.aggregator.publishing.tables import to_csv
+from hubbub.aggregator.publishing.table_files import to_csv
 from hubbub.cli.terminal.answer_tables import show_changes, show_estimates, show_top, show_trend
 from hubbub.cli.terminal.breakdown_table import show_breakdown
 from hubbub.cli.terminal.cross_table import show_cross

@@ -12,7 +12,6 @@ import numpy as np
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from google.protobuf.message import DecodeError, Message
 
-from hubbub.accounting import Window
 from hubbub.aggregator.ingest.fold import fold, well_formed
 from hubbub.catalog import (
     Bundle,
@@ -34,6 +33,7 @@ from hubbub.client.state import journal
 from hubbub.client.state.contract import PendingPayload
 from hubbub.client.trust.bundles import Trust
 from hubbub.client.trust.store import held
+from hubbub.conservation import Window
 from hubbub.errors import (
     BadParameter,
     BadPayload,

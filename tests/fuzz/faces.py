@@ -19,7 +19,6 @@ from urllib.parse import quote
 import numpy as np
 from uvicorn.server import ServerState
 
-from hubbub.accounting import Window
 from hubbub.aggregator.access.access_setup import access_of
 from hubbub.aggregator.access.tokens import add_token
 from hubbub.aggregator.query import QueryEngine
@@ -27,6 +26,7 @@ from hubbub.aggregator.releases.entry import Entry
 from hubbub.aggregator.releases.releasing import Releases
 from hubbub.aggregator.store.contract import Commit
 from hubbub.aggregator.web.server import HttpServer
+from hubbub.conservation import Window
 from tests.conftest import CATALOG
 from tests.fuzz.documents import varied
 from tests.fuzz.mutate import mutated

@@ -20,7 +20,6 @@ import grpc.aio
 import numpy as np
 from google.protobuf.message import Message
 
-from hubbub.accounting import Window
 from hubbub.aggregator.access.callers import Access
 from hubbub.aggregator.access.grpc_door import GrpcDoor
 from hubbub.aggregator.ingest.intake import Intake as Counting
@@ -36,6 +35,7 @@ from hubbub.aggregator.store.redis import RedisStore
 from hubbub.catalog import read_opening_keys, seal, seal_info, stream_table
 from hubbub.cli.local.embedded_redis import EmbeddedRedis
 from hubbub.cli.local.ports import free_port
+from hubbub.conservation import Window
 from hubbub.runtime import Limiter, Server, Stages, channel, connect_redis
 from hubbub.runtime.process import end_tasks
 from hubbub.shuffler.admission import LARGEST_SUBMIT_BYTES, Admission

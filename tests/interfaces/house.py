@@ -18,13 +18,13 @@ from typing import Any
 import httpx2
 import numpy as np
 
-from hubbub.accounting import Window
 from hubbub.aggregator.learning.rounds import FinishedRound, RedisRounds
 from hubbub.aggregator.store.contract import Commit
 from hubbub.aggregator.store.redis import RedisStore
 from hubbub.catalog import Metric, told_by
 from hubbub.cli.local.ports import free_port
 from hubbub.cli.terminal.service_client import Endpoints
+from hubbub.conservation import Window
 from hubbub.privacy.draws import draw
 from hubbub.runtime import connect_redis
 from tests.support import web

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 from pyarrow import parquet
 
-from hubbub.accounting import epoch_date
 from hubbub.cli.main import main
 from hubbub.cli.terminal.bars import bars
+from hubbub.conservation import epoch_date
 from tests.interfaces.house import DAYS, House
 from tests.support.bundles import DAY
 from tests.support.waiting import HANG_SECONDS, eventually

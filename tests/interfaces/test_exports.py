@@ -18,7 +18,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hubbub.accounting import epoch_date
 from hubbub.aggregator.metrics import ESTIMATES
 from hubbub.aggregator.publishing.alerts import AlarmPublisher
 from hubbub.aggregator.publishing.publisher import (
@@ -32,6 +31,7 @@ from hubbub.aggregator.query import QueryEngine
 from hubbub.aggregator.store.redis import RedisStore
 from hubbub.aggregator.web.gauges import exposition
 from hubbub.cli.local.ports import free_port
+from hubbub.conservation import epoch_date
 from hubbub.errors import BadParameter
 from hubbub.runtime import connect_redis
 from tests.interfaces.house import DAYS, House

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from playwright.sync_api import expect
 
-from hubbub.accounting import epoch_date
+from hubbub.conservation import epoch_date
 from tests.interfaces.browser import Watched, chromium, needs_browser
 from tests.support.bundles import DAY
 from tests.support.pages import EPOCH, page_of

@@ -7,8 +7,8 @@ import pytest
 from google.protobuf.json_format import ParseDict
 from playwright.sync_api import expect
 
-from hubbub.accounting import epoch_date
 from hubbub.cli.terminal.answer_tables import show_trend
+from hubbub.conservation import epoch_date
 from hubbub.notebook import connect
 from hubbub.wire.v1 import services_pb2 as wire
 from tests.interfaces.browser import Watched, chromium, needs_browser

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import numpy as np
 
-from hubbub.accounting import Window
 from hubbub.aggregator.query import QueryEngine
 from hubbub.aggregator.store.contract import Commit
+from hubbub.conservation import Window
 from hubbub.privacy.draws import draw
 from tests.support.bundles import DAY, Signed, make_signed
 from tests.support.fakes import MemoryStore

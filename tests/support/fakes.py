@@ -7,7 +7,6 @@ from math import inf
 
 import numpy as np
 
-from hubbub.accounting import Window
 from hubbub.aggregator.releases.entry import Entry
 from hubbub.aggregator.releases.release_log import Entries
 from hubbub.aggregator.store.contract import (
@@ -20,6 +19,7 @@ from hubbub.aggregator.store.contract import (
     WindowTotals,
     settled,
 )
+from hubbub.conservation import Window
 
 
 @dataclass(slots=True)

@@ -11,8 +11,8 @@ from typing import Any
 import grpc
 import grpc.aio
 
-from hubbub.accounting import Window
 from hubbub.cli.local.ports import free_port
+from hubbub.conservation import Window
 from hubbub.runtime import Clocks, Server, Stages, channel, connect_redis
 from hubbub.runtime.process import end_tasks
 from hubbub.shuffler.mixer import Mixer

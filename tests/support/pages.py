@@ -11,12 +11,12 @@ from typing import Any
 import httpx2
 import numpy as np
 
-from hubbub.accounting import Window
 from hubbub.aggregator.query import QueryEngine
 from hubbub.aggregator.releases.releasing import Releases
 from hubbub.aggregator.store.contract import Commit
 from hubbub.aggregator.web.server import HttpServer
 from hubbub.cli.local.ports import free_port
+from hubbub.conservation import Window
 from hubbub.privacy.draws import draw
 from tests.support import web
 from tests.support.bundles import DAY, Signed, make_signed

@@ -1,7 +1,7 @@
 """What a store holds in one window, as tests ask it."""
 
-from hubbub.accounting import Window
 from hubbub.aggregator.store.contract import TotalsStore
+from hubbub.conservation import Window
 from hubbub.mechanisms import Totals
 
 

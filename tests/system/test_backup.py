@@ -11,13 +11,13 @@ from pathlib import Path
 import pyrage
 import pytest
 
-from hubbub.accounting import sum_terms
 from hubbub.catalog import Catalog
 from hubbub.cli.local.embedded_redis import EmbeddedRedis
 from hubbub.cli.local.local_run import LocalRun, Ports
 from hubbub.cli.local.ports import free_port
 from hubbub.cli.main import main
 from hubbub.cli.terminal.service_client import Endpoints, report_counts
+from hubbub.conservation import sum_terms
 from tests.conftest import Made
 from tests.support.waiting import eventually
 

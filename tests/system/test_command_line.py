@@ -16,13 +16,13 @@ from pathlib import Path
 
 import pytest
 
-from hubbub.accounting import sum_terms
 from hubbub.cli.commands.up import demo_catalog
 from hubbub.cli.local.devices import send_everyone
 from hubbub.cli.local.local_run import LocalRun, Ports
 from hubbub.cli.local.ports import free_port
 from hubbub.cli.main import main
 from hubbub.cli.terminal.service_client import read_endpoints, report_counts
+from hubbub.conservation import sum_terms
 from hubbub.errors import HubbubError
 from tests.conftest import CATALOG, Made
 from tests.support import web

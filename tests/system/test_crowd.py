@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from numpy.random import default_rng
 
-from hubbub.accounting import Window, balances, epoch_date, sum_terms
 from hubbub.aggregator.store.contract import WindowTotals
 from hubbub.catalog import epoch_at
 from hubbub.cli.commands.demo import close_epochs
@@ -19,6 +18,7 @@ from hubbub.cli.local.devices import send_everyone
 from hubbub.cli.local.local_run import LocalRun, Ports
 from hubbub.cli.main import main
 from hubbub.cli.terminal.service_client import ask, report_counts
+from hubbub.conservation import Window, balances, epoch_date, sum_terms
 from hubbub.mechanisms import build
 from hubbub.privacy.central_catalog import read_with_promises
 from hubbub.privacy.draws import draw

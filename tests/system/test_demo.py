@@ -13,13 +13,13 @@ from pathlib import Path
 import pytest
 import redis
 
-from hubbub.accounting import balances
 from hubbub.cli.commands.demo import close_epochs
 from hubbub.cli.commands.up import demo_catalog
 from hubbub.cli.local.census import candidates, people
 from hubbub.cli.local.local_run import LocalRun, Ports
 from hubbub.cli.terminal.service_client import report_counts
 from hubbub.client import Client, MemoryState, transport_to
+from hubbub.conservation import balances
 from tests.support.moment import far_from_midnight
 from tests.support.waiting import HANG_SECONDS, eventually
 

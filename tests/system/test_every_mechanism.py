@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 from hubbub import notebook
-from hubbub.accounting import balances, sum_terms
 from hubbub.catalog import epoch_at, epoch_start, read_catalog
 from hubbub.cli.local.census import Person
 from hubbub.cli.local.devices import send_everyone
 from hubbub.cli.local.local_run import LocalRun, Ports
 from hubbub.cli.main import main
 from hubbub.cli.terminal.service_client import report_counts
+from hubbub.conservation import balances, sum_terms
 from hubbub.mechanisms import REGISTRY
 from tests.support import web
 from tests.support.asking import estimate

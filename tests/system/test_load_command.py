@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from hubbub.accounting import sum_terms
 from hubbub.catalog import Catalog
 from hubbub.cli.local.local_run import LocalRun, Ports
 from hubbub.cli.main import main
 from hubbub.cli.terminal.service_client import report_counts
+from hubbub.conservation import sum_terms
 from tests.conftest import CATALOG, Made
 from tests.support.bundles import DAY, make_signed
 from tests.support.waiting import eventually

@@ -6,12 +6,12 @@ from pathlib import Path
 
 from playwright.sync_api import expect
 
-from hubbub.accounting import Window
 from hubbub.aggregator.ingest.intake import Intake
 from hubbub.aggregator.ingest.opener import Opener
 from hubbub.catalog import read_opening_keys
 from hubbub.client import Client, MemoryState, Outcome, SystemClock
 from hubbub.client.testing import FakeShuffler
+from hubbub.conservation import Window
 from hubbub.runtime import Clocks, Stages
 from tests.interfaces.browser import Watched, chromium, needs_browser
 from tests.support import web

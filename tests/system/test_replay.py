@@ -11,7 +11,6 @@ from typing import Any
 import grpc
 import numpy as np
 
-from hubbub.accounting import balances, sum_terms
 from hubbub.aggregator.store.redis import RedisStore
 from hubbub.catalog import Catalog
 from hubbub.cli.commands.demo import close_epochs
@@ -19,6 +18,7 @@ from hubbub.cli.local.local_run import LocalRun, Ports
 from hubbub.cli.local.ports import free_port
 from hubbub.cli.terminal.service_client import report_counts
 from hubbub.client import Client, MemoryState, SealedReport, Submitted, Transport, transport_to
+from hubbub.conservation import balances, sum_terms
 from hubbub.runtime import TlsFolder, connect_redis
 from hubbub.runtime.rpc.server import LARGEST_MESSAGE_BYTES
 from hubbub.wire.v1.services_pb2 import Batch, BatchOutcome

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from playwright.sync_api import expect
 
-from hubbub.accounting import Window, epoch_date
 from hubbub.aggregator.query.answer_store import RedisAnswerStore
 from hubbub.aggregator.retention import Retention
 from hubbub.aggregator.store.contract import WindowTotals
@@ -17,6 +16,7 @@ from hubbub.catalog import EPOCH_SECONDS, epoch_at, read_catalog
 from hubbub.cli.demonstration.history import Day, write_history
 from hubbub.cli.local.local_run import LocalRun, Ports
 from hubbub.cli.main import main
+from hubbub.conservation import Window, epoch_date
 from hubbub.runtime import Clocks, connect_redis
 from tests.conftest import CATALOG
 from tests.interfaces.browser import CHROMIUM, chromium

@@ -19,13 +19,13 @@ import numpy as np
 import pytest
 import redis
 
-from hubbub.accounting import balances, sum_terms
 from hubbub.catalog import Catalog, read_catalog
 from hubbub.cli.commands.demo import close_epochs
 from hubbub.cli.local.local_run import LocalRun, Ports
 from hubbub.cli.terminal.service_client import report_counts
 from hubbub.client import Client, FolderState, SystemClock, transport_to
 from hubbub.client.state.contract import SENT
+from hubbub.conservation import balances, sum_terms
 from tests.support.waiting import HANG_SECONDS, eventually
 from tests.system import torture_app as app
 from tests.system.chaos.line import Line

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hubbub.accounting import Window
 from hubbub.aggregator.ingest.arrivals import Arrivals
 from hubbub.aggregator.query import QueryEngine
 from hubbub.aggregator.query.answers import Watched
@@ -33,6 +32,7 @@ from hubbub.cli.terminal.answer_tables import (
 from hubbub.cli.terminal.law_table import show_pipeline
 from hubbub.cli.terminal.query_options import document
 from hubbub.client.delivery.waits import Waits
+from hubbub.conservation import Window
 from hubbub.errors import BadParameter, BundleRefused
 from hubbub.errors.places import PROTECTS_NOBODY
 from hubbub.notebook.answer import Answer

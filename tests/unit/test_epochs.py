@@ -4,9 +4,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from hubbub.accounting import epoch_date
 from hubbub.catalog import EPOCH_SECONDS, closing_time, epoch_at, epoch_start, epochs_within
 from hubbub.catalog.epochs import grace_seconds, longest_epoch
+from hubbub.conservation import epoch_date
 from hubbub.epochs import MONTH_SECONDS, begins, holding
 
 DAY = 86_400

@@ -2,9 +2,9 @@
 
 import pytest
 
-from hubbub.accounting import Window
 from hubbub.aggregator.query.first_batch import until_first_batch
 from hubbub.catalog import Metric, epoch_at
+from hubbub.conservation import Window
 from hubbub.privacy.central_catalog import read_with_promises
 
 CATALOG = """

@@ -6,9 +6,9 @@ import socket
 import numpy as np
 import pytest
 
-from hubbub.accounting import Window
 from hubbub.aggregator.query.report_counts import Shuffler, Terms, status
 from hubbub.aggregator.store.contract import Commit
+from hubbub.conservation import Window
 from tests.support.fakes import MemoryStore
 from tests.support.waiting import eventually_async
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from hubbub.accounting import TERMS, balances, sum_terms
 from hubbub.cli.terminal.law_table import show_pipeline
 from hubbub.cli.terminal.output import explain
+from hubbub.conservation import TERMS, balances, sum_terms
 
 DAYS = 14
 

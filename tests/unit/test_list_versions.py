@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hubbub.accounting import Window
 from hubbub.aggregator.query import QueryEngine
 from hubbub.aggregator.query.answers import Compared, Estimated, Trended
 from hubbub.aggregator.query.breakdowns import BrokenDown
@@ -24,6 +23,7 @@ from hubbub.cli.installation import build_bundle, make_keys
 from hubbub.client import Client, MemoryState, Outcome, SystemClock
 from hubbub.client.testing import FakeShuffler
 from hubbub.client.trust.bundles import Trust
+from hubbub.conservation import Window
 from hubbub.errors import BundleRefused
 from hubbub.mechanisms import Totals, build
 from hubbub.privacy.central_catalog import read_with_promises

@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from hubbub.accounting import Window
 from hubbub.aggregator.learning.learner import ModelLearner
 from hubbub.aggregator.learning.rounds import MemoryRounds
 from hubbub.aggregator.query import QueryEngine
@@ -34,6 +33,7 @@ from hubbub.catalog.models.state import ModelState, open_models, sign_models
 from hubbub.cli.main import main
 from hubbub.client import Client, MemoryState, Outcome
 from hubbub.client.testing import FakeClock, FakeShuffler
+from hubbub.conservation import Window
 from hubbub.errors import (
     BadParameter,
     BundleRefused,

@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 from scipy.stats import binom, norm
 
-from hubbub.accounting import Window
 from hubbub.aggregator.query import EpochRange, EstimateQuery, QueryEngine
 from hubbub.aggregator.query.cache import TotalsCache, sum_totals
 from hubbub.aggregator.store.contract import Commit, WindowTotals
@@ -21,6 +20,7 @@ from hubbub.analysis import answer, plausibility
 from hubbub.analysis.estimators.vectorized_estimate import estimate
 from hubbub.analysis.uncertainty.tails import pure_tail
 from hubbub.catalog import Bundle
+from hubbub.conservation import Window
 from hubbub.errors import BatchTooSmall, ShapeMismatch
 from hubbub.mechanisms import Totals, build
 from hubbub.mechanisms.pure import Pure

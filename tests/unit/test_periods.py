@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from hubbub.accounting import Window
 from hubbub.catalog import (
     Metric,
     crowds_within,
@@ -24,6 +23,7 @@ from hubbub.cli.installation import build_bundle, make_keys
 from hubbub.client import Client, MemoryState, Outcome, SystemClock
 from hubbub.client.state.folder import FolderState
 from hubbub.client.testing import FakeShuffler
+from hubbub.conservation import Window
 from hubbub.errors import BundleRefused, CatalogInvalid
 from hubbub.privacy.central_catalog import read_with_promises
 from tests.conftest import CATALOG

@@ -11,8 +11,8 @@ import pytest
 
 from hubbub.aggregator.ingest.fold import fold
 from hubbub.analysis import answer
+from hubbub.analysis.fake_reports.poisoning import Attack, maximal_gain
 from hubbub.analysis.families import family_for
-from hubbub.analysis.honesty.poisoning import Attack, maximal_gain
 from hubbub.errors import BadParameter, BadPayload
 from hubbub.mechanisms import REGISTRY, AnyMechanism, KeyedBits, Layout, Totals
 

@@ -5,8 +5,8 @@ from typing import Any, get_args
 
 import pytest
 
-from hubbub.accounting import TERMS
-from hubbub.aggregator.publishing.tables import to_csv
+from hubbub.aggregator.publishing.table_files import to_csv
+from hubbub.conservation import TERMS
 from hubbub.notebook import Answer
 from hubbub.query_results import COLUMNS, QueryName, cell, columns_of, rows, title, whole_rows
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from hubbub.accounting import epoch_date, epoch_dates
 from hubbub.aggregator.query.epoch_range import select_epochs
+from hubbub.conservation import epoch_date, epoch_dates
 from hubbub.epochs import MONTH_SECONDS
 from hubbub.errors import BadParameter
 

@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hubbub.accounting import Window
 from hubbub.aggregator.query import QueryEngine
 from hubbub.aggregator.query.answers import Trended
 from hubbub.aggregator.query.estimating import EstimateQuery
@@ -20,6 +19,7 @@ from hubbub.analysis import Followed, answer, joined_shares
 from hubbub.catalog import Bundle, Metric, read_catalog, read_operator_key, sign_bundle
 from hubbub.cli.terminal.answer_tables import show_trend
 from hubbub.cli.terminal.query_options import document
+from hubbub.conservation import Window
 from hubbub.errors import BadParameter, CatalogInvalid
 from hubbub.mechanisms import Totals, build
 from hubbub.notebook.answer import Answer

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from hubbub.accounting import Window
 from hubbub.aggregator.query.cache import (
     CoalescedRead,
     LruCache,
@@ -15,6 +14,7 @@ from hubbub.aggregator.query.cache import (
     sum_totals,
 )
 from hubbub.aggregator.store.contract import Commit, WindowTotals
+from hubbub.conservation import Window
 from hubbub.errors import BadParameter
 from tests.support.fakes import MemoryStore
 

@@ -14,7 +14,6 @@ from cryptography.hazmat.primitives.asymmetric import mlkem
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from cryptography.hazmat.primitives.hpke import MLKEM768X25519PrivateKey
 
-from hubbub.accounting import Window
 from hubbub.catalog import (
     SEAL_BYTES,
     Bundle,
@@ -35,6 +34,7 @@ from hubbub.cli.installation import build_bundle
 from hubbub.cli.main import main
 from hubbub.client import Client, MemoryState
 from hubbub.client.testing import FakeShuffler
+from hubbub.conservation import Window
 from hubbub.errors import BadParameter, BadPayload, BundleRefused, CatalogInvalid
 from hubbub.privacy.central_catalog import read_with_promises
 from hubbub.shuffler.dummies import sealed_dummies

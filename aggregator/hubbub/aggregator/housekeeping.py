@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from hubbub.aggregator.elapsed_epochs import begun, moved_past
+from hubbub.aggregator.epoch_evidence import begun, moved_past
 from hubbub.aggregator.ingest.opener import Opener
 from hubbub.aggregator.store.contract import TotalsStore
 from hubbub.catalog import Bundle, OpeningKeyPublic

@@ -9,10 +9,10 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
-from hubbub.accounting import Window
 from hubbub.aggregator.store.contract import TotalsStore
 from hubbub.catalog import Bundle, Metric, closing_time, epoch_start
 from hubbub.catalog.discovery import streams_held
+from hubbub.conservation import Window
 from hubbub.errors import StoreUnavailable
 from hubbub.runtime import Clocks, facts
 

@@ -7,7 +7,6 @@ from contextlib import asynccontextmanager
 from google.protobuf.message import Message
 
 import hubbub.wire.v1.services_pb2 as wire
-from hubbub.accounting import Window
 from hubbub.aggregator.access.grpc_door import Context, GrpcDoor, abort
 from hubbub.aggregator.ingest.intake import Intake
 from hubbub.aggregator.query import EstimateQuery, QueryEngine
@@ -17,6 +16,7 @@ from hubbub.aggregator.query.models import learned_model, learned_models
 from hubbub.aggregator.query.totals import EpochRange
 from hubbub.aggregator.store.contract import Outcome, TotalsStore
 from hubbub.analysis import CONFIDENCE
+from hubbub.conservation import Window
 from hubbub.errors import BadParameter, HubbubError
 from hubbub.runtime import continued
 from hubbub.wire.v1.services_pb2_grpc import IngestServicer, OperatorServicer, QueryServicer

@@ -9,14 +9,14 @@ from hubbub.analysis.comparisons.order import Top, TopValue, top
 from hubbub.analysis.comparisons.trend import Followed, joined_shares, shares
 from hubbub.analysis.estimators.consistency import base_cut, norm_sub, simplex, within_ends
 from hubbub.analysis.estimators.vectorized_estimate import estimate
-from hubbub.analysis.honesty.plausible import Plausibility, combine, plausibility
-from hubbub.analysis.honesty.poisoning import Attack, maximal_gain
-from hubbub.analysis.lines.line import FALSE_ALARM, MIN_POINTS, line_through
-from hubbub.analysis.lines.point_variances import known_variances
+from hubbub.analysis.fake_reports.plausible import Plausibility, combine, plausibility
+from hubbub.analysis.fake_reports.poisoning import Attack, maximal_gain
 from hubbub.analysis.lists import answer_lists, only_of_all
 from hubbub.analysis.numbers import Mean
 from hubbub.analysis.strings.decode import decode, decode_counts
 from hubbub.analysis.strings.design import Collection
+from hubbub.analysis.trends.point_variances import known_variances
+from hubbub.analysis.trends.trend import FALSE_ALARM, MIN_POINTS, line_through
 from hubbub.analysis.uncertainty.anytime import anytime_confidence
 from hubbub.analysis.uncertainty.discoveries import discoveries, p_values
 from hubbub.analysis.uncertainty.intervals import MAX_CONFIDENCE, MIN_CONFIDENCE, interval

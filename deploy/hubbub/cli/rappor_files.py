@@ -19,7 +19,7 @@ from typing import Final, TextIO
 import numpy as np
 import numpy.typing as npt
 
-from hubbub.aggregator.publishing.tables import inert
+from hubbub.aggregator.publishing.table_files import inert
 from hubbub.analysis.strings.decode import Decoded
 from hubbub.analysis.strings.design import Collection, Places, once
 from hubbub.errors import BadParameter

@@ -12,7 +12,7 @@ from typing import Final
 
 from google.protobuf.unknown_fields import UnknownFieldSet
 
-from hubbub.accounting import Window
+from hubbub.conservation import Window
 from hubbub.errors import StoreFull, StoreUnavailable
 from hubbub.runtime import Clocks, Limiter
 from hubbub.shuffler.backpressure import Backpressure

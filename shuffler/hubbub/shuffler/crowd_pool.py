@@ -7,7 +7,7 @@ import secrets
 from collections.abc import Sequence
 from typing import Final
 
-from hubbub.accounting import Window
+from hubbub.conservation import Window
 from hubbub.runtime import RedisServer, lua, script
 from hubbub.shuffler.keys import batch_key, crowd_key, keys_of
 from hubbub.shuffler.mixing_policy import CrowdTake

@@ -6,7 +6,7 @@ import secrets
 from collections.abc import Collection
 from typing import Final
 
-from hubbub.accounting import Window
+from hubbub.conservation import Window
 from hubbub.errors import BadParameter, StoreUnavailable
 from hubbub.runtime import Clock, Stages
 from hubbub.shuffler.dummies import sealed_dummies

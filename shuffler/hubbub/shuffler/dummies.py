@@ -2,7 +2,7 @@
 
 import secrets
 
-from hubbub.accounting import Window
+from hubbub.conservation import Window
 from hubbub.errors import BadParameter
 from hubbub.sealing import SEAL_BYTES, seal, seal_info
 from hubbub.shuffler.streams import Stream, StreamTable

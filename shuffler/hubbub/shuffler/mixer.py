@@ -14,7 +14,7 @@ from typing import Final
 import grpc
 import grpc.aio
 
-from hubbub.accounting import Window
+from hubbub.conservation import Window
 from hubbub.errors import StoreUnavailable
 from hubbub.runtime import Clock, Clocks, Stages, SystemClock, headers
 from hubbub.shuffler.departures import Departures

@@ -31,7 +31,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Final, TypeVar
 
-from hubbub.accounting import Window
+from hubbub.conservation import Window
 from hubbub.runtime import Command, RedisServer, lua, script
 from hubbub.shuffler.crowd_pool import Crowds
 from hubbub.shuffler.keys import batch_key, crowd_key, keys_of

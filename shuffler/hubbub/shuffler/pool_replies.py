@@ -4,7 +4,7 @@ import logging
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
-from hubbub.accounting import Window
+from hubbub.conservation import Window
 from hubbub.errors import StoreUnavailable
 from hubbub.shuffler.shards import MAX_SHARDS, Place
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from hashlib import blake2b
 from typing import Final, NamedTuple
 
-from hubbub.accounting import Window
+from hubbub.conservation import Window
 from hubbub.shuffler.redeeming import Paid
 from hubbub.shuffler.streams import Stream
 

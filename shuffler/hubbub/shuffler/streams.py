@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PublicKey
 
-from hubbub.accounting import Window, epoch_date
+from hubbub.conservation import Window, epoch_date
 from hubbub.epochs import begins
 from hubbub.errors import BadParameter
 from hubbub.errors.places import wrong_place

@@ -7,7 +7,6 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 
-from hubbub.accounting import Window
 from hubbub.aggregator.query.breakdowns import broken_down, parts_by
 from hubbub.aggregator.query.totals import EpochSelection
 from hubbub.aggregator.store.contract import Counted as Held
@@ -15,6 +14,7 @@ from hubbub.analysis import Answer, answer_tiers
 from hubbub.analysis.arrays import Floats
 from hubbub.catalog import Bundle
 from hubbub.client.testing import make_bundle
+from hubbub.conservation import Window
 from hubbub.mechanisms import Totals
 from hubbub.privacy.draws import Counts, draw
 from tests.statistics.calibration.statement import Counted, Setting, Statement, mistake

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Self
 from urllib.parse import urlsplit
 
-from hubbub.accounting import sum_terms
 from hubbub.catalog import Catalog, read_bundle
 from hubbub.cli.certificate_authorities import write_certificates
 from hubbub.cli.installation import build_bundle, make_keys
@@ -20,6 +19,7 @@ from hubbub.cli.local.child_process import Child
 from hubbub.cli.local.embedded_redis import EmbeddedRedis
 from hubbub.cli.local.ports import free_port
 from hubbub.cli.terminal.service_client import Endpoints, report_counts
+from hubbub.conservation import sum_terms
 from hubbub.errors import HubbubError
 from hubbub.privacy.central_catalog import read_with_promises
 from tests.support.waiting import eventually

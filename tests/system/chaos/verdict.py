@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 import redis
 
-from hubbub.accounting import Window, balances, sum_terms
 from hubbub.aggregator.store.redis import RedisStore
 from hubbub.cli.commands.demo import close_epochs
 from hubbub.cli.terminal.service_client import report_counts
 from hubbub.client.state.contract import SENT
+from hubbub.conservation import Window, balances, sum_terms
 from hubbub.errors import ServiceUnavailable
 from hubbub.mechanisms import Totals, tally
 from hubbub.runtime import connect_redis

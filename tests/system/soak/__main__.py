@@ -13,9 +13,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from hubbub.accounting import Window
 from hubbub.catalog import read_catalog
 from hubbub.cli.local.local_run import LocalRun, Ports
+from hubbub.conservation import Window
 from hubbub.errors import HubbubError
 from hubbub.shuffler.streams import read_stream_table
 from tests.support.waiting import HANG_SECONDS

@@ -9,10 +9,10 @@ from pathlib import Path
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from hubbub.accounting import balances, sum_terms
 from hubbub.cli.commands.demo import close_epochs
 from hubbub.cli.local.local_run import LocalRun
 from hubbub.cli.terminal.service_client import report_counts
+from hubbub.conservation import balances, sum_terms
 from hubbub.errors import ServiceUnavailable
 from tests.support.waiting import HANG_SECONDS
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Final
 
-from hubbub.accounting import Window
+from hubbub.conservation import Window
 
 _MOST: Final = 200
 

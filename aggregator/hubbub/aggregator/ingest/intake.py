@@ -9,8 +9,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from hubbub.accounting import Window, epoch_date
-from hubbub.aggregator.elapsed_epochs import begun
+from hubbub.aggregator.epoch_evidence import begun
 from hubbub.aggregator.ingest.arrivals import Arrivals
 from hubbub.aggregator.ingest.fold import fold, well_formed
 from hubbub.aggregator.ingest.opener import Opener
@@ -27,6 +26,7 @@ from hubbub.catalog import (
     key_at,
     seal_info,
 )
+from hubbub.conservation import Window, epoch_date
 from hubbub.errors import BadParameter, ServiceUnavailable, StoreFull
 from hubbub.runtime import Clocks, Stages
 

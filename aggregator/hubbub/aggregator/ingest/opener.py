@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from hubbub.aggregator.ingest.worker import hold_keys, open_chunk
+from hubbub.aggregator.ingest.opener_process import hold_keys, open_chunk
 from hubbub.catalog import SEAL_BYTES, X25519, Kem, OpeningKey
 
 _log: Final = logging.getLogger("hubbub.aggregator")

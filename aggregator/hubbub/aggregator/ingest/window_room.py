@@ -11,8 +11,8 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Final
 
-from hubbub.accounting import Window
 from hubbub.aggregator.store.contract import TotalsStore
+from hubbub.conservation import Window
 
 _log: Final = logging.getLogger("hubbub.aggregator")
 

@@ -7,12 +7,12 @@ from typing import Final
 
 import numpy as np
 
-from hubbub.accounting import Window
 from hubbub.aggregator.learning.rounds import FinishedRound, Rounds
 from hubbub.aggregator.learning.steps import step
 from hubbub.aggregator.store.contract import TotalsReader
 from hubbub.catalog import Bundle, Metric
 from hubbub.catalog.models.learning import Learning
+from hubbub.conservation import Window
 from hubbub.errors import HubbubError
 from hubbub.runtime import Clocks
 

@@ -1,4 +1,4 @@
-"""Publishes alarms: epochs that the catalog's alerts are for, to the webhook, each once judged."""
+"""Publishes alerts: epochs that the catalog calls for, to the webhook, each judged once."""
 
 import asyncio
 import logging
@@ -7,7 +7,7 @@ from typing import Final
 
 from hubbub.aggregator.publishing.publisher import Closed, Webhook
 from hubbub.aggregator.query import QueryEngine
-from hubbub.aggregator.query.alarms import judge, judged_epochs
+from hubbub.aggregator.query.alert_verdicts import judge, judged_epochs
 from hubbub.catalog import Metric
 from hubbub.errors import HubbubError, TotalsUnreadable
 
@@ -30,11 +30,11 @@ class AlarmPublisher:
             try:
                 await self.publish_alarms()
             except HubbubError as error:
-                _log.warning("alarms wait: %s", error)
+                _log.warning("alerts wait: %s", error)
             await asyncio.sleep(_LOOK_SECONDS)
 
     async def publish_alarms(self) -> int:
-        """Judge what is due: how many alarms were sent."""
+        """Judge what is due: how many calls were sent."""
         sent = 0
         for metric in self._query.collected.bundle.metrics.values():
             if metric.alert:

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, Final, Protocol
 from urllib.parse import urlsplit
 
-from hubbub.aggregator.publishing.tables import to_csv
+from hubbub.aggregator.publishing.table_files import to_csv
 from hubbub.aggregator.query import QueryEngine
 from hubbub.aggregator.query.estimating import EstimateQuery
 from hubbub.aggregator.query.totals import EpochRange, EpochSelection

@@ -20,8 +20,8 @@ from typing import Any, Final, Generic, TypeVar
 
 import numpy as np
 
-from hubbub.accounting import Window
 from hubbub.aggregator.store.contract import Counted, Integers, TotalsReader, WindowTotals
+from hubbub.conservation import Window
 from hubbub.errors import BadParameter, TotalsUnreadable
 from hubbub.mechanisms import Totals
 

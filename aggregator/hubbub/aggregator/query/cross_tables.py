@@ -2,12 +2,12 @@
 
 from collections.abc import Mapping
 
-from hubbub.accounting import Window
 from hubbub.aggregator.query.answers import Crossed
 from hubbub.aggregator.query.totals import EpochSelection, TotalsByEpoch
 from hubbub.aggregator.store.contract import WindowTotals
 from hubbub.analysis import Answer, crossed
 from hubbub.catalog import reports_of_one
+from hubbub.conservation import Window
 
 
 def cross_table(

@@ -42,7 +42,6 @@ from hubbub.aggregator.query.candidates import (
 from hubbub.aggregator.query.cross_tables import cross_table
 from hubbub.aggregator.query.estimating import EstimateQuery, RangeEstimate, estimate_range
 from hubbub.aggregator.query.first_batch import until_first_batch
-from hubbub.aggregator.query.live_reports import arrived
 from hubbub.aggregator.query.marks import Marks, MemoryMarks
 from hubbub.aggregator.query.overview import (
     detail,
@@ -58,6 +57,7 @@ from hubbub.aggregator.query.report_counts import Terms, UpstreamCounts, status,
 from hubbub.aggregator.query.totals import NEWEST, EpochRange, EpochSelection, TotalsByEpoch
 from hubbub.aggregator.query.trend_series import Series
 from hubbub.aggregator.query.trends import by_list, series, together
+from hubbub.aggregator.query.watched_reports import arrived
 from hubbub.aggregator.store.contract import TotalsReader
 from hubbub.analysis import Top, changes, only_of_all, top
 from hubbub.catalog import Bundle, epoch_start

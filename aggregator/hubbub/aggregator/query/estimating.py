@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from hubbub.accounting import Window
 from hubbub.aggregator.query.totals import NEWEST, EpochRange, EpochSelection, TotalsByEpoch
 from hubbub.aggregator.store.contract import WindowTotals
 from hubbub.analysis import (
@@ -19,6 +18,7 @@ from hubbub.analysis import (
 )
 from hubbub.catalog import Bundle, Metric, reports_of_one, versions_of
 from hubbub.catalog.values.value_kinds import OTHER
+from hubbub.conservation import Window
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import AnyMechanism, Totals
 from hubbub.privacy.amplification import Amplified

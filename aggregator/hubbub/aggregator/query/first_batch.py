@@ -1,9 +1,9 @@
 """Why there is no answer yet: how many reports wait for the first batch of an epoch, until when."""
 
-from hubbub.accounting import Window, minute
 from hubbub.aggregator.query.report_counts import Terms
 from hubbub.catalog import Metric, epoch_start
 from hubbub.catalog.epochs import grace_seconds
+from hubbub.conservation import Window, minute
 
 
 def until_first_batch(metric: Metric, terms: Terms | None, reserve: float | None) -> str:

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hubbub.accounting import epoch_date
 from hubbub.aggregator.learning.rounds import FinishedRound
 from hubbub.aggregator.query.engine import QueryEngine
 from hubbub.aggregator.query.overview import iso_time
@@ -19,6 +18,7 @@ from hubbub.analysis.uncertainty.intervals import check_confidence
 from hubbub.catalog import EPOCH_SECONDS, Metric, epoch_start
 from hubbub.catalog.models.learning import Learning
 from hubbub.catalog.models.of_metric import codes_of_round
+from hubbub.conservation import epoch_date
 from hubbub.errors import UnknownMetric
 from hubbub.errors.places import notice
 

@@ -8,10 +8,10 @@ from typing import Any, Final, Protocol
 import grpc
 import grpc.aio
 
-from hubbub.accounting import Window, balances, sum_terms
 from hubbub.aggregator.query.answers import PipelineStatus, ReportCounts
 from hubbub.aggregator.query.totals import EpochSelection
 from hubbub.aggregator.store.contract import DELETED, TotalsReader
+from hubbub.conservation import Window, balances, sum_terms
 from hubbub.runtime import TlsFolder, channel
 from hubbub.wire.v1.services_pb2 import StatusRequest
 from hubbub.wire.v1.services_pb2_grpc import OperatorStub

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from hubbub.accounting import Window, epoch_date, epoch_dates, minute
 from hubbub.aggregator.query.cache import TotalsCache, sum_totals
 from hubbub.aggregator.query.epoch_range import select_epochs
 from hubbub.aggregator.store.contract import DELETED, Counted, TotalsReader, WindowTotals
@@ -19,6 +18,7 @@ from hubbub.catalog import (
     superseded_by,
 )
 from hubbub.catalog.crowds.device_dummies import made_each
+from hubbub.conservation import Window, epoch_date, epoch_dates, minute
 from hubbub.errors import BadParameter, BatchTooSmall, TooFewEpochs, TotalsUnreadable
 from hubbub.mechanisms import AnyMechanism, Totals
 from hubbub.runtime import Clocks

@@ -5,10 +5,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from hubbub.accounting import epoch_date, epoch_dates
 from hubbub.aggregator.query.trend_series import Point, Series, Shift
 from hubbub.analysis import MIN_POINTS, Mean, known_variances, line_through
 from hubbub.catalog import EPOCH_SECONDS, Metric, days_of_period
+from hubbub.conservation import epoch_date, epoch_dates
 
 
 def with_line(

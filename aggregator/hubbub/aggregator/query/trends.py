@@ -4,7 +4,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from hubbub.accounting import Window, epoch_dates
 from hubbub.aggregator.query.totals import EpochSelection, TotalsByEpoch
 from hubbub.aggregator.query.trend_lines import with_line
 from hubbub.aggregator.query.trend_series import Point, Series
@@ -12,6 +11,7 @@ from hubbub.aggregator.store.contract import WindowTotals
 from hubbub.analysis import Answer, Followed, Mean, joined_shares
 from hubbub.catalog import EPOCH_SECONDS, Metric, versions_of
 from hubbub.catalog.values.value_kinds import OTHER
+from hubbub.conservation import Window, epoch_dates
 from hubbub.errors import BadParameter
 
 MAX_SERIES: Final = 50

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from hubbub.accounting import Window
+from hubbub.conservation import Window
 from hubbub.mechanisms import Totals
 
 Integers = npt.NDArray[np.int64]

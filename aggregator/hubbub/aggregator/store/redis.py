@@ -29,7 +29,6 @@ from typing import Any, Final
 import numpy as np
 from redis.exceptions import NoPermissionError
 
-from hubbub.accounting import Window
 from hubbub.aggregator.store.contract import (
     DUMMIES,
     Commit,
@@ -40,6 +39,7 @@ from hubbub.aggregator.store.contract import (
     settled,
 )
 from hubbub.catalog import TAG_BYTES
+from hubbub.conservation import Window
 from hubbub.errors import BadParameter, StoreUnavailable, TotalsUnreadable
 from hubbub.runtime import RedisServer, lua, script
 

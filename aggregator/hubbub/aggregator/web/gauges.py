@@ -23,7 +23,7 @@ from hubbub.aggregator.metrics import (
     estimate_columns,
 )
 from hubbub.aggregator.query import Page, QueryEngine
-from hubbub.aggregator.query.alarms import Alarm, judge, judged_epochs
+from hubbub.aggregator.query.alert_verdicts import AlertVerdict, judge, judged_epochs
 from hubbub.aggregator.query.answers import Estimated, MetricLine
 from hubbub.aggregator.query.estimating import EstimateQuery
 from hubbub.aggregator.query.totals import EpochRange
@@ -56,7 +56,7 @@ async def _newest(query: QueryEngine, line: MetricLine) -> Estimated | None:
         return None
 
 
-async def _alarm(query: QueryEngine, metric: Metric) -> Alarm | None:
+async def _alarm(query: QueryEngine, metric: Metric) -> AlertVerdict | None:
     """What is judged of the newest epoch that is final, if the catalog has an alert."""
     if metric.alert is None:
         return None
@@ -71,7 +71,7 @@ class _Estimates(Collector):
     def __init__(
         self,
         found: list[tuple[MetricLine, Estimated | None]],
-        alarms: list[Alarm],
+        alarms: list[AlertVerdict],
         requests: Counter[int],
     ) -> None:
         self._found = found

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Final, Literal
 from fastapi import APIRouter, Depends, Query, Request, Response
 from starlette.concurrency import run_in_threadpool
 
-from hubbub.aggregator.publishing.tables import to_csv, to_parquet
+from hubbub.aggregator.publishing.table_files import to_csv, to_parquet
 from hubbub.aggregator.query.answers import (
     Compared,
     Crossed,

@@ -2,6 +2,7 @@
 
 from hubbub.analysis.models.coefficients import Coefficient, coefficients, in_own_units
 from hubbub.analysis.models.decoded import DirectionMoments, told_by, told_by_cells, words_of
+from hubbub.analysis.models.definition import MAX_COLUMNS, Feature, Model
 from hubbub.analysis.models.descent import (
     IN_ROUNDS,
     Learned,
@@ -19,7 +20,6 @@ from hubbub.analysis.models.descent import (
 )
 from hubbub.analysis.models.evaluation import Evaluation, evaluate
 from hubbub.analysis.models.prediction import foretold
-from hubbub.analysis.models.question import MAX_COLUMNS, Feature, Model
 from hubbub.analysis.models.spread import Round
 from hubbub.analysis.models.without_privacy import without_privacy
 

@@ -7,7 +7,7 @@ from statistics import NormalDist
 import numpy as np
 
 from hubbub.analysis.arrays import Floats
-from hubbub.analysis.models.question import Feature, Model
+from hubbub.analysis.models.definition import Feature, Model
 
 
 @dataclass(frozen=True, slots=True)

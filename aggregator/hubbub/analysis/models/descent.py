@@ -20,8 +20,8 @@ import numpy as np
 
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.models.decoded import DirectionMoments
+from hubbub.analysis.models.definition import Kind, Model
 from hubbub.analysis.models.prediction import foretold
-from hubbub.analysis.models.question import Kind, Model
 from hubbub.analysis.models.spread import Round, variances_of
 from hubbub.mechanisms.gradient import CLIP, longest
 from hubbub.mechanisms.vector_codes import VectorCodes

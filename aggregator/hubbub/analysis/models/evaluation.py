@@ -6,7 +6,7 @@ from typing import Final
 import numpy as np
 
 from hubbub.analysis.arrays import Floats
-from hubbub.analysis.models.question import Kind
+from hubbub.analysis.models.definition import Kind
 
 _GROUPS: Final = 10
 

@@ -5,7 +5,7 @@ from typing import Final
 import numpy as np
 
 from hubbub.analysis.arrays import Floats
-from hubbub.analysis.models.question import Kind
+from hubbub.analysis.models.definition import Kind
 
 # A chance is told apart from 0 and 1 no further, and nothing overflows.
 _MAX_SCORE: Final = 40.0

@@ -18,8 +18,8 @@ from typing import Final
 import numpy as np
 
 from hubbub.analysis.arrays import Floats
+from hubbub.analysis.models.definition import Kind
 from hubbub.analysis.models.prediction import foretold
-from hubbub.analysis.models.question import Kind
 from hubbub.mechanisms.gradient import CLIP
 
 # Of the slope, since scores are normal only nearly; tests/statistics/test_learn.py.

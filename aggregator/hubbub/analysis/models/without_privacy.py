@@ -5,8 +5,8 @@ from typing import Final
 import numpy as np
 
 from hubbub.analysis.arrays import Floats
+from hubbub.analysis.models.definition import Kind
 from hubbub.analysis.models.prediction import foretold
-from hubbub.analysis.models.question import Kind
 
 _STEPS: Final = 30
 # Columns that follow from each other, as of all values of a list, have no one answer without it.

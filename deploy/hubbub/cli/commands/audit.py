@@ -12,9 +12,9 @@ from hubbub.catalog import Metric
 from hubbub.catalog.discovery import finder_of
 from hubbub.cli.integrity import identity
 from hubbub.cli.terminal.catalog_reading import read_aloud
-from hubbub.cli.terminal.document import Document, Table
 from hubbub.cli.terminal.output import say
 from hubbub.cli.terminal.progress import tracked
+from hubbub.cli.terminal.rendered_document import Document, Table
 from hubbub.client.state.secret import SECRET_BYTES, DeviceMemo
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import SystemBits

@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from hubbub.accounting import TERMS, balances, epoch_date, epoch_dates, sum_terms
 from hubbub.catalog import EPOCH_SECONDS, epoch_at
 from hubbub.cli.commands.up import until_interrupted
 from hubbub.cli.demonstration.answers import MetricAnswer, ask_all, show_answers, show_change
@@ -30,6 +29,7 @@ from hubbub.cli.local.local_run import LocalRun, Ports, program
 from hubbub.cli.terminal.output import filled, say
 from hubbub.cli.terminal.progress import progress
 from hubbub.cli.terminal.service_client import ask, report_counts
+from hubbub.conservation import TERMS, balances, epoch_date, epoch_dates, sum_terms
 from hubbub.errors import BadParameter, ServiceUnavailable
 from hubbub.runtime import connect_redis
 from hubbub.shuffler.pool import Pool

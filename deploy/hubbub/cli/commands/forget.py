@@ -9,7 +9,6 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Final
 
-from hubbub.accounting import Window, epoch_date
 from hubbub.aggregator.query.answer_store import RedisAnswerStore
 from hubbub.aggregator.retention import delete_totals, ended_before
 from hubbub.aggregator.store.redis import RedisStore
@@ -20,6 +19,7 @@ from hubbub.cli.local.embedded_redis import url_of
 from hubbub.cli.terminal.day_argument import as_day
 from hubbub.cli.terminal.output import say, several
 from hubbub.cli.terminal.service_client import nothing_runs
+from hubbub.conservation import Window, epoch_date
 from hubbub.errors import BadParameter, ServiceUnavailable, StoreUnavailable
 from hubbub.runtime import connect_redis, redis_url
 

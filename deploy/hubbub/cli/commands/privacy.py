@@ -14,8 +14,8 @@ from hubbub.catalog.encoding import MALFORMED, read_json
 from hubbub.cli.commands.privacy_crowd import add_crowd
 from hubbub.cli.terminal.catalog_reading import read_aloud
 from hubbub.cli.terminal.difference_table import show_difference
-from hubbub.cli.terminal.document import Document, Table
 from hubbub.cli.terminal.output import explain, say, table
+from hubbub.cli.terminal.rendered_document import Document, Table
 from hubbub.cli.terminal.review_page import leaflet_html, review_markdown
 from hubbub.errors import BadParameter
 from hubbub.errors.printable import visible

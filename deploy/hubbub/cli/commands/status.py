@@ -7,13 +7,13 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
 
-from hubbub.accounting import TERMS
 from hubbub.cli.terminal.answer_tables import show_estimates, show_metrics
 from hubbub.cli.terminal.arrivals import watch_arrivals
 from hubbub.cli.terminal.law_table import show_pipeline
 from hubbub.cli.terminal.output import live, say
 from hubbub.cli.terminal.query_options import add_format, add_where, checked, document, where, write
 from hubbub.cli.terminal.service_client import Endpoints, ask
+from hubbub.conservation import TERMS
 from hubbub.errors import BadParameter, BatchTooSmall, ServiceUnavailable, StoreUnavailable
 from hubbub.wire.v1.services_pb2 import (
     EstimateRequest,

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from math import exp
 from typing import Final
 
-from hubbub.accounting import Window
 from hubbub.cli.local.census import Person
 from hubbub.cli.local.local_run import LocalRun
 from hubbub.cli.terminal.output import filled
 from hubbub.client import Client, MemoryState, transport_to
 from hubbub.client.ledger_view import LedgerView, PayloadView
+from hubbub.conservation import Window
 from hubbub.errors import ServiceUnavailable
 from hubbub.runtime import connect_redis
 

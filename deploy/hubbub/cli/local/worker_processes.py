@@ -6,7 +6,7 @@ import signal
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from hubbub.aggregator.ingest.worker import end_with_parent
+from hubbub.aggregator.ingest.opener_process import end_with_parent
 from hubbub.errors import HubbubError
 
 if TYPE_CHECKING:

@@ -7,7 +7,6 @@ from math import sqrt
 
 import numpy as np
 
-from hubbub.accounting import Window
 from hubbub.aggregator.query import EpochRange, EstimateQuery, QueryEngine
 from hubbub.aggregator.query.answers import Trended
 from hubbub.aggregator.query.trend_series import Shift
@@ -17,6 +16,7 @@ from hubbub.catalog.crowds.device_dummies import gathered, made_each
 from hubbub.catalog.discovery import counting
 from hubbub.cli.rehearsals.days import Days, Numbers
 from hubbub.cli.rehearsals.rehearsal import DrawnStore, as_window
+from hubbub.conservation import Window
 from hubbub.errors import BadParameter, BatchTooSmall
 from hubbub.privacy.draws import draw
 

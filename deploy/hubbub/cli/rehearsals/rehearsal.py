@@ -12,7 +12,6 @@ from typing import Any, Final
 
 import numpy as np
 
-from hubbub.accounting import Window
 from hubbub.aggregator.query import EpochRange, EstimateQuery, QueryEngine
 from hubbub.aggregator.query.answers import Estimated
 from hubbub.aggregator.store.contract import DUMMIES, Counted, WindowTotals
@@ -23,6 +22,7 @@ from hubbub.catalog.crowds.device_dummies import gathered, made_each
 from hubbub.catalog.discovery import counting
 from hubbub.cli.rehearsals.beside import Associated, PublicRow, associations, public_rows
 from hubbub.cli.rehearsals.truth import Truth
+from hubbub.conservation import Window
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import Totals
 from hubbub.mechanisms.tree import PrefixTree

@@ -2,9 +2,9 @@
 
 from datetime import UTC, date, datetime, timedelta
 
-from hubbub.accounting import epoch_date
 from hubbub.catalog import EPOCH_SECONDS, Catalog, Metric, epoch_start
 from hubbub.cli.terminal.output import explain
+from hubbub.conservation import epoch_date
 
 
 def say_expired(catalog: Catalog) -> None:

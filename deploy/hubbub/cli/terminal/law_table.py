@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from hubbub.accounting import TERMS
 from hubbub.cli.terminal.answer_rows import show_rows
 from hubbub.cli.terminal.output import explain, several
+from hubbub.conservation import TERMS
 from hubbub.query_results import Column, Row, cell, columns_of, rows
 
 # More streams than this do not fit a screen; those that ask for a look come first.

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from google.protobuf.message import Message
 
-from hubbub.aggregator.publishing.tables import to_csv, to_parquet
+from hubbub.aggregator.publishing.table_files import to_csv, to_parquet
 from hubbub.cli.terminal.candidate_file import read_candidates
 from hubbub.cli.terminal.output import say
 from hubbub.cli.terminal.service_client import Endpoints, read_endpoints

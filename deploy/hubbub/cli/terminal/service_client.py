@@ -9,7 +9,7 @@ from typing import Any, Final, TypeVar
 import grpc
 from google.protobuf.message import Message
 
-from hubbub.accounting import TERMS
+from hubbub.conservation import TERMS
 from hubbub.errors import BatchTooSmall, HubbubError, ServiceUnavailable, UnknownMetric
 from hubbub.runtime import TlsFolder
 from hubbub.runtime.rpc.server import LARGEST_MESSAGE_BYTES

@@ -10,7 +10,7 @@ from prometheus_client import CollectorRegistry, ProcessCollector
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
-from hubbub.accounting.window import Window
+from hubbub.conservation.window import Window
 from hubbub.errors import HubbubError, ServiceUnavailable
 from hubbub.runtime.certificates import ends
 from hubbub.runtime.monitoring.declaration import (

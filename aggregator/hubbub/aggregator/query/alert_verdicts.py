@@ -1,0 +1,123 @@
+"""Verdicts of alerts: whether an epoch that is over is one that the catalog's alert is for.
+
+Of a change the smallest p-value counts, times how many values there are; of a share or a mean that
+the catalog names, the end of its one-sided interval. So of the epochs in which it is not so, 1 less
+the confidence are alarms at most, for every metric.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from hubbub.aggregator.query.answers import Compared, Trended
+from hubbub.aggregator.query.engine import QueryEngine
+from hubbub.aggregator.query.estimating import EstimateQuery
+from hubbub.aggregator.query.totals import EpochRange, EpochSelection
+from hubbub.analysis import Change
+from hubbub.catalog import Alert, Metric, Rule
+
+
+@dataclass(frozen=True, slots=True)
+class AlertVerdict:
+    """What was judged of one epoch. fired: it is so, with the alert's confidence.
+
+    sentence: what was seen, for people. values: those that changed, or that the rule names.
+    """
+
+    metric: str
+    epoch: int
+    date: str
+    when: str
+    confidence: float
+    fired: bool
+    sentence: str
+    values: list[str]
+
+
+def surely_changed(found: Sequence[Change], confidence: float) -> list[Change]:
+    """Those that differ, where every value was looked at: if none does, none with this confidence.
+
+    Bonferroni: the p-values are of one answer, and depend on each other in ways nobody knows.
+    """
+    return [one for one in found if one.p_value * len(found) <= 1 - confidence]
+
+
+async def judged_epochs(query: QueryEngine, metric: Metric, newest: int = 1) -> EpochSelection:
+    """The newest epochs of a metric that can be judged: over, and with the minimum batch."""
+    every = await query.collected.find(metric.name, EpochRange(epochs="all"))
+    reports = every.by_epoch()
+    over = [
+        epoch
+        for epoch in every.epochs
+        if query.collected.is_closed(metric, epoch) and reports[epoch] >= metric.fewest
+    ]
+    return every.only(over[-newest:])
+
+
+async def judge(query: QueryEngine, metric: Metric, epoch: int) -> AlertVerdict | None:
+    """Whether an epoch is one to call for; None without an alert, or an epoch to compare with."""
+    alert = metric.alert
+    if alert is None:
+        return None
+    rule = alert.rule()
+    here = EpochRange(epochs=str(epoch))
+    if rule.of == "change":
+        older = await judged_epochs(query, metric, newest=1 << 30)
+        earlier = [one for one in older.epochs if one < epoch]
+        if not earlier:
+            return None
+        before = EpochRange(epochs=str(earlier[-1]))
+        compared = await query.compare(metric.name, EstimateQuery(before), here)
+        values, sentence = _of_change(compared, alert.confidence)
+    else:
+        one_sided = EstimateQuery(here, 1 - 2 * (1 - alert.confidence), *_looked_for(metric, rule))
+        names = [rule.value] if rule.of == "share" else []
+        trended = await query.trend(metric.name, one_sided, names)
+        values, sentence = _of_limit(trended, rule, alert)
+    date = (await query.collected.find(metric.name, here)).date(epoch)
+    return AlertVerdict(
+        *(metric.name, epoch, date, alert.when, alert.confidence),
+        fired=bool(values),
+        sentence=f"{metric.name}, {date}: {sentence}",
+        values=values,
+    )
+
+
+def _looked_for(metric: Metric, rule: Rule) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Of strings, the rule's own beside the catalog's."""
+    if metric.values is not None or rule.of != "share":
+        return (), ()
+    return (rule.value,), ("catalog",) if metric.candidates else ()
+
+
+def _of_change(found: Compared, confidence: float) -> tuple[list[str], str]:
+    changed = surely_changed(found.values, confidence)
+    if not changed:
+        return [], f"no change since {found.before_dates} beyond what chance explains"
+    of_mean = found.kind == "mean"
+    told = [
+        f"{one.value[:80]} {_figure(one.before, of_mean)} to {_figure(one.after, of_mean)}"
+        for one in changed[:5]
+    ]
+    more = f", and {len(changed) - 5} more" if len(changed) > 5 else ""  # noqa: PLR2004 as above
+    return [one.value for one in changed], f"since {found.before_dates} {', '.join(told)}{more}"
+
+
+def _of_limit(found: Trended, rule: Rule, alert: Alert) -> tuple[list[str], str]:
+    [series] = found.series
+    point = series.points[-1]
+    of_mean = rule.of == "mean"
+    fired = point.low > rule.limit if rule.above else point.high < rule.limit
+    end = (
+        f"at least {_figure(point.low, of_mean)}"
+        if rule.above
+        else f"at most {_figure(point.high, of_mean)}"
+    )
+    sentence = (
+        f"{series.value[:80]} {_figure(point.share, of_mean)}, {end} with {alert.confidence:.4%} "
+        f"confidence; the limit is {rule.limit:g}"
+    )
+    return ([series.value] if fired else []), sentence
+
+
+def _figure(number: float, of_mean: bool) -> str:  # noqa: FBT001 what kind it is of
+    return f"{number:,.5g}" if of_mean else f"{number:.2%}"

@@ -1,1 +1,0 @@
-"""Lines: a value's days drawn through by a model of how it moves, and the steps that it took."""

@@ -1,0 +1,315 @@
+"""A line: the likely course of a value over its days, with bands, and the steps that it took.
+
+No variance of the model is settled on: the answer is that of every one on a grid, weighed by how
+likely each makes what was seen. So bands hold what is not known of them too; where days move more
+than the model, what is a day's own grows, and the line follows the days.
+
+A step is found where the evidence for it, averaged over every day and size that it may have, is
+1 / FALSE_ALARM times that for none: under any course that the model knows such evidence comes by
+chance once in as many lines at most (Markov's inequality; Wasserman, Ramdas, Balakrishnan, PNAS
+2020). From then on the level may jump there, by as much as it seems to have. A step with less
+evidence is not told, and the line takes it for as likely as it is.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+from scipy.special import expit, logsumexp
+
+from hubbub.analysis.arrays import Floats
+from hubbub.analysis.trends.local_level import Smoothed, beside, smooth
+from hubbub.analysis.uncertainty.intervals import reach_of
+
+MIN_POINTS: Final = 8
+"""The fewest days that a line is drawn through."""
+FALSE_ALARM: Final = 0.01
+"""How often, at most, a line without a step has one found."""
+
+_WEEK: Final = 7
+# In the variance of a day's error: from nothing to a thousand times as much, a factor of two in
+# standard deviation a step.
+_STEPS: Final = 4.0 ** np.arange(-7, 6)
+_WALKS: Final = np.concatenate([[1e-7], _STEPS])
+_OWN: Final = np.concatenate([[0.0], 4.0 ** np.arange(-2, 6)])
+_WEEKDAYS: Final = np.concatenate([[0.0], 4.0 ** np.arange(-3, 6)])
+# Of the rise from the first point to the last, if it is the same every day.
+_RISES: Final = np.array([0.0, 8.0, 128.0])
+_SIZES: Final = 6
+# Beforehand: that there are no weekdays, or that nothing rises; and that nothing is a day's own,
+# which a band that counts on it would miss.
+_NONE: Final = 0.5
+_NONE_OWN: Final = 0.2
+# Beforehand: that there is a step, or one more; and how likely one must be to bend the line.
+_STEP: Final = 0.2
+_BENDS: Final = 0.05
+_SEASON_ODDS: Final = 20.0
+_MAX_STEPS: Final = 12
+# How large a step is, squared, beside the largest that is looked for: as good as not known.
+_WIDE: Final = 100.0
+# A day less likely than that, of those on which a step may have been, is left out.
+_UNLIKELY: Final = 1e-3
+_NEGLIGIBLE: Final = 1e-6
+# In logs, beside the likeliest point: e^-30 of it.
+_NOTHING: Final = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A change from one day to the next. place: of the first point after it.
+
+    first, last: the places that it is among at the line's confidence. size: how far up, with its
+        interval.
+    """
+
+    place: int
+    first: int
+    last: int
+    size: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """Per point the likely truth and its band. weekdays: effects from Monday on, if there are."""
+
+    middle: Floats
+    low: Floats
+    high: Floats
+    weekdays: tuple[float, ...] = ()
+    steps: tuple[Step, ...] = field(default=())
+
+
+def line_through(
+    days: Sequence[int],
+    seen: Floats,
+    variances: Floats,
+    confidence: float,
+    *,
+    weekly: bool = True,
+    fixed: float = 0.0,
+) -> Line:
+    """The line through estimates whose errors have these variances.
+
+    days: ascending, numbered from 1970; some may be missing. weekly: whether they are days, which
+        may have weekdays. fixed: variance that all days share, and no line takes away.
+
+    Raises:
+        BadParameter: a confidence that is none.
+    """
+    reach = reach_of(confidence)
+    own_days = np.array(days)
+    names = (own_days + 3) % _WEEK  # 1970 began on a Thursday; 0 is Monday
+    columns = np.column_stack([seen, names[:, None] == np.arange(_WEEK)]).astype(np.float64)
+    columns = columns if weekly else columns[:, :1]
+    model = _Model(own_days, columns, variances)
+    steps: list[Step] = []
+    jumps = np.zeros(len(own_days))
+    fit, next_step = model.fit(jumps), None
+    while len(steps) < _MAX_STEPS:
+        next_step = fit.next_step(jumps)
+        if not next_step.log_evidence >= -np.log(FALSE_ALARM):
+            break
+        step, more = fit.step(next_step, confidence)
+        steps.append(step)
+        jumps += more
+        fit, next_step = model.fit(jumps), None
+    middle, variance = fit.signal()
+    if next_step and next_step.likely > _BENDS:
+        _, more = fit.step(next_step, confidence)
+        middle, variance = _mixed(
+            (middle, variance), model.fit(jumps + more).signal(), next_step.likely
+        )
+    half = reach * np.sqrt(np.maximum(variance, 0.0) + fixed)
+    steps.sort(key=lambda step: step.place)
+    return Line(middle, middle - half, middle + half, fit.weekdays(), tuple(steps))
+
+
+def _mixed(
+    one: tuple[Floats, Floats], other: tuple[Floats, Floats], share: float
+) -> tuple[Floats, Floats]:
+    """Mean and variance of what is the other with this chance."""
+    middle = (1 - share) * one[0] + share * other[0]
+    spread = (1 - share) * (one[1] + (one[0] - middle) ** 2)
+    return middle, spread + share * (other[1] + (other[0] - middle) ** 2)
+
+
+class _NextStep(NamedTuple):
+    """What speaks for one more step. chances: per point, that it is there, if there is one."""
+
+    log_evidence: float
+    chances: Floats
+
+    @property
+    def likely(self) -> float:
+        """How likely there is one."""
+        return float(expit(self.log_evidence + np.log(_STEP / (1 - _STEP))))
+
+
+class _Model:
+    """What was seen, and the grid of variances that it is explained by."""
+
+    def __init__(self, days: Floats, columns: Floats, variances: Floats) -> None:
+        self.columns, self.variances = columns, variances
+        unit = float(np.median(variances))
+        walks, own = np.meshgrid(_WALKS * unit, _OWN * unit, indexing="ij")
+        self.walks, self.own = walks.reshape(-1), own.reshape(-1)
+        self.rises = _RISES * unit
+        self.pairs = len(self.walks) * len(self.rises)
+        self.weekdays = _WEEKDAYS * unit if columns.shape[1] > 1 else np.zeros(1)
+        # Of steps, squared: from the error of a day to all that was seen, a factor of two apart.
+        most = max(float(np.ptp(columns[:, 0])) ** 2 / unit, 1.0)
+        self.sizes = unit * 4.0 ** np.arange(max(_SIZES, int(np.ceil(np.log2(most) / 2)) + 1))
+        self.gaps = np.diff(days, prepend=days[0]).astype(np.float64)
+        rise = (days - days.mean()) / max(float(np.ptp(days)), 1.0)
+        self._with_rise = np.column_stack([columns, rise])
+
+    def fit(self, jumps: Floats) -> "_Fit":
+        """By every pair of variances, those of each rise after those of the one before."""
+        moved = self.gaps[:, None] * self.walks + jumps[:, None]
+        every = smooth(self._with_rise, self.variances[:, None] + self.own, moved)
+        return _Fit(self, beside([every.explaining_last(rise) for rise in self.rises.tolist()]))
+
+    def prior(self) -> Floats:
+        """Per pair, the log of how likely it is beforehand."""
+        own = np.where(self.own == 0, _NONE_OWN, (1 - _NONE_OWN) / (len(_OWN) - 1))
+        rises = np.where(self.rises == 0, _NONE, (1 - _NONE) / (len(self.rises) - 1))
+        answer: Floats = np.log(np.outer(rises, own)).reshape(-1)
+        return answer
+
+
+class _Fit:
+    """What was seen, explained with the jumps so far: every pair and weekdays' variance weighed."""
+
+    def __init__(self, model: _Model, smoothed: Smoothed) -> None:
+        self._model, self._smoothed = model, smoothed
+        products = smoothed.products
+        likely = -0.5 * (smoothed.log_size + products[:, 0, 0])
+        likely = np.repeat(likely[:, None], len(model.weekdays), axis=1)
+        if products.shape[1] > 1:
+            sizes, turns = np.linalg.eigh(products[:, 1:, 1:])
+            self._sizes, self._turns = np.maximum(sizes, 0.0), turns
+            self._met = np.einsum("pij,pi->pj", turns, products[:, 1:, 0])
+            scaled = 1 + self._sizes[:, None, :] * model.weekdays[None, :, None]
+            self._shrunk = model.weekdays[None, :, None] / scaled
+            likely -= 0.5 * np.log(scaled).sum(axis=2)
+            likely += 0.5 * (self._shrunk * self._met[:, None, :] ** 2).sum(axis=2)
+            likely[:, 0] += np.log(_NONE)
+            likely[:, 1:] += np.log((1 - _NONE) / (len(model.weekdays) - 1))
+        likely += model.prior()[:, None]
+        self._logs: Floats = likely - logsumexp(likely)
+        self.weights: Floats = np.exp(self._logs)
+
+    def _less_weekdays(self, of: Floats, square: Floats, pair: int) -> tuple[Floats, Floats]:
+        """Of one pair, per point and weekdays' variance: what P gives once they are explained."""
+        first = np.repeat(of[:, :1], len(self._model.weekdays), axis=1)
+        second = np.repeat(square[:, None], len(self._model.weekdays), axis=1)
+        if of.shape[1] > 1:
+            turned = of[:, 1:] @ self._turns[pair]
+            first = first - turned @ (self._shrunk[pair] * self._met[pair]).T
+            second = second - turned**2 @ self._shrunk[pair].T
+        return first, second
+
+    def _likely_pairs(self) -> list[int]:
+        by_pair = self.weights.sum(axis=1)
+        return [int(pair) for pair in np.flatnonzero(by_pair > _NEGLIGIBLE)]
+
+    def signal(self) -> tuple[Floats, Floats]:
+        """Per point the truth's mean and variance: what was seen, less the error that it holds."""
+        own, error = self._model.columns[:, 0], self._model.variances
+        mean, square = np.zeros_like(own), np.zeros_like(own)
+        whole = 0.0
+        for pair in self._likely_pairs():
+            times, diagonal = self._less_weekdays(
+                self._smoothed.times[:, pair], self._smoothed.diagonal[:, pair], pair
+            )
+            middle = own[:, None] - error[:, None] * times
+            variance = error[:, None] - error[:, None] ** 2 * diagonal
+            weights = self.weights[pair]
+            mean += middle @ weights
+            square += (middle**2 + variance) @ weights
+            whole += float(weights.sum())
+        mean, square = mean / whole, square / whole
+        return mean, square - mean**2
+
+    def weekdays(self) -> tuple[float, ...]:
+        """Effects from Monday on, adding up to 0, if they are likely enough."""
+        model = self._model
+        none = float(self.weights[:, 0].sum())
+        if len(model.weekdays) == 1 or none * _SEASON_ODDS > 1 - none:
+            return ()
+        effects = np.zeros(_WEEK)
+        for pair in self._likely_pairs():
+            told = (self._shrunk[pair] * self._met[pair]).T @ self.weights[pair]
+            effects += self._turns[pair] @ told
+        return tuple((effects - effects.mean()).tolist())
+
+    def next_step(self, jumps: Floats) -> _NextStep:
+        """What speaks for a step where the level may not jump yet, on average over all points."""
+        logs = self._evidence()
+        logs[jumps > 0] = logs[0] = -np.inf
+        whole = float(logsumexp(logs))
+        chances = np.exp(logs - whole) if np.isfinite(whole) else np.zeros_like(logs)
+        return _NextStep(whole - float(np.log(len(logs) - 1)), chances)
+
+    def step(self, found: _NextStep, confidence: float) -> tuple[Step, Floats]:
+        """Where it likeliest is, and by how much more the level may jump each day for it."""
+        chances = found.chances
+        size, spread = self._size(place := int(chances.argmax()))
+        inside = np.flatnonzero(chances >= _UNLIKELY)
+        order = np.argsort(-chances)
+        held = order[: int(np.searchsorted(np.cumsum(chances[order]), confidence)) + 1]
+        more = np.zeros_like(chances)
+        more[inside] = chances[inside] * (size**2 + spread**2)
+        half = reach_of(confidence) * spread
+        step = Step(place, int(held.min()), int(held.max()), size, size - half, size + half)
+        return step, more
+
+    def _evidence(self) -> Floats:
+        """Per point, the log of how much likelier a step before it makes what was seen.
+
+        It is the mean over all sizes, of the mean over all that the model knows; but for what can
+        add nothing to the likeliest point.
+        """
+        sizes = self._model.sizes
+        found, laws = np.full(len(self._model.columns), -np.inf), []
+        for pair in range(self._model.pairs):
+            told, within = self._less_weekdays(
+                self._smoothed.from_on[:, pair], self._smoothed.within[:, pair], pair
+            )
+            # A step of the size that what was seen speaks for is the most that any can say.
+            most = (0.5 * told**2 / np.maximum(within, 1e-300)).max(axis=0) + self._logs[pair]
+            laws.append((most, pair, told, within))
+        for most, pair, told, within in sorted(laws, key=lambda law: -float(law[0].max())):
+            counts = most > found.max() - _NOTHING
+            if not counts.any():
+                break
+            logs = _likelier(told[:, counts, None], within[:, counts, None], sizes)
+            logs += self._logs[pair, counts, None] - np.log(len(sizes))
+            found = np.logaddexp(found, logsumexp(logs, axis=(1, 2)))
+        return found
+
+    def _size(self, place: int) -> tuple[float, float]:
+        """How far up the step before a point is, and its standard error."""
+        prior, own = _WIDE * self._model.sizes[-1], self._smoothed
+        laws = []
+        for pair in range(self._model.pairs):
+            told, within = self._less_weekdays(
+                own.from_on[[place], pair], own.within[[place], pair], pair
+            )
+            spread = prior / (1 + within[0] * prior)
+            logs = self._logs[pair] + _likelier(told[0], within[0], prior)
+            laws.append((logs, told[0] * spread, spread))
+        logs, middle, variance = (np.concatenate(column) for column in zip(*laws, strict=True))
+        weights = np.exp(logs - logsumexp(logs))
+        mean = float(weights @ middle)
+        return mean, float(np.sqrt(weights @ (variance + (middle - mean) ** 2)))
+
+
+def _likelier(told: Floats, within: Floats, size: Any) -> Floats:
+    """The log of how much likelier a step makes what was seen, whose square is about `size`."""
+    grown = 1 + within * size
+    answer: Floats = 0.5 * told**2 * size / grown - 0.5 * np.log(grown)
+    return answer

@@ -1,7 +1,0 @@
-"""Floor 1. What is accounted: windows, their dates, and the conservation law of reports."""
-
-from hubbub.accounting.conservation import TERMS, balances, sum_terms
-from hubbub.accounting.dates import epoch_date, epoch_dates, minute
-from hubbub.accounting.window import Window
-
-__all__ = ["TERMS", "Window", "balances", "epoch_date", "epoch_dates", "minute", "sum_terms"]

@@ -1,0 +1,192 @@
+"""Finished answers in Redis: those that the engine gives, of exactly what is counted."""
+
+import asyncio
+import json
+import secrets
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import redis.asyncio
+
+from hubbub.aggregator.publishing.keeper import EstimateKeeper
+from hubbub.aggregator.query import EpochRange, EstimateQuery, Page, QueryEngine
+from hubbub.aggregator.query.answer_store import (
+    AnswerStore,
+    MemoryAnswerStore,
+    RedisAnswerStore,
+)
+from hubbub.aggregator.store.contract import Commit
+from hubbub.aggregator.store.redis import RedisStore
+from hubbub.catalog import epoch_at
+from hubbub.conservation import Window
+from hubbub.runtime import RedisServer, connect_redis
+from tests.conftest import Made
+from tests.support.servers import redis_server
+
+NOW = 1_760_000_000.0
+ROOT = Path(__file__).parents[2]
+
+
+@dataclass
+class Kept:
+    """One aggregator's view: its engine, and what it keeps answers in."""
+
+    server: RedisServer
+    store: RedisStore
+    kept: AnswerStore
+    query: QueryEngine
+    keeper: EstimateKeeper
+    changed: set[str]
+
+    async def count(self, name: str, back: int = 0, each: int = 40) -> None:
+        """So many reports in every cell of a metric's epoch."""
+        metric = self.query.collected.bundle.metric(name)
+        window = Window(name, epoch_at(NOW, metric.epoch) - back)
+        await self.store.shards(window)
+        size = metric.randomizer.layout.size
+        tags = [secrets.token_bytes(16) for _ in range(each * size)]
+        cells = np.full(size, each, dtype=np.int64)
+        commit = Commit(secrets.token_bytes(16), tags, cells, 0, {}, 4 * 10**9, batch_reports=500)
+        await self.store.add(window, commit)
+        self.changed.add(name)
+
+    @property
+    def client(self) -> Any:
+        """Redis itself."""
+        return self.server.client
+
+
+@asynccontextmanager
+async def _kept(made: Made, url: str, *, memory: bool = False) -> AsyncIterator[Kept]:
+    server = await connect_redis(url)
+    store = RedisStore(server)
+    kept = MemoryAnswerStore() if memory else RedisAnswerStore(server)
+    query = QueryEngine(made.bundle, store, clock=lambda: NOW, kept=kept)
+    changed = set[str]()
+    keeper = EstimateKeeper(query, kept, changed, 3, lambda: NOW)
+    try:
+        yield Kept(server, store, kept, query, keeper, changed)
+    finally:
+        await server.close()
+
+
+class _Broken(RedisStore):
+    """Knows how much there is, and cannot read it."""
+
+    async def read(self, windows: object) -> Any:
+        raise AssertionError(f"nobody works anything out: {windows}")
+
+
+@pytest.mark.parametrize("memory", [True, False], ids=["memory", "redis"])
+def test_an_answer_that_is_kept_is_the_one_that_is_worked_out(
+    made: Made, redis_url: str, memory: bool
+) -> None:
+    async def body() -> None:
+        async with _kept(made, redis_url, memory=memory) as one:
+            await one.client.flushdb()
+            await one.count("theme")
+            await one.count("theme", back=1)
+            await one.count("crashed")
+            questions = [EstimateQuery(), EstimateQuery(EpochRange(last="7d"))]
+            worked = [await one.query.estimate("theme", asked) for asked in questions]
+            mean = await one.query.estimate("crashed", EstimateQuery())
+            assert await one.keeper.look() > 4
+            assert await one.keeper.look() == 0, "nothing changed since"
+            again = QueryEngine(made.bundle, _Broken(one.server), clock=lambda: NOW, kept=one.kept)
+            for asked, found in zip(questions, worked, strict=True):
+                assert await again.estimate("theme", asked) == found
+            assert await again.estimate("crashed", EstimateQuery()) == mean
+            page = await again.estimate("theme", EstimateQuery(), Page(1, 1, "rank"))
+            assert [value.rank for value in page.values] == [2]
+            other = EstimateQuery(confidence=0.9)
+            with pytest.raises(AssertionError, match="nobody works"):
+                await again.estimate("theme", other)
+            await one.count("theme")
+            with pytest.raises(AssertionError, match="nobody works"):  # that is out of date
+                await again.estimate("theme", EstimateQuery())
+            newer = await one.query.estimate("theme", EstimateQuery())
+            assert newer.reports == 2 * worked[0].reports
+
+    asyncio.run(body())
+
+
+def test_another_definition_of_a_metric_has_other_answers(made: Made, redis_url: str) -> None:
+    async def body() -> None:
+        async with _kept(made, redis_url) as one:
+            await one.client.flushdb()
+            await one.count("theme")
+            await one.keeper.look()
+            metrics = dict(made.bundle.metrics)
+            metrics["theme"] = replace(metrics["theme"], description="something else")
+            changed = replace(made.bundle, metrics=metrics)
+            other = QueryEngine(changed, one.store, clock=lambda: NOW, kept=one.kept)
+            found = await other.estimate("theme", EstimateQuery())
+            assert found.description == "something else"
+
+    asyncio.run(body())
+
+
+def test_other_programs_read_them_and_nothing_else(made: Made, tmp_path: Path) -> None:
+    """As the user that ships for it."""
+    users = (ROOT / "deploy/hubbub/cli/redis/users.acl").read_text()
+    (tmp_path / "users.acl").write_text(users)
+
+    async def body(port: int) -> None:
+        url = f"redis://aggregator:CHANGE-ME-AGGREGATOR@127.0.0.1:{port}/0"
+        async with _kept(made, url) as one:
+            await one.count("theme")
+            await one.keeper.look()
+            worked = await one.query.estimate("theme", EstimateQuery())
+        viewer: Any = redis.asyncio.Redis.from_url(
+            f"redis://viewer:CHANGE-ME-VIEWER@127.0.0.1:{port}/0", decode_responses=True
+        )
+        ranges = json.loads(await viewer.hget("aggregator:estimates", "theme"))
+        assert ranges[0] == "newest"
+        for range_ in ranges:
+            told = await viewer.hgetall(f"aggregator:estimates:theme:{range_}")
+            fields = {name: json.loads(one) for name, one in told.items()}
+            assert fields["reports"] == worked.reports
+            assert fields["written"] == "2025-10-09T08:53:20+00:00"
+            values = [(row["value"], row["estimate"], row["low"]) for row in fields["values"]]
+            assert values == [(row.value, row.estimate, row.low) for row in worked.values]
+            assert 0 < await viewer.ttl(f"aggregator:estimates:theme:{range_}") <= 3 * 86_400
+        for command in (
+            ("HGETALL", "aggregator:windows"),
+            ("HSET", "aggregator:estimates:theme:newest", "reports", "1"),
+            ("SCAN", "0"),
+            ("HGETALL", "shuffler:windows"),
+        ):
+            with pytest.raises(redis.ResponseError):
+                await viewer.execute_command(*command)
+        await viewer.aclose()
+
+    with redis_server(tmp_path / "redis", aclfile=f'"{tmp_path}/users.acl"') as port:
+        asyncio.run(body(port))
+
+
+@pytest.mark.parametrize("garbage", [b"{", b"null", b"[1]", b'{"a": 1}', b"\xff", b"[" * 100_000])
+def test_what_nobody_can_read_is_worked_out(made: Made, redis_url: str, garbage: bytes) -> None:
+    async def body() -> None:
+        async with _kept(made, redis_url) as one:
+            await one.client.flushdb()
+            await one.count("theme")
+            await one.keeper.look()
+            worked = await one.query.estimate("theme", EstimateQuery())
+            date = worked.dates
+            for field in ("values", "promised", "twins", "unknown"):
+                key = f"aggregator:estimates:theme:{date}"
+                former = await one.client.hget(key, field)
+                await one.client.hset(key, field, garbage)
+                fresh = RedisAnswerStore(one.server)
+                other = QueryEngine(made.bundle, one.store, clock=lambda: NOW, kept=fresh)
+                assert await other.estimate("theme", EstimateQuery()) == worked
+                await one.client.hdel(key, field)
+                if former is not None:
+                    await one.client.hset(key, field, former)
+
+    asyncio.run(body())

@@ -1,0 +1,360 @@
+"""Dummies leave with a crowd: as many as it takes, once, alike to reports, whatever dies when."""
+
+import asyncio
+import base64
+import json
+import random
+import secrets
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+from scipy.stats import binom, chi2
+
+from hubbub.catalog import open_sealed, seal_info
+from hubbub.conservation import Window, sum_terms
+from hubbub.conservation import balances as balanced
+from hubbub.errors import BadParameter, BadPayload, StoreUnavailable
+from hubbub.runtime import connect_redis
+from hubbub.shuffler import crowd_pool as crowds_module
+from hubbub.shuffler.crowd_pool import Crowds
+from hubbub.shuffler.dummies import sealed_dummies
+from hubbub.shuffler.mixing_policy import CrowdTake
+from hubbub.shuffler.pool import Pool
+from hubbub.shuffler.streams import Stream, StreamTable, read_stream_table
+from tests.conftest import Made
+from tests.support import tearing
+from tests.support.mixing import Mixing, a_sink, mixers
+from tests.support.waiting import HANG_SECONDS
+
+DAY = 86_400
+VALUES = 16
+LENGTH = 49
+WINDOW = Window("theme", 7)
+
+
+@pytest.fixture(scope="module")
+def table(made: Made, tmp_path_factory: pytest.TempPathFactory) -> StreamTable:
+    """As `hubbub catalog build` writes it of a metric with 16 values and 100 dummies in a crowd."""
+    document = json.loads(made.streams.read_bytes())
+    document["streams"]["theme"] |= {
+        "sealed_bytes": LENGTH,
+        "min_batch": 300,
+        "mix": "epoch",
+        "dummies": 100,
+        "values": VALUES,
+    }
+    for key, own in zip(document["keys"], made.bundle.keys, strict=True):
+        key["public"] = base64.b64encode(own.public).decode()
+    path = tmp_path_factory.mktemp("dummies") / "streams.json"
+    path.write_text(json.dumps(document))
+    return read_stream_table(path)
+
+
+def _today() -> Window:
+    return Window("theme", int(time.time()) // DAY)
+
+
+def _reports(number: int) -> list[bytes]:
+    return [secrets.token_bytes(LENGTH) for _ in range(number)]
+
+
+async def _law(pool: Pool, window: Window) -> dict[str, int]:
+    return sum_terms([(await pool.report_counts())[window]])
+
+
+async def _until_empty(mixing: Mixing, window: Window) -> dict[str, int]:
+    async def empty() -> bool:
+        law = await _law(mixing.pools[0], window)
+        return law["pooled"] + law["in_flight"] == 0
+
+    await mixing.until(empty)
+    return await _law(mixing.pools[0], window)
+
+
+def _opened(made: Made, window: Window, sealed: Sequence[bytes]) -> list[int]:
+    start = window.epoch * DAY
+    [period] = [key for key in made.bundle.keys if key.start <= start < key.end]
+    [key] = [key for key in made.opening if key.id == period.id]
+    info = seal_info(window.stream, window.epoch)
+    return [int.from_bytes(open_sealed(one, key.load(), info), "little") for one in sealed]
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_a_crowd_leaves_with_its_dummies_and_its_cuts_tell_sizes_alone(
+    made: Made, table: StreamTable, redis_url: str, processes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hubbub.shuffler.pool._ALIVE_MS", round(1000 * HANG_SECONDS))
+
+    async def body() -> None:
+        window, reports = _today(), _reports(600)
+        async with a_sink() as (sink, address), mixers(redis_url, table, address, processes) as m:
+            await m.pools[0].add({window: reports})
+            for _ in range(10):
+                await m.turn()
+            assert not sink.delivered
+            assert not await _keys_of(redis_url, "dummies"), "none is made before it is over"
+            await m.pools[0].close_windows()
+            law = await _until_empty(m, window)
+            assert (law["acknowledged"], law["dummies"]) == (600, 100)
+            assert set(sink.delivered.values()) == set(sink.sealed.values()) == {1}
+            more = [one for one in sink.sealed if one not in set(reports)]
+            assert sink.sealed.total() == 700
+            assert {len(one) for one in more} == {LENGTH}
+            found = _opened(made, window, more)
+            assert set(found) <= set(range(VALUES))
+            assert max(Counter(found).values()) <= binom.isf(1e-8, 100, 1 / VALUES)
+            assert sum(share for _, share in sink.sizes.values()) == 100
+            for size, share in sink.sizes.values():
+                assert abs(share - size / 7) < 1, "its size, and not how many it has"
+
+            async def nothing_is_left() -> bool:
+                return not await _keys_of(redis_url, "dummies", "shares", "crowd:", "batch:")
+
+            await m.until(nothing_is_left)
+
+    asyncio.run(body())
+
+
+async def _keys_of(redis_url: str, *parts: str) -> list[bytes | str]:
+    server = await connect_redis(redis_url)
+    found = [one for part in parts for one in await server.client.keys(f"shuffler:{part}*")]
+    await server.close()
+    return found
+
+
+def test_dummies_do_not_make_a_crowd(table: StreamTable, redis_url: str) -> None:
+    async def body() -> None:
+        window = _today()
+        async with a_sink() as (sink, address), mixers(redis_url, table, address, 1) as m:
+            await m.pools[0].add({window: _reports(299)})
+            await m.pools[0].close_windows()
+            law = await _until_empty(m, window)
+            assert not sink.delivered
+            assert (law["withheld"], law["dummies"]) == (299, 0)
+            assert not await _keys_of(redis_url, "dummies")
+
+    asyncio.run(body())
+
+
+def test_every_crowd_of_a_rolling_stream_has_its_own(table: StreamTable, redis_url: str) -> None:
+    async def body() -> None:
+        window = _today()
+        rolling = replace(table.streams["theme"], mix="rolling")
+        own = replace(table, streams={**table.streams, "theme": rolling})
+        async with a_sink() as (sink, address), mixers(redis_url, own, address, 1) as m:
+            for times in (1, 2):
+                await m.pools[0].add({window: _reports(320)})
+                law = await _until_empty(m, window)
+                assert (law["acknowledged"], law["dummies"]) == (320 * times, 100 * times)
+                assert sink.sealed.total() == 420 * times
+                assert sum(share for _, share in sink.sizes.values()) == 100 * times
+
+    asyncio.run(body())
+
+
+def test_a_crowd_that_may_have_left_gets_no_more_dummies(
+    table: StreamTable, redis_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Redis sets it apart, the answer is lost, and another process cuts it: the next has others."""
+    leave = Crowds.leave
+
+    async def leaves_and_says_nothing(crowds: Crowds, *given: Any, **more: Any) -> int:
+        assert await leave(crowds, *given, **more) == 320
+        raise StoreUnavailable("gone")
+
+    async def body() -> None:
+        window, own = _today(), replace(table.streams["theme"], mix="rolling")
+        async with a_sink() as (_, address), mixers(redis_url, table, address, 1) as m:
+            [mixer], [pool] = m.mixers, m.pools
+            await pool.add({window: _reports(320)})
+            await mixer._departures.look(window, 1, own, over=False)
+            await mixer._departures._padding[window]
+            with monkeypatch.context() as once:
+                once.setattr(Crowds, "leave", leaves_and_says_nothing)
+                with pytest.raises(StoreUnavailable):
+                    await mixer._departures.look(window, 1, own, over=False)
+            [crowd_id] = await pool.crowds.ids(window)
+            await pool.add({window: _reports(320)})
+            assert await mixer._departures._padded(window, own) is None
+            await mixer._departures._padding[window]
+            assert await mixer._departures._padded(window, own) != crowd_id
+
+    asyncio.run(body())
+
+
+async def _leave_and_cut(pool: Pool, crowd: CrowdTake, crowd_id: bytes) -> None:
+    """What a mixer does of a crowd at one look."""
+    await pool.crowds.leave(WINDOW, crowd, await pool.level(WINDOW), crowd_id)
+    for one in await pool.crowds.ids(WINDOW):
+        await pool.crowds.cut(WINDOW, one)
+
+
+async def _in_flight(pool: Pool) -> tuple[Counter[bytes], list[tuple[int, int]]]:
+    """All that is in batches of processes that live no more; of each its size and share."""
+    sealed: Counter[bytes] = Counter()
+    told = []
+    for batch_id, owner in (await pool.batches(WINDOW)).items():
+        claimed = await pool.claim(WINDOW, batch_id, owner)
+        sealed.update(claimed)
+        told.append((len(claimed), await pool.share(WINDOW, batch_id)))
+    return sealed, told
+
+
+@pytest.mark.parametrize("step", ["_LEAVE", "_CUT"])
+def test_torn_after_any_write_nothing_is_lost_or_doubled(
+    table: StreamTable, redis_url: str, step: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At every write of every second call, in turn; another process goes on each time."""
+    monkeypatch.setattr("hubbub.shuffler.crowd_pool._CUT_AT_ONCE", 40)
+    whole: str = getattr(crowds_module, step)
+    dummies = sealed_dummies(table, _today(), table.streams["theme"], 30)
+
+    async def torn_at(pools: list[Pool], reports: list[bytes], writes: int) -> int:
+        """How often it was torn at this write, from the pool to batches in flight."""
+        await pools[0].add({WINDOW: reports})
+        crowd_id, torn = secrets.token_bytes(16), 0
+        assert await pools[0].crowds.stage(WINDOW, crowd_id, dummies) == 30
+        for turn in range(100):
+            with monkeypatch.context() as once:
+                if turn % 2 == 0:
+                    once.setattr(crowds_module, step, tearing.torn(whole, writes))
+                try:
+                    await _leave_and_cut(pools[turn % 2], CrowdTake(90, 20, 30), crowd_id)
+                except StoreUnavailable:
+                    torn += 1
+            if (await _law(pools[0], WINDOW))["pooled"] + len(
+                await pools[0].crowds.ids(WINDOW)
+            ) == 0:
+                break
+        return torn
+
+    async def body() -> None:
+        server = await connect_redis(redis_url)
+        pools, reports = [Pool(server) for _ in range(2)], _reports(90)
+        for writes in count():
+            await server.client.flushdb()
+            torn = await torn_at(pools, reports, writes)
+            law = await _law(pools[0], WINDOW)
+            assert balanced(law)
+            assert (law["dummies"], law["in_flight"]) == (30, 120)
+            sealed, told = await _in_flight(pools[0])
+            assert sealed == Counter([*reports, *dummies])
+            assert sum(share for _, share in told) == 30
+            assert all(abs(share - size / 4) < 1 for size, share in told)
+            if not torn:
+                break
+        assert writes >= 5, "so many places to die at, at least"
+        await server.client.flushdb()
+        await server.close()
+
+    asyncio.run(body())
+
+
+def test_a_crowd_that_lost_dummies_goes_back_and_leaves_with_others(
+    table: StreamTable, redis_url: str
+) -> None:
+    """As half a script that comes back after a crash can have it: none is cut without them."""
+
+    async def body() -> None:
+        server = await connect_redis(redis_url)
+        await server.client.flushdb()
+        pool, reports = Pool(server), _reports(90)
+        sealed = sealed_dummies(table, _today(), table.streams["theme"], 30)
+        await pool.add({WINDOW: reports})
+        crowd_id = secrets.token_bytes(16)
+        await pool.crowds.stage(WINDOW, crowd_id, sealed)
+        assert (
+            await pool.crowds.leave(
+                WINDOW, CrowdTake(90, 20, 30), await pool.level(WINDOW), crowd_id
+            )
+            == 90
+        )
+        await server.client.spop(f"{WINDOW.key('shuffler:dummies')}:{crowd_id.hex()}", 3)
+        late = _reports(5)
+        await pool.add({WINDOW: late})
+        assert await pool.crowds.cut(WINDOW, crowd_id) is False
+        assert not await pool.crowds.ids(WINDOW)
+        law = await _law(pool, WINDOW)
+        assert (law["pooled"], law["in_flight"], law["dummies"]) == (95, 0, 0)
+        assert balanced(law)
+        level = await pool.level(WINDOW)
+        assert await pool.crowds.leave(WINDOW, CrowdTake(90, 20, 30), level, crowd_id) == 0, (
+            "27 are too few"
+        )
+        await server.client.flushdb()
+        await server.close()
+
+    asyncio.run(body())
+
+
+STREAM = {
+    "sealed_bytes": LENGTH,
+    "min_batch": 300,
+    "epoch_seconds": DAY,
+    "grace_seconds": DAY,
+    "mix": "epoch",
+    "dummies": 100,
+    "values": VALUES,
+}
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"mix": "pool"}, "it leaves in parts"),
+        ({"dummies": -1}, "dummies -1 is no whole number"),
+        ({"dummies": 10**7}, "dummies 10000000 is no whole number"),
+        ({"values": 0}, "values 0 is not how many"),
+        ({"values": 257}, "values 257 is not how many"),
+    ],
+)
+def test_dummies_that_no_crowd_could_have_are_refused(given: dict[str, Any], said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        Stream(**{**STREAM, **given})
+
+
+def test_dummies_without_a_key_are_refused_when_the_table_is_read(
+    made: Made, tmp_path: Path
+) -> None:
+    document = json.loads(made.streams.read_bytes())
+    path = tmp_path / "streams.json"
+    document["streams"]["theme"] = STREAM
+    path.write_text(json.dumps(document))
+    with pytest.raises(BadParameter, match="'theme' has dummies, and key 1 no public half"):
+        read_stream_table(path)
+    for key in document["keys"]:
+        key["public"] = base64.b64encode(bytes(32)).decode()
+    path.write_text(json.dumps(document))
+    with pytest.raises(BadParameter, match="not a stream table"):
+        read_stream_table(path)
+
+
+def test_a_table_with_other_dummies_does_not_follow(table: StreamTable) -> None:
+    other = replace(table.streams["theme"], dummies=0)
+    with pytest.raises(BadParameter, match="number of dummies"):
+        replace(table, streams={"theme": other}).check_follows(table)
+
+
+def test_dummies_are_even_by_the_systems_own_coins(made: Made, table: StreamTable) -> None:
+    window, found = _today(), Counter[int]()
+    drawn = []
+    for _ in range(2):
+        random.seed(5)
+        sealed = sealed_dummies(table, window, table.streams["theme"], 200)
+        assert len(set(sealed)) == 200
+        drawn.append(_opened(made, window, sealed))
+        found.update(drawn[-1])
+    assert drawn[0] != drawn[1], "no seed of a program's foretells them"
+    assert set(found) <= set(range(VALUES))
+    off = sum((found[value] - 400 / VALUES) ** 2 / (400 / VALUES) for value in range(VALUES))
+    assert chi2.sf(off, VALUES - 1) > 1e-6
+    with pytest.raises(BadPayload):
+        _opened(made, Window("theme", window.epoch + 1), sealed)
+    with pytest.raises(BadParameter, match="no public key"):
+        sealed_dummies(replace(table, keys=()), window, table.streams["theme"], 1)

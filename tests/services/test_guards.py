@@ -1,0 +1,614 @@
+"""What stands in front of the services: strict messages, roles, limits that say when to return."""
+
+import asyncio
+import itertools
+import logging
+import socket
+import ssl
+import struct
+import threading
+import urllib.error
+import urllib.request
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import grpc
+import grpc.aio
+import pytest
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+
+from hubbub.catalog import seal, seal_info
+from hubbub.cli.certificate_authorities import write_certificates
+from hubbub.cli.local.local_run import LocalRun
+from hubbub.cli.local.ports import free_port
+from hubbub.cli.terminal.service_client import report_counts
+from hubbub.client import Client, MemoryState, Outcome, transport_to
+from hubbub.conservation import Window
+from hubbub.runtime import Limiter, Metrics, Server, Stages, TlsFolder, channel, connect_redis
+from hubbub.shuffler.admission import LARGEST_SUBMIT_BYTES, Admission
+from hubbub.shuffler.backpressure import Backpressure
+from hubbub.shuffler.grpc_door import ShufflerService
+from hubbub.shuffler.intake import Intake
+from hubbub.shuffler.mixer import Mixer
+from hubbub.shuffler.mixing_policy import Policy
+from hubbub.shuffler.pool import Pool
+from hubbub.shuffler.redeeming import Redeemer
+from hubbub.shuffler.streams import read_stream_table
+from hubbub.wire.v1.report_pb2 import SealedReport
+from hubbub.wire.v1.services_pb2 import (
+    Batch,
+    StatusRequest,
+    StatusResponse,
+    SubmitRequest,
+    SubmitResponse,
+)
+from hubbub.wire.v1.services_pb2_grpc import (
+    IngestStub,
+    OperatorServicer,
+    OperatorStub,
+    ShufflerStub,
+    add_OperatorServicer_to_server,
+    add_ShufflerServicer_to_server,
+)
+from tests.conftest import Made
+from tests.services.test_pipeline import run  # noqa: F401 a fixture
+from tests.support.moment import now
+from tests.support.scraping import scraped
+from tests.support.waiting import HANG_SECONDS, eventually, eventually_async
+
+DAY = 86_400
+
+
+class Front:
+    """A shuffler's front in this process, with limits of one's own, on the session's Redis."""
+
+    def __init__(
+        self,
+        made: Made,
+        pool: Pool,
+        limiter: Limiter,
+        pressure: Backpressure,
+        *,
+        redeemer: Redeemer | None = None,
+        **of_server: Any,
+    ) -> None:
+        self.made, self.pool, self.pressure = made, pool, pressure
+        self.address = f"127.0.0.1:{free_port()}"
+        table = read_stream_table(made.streams)
+        self.intake = Intake(pool, Stages())
+        self.admission = Admission(
+            table,
+            self.intake,
+            Mixer(pool, table, [], Policy(), stages=Stages()),
+            limiter=limiter,
+            pressure=pressure,
+            redeemer=redeemer,
+        )
+        self.service = ShufflerService(self.admission)
+        self.server = Server(
+            self.address,
+            [lambda server: add_ShufflerServicer_to_server(self.service, server)],
+            tls=None,
+            callers=None,
+            largest_message_bytes=LARGEST_SUBMIT_BYTES,
+            admit=self.service.admit,
+            trailers=self.service.trailers,
+            refusals=self.admission.refusals,
+            spoiled=self.service.spoiled,
+            **of_server,
+        )
+
+    def request(self, number: int) -> SubmitRequest:
+        epoch = int(now()) // DAY
+        key = self.made.bundle.keys[0]
+        info = seal_info("theme", epoch)
+        one = {"stream": "theme", "epoch": epoch, "key_id": key.id}
+        return SubmitRequest(
+            reports=[
+                SealedReport(**one, sealed=seal(b"\1", key.key, info))  # type: ignore[arg-type]
+                for _ in range(number)
+            ]
+        )
+
+    async def send(self, request: SubmitRequest) -> SubmitResponse:
+        async with grpc.aio.insecure_channel(self.address) as channel:
+            return await ShufflerStub(channel).Submit(request, timeout=HANG_SECONDS)
+
+
+@asynccontextmanager
+async def serving_front(
+    made: Made,
+    redis_url: str,
+    *,
+    limiter: Limiter | None = None,
+    max_reports: int = 10**9,
+    max_memory: float = 1.0,
+    redeemer: Redeemer | None = None,
+    **of_server: Any,
+) -> AsyncIterator[Front]:
+    server = await connect_redis(redis_url)
+    await server.client.flushdb()
+    pool = Pool(server)
+    pressure = Backpressure(pool, max_reports=max_reports, max_memory=max_memory)
+    limits = Limiter(0, 1) if limiter is None else limiter
+    front = Front(made, pool, limits, pressure, redeemer=redeemer, **of_server)
+    loop = asyncio.create_task(front.intake.run())
+    await front.server.start()
+    try:
+        yield front
+    finally:
+        await front.server.stop(1)
+        loop.cancel()
+        await server.client.config_set("maxmemory", 0)
+        await server.close()
+
+
+async def _hint(call: Awaitable[object]) -> float:
+    """The seconds that a refused call is told to wait."""
+    with pytest.raises(grpc.aio.AioRpcError) as caught:
+        await call
+    assert caught.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+    hints = dict(caught.value.trailing_metadata() or ())
+    return int(hints["grpc-retry-pushback-ms"]) / 1000
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        *(b"\xff" * 1_000_000, b"\x10\x01" * 500_000, b"\x0a\x02\x50\x01" * 250_000),
+        *(b"\x0a\x00" * 500_000, b"\x0a\x00" * 1001),
+    ],
+    ids=["none", "unknown fields", "unknown fields of reports", "many reports", "too many"],
+)
+def test_what_is_refused_once_it_was_read_costs_its_sender(
+    made: Made, redis_url: str, message: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A million fields took a second to look at, and their sender might send as many again."""
+
+    def looked(_message: object) -> None:
+        raise AssertionError("each field was looked at")
+
+    monkeypatch.setattr("hubbub.runtime.messages.UnknownFieldSet", looked)
+
+    async def body() -> None:
+        clock = [1000.0]
+        limiter = Limiter(200, 1000, lambda: clock[0])
+        async with (
+            serving_front(made, redis_url, limiter=limiter) as front,
+            grpc.aio.insecure_channel(front.address) as channel,
+        ):
+            submit: Any = channel.unary_unary("/hubbub.wire.v1.Shuffler/Submit")
+            codes: list[grpc.StatusCode] = []
+            while grpc.StatusCode.RESOURCE_EXHAUSTED not in codes and len(codes) < 9:
+                with pytest.raises(grpc.aio.AioRpcError) as caught:
+                    await submit(message, timeout=HANG_SECONDS)
+                codes.append(caught.value.code())
+            assert codes[0] is grpc.StatusCode.INVALID_ARGUMENT
+            assert codes[-1] is grpc.StatusCode.RESOURCE_EXHAUSTED
+            clock[0] += 100
+            await front.send(front.request(1))
+
+    asyncio.run(body())
+
+
+def test_a_peer_past_its_rate_is_told_when_to_come_back(made: Made, redis_url: str) -> None:
+    async def body() -> None:
+        clock = [1000.0]
+        limiter = Limiter(20, 30, lambda: clock[0])
+        async with serving_front(made, redis_url, limiter=limiter) as front:
+            await front.send(front.request(40))
+            wait = await _hint(front.send(front.request(1)))
+            front.admission.notice = b"signed\n"
+            with pytest.raises(grpc.aio.AioRpcError) as caught:
+                await front.send(front.request(1))
+            assert dict(caught.value.trailing_metadata() or ())["hubbub-notice-bin"] == b"signed\n"
+            front.admission.notice = bytes(5000)  # more than a caller takes beside an answer
+            assert 0.5 <= await _hint(front.send(front.request(1))) <= 1.0
+            assert 0.5 <= wait <= 1.0, "ten reports too many, at twenty a second, up to twice that"
+            clock[0] += wait
+            await front.send(front.request(1))
+            assert front.admission.refusals == {"peer_limit": 3}
+            assert front.admission.counts == {"taken": 41}
+
+    asyncio.run(body())
+
+
+def test_a_pool_that_is_full_refuses_unread_until_it_drains(made: Made, redis_url: str) -> None:
+    async def body() -> None:
+        async with serving_front(made, redis_url, max_reports=100) as front:
+            await front.send(front.request(100))
+            await front.pressure.look()
+            assert 1 <= await _hint(front.send(front.request(1))) <= 4
+            async with grpc.aio.insecure_channel(front.address) as channel:
+                submit: Any = channel.unary_unary("/hubbub.wire.v1.Shuffler/Submit")
+                assert await _hint(submit(b"not read at all")) >= 1
+                healthy = await health_pb2_grpc.HealthStub(channel).Check(
+                    health_pb2.HealthCheckRequest()
+                )
+                assert healthy.status == health_pb2.HealthCheckResponse.SERVING, "full, not sick"
+            assert front.admission.refusals == {"no_room": 2}
+            [window] = await front.pool.windows()
+            await front.pool.withhold(window, 1000)
+            await front.pressure.look()
+            await front.send(front.request(1))
+
+    asyncio.run(body())
+
+
+def test_a_redis_near_its_limit_refuses_before_it_is_full(made: Made, redis_url: str) -> None:
+    async def body() -> None:
+        async with serving_front(made, redis_url, max_memory=0.5) as front:
+            client = front.pool._server.client
+            used = int((await client.info("memory"))["used_memory"])
+            await client.config_set("maxmemory", int(used * 1.8))
+            await front.pressure.look()
+            assert await _hint(front.send(front.request(1))) >= 1
+            await client.config_set("maxmemory", used * 4)
+            await front.pressure.look()
+            await front.send(front.request(1))
+
+    asyncio.run(body())
+
+
+def test_a_write_that_redis_has_no_memory_for_is_refused_with_a_hint(
+    made: Made, redis_url: str
+) -> None:
+    async def body() -> None:
+        async with serving_front(made, redis_url) as front:
+            await front.pool._server.client.config_set("maxmemory", 1)
+            assert await _hint(front.send(front.request(3))) >= 1
+            assert front.admission.refusals == {"store_full": 1}
+            assert front.pressure.wait_seconds > 0, "the next ones are refused unread"
+            await front.pool._server.client.config_set("maxmemory", 0)
+            await front.pressure.look()
+            await front.send(front.request(3))
+            assert (await front.pool.report_counts()).popitem()[1]["acknowledged"] == 3
+
+    asyncio.run(body())
+
+
+def test_reports_that_wait_for_a_slow_redis_are_bounded(
+    made: Made, redis_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hubbub.shuffler.intake._MAX_WAITING", 10)
+
+    async def body() -> None:
+        async with serving_front(made, redis_url) as front:
+            release = asyncio.Event()
+            add = front.pool.add
+
+            async def slow(reports: dict[Window, list[bytes]]) -> Any:
+                await release.wait()
+                return await add(reports)
+
+            front.pool.add = slow  # type: ignore[method-assign, assignment]
+            waiting = asyncio.create_task(front.send(front.request(8)))
+
+            async def wait_for_redis() -> bool:
+                return front.intake.waiting == 8
+
+            await eventually_async(wait_for_redis)
+            assert await _hint(front.send(front.request(3))) > 0
+            release.set()
+            await waiting
+
+    asyncio.run(body())
+
+
+def test_the_sdk_waits_as_it_is_told_and_then_delivers(made: Made, redis_url: str) -> None:
+    async def body() -> None:
+        looks = itertools.count()
+        # Time passes with every look at it: the third report comes too early on any machine.
+        limiter = Limiter(10, 2, lambda: next(looks) / 100)
+        async with serving_front(made, redis_url, limiter=limiter) as front:
+            transport = transport_to(front.address, roots=None, insecure=True)
+
+            def report() -> None:
+                for _ in range(6):
+                    client = Client(made.bundle, MemoryState(), transport, hold_seconds=None)
+                    assert client.report("theme", "dark") is Outcome.QUEUED
+                    assert client.flush(HANG_SECONDS)
+                    assert client.dropped == {}
+
+            await asyncio.to_thread(report)
+            assert front.admission.counts["taken"] == 6
+            assert front.admission.refusals["peer_limit"] > 0
+
+    asyncio.run(body())
+
+
+def test_what_is_no_message_or_holds_more_is_refused_by_every_method(
+    made: Made, redis_url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def body() -> None:
+        async with (
+            serving_front(made, redis_url) as front,
+            grpc.aio.insecure_channel(front.address) as channel,
+        ):
+            submit: Any = channel.unary_unary("/hubbub.wire.v1.Shuffler/Submit")
+            whole = front.request(1).SerializeToString()
+            for wrong in (b"\xff\xff", whole[:-3], whole + b"\x9a\x06\x04user"):
+                with pytest.raises(grpc.aio.AioRpcError) as caught:
+                    await submit(wrong)
+                assert caught.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+                told = dict(caught.value.trailing_metadata())
+                assert told["hubbub-refused"] == "for-good", "devices believe nothing else"
+            with pytest.raises(grpc.aio.AioRpcError) as caught:
+                await submit(bytes(LARGEST_SUBMIT_BYTES + 1))
+            assert caught.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+            assert "hubbub-refused" not in dict(caught.value.trailing_metadata())
+
+    with caplog.at_level(logging.WARNING):
+        asyncio.run(body())
+    assert caplog.text == "", "strangers do not fill our log"
+
+
+def test_a_fault_of_our_own_is_named_in_the_log_without_what_was_sent(
+    made: Made, redis_url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def body() -> None:
+        async with serving_front(made, redis_url) as front:
+
+            def broken(*_: object) -> None:
+                raise RuntimeError("the secret that somebody sent")
+
+            front.admission._refusal = broken  # type: ignore[assignment, method-assign]
+            with pytest.raises(grpc.aio.AioRpcError) as caught:
+                await front.send(front.request(1))
+            assert caught.value.code() is grpc.StatusCode.INTERNAL
+            assert "secret" not in (caught.value.details() or "")
+
+    with caplog.at_level(logging.DEBUG):
+        asyncio.run(body())
+    assert "RuntimeError at " in caplog.text
+    assert "secret" not in caplog.text
+
+
+def test_a_certificate_opens_the_doors_of_its_own_role_alone(run: LocalRun) -> None:  # noqa: F811
+    """Batches come from the shuffler, questions from analysts."""
+    tls = run.home / "tls"
+    ingest = f"127.0.0.1:{run._ports.ingest}"
+    asks: list[tuple[str, str, str, Callable[[grpc.Channel], object]]] = [
+        (
+            "analyst",
+            "aggregator",
+            ingest,
+            lambda c: IngestStub(c).Apply(Batch(), timeout=HANG_SECONDS),
+        ),
+        (
+            "redis",
+            "aggregator",
+            ingest,
+            lambda c: IngestStub(c).Apply(Batch(), timeout=HANG_SECONDS),
+        ),
+        (
+            "shuffler",
+            "aggregator",
+            run.endpoints.query,
+            lambda c: OperatorStub(c).Status(StatusRequest(), timeout=HANG_SECONDS),
+        ),
+        (
+            "redis",
+            "shuffler",
+            run.shuffler_status,
+            lambda c: OperatorStub(c).Status(StatusRequest(), timeout=HANG_SECONDS),
+        ),
+    ]
+    for role, dialled, address, ask in asks:
+        credentials = TlsFolder(tls, role).channel_credentials(dialled)
+        with grpc.secure_channel(address, credentials) as channel:
+            with pytest.raises(grpc.RpcError) as caught:
+                ask(channel)
+            assert caught.value.code() is grpc.StatusCode.PERMISSION_DENIED, role
+
+
+def test_the_terms_of_the_law_are_metrics_of_both_services(
+    run: LocalRun,  # noqa: F811
+) -> None:
+    transport = transport_to(run.bundle.shuffler, roots=run.bundle.roots)
+    for _ in range(60):
+        client = Client(run.bundle, MemoryState(), transport, hold_seconds=None)
+        client.report("theme", "dark")
+        assert client.flush(HANG_SECONDS)
+    transport.close()
+    told: dict[tuple[str, str], float] = {}
+    mine: dict[str, float] = {}
+    terms: dict[str, int] = {}
+
+    def the_same() -> bool:
+        told.update(scraped(run, run._ports.shuffler_metrics))
+        told.update(scraped(run, run._ports.aggregator_metrics))
+        [of_theme] = report_counts(run.endpoints).values()
+        terms.update(of_theme)
+        mine.update({t: told.get(("theme", t), 0) for t in terms if t != "rejected"})
+        return bool(terms["counted"]) and mine == {t: terms[t] for t in mine}
+
+    eventually(the_same, lambda: (mine, terms))
+    assert mine["acknowledged"] == 60
+    assert told["", "hubbub_store_up"] == 1
+    assert told["", 'hubbub_submitted_reports_total{outcome="taken"}'] == 60
+    assert told["", "hubbub_opening_key_days_left"] > 100
+    assert told["", "process_resident_memory_bytes"] > 1e6
+    run._redis[0].child.process.kill()
+    run._redis[0].child.process.wait()
+    assert scraped(run, run._ports.shuffler_metrics)["", "hubbub_store_up"] == 0
+
+
+def test_metrics_in_the_clear_stay_on_this_machine(tmp_path: Path) -> None:
+    from hubbub.errors import ServiceUnavailable
+
+    async def body() -> None:
+        async def nothing() -> dict[Window, dict[str, int]]:
+            return {}
+
+        metrics = Metrics(nothing, {}, {}, Stages())
+        with pytest.raises(ServiceUnavailable, match="is not on this machine"):
+            metrics.serve("0.0.0.0:1", None)
+        port = free_port()
+        metrics.serve(f"127.0.0.1:{port}", None)
+        with pytest.raises(ServiceUnavailable, match="choose another --metrics-listen"):
+            metrics.serve(f"127.0.0.1:{port}", None)
+        write_certificates(tmp_path / "tls", {})
+        secured = free_port()
+        metrics.serve(f"127.0.0.1:{secured}", TlsFolder(tmp_path / "tls", "shuffler"))
+        with pytest.raises(OSError, match=r"certificate|closed|alert|reset|EOF"):
+            await asyncio.to_thread(
+                urllib.request.urlopen,
+                f"https://127.0.0.1:{secured}/metrics",
+                context=ssl.create_default_context(cafile=str(tmp_path / "tls" / "ca.pem")),
+            )
+
+    asyncio.run(body())
+
+
+@contextmanager
+def _named(*addresses: str) -> Iterator[str]:
+    """The address, at 127.0.0.1, of a name server for which every name is of these."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as server:
+        server.bind(("127.0.0.1", 0))
+
+        def answer() -> None:
+            while True:
+                asked, peer = server.recvfrom(512)
+                if not asked:
+                    return
+                question = asked[12 : asked.index(b"\0", 12) + 5]
+                is_of_ipv4 = question[-4:-2] == b"\0\1"
+                found = [
+                    b"\xc0\x0c\0\1\0\1\0\0\0\0\0\4" + socket.inet_aton(address)
+                    for address in (addresses if is_of_ipv4 else ())
+                ]
+                head = b"\x81\x80\0\1" + struct.pack(">H", len(found)) + bytes(4)
+                server.sendto(asked[:2] + head + question + b"".join(found), peer)
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        host, port = server.getsockname()
+        yield f"{host}:{port}"
+        server.sendto(b"", (host, port))
+        thread.join()
+
+
+def test_a_name_of_several_is_called_in_turn_and_asked_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A name of two addresses; the second server is there only later."""
+    monkeypatch.setattr("hubbub.runtime.rpc.server.check_plain", lambda _address: None)
+    port, hosts = free_port(), ("127.0.0.1", "127.0.0.2")
+    calls: Counter[str] = Counter()
+
+    class Counting(OperatorServicer):
+        def __init__(self, name: str) -> None:
+            self._name = name
+
+        async def Status(self, request: StatusRequest, context: Any) -> StatusResponse:
+            del request, context
+            calls[self._name] += 1
+            return StatusResponse()
+
+    async def body(names: str) -> None:
+        servers = []
+        one = channel(f"dns://{names}/several.example.org:{port}", "shuffler", tls=None)
+        for host in hosts:
+            servicer = Counting(host)
+            server = Server(
+                f"{host}:{port}",
+                [partial(add_OperatorServicer_to_server, servicer)],
+                tls=None,
+                callers=None,
+                connection_seconds=0.5,
+            )
+            await server.start()
+            servers.append(server)
+
+            async def reached(host: str = host) -> bool:
+                await OperatorStub(one).Status(StatusRequest(), timeout=HANG_SECONDS)
+                return bool(calls[host])
+
+            # An error as long as the other one is not there yet.
+            await eventually_async(reached, lambda: calls, although=(grpc.aio.AioRpcError,))
+        await one.close()
+        for server in servers:
+            await server.stop(1)
+
+    with _named(*hosts) as names:
+        asyncio.run(body(names))
+    assert set(calls) == set(hosts)
+
+
+@pytest.mark.parametrize("secured", [False, True])
+def test_silent_connections_to_the_metrics_keep_no_scrape_waiting(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, secured: bool
+) -> None:
+    """More than it serves at once, which say nothing, or half of what they should."""
+    monkeypatch.setattr("hubbub.runtime.monitoring.scrape._CONNECTIONS", 20)
+    write_certificates(tmp_path / "tls", {})
+
+    async def body() -> None:
+        async def nothing() -> dict[Window, dict[str, int]]:
+            return {}
+
+        port = free_port()
+        tls = TlsFolder(tmp_path / "tls", "shuffler") if secured else None
+        Metrics(nothing, {}, {}, Stages()).serve(f"127.0.0.1:{port}", tls)
+        silent = [socket.create_connection(("127.0.0.1", port)) for _ in range(60)]
+        for one in silent[::2]:
+            with suppress(OSError):  # it gave way already
+                one.sendall(b"\x16\x03\x01" if secured else b"GET")
+        address = f"{'https' if secured else 'http'}://localhost:{port}/metrics"
+        context = _watching(tmp_path / "tls", "analyst") if secured else None
+        answer = await asyncio.to_thread(
+            urllib.request.urlopen, address, context=context, timeout=HANG_SECONDS
+        )
+        assert b"hubbub_store_up 1.0" in answer.read()
+        answer.close()
+        if secured:
+            for role in ("redis", "shuffler"):
+                with pytest.raises(urllib.error.HTTPError) as caught:
+                    await asyncio.to_thread(
+                        urllib.request.urlopen, address, context=_watching(tmp_path / "tls", role)
+                    )
+                assert caught.value.code == 403
+                caught.value.close()
+        for one in silent:
+            one.close()
+
+    asyncio.run(body())
+
+
+def test_a_connection_to_the_metrics_that_does_not_end_is_ended(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("hubbub.runtime.monitoring.scrape._SECONDS", 1.0)
+
+    async def body() -> None:
+        async def nothing() -> dict[Window, dict[str, int]]:
+            return {}
+
+        port = free_port()
+        Metrics(nothing, {}, {}, Stages()).serve(f"127.0.0.1:{port}", None)
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(b"GET /metrics HTTP/1.1\r\n")
+
+        async def drip() -> None:
+            while True:
+                writer.write(b"X-Slow: 1\r\n")
+                await asyncio.sleep(0.05)
+
+        dripping = asyncio.create_task(drip())
+        with suppress(ConnectionError):
+            await asyncio.wait_for(reader.read(), HANG_SECONDS)
+        dripping.cancel()
+        writer.close()
+
+    asyncio.run(body())
+
+
+def _watching(folder: Path, role: str) -> ssl.SSLContext:
+    context = ssl.create_default_context(cafile=str(folder / "ca.pem"))
+    context.load_cert_chain(folder / f"{role}.pem", folder / f"{role}.key")
+    return context

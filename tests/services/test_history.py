@@ -1,0 +1,162 @@
+"""The demo's past: drawn by the law of the randomizers, kept as totals are, and balanced."""
+
+import argparse
+import asyncio
+import secrets
+import sys
+from dataclasses import replace
+from math import sqrt
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from hubbub.aggregator.store.contract import Commit, Outcome, WindowTotals
+from hubbub.aggregator.store.redis import RedisStore
+from hubbub.catalog import Bundle, epoch_at
+from hubbub.cli.commands import demo
+from hubbub.cli.commands.up import demo_catalog
+from hubbub.cli.demonstration.history import DAYS, Day, days_before, drawn_notice, write_history
+from hubbub.cli.demonstration.questions import answers_of, demo_questions
+from hubbub.cli.local.census import people
+from hubbub.conservation import Window, balances, sum_terms
+from hubbub.errors import BadParameter
+from hubbub.runtime import connect_redis
+from hubbub.shuffler.pool import Pool
+from tests.support.moment import now
+
+PEOPLE = 2000
+# Two-sided, of some 8,000 numbers together, below one in a million.
+SIGMAS = 6.8
+
+
+@pytest.fixture(scope="module")
+def days() -> list[Day]:
+    catalog = demo_catalog()
+    bundle = Bundle(catalog.metrics, (), catalog.shuffler, None, {})
+    return days_before(bundle, people(PEOPLE), epoch_at(now(), "day"), seed=7)
+
+
+def test_every_day_before_today_is_there_and_estimates_what_it_was_drawn_from(
+    days: list[Day],
+) -> None:
+    today, metrics = epoch_at(now(), "day"), demo_catalog().metrics
+    assert {day.window for day in days} == {
+        Window(name, today - ago) for name in metrics for ago in range(1, DAYS + 1)
+    }
+    # Who is drawn has anybody's value; a Bachelor's degree a fifth more rarely at most.
+    held = [person["occupation"] for person in people(PEOPLE)]
+    for day in days:
+        number = day.totals.counted
+        assert number in {PEOPLE, round(0.9 * PEOPLE)}
+        assert epoch_at(day.totals.at, "day") == day.window.epoch
+        assert day.totals.batch_reports == 1000
+        if day.window.stream != "occupation":
+            continue
+        metric = metrics["occupation"]
+        found = metric.randomizer.estimate(day.totals.totals)
+        for value, estimate in zip(metric.values or (), found.values, strict=True):
+            expected = number * held.count(value) / PEOPLE
+            lies = metric.randomizer.variance(expected, number)
+            drift = 0.2 * number * held.count(value) / PEOPLE
+            assert abs(estimate - expected) <= SIGMAS * sqrt(lies + expected) + drift
+
+
+def test_the_past_is_kept_as_totals_are_and_the_law_balances(
+    redis_url: str, days: list[Day]
+) -> None:
+    stream = secrets.token_hex(4)
+    named = [
+        replace(one, window=Window(f"{stream}-{one.window.stream}", one.window.epoch))
+        for one in days
+    ]
+    write_history(named, redis_url, redis_url)
+
+    async def check() -> None:
+        server = await connect_redis(redis_url)
+        store, pool = RedisStore(server), Pool(server)
+        read = await store.read([one.window for one in named])
+        for one, kept in zip(named, read, strict=True):
+            assert kept.cells.tolist() == one.totals.cells.tolist()
+            for part in ("counted", "batch_reports", "at"):
+                assert getattr(kept, part) == getattr(one.totals, part)
+        own, before = await store.report_counts(), await pool.report_counts()
+        for one in named:
+            terms = sum_terms([own[one.window], before[one.window]])
+            assert balances(terms)
+            assert terms["acknowledged"] == terms["counted"] == one.totals.counted
+        window = named[0].window
+        with pytest.raises(BadParameter, match="holds totals already"):
+            await store.restore(window, named[0].totals)
+        late = Commit(secrets.token_bytes(16), [secrets.token_bytes(16)], read[0].cells, 0, {}, 1)
+        assert await store.add(window, late) == (Outcome.FORGOTTEN, frozenset())
+        assert (await store.read([window]))[0].counted == read[0].counted
+        await server.close()
+
+    asyncio.run(check())
+
+
+def test_restored_totals_of_many_cells_are_whole(redis_url: str) -> None:
+    async def check() -> None:
+        server = await connect_redis(redis_url)
+        store, window = RedisStore(server), Window(secrets.token_hex(4), 3)
+        cells = np.zeros(1500, dtype=np.int64)
+        cells[[3, 1499]] = 5, 7
+        await store.restore(window, WindowTotals(cells, 12, 12, 99))
+        [kept] = await store.read([window])
+        assert kept.cells.tolist() == cells.tolist()
+        assert (kept.counted, kept.batch_reports, kept.at) == (12, 12, 99)
+        await server.close()
+
+    asyncio.run(check())
+
+
+def test_a_smaller_demo_has_a_smaller_crowd(tmp_path: Path) -> None:
+    catalog = demo_questions(tmp_path / "home", 60)
+    for name in ("education_crowd", "education_by_work_crowd"):
+        assert catalog.metrics[name].crowd == 50
+        assert catalog.metrics[name].central_epsilon == 1.0
+    assert len(catalog.metrics["homepage"].candidates) == 10_000
+    [person] = answers_of(people(1))
+    assert person.keys() == catalog.metrics.keys()
+    for name, value in person.items():
+        catalog.metrics[name].code(value)
+
+
+@pytest.mark.parametrize(
+    ("words", "terminal", "keeps"),
+    [
+        ([], True, True),
+        ([], False, False),
+        (["--no-keep"], True, False),
+        (["--keep", "kept"], False, True),
+    ],
+)
+def test_the_page_is_left_open_on_a_terminal(
+    words: list[str],
+    terminal: bool,
+    keeps: bool,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    kept: list[tuple[Path, bool]] = []
+
+    def run(home: Path, *_: Any, keep: bool) -> int:
+        kept.append((home, keep))
+        return 0
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(demo, "_run", run)
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: terminal)
+    parser = argparse.ArgumentParser()
+    demo.add(parser.add_subparsers())
+    given = parser.parse_args(["demo", *words])
+    assert given.run(given) == 0
+    [(home, keep)] = kept
+    assert keep is keeps
+    assert (home == tmp_path / "kept") is ("--keep" in words)
+
+
+def test_the_notice_names_the_days_that_are_drawn() -> None:
+    assert drawn_notice(20780).startswith("2026-11-10 to 2026-11-22 are drawn: nobody reported")

@@ -1,0 +1,507 @@
+"""The shuffler's HTTP door: gRPC's answers in HTTP's words, and strangers who do not get on."""
+
+import asyncio
+import http.client
+import json
+import logging
+import ssl
+from base64 import b64decode
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+import uvloop
+
+from hubbub.cli.certificate_authorities import write_certificates
+from hubbub.cli.local.ports import free_port
+from hubbub.errors import BadParameter, KeysUnusable, ServiceUnavailable, StoreUnavailable
+from hubbub.runtime import Limiter, TlsFolder
+from hubbub.runtime.http.connections import OpenConnections
+from hubbub.runtime.http.server import HttpDoor
+from hubbub.shuffler.admission import LARGEST_SUBMIT_BYTES
+from hubbub.shuffler.bundle_file import BundleFile
+from hubbub.shuffler.http_door import ReportsApp
+from hubbub.shuffler.ohttp_gateway import OhttpGateway
+from hubbub.shuffler.redeeming import Paid, Redeemer
+from hubbub.wire.v1.services_pb2 import Reason, SubmitRequest, SubmitResponse
+from tests.conftest import Made
+from tests.services.test_guards import Front, serving_front
+from tests.support.waiting import HANG_SECONDS, eventually_async
+
+TYPE = {"Content-Type": "application/protobuf"}
+
+
+class Answer(NamedTuple):
+    """A response, whole."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+    @property
+    def problem(self) -> dict[str, Any]:
+        assert self.headers["content-type"] == "application/problem+json"
+        told: dict[str, Any] = json.loads(self.body)
+        assert told["status"] == self.status
+        return told
+
+
+class Door:
+    """An HTTP door before a front, on a port of this machine."""
+
+    def __init__(
+        self,
+        front: Front,
+        *,
+        tls: TlsFolder | None,
+        bundle: Path | None,
+        header_proxies: tuple[str, ...] = (),
+        gateway: OhttpGateway | None = None,
+        **lines: Any,
+    ) -> None:
+        self.front, self.port = front, free_port()
+        counted = OpenConnections(refusals=front.admission.refusals, **lines)
+        self.lines = counted
+        served = BundleFile(bundle) if bundle else None
+        app = ReportsApp(front.admission, counted, served, gateway)
+        self.server = HttpDoor(
+            f"127.0.0.1:{self.port}",
+            app,
+            tls=tls,
+            connections=counted,
+            proxies=tuple(lines.get("proxies", ())),
+            header_proxies=header_proxies,
+        )
+        self.trust = tls and ssl.create_default_context(cafile=str(tls.folder / "ca.pem"))
+
+    async def ask(
+        self,
+        method: str = "POST",
+        path: str = "/v1/reports",
+        body: bytes | None = None,
+        headers: dict[str, str] | None = None,
+        *,
+        source: str = "127.0.0.1",
+        proxy_port: int = 0,
+    ) -> Answer:
+        """source: the address to ask from. proxy_port: of a proxy that is asked instead."""
+
+        def asked() -> Answer:
+            place: tuple[str, int] = "127.0.0.1", proxy_port or self.port
+            more: dict[str, Any] = {"timeout": HANG_SECONDS, "source_address": (source, 0)}
+            connection = (
+                http.client.HTTPSConnection(*place, context=self.trust, **more)
+                if self.trust
+                else http.client.HTTPConnection(*place, **more)
+            )
+            connection.request(method, path, body, headers if headers is not None else TYPE)
+            response = connection.getresponse()
+            told = {name.lower(): value for name, value in response.getheaders()}
+            answer = Answer(response.status, told, response.read())
+            connection.close()
+            return answer
+
+        return await asyncio.to_thread(asked)
+
+    async def send(self, request: SubmitRequest) -> SubmitResponse:
+        answer = await self.ask(body=request.SerializeToString())
+        assert (answer.status, answer.headers["content-type"]) == (200, "application/protobuf")
+        return SubmitResponse.FromString(answer.body)
+
+    async def said(self, *parts: bytes) -> bytes:
+        """All that is answered to these parts, until the line ends."""
+        reader, writer = await asyncio.open_connection("127.0.0.1", self.port, ssl=self.trust)
+        try:
+            for part in parts:
+                writer.write(part)
+                await writer.drain()
+            return await asyncio.wait_for(reader.read(), HANG_SECONDS)
+        except ConnectionError:
+            return b""
+        finally:
+            writer.close()
+
+    async def has(self, reason: str, number: int) -> None:
+        async def counted() -> bool:
+            return self.front.admission.refusals[reason] >= number
+
+        await eventually_async(counted)
+
+
+@asynccontextmanager
+async def open_door(
+    made: Made,
+    redis_url: str,
+    *,
+    tls: TlsFolder | None = None,
+    bundle: Path | None = None,
+    limiter: Limiter | None = None,
+    redeemer: Redeemer | None = None,
+    **lines: Any,
+) -> AsyncIterator[Door]:
+    async with serving_front(made, redis_url, limiter=limiter, redeemer=redeemer) as front:
+        door = Door(front, tls=tls, bundle=bundle, **lines)
+        await door.server.start()
+        try:
+            yield door
+        finally:
+            await door.server.stop(1)
+
+
+def test_reports_are_taken_over_tls_once_they_are_durable(
+    made: Made, redis_url: str, tmp_path: Path
+) -> None:
+    write_certificates(tmp_path, {})
+
+    async def body() -> None:
+        tls = TlsFolder(tmp_path, "shuffler")
+        async with open_door(made, redis_url, tls=tls) as door:
+            request = door.front.request(3)
+            late = request.reports.add()
+            late.CopyFrom(request.reports[0])
+            late.key_id += 1
+            answer = await door.send(request)
+            [window, *others] = (await door.front.pool.report_counts()).items()
+            assert not others
+            assert window[1]["pooled"] == 3
+            [refusal] = answer.refused
+            assert (refusal.index, refusal.reason) == (3, Reason.REASON_WRONG_KEY)
+            counted = dict(door.front.admission.counts)
+            assert counted == {"taken": 3, "wrong_key": 1}
+            door.server.renew()
+            assert not (await door.send(request)).refused[1:]
+
+    asyncio.run(body())
+
+
+def test_no_report_is_acknowledged_before_it_is_in_the_pool(made: Made, redis_url: str) -> None:
+    async def body() -> None:
+        async with open_door(made, redis_url) as door:
+            intake, may_write = door.front.intake, asyncio.Event()
+            add = intake._pool.add
+
+            async def held(reports: Any) -> frozenset[Paid]:
+                await may_write.wait()
+                return await add(reports)
+
+            intake._pool.add = held  # type: ignore[method-assign]
+            sent = asyncio.create_task(door.send(door.front.request(2)))
+
+            async def waits() -> bool:
+                return intake.waiting == 2
+
+            await eventually_async(waits)
+            assert not sent.done()
+            may_write.set()
+            assert not (await sent).refused
+            [terms] = (await door.front.pool.report_counts()).values()
+            assert terms["pooled"] == 2
+
+    asyncio.run(body())
+
+
+def test_no_visit_of_a_device_can_be_linked_to_another_by_what_tls_leaves_there(
+    made: Made, redis_url: str, tmp_path: Path
+) -> None:
+    write_certificates(tmp_path, {})
+
+    async def body() -> None:
+        async with open_door(made, redis_url, tls=TlsFolder(tmp_path, "shuffler")) as door:
+            trust = door.trust
+            assert trust
+            reader, writer = await asyncio.open_connection("127.0.0.1", door.port, ssl=trust)
+            writer.write(b"GET /health HTTP/1.1\r\nhost: a\r\n\r\n")
+            assert await reader.readuntil(b"ok\n")
+            spoken = writer.get_extra_info("ssl_object")
+            assert spoken.version() == "TLSv1.3"
+            assert not spoken.session.has_ticket
+            writer.close()
+            trust.maximum_version = ssl.TLSVersion.TLSv1_2
+            with pytest.raises((ssl.SSLError, ConnectionError)):
+                await asyncio.open_connection("127.0.0.1", door.port, ssl=trust)
+
+    asyncio.run(body())
+
+
+def test_what_can_never_be_taken_is_marked_and_nothing_else_is(made: Made, redis_url: str) -> None:
+    async def body() -> None:
+        async with open_door(made, redis_url) as door:
+            one = door.front.request(1).SerializeToString()
+            many = SubmitRequest(reports=[*door.front.request(1).reports] * 1001)
+            for never in (b"\xff", one + b"\x9a\x06\x02id", many.SerializeToString()):
+                answer = await door.ask(body=never)
+                assert answer.status == 400
+                assert answer.headers["hubbub-refused"] == "for-good"
+                assert answer.problem["title"] == "Bad Request"
+            for status, asked in {
+                404: door.ask(path="/"),
+                405: door.ask("GET"),
+                415: door.ask(body=one, headers={"Content-Type": "text/plain"}),
+            }.items():
+                answer = await asked
+                assert answer.status == status
+                assert "hubbub-refused" not in answer.headers
+                assert answer.problem
+            assert door.front.admission.counts["taken"] == 0
+
+    asyncio.run(body())
+
+
+def test_who_has_to_wait_hears_when_as_over_grpc(made: Made, redis_url: str) -> None:
+    async def body() -> None:
+        async with open_door(made, redis_url, limiter=Limiter(1, 1)) as door:
+            admission, request = door.front.admission, door.front.request(40)
+            admission.notice = b"signed\n"
+            await door.send(request)
+            answer = await door.ask(body=request.SerializeToString())
+            hint = answer.problem["retry_after_ms"] / 1000
+            assert answer.status == 429
+            assert 0 < hint <= int(answer.headers["retry-after"]) + 0.001
+            assert hint < 2 * 40
+            assert b64decode(answer.problem["notice"]) == b"signed\n"
+            assert admission.refusals["peer_limit"] == 1
+            door.front.admission._limiter.allow(0, 1)
+
+            async def away(_reports: Any) -> None:
+                raise StoreUnavailable("it is away")
+
+            door.front.intake.add = away  # type: ignore[assignment,method-assign]
+            answer = await door.ask(body=request.SerializeToString())
+            assert answer.status == 503
+            assert "retry-after" not in answer.headers
+            assert "retry_after_ms" not in answer.problem
+            assert b64decode(answer.problem["notice"]) == b"signed\n"
+
+    asyncio.run(body())
+
+
+def test_any_page_may_send_and_what_its_browser_adds_is_seen_by_nobody(
+    made: Made, redis_url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    told = {
+        "Cookie": "id=mallory",
+        "Origin": "https://mallory.example",
+        "Referer": "https://mallory.example/page",
+        "User-Agent": "mallory/1",
+    }
+
+    async def body() -> None:
+        async with open_door(made, redis_url) as door:
+            preflight = await door.ask("OPTIONS", headers=told)
+            assert preflight.status == 204
+            assert preflight.headers["access-control-max-age"] == "86400"
+            assert "content-type" in preflight.headers["access-control-allow-headers"]
+            request = door.front.request(1).SerializeToString()
+            answers = [preflight, await door.ask(body=request, headers={**TYPE, **told})]
+
+            def broken(*_: object) -> float:
+                raise RuntimeError("of mallory")
+
+            door.front.admission.wait_seconds = broken  # type: ignore[assignment,method-assign]
+            answers.append(await door.ask(body=request, headers={**TYPE, **told}))
+            assert [answer.status for answer in answers] == [204, 200, 500]
+            for answer in answers:
+                assert answer.headers["access-control-allow-origin"] == "*"
+                assert "access-control-allow-credentials" not in answer.headers
+                assert "set-cookie" not in answer.headers
+
+    with caplog.at_level(logging.DEBUG):
+        asyncio.run(body())
+    assert "a request of HTTP failed: RuntimeError" in caplog.text
+    assert "mallory" not in caplog.text
+
+
+def _head(length: int | None) -> bytes:
+    size = b"transfer-encoding: chunked" if length is None else b"content-length: %d" % length
+    kind = b"content-type: application/protobuf"
+    return b"\r\n".join((b"POST /v1/reports HTTP/1.1", b"host: a", kind, size, b"", b""))
+
+
+def test_a_body_that_is_too_large_is_refused_before_it_is_here(made: Made, redis_url: str) -> None:
+    async def body() -> None:
+        async with open_door(made, redis_url) as door:
+            over = LARGEST_SUBMIT_BYTES + 1
+            assert (await door.said(_head(over))).startswith(b"HTTP/1.1 413 ")
+            chunk = b"10000\r\n" + b"x" * (1 << 16) + b"\r\n"
+            said = await door.said(_head(None), chunk * (over // (1 << 16)), b"1\r\nx\r\n")
+            assert said.startswith(b"HTTP/1.1 413 ")
+            lines = b"x: " + b"y" * 8000 + b"\r\n"
+            said = await door.said(b"GET /health HTTP/1.1\r\n" + lines * 3)
+            assert said.startswith(b"HTTP/1.1 431 ")
+            assert (await door.said(b"\x16\x03\x01 no HTTP\r\n\r\n")).startswith(b"HTTP/1.1 400 ")
+            await door.send(door.front.request(1))
+
+    asyncio.run(body())
+
+
+def test_what_does_not_arrive_in_time_is_ended(
+    made: Made, redis_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A head that never ends, a body that drips, a connection that says nothing."""
+    monkeypatch.setattr("hubbub.runtime.http.device_connection._REQUEST_SECONDS", 0.2)
+
+    async def body() -> None:
+        async with open_door(made, redis_url) as door:
+            drip = [_head(1000), b"x", b"x"]
+            parts: list[list[bytes]] = [[], [b"POST /v1/reports HTTP/1.1\r\nhost:"], drip]
+            assert await asyncio.gather(*(door.said(*part) for part in parts)) == [b""] * 3
+            assert door.front.admission.refusals["too_slow"] == 3
+
+    asyncio.run(body())
+
+
+@pytest.mark.parametrize("limits", [{"most": 50, "of_address": 0}, {"of_address": 50}])
+def test_idle_and_endless_connections_give_way_and_honest_ones_are_served(
+    made: Made, redis_url: str, monkeypatch: pytest.MonkeyPatch, limits: dict[str, Any]
+) -> None:
+    monkeypatch.setattr("hubbub.runtime.http.device_connection._REQUEST_SECONDS", 600.0)
+
+    async def body() -> None:
+        async with open_door(made, redis_url, **limits) as door:
+            open_ = [await asyncio.open_connection("127.0.0.1", door.port) for _ in range(300)]
+            for place, (_, writer) in enumerate(open_):
+                writer.write((b"", b"POST /v1", _head(900), _head(None) + b"1\r\nx")[place % 4])
+            await door.has("gave_way", 250)
+            for number in range(5):
+                await door.send(door.front.request(2))
+                assert door.front.admission.counts["taken"] == 2 * (number + 1)
+            for _, writer in open_:
+                writer.transport.abort()
+
+    asyncio.run(body())
+
+
+@pytest.mark.parametrize("limits", [{"most": 50, "of_address": 0}, {"of_address": 50}])
+def test_connections_without_a_handshake_count_and_give_way_and_honest_ones_are_served(
+    made: Made,
+    redis_url: str,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    limits: dict[str, Any],
+) -> None:
+    """Some say nothing, some begin a handshake and go on no further."""
+    write_certificates(tmp_path, {"shuffler": ["shuffler"]})
+
+    async def body() -> None:
+        tls = TlsFolder(tmp_path, "shuffler")
+        async with open_door(made, redis_url, tls=tls, **limits) as door:
+            open_ = [await asyncio.open_connection("127.0.0.1", door.port) for _ in range(300)]
+            for _, writer in open_[::2]:
+                writer.write(b"\x16\x03\x01\x02")
+            await door.has("gave_way", 250)
+            for number in range(3):
+                await door.send(door.front.request(2))
+                assert door.front.admission.counts["taken"] == 2 * (number + 1)
+            for _, writer in open_:
+                writer.transport.abort()
+        assert "give way" in caplog.text
+        assert "127.0.0.1" not in caplog.text
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(body())
+
+
+def test_who_says_nothing_before_the_handshake_is_ended(
+    made: Made, redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hubbub.runtime.http.listener._SILENT_SECONDS", 0.2)
+    write_certificates(tmp_path, {"shuffler": ["shuffler"]})
+
+    async def body() -> None:
+        async with open_door(made, redis_url, tls=TlsFolder(tmp_path, "shuffler")) as door:
+            reader, writer = await asyncio.open_connection("127.0.0.1", door.port)
+            assert await reader.read() == b""
+            await door.has("too_slow", 1)
+            writer.close()
+
+    asyncio.run(body())
+
+
+def test_the_bundle_is_the_same_bytes_for_everybody_and_known_by_its_tag(
+    made: Made, redis_url: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "app.hubbub"
+    path.write_bytes(b"signed")
+
+    async def body() -> None:
+        async with open_door(made, redis_url, bundle=path) as door:
+            first = await door.ask("GET", "/v1/bundle", headers={})
+            other = await door.ask("GET", "/v1/bundle", headers={"User-Agent": "x", "Cookie": "y"})
+            assert first == other
+            assert (first.status, first.body) == (200, b"signed")
+            assert first.headers["cache-control"] == "public, max-age=300"
+            known = {"If-None-Match": first.headers["etag"]}
+            again = await door.ask("GET", "/v1/bundle", headers=known)
+            assert (again.status, again.body) == (304, b"")
+            assert "content-length" not in again.headers
+            assert again.headers["access-control-allow-origin"] == "*"
+            head = await door.ask("HEAD", "/v1/bundle", headers={})
+            assert (head.status, head.headers["content-length"]) == (200, "6")
+            path.write_bytes(b"a newer one")
+            newer = await door.ask("GET", "/v1/bundle", headers=known)
+            assert (newer.status, newer.body) == (200, b"a newer one")
+            path.unlink()
+            assert (await door.ask("GET", "/v1/bundle", headers={})).body == b"a newer one"
+
+    asyncio.run(body())
+    with pytest.raises(BadParameter, match="--http-bundle"):
+        BundleFile(path)
+
+
+def test_a_proxy_that_does_not_say_for_whom_it_asks_is_told_once(
+    made: Made, redis_url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def body() -> None:
+        limiter = Limiter(1, 1)
+        async with open_door(made, redis_url, limiter=limiter, proxies=["127.0.0.1/32"]) as door:
+            request = door.front.request(40).SerializeToString()
+            for _ in range(2):
+                assert "X-Forwarded-For" in (await door.ask(body=request)).problem["detail"]
+            assert door.front.admission.refusals["no_forwarded_for"] == 2
+            for address, status in (("192.0.2.1", 200), ("192.0.2.1", 429), ("192.0.2.2", 200)):
+                by = {**TYPE, "X-Forwarded-For": f"10.9.9.9, {address}"}
+                assert (await door.ask(body=request, headers=by)).status == status
+
+    asyncio.run(body())
+    assert caplog.text.count("does not say for whom it asks") == 1
+    assert "192.0.2" not in caplog.text
+
+
+def test_a_door_that_cannot_open_says_why(made: Made, redis_url: str, tmp_path: Path) -> None:
+    def door(address: str, tls: TlsFolder | None = None) -> HttpDoor:
+        app: Callable[..., Any] = ReportsApp
+        return HttpDoor(address, app, tls=tls, connections=OpenConnections())
+
+    with pytest.raises(ServiceUnavailable, match=r"0\.0\.0\.0:1 is not on this machine"):
+        door("0.0.0.0:1")
+    with pytest.raises(KeysUnusable, match=r"cannot be read"):
+        door("127.0.0.1:1", TlsFolder(tmp_path, "shuffler"))
+
+    async def body() -> None:
+        async with open_door(made, redis_url) as taken:
+            with pytest.raises(ServiceUnavailable, match=f"cannot listen on .*:{taken.port}"):
+                await door(f"127.0.0.1:{taken.port}").start()
+
+    asyncio.run(body())
+
+
+def test_doors_of_a_machine_share_an_address_if_all_of_them_say_so(
+    made: Made, redis_url: str
+) -> None:
+    async def body() -> None:
+        async with serving_front(made, redis_url) as front:
+            doors = [Door(front, tls=None, bundle=None) for _ in range(2)]
+            for door in doors:
+                door.server._shared = True
+                door.server._address = f"127.0.0.1:{doors[0].port}"
+                await door.server.start()
+            for _ in range(8):
+                await doors[0].send(front.request(1))
+            await doors[0].server.stop(1)
+            await doors[0].send(front.request(1))  # the other one still listens there
+            assert front.admission.counts["taken"] == 9
+            await doors[1].server.stop(1)
+
+    asyncio.run(body())

@@ -1,0 +1,90 @@
+"""Connections that do nothing, by the thousand: honest reports over gRPC are taken beside them."""
+
+import asyncio
+import resource
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import grpc
+import grpc.aio
+import pytest
+
+from hubbub.shuffler.__main__ import _GRPC_CONNECTIONS
+from tests.conftest import Made
+from tests.services.test_guards import serving_front
+from tests.services.test_slow_calls import _dial
+from tests.support.waiting import eventually_async
+
+# In a process of its own, which may have as many files open as ours.
+HOLDER = """
+import socket, sys
+address, number = ("127.0.0.1", int(sys.argv[1])), int(sys.argv[2])
+held = [socket.create_connection(address) for _ in range(number)]
+print(len(held), flush=True)
+sys.stdin.read()
+"""
+
+
+@contextmanager
+def _silent(address: str, number: int) -> Iterator[None]:
+    """So many connections that never say a word."""
+    command = [sys.executable, "-c", HOLDER, address.rpartition(":")[2], str(number)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
+        assert holder.stdin is not None
+        assert holder.stdout is not None
+        assert int(holder.stdout.readline()) == number
+        try:
+            yield
+        finally:
+            holder.stdin.close()
+
+
+def test_ten_thousand_silent_connections_keep_no_report_out(
+    made: Made, redis_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hubbub.runtime.rpc.server._HANDSHAKE_SECONDS", 600.0)
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(hard, 16_384)), hard))
+
+    async def body() -> None:
+        async with serving_front(made, redis_url, connections=_GRPC_CONNECTIONS) as front:
+            with _silent(front.address, 10_000):
+                for _ in range(20):
+                    await front.send(front.request(2))
+            assert front.admission.counts["taken"] == 40
+
+    asyncio.run(body())
+
+
+@pytest.mark.parametrize("kind", ["silent", "idle"])
+def test_past_their_limit_they_keep_others_out_for_seconds_and_are_ended(
+    made: Made, redis_url: str, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    """Which devices answer by coming again, as on any server that is away."""
+    for name in ("_HANDSHAKE_SECONDS", "_IDLE_OF_LIMITED_SECONDS"):
+        monkeypatch.setattr(f"hubbub.runtime.rpc.server.{name}", 2.0)
+
+    async def body() -> None:
+        async with serving_front(made, redis_url, connections=40) as front:
+            host, _, port = front.address.partition(":")
+            idle = [await _dial(front.address) for _ in range(40 if kind == "idle" else 0)]
+            silent = [socket.create_connection((host, int(port))) for _ in range(40 - len(idle))]
+            with pytest.raises(grpc.aio.AioRpcError) as refused:
+                await front.send(front.request(1))
+            assert refused.value.code() is grpc.StatusCode.UNAVAILABLE
+            request = front.request(1)
+
+            async def sent() -> bool:
+                return (await front.send(request)).ByteSize() >= 0
+
+            assert await eventually_async(sent, although=(grpc.aio.AioRpcError,))
+            assert front.admission.counts["taken"] == 1
+            for one in silent:
+                one.close()
+            for _, writer in idle:
+                writer.close()
+
+    asyncio.run(body())

@@ -1,0 +1,445 @@
+"""The whole path with real processes: two Redis servers, TLS, mixing, sealing, opening, queries."""
+
+import math
+import secrets
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+
+import grpc
+import pytest
+import redis
+
+from hubbub.catalog import (
+    Bundle,
+    Catalog,
+    epoch_at,
+    epoch_start,
+    key_at,
+    read_catalog,
+    seal,
+    seal_info,
+)
+from hubbub.cli.commands.demo import close_epochs
+from hubbub.cli.local.local_run import LocalRun, Ports
+from hubbub.cli.terminal.service_client import report_counts
+from hubbub.client import Client, MemoryState, Outcome, Transport, transport_to
+from hubbub.client.testing import FakeClock, coins
+from hubbub.conservation import balances, sum_terms
+from hubbub.errors import BundleRefused, HubbubError, ServiceUnavailable, StateUnusable
+from hubbub.privacy.crowd import amplified_of
+from hubbub.runtime import TlsFolder
+from hubbub.wire.v1.report_pb2 import SealedReport
+from hubbub.wire.v1.services_pb2 import Batch, Reason, SubmitRequest, SubmitResponse
+from hubbub.wire.v1.services_pb2_grpc import IngestStub, ShufflerStub
+from tests.conftest import Made
+from tests.support.asking import estimate, metrics
+from tests.support.filled import FILLED, STREAMS
+from tests.support.moment import now
+from tests.support.scraping import scraped
+from tests.support.waiting import HANG_SECONDS, eventually
+
+
+@pytest.fixture
+def run(made: Made, tmp_path: Path) -> Iterator[LocalRun]:
+    catalog = Catalog("127.0.0.1:1", dict(made.bundle.metrics))
+    with LocalRun(tmp_path / "home", catalog, Ports.free()) as running:
+        yield running
+
+
+def _transport(run: LocalRun) -> Transport:
+    return transport_to(run.bundle.shuffler, roots=run.bundle.roots)
+
+
+def _submit(run: LocalRun, request: SubmitRequest) -> SubmitResponse:
+    """Any request at all, past the client."""
+    credentials = grpc.ssl_channel_credentials((run.bundle.roots or "").encode())
+    with grpc.secure_channel(run.bundle.shuffler, credentials) as channel:
+        return ShufflerStub(channel).Submit(request, timeout=HANG_SECONDS)
+
+
+def _report(run: LocalRun, metric: str, values: list[str], seed: str | None = None) -> None:
+    """One device per value; with a seed their coins fall the same way every time."""
+    fixed = None if seed is None else coins(seed)
+    transport = _transport(run)
+    for value in values:
+        client = Client(run.bundle, MemoryState(), transport, hold_seconds=None, coins=fixed)
+        assert client.report(metric, value) is Outcome.QUEUED
+        assert client.flush(HANG_SECONDS)
+        assert client.dropped == {}
+    transport.close()
+
+
+def _terms(run: LocalRun) -> dict[str, int]:
+    return sum_terms(report_counts(run.endpoints).values())
+
+
+def _wait(run: LocalRun, **expected: int) -> dict[str, int]:
+    terms: dict[str, int] = {}
+
+    def so() -> bool:
+        terms.update(_terms(run))
+        return expected.items() <= terms.items() and balances(terms)
+
+    eventually(so, lambda: f"{terms} should be {expected}")
+    return terms
+
+
+def _sealed(bundle: Bundle, metric: str, payload: bytes, epoch: int | None = None) -> SealedReport:
+    entry = bundle.metric(metric)
+    epoch = epoch_at(now(), entry.epoch) if epoch is None else epoch
+    key = key_at(bundle.keys, epoch_start(epoch, entry.epoch))
+    assert key is not None
+    info = seal_info(metric, epoch)
+    return SealedReport(
+        stream=metric, epoch=epoch, key_id=key.id, sealed=seal(payload, key.key, info)
+    )
+
+
+def test_values_become_estimates_near_the_truth(run: LocalRun) -> None:
+    """240 devices whose coins are fixed: of others one in twenty is found a little unusual."""
+    truth = {"light": 120, "dark": 90, "system": 30}
+    values = [value for value, number in truth.items() for _ in range(number)]
+    _report(run, "theme", values, seed="near the truth")
+    assert _wait(run, acknowledged=240)["pooled"] >= 20, "a reserve stays in an open pool"
+    with pytest.raises(HubbubError, match='metric "crashed": 0 reports in the epochs asked'):
+        estimate(run.endpoints, "crashed")
+    close_epochs(run.shuffler_redis)
+    _wait(run, counted=240, pooled=0, in_flight=0)
+    found = estimate(run.endpoints, "theme")
+    assert found.reports == 240
+    assert (found.honest_p_value, list(found.findings)) == (1, [])
+    assert found.mechanism == "unary.oue"
+    assert 0.999 < found.epsilon <= 1.0
+    # Every batch had the minimum at least; what the crowd adds is worked out for the smallest.
+    mechanism = run.bundle.metric("theme").randomizer
+    assert 20 <= found.shuffled.reports <= 240
+    assert found.shuffled.epsilon == amplified_of(mechanism, found.shuffled.reports).epsilon
+    assert (found.shuffled.delta, "honest" in found.shuffled.assumption) == (1e-8, True)
+    for value in found.values:
+        assert abs(value.estimate - truth[value.value]) < 6 * value.stderr
+        # As far up as 1.96 standard errors of a truth that is there, and half of one report's step.
+        there = value.high - 0.5 / float(mechanism.total_variation())
+        own = math.sqrt(mechanism.variance(there, 240))
+        assert value.high == 240 or there - max(value.estimate, 0) == pytest.approx(
+            1.959964 * own, rel=1e-4
+        )
+        assert 0 <= value.low < value.high
+        assert abs(value.share - value.estimate / 240) < 1e-12
+    today = epoch_at(now(), "day")
+    assert list(estimate(run.endpoints, "theme", [today, 1]).epochs) in (
+        [today],
+        [today - 1],
+    )
+    assert estimate(run.endpoints, "theme", last="7d").reports == 240
+    by_name = {metric.name: metric for metric in metrics(run.endpoints).metrics}
+    assert [one.epoch for one in by_name["theme"].epochs] == list(found.epochs)
+    assert list(by_name["editor"].epochs) == []
+    assert _too_late(run) == [Reason.REASON_EXPIRED], "a closed window takes no more"
+
+
+def _too_late(run: LocalRun) -> list[int]:
+    answer = _submit(run, SubmitRequest(reports=[_sealed(run.bundle, "theme", b"\1")]))
+    return [refusal.reason for refusal in answer.refused]
+
+
+def test_totals_that_honest_reports_cannot_make_are_flagged(
+    run: LocalRun, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Fake reports that support no value at all."""
+    from hubbub.cli.main import main
+
+    _report(run, "theme", ["dark"] * 60)
+    for _ in range(3):
+        fakes = [_sealed(run.bundle, "theme", b"\0") for _ in range(200)]
+        _submit(run, SubmitRequest(reports=fakes))
+    close_epochs(run.shuffler_redis)
+    _wait(run, counted=660)
+    found = estimate(run.endpoints, "theme")
+    assert found.honest_p_value < 1e-6
+    assert any("reports support" in finding for finding in found.findings)
+    assert main(["query", "theme", "--home", str(run.home)]) == 0
+    assert "NOT FROM HONEST REPORTS ALONE" in capsys.readouterr().out
+
+
+def test_strings_are_found_among_candidates(run: LocalRun) -> None:
+    _report(run, "homepage", ["a.example"] * 150 + ["b.example"] * 20)
+    close_epochs(run.shuffler_redis)
+    _wait(run, counted=170)
+    found = estimate(run.endpoints, "homepage", candidates=["b.example", "a.example", "c.example"])
+    assert [value.value for value in found.values] == ["b.example", "a.example", "c.example"]
+    assert found.values[1].detected
+    with pytest.raises(HubbubError, match="say which to look for"):
+        estimate(run.endpoints, "homepage")
+    with pytest.raises(HubbubError, match='metric "nothing" is not in the bundle'):
+        estimate(run.endpoints, "nothing")
+
+
+def test_killed_services_lose_nothing_and_count_nothing_twice(run: LocalRun) -> None:
+    """SIGKILL of the aggregator with batches in flight, then of the shuffler and both Redis
+    servers; then everything starts again."""
+    aggregator = run._children[0]
+    aggregator.process.kill()
+    aggregator.process.wait()
+    _report(run, "theme", ["dark"] * 100)
+    with redis.Redis.from_url(run.shuffler_redis) as pool:
+        flying = eventually(lambda: pool.keys("shuffler:batch:*"))
+    assert len(flying) >= 1
+    run._children[1].process.kill()
+    run._children[1].process.wait()
+    with pytest.raises(ServiceUnavailable, match="aggregator ended with code -9"):
+        run.check()
+    for server in run._redis:
+        server.child.process.kill()
+        server.child.process.wait()
+    run.stop()
+    home = run.home
+    with LocalRun(home, Catalog("", dict(run.bundle.metrics)), Ports.free()) as again:
+        with redis.Redis.from_url(again.shuffler_redis) as pool:
+            assert {key for key in flying if pool.exists(key)} <= set(flying)
+        close_epochs(again.shuffler_redis)
+        terms = _wait(again, acknowledged=100, counted=100, pooled=0, in_flight=0)
+        assert terms["duplicate"] == terms["withheld"] == 0
+        found = estimate(again.endpoints, "theme")
+        assert found.reports == 100
+
+
+def test_a_batch_delivered_again_and_reports_sent_again_change_no_total(run: LocalRun) -> None:
+    bundle = run.bundle
+    honest = [
+        _sealed(bundle, "theme", bundle.metric("theme").randomizer.layout.encode(n % 8))  # type: ignore[attr-defined]
+        for n in range(40)
+    ]
+    batch = Batch(
+        batch_id=secrets.token_bytes(16),
+        stream="theme",
+        epoch=honest[0].epoch,
+        key_id=honest[0].key_id,
+        sealed=[report.sealed for report in honest],
+    )
+    other = Batch()
+    other.CopyFrom(batch)
+    other.batch_id = secrets.token_bytes(16)
+    credentials = TlsFolder(run.home / "tls", "shuffler").channel_credentials("aggregator")
+    with grpc.secure_channel(f"127.0.0.1:{run._ports.ingest}", credentials) as channel:
+        ingest = IngestStub(channel)
+        assert not ingest.Apply(batch).already_applied
+        first = estimate(run.endpoints, "theme")
+        assert ingest.Apply(batch).already_applied
+        assert not ingest.Apply(other).already_applied
+        again = estimate(run.endpoints, "theme")
+        assert first == again
+        terms = _terms(run)
+        assert (terms["counted"], terms["duplicate"]) == (40, 40)
+
+        def rejected(**changes: object) -> dict[str, int]:
+            changed = Batch()
+            changed.CopyFrom(batch)
+            changed.batch_id = secrets.token_bytes(16)
+            del changed.sealed[:]
+            changed.sealed.extend(changes.pop("sealed", batch.sealed))  # type: ignore[arg-type]
+            for name, value in changes.items():
+                setattr(changed, name, value)
+            before = _reasons(run)
+            ingest.Apply(changed)
+            after = _reasons(run)
+            return {r: n - before.get(r, 0) for r, n in after.items() if n != before.get(r, 0)}
+
+        fresh = [_sealed(bundle, "theme", b"\1").sealed for _ in range(3)]
+        padded = _sealed(bundle, "theme", b"\xff").sealed
+        assert rejected(sealed=[fresh[0][:-1]]) == {"rejected:wrong_length": 1}
+        assert rejected(sealed=[padded]) == {"rejected:bad_payload": 1}
+        assert rejected(sealed=[bytes(49)]) == {"rejected:not_opened": 1}
+        assert rejected(sealed=fresh[:1], key_id=13) == {"rejected:wrong_key": 1}
+        assert rejected(sealed=fresh[:1], epoch=batch.epoch - 9) == {"rejected:expired": 1}
+        assert rejected(sealed=fresh[:1], epoch=batch.epoch + 1) == {"rejected:not_opened": 1}
+        assert rejected(sealed=fresh[:1], stream="crashed", epoch=epoch_at(now(), "hour")) == {
+            "rejected:not_opened": 1
+        }
+        assert rejected(sealed=[fresh[0], fresh[0], fresh[1]]) == {"counted": 2, "duplicate": 1}
+        for wrong in ({"stream": "nothing"}, {"batch_id": b"short"}):
+            with pytest.raises(grpc.RpcError):
+                rejected(**wrong)
+
+
+def _reasons(run: LocalRun) -> dict[str, int]:
+    from hubbub.wire.v1.services_pb2 import StatusRequest
+    from hubbub.wire.v1.services_pb2_grpc import OperatorStub
+
+    credentials = TlsFolder(run.home / "tls", "analyst").channel_credentials("aggregator")
+    with grpc.secure_channel(run.endpoints.query, credentials) as channel:
+        status = OperatorStub(channel).Status(StatusRequest())
+    reasons: dict[str, int] = {}
+    for window in status.windows:
+        for term, number in window.terms.items():
+            reasons[term] = reasons.get(term, 0) + number
+    return reasons
+
+
+def test_the_shuffler_refuses_what_could_carry_an_identity(run: LocalRun) -> None:
+    good = _sealed(run.bundle, "theme", b"\1")
+    marked = SealedReport.FromString(good.SerializeToString() + b"\x9a\x06\x04user")
+    other_key = SealedReport()
+    other_key.CopyFrom(good)
+    other_key.key_id = 7
+    answer = _submit(run, SubmitRequest(reports=[marked, good, other_key]))
+    assert [(r.index, r.reason) for r in answer.refused] == [
+        (0, Reason.REASON_UNKNOWN_FIELD),
+        (2, Reason.REASON_WRONG_KEY),
+    ]
+    smuggled = SubmitRequest.FromString(b"\x9a\x06\x04user")
+    for request in (smuggled, SubmitRequest(reports=[good] * 1001)):
+        with pytest.raises(grpc.RpcError) as caught:
+            _submit(run, request)
+        assert caught.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+    with pytest.raises(grpc.RpcError):
+        _submit(run, SubmitRequest(reports=[SealedReport(sealed=bytes(5 << 20))]))
+    assert _wait(run, acknowledged=1)["pooled"] == 1
+
+
+def test_only_certificates_of_the_authority_are_served(run: LocalRun, tmp_path: Path) -> None:
+    from hubbub.cli.certificate_authorities import write_certificates
+
+    strangers = tmp_path / "strangers"
+    write_certificates(strangers, {})
+    (strangers / "ca.pem").write_bytes((run.home / "tls" / "ca.pem").read_bytes())
+    for role, address in (
+        ("analyst", run.endpoints.query),
+        ("shuffler", f"127.0.0.1:{run._ports.ingest}"),
+    ):
+        credentials = TlsFolder(strangers, role).channel_credentials("aggregator")
+        with grpc.secure_channel(address, credentials) as channel:
+            with pytest.raises(grpc.RpcError) as caught:
+                IngestStub(channel).Apply(Batch(), timeout=HANG_SECONDS)
+            assert caught.value.code() is grpc.StatusCode.UNAVAILABLE
+    with pytest.raises(ServiceUnavailable, match="is it running, and at this address"):
+        report_counts(replace(run.endpoints, tls=str(strangers)))
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="asks Linux for the children")
+def test_opening_processes_end_with_a_killed_aggregator(run: LocalRun) -> None:
+    """They hold the private keys."""
+    _report(run, "theme", ["dark"] * 60)
+    close_epochs(run.shuffler_redis)
+    _wait(run, acknowledged=60, counted=60)
+    parent = run._children[0].process
+    workers = Path(f"/proc/{parent.pid}/task/{parent.pid}/children").read_text().split()
+    assert len(workers) >= 2
+    parent.kill()
+    parent.wait()
+
+    def alive() -> list[str]:
+        return [pid for pid in workers if Path(f"/proc/{pid}/exe").exists()]
+
+    eventually(lambda: not alive(), alive)
+
+
+def test_a_service_ends_gracefully_at_sigterm(run: LocalRun) -> None:
+    """Both end by themselves with 0, and what was acknowledged is there at the next start."""
+    _report(run, "theme", ["dark"] * 70)
+    _wait(run, acknowledged=70)
+    for child in reversed(run._children):
+        child.process.terminate()
+        assert child.process.wait() == 0
+    run.stop()
+    with LocalRun(run.home, Catalog("", dict(run.bundle.metrics)), Ports.free()) as again:
+        close_epochs(again.shuffler_redis)
+        _wait(again, acknowledged=70, counted=70, pooled=0, in_flight=0)
+
+
+def test_tiers_travel_as_streams_of_their_own_and_are_answered_together(run: LocalRun) -> None:
+    transport = _transport(run)
+    for n in range(75):
+        client = Client(run.bundle, MemoryState(), transport, hold_seconds=None)
+        client.prefer((None, 1.5, 0.5)[n % 3])
+        assert client.report("crashed", "yes") is Outcome.QUEUED
+        assert client.flush(HANG_SECONDS)
+    transport.close()
+    close_epochs(run.shuffler_redis)
+    _wait(run, acknowledged=75, counted=75)
+    epochs = [epoch_at(now(), "hour")]
+    for name, reports in (("crashed", 75), ("crashed/0.5", 25), ("crashed/1", 25)):
+        assert estimate(run.endpoints, name, epochs).reports == reports
+    by_name = {metric.name: metric for metric in metrics(run.endpoints).metrics}
+    assert "crashed/1" not in by_name
+    assert {one.epoch for one in by_name["crashed"].epochs} <= set(epochs)
+
+
+def test_redis_away_is_waited_out(run: LocalRun) -> None:
+    """The shuffler's Redis stopped: nothing is acknowledged; it goes on: nothing was lost."""
+    import signal
+
+    server = run._redis[0].child.process
+    server.send_signal(signal.SIGSTOP)
+    transport = _transport(run)
+    client = Client(run.bundle, MemoryState(), transport, hold_seconds=None)
+    client.report("theme", "dark")
+
+    def shuffler_has_it() -> bool:
+        return scraped(run, run._ports.shuffler_metrics)["", "hubbub_unwritten_reports"] == 1
+
+    with ThreadPoolExecutor(1) as aside:
+        flushed = aside.submit(client.flush, HANG_SECONDS)
+        eventually(shuffler_has_it)
+        assert not flushed.done()
+        assert client.waiting == 1
+        server.send_signal(signal.SIGCONT)
+        assert flushed.result()
+    _wait(run, acknowledged=1, pooled=1)
+    transport.close()
+
+
+def test_a_folder_in_use_and_a_changed_metric_are_refused(run: LocalRun) -> None:
+    catalog = Catalog("", dict(run.bundle.metrics))
+    with (
+        pytest.raises(StateUnusable, match="is in use by another hubbub"),
+        LocalRun(run.home, catalog, Ports.free()),
+    ):
+        pass
+    taken = run._ports
+    with (
+        pytest.raises(
+            ServiceUnavailable, match=rf"port {taken.shuffler} of 127\.0\.0\.1 is in use"
+        ),
+        LocalRun(run.home / "other", catalog, taken),
+    ):
+        pass
+    run.stop()
+    changed = {**run.bundle.metrics, "theme": replace(run.bundle.metric("theme"), epsilon=0.5)}
+    with (
+        pytest.raises(BundleRefused, match="epsilon changed under an old name"),
+        LocalRun(run.home, Catalog("", changed), Ports.free()),
+    ):
+        pass
+
+
+def test_fillers_hide_what_a_device_has_and_are_a_term_of_the_law(tmp_path: Path) -> None:
+    """40 devices, half of whose people decline one metric: every stream gets 40 all the same."""
+    source = tmp_path / "metrics.toml"
+    source.write_text(FILLED)
+    with LocalRun(tmp_path / "home", read_catalog(source), Ports.free()) as run:
+        transport, said = _transport(run), dict.fromkeys(("asked", "crash"), 0)
+        for number in range(40):
+            clock = FakeClock(now() - 86_400)
+            client = Client(
+                run.bundle, MemoryState(), transport, hold_seconds=None, clock=clock, strict=True
+            )
+            client.prefer(1.0 if number % 2 else 0.1)
+            client.flush(HANG_SECONDS)
+            clock.advance(86_400)
+            assert client.flush(HANG_SECONDS)
+            payloads = client.ledger().payloads
+            assert {one.fate for one in payloads} == {"sent"}
+            for one in payloads:
+                said[one.metric] += not one.is_filler
+        transport.close()
+        assert said["crash"] == 20
+        close_epochs(run.shuffler_redis)
+        counted = sum(said.values())
+        _wait(run, acknowledged=160, counted=counted, fillers=160 - counted, rejected=0)
+        by_window = report_counts(run.endpoints)
+        each = {stream: sum_terms([terms]) for (stream, _), terms in by_window.items()}
+        assert [each[name]["acknowledged"] for name in STREAMS] == [40] * 4
+        assert (each["crash"]["counted"], each["crash/1"]["counted"]) == (0, 20)
+        assert estimate(run.endpoints, "crash/1").reports == 20

@@ -1,0 +1,332 @@
+"""The shuffler's pool and intake against a real Redis."""
+
+import asyncio
+import secrets
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from math import inf
+from typing import Any
+
+import pytest
+import redis.asyncio
+
+from hubbub.conservation import Window
+from hubbub.errors import StoreUnavailable
+from hubbub.runtime import RedisServer, Stages, connect_redis
+from hubbub.shuffler.intake import Intake
+from hubbub.shuffler.mixing_policy import Take
+from hubbub.shuffler.pool import Pool
+from hubbub.shuffler.redeeming import Paid
+
+Client = Any  # one server's of redis-py, or a Cluster's: both have the same commands
+Body = Callable[[Pool, Client, Window], Awaitable[None]]
+
+
+@pytest.fixture(params=["one server", "a Cluster"])
+def check(request: pytest.FixtureRequest) -> Callable[[Body], None]:
+    cluster = request.param == "a Cluster"
+    url = request.getfixturevalue("cluster_url" if cluster else "redis_url")
+
+    def run(body: Body) -> None:
+        async def everything() -> None:
+            # Of a Cluster every write waits for its replica, too.
+            server = await connect_redis(url, replicas=int(cluster))
+            await server.client.flushdb()
+            await body(Pool(server), server.client, Window(f"s-{secrets.token_hex(4)}", 3))
+            await server.close()
+
+        asyncio.run(everything())
+
+    return run
+
+
+def _reports(number: int) -> list[bytes]:
+    return [secrets.token_bytes(49) for _ in range(number)]
+
+
+async def _terms(pool: Pool, window: Window) -> tuple[int, ...]:
+    law = (await pool.report_counts())[window]
+    assert law.pop("dummies") == 0
+    return tuple(law.values())
+
+
+def test_a_resent_report_is_the_same_member(check: Callable[[Body], None]) -> None:
+    async def body(pool: Pool, _client: Client, window: Window) -> None:
+        reports = _reports(30)
+        await pool.add({window: reports})
+        await pool.add({window: reports[:10] + _reports(1)})
+        assert await _terms(pool, window) == (31, 31, 0, 0)
+        assert await pool.windows() == [window]
+
+    check(body)
+
+
+def test_a_batch_in_flight_is_kept_until_delivered(check: Callable[[Body], None]) -> None:
+    async def body(pool: Pool, client: Client, window: Window) -> None:
+        reports = _reports(9000)
+        await pool.add({window: reports})
+        batch_id = await pool.take(window, Take(8500, needs=8600), await pool.level(window))
+        assert batch_id is not None
+        assert await _terms(pool, window) == (9000, 500, 8500, 0)
+        assert list(await pool.batches(window)) == [batch_id]
+        taken = await pool.claim(window, batch_id, None)
+        assert len(set(taken)) == 8500
+        assert set(taken) < set(reports)
+        assert set(taken) != set(sorted(reports)[:8500]), "taken at random"
+        await pool.delivered(window, batch_id)
+        await pool.delivered(window, batch_id)
+        assert await _terms(pool, window) == (9000, 500, 0, 0)
+        assert await pool.batches(window) == {}
+        assert len(await client.keys("shuffler:batch:*")) == 0
+
+    check(body)
+
+
+def test_a_batch_is_sent_by_one_process_until_that_dies(check: Callable[[Body], None]) -> None:
+    async def body(pool: Pool, client: Client, window: Window) -> None:
+        other = Pool(RedisServer(client, ""))
+        await pool.heartbeat()
+        await pool.add({window: _reports(30)})
+        batch_id = await pool.take(window, Take(30, 30), await pool.level(window))
+        assert batch_id is not None
+        assert await other.batches(window) == {}
+        assert await other.claim(window, batch_id, None) == []
+        await pool.resign()
+        [(found, owner)] = (await other.batches(window)).items()
+        assert found == batch_id
+        assert len(await other.claim(window, batch_id, owner)) == 30
+        assert await pool.claim(window, batch_id, None) == [], "it came back too late"
+        await other.delivered(window, batch_id)
+        assert await other.claim(window, batch_id, None) == [], "delivered is delivered"
+        assert await _terms(pool, window) == (30, 0, 0, 0)
+
+    check(body)
+
+
+def test_what_may_have_happened_may_be_asked_again(
+    check: Callable[[Body], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A script that Redis ran, and whose answer was lost, is run once more."""
+
+    async def body(pool: Pool, _client: Client, window: Window) -> None:
+        await pool.add({window: _reports(40)})
+        run, level = pool._server.execute, await pool.level(window)
+        answers = []
+
+        async def twice(commands: Any) -> Any:
+            answers.extend([await run(commands), await run(commands)])
+            return answers[-1]
+
+        monkeypatch.setattr(pool._server, "execute", twice)
+        assert await pool.take(window, Take(20, 20), level) is not None
+        monkeypatch.undo()
+        assert answers == [[20], [20]]
+        assert await _terms(pool, window) == (40, 20, 20, 0)
+
+    check(body)
+
+
+def test_a_take_that_arrives_late_takes_nothing(
+    check: Callable[[Body], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It waited in a connection long given up, while its batch was taken, counted and forgotten."""
+
+    async def body(pool: Pool, _client: Client, window: Window) -> None:
+        await pool.add({window: _reports(100)})
+        run, asked = pool._server.execute, list[Any]()
+
+        async def kept(commands: Any) -> Any:
+            asked.append(commands)
+            return await run(commands)
+
+        level = await pool.level(window)
+        monkeypatch.setattr(pool._server, "execute", kept)
+        taken = await pool.take(window, Take(20, 20), level)
+        monkeypatch.undo()
+        assert taken is not None
+        assert await pool.take(window, Take(20, 20), level) is None, "somebody took since"
+        await pool.delivered(window, taken)
+        assert await run(asked[0]) == [0]
+        assert await _terms(pool, window) == (100, 80, 0, 0)
+
+    check(body)
+
+
+def test_a_window_that_was_laid_aside_too_early_comes_back(
+    check: Callable[[Body], None],
+) -> None:
+    async def body(pool: Pool, _client: Client, window: Window) -> None:
+        empty = Window("empty", 1)
+        await pool.add({window: _reports(30), empty: _reports(2)})
+        await pool.withhold(empty, 10)
+        for one in (window, empty):
+            await pool.archive(one)
+        assert await pool.windows() == []
+        await pool.restore_archived()
+        assert await pool.windows() == [window]
+
+    check(body)
+
+
+def test_a_window_laid_aside_while_a_report_arrives_is_listed_again(
+    check: Callable[[Body], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def body(pool: Pool, _client: Client, window: Window) -> None:
+        await pool.add({window: _reports(30)})
+        durable = pool._server.durable
+
+        async def meanwhile(commands: Any) -> Any:
+            aside = [("SADD", "shuffler:over", window.name)]
+            aside += [("SREM", "shuffler:windows", window.name)]
+            return await durable([commands[0], *aside, *commands[1:]])
+
+        await pool.archive(window)
+        monkeypatch.setattr(pool._server, "durable", meanwhile)
+        await pool.add({window: _reports(2)})
+        monkeypatch.undo()
+        assert await pool.windows() == [window]
+
+    check(body)
+
+
+def test_what_is_held_and_the_memory_used_are_known(check: Callable[[Body], None]) -> None:
+    async def body(pool: Pool, client: Client, window: Window) -> None:
+        await pool.add({window: _reports(50), Window("more", 1): _reports(7)})
+        await pool.take(window, Take(20, 20), await pool.level(window))
+        assert (await pool.held_of_streams()).total() == 57
+        assert await pool.room() == (0, inf), "no limit, no part of it"
+        used = (await client.info("memory"))["used_memory"]
+        await client.config_set("maxmemory", 4 * used)
+        try:
+            assert 0.2 < (await pool.room())[0] < 0.4
+        finally:
+            await client.config_set("maxmemory", 0)
+
+    check(body)
+
+
+@pytest.mark.parametrize(
+    ("part", "field", "garbage"),
+    [
+        *(("law", field, "many") for field in ("acknowledged", "withheld", "takes")),
+        *(("law", "acknowledged", odd) for odd in ("-1", "1e999", "nan", "9" * 30)),
+        *(("batches", "no hex", ""), ("batches", b"\xff", b"\xff")),
+        *((part, "", "of another type") for part in ("pool", "batches", "law")),
+    ],
+)
+def test_a_window_that_cannot_be_told_ends_no_answer_about_others(
+    check: Callable[[Body], None],
+    part: str,
+    field: str | bytes,
+    garbage: str | bytes,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def body(pool: Pool, client: Client, window: Window) -> None:
+        bad = Window("bad", 3)
+        await pool.add({window: _reports(20), bad: _reports(20)})
+        key = bad.key(f"shuffler:{part}")
+        if field:
+            await client.hset(key, field, garbage)
+        else:
+            await client.delete(key)
+            await client.set(key, garbage)
+        for _ in range(2):
+            assert await _terms(pool, window) == (20, 20, 0, 0)
+            assert (await pool.held_of_streams())[window.stream] == 20
+            await pool.restore_archived()
+            for ask in (pool.batches, pool.level, pool.is_empty):
+                with suppress(StoreUnavailable):
+                    await ask(bad)
+            assert await pool.windows() == [bad, window]
+        assert await pool.batches(window) == {}
+        pooled = (await pool.report_counts())[bad]["pooled"]
+        assert caplog.text.count("all else goes on") == (field != "takes")
+        assert pooled == (20 if "bad:3 has a batch" in caplog.text or field == "takes" else 0)
+
+    check(body)
+
+
+@pytest.mark.parametrize("since", ["nan", "-inf", "inf", "-1", "1e999", "long ago", ""])
+def test_what_is_unknown_since_no_moment_is_unknown_since_now(
+    check: Callable[[Body], None], since: str
+) -> None:
+    """And so not for so long that it could be withheld."""
+
+    async def body(pool: Pool, client: Client, window: Window) -> None:
+        await client.hset("shuffler:unknown", window.name, since)
+        assert await pool.unknown_since(window, 1e9) == 1e9
+
+    check(body)
+
+
+def test_nothing_is_taken_from_a_pool_that_has_shrunk(check: Callable[[Body], None]) -> None:
+    async def body(pool: Pool, _client: Client, window: Window) -> None:
+        await pool.add({window: _reports(30)})
+        assert await pool.take(window, Take(20, needs=31), await pool.level(window)) is None
+        assert await _terms(pool, window) == (30, 30, 0, 0)
+
+    check(body)
+
+
+def test_too_few_are_withheld_and_counted(check: Callable[[Body], None]) -> None:
+    async def body(pool: Pool, _client: Client, window: Window) -> None:
+        await pool.add({window: _reports(19)})
+        assert await pool.withhold(window, 19) == 0
+        assert await pool.withhold(window, 20) == 19
+        assert await _terms(pool, window) == (19, 0, 0, 19)
+        await pool.archive(window)
+        assert await pool.windows() == []
+        assert await _terms(pool, window) == (19, 0, 0, 19), "still readable"
+
+    check(body)
+
+
+def test_a_window_laid_aside_is_forgotten_with_its_counters(check: Callable[[Body], None]) -> None:
+    async def body(pool: Pool, client: Client, window: Window) -> None:
+        await pool.add({window: _reports(3)})
+        assert await pool.close_windows() == [window]
+        assert (await pool.closed_and_all())[0] == {window}
+        await pool.withhold(window, 20)
+        await pool.archive(window)
+        assert 0 < await client.ttl(window.key("shuffler:law")) <= 30 * 86_400
+        await client.delete(window.key("shuffler:law"))
+        assert await pool.report_counts() == {}
+        assert (await pool.closed_and_all())[0] == frozenset()
+        assert await client.keys("*") == []
+
+    check(body)
+
+
+def test_many_submissions_share_a_trip_and_each_is_answered(check: Callable[[Body], None]) -> None:
+    async def body(pool: Pool, _client: Client, window: Window) -> None:
+        trips = 0
+        add = pool.add
+
+        async def counted(reports: object) -> frozenset[Paid]:
+            nonlocal trips
+            trips += 1
+            return await add(reports)  # type: ignore[arg-type]
+
+        pool.add = counted  # type: ignore[method-assign]
+        intake = Intake(pool, Stages())
+        running = asyncio.create_task(intake.run())
+        await asyncio.gather(*(intake.add({window: _reports(2)}) for _ in range(200)))
+        assert await _terms(pool, window) == (400, 400, 0, 0)
+        assert trips <= 3
+        running.cancel()
+
+    check(body)
+
+
+def test_a_submission_is_not_acknowledged_without_redis() -> None:
+    async def body() -> None:
+        url = "redis://127.0.0.1:1/0"
+        client = redis.asyncio.Redis.from_url(url)
+        intake = Intake(Pool(RedisServer(client, url)), Stages())
+        running = asyncio.create_task(intake.run())
+        with pytest.raises(StoreUnavailable):
+            await intake.add({Window("s", 1): _reports(1)})
+        running.cancel()
+        await client.aclose()
+
+    asyncio.run(body())

@@ -1,0 +1,194 @@
+"""The HTTP door behind the operator's proxy: HAProxy as the documentation has it, and worse."""
+
+import asyncio
+import socket
+import ssl
+from collections.abc import Coroutine
+from pathlib import Path
+from typing import Any
+
+import pytest
+import uvloop
+
+from hubbub.cli.certificate_authorities import write_certificates
+from hubbub.errors import ServiceUnavailable
+from hubbub.runtime import Limiter, TlsFolder
+from hubbub.runtime.http import listener
+from tests.conftest import Made
+from tests.services.test_http_door import TYPE, Door, open_door
+from tests.support.proxies import CONFIGURATIONS, haproxy, needs_haproxy
+from tests.support.waiting import HANG_SECONDS, eventually_async
+
+PROXY = "127.0.0.1/32"
+HEALTH = b"GET /health HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n"
+HEADER = b"PROXY TCP4 192.0.2.1 127.0.0.1 4321 443\r\n"
+BELIEVED: list[dict[str, Any]] = [{"header_proxies": (PROXY,)}, {"proxies": (PROXY,)}]
+# A configuration of the documentation, and what the shuffler is told beside it.
+both_ways = pytest.mark.parametrize(
+    "told", list(zip(CONFIGURATIONS, BELIEVED, strict=True)), ids=["PROXY", "X-Forwarded-For"]
+)
+
+
+def _run(body: Coroutine[Any, Any, None]) -> None:
+    """On the loop that a shuffler with this door has."""
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(body)
+
+
+async def _said(door: Door, raw: bytes, *, source: str = "127.0.0.1") -> bytes:
+    """All that is answered to these bytes from this address; nothing if the connection is cut."""
+    reader, writer = await asyncio.open_connection(
+        "127.0.0.1", door.port, local_addr=(source, 0), family=socket.AF_INET
+    )
+    try:
+        writer.write(raw)
+        return await asyncio.wait_for(reader.read(), HANG_SECONDS)
+    except ConnectionError:
+        return b""
+    finally:
+        writer.close()
+
+
+@needs_haproxy
+@both_ways
+def test_devices_behind_haproxy_are_limited_one_by_one_and_named_nowhere(
+    made: Made,
+    redis_url: str,
+    tmp_path: Path,
+    told: tuple[str, dict[str, Any]],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    write_certificates(tmp_path, {"shuffler": ["shuffler"]})
+    configuration, believed = told
+
+    async def body() -> None:
+        given: dict[str, Any] = {"tls": TlsFolder(tmp_path, "shuffler"), "limiter": Limiter(1, 1)}
+        async with open_door(made, redis_url, **given, **believed) as door:
+            with haproxy(tmp_path, configuration, door.port) as port:
+                request = door.front.request(40).SerializeToString()
+                for source, status in (("127.0.0.2", 200), ("127.0.0.2", 429), ("127.0.0.3", 200)):
+                    lie = {**TYPE, "X-Forwarded-For": "198.51.100.7"}
+                    answer = await door.ask(
+                        body=request, headers=lie, source=source, proxy_port=port
+                    )
+                    assert answer.status == status
+            assert not door.front.admission.refusals["no_proxy_header"]
+
+    _run(body())
+    for named in ("127.0.0.2", "127.0.0.3", "198.51.100"):
+        assert named not in caplog.text + (tmp_path / "haproxy.log").read_text()
+
+
+@needs_haproxy
+@both_ways
+def test_haproxy_as_told_leaves_nothing_with_a_device_that_links_its_visits(
+    made: Made, redis_url: str, tmp_path: Path, told: tuple[str, dict[str, Any]]
+) -> None:
+    write_certificates(tmp_path, {"shuffler": ["shuffler"]})
+    configuration, believed = told
+
+    async def body() -> None:
+        tls = TlsFolder(tmp_path, "shuffler")
+        async with open_door(made, redis_url, tls=tls, **believed) as door:
+            trust = door.trust
+            assert isinstance(trust, ssl.SSLContext)
+            with haproxy(tmp_path, configuration, door.port) as port:
+                reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=trust)
+                writer.write(HEALTH)
+                assert await reader.readuntil(b"ok\n")
+                spoken = writer.get_extra_info("ssl_object")
+                assert spoken.version() == "TLSv1.3"
+                assert not spoken.session.has_ticket
+                writer.close()
+                trust.maximum_version = ssl.TLSVersion.TLSv1_2
+                with pytest.raises((ssl.SSLError, ConnectionError)):
+                    await asyncio.open_connection("127.0.0.1", port, ssl=trust)
+
+    _run(body())
+
+
+def test_a_proxy_without_the_header_it_promised_is_refused_counted_and_told_once(
+    made: Made, redis_url: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(listener, "_HEADER_SECONDS", 0.05)
+
+    async def body() -> None:
+        async with open_door(made, redis_url, header_proxies=(PROXY,)) as door:
+            assert b"200 OK" in await _said(door, HEADER + HEALTH)
+            assert b"200 OK" in await _said(door, b"PROXY UNKNOWN\r\n" + HEALTH)
+            for refused in (HEALTH, b"PROXY TCP4 192.0.2.1\r\n" + HEALTH, b"PROXY TCP4 192"):
+                assert await _said(door, refused) == b""
+            await door.has("no_proxy_header", 3)
+            assert b"200 OK" in await _said(door, HEADER + HEALTH)
+            assert door.front.admission.refusals["no_proxy_header"] == 3
+
+    _run(body())
+    assert caplog.text.count("does not begin with a PROXY header") == 1
+    assert "192.0.2" not in caplog.text
+    assert "127.0.0" not in caplog.text
+
+
+@pytest.mark.parametrize("believed", [{}, {"header_proxies": (PROXY,)}], ids=["off", "on"])
+def test_a_header_from_who_is_no_proxy_is_refused(
+    made: Made, redis_url: str, believed: dict[str, Any]
+) -> None:
+    async def body() -> None:
+        limiter = Limiter(1, 1)
+        async with open_door(made, redis_url, limiter=limiter, **believed) as door:
+            assert b"200 OK" in await _said(door, HEALTH, source="127.0.0.9")
+            for header in (HEADER, b"\r\n\r\n\x00\r\nQUIT\n\x21\x11\x00\x0c" + bytes(12)):
+                assert b"200 OK" not in await _said(door, header + HEALTH, source="127.0.0.9")
+            request = door.front.request(40).SerializeToString()
+            for claimed, status in (("192.0.2.1", 200), ("192.0.2.2", 429)):
+                by = {**TYPE, "X-Forwarded-For": claimed}
+                answer = await door.ask(body=request, headers=by, source="127.0.0.9")
+                assert answer.status == status
+
+    _run(body())
+
+
+def test_connections_of_one_address_give_way_behind_a_proxy_as_before_it(
+    made: Made, redis_url: str
+) -> None:
+    async def body() -> None:
+        async with open_door(made, redis_url, header_proxies=(PROXY,), of_address=2) as door:
+            opened = []
+            for device in (1, 1, 2, 1):
+                told = HEADER.replace(b"192.0.2.1", b"192.0.2.%d" % device)
+                reader, writer = await asyncio.open_connection("127.0.0.1", door.port)
+                opened.append((reader, writer))
+                writer.write(told)
+                await _open(door, min(len(opened), 3))
+            await door.has("gave_way", 1)
+            assert await opened[0][0].read() == b""
+            for reader, writer in opened[1:]:
+                writer.write(HEALTH)
+                assert b"200 OK" in await reader.read()
+            for _, writer in opened:
+                writer.close()
+
+    _run(body())
+
+
+def test_a_door_that_is_closed_as_soon_as_it_is_open_leaves_its_address(
+    made: Made, redis_url: str
+) -> None:
+    async def body() -> None:
+        async with open_door(made, redis_url, header_proxies=(PROXY,)) as door:
+            await door.server.stop(0)
+
+            async def opens_again() -> bool:
+                await door.server.start()
+                return True
+
+            await eventually_async(opens_again, although=(ServiceUnavailable,))
+            assert b"200 OK" in await _said(door, HEADER + HEALTH)
+
+    _run(body())
+
+
+async def _open(door: Door, number: int) -> None:
+    async def so_many() -> bool:
+        return door.lines._number == number
+
+    await eventually_async(so_many)

@@ -1,0 +1,454 @@
+"""What hubbub asks of a Redis, and what it does when that is full, fails over, or is not ours."""
+
+import asyncio
+import logging
+import re
+import secrets
+import shutil
+from collections.abc import Coroutine, Iterator
+from contextlib import contextmanager
+from math import inf
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import redis
+from redis.exceptions import NoPermissionError
+
+from hubbub.aggregator.releases.entry import Entry
+from hubbub.aggregator.releases.release_log import RedisReleaseLog
+from hubbub.aggregator.store.contract import Commit, Outcome
+from hubbub.aggregator.store.redis import RedisStore
+from hubbub.cli.certificate_authorities import write_certificates
+from hubbub.cli.local.ports import free_port
+from hubbub.conservation import Window
+from hubbub.errors import StoreFull, StoreUnavailable
+from hubbub.mechanisms import Totals
+from hubbub.runtime import RedisServer, connect_redis, lua
+from hubbub.shuffler.mixing_policy import Take
+from hubbub.shuffler.pool import Pool
+from tests.support.cluster import Cluster, redis_cluster
+from tests.support.servers import has_tls, redis_server
+from tests.support.stores import batch_reports, totals
+from tests.support.waiting import eventually, eventually_async
+from tests.system.chaos.line import Line
+
+ROOT = Path(__file__).parents[2]
+WINDOW = Window("theme", 7)
+
+
+def _reports(number: int) -> list[bytes]:
+    return [secrets.token_bytes(49) for _ in range(number)]
+
+
+def _commit(tags: list[bytes], batch_id: bytes | None = None) -> Commit:
+    cells = np.array([len(tags), 0], dtype=np.int64)
+    return Commit(batch_id or secrets.token_bytes(16), tags, cells, 0, {}, 4 * 10**9)
+
+
+def test_redis_compiles_every_script(redis_url: str) -> None:
+    scripts = sorted(ROOT.glob("*/hubbub/**/*.lua"))
+    assert len(scripts) >= 9
+    with redis.Redis.from_url(redis_url) as client:
+        for path in scripts:
+            package = ".".join(path.relative_to(ROOT).parent.parts[1:])
+            assert client.script_load(lua(package, path.stem)), path
+        with pytest.raises(redis.ResponseError, match="Error compiling script"):
+            client.script_load("return (")
+
+
+def test_what_is_asked_while_redis_is_closed_leaves_no_connection_open(redis_url: str) -> None:
+    """redis-py connects anew for it: on a busy machine the socket was left to the collector."""
+
+    async def body() -> None:
+        server = await connect_redis(redis_url)
+        with redis.Redis.from_url(redis_url) as watching:
+            watching.delete("answer")
+
+            def waiting() -> set[str]:
+                return {one["id"] for one in watching.client_list() if one["cmd"] == "blpop"}
+
+            async def moved() -> bool:
+                return bool(waiting() - first)
+
+            async def ended() -> bool:
+                return not again & {one["id"] for one in watching.client_list()}
+
+            first: set[str] = set()
+            asked = asyncio.create_task(server.ask("BLPOP", "answer", 0))
+            await eventually_async(moved)
+            first = waiting()
+            await server.close()
+            await eventually_async(moved)
+            again = waiting()
+            watching.rpush("answer", "told")
+            assert list(await asked) == [b"answer", b"told"]
+            await eventually_async(ended)
+
+    asyncio.run(body())
+
+
+def _run(body: Coroutine[Any, Any, None]) -> None:
+    asyncio.run(body)
+
+
+def _connected(url: str, replicas: int = 0) -> RedisServer:
+    async def connect() -> RedisServer:
+        server = await connect_redis(url, replicas)
+        await server.close()
+        return server
+
+    return asyncio.run(connect())
+
+
+def test_a_redis_that_keeps_nothing_is_said_with_the_setting(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with redis_server(tmp_path / "off", appendonly="no") as port, caplog.at_level(logging.WARNING):
+        _connected(f"redis://127.0.0.1:{port}/0")
+    assert "appendonly yes" in caplog.text
+    caplog.clear()
+    with redis_server(tmp_path / "on", appendonly="yes") as port, caplog.at_level(logging.WARNING):
+        _connected(f"redis://127.0.0.1:{port}/0")
+    assert caplog.text == ""
+
+
+def test_a_redis_that_would_forget_is_refused(tmp_path: Path) -> None:
+    with (
+        redis_server(tmp_path, maxmemory="100mb", maxmemory_policy="allkeys-lru") as port,
+        pytest.raises(StoreUnavailable, match="set maxmemory-policy noeviction"),
+    ):
+        _connected(f"redis://127.0.0.1:{port}/0")
+
+
+def test_a_full_redis_refuses_whole_writes_and_still_lets_batches_out(tmp_path: Path) -> None:
+    async def body(port: int) -> None:
+        server = await connect_redis(f"redis://127.0.0.1:{port}/0")
+        pool, store = Pool(server), RedisStore(server)
+        await pool.add({WINDOW: _reports(100)})
+        assert await store.shards(WINDOW) == 1
+        await pool.heartbeat()
+        await server.client.config_set("maxmemory", 1)
+        await pool.heartbeat()
+        with pytest.raises(StoreFull, match="is full; raise its maxmemory"):
+            await pool.add({WINDOW: _reports(5)})
+        with pytest.raises(StoreFull):
+            await store.add(WINDOW, _commit([secrets.token_bytes(16)]))
+        assert await totals(store, WINDOW) == Totals([], 0), "queries are answered"
+        taken = await pool.take(WINDOW, Take(60, 60), await pool.level(WINDOW))
+        assert taken is not None
+        assert len(await pool.claim(WINDOW, taken, None)) == 60
+        await pool.delivered(WINDOW, taken)
+        assert await pool.withhold(WINDOW, 50) == 40
+        await server.client.config_set("maxmemory", 0)
+        assert (await pool.report_counts())[WINDOW] == {
+            "acknowledged": 100,
+            "dummies": 0,
+            "pooled": 0,
+            "in_flight": 0,
+            "withheld": 40,
+        }
+        assert await totals(store, WINDOW) == Totals([], 0)
+        await server.close()
+
+    with redis_server(tmp_path) as port:
+        _run(body(port))
+
+
+@contextmanager
+def _replicated(folder: Path) -> Iterator[tuple[int, int, Line]]:
+    """The ports of a primary and of a replica that has all it has, and a line to the primary."""
+    second = free_port()
+    with (
+        redis_server(folder / "first") as first,
+        redis_server(folder / "second", second, replicaof=f"127.0.0.1 {first}"),
+        redis.Redis(port=first) as primary,
+    ):
+        primary.set("here", 1)
+        assert primary.wait(1, 0) == 1
+        line = Line(f"127.0.0.1:{first}")
+        yield first, second, line
+        line.close()
+
+
+def test_a_write_counts_once_replicas_have_it_and_survives_a_failover(tmp_path: Path) -> None:
+    """The primary dies right after an acknowledgement; its replica takes over, at its address."""
+
+    async def body(first: int, second: int, line: Line) -> None:
+        server = await connect_redis(f"redis://{line.address}/0", replicas=1)
+        pool, store = Pool(server), RedisStore(server)
+        await pool.add({WINDOW: _reports(100)})
+        assert await store.shards(WINDOW) == 1
+        commit = _commit([secrets.token_bytes(16) for _ in range(3)])
+        assert (await store.add(WINDOW, commit))[0] is Outcome.APPLIED
+        taken = await pool.take(WINDOW, Take(60, 60), await pool.level(WINDOW))
+        assert taken is not None
+        before = await pool.claim(WINDOW, taken, None)
+        with redis.Redis(port=first) as old, redis.Redis(port=second) as new:
+            old.shutdown(nosave=True)
+            with pytest.raises(StoreUnavailable):
+                await pool.add({WINDOW: _reports(1)})
+            new.replicaof("NO", "ONE")
+        line.lead_to(f"127.0.0.1:{second}")
+        with pytest.raises(StoreUnavailable, match="0 of 1 replicas have the write"):
+            await pool.add({WINDOW: _reports(1)})
+        assert set(await pool.batches(WINDOW)) == {taken}
+        alone = RedisServer(server.client, "")
+        assert (await Pool(alone).report_counts())[WINDOW]["acknowledged"] == 101
+        assert set(before) == await server.client.smembers(
+            f"shuffler:batch:{{theme:7}}:{taken.hex()}"
+        )
+        assert (await RedisStore(alone).add(WINDOW, commit))[0] is Outcome.ALREADY_APPLIED
+        assert await totals(store, WINDOW) == Totals([3, 0], 3)
+        await server.close()
+
+    with _replicated(tmp_path) as (first, second, line):
+        _run(body(first, second, line))
+
+
+def test_a_primary_that_became_a_replica_is_left(tmp_path: Path) -> None:
+    async def body(first: int, second: int, line: Line) -> None:
+        server = await connect_redis(f"redis://{line.address}/0")
+        pool = Pool(server)
+        await pool.add({WINDOW: _reports(10)})
+        with redis.Redis(port=first) as old, redis.Redis(port=second) as new:
+            old.set("last", 1)  # waited for are the writes of who waits
+            old.wait(1, 0)
+            new.replicaof("NO", "ONE")
+            old.replicaof("127.0.0.1", str(second))
+        line.lead_to(f"127.0.0.1:{second}", cut=False)
+        with pytest.raises(StoreUnavailable, match=r"ReadOnlyError|READONLY"):
+            await pool.add({WINDOW: _reports(1)})
+        await pool.add({WINDOW: _reports(1)})
+        assert (await pool.report_counts())[WINDOW]["acknowledged"] == 11
+        await server.close()
+
+    with _replicated(tmp_path) as (first, second, line):
+        _run(body(first, second, line))
+
+
+def test_each_role_may_do_its_own_work_and_nothing_else(tmp_path: Path) -> None:
+    """The users that ship, on one server."""
+    users = (ROOT / "deploy/hubbub/cli/redis/users.acl").read_text()
+    (tmp_path / "users.acl").write_text(users)
+    assert len(re.findall(r">CHANGE-ME-\w+", users)) == 4
+
+    async def body(port: int) -> None:
+        urls = [
+            f"redis://{role}:CHANGE-ME-{role.upper()}@127.0.0.1:{port}/0"
+            for role in ("shuffler", "aggregator")
+        ]
+        pooling, adding = [await connect_redis(url) for url in urls]
+        pool, store = Pool(pooling), RedisStore(adding)
+        await pool.heartbeat()
+        await pool.add({WINDOW: _reports(50)})
+        taken = await pool.take(WINDOW, Take(20, 20), await pool.level(WINDOW))
+        assert taken is not None
+        assert len(await pool.claim(WINDOW, taken, None)) == 20
+        assert set(await pool.batches(WINDOW)) == {taken}
+        await pool.delivered(WINDOW, taken)
+        assert await pool.close_windows() == [WINDOW]
+        assert await pool.unknown_since(WINDOW, 5.0) == 5
+        assert await pool.withhold(WINDOW, 100) == 30
+        assert await pool.is_empty(WINDOW)
+        await pool.archive(WINDOW)
+        assert (await pool.held_of_streams()).total() == 0
+        assert (await pool.report_counts())[WINDOW]["withheld"] == 30
+        assert await pool.room() == (0, inf)
+        await pool.resign()
+        assert await store.shards(WINDOW) == 1
+        tags = [secrets.token_bytes(16) for _ in range(3)]
+        assert (await store.add(WINDOW, _commit(tags)))[0] is Outcome.APPLIED
+        assert (await store.add(WINDOW, _commit(tags)))[0] is Outcome.SEEN
+        assert await totals(store, WINDOW) == Totals([3, 0], 3)
+        assert (await store.report_counts())[WINDOW] == {"counted": 3}
+        assert await batch_reports(store, WINDOW) == 0
+        record = RedisReleaseLog(adding)
+        entry = Entry("i", 1, 2026, "p", "me", "m", "mode", "", (1,), "laplace", 1.0, 0.0, ())
+        assert await record.spend(entry, (1.0, 0.0)) == (entry, False)
+        assert list(await record.entries()) == [entry]
+        for mine, others in ((pooling, "aggregator"), (adding, "shuffler")):
+            for command in (
+                ("SMEMBERS", f"{others}:windows"),
+                ("HGETALL", f"{others}:windows"),
+                ("EVAL", f"return redis.call('GET', '{others}:x')", "0"),
+                ("KEYS", "*"),
+                ("SCAN", "0"),
+                ("CONFIG", "GET", "*"),
+                ("FLUSHALL",),
+                ("MONITOR",),
+                ("SUBSCRIBE", "x"),
+                ("ACL", "LIST"),
+                ("DEBUG", "SLEEP", "0"),
+                ("SHUTDOWN",),
+            ):
+                client: Any = mine.client
+                with pytest.raises((NoPermissionError, redis.ResponseError)):
+                    await client.execute_command(*command)
+        await pooling.close()
+        await adding.close()
+        with pytest.raises(StoreUnavailable, match=r"Auth|WRONGPASS|NOAUTH"):
+            await connect_redis(f"redis://127.0.0.1:{port}/0")
+
+    with redis_server(tmp_path / "redis", aclfile=f'"{tmp_path}/users.acl"') as port:
+        _run(body(port))
+
+
+def test_redis_over_tls_checks_who_it_is(tmp_path: Path) -> None:
+    if not has_tls():
+        pytest.skip("this Redis server has no TLS: install redis-server, that of Debian has")
+    tls, strangers = tmp_path / "tls", tmp_path / "strangers"
+    write_certificates(tls, {})
+    write_certificates(strangers, {})
+    port = free_port()
+
+    async def body() -> None:
+        server = await connect_redis(f"rediss://127.0.0.1:{port}/0?ssl_ca_certs={tls}/ca.pem")
+        await Pool(server).add({WINDOW: _reports(3)})
+        await server.close()
+        for url in (
+            f"rediss://127.0.0.1:{port}/0?ssl_ca_certs={strangers}/ca.pem",
+            f"rediss://127.0.0.1:{port}/0",
+            f"redis://127.0.0.1:{port}/0",
+        ):
+            with pytest.raises(StoreUnavailable):
+                await connect_redis(url)
+
+    with redis_server(
+        tmp_path / "redis",
+        port,
+        tls_port=str(port),
+        tls_cert_file=str(tls / "redis.pem"),
+        tls_key_file=str(tls / "redis.key"),
+        tls_ca_cert_file=str(tls / "ca.pem"),
+        tls_auth_clients="no",
+    ):
+        _run(body())
+
+
+def test_the_configuration_that_ships_is_one(tmp_path: Path) -> None:
+    """Every line of redis.conf is understood, with places of its own."""
+    if not has_tls():
+        pytest.skip("this Redis server has no TLS: install redis-server, that of Debian has")
+    write_certificates(tmp_path / "tls", {})
+    text = (
+        (ROOT / "deploy/hubbub/cli/redis/redis.conf")
+        .read_text()
+        .replace("/etc/redis", str(tmp_path))
+    )
+    (tmp_path / "users.acl").write_text((ROOT / "deploy/hubbub/cli/redis/users.acl").read_text())
+    port = free_port()
+    text = text.replace("tls-port 6379", f"tls-port {port}")
+    settings = dict(line.split(" ", 1) for line in text.splitlines() if line[:1] not in {"#", ""})
+    del settings["port"]
+    url = f"rediss://shuffler:CHANGE-ME-SHUFFLER@127.0.0.1:{port}/0?ssl_ca_certs={tmp_path}/tls/ca.pem"
+    with redis_server(
+        tmp_path / "redis", port, **{k.replace("-", "_"): v for k, v in settings.items()}
+    ):
+        _connected(url)
+
+
+def test_what_is_kept_is_there_again_though_users_are_limited(tmp_path: Path) -> None:
+    """Redis reads its append-only file as its default user; where that may do nothing, 7.0 drops
+    every script that it reads, which is everything of ours."""
+    shutil.copyfile(ROOT / "deploy/hubbub/cli/redis/users.acl", tmp_path / "users.acl")
+    held = []
+
+    async def body(port: int, number: int) -> None:
+        server = await connect_redis(f"redis://shuffler:CHANGE-ME-SHUFFLER@127.0.0.1:{port}/0")
+        pool = Pool(server)
+        if number:
+            await pool.add({WINDOW: _reports(number)})
+        held.append((await pool.held_of_streams()).total())
+        await server.close()
+        with pytest.raises(StoreUnavailable, match=r"Auth|NOAUTH"):
+            await connect_redis(f"redis://127.0.0.1:{port}/0")
+
+    for number in (50, 0):
+        with redis_server(
+            tmp_path / "redis", appendonly="yes", aclfile=f'"{tmp_path}/users.acl"'
+        ) as port:
+            _run(body(port, number))
+    assert held == [50, 50]
+
+
+def test_a_backup_is_restored_as_the_runbook_says(tmp_path: Path) -> None:
+    held = []
+
+    async def fill(port: int, number: int) -> None:
+        server = await connect_redis(f"redis://127.0.0.1:{port}/0")
+        if number:
+            await Pool(server).add({WINDOW: _reports(number)})
+        held.append((await Pool(server).held_of_streams()).total())
+        await server.close()
+
+    with redis_server(tmp_path / "old", appendonly="yes") as port:
+        _run(fill(port, 40))
+        with redis.Redis(port=port) as client:
+            client.bgsave()
+
+            def saved() -> bool:
+                told = client.info("persistence")
+                return int(told["rdb_last_bgsave_time_sec"]) >= 0
+
+            eventually(saved)
+        (tmp_path / "new").mkdir()
+        shutil.copyfile(tmp_path / "old" / "dump.rdb", tmp_path / "new" / "dump.rdb")
+        _run(fill(port, 5))  # after the backup
+    with redis_server(tmp_path / "new", appendonly="no") as port, redis.Redis(port=port) as client:
+        client.config_set("appendonly", "yes")
+
+        def written() -> bool:
+            told = client.info("persistence")
+            return not told["aof_rewrite_scheduled"] + told["aof_rewrite_in_progress"]
+
+        eventually(written)
+    with redis_server(tmp_path / "new", appendonly="yes") as port:
+        _run(fill(port, 0))
+    assert held == [40, 45, 40]
+
+
+def test_each_role_may_do_its_work_on_a_cluster_too(tmp_path: Path) -> None:
+    users = (ROOT / "deploy/hubbub/cli/redis/users.acl").read_text().splitlines()
+
+    async def body(cluster: Cluster) -> None:
+        hosts = cluster.url.removeprefix("redis://")
+        for role in ("shuffler", "aggregator"):
+            url = f"redis://{role}:CHANGE-ME-{role.upper()}@{hosts}"
+            server = await connect_redis(url, replicas=1)
+            if role == "shuffler":
+                pool = Pool(server)
+                await pool.add({WINDOW: _reports(50)})
+                taken = await pool.take(WINDOW, Take(20, 20), await pool.level(WINDOW))
+                assert len(await pool.claim(WINDOW, taken or b"", None)) == 20
+            else:
+                store = RedisStore(server, 3)
+                assert await store.shards(WINDOW) == 3
+                assert (await store.add(WINDOW, _commit([bytes(16)])))[0] is Outcome.APPLIED
+            assert await server.room() == (0, inf)
+            await server.close()
+
+    with redis_cluster(tmp_path) as cluster:
+        for node in cluster.nodes:
+            for line in users[2:]:
+                node.ask("ACL", "SETUSER", *line.split()[1:])
+        _run(body(cluster))
+
+
+def test_a_cluster_is_reached_over_tls(tmp_path: Path) -> None:
+    if not has_tls():
+        pytest.skip("this Redis server has no TLS: install redis-server, that of Debian has")
+    write_certificates(tmp_path / "tls", {})
+
+    async def body(url: str) -> None:
+        server = await connect_redis(url, replicas=1)
+        windows = [Window(f"stream-{number}", 1) for number in range(8)]
+        await Pool(server).add({window: _reports(5) for window in windows})
+        assert (await Pool(server).held_of_streams()).total() == 40
+        await server.close()
+        with pytest.raises(StoreUnavailable):
+            await connect_redis(url.partition("?")[0])  # whose authority nobody vouches for
+
+    with redis_cluster(tmp_path / "cluster", tls=tmp_path / "tls") as cluster:
+        _run(body(cluster.url))

@@ -1,0 +1,259 @@
+"""A relay between devices and the HTTP door: it reads nothing, and the shuffler sees no address."""
+
+import asyncio
+from collections.abc import MutableMapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from hubbub.catalog import sign_bundle
+from hubbub.catalog.keys.gateway import GATEWAY_KEY, make_gateway_key, read_gateway
+from hubbub.cli.certificate_authorities import write_certificates
+from hubbub.cli.local.ports import free_port
+from hubbub.client import Client, Outcome, TryAgain
+from hubbub.client.transport.addresses import relay_to
+from hubbub.client.transport.contract import SealedReport
+from hubbub.client.transport.http_connection import REPORTS_PATH, REPORTS_TYPE
+from hubbub.errors import BadParameter, KeysUnusable
+from hubbub.oblivious import (
+    GATEWAY_PATH,
+    KEYS_TYPE,
+    REQUEST_TYPE,
+    Request,
+    read_response,
+    write_request,
+)
+from hubbub.oblivious.encapsulation import encapsulate
+from hubbub.relay.passing import RelayApp
+from hubbub.runtime import Limiter, TlsFolder
+from hubbub.runtime.http.problem import PROBLEM_TYPE
+from hubbub.shuffler.ohttp_gateway import OhttpGateway, read_gateway_keys
+from hubbub.wire.v1.services_pb2 import SubmitRequest
+from tests.conftest import Made
+from tests.services.test_http_door import open_door
+from tests.support.relaying import Relay
+from tests.support.waiting import HANG_SECONDS
+
+
+@pytest.fixture
+def tls(tmp_path: Path) -> Path:
+    write_certificates(tmp_path, {})
+    make_gateway_key(tmp_path)
+    return tmp_path
+
+
+def _gateway(folder: Path, *relays: str) -> OhttpGateway:
+    return OhttpGateway(read_gateway_keys(folder / GATEWAY_KEY), relays)
+
+
+def _number(folder: Path) -> int | None:
+    """Of the newest key, a byte: one other key in 256 has the same."""
+    return next(iter(read_gateway(folder)), None)
+
+
+def _bundle(made: Made, folder: Path) -> Path:
+    """What an app ships, with the gateway's key in it."""
+    roots = (folder / "ca.pem").read_text()
+    bundle = replace(made.bundle, gateway=read_gateway(folder), roots=roots)
+    path = folder / "app.hubbub"
+    path.write_bytes(sign_bundle(bundle, Ed25519PrivateKey.generate()))
+    return path
+
+
+def _reports(request: SubmitRequest) -> list[SealedReport]:
+    return [SealedReport(r.stream, r.epoch, r.key_id, r.sealed) for r in request.reports]
+
+
+def test_reports_go_through_a_relay_that_knows_none_of_them(
+    made: Made, redis_url: str, tls: Path
+) -> None:
+    """And past the limit of one address, which the relay alone holds its people to."""
+
+    async def body() -> None:
+        limiter, gateway = Limiter(0.001, 1), _gateway(tls, "127.0.0.1")
+        shown = TlsFolder(tls, "shuffler")
+        async with open_door(made, redis_url, tls=shown, limiter=limiter, gateway=gateway) as door:
+            relay = Relay(tls, f"https://127.0.0.1:{door.port}", free_port())
+            request = door.front.request(3)
+            late = request.reports.add()
+            late.CopyFrom(request.reports[0])
+            late.key_id += 1
+            reports = _reports(request)
+
+            def asked() -> None:
+                with relay.running():
+                    transport = relay.transport(read_gateway(tls))
+                    for _ in range(3):
+                        results = transport.submit(reports, HANG_SECONDS).results
+                        assert results == [None, None, None, "refused_wrong_key"]
+                    # A shuffler's own word ends a report; whatever a relay says does not.
+                    transport.close()
+                    assert relay.ask(b"no request") == (400, "application/problem+json")
+                    assert relay.ask(b"", "text/plain") == (415, "application/problem+json")
+                    assert relay.ask(bytes(3 << 20)) == (413, "application/problem+json")
+                    # A key that is not the gateway's any more.
+                    while _number(tls / "other") in {None, _number(tls)}:
+                        make_gateway_key(tls / "other")
+                    other = relay.transport(read_gateway(tls / "other"))
+                    with pytest.raises(TryAgain, match="relay_http_422"):
+                        other.submit(reports, HANG_SECONDS)
+                    other.close()
+                    # The SDK, by the key that its bundle signs.
+                    told: Any = {"state_dir": tls / "device", "relay": relay.url}
+                    with Client.from_bundle(_bundle(made, tls), **told) as client:
+                        assert client.report("theme", "dark") is Outcome.QUEUED
+                        assert client.flush(HANG_SECONDS)
+
+            await asyncio.to_thread(asked)
+            assert door.front.admission.counts == {"taken": 10, "wrong_key": 3}
+            assert len(limiter) == 0
+            # It says that it starts and stops, and nothing of who came with what.
+            assert [line for line in relay.said.splitlines() if "theme" in line] == []
+            assert len(relay.said.splitlines()) == 3, relay.said
+            # Without a relay the same door holds this address to its limit.
+            assert (await door.ask(body=request.SerializeToString())).status == 200
+            assert (await door.ask(body=request.SerializeToString())).status == 429
+            keys = await door.ask("GET", GATEWAY_PATH, headers={})
+            assert (keys.status, keys.headers["content-type"]) == (200, KEYS_TYPE)
+            assert keys.body[2:] == read_gateway(tls)
+
+    asyncio.run(body())
+
+
+def test_who_is_no_relay_is_held_to_the_limit_of_its_address(
+    made: Made, redis_url: str, tls: Path
+) -> None:
+    async def body() -> None:
+        gateway = _gateway(tls)
+        limiter = Limiter(0.001, 1)
+        async with open_door(made, redis_url, limiter=limiter, gateway=gateway) as door:
+            relay = Relay(tls, f"http://127.0.0.1:{door.port}", free_port())
+            reports = _reports(door.front.request(2))
+
+            def asked() -> None:
+                with relay.running("--peer-rate", "0.001", "--peer-burst", "2"):
+                    transport = relay.transport(read_gateway(tls))
+                    assert transport.submit(reports, HANG_SECONDS).results == [None, None]
+                    for _ in range(2):  # the gateway's word, which the relay passes on
+                        with pytest.raises(TryAgain, match="relay_resource_exhausted") as again:
+                            transport.submit(reports, HANG_SECONDS)
+                        assert again.value.after_seconds
+                    with pytest.raises(TryAgain, match="relay_resource_exhausted"):  # its own
+                        transport.submit(reports, HANG_SECONDS)
+                    transport.close()
+
+            await asyncio.to_thread(asked)
+
+    asyncio.run(body())
+
+
+@pytest.mark.parametrize("length", [b"many", b"-1", b"99999999999", b""])
+def test_what_a_sealed_request_says_of_its_length_is_not_believed(
+    made: Made, redis_url: str, tls: Path, length: bytes
+) -> None:
+    async def body() -> None:
+        async with open_door(made, redis_url, gateway=_gateway(tls)) as door:
+            headers = ((b"content-type", REPORTS_TYPE.encode()), (b"content-length", length))
+            content = door.front.request(2).SerializeToString()
+            asked = Request(b"POST", b"https", b"here", REPORTS_PATH.encode(), headers, content)
+            message, opened = encapsulate(read_gateway(tls), write_request(asked))
+            sealed = {"Content-Type": REQUEST_TYPE}
+            answer = await door.ask("POST", GATEWAY_PATH, message, sealed)
+            assert answer.status == 200
+            assert read_response(opened(answer.body)).status == 200
+            assert door.front.admission.counts == {"taken": 2}
+
+    asyncio.run(body())
+
+
+@pytest.mark.parametrize(
+    "wrong", [("/elsewhere", REPORTS_TYPE, 404), (REPORTS_PATH, "text/plain", 415)]
+)
+def test_a_sealed_request_that_is_not_read_is_charged_by_its_size(
+    made: Made, redis_url: str, tls: Path, wrong: tuple[str, str, int]
+) -> None:
+    async def body() -> None:
+        limiter = Limiter(0.001, 1)
+        async with open_door(made, redis_url, limiter=limiter, gateway=_gateway(tls)) as door:
+            path, kind, status = wrong
+            headers = ((b"content-type", kind.encode()),)
+            asked = Request(b"POST", b"https", b"here", path.encode(), headers, bytes(9000))
+            message, opened = encapsulate(read_gateway(tls), write_request(asked))
+            for expected in (status, 429):
+                answer = await door.ask(
+                    "POST", GATEWAY_PATH, message, {"Content-Type": REQUEST_TYPE}
+                )
+                told = (
+                    read_response(opened(answer.body)).status
+                    if expected == status
+                    else answer.status
+                )
+                assert told == expected
+
+    asyncio.run(body())
+
+
+def test_a_gateways_word_on_waiting_that_is_no_header_is_not_passed_on() -> None:
+    def answers(_: httpx2.Request) -> httpx2.Response:
+        told = {b"Content-Type": PROBLEM_TYPE.encode(), b"Retry-After": b"\xff7"}
+        return httpx2.Response(429, headers=told, stream=httpx2.ByteStream(b"{}"))
+
+    async def body() -> None:
+        told: list[MutableMapping[str, Any]] = []
+
+        async def receive() -> dict[str, Any]:
+            return {"type": "http.request", "body": b"sealed", "more_body": False}
+
+        async def send(message: MutableMapping[str, Any]) -> None:
+            told.append(message)
+
+        async with httpx2.AsyncClient(
+            transport=httpx2.MockTransport(answers), timeout=HANG_SECONDS
+        ) as client:
+            app = RelayApp("https://gateway.example.org", client, Limiter(1, 9))
+            headers = [(b"content-type", REQUEST_TYPE.encode())]
+            scope = {"method": "POST", "path": "/", "headers": headers, "client": ("127.0.0.1", 1)}
+            await app(scope, receive, send)
+        assert told[0]["status"] == 429
+        assert b"retry-after" not in dict(told[0]["headers"])
+
+    asyncio.run(body())
+
+
+def test_reports_wait_where_the_gateway_is_away(tls: Path) -> None:
+    relay = Relay(tls, f"http://127.0.0.1:{free_port()}", free_port())
+    with relay.running():
+        transport = relay.transport(read_gateway(tls))
+        with pytest.raises(TryAgain, match="relay_http_502"):
+            transport.submit([SealedReport("theme", 1, 1, bytes(50))], HANG_SECONDS)
+        transport.close()
+
+
+def test_keys_are_added_in_front_and_what_is_none_is_refused(tmp_path: Path) -> None:
+    assert [make_gateway_key(tmp_path) for _ in range(3)] == [1, 2, 3]
+    keys = read_gateway_keys(tmp_path / GATEWAY_KEY)
+    configs = OhttpGateway(keys).public_keys.content
+    assert configs[2 : 2 + configs[1]] == read_gateway(tmp_path)
+    assert read_gateway(tmp_path / "none") == b""
+    for wrong in ("no key\n", "AAAA\n"):
+        (tmp_path / GATEWAY_KEY).write_text(wrong)
+        with pytest.raises(KeysUnusable):
+            read_gateway_keys(tmp_path / GATEWAY_KEY)
+        with pytest.raises(KeysUnusable):
+            make_gateway_key(tmp_path)
+    (tmp_path / "gateway.pub").write_text("AAAA\n")
+    with pytest.raises(KeysUnusable):
+        read_gateway(tmp_path)
+
+
+@pytest.mark.parametrize("relay", ["relay.example.org", "http://127.0.0.1:1", "https://"])
+def test_a_relay_needs_an_address_and_the_bundle_its_gateways_key(relay: str) -> None:
+    told = {"shuffler": "shuffler.example.org:443", "roots": None}
+    with pytest.raises(BadParameter, match="https://HOST:PORT"):
+        relay_to(relay, gateway=b"key", **told)  # type: ignore[arg-type]
+    with pytest.raises(BadParameter, match="hubbub keys gateway"):
+        relay_to("https://relay.example.org", gateway=b"", **told)  # type: ignore[arg-type]

@@ -1,0 +1,542 @@
+"""Releases end to end: budgets and the record on a real Redis, the service, gRPC, HTTP, command.
+
+The census answers a year-old day through the real randomizers; the aggregator's own process, its
+Redis and both faces are the shipping ones.
+"""
+
+import asyncio
+import csv
+import gzip
+import json
+import os
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import replace
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import numpy as np
+import pytest
+
+from hubbub.aggregator.query.totals import TotalsByEpoch
+from hubbub.aggregator.releases.entry import Entry, Unreadable, read_entry
+from hubbub.aggregator.releases.release_log import Entries, RedisReleaseLog, ReleaseLog
+from hubbub.aggregator.releases.releasing import ReleaseQuery, Releases
+from hubbub.aggregator.store.contract import Commit
+from hubbub.aggregator.store.redis import RedisStore
+from hubbub.cli.local.ports import free_port
+from hubbub.cli.main import main
+from hubbub.conservation import Window, epoch_date, epoch_dates
+from hubbub.errors import BadParameter, BatchTooSmall, BudgetExhausted, UnknownMetric
+from hubbub.mechanisms import SystemBits
+from hubbub.privacy.releases import Released
+from hubbub.runtime import VERSION, connect_redis
+from tests.support import web
+from tests.support.bundles import DAY, Signed, make_signed
+from tests.support.fakes import MemoryReleaseLog, MemoryStore
+from tests.support.moment import far_from_midnight
+from tests.support.servers import redis_server
+from tests.support.waiting import eventually
+
+EPSILONS = (0.1, 1, 10)
+HEAD = """
+shuffler = "127.0.0.1:1"
+[budget]
+epsilon_per_year = 50
+delta_per_year = 1e-6
+purposes = { report = 0.9, "tiny one" = 0.002 }
+"""
+METRIC = """
+[metrics.{name}]
+description = "What is asked"
+owner = "o"
+expires = 2099-12-31
+epoch = "day"
+mechanism = "{mechanism}"
+epsilon = 2.0
+min_batch = 100
+limits = {{ reports_per_epoch = 1, lifetime_epsilon = 50.0 }}
+{more}
+"""
+EDUCATION = [
+    *("Preschool", "1st-4th", "5th-6th", "7th-8th", "9th", "10th", "11th", "12th", "HS-grad"),
+    *("Some-college", "Assoc-voc", "Assoc-acdm", "Bachelors", "Masters", "Prof-school"),
+    "Doctorate",
+]
+CATALOG = HEAD + "".join(
+    METRIC.format(
+        name=f"education_{number}",
+        mechanism="grr",
+        more=f"values = {json.dumps(EDUCATION)}\n"
+        f'release = {{ mechanism = "laplace", epsilon = {epsilon} }}',
+    )
+    + METRIC.format(
+        name=f"age_{number}",
+        mechanism="mean.piecewise",
+        more=f"low = 17\nhigh = 90\n"
+        f'release = {{ mechanism = "gaussian", epsilon = {epsilon}, delta = 1e-8 }}',
+    )
+    for number, epsilon in enumerate(EPSILONS)
+)
+CATALOG += METRIC.format(name="kept", mechanism="rr", more='values = ["no", "yes"]')
+CATALOG = CATALOG.replace("low = 17", 'domain = "number"\nlow = 17')
+
+
+@pytest.fixture(scope="module")
+def census() -> list[dict[str, str]]:
+    packed = files("hubbub.cli") / "demo_data" / "census_people.csv.gz"
+    return list(csv.DictReader(gzip.decompress(packed.read_bytes()).decode().splitlines()))
+
+
+@pytest.fixture(scope="module")
+def signed(tmp_path_factory: pytest.TempPathFactory) -> Signed:
+    return make_signed(
+        tmp_path_factory.mktemp("released"), CATALOG, start=(int(time.time()) // DAY - 14) * DAY
+    )
+
+
+def _entry(name: str, **changes: Any) -> Entry:
+    number = Released("a", 1.5, 2.0, 1.0, -2.5, 5.5)
+    entry = Entry(
+        name,
+        1000,
+        2026,
+        "report",
+        "me",
+        "theme",
+        "count",
+        "a",
+        (1, 2),
+        "laplace",
+        1.0,
+        0.0,
+        (number,),
+    )
+    return replace(entry, **changes)
+
+
+@pytest.fixture(params=["memory", "redis"])
+def check(
+    request: pytest.FixtureRequest, tmp_path: Path
+) -> Callable[[Callable[[ReleaseLog], Awaitable[None]]], None]:
+    def run(body: Callable[[ReleaseLog], Awaitable[None]]) -> None:
+        async def everything(url: str) -> None:
+            if not url:
+                await body(MemoryReleaseLog())
+                return
+            server = await connect_redis(url)
+            await body(RedisReleaseLog(server))
+            await server.close()
+
+        if request.param == "memory":
+            asyncio.run(everything(""))
+            return
+        with redis_server(tmp_path / "redis", appendonly="yes") as port:
+            asyncio.run(everything(f"redis://127.0.0.1:{port}/0"))
+
+    return run
+
+
+def test_a_release_is_entered_once_and_told_again(check: Callable[..., None]) -> None:
+    async def body(record: ReleaseLog) -> None:
+        first = _entry("a")
+        assert await record.spend(first, (3.0, 0.0)) == (first, False)
+        other = _entry("a", at=9999, by="you", answer=())
+        assert await record.spend(other, (0.0, 0.0)) == (first, True)
+        assert list(await record.entries()) == [first]
+
+    check(body)
+
+
+def test_a_purpose_spends_no_more_than_its_share_of_a_year(check: Callable[..., None]) -> None:
+    async def body(record: ReleaseLog) -> None:
+        for number in range(3):
+            await record.spend(_entry(f"a{number}", epsilon=0.1), (0.3, 0.0))  # sums like .1 + .2
+        with pytest.raises(BudgetExhausted, match="has epsilon 0 and delta 0 left in 2026"):
+            await record.spend(_entry("b", epsilon=0.001), (0.3, 0.0))
+        await record.spend(_entry("c", epsilon=0.3, year=2027), (0.3, 0.0))
+        await record.spend(_entry("d", epsilon=0.3, purpose="research"), (0.3, 0.0))
+        await record.spend(_entry("e", epsilon=0.1, purpose="g", delta=6e-7), (1.0, 1e-6))
+        with pytest.raises(BudgetExhausted, match=r"this release costs 0\.1 and 6e-07"):
+            await record.spend(_entry("f", epsilon=0.1, purpose="g", delta=6e-7), (1.0, 1e-6))
+        assert [entry.id for entry in await record.entries()] == ["a0", "a1", "a2", "c", "d", "e"]
+
+    check(body)
+
+
+# What may stand in a record: as 0.1 wrote it for a "by" that is no text, or as nobody ever should.
+_BAD: dict[str, tuple[Callable[[str], str | bytes], bool]] = {
+    "lone surrogate": (lambda text: text.replace('"me"', '"\\ud800"'), True),
+    "control characters": (lambda text: text.replace('"me"', '"a\\u001b[2J\\u0000"'), True),
+    "direction": (lambda text: text.replace('"me"', '"a\\u202eb"'), True),
+    "cut": (lambda text: text[:-9], False),
+    "a number for a name": (lambda text: text.replace('"me"', "7"), False),
+    "deep": (lambda text: text.replace('"me"', "[" * 200_000), False),
+    "not UTF-8": (lambda text: text.encode().replace(b'"me"', b'"\xff"'), False),
+    "more fields": (lambda text: text[:-1] + ',"more":1}', False),
+    "no time": (lambda text: text.replace('"at":1000', '"at":1e400'), False),
+    "an epoch of none": (lambda text: text.replace("[1,2]", "[-1,99999999999]"), False),
+}
+
+
+@pytest.mark.parametrize("bad", _BAD)
+def test_a_bad_entry_is_read_round_said_and_its_cost_counted(
+    bad: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    spoil, readable = _BAD[bad]
+    text = _entry("spoilt", epsilon=0.25, delta=1e-7).text()
+
+    async def body(port: int) -> None:
+        server = await connect_redis(f"redis://127.0.0.1:{port}/0")
+        client: Any = server.client
+        record, first = RedisReleaseLog(server), _entry("first", epsilon=0.5)
+        await record.spend(first, (1.0, 1e-6))
+        await client.rpush("aggregator:releases", spoil(text))
+        found = await record.entries()
+        assert found.unreadable == 1
+        assert [one.id for one in found] == (["first", "spoilt"] if readable else ["first"])
+        assert found.spent("report", 2026) == pytest.approx((0.75, 1e-7))
+        assert found.spent("report", 2027) == (0, 0)
+        assert found.spent("other", 2026) == (0, 0)
+        with pytest.raises(BudgetExhausted, match=r"has epsilon 0\.25"):
+            await record.spend(_entry("more", epsilon=0.3), (1.0, 1e-6))
+        assert await record.spend(first, (1.0, 1e-6)) == (first, True)
+        last = _entry("last", epsilon=0.25)
+        assert await record.spend(last, (1.0, 1e-6)) == (last, False)
+        assert [one.id for one in await RedisReleaseLog(server).entries()][-1] == "last"
+        for one in found:
+            (one.by + one.text()).encode()
+            assert one.by.isprintable()
+        await server.close()
+
+    with redis_server(tmp_path / "redis", appendonly="yes") as port:
+        asyncio.run(body(port))
+    assert caplog.text.count("1 entries of the record of releases cannot be read") == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "purpose", "year", "spent"),
+    [
+        (b"", "report", 2026, (0, 0)),
+        (b"null", "report", 2026, (0, 0)),
+        (b'{"purpose":"report","epsilon":0.5', "report", 2030, (0.5, 0)),
+        (b'{"year":2026,"epsilon":0.5,"delta":1e-7', "any", 2026, (0.5, 1e-7)),
+        (b'{"purpose":"report","year":2026,"epsilon":1e999', "report", 2026, (np.inf, 0)),
+        (b'{"purpose":"report","year":2026,"epsilon":-5}', "report", 2026, (0, 0)),
+        (b'{"purpose":"report","year":2026,"epsilon":NaN}', "report", 2026, (0, 0)),
+        (b'{"purpose":"other","year":2026,"epsilon":0.5', "report", 2026, (0, 0)),
+        (b'{"by":"\\"epsilon\\":0","year":2026,"epsilon":2', "report", 2026, (2, 0)),
+    ],
+)
+def test_what_a_lost_entry_may_have_spent_counts_where_it_can_be_told(
+    text: bytes, purpose: str, year: int, spent: tuple[float, float]
+) -> None:
+    left, mended = read_entry(text)
+    assert isinstance(left, Unreadable)
+    assert not mended
+    assert Entries([], [left]).spent(purpose, year) == pytest.approx(spent)
+
+
+def test_entries_by_several_at_once_keep_within_the_budget(tmp_path: Path) -> None:
+    async def body(port: int) -> None:
+        server = await connect_redis(f"redis://127.0.0.1:{port}/0")
+        records = [RedisReleaseLog(server) for _ in range(5)]
+        spending = [
+            record.spend(_entry(f"{number % 15}", epsilon=0.1), (1.0, 0.0))
+            for number, record in enumerate(records * 6)
+        ]
+        made = await asyncio.gather(*spending, return_exceptions=True)
+        refused = [one for one in made if isinstance(one, BudgetExhausted)]
+        entered = [one for one in made if isinstance(one, tuple) and not one[1]]
+        assert len(entered) == 10
+        assert len(refused) == 10, "five questions, each asked twice"
+        assert len({one.id for one in await records[0].entries()}) == 10
+        await server.close()
+
+    with redis_server(tmp_path / "redis") as port:
+        asyncio.run(body(port))
+
+
+_NO_TEXTS = [
+    "\ud800",
+    "a\udfff",
+    "a\x00",
+    "\x1b[31m",
+    "two\nlines",
+    "a\u2028b",
+    "a\u202eb",
+    "x" * 201,
+]
+
+
+@pytest.mark.parametrize("text", _NO_TEXTS, ids=ascii)
+@pytest.mark.parametrize("name", ["metric", "query", "value", "purpose", "by"])
+def test_no_text_that_cannot_be_kept_becomes_a_question(name: str, text: str) -> None:
+    fields = {"metric": "m", "query": "count", "value": "v", "purpose": "p", "by": "me"}
+    if (name, len(text)) == ("value", 201):
+        text *= 400
+    with pytest.raises(BadParameter, match=f"^{name} has") as caught:
+        ReleaseQuery(**{**fields, name: text}, epochs=())
+    assert text not in str(caught.value)
+    str(caught.value).encode()
+    with pytest.raises(BadParameter):
+        _entry("a", **{name: text})
+
+
+def _fill(metric: Any, values: list[Any]) -> Commit:
+    """What a day's reports of these values add up to, each through the shipping randomizer."""
+    mechanism, source = metric.randomizer, SystemBits()
+    cells: Counter[int] = Counter()
+    for value in values:
+        cells.update(mechanism.layout.cells(mechanism.randomize(metric.code(value), source)))
+    summed = np.array([cells[cell] for cell in range(mechanism.layout.size)], dtype=np.int64)
+    tags = [os.urandom(16) for _ in values]
+    return Commit(os.urandom(16), tags, summed, 0, {}, 4 * 10**9, batch_reports=len(values))
+
+
+def test_only_final_totals_of_enough_people_are_released(signed: Signed) -> None:
+    now = time.time()
+    today = int(now) // DAY
+
+    async def body() -> None:
+        store = MemoryStore()
+        collected = TotalsByEpoch(signed.bundle, store, lambda: now)
+        releases = Releases(collected, MemoryReleaseLog(), lambda: now)
+        metric = signed.bundle.metric("education_1")
+        ask = ReleaseQuery("education_1", "histogram", "", (), "report", "me")
+        for epoch, people in ((today - 40, 200), (today - 30, 50), (today, 300)):
+            commit = _fill(metric, ["Masters"] * people)
+            await store.add(Window("education_1", epoch), commit)
+        with pytest.raises(BatchTooSmall, match="50 reports in the epochs asked"):
+            await releases.release(ask)
+        with pytest.raises(BadParameter, match=f"{epoch_date(today, DAY)} has no final totals"):
+            await releases.release(replace(ask, epochs=(today,)))
+        with pytest.raises(BadParameter, match="has no final totals"):
+            await releases.release(replace(ask, dates=epoch_date(today - 35, DAY)))
+        made = await releases.release(replace(ask, epochs=(today - 30, today - 40)))
+        assert made.entry.epochs == (today - 40, today - 30)
+        assert not made.again
+        dates = epoch_dates((today - 40, today - 30), DAY)
+        assert releases.dated(made.entry)["dates"] == dates
+        by_date = await releases.release(replace(ask, dates=dates))
+        assert (by_date.entry, by_date.again) == (made.entry, True)
+        # Of two days one person may have two reports.
+        one = await releases.release(replace(ask, epochs=(today - 40,)))
+        assert (made.entry.answer[0].noise or 0) > 1.9 * (one.entry.answer[0].noise or 0)
+        again = await releases.release(
+            replace(ask, epochs=(today - 40, today - 30), by="you", purpose="tiny one")
+        )
+        assert (again.entry, again.again) == (made.entry, True)
+        assert (again.budget_left.epsilon_left, again.budget_left.delta_left) == pytest.approx(
+            (0.1, 2e-9)
+        )
+        with pytest.raises(BudgetExhausted, match=r'purpose "tiny one" has epsilon 0\.1'):
+            await releases.release(
+                replace(ask, query="mode", epochs=(today - 40,), purpose="tiny one")
+            )
+        for wrong, error, said in (
+            ({"metric": "colour"}, UnknownMetric, "not in the bundle"),
+            ({"metric": "kept"}, BadParameter, "the catalog gives it no release"),
+            ({"purpose": "fun"}, BadParameter, "there are report, tiny one"),
+            ({"query": "sum"}, BadParameter, "there are count, histogram, mean, mode"),
+            ({"by": " "}, BadParameter, "say who asks"),
+            (
+                {"metric": "age_0", "query": "mean", "purpose": "tiny one"},
+                BadParameter,
+                "above what",
+            ),
+        ):
+            with pytest.raises(error, match=said):
+                await releases.release(replace(ask, **wrong))  # type: ignore[arg-type]
+
+    asyncio.run(body())
+
+
+@pytest.fixture(scope="module")
+def running(
+    signed: Signed, census: list[dict[str, str]], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[str, str]]:
+    """An aggregator with a day of the census, long closed: its queries' and its HTTP address."""
+    far_from_midnight()  # which may be a year's end too, and its budgets'
+    folder = tmp_path_factory.mktemp("aggregator")
+    day = int(time.time()) // DAY - 60
+    ports = [free_port() for _ in range(4)]
+
+    async def fill(url: str) -> None:
+        server = await connect_redis(url)
+        store = RedisStore(server)
+        for number in range(len(EPSILONS)):
+            for name, values in (
+                ("education", [person["education"] for person in census]),
+                ("age", [int(person["age"]) for person in census]),
+            ):
+                metric = signed.bundle.metric(f"{name}_{number}")
+                window = Window(metric.name, day)
+                await store.shards(window)
+                await store.add(window, _fill(metric, values))
+        await server.close()
+
+    with redis_server(folder / "redis", appendonly="yes") as port:
+        url = f"redis://127.0.0.1:{port}/0"
+        asyncio.run(fill(url))
+        listen = [f"127.0.0.1:{port}" for port in ports]
+        options = ("--listen", "--query-listen", "--metrics-listen", "--http-listen")
+        chosen = [part for pair in zip(options, listen, strict=True) for part in pair]
+        process = subprocess.Popen(
+            [
+                *(sys.executable, "-m", "hubbub.aggregator", "--bundle", str(signed.path)),
+                *("--keys", str(signed.keys / "opening.keys.json"), "--processes", "1", *chosen),
+                "--insecure",
+            ],
+            env={**os.environ, "HUBBUB_REDIS_URL": url},
+        )
+        try:
+
+            def healthy() -> bool:
+                assert process.poll() is None
+                told = web.get(f"http://{listen[3]}/health").json()
+                return bool(told == {"status": "serving", "version": VERSION})
+
+            eventually(healthy, although=(httpx2.TransportError,))
+            yield listen[1], listen[3]
+        finally:
+            process.terminate()
+            assert process.wait() == 0
+
+
+def _release(running: tuple[str, str], *arguments: str, capsys: Any) -> dict[str, Any]:
+    asked = ["release", *arguments, "--purpose", "report", "--query", running[0]]
+    assert main([*asked, "--format", "json"]) == 0
+    document: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return document
+
+
+def test_the_census_is_released_with_the_errors_that_theory_says(
+    running: tuple[str, str],
+    census: list[dict[str, str]],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Nine standard errors of both noises; and the release's own falls as 1 / epsilon.
+
+    At epsilon 0.1 more than half of a histogram's error is the noise of Laplace, whose tail is not
+    that of Gauss: beyond 6 of their standard errors is one in 4e5, beyond 9 one in 7e8, of 54.
+    """
+    true = Counter(person["education"] for person in census)
+    mean = sum(int(person["age"]) for person in census) / len(census)
+    noises: dict[str, list[float]] = {"count": [], "histogram": [], "mean": []}
+    for number, epsilon in enumerate(EPSILONS):
+        education, age = f"education_{number}", f"age_{number}"
+        histogram = _release(running, education, "histogram", capsys=capsys)
+        assert histogram["epsilon"] == epsilon
+        for value in histogram["values"]:
+            assert abs(value["estimate"] - true[value["value"]]) < 9 * value["stderr"]
+        noises["histogram"].append(histogram["values"][0]["noise"])
+        count = _release(running, education, "count", "--value", "Masters", capsys=capsys)
+        [masters] = count["values"]
+        assert abs(masters["estimate"] - true["Masters"]) < 9 * masters["stderr"]
+        noises["count"].append(masters["noise"])
+        found = _release(running, age, "mean", capsys=capsys)["values"][0]
+        assert abs(found["estimate"] - mean) < 9 * found["stderr"]
+        noises["mean"].append(found["noise"])
+        mode = _release(running, education, "mode", capsys=capsys)
+        assert mode["values"] == [{"value": "HS-grad"}]
+    gap = 1.0  # of grr at epsilon 2 over 16 values
+    gap = (np.exp(2) - 1) / (np.exp(2) + 15)
+    for query, sensitivity in (("count", 1), ("histogram", 2)):
+        for noise, epsilon in zip(noises[query], EPSILONS, strict=True):
+            alpha = np.exp(-epsilon / sensitivity)  # discrete Laplace
+            assert noise == pytest.approx(np.sqrt(2 * alpha) / (1 - alpha) / gap, rel=1e-6)
+    assert noises["mean"][0] > 5 * noises["mean"][1] > 10 * noises["mean"][2]
+
+
+def test_the_record_tells_what_was_spent_by_whom_and_what_is_left(
+    running: tuple[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    first = _release(running, "education_1", "histogram", "--by", "Ada", capsys=capsys)
+    again = _release(running, "education_1", "histogram", "--by", "Bob", capsys=capsys)
+    assert again["again"] is True
+    assert again["values"] == first["values"]
+    assert again["by"] == first["by"]
+    assert main(["release", "--query", running[0], "--format", "json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert first["id"] in {record["id"] for record in document["records"]}
+    spent = sum(record["epsilon"] for record in document["records"])
+    [report, tiny] = document["purposes"]
+    assert report["epsilon"] - report["epsilon_left"] == pytest.approx(spent)
+    assert tiny["epsilon_left"] == tiny["epsilon"] == pytest.approx(0.1)
+    assert document["together"]["best"] <= spent
+    assert main(["release", "--query", running[0]]) == 0
+    assert "What each purpose may spend this year" in capsys.readouterr().out
+    where = ["--query", running[0]]
+    assert main(["release", "education_1", *where]) == 2
+    assert "purpose is missing: name the one that pays" in capsys.readouterr().err
+    assert main(["release", "education_1", "mode", "--purpose", "tiny one", *where]) in {0, 2}
+    capsys.readouterr()
+    assert main(["release", "education_2", "mean", "--purpose", "report", *where]) == 2
+    assert "grr does not answer mean" in capsys.readouterr().err
+
+
+def test_http_releases_as_grpc_does(
+    running: tuple[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    url = f"http://{running[1]}/v1/releases"
+    same = _release(running, "education_1", "histogram", capsys=capsys)
+    ask = {"metric": "education_1", "query": "histogram", "purpose": "report", "by": "Eve"}
+    answer = web.post(url, json=ask)
+    assert answer.status_code == 200
+    assert answer.json()["values"] == same["values"]
+    assert answer.json()["again"] is True
+    assert {record["id"] for record in web.get(url).json()["records"]} >= {same["id"]}
+    dear = {**ask, "metric": "education_2", "query": "count", "purpose": "tiny one"}
+    for wrong, status, title in (
+        ({**ask, "metric": "colour"}, 404, "UnknownMetric"),
+        ({**ask, "query": "sum"}, 400, "BadParameter"),
+        (
+            {**dear, "value": "Doctorate"},
+            409,
+            "BudgetExh",
+        ),
+        ({**ask, "colour": 7}, 422, "Malformed"),
+        ({"metric": "secret-77"}, 422, "Malformed"),
+    ):
+        problem = web.post(url, json=wrong)
+        assert problem.status_code == status
+        assert problem.headers["content-type"] == "application/problem+json"
+        assert problem.json()["title"].startswith(title)
+        assert "secret-77" not in problem.text
+    schema = web.get(f"http://{running[1]}/openapi.json").json()
+    assert {"/v1/releases", "/health"} <= set(schema["paths"])
+
+
+@pytest.mark.parametrize("text", ["\\ud800", "\\u0000", "\\u001b[2J", "a\\nb", "\\u202e"])
+@pytest.mark.parametrize("name", ["by", "value", "purpose", "query", "metric"])
+def test_no_face_enters_what_nobody_can_read(
+    running: tuple[str, str], name: str, text: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """HTTP and command line: refused, and everybody goes on."""
+    url = f"http://{running[1]}/v1/releases"
+    before = len(web.get(url).json()["records"])
+    ask = {"metric": "education_1", "query": "histogram", "purpose": "report", "by": "Eve"}
+    body = json.dumps({**ask, name: "TEXT"}).replace("TEXT", text)
+    refused = web.post(url, content=body, headers={"content-type": "application/json"})
+    assert refused.status_code in {400, 404, 422}, refused.text
+    assert refused.headers["content-type"] == "application/problem+json"
+    letters = json.loads(f'"{text}"')
+    options = {"--by": letters} if name == "by" else {"--by": "Eve", "--value": letters}
+    if "\0" not in letters:
+        given = [part for pair in options.items() for part in pair]
+        where = ["--query", running[0], "--purpose", "report"]
+        assert main(["release", "education_1", "histogram", *given, *where]) == 2
+        said = capsys.readouterr().err
+        assert said.startswith("hubbub: ")
+        assert said.count("\n") == 1
+    told = web.get(url)
+    assert (told.status_code, told.json()["unreadable"]) == (200, 0)
+    assert len(told.json()["records"]) == before
+    assert main(["release", "--query", running[0]]) == 0
+    capsys.readouterr()

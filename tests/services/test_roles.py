@@ -1,0 +1,498 @@
+"""A certificate proves one role, and whoever dials looks at it: real servers with the wrong one."""
+
+import asyncio
+import logging
+import secrets
+import ssl
+import stat
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from functools import partial
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from typing import Any
+
+import grpc
+import grpc.aio
+import pytest
+from cryptography import x509
+from cryptography.x509.oid import ExtendedKeyUsageOID
+
+import hubbub.notebook
+from hubbub.aggregator.query.report_counts import Shuffler
+from hubbub.catalog import Bundle, Catalog
+from hubbub.cli.certificate_authorities import names_by_role, write_certificates
+from hubbub.cli.installation import build_bundle
+from hubbub.cli.local.local_run import LocalRun, Ports
+from hubbub.cli.local.ports import free_port
+from hubbub.cli.main import main
+from hubbub.cli.terminal.service_client import Endpoints, report_counts
+from hubbub.client import Client, MemoryState, Outcome, transport_to
+from hubbub.conservation import Window
+from hubbub.errors import BadParameter, ServiceUnavailable, StoreUnavailable
+from hubbub.runtime import Server, Stages, TlsFolder, channel, connect_redis
+from hubbub.runtime.process import end_tasks
+from hubbub.runtime.redis.client import _cluster
+from hubbub.runtime.tls import authorities_of
+from hubbub.shuffler.mixer import Mixer
+from hubbub.shuffler.mixing_policy import Policy
+from hubbub.shuffler.pool import Pool
+from hubbub.shuffler.streams import read_stream_table
+from hubbub.wire.v1 import services_pb2 as wire
+from hubbub.wire.v1.services_pb2 import (
+    Batch,
+    BatchOutcome,
+    PipelineRequest,
+    StatusRequest,
+    StatusResponse,
+    SubmitRequest,
+    SubmitResponse,
+)
+from hubbub.wire.v1.services_pb2_grpc import (
+    IngestServicer,
+    OperatorServicer,
+    QueryServicer,
+    QueryStub,
+    ShufflerServicer,
+    add_IngestServicer_to_server,
+    add_OperatorServicer_to_server,
+    add_QueryServicer_to_server,
+    add_ShufflerServicer_to_server,
+)
+from tests.conftest import Made
+from tests.support.certificates import write_old_certificates
+from tests.support.servers import has_tls, redis_server
+from tests.support.waiting import HANG_SECONDS, eventually_async
+
+ROLES = ("shuffler", "aggregator", "redis", "analyst")
+
+
+@pytest.fixture(scope="module")
+def tls(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("roles") / "tls"
+    write_certificates(folder, {})
+    return folder
+
+
+@pytest.fixture(scope="module")
+def old(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("old") / "tls"
+    write_old_certificates(folder)
+    return folder
+
+
+class Impostor(ShufflerServicer, IngestServicer, OperatorServicer, QueryServicer):
+    """Takes and tells whatever it is asked."""
+
+    def __init__(self) -> None:
+        self.heard = 0
+
+    async def Submit(self, request: SubmitRequest, context: Any) -> SubmitResponse:
+        del context
+        self.heard += len(request.reports)
+        return SubmitResponse()
+
+    async def Apply(self, request: Batch, context: Any) -> BatchOutcome:
+        del context
+        self.heard += len(request.sealed)
+        return BatchOutcome()
+
+    async def Status(self, request: StatusRequest, context: Any) -> StatusResponse:
+        del request, context
+        self.heard += 1
+        return StatusResponse()
+
+    async def Pipeline(self, request: PipelineRequest, context: Any) -> wire.PipelineStatus:
+        del request, context
+        self.heard += 1
+        return wire.PipelineStatus(complete=True)
+
+
+@asynccontextmanager
+async def _impostor(folder: Path, role: str) -> AsyncIterator[tuple[Impostor, str]]:
+    """A server of everything, which shows the certificate of this role."""
+    # Of the analyst's questions it is asked the law alone.
+    impostor, address = Impostor(), f"127.0.0.1:{free_port()}"  # type: ignore[abstract]
+    adds = (
+        add_ShufflerServicer_to_server,
+        add_IngestServicer_to_server,
+        add_OperatorServicer_to_server,
+        add_QueryServicer_to_server,
+    )
+    server = Server(
+        address, [partial(add, impostor) for add in adds], tls=TlsFolder(folder, role), callers=None
+    )
+    await server.start()
+    yield impostor, address
+    await server.stop(0.1)
+
+
+def _others(role: str) -> list[str]:
+    return [one for one in ROLES if one != role]
+
+
+def test_servers_have_their_own_names_and_an_analyst_is_a_client_alone(tmp_path: Path) -> None:
+    names = names_by_role(["shuffler=reports.example.org", "redis=10.0.0.7", "both.example.org"])
+    write_certificates(tmp_path / "tls", names)
+    local = {"localhost", "127.0.0.1", "::1"}
+    everyone = local | {"both.example.org"}
+    expected = {
+        "shuffler": everyone | {"reports.example.org"},
+        "aggregator": everyone,
+        "redis": everyone | {"10.0.0.7"},
+        "analyst": set(),
+    }
+    issuers = set()
+    for role, wanted in expected.items():
+        made = x509.load_pem_x509_certificate((tmp_path / "tls" / f"{role}.pem").read_bytes())
+        usages = made.extensions.get_extension_for_class(x509.ExtendedKeyUsage).value
+        assert ExtendedKeyUsageOID.CLIENT_AUTH in usages
+        assert (ExtendedKeyUsageOID.SERVER_AUTH in usages) == (role != "analyst")
+        found = set()
+        if wanted:
+            told = made.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+            found = {str(name.value) for name in told}
+        assert found == wanted, role
+        issuers.add(made.issuer)
+    assert len(issuers) == 4, "an authority for each"
+
+
+def test_certificates_are_renewed_by_the_kept_authorities(tmp_path: Path) -> None:
+    tls, kept = tmp_path / "tls", tmp_path / "tls-authorities"
+    assert main(["keys", "tls", str(tls), "--host", "shuffler=reports.example.org"]) == 0
+    assert stat.S_IMODE((kept / "shuffler.key").stat().st_mode) == 0o600
+    before = {path.name: path.read_bytes() for path in tls.iterdir()}
+    assert main(["keys", "tls", str(tls), "--renew", "--host", "shuffler=more.example.org"]) == 0
+    after = {path.name: path.read_bytes() for path in tls.iterdir()}
+    assert {name for name in before if before[name] == after[name]} == {"ca.pem"}
+    made = x509.load_pem_x509_certificate(after["shuffler.pem"])
+    names = made.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    assert names.get_values_for_type(x509.DNSName) == [
+        *("localhost", "reports.example.org", "more.example.org")
+    ]
+    for role in ROLES:
+        TlsFolder(tls, role).server_context(mutual=True)
+        [authority] = x509.load_pem_x509_certificates(
+            authorities_of(role, after["ca.pem"].decode()).encode()
+        )
+        x509.load_pem_x509_certificate(after[f"{role}.pem"]).verify_directly_issued_by(authority)
+    (kept / "redis.key").unlink()
+    again = {path.name: path.read_bytes() for path in tls.iterdir()}
+    assert main(["keys", "tls", str(tls), "--renew"]) == 2
+    assert again == {path.name: path.read_bytes() for path in tls.iterdir()}
+
+
+def test_a_company_authority_tells_roles_by_a_uri(tmp_path: Path) -> None:
+    """As cert-manager makes them: common names of its own, and the role among the other names."""
+    write_old_certificates(tmp_path / "tls", "Example house", by_uri=True)
+    tls = tmp_path / "tls"
+
+    async def answer_to(role: str) -> object:
+        address = f"127.0.0.1:{free_port()}"
+        add = partial(add_QueryServicer_to_server, Impostor())  # type: ignore[abstract]
+        mine = TlsFolder(tls, "aggregator")
+        server = Server(address, [add], tls=mine, callers=("analyst",))
+        await server.start()
+        try:
+            async with channel(address, "aggregator", tls=TlsFolder(tls, role)) as line:
+                return await QueryStub(line).Pipeline(PipelineRequest(), timeout=HANG_SECONDS)
+        except grpc.aio.AioRpcError as error:
+            return error.code()
+        finally:
+            await server.stop(0.1)
+
+    assert asyncio.run(answer_to("analyst")) == wire.PipelineStatus(complete=True)
+    assert asyncio.run(answer_to("redis")) is grpc.StatusCode.PERMISSION_DENIED
+
+
+@pytest.mark.parametrize("host", ["analyst=a.example", "nobody=a.example", "redis=", "", "a\nb"])
+def test_a_name_of_nobody_is_refused(host: str) -> None:
+    with pytest.raises(BadParameter, match="--host"):
+        names_by_role([host])
+
+
+def _bundle(made: Made, folder: Path, address: str, tls: Path) -> Bundle:
+    return build_bundle(
+        Catalog(address, dict(made.bundle.metrics)),
+        made.folder / "keys",
+        out=folder / "app.hubbub",
+        streams=folder / "streams.json",
+        previous=folder / "app.hubbub",
+        roots=(tls / "ca.pem").read_text(),
+    )
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_a_device_reports_to_nobody_but_a_shuffler(
+    made: Made, tls: Path, tmp_path: Path, role: str
+) -> None:
+    async def body() -> None:
+        async with _impostor(tls, role) as (impostor, address):
+            bundle = _bundle(made, tmp_path, address, tls)
+            transport = transport_to(address, roots=bundle.roots)
+            client = Client(bundle, MemoryState(), transport, hold_seconds=None)
+            assert client.report("theme", "dark") is Outcome.QUEUED
+            sent = await asyncio.to_thread(client.flush, 20 if role == "shuffler" else 2)
+            told = (sent, client.waiting, client.dropped, impostor.heard)
+            assert told == ((True, 0, {}, 1) if role == "shuffler" else (False, 1, {}, 0))
+            transport.close()
+
+    asyncio.run(body())
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_batches_go_to_nobody_but_an_aggregator(
+    made: Made, redis_url: str, tls: Path, role: str
+) -> None:
+    async def body() -> None:
+        async with _impostor(tls, role) as (impostor, address):
+            server = await connect_redis(redis_url)
+            await server.client.flushdb()
+            pool, window = Pool(server), Window("theme", int(time.time()) // 86_400)
+            await pool.add({window: [secrets.token_bytes(49) for _ in range(60)]})
+            onward = channel(address, "aggregator", tls=TlsFolder(tls, "shuffler"))
+            table = read_stream_table(made.streams)
+            mixer = Mixer(pool, table, [onward], Policy(), stages=Stages())
+            await pool.heartbeat()
+            loops = [asyncio.create_task(run()) for run in (mixer.run, mixer.heartbeat)]
+
+            async def sent() -> bool:
+                return bool(mixer.counts)
+
+            await eventually_async(sent)
+            await end_tasks(loops)
+            law = (await pool.report_counts())[window]
+            if role == "aggregator":
+                assert impostor.heard >= 20
+            else:
+                assert (law["pooled"] + law["in_flight"], impostor.heard) == (60, 0)
+            await onward.close()
+            await server.client.flushdb()
+            await server.close()
+
+    asyncio.run(body())
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_the_law_s_terms_are_the_shufflers_alone(tls: Path, role: str) -> None:
+    async def body() -> None:
+        async with _impostor(tls, role) as (impostor, address):
+            beyond = Shuffler(address, TlsFolder(tls, "aggregator"))
+            assert await beyond.terms() == ({} if role == "shuffler" else None)
+            assert impostor.heard == (role == "shuffler")
+            await beyond.close()
+
+    asyncio.run(body())
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_the_command_line_and_the_probe_believe_the_role_they_ask_alone(
+    tls: Path, role: str
+) -> None:
+    async def body() -> None:
+        async with _impostor(tls, role) as (impostor, address):
+            for asked in ("shuffler", "aggregator"):
+                probe = [sys.executable, "-m", "hubbub.runtime.probe", address]
+                probed = await asyncio.create_subprocess_exec(
+                    *probe, "--tls", str(tls), asked, stderr=subprocess.DEVNULL
+                )
+                assert await probed.wait() == (asked != role), asked
+            endpoints = Endpoints(address, str(tls))
+            if role == "aggregator":
+                assert await asyncio.to_thread(report_counts, endpoints) == {}
+                return
+            with pytest.raises(ServiceUnavailable, match="does not answer"):
+                await asyncio.to_thread(report_counts, endpoints)
+            assert impostor.heard == 0
+
+    asyncio.run(body())
+
+
+@contextmanager
+def _fake_redis(folder: Path, role: str) -> Iterator[tuple[int, bytearray]]:
+    """Shows the certificate of this role, and keeps what it then hears."""
+    heard, port, loop = bytearray(), free_port(), asyncio.new_event_loop()
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(folder / f"{role}.pem", folder / f"{role}.key")
+
+    async def listen(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            heard.extend(await reader.read(4096))
+        finally:
+            writer.close()
+
+    server = loop.run_until_complete(asyncio.start_server(listen, "127.0.0.1", port, ssl=context))
+    loop.set_exception_handler(lambda *_: None)
+    thread = threading.Thread(target=loop.run_forever)
+    thread.start()
+    try:
+        yield port, heard
+    finally:
+        loop.call_soon_threadsafe(server.close)
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.run_until_complete(end_tasks(asyncio.all_tasks(loop)))
+        loop.close()
+
+
+async def _dial_redis(url: str) -> None:
+    """As one server, and as a node of a Cluster."""
+    with pytest.raises(StoreUnavailable):
+        await connect_redis(url)
+    cluster = _cluster([url])
+    with pytest.raises(Exception, match=r"(?i)cluster|certif|closed"):
+        await cluster.initialize()
+    await cluster.aclose()
+
+
+# On a busy machine a handshake may be cut off for its time, and asyncio of Python 3.11 then leaves
+# the socket to the collector.
+LEFT_OPEN = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+
+
+@LEFT_OPEN
+@pytest.mark.parametrize("role", ROLES)
+def test_nobody_but_redis_hears_its_password(tls: Path, role: str) -> None:
+    with _fake_redis(tls, role) as (port, heard):
+        url = f"rediss://shuffler:SECRET@127.0.0.1:{port}/0?ssl_ca_certs={tls}/ca.pem"
+        asyncio.run(_dial_redis(url))
+        assert (b"SECRET" in heard) == (role == "redis")
+        assert role == "redis" or not heard
+
+
+@LEFT_OPEN
+@pytest.mark.parametrize("role", ROLES)
+def test_nobody_but_redis_hears_its_password_with_certificates_of_0_1(old: Path, role: str) -> None:
+    with _fake_redis(old, role) as (port, heard):
+        url = f"rediss://shuffler:SECRET@127.0.0.1:{port}/0?ssl_ca_certs={old}/ca.pem"
+        asyncio.run(_dial_redis(url))
+        assert (b"SECRET" in heard) == (role == "redis")
+        assert role == "redis" or not heard
+
+
+@pytest.mark.skipif(not has_tls(), reason="the Redis server here was built without TLS")
+@pytest.mark.parametrize("made_by", ["now", "0.1", "a house of one's own"])
+def test_a_redis_with_its_own_certificate_is_served(tmp_path: Path, made_by: str) -> None:
+    folder = tmp_path / "tls"
+    if made_by == "now":
+        write_certificates(folder, {})
+    else:
+        write_old_certificates(folder, *([] if made_by == "0.1" else ["Example Authority"]))
+    with redis_server(
+        tmp_path / "redis",
+        tls_port=str(port := free_port()),
+        port=port,
+        tls_cert_file=str(folder / "redis.pem"),
+        tls_key_file=str(folder / "redis.key"),
+        tls_ca_cert_file=str(folder / "ca.pem"),
+        tls_auth_clients="no",
+    ):
+
+        async def body() -> None:
+            server = await connect_redis(
+                f"rediss://127.0.0.1:{port}/0?ssl_ca_certs={folder}/ca.pem"
+            )
+            assert await server.ask("PING")
+            await server.close()
+
+        asyncio.run(body())
+
+
+def test_a_redis_url_with_no_authority_of_redis_is_refused(tls: Path, tmp_path: Path) -> None:
+    (tmp_path / "ca.pem").write_text(
+        authorities_of("shuffler", (tls / "ca.pem").read_text("ascii"))
+    )
+    for path, said in ((tmp_path / "ca.pem", "has no authority of Redis"), (tmp_path, "read")):
+        with pytest.raises(StoreUnavailable, match=said):
+            asyncio.run(connect_redis(f"rediss://:SECRET@127.0.0.1:1/0?ssl_ca_certs={path}"))
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_a_notebook_believes_an_aggregator_alone(tls: Path, role: str) -> None:
+    class Face(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            heard.append(self.headers.get("Authorization"))
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(b'{"metrics": [], "total": 0}')
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    heard: list[str | None] = []
+    server = HTTPServer(("127.0.0.1", 0), Face)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(tls / f"{role}.pem", tls / f"{role}.key")
+    server.socket = context.wrap_socket(server.socket, server_side=True)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    address = f"https://127.0.0.1:{server.server_port}"
+    token = secrets.token_hex()
+    asking = hubbub.notebook.connect(address, token=token, authority=tls / "ca.pem")
+    try:
+        if role == "aggregator":
+            assert len(asking.metrics()) == 0
+        else:
+            with pytest.raises(ServiceUnavailable, match="CERTIFICATE_VERIFY_FAILED"):
+                asking.metrics()
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+    assert heard == ([f"Bearer {token}"] if role == "aggregator" else [])
+
+
+def test_the_bundle_gets_the_authority_of_the_shuffler_alone(
+    made: Made, tls: Path, tmp_path: Path
+) -> None:
+    roots = _bundle(made, tmp_path, "127.0.0.1:1", tls).roots or ""
+    [one] = x509.load_pem_x509_certificates(roots.encode())
+    assert one.subject.rfc4514_string() == "CN=hubbub shuffler authority"
+
+
+def test_while_authorities_change_the_old_and_the_new_are_believed(
+    tmp_path: Path, tls: Path, old: Path
+) -> None:
+    """As docs/operate/rotate-keys.md has it: the new one behind the old one, first."""
+    write_certificates(tmp_path / "new", {})
+    for before in (old, tls):
+        both = (before / "ca.pem").read_text() + (tmp_path / "new" / "ca.pem").read_text()
+        for mine, theirs in ((before, tmp_path / "new"), (tmp_path / "new", before)):
+            folder = tmp_path / f"{before.parent.name}-{mine.parent.name}"
+            folder.mkdir()
+            for name in ("analyst.pem", "analyst.key"):
+                (folder / name).write_bytes((mine / name).read_bytes())
+            (folder / "ca.pem").write_text(both)
+
+            async def body(folder: Path = folder, theirs: Path = theirs) -> None:
+                async with _impostor(theirs, "aggregator") as (_, query):
+                    await asyncio.to_thread(report_counts, Endpoints(query, str(folder)))
+
+            asyncio.run(body())
+
+
+def test_what_version_0_1_made_still_works_and_says_so(made: Made, tmp_path: Path) -> None:
+    """A folder of `hubbub up` of then: certificates are kept, and the services warn once."""
+    home = tmp_path / "home"
+    home.mkdir()
+    write_old_certificates(home / "tls")
+    with LocalRun(home, Catalog("", dict(made.bundle.metrics)), Ports.free()) as run:
+        transport = transport_to(run.bundle.shuffler, roots=run.bundle.roots)
+        client = Client(run.bundle, MemoryState(), transport, hold_seconds=None)
+        client.report("theme", "dark")
+        assert client.flush(HANG_SECONDS)
+        transport.close()
+        assert sum(terms["acknowledged"] for terms in report_counts(run.endpoints).values()) == 1
+    for service in ("shuffler", "aggregator"):
+        said = (home / "log" / f"{service}.log").read_text()
+        assert said.count("make all anew with: hubbub keys tls") == 1, said
+
+
+def test_certificates_of_now_are_not_warned_of(tls: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING):
+        TlsFolder(tls, "shuffler").warn_if_old()
+    assert caplog.text == ""

@@ -1,0 +1,250 @@
+"""Shards: an epoch's pool on several slots, and still one crowd, whatever dies while it gathers."""
+
+import asyncio
+import time
+from collections import Counter
+from dataclasses import replace
+from itertools import count
+
+import pytest
+from redis.crc import key_slot
+from scipy.stats import chi2
+
+from hubbub.conservation import Window
+from hubbub.errors import StoreUnavailable
+from hubbub.runtime import connect_redis
+from hubbub.shuffler import crowd_pool as crowds_module
+from hubbub.shuffler.mixing_policy import CrowdTake
+from hubbub.shuffler.pool import Pool
+from hubbub.shuffler.shards import places, spread
+from hubbub.shuffler.streams import StreamTable, read_stream_table
+from tests.conftest import Made
+from tests.support.mixing import a_sink, law_of, mixers, sealed_reports, until_empty
+from tests.support.tearing import torn
+from tests.support.waiting import HANG_SECONDS
+
+DAY = 86_400
+SHARDS = 4
+WINDOW = Window("theme", 7)
+
+
+@pytest.fixture
+def table(made: Made) -> StreamTable:
+    """`theme` leaves whole, from 300 reports on."""
+    table = read_stream_table(made.streams)
+    whole = replace(table.streams["theme"], mix="epoch", min_batch=300)
+    return replace(table, streams={**table.streams, "theme": whole})
+
+
+def _today() -> Window:
+    return Window("theme", int(time.time()) // DAY)
+
+
+def test_reports_are_spread_evenly_and_come_again_to_the_same(table: StreamTable) -> None:
+    reports = sealed_reports(8000)
+    found = spread({WINDOW: reports}, table.streams, SHARDS)
+    assert found == spread({WINDOW: reports}, table.streams, SHARDS)
+    assert set(found) == set(places(WINDOW, SHARDS))
+    off = sum((len(one) - 2000) ** 2 / 2000 for one in found.values())
+    assert chi2.sf(off, SHARDS - 1) > 1e-6
+    keys = {place.key("shuffler:pool") for place in found}
+    assert len(keys) == SHARDS
+    assert WINDOW.key("shuffler:pool") in keys, "the first is where a pool without shards is"
+
+
+@pytest.mark.parametrize("given", [{"mix": "pool"}, {"dummies": 10, "values": 16}])
+def test_what_must_be_mixed_together_is_kept_together(
+    table: StreamTable, given: dict[str, object]
+) -> None:
+    stream = replace(table.streams["theme"], **given)  # type: ignore[arg-type]
+    reports = sealed_reports(100)
+    assert spread({WINDOW: reports}, {"theme": stream}, SHARDS) == {WINDOW: reports}
+
+
+@pytest.mark.parametrize("processes", [1, 3])
+def test_all_shards_are_one_crowd(
+    table: StreamTable, redis_url: str, processes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """600 reports in 4 shards: too few in each, enough in all. None leaves before it is over."""
+    monkeypatch.setattr("hubbub.shuffler.pool._ALIVE_MS", round(1000 * HANG_SECONDS))
+
+    async def body() -> None:
+        window, reports = _today(), sealed_reports(600)
+        async with (
+            a_sink() as (sink, address),
+            mixers(redis_url, table, address, processes, shards=SHARDS) as m,
+        ):
+            # Some came before the operator asked for shards, and some are sent twice.
+            await m.pools[0].add({window: reports[:50]})
+            for pool in m.pools:
+                await pool.add(spread({window: reports[50:]}, table.streams, SHARDS))
+            for _ in range(20):
+                await m.turn()
+            assert not sink.delivered
+            law = await law_of(m.pools[0], window)
+            assert (law["acknowledged"], law["pooled"]) == (600, 600)
+            await m.pools[0].close_windows()
+            await until_empty(m, window)
+            assert sink.sealed == Counter(reports), "each report once"
+            assert set(sink.delivered.values()) == {1}, "each cut once"
+            law = await law_of(m.pools[0], window)
+            assert (law["acknowledged"], law["withheld"]) == (600, 0)
+
+            async def archived() -> bool:
+                return not await m.pools[0].windows()
+
+            await m.until(archived)
+            assert (await law_of(m.pools[0], window))["acknowledged"] == 600, (
+                "as long as it is kept"
+            )
+
+    asyncio.run(body())
+
+
+def test_too_few_in_all_shards_are_withheld(table: StreamTable, redis_url: str) -> None:
+    async def body() -> None:
+        window = _today()
+        async with (
+            a_sink() as (sink, address),
+            mixers(redis_url, table, address, 1, shards=SHARDS) as m,
+        ):
+            [pool] = m.pools
+            await pool.add(spread({window: sealed_reports(299)}, table.streams, SHARDS))
+            await pool.close_windows()
+            await until_empty(m, window)
+            assert not sink.delivered
+            assert (await law_of(pool, window))["withheld"] == 299
+
+    asyncio.run(body())
+
+
+def test_nothing_is_sent_while_a_node_keeps_its_part(
+    table: StreamTable, redis_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The others' parts have been set apart, and wait; then all of them leave."""
+    set_apart, away = crowds_module.Crowds._set_apart, True
+
+    async def third_is_away(crowds: crowds_module.Crowds, place: object, *given: object) -> int:
+        if away and place == places(_today(), SHARDS)[2]:
+            raise StoreUnavailable("away")
+        return await set_apart(crowds, place, *given)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(crowds_module.Crowds, "_set_apart", third_is_away)
+
+    async def body() -> None:
+        nonlocal away
+        window, reports = _today(), sealed_reports(600)
+        async with (
+            a_sink() as (sink, address),
+            mixers(redis_url, table, address, 2, shards=SHARDS) as m,
+        ):
+            pool = m.pools[0]
+            await pool.add(spread({window: reports}, table.streams, SHARDS))
+            await pool.close_windows()
+
+            async def gathering() -> bool:
+                return bool(await pool.crowds.gathering(window))
+
+            await m.until(gathering)
+            for _ in range(30):
+                await m.turn(1.0)
+            assert not sink.delivered
+            law = await law_of(pool, window)
+            assert law["pooled"] + law["in_flight"] == 600
+            assert law["withheld"] == 0, "what waits for the others is no rest"
+            away = False
+            await until_empty(m, window)
+            assert sink.sealed == Counter(reports)
+
+    asyncio.run(body())
+
+
+async def _gather_and_cut(pool: Pool) -> None:
+    """What a mixer does of a window that is over, once."""
+    levels = await pool.levels(WINDOW, SHARDS)
+    gathering = await pool.crowds.gathering(WINDOW)
+    crowd = CrowdTake(300, 20)
+    if not gathering and sum(level.reports for level in levels) >= 300:
+        await pool.crowds.leave(WINDOW, crowd, levels[0], shards=SHARDS)
+        gathering = await pool.crowds.gathering(WINDOW)
+    for crowd_id in gathering:
+        await pool.crowds.gather(WINDOW, crowd, levels, crowd_id)
+    held = [(place, await pool.crowds.ids(place)) for place in places(WINDOW, SHARDS)]
+    gathering = await pool.crowds.gathering(WINDOW)
+    for place, ids in held:
+        for crowd_id in ids:
+            while crowd_id not in gathering and await pool.crowds.cut(place, crowd_id):
+                pass
+
+
+async def _in_flight(pool: Pool) -> Counter[bytes]:
+    """All that is in batches of processes that live no more."""
+    sealed: Counter[bytes] = Counter()
+    for place in places(WINDOW, SHARDS):
+        for batch_id, owner in (await pool.batches(place)).items():
+            sealed.update(await pool.claim(place, batch_id, owner))
+    return sealed
+
+
+@pytest.mark.parametrize("step", ["_LEAVE", "_CUT"])
+def test_torn_after_any_write_no_shard_is_left_behind(
+    redis_url: str, table: StreamTable, step: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At every write of every second call, in turn; another process goes on each time."""
+    whole: str = getattr(crowds_module, step)
+
+    async def torn_at(pools: list[Pool], writes: int) -> int:
+        often = 0
+        for turn in range(60):
+            with monkeypatch.context() as once:
+                if turn % 2 == 0:
+                    once.setattr(crowds_module, step, torn(whole, writes))
+                try:
+                    await _gather_and_cut(pools[turn % 2])
+                except StoreUnavailable:
+                    often += 1
+            law = await law_of(pools[0], WINDOW)
+            # What is half moved is in both places; it is in none at no time.
+            assert law["pooled"] + law["in_flight"] >= law["acknowledged"] == 320
+            left = [await pools[0].crowds.ids(place) for place in places(WINDOW, SHARDS)]
+            if law["pooled"] == 0 and not any(left):
+                break
+        return often
+
+    async def body() -> None:
+        server = await connect_redis(redis_url)
+        pools, reports = [Pool(server, SHARDS) for _ in range(2)], sealed_reports(320)
+        for writes in count():
+            await server.client.flushdb()
+            await pools[0].add(spread({WINDOW: reports}, table.streams, SHARDS))
+            often = await torn_at(pools, writes)
+            assert await _in_flight(pools[0]) == Counter(reports), f"torn after {writes} writes"
+            law = await law_of(pools[0], WINDOW)
+            assert (law["pooled"], law["in_flight"]) == (0, 320)
+            if not often:
+                break
+        assert writes >= 4, "so many places to die at, at least"
+        await server.client.flushdb()
+        await server.close()
+
+    asyncio.run(body())
+
+
+def test_a_real_cluster_keeps_the_shards_of_one_epoch_on_all_its_nodes(
+    table: StreamTable, cluster_url: str
+) -> None:
+    async def body() -> None:
+        window, reports = _today(), sealed_reports(600)
+        async with (
+            a_sink() as (sink, address),
+            mixers(cluster_url, table, address, 2, shards=16) as m,
+        ):
+            await m.pools[0].add(spread({window: reports}, table.streams, 16))
+            slots = {key_slot(place.key("shuffler:pool").encode()) for place in places(window, 16)}
+            assert {slot // 5462 for slot in slots} == {0, 1, 2}, "every node has some"
+            await m.pools[0].close_windows()
+            await until_empty(m, window)
+            assert sink.sealed == Counter(reports)
+            assert set(sink.delivered.values()) == {1}
+
+    asyncio.run(body())

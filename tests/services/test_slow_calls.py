@@ -1,0 +1,325 @@
+"""Calls that do not end: without a message, dripped, unread; honest ones are served meanwhile."""
+
+import asyncio
+import struct
+import threading
+from collections import Counter
+from collections.abc import AsyncIterator, Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import grpc
+import grpc.aio
+import pytest
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+
+from hubbub.cli.certificate_authorities import write_certificates
+from hubbub.cli.local.ports import free_port
+from hubbub.runtime import Server, TlsFolder
+from hubbub.wire.v1.services_pb2 import Batch, BatchOutcome, SubmitRequest, SubmitResponse
+from hubbub.wire.v1.services_pb2_grpc import (
+    IngestServicer,
+    ShufflerServicer,
+    ShufflerStub,
+    add_IngestServicer_to_server,
+    add_ShufflerServicer_to_server,
+)
+from tests.conftest import Made
+from tests.services.test_guards import serving_front
+from tests.support.waiting import eventually_async
+
+SUBMIT = "/hubbub.wire.v1.Shuffler/Submit"
+
+
+async def _never() -> AsyncIterator[bytes]:
+    await asyncio.Event().wait()
+    yield b""
+
+
+def _call(channel: grpc.aio.Channel, method: str, requests: Any = None) -> Any:
+    """One whose message never comes, if none are given."""
+    submit: Any = channel.stream_unary(method)
+    return submit(requests or _never())
+
+
+def _hang(channel: grpc.aio.Channel, method: str = SUBMIT) -> "asyncio.Task[grpc.StatusCode]":
+    """A call whose message never comes; what it is told."""
+    call = _call(channel, method)
+
+    async def told() -> grpc.StatusCode:
+        code: grpc.StatusCode = await call.code()
+        return code
+
+    return asyncio.create_task(told())
+
+
+async def _until(done: Callable[[], bool]) -> None:
+    async def look() -> bool:
+        return done()
+
+    await eventually_async(look)
+
+
+async def _channels(address: str, number: int) -> list[grpc.aio.Channel]:
+    """Each with a connection of its own."""
+    own = [("grpc.use_local_subchannel_pool", 1)]
+    return [grpc.aio.insecure_channel(address, options=own) for _ in range(number)]
+
+
+def test_calls_without_a_message_give_way_and_honest_ones_are_served(
+    made: Made, redis_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of one address, and where addresses tell nobody apart, of all."""
+    monkeypatch.setattr("hubbub.runtime.rpc.server._ARRIVE_SECONDS", 600.0)
+    monkeypatch.setattr("hubbub.runtime.rpc.calls._MAX_ARRIVING", 100)
+
+    async def body(calls_of_peer: int, kept: int) -> None:
+        async with serving_front(made, redis_url, calls_of_peer=calls_of_peer) as front:
+            channels = await _channels(front.address, 5)
+            hanging = [_hang(channel) for channel in channels for _ in range(60)]
+            await _until(lambda: front.admission.refusals["gave_way"] == 300 - kept)
+            for _ in range(5):
+                await front.send(front.request(2))
+            async with grpc.aio.insecure_channel(front.address) as channel:
+                healthy = await health_pb2_grpc.HealthStub(channel).Check(
+                    health_pb2.HealthCheckRequest()
+                )
+            assert healthy.status == health_pb2.HealthCheckResponse.SERVING
+            assert front.admission.counts["taken"] == 10
+            await _until(lambda: sum(one.done() for one in hanging) > 300 - kept)
+            told = {one.result() for one in hanging if one.done()}
+            assert told == {grpc.StatusCode.RESOURCE_EXHAUSTED}
+            for channel in channels:
+                await channel.close()
+            await asyncio.gather(*hanging)
+
+    asyncio.run(body(64, 64))
+    asyncio.run(body(0, 100))
+
+
+def test_a_call_that_does_not_arrive_in_time_is_refused_counted_and_hinted(
+    made: Made, redis_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hubbub.runtime.rpc.server._ARRIVE_SECONDS", 0.5)
+
+    async def body() -> None:
+        async with serving_front(made, redis_url) as front:
+            [channel] = await _channels(front.address, 1)
+            for method in (SUBMIT, "/grpc.health.v1.Health/Check"):
+                call = _call(channel, method)
+                assert await call.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+                hints = dict(await call.trailing_metadata() or ())
+                assert int(hints["grpc-retry-pushback-ms"]) >= 1000
+            assert front.admission.refusals == {"too_slow": 2}
+            await channel.close()
+
+    asyncio.run(body())
+
+
+def test_a_message_in_drops_is_refused_and_a_whole_one_without_an_end_is_taken(
+    made: Made, redis_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hubbub.runtime.rpc.server._ARRIVE_SECONDS", 2.0)
+
+    async def body() -> None:
+        async with serving_front(made, redis_url) as front:
+            message = front.request(1).SerializeToString()
+
+            async def drip(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+                framed = struct.pack(">BI", 0, len(message)) + message
+                while not writer.is_closing():
+                    for at in range(len(framed)):
+                        writer.write(_frame(0, 0, 1, framed[at : at + 1]))
+                        await writer.drain()
+                        await asyncio.sleep(0.1)
+                del reader
+
+            reader, writer = await _dial(front.address)
+            writer.write(_headers(1, SUBMIT))
+            dripping = asyncio.create_task(drip(reader, writer))
+            await _until(lambda: front.admission.refusals["too_slow"] == 1)
+            dripping.cancel()
+            writer.close()
+
+            async def two() -> AsyncIterator[bytes]:
+                yield message
+                yield message
+                await asyncio.Event().wait()
+
+            [channel] = await _channels(front.address, 1)
+            await _call(channel, SUBMIT, two())
+            assert front.admission.counts["taken"] == 1, "the second one is never read"
+            await channel.close()
+
+    asyncio.run(body())
+
+
+def test_health_is_told_once_and_not_watched(made: Made, redis_url: str) -> None:
+    async def body() -> None:
+        async with serving_front(made, redis_url, calls_of_peer=64) as front:
+            [channel] = await _channels(front.address, 1)
+            stub = health_pb2_grpc.HealthStub(channel)
+            watches = [stub.Watch(health_pb2.HealthCheckRequest()) for _ in range(90)]
+            codes = {await one.code() for one in watches}
+            assert codes == {grpc.StatusCode.UNIMPLEMENTED}, "by which a caller takes us as healthy"
+            assert front.admission.refusals == {"watch": 90}
+            await front.send(front.request(1))
+            await channel.close()
+
+    asyncio.run(body())
+
+
+class Sink(IngestServicer):
+    async def Apply(self, request: Batch, context: Any) -> BatchOutcome:
+        del request, context
+        return BatchOutcome()
+
+
+def test_the_role_is_looked_at_before_the_message(tmp_path: Path) -> None:
+    write_certificates(tmp_path / "tls", {})
+
+    async def body() -> None:
+        address, refusals = f"127.0.0.1:{free_port()}", Counter[str]()
+        server = Server(
+            address,
+            [partial(add_IngestServicer_to_server, Sink())],
+            tls=TlsFolder(tmp_path / "tls", "aggregator"),
+            callers=("shuffler",),
+            refusals=refusals,
+        )
+        await server.start()
+        credentials = TlsFolder(tmp_path / "tls", "analyst").channel_credentials("aggregator")
+        async with grpc.aio.secure_channel(address, credentials) as channel:
+            method = "/hubbub.wire.v1.Ingest/Apply"
+            told = await asyncio.gather(*(_hang(channel, method) for _ in range(90)))
+            assert set(told) == {grpc.StatusCode.PERMISSION_DENIED}
+        assert refusals == {"role": 90}
+        await server.stop(1)
+
+    asyncio.run(body())
+
+
+class Slow(ShufflerServicer):
+    """Answers when it may."""
+
+    def __init__(self) -> None:
+        self.may = asyncio.Event()
+        self.begun = 0
+
+    async def Submit(self, request: SubmitRequest, context: Any) -> SubmitResponse:
+        del request, context
+        self.begun += 1
+        await self.may.wait()
+        return SubmitResponse()
+
+
+@pytest.mark.parametrize(("of_peer", "reason"), [(0, "calls_at_once"), (20, "peer_calls")])
+def test_calls_past_those_that_are_worked_on_are_refused_counted_and_hinted(
+    monkeypatch: pytest.MonkeyPatch, of_peer: int, reason: str
+) -> None:
+    monkeypatch.setattr("hubbub.runtime.rpc.calls._MAX_WORKED_ON", 50 if of_peer else 20)
+
+    async def body() -> None:
+        address, refusals, slow = f"127.0.0.1:{free_port()}", Counter[str](), Slow()
+        server = Server(
+            address,
+            [partial(add_ShufflerServicer_to_server, slow)],
+            tls=None,
+            callers=None,
+            calls_of_peer=of_peer,
+            refusals=refusals,
+        )
+        await server.start()
+        async with grpc.aio.insecure_channel(address) as channel:
+            submit = ShufflerStub(channel).Submit
+            waiting = [asyncio.ensure_future(_code(submit(SubmitRequest()))) for _ in range(20)]
+            await _until(lambda: slow.begun == 20)
+            call = submit(SubmitRequest())
+            assert await _code(call) is grpc.StatusCode.RESOURCE_EXHAUSTED
+            assert "grpc-retry-pushback-ms" in dict(await call.trailing_metadata() or ())
+            slow.may.set()
+            assert set(await asyncio.gather(*waiting)) == {grpc.StatusCode.OK}
+            assert await _code(submit(SubmitRequest())) is grpc.StatusCode.OK, "there is room again"
+        assert refusals == {reason: 1}
+        await server.stop(1)
+
+    asyncio.run(body())
+
+
+async def _code(call: Any) -> grpc.StatusCode:
+    code: grpc.StatusCode = await call.code()
+    return code
+
+
+def test_who_reads_no_answer_fills_its_own_places_alone(made: Made, redis_url: str) -> None:
+    async def body() -> None:
+        async with serving_front(made, redis_url, calls_of_peer=20) as front:
+            _, writer = await _dial(front.address)
+            message = SubmitRequest().SerializeToString()
+            framed = struct.pack(">BI", 0, len(message)) + message
+            for stream in range(1, 181, 2):
+                writer.write(_headers(stream, SUBMIT) + _frame(0, 1, stream, framed))
+            await _until(lambda: front.admission.refusals["peer_calls"] >= 1)
+            assert front.server._calls._worked_on == 0, "those of others are free"
+            writer.close()
+            await _until(lambda: not front.server._calls._open_of)
+            await front.send(front.request(1))
+
+    asyncio.run(body())
+
+
+async def _dial(address: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """An HTTP/2 connection by hand, that takes no byte of an answer until it says so."""
+    host, _, port = address.partition(":")
+    reader, writer = await asyncio.open_connection(host, int(port))
+    no_window = struct.pack(">HI", 4, 0)
+    writer.write(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + _frame(4, 0, 0, no_window) + _frame(4, 1, 0))
+    return reader, writer
+
+
+def _frame(kind: int, flags: int, stream: int, payload: bytes = b"") -> bytes:
+    return struct.pack(">I", len(payload))[1:] + struct.pack(">BBI", kind, flags, stream) + payload
+
+
+def _headers(stream: int, method: str) -> bytes:
+    """The headers of a call, each as a literal (RFC 7541, 6.2.2)."""
+    told = {
+        ":method": "POST",
+        ":scheme": "http",
+        ":path": method,
+        ":authority": "localhost",
+        "te": "trailers",
+        "content-type": "application/grpc",
+    }
+    block = b"".join(b"\0" + _text(name) + _text(value) for name, value in told.items())
+    return _frame(1, 4, stream, block)
+
+
+def _text(text: str) -> bytes:
+    return bytes([len(text)]) + text.encode()
+
+
+def test_calls_that_are_reset_at_once_cancel_no_others(made: Made, redis_url: str) -> None:
+    """Two threads that begin and reset calls as fast as they can."""
+
+    async def body() -> None:
+        async with serving_front(made, redis_url, calls_of_peer=64) as front:
+            ended = threading.Event()
+
+            def reset() -> None:
+                with grpc.insecure_channel(front.address) as channel:
+                    submit: Any = ShufflerStub(channel).Submit
+                    while not ended.is_set():
+                        submit.future(SubmitRequest()).cancel()
+
+            resetting = [asyncio.create_task(asyncio.to_thread(reset)) for _ in range(2)]
+            try:
+                for _ in range(30):
+                    await front.send(front.request(1))
+            finally:
+                ended.set()
+                await asyncio.gather(*resetting)
+            assert front.admission.counts["taken"] == 30
+
+    asyncio.run(body())

@@ -1,0 +1,544 @@
+"""The totals store: the real Redis and the fake in memory keep the same promises."""
+
+import asyncio
+import json
+import secrets
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import redis.asyncio
+
+from hubbub.aggregator.publishing.publisher import EpochPublisher, Folder, RedisDeliveryLog
+from hubbub.aggregator.query import EstimateQuery, QueryEngine
+from hubbub.aggregator.store.contract import Commit, Outcome, TotalsStore
+from hubbub.aggregator.store.redis import RedisStore
+from hubbub.aggregator.web.gauges import exposition
+from hubbub.conservation import Window, sum_terms
+from hubbub.errors import StoreUnavailable, TotalsUnreadable
+from hubbub.mechanisms import Totals
+from hubbub.runtime import connect_redis
+from tests.conftest import Made
+from tests.support.fakes import MemoryStore
+from tests.support.servers import redis_server
+from tests.support.stores import batch_reports, totals
+
+LATER = 4_000_000_000
+
+Body = Callable[[TotalsStore, Window], Awaitable[None]]
+
+
+def _commit(
+    tags: list[bytes], cells: list[int], batch_id: bytes | None = None, **changes: object
+) -> Commit:
+    fields = {"duplicates": 0, "rejected": {}, "seen_until": LATER}
+    return Commit(
+        batch_id or secrets.token_bytes(16),
+        tags,
+        np.array(cells, dtype=np.int64),
+        **{**fields, **changes},  # type: ignore[arg-type]
+    )
+
+
+def _tags(number: int) -> list[bytes]:
+    return [secrets.token_bytes(16) for _ in range(number)]
+
+
+@pytest.fixture(params=["memory", "redis", "sharded redis", "sharded cluster"])
+def check(request: pytest.FixtureRequest) -> Callable[[Body], None]:
+    cluster = request.param == "sharded cluster"
+    url = request.getfixturevalue("cluster_url" if cluster else "redis_url")
+
+    @asynccontextmanager
+    async def store() -> AsyncIterator[TotalsStore]:
+        if request.param == "memory":
+            yield MemoryStore()
+            return
+        server = await connect_redis(url, replicas=int(cluster))
+        yield RedisStore(server, 3 if request.param.startswith("sharded") else 1)
+        await server.close()
+
+    def run(body: Body) -> None:
+        async def everything() -> None:
+            async with store() as opened:
+                window = Window(f"stream-{secrets.token_hex(4)}", 7)
+                assert await opened.shards(window) == (3 if request.param.startswith("sh") else 1)
+                await body(opened, window)
+
+        asyncio.run(everything())
+
+    return run
+
+
+def test_commits_add_up(check: Callable[[Body], None]) -> None:
+    async def body(store: TotalsStore, window: Window) -> None:
+        assert await totals(store, window) == Totals([], 0)
+        assert (await store.add(window, _commit(_tags(2), [1, 1, 0])))[0] is Outcome.APPLIED
+        assert (await store.add(window, _commit(_tags(3), [0, 1, 2])))[0] is Outcome.APPLIED
+        assert await totals(store, window) == Totals([1, 2, 2], 5)
+
+    check(body)
+
+
+def test_second_add_of_a_batch_changes_nothing(check: Callable[[Body], None]) -> None:
+    async def body(store: TotalsStore, window: Window) -> None:
+        commit = _commit(_tags(2), [2, 0], duplicates=1, rejected={"expired": 4})
+        await store.add(window, commit)
+        before = (await totals(store, window), dict((await store.report_counts())[window]))
+        assert await store.add(window, commit) == (Outcome.ALREADY_APPLIED, frozenset())
+        assert before == (await totals(store, window), dict((await store.report_counts())[window]))
+
+    check(body)
+
+
+def test_a_tag_seen_in_another_batch_changes_nothing_and_is_named(
+    check: Callable[[Body], None],
+) -> None:
+    async def body(store: TotalsStore, window: Window) -> None:
+        first = _tags(3)
+        await store.add(window, _commit(first, [3]))
+        again = _commit([*_tags(2), first[1]], [3], rejected={"not_opened": 1})
+        assert await store.add(window, again) == (Outcome.SEEN, frozenset({first[1]}))
+        assert await totals(store, window) == Totals([3], 3)
+        assert "rejected:not_opened" not in (await store.report_counts())[window]
+        fewer = _commit(again.tags[:2], [2], again.batch_id, duplicates=1)  # type: ignore[arg-type]
+        assert (await store.add(window, fewer))[0] is Outcome.APPLIED
+        law = (await store.report_counts())[window]
+        assert (law["counted"], law["duplicate"]) == (5, 1)
+
+    check(body)
+
+
+def test_deleted_totals_stay_in_the_law_and_nowhere_else(check: Callable[[Body], None]) -> None:
+    async def body(store: TotalsStore, window: Window) -> None:
+        assert await store.delete(window) == 0
+        await store.add(window, _commit(_tags(3), [1, 2], rejected={"expired": 4}))
+        await store.forget(window)
+        assert await store.delete(window) == 3
+        assert await store.delete(window) == 0
+        law = (await store.report_counts())[window]
+        assert (law["counted"], law["counted:deleted"], law["rejected:expired"]) == (0, 3, 4)
+        assert sum_terms([law])["counted"] == 3
+        assert window not in await store.counted([window.stream])
+        assert await totals(store, window) == Totals([], 0)
+
+    check(body)
+
+
+def test_dummies_are_counted_by_themselves_and_have_tags(check: Callable[[Body], None]) -> None:
+    async def body(store: TotalsStore, window: Window) -> None:
+        tags = _tags(7)
+        await store.add(window, _commit(tags[:5], [3, 2], dummies=2, max_reports=7))
+        full = _commit(_tags(3), [3, 0], max_reports=7)
+        assert (await store.add(window, full))[0] is Outcome.FULL, "a dummy takes a place"
+        assert (await store.add(window, _commit(tags[4:], [3, 0])))[0] is Outcome.SEEN
+        await store.add(window, _commit(tags[5:], [1, 1], dummies=1))
+        assert await totals(store, window) == Totals([4, 3], 4, 3)
+        assert await store.counted([window.stream]) == {window: (4, 3)}
+        assert (await store.counted_by_window())[window] == 7
+        law = (await store.report_counts())[window]
+        assert (law["counted"], law["counted:dummies"], sum_terms([law])["counted"]) == (4, 3, 7)
+        await store.forget(window)
+        assert await store.delete(window) == 7
+        assert await totals(store, window) == Totals([], 0)
+        assert sum_terms([(await store.report_counts())[window]])["counted"] == 7
+
+    check(body)
+
+
+def test_dummies_that_a_part_has_no_room_for_are_taken_from_its_crowds_other_parts(
+    check: Callable[[Body], None],
+) -> None:
+    """Most of a part was counted before: more are said to be dummies than are left of it."""
+
+    async def body(store: TotalsStore, window: Window) -> None:
+        await store.add(window, _commit(_tags(2), [1, 1], dummies=5, duplicates=8))
+        assert await totals(store, window) == Totals([1, 1], 0, 2), "as far as is known"
+        law = (await store.report_counts())[window]
+        assert (law["counted"], law["counted:dummies"], law["duplicate"]) == (0, 2, 8)
+        assert not await store.counted([window.stream]), "no report yet"
+        await store.add(window, _commit([], [], dummies=1, duplicates=1))
+        await store.add(window, _commit(_tags(20), [15, 5], dummies=4))
+        assert await totals(store, window) == Totals([16, 6], 12, 10)
+        assert (await store.counted_by_window())[window] == 22
+        law = (await store.report_counts())[window]
+        assert (law["counted"], law["counted:dummies"], law["duplicate"]) == (12, 10, 9)
+
+    check(body)
+
+
+def test_a_batch_with_nothing_good_still_enters_the_law(check: Callable[[Body], None]) -> None:
+    async def body(store: TotalsStore, window: Window) -> None:
+        commit = _commit([], [0, 0], rejected={"expired": 20, "bad_payload": 2})
+        assert (await store.add(window, commit))[0] is Outcome.APPLIED
+        law = (await store.report_counts())[window]
+        assert (law["rejected:expired"], law["rejected:bad_payload"]) == (20, 2)
+        assert await totals(store, window) == Totals([], 0)
+        assert (await store.add(window, commit))[0] is Outcome.ALREADY_APPLIED
+
+    check(body)
+
+
+def test_a_large_commit_goes_in_chunks_and_stays_exact(check: Callable[[Body], None]) -> None:
+    """More tags and cells than Lua's unpack takes, and sums past 32 bits."""
+
+    async def body(store: TotalsStore, window: Window) -> None:
+        cells = [2**40 + cell for cell in range(8192)]
+        tags = _tags(9001)
+        await store.add(window, _commit(tags, cells))
+        await store.add(window, _commit(_tags(1), cells))
+        assert await totals(store, window) == Totals([2 * cell for cell in cells], 9002)
+        outcome, seen = await store.add(window, _commit([*_tags(1), *tags[-4000:]], cells))
+        assert outcome is Outcome.SEEN
+        assert seen == frozenset(tags[-4000:])
+
+    check(body)
+
+
+def test_concurrent_batches_with_shared_tags_count_each_tag_once(
+    check: Callable[[Body], None],
+) -> None:
+    async def body(store: TotalsStore, window: Window) -> None:
+        shared = _tags(50)
+
+        async def worker() -> None:
+            tags = list(shared)
+            while tags:
+                outcome, seen = await store.add(window, _commit(tags, [len(tags)]))
+                if outcome is Outcome.APPLIED:
+                    return
+                tags = [tag for tag in tags if tag not in seen]
+
+        await asyncio.gather(*(worker() for _ in range(8)))
+        assert await totals(store, window) == Totals([50], 50)
+
+    check(body)
+
+
+def test_a_window_keeps_the_number_of_its_shards(redis_url: str) -> None:
+    """Were it to change, a report could be counted once in each of two shards."""
+
+    async def body() -> None:
+        server = await connect_redis(redis_url)
+        window = Window(f"stream-{secrets.token_hex(4)}", 7)
+        assert await RedisStore(server, 4).shards(window) == 4
+        store = RedisStore(server, 2)
+        assert await store.shards(window) == 4
+        for shard in range(4):
+            await store.add(window, _commit(_tags(1), [1, shard], shard=shard, duplicates=2))
+        assert await totals(store, window) == Totals([4, 6], 4)
+        assert (await store.report_counts())[window] == {"counted": 4, "duplicate": 8}
+        await server.close()
+
+    asyncio.run(body())
+
+
+def test_redis_refuses_what_it_cannot_hold_exactly(redis_url: str) -> None:
+    async def body() -> None:
+        server = await connect_redis(redis_url)
+        store, window = RedisStore(server), Window("exact", 1)
+        assert await store.shards(window) == 1
+        await store.add(window, _commit(_tags(1), [2**53 - 1]))
+        for wrong in ([1], [1, 1]):
+            with pytest.raises(StoreUnavailable, match=r"a cell passes 2\^53|another shape"):
+                await store.add(window, _commit(_tags(1), wrong))
+        assert await totals(store, window) == Totals([2**53 - 1], 1)
+        await server.close()
+
+    asyncio.run(body())
+
+
+def test_a_window_that_forgot_its_tags_counts_no_report_any_more(
+    check: Callable[[Body], None],
+) -> None:
+    async def body(store: TotalsStore, window: Window) -> None:
+        commit = _commit(_tags(2), [2])
+        await store.add(window, commit)
+        assert (await store.remembered())[window] == LATER
+        assert (await store.counted_by_window())[window] == 2
+        await store.forget(window)
+        await store.forget(window)
+        assert window not in await store.remembered()
+        assert await totals(store, window) == Totals([2], 2)
+        assert await store.add(window, commit) == (Outcome.ALREADY_APPLIED, frozenset())
+        for tags in (commit.tags, _tags(2)):
+            again = _commit(list(tags), [2])
+            assert await store.add(window, again) == (Outcome.FORGOTTEN, frozenset())
+        assert (await store.add(window, _commit([], [], rejected={"expired": 2})))[
+            0
+        ] is Outcome.APPLIED
+        assert (await store.report_counts())[window] == {"counted": 2, "rejected:expired": 2}
+
+    check(body)
+
+
+def test_a_window_takes_no_more_tags_than_it_may(check: Callable[[Body], None]) -> None:
+    async def body(store: TotalsStore, window: Window) -> None:
+        first = _commit(_tags(3), [3], max_reports=5)
+        assert (await store.add(window, first))[0] is Outcome.APPLIED
+        assert await store.add(window, _commit(_tags(3), [3], max_reports=5)) == (
+            Outcome.FULL,
+            frozenset(),
+        )
+        assert (await store.add(window, first))[0] is Outcome.ALREADY_APPLIED
+        repeated = _commit(list(first.tags), [3], max_reports=5)
+        assert (await store.add(window, repeated))[0] is Outcome.SEEN, "duplicates need no room"
+        assert (await store.add(window, _commit([], [], duplicates=3, max_reports=0)))[
+            0
+        ] is Outcome.APPLIED
+        assert (await store.add(window, _commit(_tags(2), [2], max_reports=5)))[
+            0
+        ] is Outcome.APPLIED
+        assert await totals(store, window) == Totals([5], 5)
+
+    check(body)
+
+
+def test_many_batches_are_each_known_again(check: Callable[[Body], None]) -> None:
+    """More than the field of the newest holds, and twice over."""
+
+    async def body(store: TotalsStore, window: Window) -> None:
+        commits = [_commit(_tags(1), [1]) for _ in range(150)]
+        for number, commit in enumerate(commits):
+            assert (await store.add(window, commit))[0] is Outcome.APPLIED
+            for former in commits[max(0, number - 70) : number + 1 : 7]:
+                assert (await store.add(window, former))[0] is Outcome.ALREADY_APPLIED
+        for commit in commits:
+            assert (await store.add(window, commit))[0] is Outcome.ALREADY_APPLIED
+        assert await totals(store, window) == Totals([150], 150)
+
+    check(body)
+
+
+@pytest.mark.parametrize("former", [1, 63, 64, 65, 9000])
+def test_totals_of_version_0_1_are_read_and_its_batches_known(redis_url: str, former: int) -> None:
+    """All ids in one field, tags that expire on a date: as it left a window that is still open."""
+
+    async def body() -> None:
+        server = await connect_redis(redis_url)
+        client: Any = server.client
+        store = RedisStore(server)
+        window = Window(f"former-{former}", 1)
+        ids = [secrets.token_bytes(16) for _ in range(former)]
+        tags = _tags(former)
+        totals_key, seen = (window.key(f"aggregator:{what}") for what in ("totals", "seen"))
+        await client.hset("aggregator:windows", window.name, "1")
+        kept = {tag: batch_id[:8] for tag, batch_id in zip(tags, ids, strict=True)}
+        await client.hset(seen, mapping=kept)
+        await client.expireat(seen, LATER)
+        law = json.dumps({"counted": former})
+        cells = np.array([former], dtype="<i8").tobytes()
+        batches = b"".join(one[:8] for one in ids)
+        fields = {"cells": cells, "batches": batches, "law": law, "crowd": 1, "at": 7}
+        await client.hset(totals_key, mapping=fields)
+        assert await totals(store, window) == Totals([former], former)
+        for n in (0, former // 2, former - 1):
+            again = _commit([tags[n]], [1], ids[n])
+            assert (await store.add(window, again))[0] is Outcome.ALREADY_APPLIED
+        fresh = [_commit(_tags(1), [1]) for _ in range(3)]
+        for commit in fresh:
+            assert (await store.add(window, commit))[0] is Outcome.APPLIED
+        for batch_id, tag in zip(ids, tags, strict=True):
+            again = _commit([tag], [1], batch_id)
+            assert (await store.add(window, again))[0] is Outcome.ALREADY_APPLIED
+        other = _commit([tags[0]], [1])
+        assert await store.add(window, other) == (Outcome.SEEN, frozenset(tags[:1]))
+        assert await totals(store, window) == Totals([former + 3], former + 3)
+        assert await client.ttl(seen) == -1, "no date forgets what is still needed"
+        assert len(await client.hget(totals_key, "batches")) <= 8 * (64 + 3)
+        await server.close()
+
+    asyncio.run(body())
+
+
+def test_a_commit_writes_as_much_after_many_batches_as_after_few(tmp_path: Path) -> None:
+    async def written(client: Any, store: RedisStore, window: Window) -> int:
+        """Bytes of the append-only file that a commit takes, on average of 70."""
+        before = (await client.info("persistence"))["aof_current_size"]
+        for _ in range(70):
+            await store.add(window, _commit(_tags(20), [20, 0]))
+        return int((await client.info("persistence"))["aof_current_size"] - before) // 70
+
+    async def body(port: int) -> None:
+        server = await connect_redis(f"redis://127.0.0.1:{port}/0")
+        client: Any = server.client
+        store, window = RedisStore(server), Window("hot", 1)
+        await store.shards(window)
+        # Enough tags that no generation of buckets begins meanwhile.
+        await store.add(window, _commit(_tags(20_000), [20_000, 0]))
+        few = await written(client, store, window)
+        for _ in range(10):
+            ids = b"".join(secrets.token_bytes(8) for _ in range(10_000))
+            key = window.key("aggregator:totals")
+            former = await client.hget(key, "batches")
+            await client.hset(key, "batches", former + ids)  # as version 0.1 would have them
+            await store.add(window, _commit(_tags(1), [1, 0]))
+        many = await written(client, store, window)
+        assert many < 1.2 * few, (few, many)
+        assert many < 5000, "two sets a tag: more than their memory, which is what is dear"
+        await server.close()
+
+    with redis_server(tmp_path / "redis", appendonly="yes") as port:
+        asyncio.run(body(port))
+
+
+@pytest.mark.parametrize(
+    ("field", "garbage"),
+    [
+        ("law", b"{"),
+        ("law", b"[1]"),
+        ("law", b'{"counted": "x"}'),
+        ("law", b'{"counted": null}'),
+        ("law", b"\xff\xfe"),
+        ("law", b"[" * 100_000),
+        ("law", b'{"counted": 1e999}'),
+        ("law", b'{"counted": -5}'),
+        ("law", b'{"counted": 18446744073709551616}'),
+        ("law", b'{"rejected:\\ud800": 1}'),
+        ("at", b"9" * 30),
+        ("", b""),  # no hash at all
+        ("cells:0", b"odd"),
+        ("size", b"-1"),
+        ("size", b"1e9"),
+        ("crowd", b"many"),
+    ],
+)
+def test_a_window_that_cannot_be_read_ends_no_answer_about_others(
+    tmp_path: Path, field: str, garbage: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def body(port: int) -> None:
+        server = await connect_redis(f"redis://127.0.0.1:{port}/0")
+        client: Any = server.client
+        store = RedisStore(server)
+        good, bad = Window("good", 1), Window("bad", 1)
+        for window in (good, bad):
+            await store.shards(window)
+            await store.add(window, _commit(_tags(2), [2], batch_reports=2))
+        if field:
+            await client.hset(bad.key("aggregator:totals"), field, garbage)
+        else:
+            await client.delete(bad.key("aggregator:totals"))
+            await client.set(bad.key("aggregator:totals"), garbage)
+        await client.hset("aggregator:windows", mapping={"nonsense": "1", b"\xff:1": "1"})
+        shards = {"good:2": "several", "good:3": "-1", "good:4": "1000000000000"}
+        epochs = {"good:-2": "1", "good:4294967296": "1", "good:+7": "1", "go\x1b:1": "1"}
+        await client.hset("aggregator:windows", mapping=shards | epochs)
+        for _ in range(2):
+            assert (await store.report_counts())[good] == {"counted": 2}
+            counted = await store.counted({"good", "bad"})
+            assert counted[good].reports == 2
+            assert (await store.read([good]))[0].counted == 2
+            assert set(counted) <= {good, bad}
+            assert (await store.counted_by_window())[good] == 2
+            if bad in counted:
+                with pytest.raises(StoreUnavailable, match="the totals of bad:1 cannot be read"):
+                    await store.read([bad])
+        with pytest.raises(TotalsUnreadable, match="of good:4 cannot be read"):
+            await store.shards(Window("good", 4))
+        assert len(store.unreadable) == 4 + len(shards) + len(epochs)
+        assert (await store.add(good, _commit(_tags(1), [1])))[0] is Outcome.APPLIED
+        await server.close()
+
+    with redis_server(tmp_path / "redis") as port:
+        asyncio.run(body(port))
+    assert caplog.text.count("bad:1 cannot be read") == 1
+
+
+@pytest.mark.parametrize(
+    ("field", "garbage"), [("crowd", b"many"), ("cells:0", bytes(8)), ("at", b"-1")]
+)
+def test_totals_that_cannot_be_read_end_no_overview_and_hold_up_no_drop(
+    made: Made, redis_url: str, tmp_path: Path, field: str, garbage: bytes
+) -> None:
+    """Cells of one number would be added to all."""
+
+    async def body() -> None:
+        server = await connect_redis(redis_url)
+        client: Any = server.client
+        await client.flushdb()
+        store, names = RedisStore(server), ("theme", "crashed")
+        for name in names:
+            metric = made.bundle.metric(name)
+            window = Window(name, 5)
+            await store.shards(window)
+            cells = [9] * metric.randomizer.layout.size
+            await store.add(window, _commit(_tags(50), cells, batch_reports=50))
+        await client.hset(Window("theme", 5).key("aggregator:totals"), field, garbage)
+        await client.hset("aggregator:told", "crashed:5", "nonsense")
+        query = QueryEngine(made.bundle, store)
+        lines = {line.name: line for line in await query.metrics()}
+        assert [lines[name].reports for name in names] == [50, 50]
+        with pytest.raises(TotalsUnreadable):
+            await query.estimate("theme", EstimateQuery())
+        told = (await exposition(query, {})).decode()
+        assert 'metric="crashed"' in told
+        assert 'hubbub_estimate{metric="theme"' not in told
+        folder, claims = tmp_path / "dropped", RedisDeliveryLog(server)
+        assert await EpochPublisher(query, [Folder(folder)]).publish_closed() == 1
+        assert [path.parent.name for path in folder.rglob("*.json")] == ["crashed"]
+        assert await claims.claim("crashed:5"), "nobody is at it who would say so"
+        await server.close()
+
+    asyncio.run(body())
+
+
+def test_a_user_that_may_too_little_is_said_at_once(tmp_path: Path) -> None:
+    """As the users of version 0.1 may."""
+    users = Path("deploy/hubbub/cli/redis/users.acl").read_text().splitlines()
+    [line] = [line for line in users if line.startswith("user aggregator")]
+    now = line.replace(">CHANGE-ME-AGGREGATOR", ">secret").split()[2:]
+    newer = {"+hdel", "+hkeys", "+sadd", "+sismember", "+smismember", "+persist", "+unlink"}
+    assert newer <= set(now)
+
+    async def body(port: int) -> None:
+        first: Any = redis.asyncio.Redis(port=port)
+        url = f"redis://aggregator:secret@127.0.0.1:{port}/0"
+        for rules, allowed in (([r for r in now if r not in newer], False), (now, True)):
+            await first.execute_command("ACL", "SETUSER", "aggregator", "reset", *rules)
+            server = await connect_redis(url)
+            store = RedisStore(server)
+            if not allowed:
+                with pytest.raises(StoreUnavailable, match="ACL SETUSER aggregator"):
+                    await store.check()
+            else:
+                await store.check()
+                window = Window("theme", 1)
+                await store.shards(window)
+                for _ in range(70):
+                    await store.add(window, _commit(_tags(2), [2]))
+                await store.forget(window)
+                assert await server.times()
+            await server.close()
+        await first.aclose()
+
+    with redis_server(tmp_path / "redis") as port:
+        asyncio.run(body(port))
+
+
+def test_an_unreachable_redis_is_named_without_its_password() -> None:
+    with pytest.raises(
+        StoreUnavailable, match=r"Redis at 127\.0\.0\.1:1: .*HUBBUB_REDIS_URL"
+    ) as it:
+        asyncio.run(connect_redis("redis://:hunter2@127.0.0.1:1/0"))
+    assert "hunter2" not in str(it.value)
+    with pytest.raises(StoreUnavailable, match="write redis://HOST:PORT/0"):
+        asyncio.run(connect_redis("nonsense"))
+
+
+def test_the_smallest_crowd_of_a_window_is_known(check: Callable[[Body], None]) -> None:
+    async def body(store: TotalsStore, window: Window) -> None:
+        assert await batch_reports(store, window) == 0
+        first, second = _tags(2), _tags(1)
+        await store.add(window, _commit(first, [2, 0], batch_reports=40))
+        assert await batch_reports(store, window) == 40
+        await store.add(window, _commit(second, [0, 1], batch_reports=25))
+        await store.add(window, _commit(_tags(1), [0, 1], batch_reports=90))
+        await store.add(window, _commit([], [], duplicates=3, batch_reports=0))  # counts nothing
+        assert await batch_reports(store, window) == 25
+        await store.add(window, _commit(second, [0, 1], batch_reports=7))  # seen: changes nothing
+        assert await batch_reports(store, window) == 25
+
+    check(body)

@@ -1,0 +1,577 @@
+"""Tokens on the whole path: issuer, devices with accounts, both doors, and who has no account."""
+
+import asyncio
+import random
+import secrets
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from flask.testing import FlaskClient
+
+from hubbub.catalog import read_bundle, read_catalog
+from hubbub.catalog.keys.gateway import GATEWAY_KEY, make_gateway_key, read_gateway
+from hubbub.cli.certificate_authorities import write_certificates
+from hubbub.cli.commands.demo import close_epochs
+from hubbub.cli.local.local_run import ACCOUNT_KEY, ACCOUNTS, LocalRun, Ports
+from hubbub.cli.local.ports import free_port
+from hubbub.cli.main import main
+from hubbub.cli.terminal.service_client import report_counts
+from hubbub.client import Client, FolderState, MemoryState, Outcome, TryAgain, transport_to
+from hubbub.client.testing import FakeClock
+from hubbub.client.transport.contract import SealedReport
+from hubbub.client.transport.issuer_connection import ask_issuer
+from hubbub.conservation import Window, balances, sum_terms
+from hubbub.errors import BadParameter, KeysUnusable
+from hubbub.issuer.accounts import Accounts, add_account
+from hubbub.runtime import Limiter, TlsFolder, connect_redis
+from hubbub.shuffler.ohttp_gateway import OhttpGateway, read_gateway_keys
+from hubbub.shuffler.pool import Pool
+from hubbub.shuffler.redeeming import Paid, Redeemer, refuse_untaken
+from hubbub.shuffler.shards import places, spread
+from hubbub.shuffler.streams import Stream, read_stream_table
+from hubbub.tokens import poprf, read_token_key
+from hubbub.wire.v1.services_pb2 import (
+    Reason,
+    SubmitRequest,
+    SubmitResponse,
+    TokenRequest,
+    TokenResponse,
+    WantedTokens,
+)
+from tests.conftest import Made
+from tests.services.test_guards import serving_front
+from tests.services.test_http_door import open_door
+from tests.support.bundles import metric_text
+from tests.support.issuing import DAY, Issuance, IssuerHouse
+from tests.support.moment import now
+from tests.support.relaying import Relay
+from tests.support.waiting import HANG_SECONDS, eventually
+from tests.support.web import post
+from tests.system.test_examples import _load
+
+_CATALOG = """
+shuffler = "127.0.0.1:1"
+tokens = { issuer = "http://127.0.0.1:1" }
+""" + metric_text("theme").replace("min_batch = 100", "min_batch = 20")
+_NO_TOKEN, _SPENT = Reason.REASON_NO_TOKEN, Reason.REASON_TOKEN_SPENT
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Iterator[LocalRun]:
+    source = tmp_path / "metrics.toml"
+    source.write_text(_CATALOG)
+    with LocalRun(tmp_path / "home", read_catalog(source), Ports.free()) as running:
+        yield running
+
+
+@pytest.fixture
+def house(made: Made, redis_url: str, tmp_path: Path) -> Iterator[IssuerHouse]:
+    one = IssuerHouse(made, tmp_path)
+    with one.serving(redis_url):
+        yield one
+
+
+def _today() -> int:
+    return int(now()) // DAY
+
+
+def _reasons(response: SubmitResponse) -> dict[int, int]:
+    return {one.index: one.reason for one in response.refused}
+
+
+def _paid(house: IssuerHouse, tokens: list[Issuance], stream: str, epoch: int) -> SubmitRequest:
+    reports = [house.report(stream, epoch) for _ in tokens]
+    spent = [one.minted.token(r.sealed) for one, r in zip(tokens, reports, strict=True)]
+    return SubmitRequest(reports=reports, tokens=spent)
+
+
+def _client(run: LocalRun, account: str, folder: Path) -> Client:
+    told: Any = {"state_dir": folder, "account": account, "hold_seconds": 0.0}
+    return Client.from_bundle(run.bundle_path, **told)
+
+
+@pytest.mark.slow
+def test_reports_with_tokens_are_counted_and_those_without_are_not(
+    run: LocalRun, tmp_path: Path
+) -> None:
+    names = (add_account(run.home / ACCOUNTS, f"p{n}", vouches=False) for n in range(24))
+    keys = [(run.home / ACCOUNT_KEY).read_text(), *names]
+    run._children[1].reload()
+    for number, key in enumerate(keys):
+        with _client(run, key, tmp_path / f"device{number}") as client:
+            assert client.report("theme", "dark") is Outcome.QUEUED
+            assert client.flush(HANG_SECONDS), client.dropped
+    for number, key in enumerate(("nobody's", keys[1])):  # and a second device of an account
+        with _client(run, key, tmp_path / f"fake{number}") as client:
+            client.report("theme", "dark")
+            assert not client.flush(1)
+            assert (client.waiting, client.dropped) == (1, {})
+    close_epochs(run.shuffler_redis)
+    terms: dict[str, int] = {}
+
+    def is_counted() -> bool:
+        terms.update(sum_terms(report_counts(run.endpoints).values()))
+        return terms.get("counted") == 25 and balances(terms)
+
+    eventually(is_counted, lambda: terms)
+    assert terms["acknowledged"] == 25
+
+
+def test_without_a_token_of_its_stream_and_epoch_no_report_is_taken(
+    house: IssuerHouse, redis_url: str
+) -> None:
+    """At both doors, which have one admission."""
+    epoch, key = _today(), house.account("one")
+    [own] = house.mint(key, "theme", epoch, 1)
+    [next_day] = house.mint(key, "theme", epoch + 1, 1)
+    homepage = house.mint(key, "homepage", epoch, 100)
+    report = house.report("theme", epoch)
+    tokens = [
+        b"",
+        bytes(32),
+        own.minted.token(report.sealed)[:-1],
+        next_day.minted.token(report.sealed),
+        homepage[0].minted.token(report.sealed),
+        own.minted.token(b"another report"),
+    ]
+
+    async def body() -> None:
+        redeemer = Redeemer(house.key)
+        async with open_door(house.made, redis_url, redeemer=redeemer) as door:
+            front = door.front
+            request = SubmitRequest(reports=[report] * len(tokens), tokens=tokens)
+            for send in (front.send, door.send):
+                assert _reasons(await send(request)) == dict.fromkeys(range(6), _NO_TOKEN)
+                bare = SubmitRequest(reports=[report])
+                assert _reasons(await send(bare)) == {0: _NO_TOKEN}
+            answer = await door.ask(
+                body=SubmitRequest(reports=[report], tokens=tokens).SerializeToString()
+            )
+            assert (answer.status, answer.headers["hubbub-refused"]) == (400, "for-good")
+            good = SubmitRequest(reports=[report], tokens=[own.minted.token(report.sealed)])
+            assert not (await front.send(good)).refused
+            assert front.admission.counts == {"no_token": 14, "taken": 1}
+
+    asyncio.run(body())
+
+
+def test_no_token_takes_two_reports_whatever_is_tried(house: IssuerHouse, redis_url: str) -> None:
+    epoch, key = _today(), house.account("one")
+    [token] = house.mint(key, "theme", epoch, 1)
+    reports = [house.report("theme", epoch) for _ in range(40)]
+
+    async def body() -> None:
+        async with serving_front(house.made, redis_url, redeemer=Redeemer(house.key)) as front:
+            all_at_once = (
+                SubmitRequest(reports=[one], tokens=[token.minted.token(one.sealed)])
+                for one in reports
+            )
+            answers = await asyncio.gather(*(front.send(one) for one in all_at_once))
+            taken = [n for n, answer in enumerate(answers) if not answer.refused]
+            assert len(taken) == 1
+            told = {reason for answer in answers for reason in _reasons(answer).values()}
+            assert told == {_SPENT}
+            first = reports[taken[0]]
+            again = SubmitRequest(reports=[first], tokens=[token.minted.token(first.sealed)])
+            for _ in range(3):
+                assert not (await front.send(again)).refused, "the same report is acknowledged"
+            both = [first, reports[taken[0] - 1]]
+            sent = [token.minted.token(one.sealed) for one in both]
+            answer = await front.send(SubmitRequest(reports=both, tokens=sent))
+            assert _reasons(answer) == {1: _SPENT}
+            [terms] = (await front.pool.report_counts()).values()
+            assert (terms["acknowledged"], terms["pooled"]) == (1, 1)
+            counts = front.admission.counts
+            assert counts == {"taken": 5, "token_spent": 40}
+
+    asyncio.run(body())
+
+
+@pytest.mark.slow
+def test_somebody_with_a_few_accounts_sends_as_many_reports_as_they_have_tokens(
+    house: IssuerHouse, redis_url: str
+) -> None:
+    """5 accounts of 100 reports an epoch, by every way that the issuer leaves open."""
+    accounts, number, epoch = 5, 100, _today()
+    keys = [house.account(f"a{n}") for n in range(accounts)]
+    chance = random.Random(7)
+    tokens: list[Issuance] = []
+    for key in keys * 3:  # and again, by other questions
+        tokens += house.mint(key, "homepage", epoch, number)
+    for key in keys:
+        for more in (number + 1, number - 1, 2 * number):
+            tokens += house.mint(key, "homepage", epoch, more)
+        for late in (epoch - 3, epoch + 2):
+            assert not house.mint(key, "homepage", late, number)
+    hoarded = [one for key in keys for one in house.mint(key, "homepage", epoch + 1, number)]
+    assert len(tokens) == accounts * number
+    asked = [*tokens, *tokens, *hoarded]
+    chance.shuffle(asked)
+
+    async def body() -> None:
+        async with serving_front(house.made, redis_url, redeemer=Redeemer(house.key)) as front:
+            for first in range(0, len(asked), 500):
+                part = asked[first : first + 500]
+                await front.send(_paid(house, part, "homepage", epoch))
+            [terms] = (await front.pool.report_counts()).values()
+            assert terms["acknowledged"] == accounts * number
+
+    asyncio.run(body())
+
+
+def _matched(seen: list[bytes], spent: list[bytes]) -> int:
+    """How many of what was spent are matched with what the issuer evaluated for it.
+
+    By all that could be common: the closest of all that is left, in bits.
+    """
+    right, left = 0, dict(enumerate(seen))
+    for place, known in enumerate(spent):
+        guess = min(
+            left, key=lambda n: (int.from_bytes(left[n]) ^ int.from_bytes(known)).bit_count()
+        )
+        right += guess == place
+    return right
+
+
+def _known(issued: list[Issuance]) -> list[bytes]:
+    """Of each spent nonce what issuer and shuffler can work out: the element that it would be."""
+    return [poprf.hashed(one.minted.nonce) for one in issued]
+
+
+@pytest.mark.slow
+def test_issuer_and_shuffler_together_are_at_chance_whose_token_it_is(
+    house: IssuerHouse,
+) -> None:
+    """300 devices: who guesses is right once, on average; 10 or more times in 1e7 trials or so."""
+    epoch = _today()
+    issued = [house.mint(house.account(f"d{n}"), "theme", epoch, 1)[0] for n in range(300)]
+    found = _matched([one.blinded for one in issued], _known(issued))
+    assert found < 10
+    # Every question fits every token: whoever looks for the blind finds one for each pair.
+    assert len({one.blinded for one in issued}) == 300
+
+
+@pytest.mark.slow
+def test_the_same_matching_finds_everybody_where_nothing_is_blinded(
+    house: IssuerHouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(poprf, "new_blind", lambda: (1).to_bytes(32, "little"))
+    epoch = _today()
+    issued = [house.mint(house.account(f"d{n}"), "theme", epoch, 1)[0] for n in range(300)]
+    assert _matched([one.blinded for one in issued], _known(issued)) == 300
+
+
+def test_an_account_has_its_tokens_for_as_many_devices_as_the_catalog_says(
+    made: Made, redis_url: str, tmp_path: Path
+) -> None:
+    house = IssuerHouse(made, tmp_path, devices=2)
+    with house.serving(redis_url):
+        key, epoch = house.account("one"), _today()
+        found = [len(house.mint(key, "theme", epoch, 1)) for _ in range(4)]
+        assert found == [1, 1, 0, 0]
+        other = house.account("other")
+        assert len(house.mint(other, "theme", epoch, 1)) == 1
+        assert house.app is not None
+        assert house.app.tokens == {"issued": 3, "refused": 2, "not_given": 0}
+
+
+def test_the_same_question_has_the_same_tokens_as_often_as_it_is_asked(
+    house: IssuerHouse,
+) -> None:
+    key, epoch = house.account("one"), _today()
+    drawn, request = house._question({("theme", epoch): 1})
+    outputs: set[bytes] = set()
+    for _ in range(3):
+        [issued] = TokenResponse.FromString(house._send(key, request)).issued
+        told = (issued.evaluated, issued.proof, house.public)
+        outputs.add(*poprf.finalize(drawn[0], *told, b"hubbub/1 token|theme|%d" % epoch))
+    assert len(outputs) == 1
+
+
+def test_who_is_no_account_or_asks_what_is_none_is_refused(house: IssuerHouse) -> None:
+    key, epoch = house.account("one"), _today()
+    backend = house.account("server", vouches=True)
+    for wrong, status in (("", 401), ("x" * 43, 401), (backend, 401)):
+        with pytest.raises(TryAgain, match=f"issuer_http_{status}"):
+            house.mint(wrong, "theme", epoch, 1)
+    for stream in ("nothing", "theme/1"):
+        assert not house.mint(key, stream, epoch, 1)
+    for element in (b"\xff" * 32, bytes(32), bytes(31), b"", b"x" * 70_000):
+        wanted = WantedTokens(stream="theme", epoch=epoch, blinded=[element])
+        with pytest.raises(TryAgain, match="issuer_http_400"):
+            house._send(key, TokenRequest(wanted=[wanted]).SerializeToString())
+    for request in (b"\xff", b"\x0a\x02\x50\x01"):
+        with pytest.raises(TryAgain, match="issuer_http_400"):
+            house._send(key, request)
+    with pytest.raises(TryAgain, match=r"issuer_http_413|unavailable"):
+        house._send(key, bytes(2 << 20))
+    assert len(house.mint(key, "theme", epoch, 1)) == 1, "none of that has used anything up"
+
+
+def test_each_stream_is_answered_by_itself(house: IssuerHouse) -> None:
+    """A bundle with a metric that was retired, and one whose reports_per_epoch is less by now."""
+    key, epoch = house.account("one"), _today()
+    drawn, request = house._question({("gone", epoch): 1, ("theme", epoch): 3})
+    gone, theme = TokenResponse.FromString(house._send(key, request)).issued
+    assert gone.not_given
+    assert (len(theme.evaluated), theme.not_given) == (1, False)
+    told = (theme.evaluated, theme.proof, house.public, b"hubbub/1 token|theme|%d" % epoch)
+    assert len(poprf.finalize(drawn[1][:1], *told)) == 1
+    assert not house.mint(key, "theme", epoch, 1), "it has had them"
+
+
+def test_tokens_are_charged_to_an_address_or_to_the_account_that_a_backend_names(
+    made: Made, redis_url: str, tmp_path: Path
+) -> None:
+    house, epoch = IssuerHouse(made, tmp_path), _today()
+    own, backend = house.account("one"), house.account("server", vouches=True)
+    _, request = house._question({("homepage", epoch): 100})
+
+    def ask(key: str, named: str = "") -> int:
+        told = {"Authorization": f"Bearer {key}", "Hubbub-Account": named}
+        return post(f"{house.url}/v1/tokens", content=request, headers=told).status_code
+
+    with house.serving(redis_url, Limiter(1e-6, 50)):
+        answers = [ask(backend, named) for named in ("7", "8", "7", "9", "a/b")]
+        assert answers == [200, 200, 429, 200, 401]
+        assert [ask(own) for _ in range(2)] == [200, 429]
+        assert ask("nobody's") == 429
+
+
+def test_a_name_of_an_account_cannot_be_that_of_a_backends(tmp_path: Path) -> None:
+    with pytest.raises(BadParameter, match="without spaces and /"):
+        add_account(tmp_path / "accounts", "a/b", vouches=True)
+    (tmp_path / "accounts").write_text(f"a/b {'0' * 64}\n")
+    with pytest.raises(KeysUnusable, match="an account's name has a /"):
+        Accounts(tmp_path / "accounts")
+
+
+def test_an_apps_own_server_asks_for_its_people(
+    house: IssuerHouse, monkeypatch: pytest.MonkeyPatch, redis_url: str
+) -> None:
+    monkeypatch.setenv("ISSUER", house.url)
+    monkeypatch.setenv("ISSUER_KEY", house.account("server", vouches=True))
+    people = {"Basic YW5uOg==": "7041", "Basic Ym9iOg==": "1199"}
+    server: FlaskClient = _load("token_backend").create_app(people).test_client()
+
+    async def body() -> None:
+        async with serving_front(house.made, redis_url, redeemer=Redeemer(house.key)) as front:
+            await asyncio.to_thread(devices, front.address)
+            assert front.admission.counts == {"taken": 2}
+
+    def devices(address: str) -> None:
+        for login in (*people, "Basic ZXZlOg=="):
+
+            def ask(request: bytes, _seconds: float, shown: str = login) -> bytes:
+                told = {"Authorization": shown}
+                answer = server.post("/tokens", data=request, headers=told)
+                if answer.status_code != 200:
+                    raise TryAgain("app")
+                return bytes(answer.data)
+
+            transport = transport_to(address, roots=None, insecure=True)
+            more: Any = {"hold_seconds": None, "ask_issuer": ask, "clock": FakeClock()}
+            with Client(house.bundle, MemoryState(), transport, **more) as client:
+                client.report("theme", "dark")
+                if login in people:
+                    assert client.flush(HANG_SECONDS)
+                else:
+                    assert not client.flush(1)
+
+    asyncio.run(body())
+
+
+@pytest.mark.slow
+def test_each_report_is_taken_once_with_one_token_over_devices_that_end_at_any_moment(
+    house: IssuerHouse, redis_url: str, tmp_path: Path
+) -> None:
+    """4 accounts of 10 reports: half of all answers are lost, and each device lives a moment."""
+    devices, number, lives = 4, 10, 400
+
+    async def body() -> None:
+        async with open_door(house.made, redis_url, redeemer=Redeemer(house.key)) as door:
+            address = f"http://127.0.0.1:{door.port}"
+            for one in range(devices):
+                await asyncio.to_thread(live, address, one)
+            terms = sum_terms((await door.front.pool.report_counts()).values())
+            assert (terms["acknowledged"], terms["pooled"]) == (devices * number, devices * number)
+            assert not door.front.admission.counts["token_spent"]
+            assert not door.front.admission.counts["no_token"]
+
+    def live(address: str, one: int) -> None:
+        chance = random.Random(one)
+        answered = ask_issuer(house.url, house.account(f"a{one}"), None)
+
+        def ask(request: bytes, seconds: float) -> bytes:
+            answer = answered(request, seconds)
+            if chance.random() < 0.5:
+                raise TryAgain("killed")
+            return answer
+
+        for life in range(lives):
+            state = FolderState(tmp_path / f"device{one}")
+            way = _Broken(transport_to(address, roots=None), chance)
+            client = Client(house.bundle, state, way, hold_seconds=None, ask_issuer=ask)
+            if life < number:
+                assert client.report("homepage", f"string {life}") is Outcome.QUEUED
+            client._sender.enter()
+            client._sender.fetch_tokens(HANG_SECONDS)
+            client._sender.attempt(HANG_SECONDS)
+            left = client.waiting
+            state.close()
+            way.close()
+            if life >= number and not left:
+                return
+        raise AssertionError(left)
+
+    asyncio.run(body())
+
+
+def test_a_token_goes_through_a_relay_with_its_report(
+    house: IssuerHouse, redis_url: str, tmp_path: Path
+) -> None:
+    write_certificates(tmp_path / "tls", {})
+    make_gateway_key(tmp_path / "tls")
+    [token] = house.mint(house.account("one"), "theme", _today(), 1)
+
+    async def body() -> None:
+        shown = TlsFolder(tmp_path / "tls", "shuffler")
+        keys = read_gateway_keys(tmp_path / "tls" / GATEWAY_KEY)
+        more: Any = {"redeemer": Redeemer(house.key), "gateway": OhttpGateway(keys, ())}
+        async with open_door(house.made, redis_url, tls=shown, **more) as door:
+            relay = Relay(tmp_path / "tls", f"https://127.0.0.1:{door.port}", free_port())
+
+            def asked() -> None:
+                with relay.running():
+                    way = relay.transport(read_gateway(tmp_path / "tls"))
+                    report = house.report("theme", _today())
+                    plain = (report.stream, report.epoch, report.key_id, report.sealed)
+                    paid = SealedReport(*plain, token.minted.token(report.sealed))
+                    sent = [paid, SealedReport(*plain)]
+                    results = way.submit(sent, HANG_SECONDS).results
+                    assert results == [None, "refused_no_token"]
+                    way.close()
+
+            await asyncio.to_thread(asked)
+
+    asyncio.run(body())
+
+
+class _Broken:
+    """A way to the shuffler that breaks half of the time, after the reports have arrived."""
+
+    def __init__(self, way: Any, chance: random.Random) -> None:
+        self._way, self._chance = way, chance
+
+    def submit(self, reports: Any, timeout_seconds: float) -> Any:
+        answer = self._way.submit(reports, timeout_seconds)
+        if self._chance.random() < 0.5:
+            raise TryAgain("killed")
+        return answer
+
+    def close(self) -> None:
+        self._way.close()
+
+
+def _pairs(number: int, nonce: bytes | None = None) -> list[Paid]:
+    draw = secrets.token_bytes
+    return [Paid(nonce or draw(16), draw(16), draw(60)) for _ in range(number)]
+
+
+def test_a_token_is_spent_once_over_all_shards_and_after_its_window_was_archived(
+    redis_url: str,
+) -> None:
+    async def body() -> None:
+        server = await connect_redis(redis_url)
+        await server.client.flushdb()
+        pool, window = Pool(server, shards=8), Window("theme", 7)
+        table = {"theme": _stream(mix="epoch")}
+        for one in (*_pairs(20), *_pairs(20, b"n" * 16)):
+            await pool.add(spread({window: [one]}, table, 8))
+        terms = (await pool.report_counts())[window]
+        assert terms["acknowledged"] == 21
+        everything = _pairs(3000)
+        assert await pool.add({window: everything}) == frozenset()
+        assert await pool.add({window: everything}) == frozenset()
+        others = [Paid(one.nonce, secrets.token_bytes(16), one.sealed) for one in everything]
+        assert await pool.add({window: others}) == frozenset(others)
+        assert (await pool.report_counts())[window]["acknowledged"] == 3021
+        spent = [place.key("shuffler:spent") for place in places(window, 8)]
+        assert await server.client.exists(*spent)
+        await pool.archive(window, 8)
+        assert await pool.add({window: others}) == frozenset(others)
+        left = [await server.client.ttl(one) for one in spent if await server.client.exists(one)]
+        assert all(0 < seconds <= 6 * 3600 for seconds in left)
+        assert left
+        await server.close()
+
+    asyncio.run(body())
+
+
+def test_what_is_being_checked_as_its_window_closes_is_refused(
+    house: IssuerHouse, redis_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    epoch = _today()
+    tokens = house.mint(house.account("one"), "theme", epoch, 1)
+
+    async def body() -> None:
+        redeemer = Redeemer(house.key)
+        async with serving_front(house.made, redis_url, redeemer=redeemer) as front:
+            are_paid = redeemer.are_paid
+
+            def closing(pairs: Any) -> list[bool]:
+                front.admission._mixer.closed = frozenset({Window("theme", epoch)})
+                return are_paid(pairs)
+
+            monkeypatch.setattr(redeemer, "are_paid", closing)
+            answer = await front.send(_paid(house, tokens, "theme", epoch))
+            assert _reasons(answer) == {0: Reason.REASON_EXPIRED}
+            assert not await front.pool.report_counts()
+
+    asyncio.run(body())
+
+
+def _stream(**more: Any) -> Stream:
+    told: Any = {"sealed_bytes": 60, "min_batch": 20, "epoch_seconds": DAY, "grace_seconds": DAY}
+    return Stream(**told, tokens=1, **more)
+
+
+def test_a_shuffler_without_the_key_does_not_start(house: IssuerHouse) -> None:
+    table = read_stream_table(house.made.streams)
+    with pytest.raises(BadParameter, match="--token-key names no key"):
+        refuse_untaken(table, None)
+    refuse_untaken(table, Redeemer(house.key))
+
+
+def test_an_issuers_key_is_made_once_and_its_public_half_is_signed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    keys = tmp_path / "keys"
+    assert main(["keys", "new", str(keys)]) == 0
+    source = tmp_path / "metrics.toml"
+    source.write_text(_CATALOG)
+    build = ["catalog", "build", str(source), "--keys", str(keys)]
+    build += ["--out", str(tmp_path / "app.hubbub"), "--streams", str(tmp_path / "streams.json")]
+    assert main(build) == 2
+    assert "hubbub keys" in capsys.readouterr().err
+    assert main(["keys", "issuer", str(keys)]) == 0
+    assert main(["keys", "issuer", str(keys)]) == 2
+    assert main(build) == 0
+    key = read_token_key(keys / "tokens.key")
+    assert poprf.public_of(key) in _public_of(tmp_path / "app.hubbub")
+    assert read_stream_table(tmp_path / "streams.json").streams["theme"].tokens == 1
+    accounts = tmp_path / "accounts"
+    assert main(["keys", "account", str(accounts), "--name", "ann"]) == 0
+    shown = capsys.readouterr().out.splitlines()[-1]
+    assert shown not in accounts.read_text()
+    assert main(["keys", "account", str(accounts), "--name", "ann"]) == 2
+    (tmp_path / "other").write_text("no key\n")
+    with pytest.raises(KeysUnusable, match="hubbub keys issuer"):
+        read_token_key(tmp_path / "other")
+
+
+def _public_of(path: Path) -> list[bytes]:
+    found = read_bundle(path).tokens
+    return [found.public] if found else []

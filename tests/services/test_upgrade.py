@@ -1,0 +1,158 @@
+"""What version 0.1 left behind is gone on with: both Redis, a device's folder, bundle and keys.
+
+tests/data/installations/0.1 was made by its own programs: 66 devices, of which one still had a
+report to send, and pools that had not reached their minimum. recorded.json is what they said.
+"""
+
+import asyncio
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from redis.asyncio import Redis
+
+from hubbub.aggregator.query import QueryEngine
+from hubbub.aggregator.query.estimating import EstimateQuery
+from hubbub.aggregator.query.totals import EpochRange
+from hubbub.aggregator.store.redis import RedisStore
+from hubbub.catalog import (
+    Bundle,
+    PrivateKey,
+    epoch_start,
+    key_at,
+    open_sealed,
+    read_bundle,
+    read_opening_keys,
+    seal_info,
+)
+from hubbub.cli.installation import build_bundle
+from hubbub.cli.local.embedded_redis import EmbeddedRedis
+from hubbub.client import Client, FolderState, Outcome, SystemClock
+from hubbub.client.testing import FakeShuffler
+from hubbub.conservation import Window
+from hubbub.privacy.central_catalog import read_with_promises
+from hubbub.runtime import connect_redis
+from hubbub.shuffler.pool import Pool
+from tests.support.waiting import HANG_SECONDS
+
+KEPT = Path(__file__).parents[1] / "data" / "installations" / "0.1"
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """The installation, with the rights that its files had."""
+    home = tmp_path / "home"
+    shutil.copytree(KEPT, home)
+    for secret in (home / "keys").iterdir():
+        secret.chmod(0o600)
+    return home
+
+
+@pytest.fixture
+def recorded(home: Path) -> Any:
+    return json.loads((home / "recorded.json").read_text())
+
+
+@pytest.fixture
+def servers(home: Path) -> Iterator[dict[str, str]]:
+    started = {role: EmbeddedRedis(home / f"redis-{role}") for role in ("shuffler", "aggregator")}
+    yield {role: server.url for role, server in started.items()}
+    for server in started.values():
+        server.stop()
+
+
+def _windows(terms: dict[str, Any]) -> dict[Window, Any]:
+    split = ((name.rpartition(":"), told) for name, told in terms.items())
+    return {Window(stream, int(epoch)): told for (stream, _, epoch), told in split}
+
+
+def test_nothing_of_both_redis_is_lost(home: Path, recorded: Any, servers: dict[str, str]) -> None:
+    bundle = read_bundle(home / "app.hubbub")
+
+    async def look() -> None:
+        pools, totals = [await connect_redis(servers[r]) for r in ("shuffler", "aggregator")]
+        store = RedisStore(totals)
+        held = await Pool(pools).report_counts()
+        counted = await store.counted(bundle.streams)
+        for window, said in _windows(recorded["counts"]).items():
+            told = held[window]
+            assert (told["acknowledged"], told["pooled"]) == (said["acknowledged"], said["pooled"])
+            assert counted[window].reports == said["counted"]
+            assert told["acknowledged"] == told["pooled"] + counted[window].reports
+            # What waits can be delivered and counted: it opens with the keys that were kept.
+            mechanism = bundle.asked_in(window.stream).randomizer
+            waiting = await _pooled(servers["shuffler"], window)
+            assert len(waiting) == said["pooled"]
+            private = _key_of(home, bundle, window)
+            for sealed in waiting:
+                payload = open_sealed(sealed, private, seal_info(window.stream, window.epoch))
+                assert len(payload) == mechanism.layout.payload_bytes
+        engine = QueryEngine(bundle, store, clock=lambda: float(recorded["moment"]))
+        for name, said in recorded["estimates"].items():
+            found = await engine.estimate(name, EstimateQuery(EpochRange(epochs="all")))
+            assert found.reports == said["reports"]
+            assert {row.value for row in found.values} == said["values"].keys()
+            for row in found.values:
+                # Of errors 0.1 thought otherwise.
+                assert row.estimate == pytest.approx(said["values"][row.value][0])
+        for server in (pools, totals):
+            await server.close()
+
+    asyncio.run(look())
+
+
+def _key_of(home: Path, bundle: Bundle, window: Window) -> PrivateKey:
+    """What opens a window's reports, by the operator's own files."""
+    begins = epoch_start(window.epoch, bundle.asked_in(window.stream).epoch)
+    public = key_at(bundle.keys, begins)
+    assert public is not None
+    kept = read_opening_keys(home / "keys" / "opening.keys.json")
+    return next(key for key in kept if key.id == public.id).load()
+
+
+async def _pooled(url: str, window: Window) -> list[Any]:
+    async with Redis.from_url(url) as client:
+        return list(await client.smembers(f"shuffler:pool:{{{window.stream}:{window.epoch}}}"))
+
+
+def test_a_device_goes_on_with_its_budget_and_what_waits(home: Path, recorded: Any) -> None:
+    bundle, said = read_bundle(home / "app.hubbub"), recorded["device"]
+    moment = recorded["moment"] + 60
+    state = FolderState(home / "device", clock=lambda: moment)
+    shuffler = FakeShuffler()
+    clock = SystemClock(lambda: moment)
+    with Client(bundle, state, shuffler, hold_seconds=None, clock=clock) as client:
+        shown = client.ledger()
+        assert [[m.name, m.reports, m.spent] for m in shown.metrics] == said["metrics"]
+        payloads = [[p.metric, p.epoch, p.payload.hex(), p.fate] for p in shown.payloads]
+        assert payloads == said["payloads"]
+        for name, value in (("theme", "light"), ("editor", "emacs")):
+            assert client.report(name, value) is Outcome.ALREADY_REPORTED
+        assert client.waiting == said["waiting"]
+        assert client.flush(HANG_SECONDS)
+        assert {p.fate for p in client.ledger().payloads} == {"sent"}
+    [report] = shuffler.reports()
+    private = _key_of(home, bundle, Window(report.stream, report.epoch))
+    payload = open_sealed(report.sealed, private, seal_info(report.stream, report.epoch))
+    assert payload.hex() == said["payloads"][-1][2]
+
+
+def test_the_next_bundle_follows_the_last_one(home: Path) -> None:
+    before = read_bundle(home / "app.hubbub")
+    source = home / "metrics.toml"
+    source.write_text(source.read_text().replace('"system"]', '"system", "sepia"]'))
+    built = build_bundle(
+        read_with_promises(source),
+        home / "keys",
+        out=home / "app.hubbub",
+        streams=home / "streams.json",
+        previous=home / "app.hubbub",
+        roots=before.roots,
+    )
+    assert built.operator == before.operator
+    assert built.serial > before.serial
+    assert built.metric("theme").grown == (3,)  # and what was counted is asked for still
+    assert set(before.streams) < set(built.streams)

@@ -1,0 +1,103 @@
+"""Alarms: false ones no oftener than promised, in a thousand epochs drawn from the exact law."""
+
+import asyncio
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+from hubbub.aggregator.query.alert_verdicts import AlertVerdict, judge
+from hubbub.catalog import Alert, read_catalog
+from hubbub.errors import BadParameter, CatalogInvalid
+from tests.support.alarmed import CATALOG, FIRST, HELD, engine_of, signed_in
+
+EPOCHS = 1000
+RUN = 20
+CHANCE_OF_FAILURE = 1e-6
+
+
+def test_of_a_thousand_epochs_without_cause_as_many_are_alarms_as_promised(tmp_path: Path) -> None:
+    signed, chance = signed_in(tmp_path), np.random.default_rng(5)
+    # Per metric, of those with an odd and with an even neighbour before: two that are compared
+    # share an epoch with the next, and none with the one after.
+    fired: Counter[tuple[str, int]] = Counter()
+
+    async def collection() -> None:
+        query = await engine_of(signed, RUN + 1, chance, {})
+        for name in HELD:
+            for place in range(1, RUN + 1):
+                found = await judge(query, signed.bundle.metric(name), FIRST + place)
+                assert found
+                fired[name, place % 2] += found.fired
+
+    for _ in range(EPOCHS // RUN):
+        asyncio.run(collection())
+    for name in HELD:
+        alert = signed.bundle.metric(name).alert
+        assert alert
+        for half in (0, 1):
+            most = binom.isf(CHANCE_OF_FAILURE / 6, EPOCHS // 2, 1 - alert.confidence)
+            assert fired[name, half] <= most, (name, fired)
+    # And that is not bought by never calling: at its limit a mean calls about as often as it may.
+    assert fired["size", 0] >= binom.ppf(CHANCE_OF_FAILURE, EPOCHS // 2, 0.05), fired
+
+
+def test_what_has_a_cause_is_called(tmp_path: Path) -> None:
+    signed, chance = signed_in(tmp_path), np.random.default_rng(6)
+    moved = {"colour": [0.2, 0.6, 0.19, 0.01], "shape": [0.2, 0.8], "size": [0.9, 0.1]}
+
+    async def collection() -> dict[str, list[AlertVerdict | None]]:
+        query = await engine_of(signed, 3, chance, moved)
+        return {
+            name: [
+                await judge(query, signed.bundle.metric(name), FIRST + place) for place in range(3)
+            ]
+            for name in HELD
+        }
+
+    found = asyncio.run(collection())
+    assert found["colour"][0] is None, "there is nothing to compare with"
+    last = {}
+    for name, alarms in found.items():
+        assert [one.fired for one in alarms[1:] if one] == [False, True], name
+        assert alarms[2]
+        last[name] = alarms[2]
+        assert (last[name].date, last[name].epoch) == ("2024-10-06", FIRST + 2)
+    assert last["colour"].sentence.startswith("colour, 2024-10-06: since 2024-10-05 ")
+    assert last["colour"].values == ["a", "b"]
+    assert "the limit is 0.3" in last["shape"].sentence
+    assert last["size"].values == ["mean"]
+
+
+@pytest.mark.parametrize(
+    ("when", "said"),
+    [
+        ("changes", "is no rule; write"),
+        ("share of a", "is no rule"),
+        ("share of a above", "is no rule"),
+        ("share of a above 1", "outside"),
+        ("share of a above nan", "outside"),
+        ("share of a above much", "outside"),
+        ("mean above inf", "outside"),
+        ("", "must be a text"),
+    ],
+)
+def test_a_rule_that_is_none_is_refused_with_what_is_one(when: str, said: str) -> None:
+    with pytest.raises(BadParameter, match=said):
+        Alert(when)
+
+
+def test_a_rule_fits_its_metric(tmp_path: Path) -> None:
+    path = tmp_path / "metrics.toml"
+    for old, new, said in (
+        ("share of x", "share of z", "'z' is not one of the metric's values"),
+        ("share of x above .3", "mean above 3", "only numbers have a mean"),
+        ("mean below 5", "share of x below .5", "numbers have no shares"),
+        ("confidence = 0.9 ", "confidence = 1.0 ", "confidence must be a level in"),
+        ('when = "change"', "", "must hold when"),
+    ):
+        path.write_text(CATALOG.replace(old, new))
+        with pytest.raises(CatalogInvalid, match=said):
+            read_catalog(path)
