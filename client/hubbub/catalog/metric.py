@@ -20,7 +20,7 @@ from hubbub.catalog.fields.rules import NAME, metric_name_of
 from hubbub.catalog.fields.tables import table_of
 from hubbub.catalog.limits import Limits, conflicts
 from hubbub.catalog.models.learning import Learning
-from hubbub.catalog.models.of_metric import EPOCH, MECHANISM, MODEL, as_reported
+from hubbub.catalog.models.of_metric import EPOCH, MECHANISM, MODEL
 from hubbub.catalog.periods import PERIOD, REPORT_ON, SAMPLING, period_conflicts
 from hubbub.catalog.policy import RELEASE, Caps, Release
 from hubbub.catalog.randomizer import randomizer_of, refuse_large_batch
@@ -35,19 +35,17 @@ from hubbub.catalog.values.list_versions import (
     tier_of,
 )
 from hubbub.catalog.values.part_ranges import OUTSIDE, RANGES, PartRange
-from hubbub.catalog.values.part_values import PARTS, code_of, size_of
-from hubbub.catalog.values.sets import set_code
-from hubbub.catalog.values.value_kinds import NUMERIC, OTHER, part_of, plain_number
-from hubbub.errors import BadParameter, ValueOutOfDomain
+from hubbub.catalog.values.part_values import PARTS, size_of
+from hubbub.catalog.values.reported_value import code_of_reported
+from hubbub.catalog.values.value_kinds import NUMERIC
+from hubbub.errors import BadParameter
 from hubbub.mechanisms import (
     REGISTRY,
     AnyMechanism,
     Memoized,
-    is_number,
     lies_evenly,
     parameters,
 )
-from hubbub.mechanisms.pairs import PairedParts
 from hubbub.mechanisms.probability import MIN_EPSILON
 from hubbub.mechanisms.tree import PrefixTree
 from hubbub.sealing import SEAL_BYTES, X25519, Kem
@@ -347,39 +345,7 @@ class Metric:
         Raises:
             ValueOutOfDomain: not one of the metric's values. The message never shows it.
         """
-        value = as_reported(self, value)
-        try:
-            if self.values is None:
-                return self._number(value)
-            if isinstance(self.randomizer, PairedParts):
-                return code_of(self.randomizer, self.values, value, self.ranges)
-            if self.kind == "set":
-                other = self._index[OTHER] if self.other else None
-                return set_code(self._index, value, other)
-            text = str(value).lower() if isinstance(value, bool) else value
-            code = self._index.get(text) if isinstance(text, str) else None
-            if code is None and self.edges:
-                number = plain_number(self.kind, self.unit, value)
-                code = part_of(self.edges, number, clamps=self.clamps)
-            elif code is None and self.other and isinstance(value, str):
-                code = self._index[OTHER]
-        except ValueOutOfDomain as error:
-            raise ValueOutOfDomain(f'metric "{self.name}": {error}') from None
-        if code is None:
-            wrong = f"the value is not one of its {len(self.values)} values"
-            if self.other:  # any string counts as something
-                wrong = "the value is not a string"
-            raise ValueOutOfDomain(f'metric "{self.name}": {wrong}')
-        return code
-
-    def _number(self, value: Any) -> Any:
-        """What is no listed value, in the metric's unit, at the nearest end if it is to be."""
-        if self.kind:
-            value = plain_number(self.kind, self.unit, value)
-        if self.clamps and is_number(value):
-            value = min(max(value, self.parameters["low"]), self.parameters["high"])
-        self.randomizer.check(value)
-        return value
+        return code_of_reported(self, self._index, value)
 
     @property
     def clamps(self) -> bool:

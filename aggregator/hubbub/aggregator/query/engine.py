@@ -43,24 +43,17 @@ from hubbub.aggregator.query.cross_tables import cross_table
 from hubbub.aggregator.query.estimating import EstimateQuery, RangeEstimate, estimate_range
 from hubbub.aggregator.query.first_batch import until_first_batch
 from hubbub.aggregator.query.marks import Marks, MemoryMarks
-from hubbub.aggregator.query.overview import (
-    detail,
-    iso_time,
-    line,
-    notes,
-    number_range,
-    shown_epochs,
-    shuffled,
-)
+from hubbub.aggregator.query.overview import detail, line, shown_epochs
 from hubbub.aggregator.query.page import WHOLE, Page
 from hubbub.aggregator.query.report_counts import Terms, UpstreamCounts, status, upstream_reports
 from hubbub.aggregator.query.totals import NEWEST, EpochRange, EpochSelection, TotalsByEpoch
 from hubbub.aggregator.query.trend_series import Series
 from hubbub.aggregator.query.trends import by_list, series, together
 from hubbub.aggregator.query.watched_reports import arrived
+from hubbub.aggregator.query.whole_answer import whole_answer
 from hubbub.aggregator.store.contract import TotalsReader
 from hubbub.analysis import Top, changes, only_of_all, top
-from hubbub.catalog import Bundle, epoch_start
+from hubbub.catalog import Bundle
 from hubbub.errors import BadParameter, BatchTooSmall
 from hubbub.errors.places import notice
 from hubbub.runtime import VERSION, Clocks, Stages
@@ -179,43 +172,8 @@ class QueryEngine:
     async def _made(self, selection: EpochSelection, query: EstimateQuery) -> Estimated:
         """The whole answer, but for what the shuffler alone knows."""
         estimate = await self._work(selection, query)
-        metric, found = selection.metric, estimate.answer
-        first, last, ends = selection.epochs[0], selection.epochs[-1], number_range(metric)
-        return Estimated(
-            metric=metric.name,
-            description=metric.description,
-            epochs=list(selection.epochs),
-            dates=selection.dates,
-            since=iso_time(epoch_start(first, metric.epoch)),
-            until=iso_time(epoch_start(last + 1, metric.epoch)),
-            final=self._is_final(selection),
-            updated=iso_time(estimate.updated) if estimate.updated else None,
-            reports=found.reports,
-            waiting=None,
-            withheld=None,
-            mechanism=metric.mechanism,
-            epsilon=metric.report_loss,
-            shuffled=shuffled(metric, estimate.shuffled) if estimate.shuffled else None,
-            kind=found.kind,
-            confidence=found.confidence,
-            honest_p_value=estimate.plausibility.p_value,
-            findings=list(estimate.plausibility.findings),
-            mean=found.mean,
-            others=found.others,
-            fit_p_value=found.fit_p_value,
-            twins=list(found.twins),
-            beginnings=list(found.beginnings),
-            total=len(found.values),
-            values=list(found.values),
-            lists=list(query.lists),
-            promised=shuffled(metric, estimate.promised),
-            unit=metric.unit,
-            lowest=ends[0] if ends else None,
-            highest=ends[1] if ends else None,
-            notes=notes(metric, found),
-            anytime=query.anytime,
-            notice=self._notice(),
-        )
+        final = self._is_final(selection)
+        return whole_answer(selection, query, estimate, final=final, notice=self._notice())
 
     async def top(self, name: str, query: EstimateQuery, number: int) -> TopList:
         """The most frequent values, and how sure their order is."""

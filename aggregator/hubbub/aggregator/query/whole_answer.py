@@ -1,0 +1,55 @@
+"""The whole answer to a question of estimates, as every face shows it and Redis keeps it."""
+
+from hubbub.aggregator.query.answers import Estimated
+from hubbub.aggregator.query.estimating import EstimateQuery, RangeEstimate
+from hubbub.aggregator.query.overview import iso_time, notes, number_range, shuffled
+from hubbub.aggregator.query.totals import EpochSelection
+from hubbub.catalog import epoch_start
+
+
+def whole_answer(
+    selection: EpochSelection,
+    query: EstimateQuery,
+    estimate: RangeEstimate,
+    *,
+    final: bool,
+    notice: str,
+) -> Estimated:
+    """All that totals say, but for what the shuffler alone knows. final: all epochs are over."""
+    metric, found = selection.metric, estimate.answer
+    first, last, ends = selection.epochs[0], selection.epochs[-1], number_range(metric)
+    return Estimated(
+        metric=metric.name,
+        description=metric.description,
+        epochs=list(selection.epochs),
+        dates=selection.dates,
+        since=iso_time(epoch_start(first, metric.epoch)),
+        until=iso_time(epoch_start(last + 1, metric.epoch)),
+        final=final,
+        updated=iso_time(estimate.updated) if estimate.updated else None,
+        reports=found.reports,
+        waiting=None,
+        withheld=None,
+        mechanism=metric.mechanism,
+        epsilon=metric.report_loss,
+        shuffled=shuffled(metric, estimate.shuffled) if estimate.shuffled else None,
+        kind=found.kind,
+        confidence=found.confidence,
+        honest_p_value=estimate.plausibility.p_value,
+        findings=list(estimate.plausibility.findings),
+        mean=found.mean,
+        others=found.others,
+        fit_p_value=found.fit_p_value,
+        twins=list(found.twins),
+        beginnings=list(found.beginnings),
+        total=len(found.values),
+        values=list(found.values),
+        lists=list(query.lists),
+        promised=shuffled(metric, estimate.promised),
+        unit=metric.unit,
+        lowest=ends[0] if ends else None,
+        highest=ends[1] if ends else None,
+        notes=notes(metric, found),
+        anytime=query.anytime,
+        notice=notice,
+    )
