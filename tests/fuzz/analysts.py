@@ -26,6 +26,7 @@ from hubbub.cli.terminal.query_options import checked, document
 from hubbub.errors import HubbubError
 from hubbub.notebook.answer import Answer
 from hubbub.notebook.connection import Connection
+from hubbub.notebook.service import Service
 from hubbub.query_results import QueryName, whole_rows
 from hubbub.wire.v1 import services_pb2 as wire
 from tests.fuzz.documents import varied
@@ -80,7 +81,7 @@ def _notebook(data: bytes) -> None:
     for question in questions:
         opener = cast("Any", Opener(status, data))
         with contextlib.suppress(HubbubError):
-            answer = question(Connection("http://127.0.0.1:1", "token", opener, 1.0))
+            answer = question(Connection(Service("http://127.0.0.1:1", "token", opener, 1.0)))
             assert status < 400
             for row in answer:
                 dict(row)

@@ -1,58 +1,19 @@
-"""A connection to an aggregator's HTTP face."""
+"""The questions that a notebook asks of an aggregator."""
 
-import json
-import ssl
-import urllib.error
 import urllib.parse
-import urllib.request
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from http.client import HTTPException
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from hubbub.errors import (
-    AccessRefused,
-    BadParameter,
-    BatchTooSmall,
-    HubbubError,
-    MissingDependency,
-    ServiceUnavailable,
-    StoreUnavailable,
-    TooFewEpochs,
-    TotalsUnreadable,
-    UnknownList,
-    UnknownMetric,
-)
-from hubbub.errors.unreadable import unreadable
+from hubbub.errors import BadParameter, UnknownMetric
 from hubbub.notebook.answer import Answer
-from hubbub.notebook.authority import authority_in
+from hubbub.notebook.service import MISSHAPEN, Service, service_at
 from hubbub.query_results import QueryName
 
 _PAGE: Final = 10_000
 _FINDS: Final = "tree"
 """The mechanism whose strings nobody has to list."""
-_ACCESS: Final = (401, 403)
-_MALFORMED: Final = (400, 422)
-_KINDS: Final = {
-    kind.__name__: kind
-    for kind in (
-        *(BadParameter, UnknownMetric, UnknownList, BatchTooSmall, TooFewEpochs),
-        *(StoreUnavailable, TotalsUnreadable, ServiceUnavailable, MissingDependency),
-    )
-}
-"""Of a problem's title the error that it is here, too."""
-_LOCAL: Final = ("127.0.0.1", "localhost", "::1")
-Document = dict[str, Any]
-# What JSON of another shape than an answer's makes of whoever reads it.
-_MISSHAPEN: Final = (
-    KeyError,
-    TypeError,
-    ValueError,
-    AttributeError,
-    OverflowError,
-    RecursionError,
-)
 
 
 def connect(
@@ -76,32 +37,7 @@ def connect(
         ServiceUnavailable: no http or https address, a token that would travel in the clear, or a
             file that has no authority.
     """
-    if not timeout_seconds > 0:
-        raise BadParameter(f"timeout_seconds {timeout_seconds} is not above 0")
-    parts = urllib.parse.urlsplit(url)
-    if parts.scheme not in {"http", "https"} or not parts.hostname:
-        raise ServiceUnavailable(f"{url!r} is no address of a service: write http://HOST:PORT/")
-    if token and parts.scheme == "http" and parts.hostname not in _LOCAL:
-        raise ServiceUnavailable(
-            f"a token would go to {parts.hostname} in the clear: write https://"
-        )
-    handlers: list[urllib.request.BaseHandler] = [_NoRedirect()]
-    if parts.hostname in _LOCAL:
-        handlers.append(urllib.request.ProxyHandler({}))
-    if parts.scheme == "https":
-        context = ssl.create_default_context(
-            cadata=None if authority is None else authority_in(Path(authority))
-        )
-        handlers.append(urllib.request.HTTPSHandler(context=context))
-    opener = urllib.request.build_opener(*handlers)
-    return Connection(url.rstrip("/"), token, opener, timeout_seconds)
-
-
-class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    """Follows none: a token goes where it was meant to go."""
-
-    def redirect_request(self, *_: Any) -> None:
-        return None
+    return Connection(service_at(url, token, authority, timeout_seconds))
 
 
 class _Strings(NamedTuple):
@@ -133,31 +69,20 @@ class Connection:
       for without either.
     """
 
-    def __init__(
-        self,
-        url: str,
-        token: str | None,
-        opener: urllib.request.OpenerDirector,
-        timeout_seconds: float,
-    ) -> None:
-        self._url = url
-        self._headers = {"Accept": "application/json", "User-Agent": "hubbub"}
-        if token:
-            self._headers["Authorization"] = f"Bearer {token}"
-        self._opener = opener
-        self._timeout = timeout_seconds
+    def __init__(self, service: Service) -> None:
+        self._service = service
 
     def __repr__(self) -> str:
-        return f"<connection to {self._url}>"
+        return f"<connection to {self._service.url}>"
 
     def metrics(self) -> Answer:
         """The metrics there are, and what is held of each."""
-        found = self._pages("/v1/metrics", {}, None, "metrics", 1000)
+        found = self._service.pages("/v1/metrics", {}, None, "metrics", 1000)
         return self._answer("metrics", found)
 
     def status(self) -> Answer:
         """The conservation law: where every report is, a row per stream and epoch."""
-        return self._answer("status", self._get("/v1/status", {}, None))
+        return self._answer("status", self._service.get("/v1/status", {}, None))
 
     def estimates(
         self,
@@ -296,7 +221,7 @@ class Connection:
         `document["steps"]` says how its rounds went; `to_sklearn()` makes a model of scikit-learn.
         """
         path = f"/v1/models/{urllib.parse.quote(name, safe='')}"
-        return self._answer("model", self._get(path, {"confidence": confidence}, None))
+        return self._answer("model", self._service.get(path, {"confidence": confidence}, None))
 
     def _ask(
         self,
@@ -314,85 +239,20 @@ class Connection:
         parameters = {**given, "tier": tier, "list": list(strings.lists)}
         body = {"candidates": list(strings.candidates)} if strings.candidates else None
         if question in {"estimates", "compare"}:
-            return self._answer(question, self._pages(path, parameters, body, "values", _PAGE))
-        return self._answer(question, self._get(path, parameters, body))
+            return self._answer(
+                question, self._service.pages(path, parameters, body, "values", _PAGE)
+            )
+        return self._answer(question, self._service.get(path, parameters, body))
 
     def _answer(self, question: QueryName, found: Any) -> Answer:
         """What was answered, if it is of the shape of such an answer."""
         try:
             return Answer(question, found)
-        except _MISSHAPEN as error:
-            raise self._alien(error) from error
-
-    def _pages(
-        self, path: str, given: Mapping[str, Any], body: Document | None, rows: str, number: int
-    ) -> Document:
-        """All pages of an answer as one."""
-        whole = self._get(path, {**given, "first": 0, "number": number}, body)
-        try:
-            found, total = list(whole[rows]), int(whole["total"])
-            while len(found) < total:
-                asked = {**given, "first": len(found), "number": number}
-                more = self._get(path, asked, body)[rows]
-                found += more
-                if len(more) < number:  # the last page; or one cut short, and there is no end
-                    break
-        except _MISSHAPEN as error:
-            raise self._alien(error) from error
-        return {**whole, rows: found}
-
-    def _get(self, path: str, given: Mapping[str, Any], body: Document | None) -> Document:
-        asked = {name: value for name, value in given.items() if value not in ("", [], None)}
-        url = f"{self._url}{path}?{urllib.parse.urlencode(asked, doseq=True)}"
-        headers, data = dict(self._headers), None
-        if body is not None:
-            headers["Content-Type"] = "application/json"
-            data = json.dumps(body).encode()
-        request = urllib.request.Request(url, data, headers)  # noqa: S310 http or https, as checked
-        try:
-            with self._opener.open(request, timeout=self._timeout) as answer:
-                found: Document = json.load(answer)
-                return found
-        except urllib.error.HTTPError as error:
-            raise _refusal(error) from error
-        except (OSError, ValueError, RecursionError, HTTPException) as error:
-            raise self._alien(error) from error
-
-    def _alien(self, error: Exception) -> ServiceUnavailable:
-        """What to say where something else answers."""
-        return ServiceUnavailable(
-            f"{self._url} does not answer as hubbub does: {_told(error)}; is the address right?"
-        )
+        except MISSHAPEN as error:
+            raise self._service.alien(error) from error
 
 
 def _check_texts(what: str, given: Any) -> None:
     """Raises BadParameter for what is no list of texts, such as one text alone."""
     if isinstance(given, str) or not all(isinstance(one, str) for one in given):
         raise BadParameter(f'{what}: give a list of texts, as ["one", "another"]')
-
-
-def _refusal(error: urllib.error.HTTPError) -> HubbubError:
-    """What the service said is wrong, as the error of that kind."""
-    with error:
-        try:
-            problem = json.load(error)
-            said, title = str(problem["detail"]), str(problem["title"])
-        except (*_MISSHAPEN, OSError, HTTPException):
-            said, title = f"the service answered {error.code} {error.reason}", ""
-    if error.code in _ACCESS:
-        return AccessRefused(
-            f"{said}; connect(url, token=...) takes one, which the service's operator makes: "
-            "hubbub keys token"
-        )
-    kind = _KINDS.get(title, BadParameter if error.code in _MALFORMED else HubbubError)
-    return kind(said)
-
-
-def _told(error: Exception) -> str:
-    """Of what the system says, its words; of JSON that is not as it should be, that alone."""
-    reason = getattr(error, "reason", error)  # of what urllib wraps
-    if isinstance(reason, TimeoutError):
-        return "it takes longer than timeout_seconds"
-    if isinstance(reason, OSError):
-        return unreadable(reason)
-    return str(error) if isinstance(error, OSError) else "not an answer to this question"

@@ -1,0 +1,167 @@
+"""An aggregator's HTTP face, as the standard library reaches it: documents, and what is refused."""
+
+import json
+import ssl
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections.abc import Mapping
+from http.client import HTTPException
+from pathlib import Path
+from typing import Any, Final
+
+from hubbub.errors import (
+    AccessRefused,
+    BadParameter,
+    BatchTooSmall,
+    HubbubError,
+    MissingDependency,
+    ServiceUnavailable,
+    StoreUnavailable,
+    TooFewEpochs,
+    TotalsUnreadable,
+    UnknownList,
+    UnknownMetric,
+)
+from hubbub.errors.unreadable import unreadable
+from hubbub.notebook.authority import authority_in
+
+_ACCESS: Final = (401, 403)
+_MALFORMED: Final = (400, 422)
+_KINDS: Final = {
+    kind.__name__: kind
+    for kind in (
+        *(BadParameter, UnknownMetric, UnknownList, BatchTooSmall, TooFewEpochs),
+        *(StoreUnavailable, TotalsUnreadable, ServiceUnavailable, MissingDependency),
+    )
+}
+"""Of a problem's title the error that it is here, too."""
+_LOCAL: Final = ("127.0.0.1", "localhost", "::1")
+Document = dict[str, Any]
+MISSHAPEN: Final = (
+    KeyError,
+    TypeError,
+    ValueError,
+    AttributeError,
+    OverflowError,
+    RecursionError,
+)
+"""What JSON of another shape than an answer's makes of whoever reads it."""
+
+
+def service_at(
+    url: str, token: str | None, authority: str | Path | None, timeout_seconds: float
+) -> "Service":
+    """The service at an address; arguments and errors are those of `connect`."""
+    if not timeout_seconds > 0:
+        raise BadParameter(f"timeout_seconds {timeout_seconds} is not above 0")
+    parts = urllib.parse.urlsplit(url)
+    if parts.scheme not in {"http", "https"} or not parts.hostname:
+        raise ServiceUnavailable(f"{url!r} is no address of a service: write http://HOST:PORT/")
+    if token and parts.scheme == "http" and parts.hostname not in _LOCAL:
+        raise ServiceUnavailable(
+            f"a token would go to {parts.hostname} in the clear: write https://"
+        )
+    handlers: list[urllib.request.BaseHandler] = [_NoRedirect()]
+    if parts.hostname in _LOCAL:
+        handlers.append(urllib.request.ProxyHandler({}))
+    if parts.scheme == "https":
+        context = ssl.create_default_context(
+            cadata=None if authority is None else authority_in(Path(authority))
+        )
+        handlers.append(urllib.request.HTTPSHandler(context=context))
+    opener = urllib.request.build_opener(*handlers)
+    return Service(url.rstrip("/"), token, opener, timeout_seconds)
+
+
+class _NoRedirect(urllib.request.HTTPRedirectHandler):
+    """Follows none: a token goes where it was meant to go."""
+
+    def redirect_request(self, *_: Any) -> None:
+        return None
+
+
+class Service:
+    """Asks one service for documents, and says in the service's words what it refuses."""
+
+    def __init__(
+        self,
+        url: str,
+        token: str | None,
+        opener: urllib.request.OpenerDirector,
+        timeout_seconds: float,
+    ) -> None:
+        self.url = url
+        self._headers = {"Accept": "application/json", "User-Agent": "hubbub"}
+        if token:
+            self._headers["Authorization"] = f"Bearer {token}"
+        self._opener = opener
+        self._timeout = timeout_seconds
+
+    def pages(
+        self, path: str, given: Mapping[str, Any], body: Document | None, rows: str, number: int
+    ) -> Document:
+        """All pages of an answer as one."""
+        whole = self.get(path, {**given, "first": 0, "number": number}, body)
+        try:
+            found, total = list(whole[rows]), int(whole["total"])
+            while len(found) < total:
+                asked = {**given, "first": len(found), "number": number}
+                more = self.get(path, asked, body)[rows]
+                found += more
+                if len(more) < number:  # the last page; or one cut short, and there is no end
+                    break
+        except MISSHAPEN as error:
+            raise self.alien(error) from error
+        return {**whole, rows: found}
+
+    def get(self, path: str, given: Mapping[str, Any], body: Document | None) -> Document:
+        """An answer. given: what stands in the address, of which nothing empty is said."""
+        asked = {name: value for name, value in given.items() if value not in ("", [], None)}
+        url = f"{self.url}{path}?{urllib.parse.urlencode(asked, doseq=True)}"
+        headers, data = dict(self._headers), None
+        if body is not None:
+            headers["Content-Type"] = "application/json"
+            data = json.dumps(body).encode()
+        request = urllib.request.Request(url, data, headers)  # noqa: S310 http or https, as checked
+        try:
+            with self._opener.open(request, timeout=self._timeout) as answer:
+                found: Document = json.load(answer)
+                return found
+        except urllib.error.HTTPError as error:
+            raise _refusal(error) from error
+        except (OSError, ValueError, RecursionError, HTTPException) as error:
+            raise self.alien(error) from error
+
+    def alien(self, error: Exception) -> ServiceUnavailable:
+        """What to say where something else answers."""
+        return ServiceUnavailable(
+            f"{self.url} does not answer as hubbub does: {_told(error)}; is the address right?"
+        )
+
+
+def _refusal(error: urllib.error.HTTPError) -> HubbubError:
+    """What the service said is wrong, as the error of that kind."""
+    with error:
+        try:
+            problem = json.load(error)
+            said, title = str(problem["detail"]), str(problem["title"])
+        except (*MISSHAPEN, OSError, HTTPException):
+            said, title = f"the service answered {error.code} {error.reason}", ""
+    if error.code in _ACCESS:
+        return AccessRefused(
+            f"{said}; connect(url, token=...) takes one, which the service's operator makes: "
+            "hubbub keys token"
+        )
+    kind = _KINDS.get(title, BadParameter if error.code in _MALFORMED else HubbubError)
+    return kind(said)
+
+
+def _told(error: Exception) -> str:
+    """Of what the system says, its words; of JSON that is not as it should be, that alone."""
+    reason = getattr(error, "reason", error)  # of what urllib wraps
+    if isinstance(reason, TimeoutError):
+        return "it takes longer than timeout_seconds"
+    if isinstance(reason, OSError):
+        return unreadable(reason)
+    return str(error) if isinstance(error, OSError) else "not an answer to this question"
