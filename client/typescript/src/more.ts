@@ -4,12 +4,12 @@
  * In one, for each piece more would be cut along what it shares with the others.
  */
 export { breakdownOf, periodOf } from "./catalog/asking.js";
+export { coderOf } from "./catalog/coding.js";
 export { lineOf } from "./catalog/handovers.js";
 export { openProof } from "./catalog/log/proof.js";
 export { follows, openNotice } from "./catalog/notice.js";
 export { muWithin } from "./catalog/gaussian.js";
-export { partedValue, partsOf } from "./catalog/parts.js";
-export { setCode } from "./catalog/sets.js";
+export { partsOf } from "./catalog/parts.js";
 export { cover, running, secondsToNext } from "./client/cover.js";
 export { forgotten } from "./client/forgetting.js";
 export { memoOf } from "./client/memo.js";

@@ -4,7 +4,7 @@ import { MECHANISMS } from "../mechanisms/registry.js";
 import type { Coded, Memo, Randomizer } from "../mechanisms/randomizer.js";
 import type { Kem } from "../transport/sealing.js";
 import { listed, number, table, text, type Table } from "./json.js";
-import { listedPlace, plainNumber, type Ranges } from "./values.js";
+import { listedPlace } from "./values.js";
 
 /**
  * A metric at one epsilon, with totals of its own, of the values that are asked now: "theme",
@@ -84,7 +84,8 @@ const KNOWN: ReadonlySet<string> = new Set([
   // that a device does.
   ...["choice", "release", "candidates", "alert", "keep", "supersedes"],
 ]);
-const NUMERIC: ReadonlySet<string> = new Set(["count", "number", "duration", "size"]);
+/** Kinds of values that are numbers. */
+export const NUMERIC: ReadonlySet<string> = new Set(["count", "number", "duration", "size"]);
 const KINDS: ReadonlySet<string> = new Set(["", "boolean", ...NUMERIC, "set"]);
 const DAY_MS = 86_400_000;
 const DIGITS_OF_TIERS = 6;
@@ -206,43 +207,14 @@ async function coder(name: string, entry: Table, randomizer: Randomizer): Promis
 }
 
 async function plainCoder(entry: Table, randomizer: Randomizer): Promise<Metric["code"]> {
-  const kind = text(entry["kind"] ?? "");
-  if (entry["values"] !== null) {
-    const values = listed(entry["values"]).map(text);
-    if (kind === "set") {
-      const { setCode } = await import("../more.js");
-      return (value) => setCode(values, value, entry["other"] === true);
-    }
-    if (MECHANISMS.get(text(entry["mechanism"]))?.values === "parts") {
-      const ranges = Object.entries(table(entry["ranges"] ?? {})).map(
-        ([part, own]) => [part, rangesOf(table(own), "number")] as const,
-      );
-      const { partedValue, partsOf } = await import("../more.js");
-      const parts = { values: partsOf(values), ranges: new Map(ranges) };
-      return (value) => partedValue(parts, value);
-    }
-    const ranges = entry["edges"] === undefined ? undefined : rangesOf(entry, kind);
-    return (value) => listedPlace(values, value, { ranges, other: entry["other"] === true });
+  const { values, kind, edges, other, mechanism } = entry;
+  const ofParts = MECHANISMS.get(text(mechanism))?.values === "parts";
+  if (values === null || kind === "set" || ofParts || edges !== undefined || other === true) {
+    const { coderOf } = await import("../more.js");
+    return coderOf(entry, ofParts, randomizer);
   }
-  const { low, high } = table(entry["parameters"]);
-  return (value) => {
-    let held = kind ? plainNumber(kind, value) : value;
-    if (clamps(entry, kind) && typeof held === "number" && Number.isFinite(held)) {
-      held = Math.min(Math.max(held, number(low)), number(high));
-    }
-    randomizer.check(held);
-    return held as Coded;
-  };
-}
-
-function rangesOf(entry: Table, otherwise: string): Ranges {
-  const kind = text(entry["kind"] ?? otherwise);
-  return { kind, edges: listed(entry["edges"]).map(number), clamps: clamps(entry, kind) };
-}
-
-function clamps(entry: Table, kind: string): boolean {
-  const outside = entry["outside"] ?? "";
-  return outside === "clamp" || (outside === "" && NUMERIC.has(kind));
+  const plain = listed(values).map(text);
+  return (value) => listedPlace(plain, value);
 }
 
 /** @throws UnknownMetric a kind of values that is not known, or a set that is told as one value. */

@@ -1,6 +1,6 @@
 /** Answers of several parts, as `pairs` takes them: as client/hubbub/catalog has them. */
 import { ValueOutOfDomain } from "../errors.js";
-import { listedPlace, type Ranges } from "./values.js";
+import { rangedPlace, type Ranges } from "./ranges.js";
 
 /** The parts of an answer, each with its values; in ranges, those that are of numbers. */
 export interface Parts {
@@ -35,7 +35,7 @@ export function partedValue({ values, ranges }: Parts, given: unknown): number {
   if (held.size > values.size) throw new ValueOutOfDomain("a part is not one of the metric");
   const places = [...values].map(([part, own]) => {
     try {
-      return listedPlace(own, held.get(part), { ranges: ranges.get(part) });
+      return rangedPlace(own, held.get(part), { ranges: ranges.get(part) });
     } catch (error) {
       throw new ValueOutOfDomain(`part ${part}: ${(error as Error).message}`);
     }

@@ -1,6 +1,6 @@
 /** Sets of listed values, as `privset` takes them: as client/hubbub/catalog/values/sets.py. */
 import { ValueOutOfDomain } from "../errors.js";
-import { listedPlace } from "./values.js";
+import { rangedPlace } from "./ranges.js";
 
 /**
  * The mechanism's value for an array or Set of values: a bit for each. other: whether a text that is
@@ -14,7 +14,7 @@ export function setCode(values: readonly string[], given: unknown, other: boolea
   }
   let code = 0n;
   for (const one of given as Iterable<unknown>) {
-    code |= 1n << BigInt(listedPlace(values, one, { other }));
+    code |= 1n << BigInt(rangedPlace(values, one, { other }));
   }
   return code;
 }

@@ -1,0 +1,52 @@
+/** Numbers that are listed as ranges, as mechanisms take them: as Metric.code of client/hubbub/catalog. */
+import { ValueOutOfDomain } from "../errors.js";
+import { listedPlace, placeOf } from "./values.js";
+
+/** A number cut into ranges at its edges. clamps: whether one outside counts at the nearest end. */
+export interface Ranges {
+  readonly kind: string;
+  readonly edges: readonly number[];
+  readonly clamps: boolean;
+}
+
+const OTHER = "other";
+
+/**
+ * The place of a listed value, of the range that a number is in, or of "other" for another text.
+ *
+ * @throws ValueOutOfDomain it is none of them.
+ */
+export function rangedPlace(
+  values: readonly string[],
+  value: unknown,
+  { ranges, other }: { ranges?: Ranges | undefined; other?: boolean },
+): number {
+  if (ranges && placeOf(values, value) < 0) return rangePlace(ranges, value);
+  const isOther = other && typeof value === "string" && placeOf(values, value) < 0;
+  return listedPlace(values, isOther ? OTHER : value);
+}
+
+/**
+ * A number between two, at the nearest end if it is to be.
+ *
+ * @throws ValueOutOfDomain it is no number of this kind.
+ */
+export function plainNumber(kind: string, value: unknown): number {
+  if (typeof value !== "number" || !Number.isFinite(value)) {
+    throw new ValueOutOfDomain("value is not a number");
+  }
+  if (kind === "count" && !Number.isInteger(value)) {
+    throw new ValueOutOfDomain("value is not a whole number");
+  }
+  return value;
+}
+
+function rangePlace({ kind, edges, clamps }: Ranges, value: unknown): number {
+  const number = plainNumber(kind, value);
+  const [first = NaN, last = NaN] = [edges[0], edges[edges.length - 1]];
+  if (!clamps && !(first <= number && number <= last)) {
+    throw new ValueOutOfDomain(`value is not a number in [${first}, ${last}]`);
+  }
+  const above = edges.filter((edge) => edge <= number).length - 1;
+  return Math.min(Math.max(above, 0), edges.length - 2);
+}
