@@ -22,6 +22,7 @@ const BATCH = 500;
 const PROBE = 20; // after a failure: enough to see whether the shuffler is there again
 const BATCH_BYTES = 1 << 20;
 const CALL_SECONDS = 10;
+const AT_ONCE = 4; // sealed in one task: some milliseconds, on a phone too
 
 /** What came of an attempt. "empty": nothing is left; "sent": there may be more; else a failure. */
 export type Attempt = "empty" | "sent" | TryAgain;
@@ -61,7 +62,8 @@ export class Sender {
       if (!payloads.length) return;
       const drawn: Drawn[] = [];
       const lost: Dropped[] = [];
-      for (const payload of payloads) {
+      for (const [at, payload] of payloads.entries()) {
+        if (at && at % AT_ONCE === 0) await nextTask();
         const sealed = await this.#sealed(payload);
         if (sealed) drawn.push(sealed);
         else lost.push({ stream: payload.named, reason: "no_key" });
@@ -228,6 +230,18 @@ function refusedOf(fates: ReadonlyMap<number, string | null>, reports: Map<numbe
   return [...fates].flatMap(([id, fate]) => {
     const stream = reports.get(id)?.stream;
     return fate === null || fate === SENT || !stream ? [] : [{ stream, reason: fate }];
+  });
+}
+
+/** Once whatever else a page has to do was done; unlike timers it is not put off in hidden pages. */
+function nextTask(): Promise<void> {
+  const { port1, port2 } = new MessageChannel();
+  return new Promise((resolve) => {
+    port1.onmessage = () => {
+      port1.close();
+      resolve();
+    };
+    port2.postMessage(null);
   });
 }
 
