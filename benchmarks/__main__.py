@@ -31,6 +31,7 @@ from benchmarks.host import latency, memory, report
 from benchmarks.idle import idle, silent
 from benchmarks.measure import Row
 from benchmarks.overload import overload
+from benchmarks.page import page
 from benchmarks.queries import decoding, estimating
 from benchmarks.services import folding, opening, storing
 from benchmarks.trust import covers, fillers, logs, seals, tokens
@@ -45,7 +46,7 @@ STAGES: Final[Sequence[Callable[[], Iterator[Row]]]] = (
     *(randomize, report, memory, latency, sealing, seals, covers, fillers, tokens, logs),
     *(opening, transport),
     *(folding, storing, growth, commits, estimating, decoding, answering, kept),
-    *(bulk, whole_epoch, overload, door, idle, silent, fleet),
+    *(bulk, whole_epoch, overload, door, idle, silent, page, fleet),
 )
 RESULTS: Final = Path(__file__).with_name("RESULTS.md")
 

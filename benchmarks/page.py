@@ -1,0 +1,240 @@
+"""A page that reports: how long it is held up, what it loads, and when the first report leaves.
+
+Each visit is of a browser that has seen nothing. Beside ours are others' SDKs for pages, which send
+one value of one question each, in the same run, bundled by the same program (`web/`).
+"""
+
+import json
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+from typing import Final
+
+from playwright.sync_api import Browser, Page
+
+from benchmarks.measure import Row
+from hubbub.catalog import read_catalog
+from hubbub.cli.local.local_run import LocalRun, Ports
+from hubbub.runtime import TlsFolder
+from tests.interfaces.browser import CHROMIUM, chromium
+
+_ROOT: Final = Path(__file__).parents[1]
+_WEB: Final = Path(__file__).with_name("web")
+_PEERS: Final = _ROOT / "build" / "web"
+_QUEUED: Final = 100
+_VISITS: Final = 5
+_FIRST: Final = 20
+_LONG_MS: Final = 50  # a task that is longer is a long task to browsers
+_SLOW: Final = 4  # a phone's processor, as browsers' own tools slow theirs
+_ANY: Final = "https://127.0.0.1:1"  # nobody listens: what is entered waits
+_CATALOG: Final = f"""
+shuffler = "127.0.0.1:1"
+
+[metrics.theme]
+description = "Colour theme"
+owner = "bench@example.org"
+expires = 2099-06-30
+epoch = "day"
+mechanism = "unary.oue"
+epsilon = 1.0
+values = ["light", "dark", "system"]
+min_batch = 20
+limits = {{ reports_per_epoch = {_QUEUED}, lifetime_epsilon = 1e6 }}
+"""
+# Where nobody listens they wait; the next visit finds them, sends them all, and goes away.
+_QUEUE: Final = """
+async ([shuffler, queued]) => {
+  const { open } = await import("/hubbub/hubbub.js");
+  const client = await open({ bundle: "/app.hubbub", shuffler, holdSeconds: null });
+  for (let number = 0; number < queued; number += 1) client.report("theme", "dark");
+  await client.settled();
+  client.leave();
+  return client.waiting();
+}
+"""
+_SEND: Final = """
+async ([shuffler]) => {
+  const { open } = await import("/hubbub/hubbub.js");
+  const client = await open({ bundle: "/app.hubbub", shuffler, holdSeconds: null });
+  await client.flush(600);
+  return client.waiting();
+}
+"""
+# When the first byte of the answer came: the request is at the server just before.
+_ARRIVAL: Final = """
+async (name) => {
+  const begun = performance.now();
+  const arrived = new Promise((resolve) => {
+    new PerformanceObserver((list) => {
+      for (const { name, responseStart } of list.getEntries()) {
+        if (/[/](reports|submit|envelope)[/?]|[/]reports$/.test(name)) resolve(responseStart);
+      }
+    }).observe({ type: "resource" });
+  });
+  const { send } = await import(`/${name}/${name}.js`);
+  await send(location.origin);
+  return (await arrived) - begun;
+}
+"""
+
+
+def page() -> Iterator[Row]:
+    """In chromium; without it, or without npm, nothing is measured, and that is said."""
+    if CHROMIUM is None or shutil.which("npm") is None:
+        print("No chromium or no npm here: pages are not measured.", file=sys.stderr)
+        return
+    with tempfile.TemporaryDirectory() as name, chromium("--ignore-certificate-errors") as browser:
+        home = Path(name)
+        catalog = home / "metrics.toml"
+        catalog.write_text(_CATALOG)
+        peers = _peers()
+        sizes = _bundled(home, ["hubbub", *peers])
+        with (
+            LocalRun(home / "up", read_catalog(catalog), Ports.free()) as run,
+            _site(home, run.home / "tls") as site,
+        ):
+            shutil.copy(run.bundle_path, home / "app.hubbub")
+            yield from _tasks(browser, site, f"https://{run.http_door}")
+            first = {peer: _first(browser, site, peer) for peer in sizes}
+    for peer in peers:
+        yield Row(
+            f"a page loads, beside {peer}",
+            f"{sizes['hubbub']:,} bytes",
+            f"{peer} {sizes[peer]:,} bytes",
+            sizes["hubbub"] / sizes[peer],
+            "<= 25,000 bytes",
+        )
+        yield Row(
+            f"a page's first report is at the server, beside {peer}",
+            f"{first['hubbub']:.0f} ms",
+            f"{peer} {first[peer]:.0f} ms",
+            first["hubbub"] / first[peer],
+            "",
+        )
+
+
+def _tasks(browser: Browser, site: str, door: str) -> Iterator[Row]:
+    """The longest task of the page's thread, the median of some visits."""
+    for slower, processor in ((1, ""), (_SLOW, f", a processor {_SLOW} times slower")):
+        queueing, sending = list[float](), list[float]()
+        for _ in range(_VISITS):
+            context = browser.new_context(ignore_https_errors=True)
+            for longest, script, where in ((queueing, _QUEUE, _ANY), (sending, _SEND, door)):
+                tab = context.new_page()
+                tab.goto(site)
+                context.new_cdp_session(tab).send(
+                    "Emulation.setCPUThrottlingRate", {"rate": slower}
+                )
+                browser.start_tracing(
+                    page=tab, categories=["disabled-by-default-devtools.timeline"]
+                )
+                left = tab.evaluate(script, [where, _QUEUED])
+                longest.append(_longest_ms(browser.stop_tracing()))
+                if left != (_QUEUED if longest is queueing else 0):
+                    raise AssertionError(f"{left} reports wait")
+                tab.close()
+            context.close()
+        for what, found in (("queued and sealed", queueing), ("sent", sending)):
+            longest_ms = statistics.median(found)
+            yield Row(
+                f"a page's longest task, {_QUEUED} reports {what}{processor}",
+                f"{longest_ms:.1f} ms",
+                f"a long task {_LONG_MS} ms",
+                longest_ms / _LONG_MS,
+                "" if processor else "<= 1",
+            )
+
+
+def _longest_ms(trace: bytes) -> float:
+    """Of the threads that pages run on."""
+    events = json.loads(trace)["traceEvents"]
+    pages = {
+        (event["pid"], event["tid"])
+        for event in events
+        if event["name"] == "thread_name" and event["args"]["name"] == "CrRendererMain"
+    }
+    found: list[float] = [
+        event.get("dur", 0) / 1000  # none yet of the one that runs
+        for event in events
+        if event["name"] == "RunTask" and (event["pid"], event["tid"]) in pages
+    ]
+    return max(found)
+
+
+def _first(browser: Browser, site: str, peer: str) -> float:
+    """Milliseconds from where the page's script begins, the median of some visits."""
+    found = []
+    for _ in range(_FIRST):
+        context = browser.new_context(ignore_https_errors=True)
+        tab: Page = context.new_page()
+        tab.goto(site)
+        found.append(float(tab.evaluate(_ARRIVAL, peer)))
+        context.close()
+    return statistics.median(found)
+
+
+def _peers() -> Sequence[str]:
+    """Those that could be installed, apart from what ours is built with."""
+    _PEERS.mkdir(parents=True, exist_ok=True)
+    for name in ("package.json", "package-lock.json"):
+        shutil.copy(_WEB / name, _PEERS)
+    install = ["npm", "ci", "--silent", "--no-audit", "--no-fund", "--prefix", str(_PEERS)]
+    if subprocess.run(install, check=False).returncode:
+        print("The peers of pages could not be installed here.", file=sys.stderr)
+        return []
+    return ["glean", "sentry"]
+
+
+def _bundled(folder: Path, names: Sequence[str]) -> Mapping[str, int]:
+    """The bytes after gzip that a page loads of each."""
+    ready = ["make", "--silent", "client/typescript/node_modules/ready"]
+    subprocess.run(ready, cwd=_ROOT, check=True)
+    (folder / "index.html").write_text("<!doctype html><html lang=en><title>A page</title>")
+    told = subprocess.run(
+        [
+            shutil.which("node") or "node",
+            "bundle.js",
+            str(folder),
+            str(_PEERS / "node_modules"),
+            *names,
+        ],
+        cwd=_WEB,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return {name: int(size) for name, size in json.loads(told.stdout).items()}
+
+
+class _Site(SimpleHTTPRequestHandler):
+    """Gives what is in its folder, and answers whatever is sent."""
+
+    protocol_version = "HTTP/1.1"
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers.get("content-length", 0)))
+        self.send_response(200)
+        self.send_header("content-length", "0")
+        self.end_headers()
+
+    def log_message(self, *_words: object) -> None:
+        """Nothing."""
+
+
+@contextmanager
+def _site(folder: Path, tls: Path) -> Iterator[str]:
+    """Over HTTPS: one of the peers speaks nothing else."""
+    trust = TlsFolder(tls, "shuffler").server_context(mutual=False)
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(_Site, directory=str(folder))) as server:
+        server.socket = trust.wrap_socket(server.socket, server_side=True)
+        Thread(target=server.serve_forever, daemon=True).start()
+        yield f"https://127.0.0.1:{server.server_address[1]}/"
+        server.shutdown()
