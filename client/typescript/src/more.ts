@@ -5,6 +5,7 @@
  */
 export { breakdownOf, periodOf } from "./catalog/asking.js";
 export { coderOf } from "./catalog/coding.js";
+export { dummiesOf } from "./catalog/dummies.js";
 export { lineOf } from "./catalog/handovers.js";
 export { openProof } from "./catalog/log/proof.js";
 export { follows, openNotice } from "./catalog/notice.js";

@@ -2,6 +2,7 @@
 import { createInterface } from "node:readline";
 
 import { openBundle } from "../src/catalog/bundle.js";
+import { dummiesOf } from "../src/catalog/dummies.js";
 import { toText } from "../src/catalog/encoding.js";
 import { epochAt, epochStart } from "../src/catalog/epochs.js";
 import { KeyedBits } from "../src/mechanisms/keyed.js";
@@ -16,7 +17,9 @@ interface Asked {
   mechanism: string;
   parameters: Record<string, number> & { sizes?: number[]; beginnings?: string[] };
   key: string;
-  values: Coded[];
+  values: Coded[] | number;
+  each: number;
+  devices: number;
   seconds: number;
   length: string;
   reports: number | { stream: string; epoch: number; key_id: number; sealed: string }[];
@@ -44,7 +47,16 @@ async function answer(asked: Asked): Promise<unknown> {
         ...{ epsilon, categories, sizes, beginnings, parameters },
       });
       const coins = new KeyedBits(bytesOf(asked.key));
-      return built ? asked.values.map((value) => hexOf(built.randomize(value, coins))) : null;
+      const values = typeof asked.values === "number" ? [] : asked.values;
+      return built ? values.map((value) => hexOf(built.randomize(value, coins))) : null;
+    }
+    case "dummies": {
+      const values = Array.from({ length: Number(asked.values) }, String);
+      const made = dummiesOf({
+        ...{ mechanism: "grr", central_epsilon: 1, dummies_each: asked.each, values },
+      });
+      const coins = new KeyedBits(bytesOf(asked.key));
+      return Array.from({ length: asked.devices }, () => made?.(coins).map(hexOf));
     }
     case "epoch": {
       const epoch = epochAt(asked.seconds, asked.length);

@@ -201,10 +201,10 @@ test("a person's preference chooses the tier", async () => {
 });
 
 test("a metric of which more is asked than this client knows is refused, with the way on", async () => {
-  const padded = { ...ENTRY, central_epsilon: 0.5, crowd: 9, dummies_each: 0.1 };
+  const newer = { ...ENTRY, period_of_grace: 2 };
   await assert.rejects(
-    metricFrom("theme", padded, false),
-    /has dummies_each: upgrade hubbub, or leave it out/,
+    metricFrom("theme", newer, false),
+    /has period_of_grace: upgrade hubbub, or leave it out/,
   );
 });
 

@@ -30,6 +30,10 @@ def requests() -> Iterator[tuple[dict[str, Any], Any]]:
         asked = {name: known[name] for name in ("mechanism", "version", "parameters", "key")}
         values = [value for value, _ in told]
         yield {"ask": "payloads", **asked, "values": values}, [payload for _, payload in told]
+    crowds = _known("wire/dummies")
+    for one in crowds["crowds"]:
+        asked = {"values": one["values"], "each": one["each"], "devices": len(one["devices"])}
+        yield {"ask": "dummies", "key": crowds["key"], **asked}, one["devices"]
     for one in _known("wire/epochs")["epochs"]:
         asked = {"seconds": one["seconds"], "length": one["length"]}
         yield {"ask": "epoch", **asked}, [one["epoch"], one["start"]]

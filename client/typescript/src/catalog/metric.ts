@@ -3,6 +3,7 @@ import { UnknownMetric, ValueOutOfDomain } from "../errors.js";
 import { MECHANISMS } from "../mechanisms/registry.js";
 import type { Coded, Memo, Randomizer } from "../mechanisms/randomizer.js";
 import type { Kem } from "../transport/sealing.js";
+import type { Dummies } from "./dummies.js";
 import { listed, number, table, text, type Table } from "./json.js";
 import { listedPlace } from "./values.js";
 
@@ -54,6 +55,8 @@ export interface Metric {
   readonly kem: Kem;
   readonly period: Period | null;
   readonly breakdown: Breakdown | null;
+  /** What a device sends beside a report that is nobody's; null for nothing, as in development. */
+  readonly dummies: Dummies | null;
   /** What a device says that ran in an epoch and was told nothing of it; null for nothing. */
   readonly default: Coded | null;
   readonly limits: Limits;
@@ -74,8 +77,10 @@ const DEFINING = [
   ...["honest", "dummies", "max_local_epsilon", "rolling", "kem"],
 ];
 // What devices of before did not know: part of a definition where a metric has it.
-const DEFINING_LATER = ["beginnings", "default", "period", "report_on", "breakdown"];
-const ASKING = ["period", "report_on", "breakdown"];
+const DEFINING_LATER = [
+  ...["beginnings", "default", "period", "report_on", "breakdown", "dummies_each"],
+];
+const ASKING = ["period", "report_on", "breakdown", "dummies_each"];
 const KNOWN: ReadonlySet<string> = new Set([
   ...[...DEFINING, ...DEFINING_LATER],
   ...["description", "owner", "expires", "min_batch", "unit", "tiers", "sampling", "grown"],
@@ -117,6 +122,7 @@ export async function metricFrom(
     kem: kemOf(name, entry["kem"] ?? "x25519"),
     period: asking?.periodOf(entry) ?? null,
     breakdown: asking?.breakdownOf(entry) ?? null,
+    dummies: development ? null : (asking?.dummiesOf(entry) ?? null),
     default: entry["default"] === undefined ? null : code(entry["default"]),
     limits: {
       reportsPerEpoch: number(entry["reports_per_epoch"]),

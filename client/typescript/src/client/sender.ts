@@ -9,12 +9,13 @@ import { halfOf, keyAt, signerOf, type Bundle } from "../catalog/bundle.js";
 import { epochStart } from "../catalog/epochs.js";
 import type { Stream } from "../catalog/metric.js";
 import { GivenUp, NoticeRefused, StateUnusable, TryAgain } from "../errors.js";
+import { SystemBits } from "../mechanisms/bits.js";
 import { joined, type Bytes } from "../mechanisms/packing.js";
 import { seal, sealInfo } from "../transport/sealing.js";
 import { meaningOf, noticeIn, requestOf, type Answer } from "../transport/submission.js";
 import type { Diagnostics } from "./diagnostics.js";
 import type { Payload, Reporter } from "./reporter.js";
-import { SENT, STOPPED, type Drawn, type Dropped, type State } from "./state.js";
+import { SENT, shuffled, STOPPED, type Drawn, type Dropped, type State } from "./state.js";
 import type { StoredReport } from "./storage.js";
 import { LAST_BYTES, type Transport } from "./transport.js";
 
@@ -22,6 +23,7 @@ const BATCH = 500;
 const PROBE = 20; // after a failure: enough to see whether the shuffler is there again
 const BATCH_BYTES = 1 << 20;
 const CALL_SECONDS = 10;
+const NOTHING = new Uint8Array();
 const AT_ONCE = 4; // sealed in one task: some milliseconds, on a phone too
 
 /** What came of an attempt. "empty": nothing is left; "sent": there may be more; else a failure. */
@@ -73,7 +75,10 @@ export class Sender {
       const { device, dropped } = await this.state.enter(drawn);
       await this.reporter.entered(payloads.length, device);
       this.diagnostics.drop([...lost, ...dropped]);
-      if (!dropped.length) for (const { report } of drawn) this.#unheard.set(keyOf(report), report);
+      if (dropped.length) return;
+      for (const { report, beside } of drawn) {
+        for (const one of [report, ...beside]) this.#unheard.set(keyOf(one), one);
+      }
     });
   }
 
@@ -116,7 +121,8 @@ export class Sender {
     if (this.#stopped || !this.transport.last) return;
     const framed: Bytes[] = [];
     let size = 0;
-    for (const report of this.#unheard.values()) {
+    // PRIVACY: in an order that does not say which of them are fillers or dummies.
+    for (const report of shuffled([...this.#unheard.values()])) {
       if (this.reporter.isStopped(report) || this.reporter.isHeld(report)) continue;
       const one = requestOf([report]);
       size += one.length;
@@ -145,10 +151,10 @@ export class Sender {
     const key = keyAt(this.bundle.keys, epochStart(epoch, metric.epoch));
     const half = halfOf(key, metric.kem);
     if (!key || !half) return null;
-    const entry = async (own: Stream, name: string, held: Bytes): Promise<StoredReport> => {
+    const entry = async (own: Stream, name: string, said: Bytes, held = said) => {
       // A filler is as long as a report: who has no opening key cannot tell the one from the other.
-      const plain = held.length ? held : new Uint8Array(own.randomizer.payloadBytes);
-      const info = sealInfo(name, epoch, held.length ? "report" : "filler");
+      const plain = said.length ? said : new Uint8Array(own.randomizer.payloadBytes);
+      const info = sealInfo(name, epoch, said.length ? "report" : "filler");
       const sealed = await seal(plain, half, info, metric.kem);
       return { stream: name, epoch, keyId: key.id, sealed, payload: held, made, late, claimed: 0 };
     };
@@ -157,7 +163,13 @@ export class Sender {
     return {
       ...drawn,
       report: await entry(stream, named, payload),
-      beside: await Promise.all(others.map((own) => entry(own, own.name, new Uint8Array()))),
+      beside: await Promise.all([
+        ...others.map((own) => entry(own, own.name, NOTHING)),
+        // A dummy is kept as a filler is: the device, too, knows no more which of them it was.
+        ...(metric.dummies?.(new SystemBits()) ?? []).map((one) =>
+          entry(stream, named, one, NOTHING),
+        ),
+      ]),
     };
   }
 

@@ -20,7 +20,7 @@ export interface Drawn {
   readonly tag: string;
   readonly generation: number;
   readonly report: StoredReport;
-  /** Fillers that leave if it does. */
+  /** Fillers and dummies that leave if it does. */
   readonly beside: readonly StoredReport[];
   readonly filler: boolean;
 }
@@ -245,7 +245,7 @@ function fitting(reports: StoredReport[], maxBytes: number): StoredReport[] {
 }
 
 /** The same in an order that says nothing: Fisher and Yates, by the system's coins. */
-function shuffled<T>(things: readonly T[]): T[] {
+export function shuffled<T>(things: readonly T[]): T[] {
   const order = crypto.getRandomValues(new Uint32Array(things.length));
   return things
     .map((thing, at) => [order[at] ?? 0, thing] as const)

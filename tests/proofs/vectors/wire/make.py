@@ -9,6 +9,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Self
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -28,6 +29,7 @@ from hubbub.catalog import (
     sign_bundle,
     sign_notice,
 )
+from hubbub.catalog.crowds.device_dummies import dummy_payloads
 from hubbub.catalog.log.log_writer import append, prove_bundle
 from hubbub.catalog.log.merkle import consistency_proof, inclusion_proof, leaf_hash, tree_root
 from hubbub.catalog.log.notes import NoteKey
@@ -38,7 +40,7 @@ from hubbub.client.state.memory import MemoryState
 from hubbub.client.testing import FakeClock, FakeShuffler
 from hubbub.client.transport.contract import SealedReport
 from hubbub.client.transport.messages import answer_of, request_of
-from hubbub.mechanisms import KeyedBits
+from hubbub.mechanisms import KeyedBits, build
 from hubbub.oblivious import Request, Response, key_config, write_request, write_response
 from hubbub.sealing import SEED_BYTES, x_wing_public, x_wing_public_bytes
 from hubbub.wire.v1.services_pb2 import Reason, Refusal, SubmitResponse
@@ -522,6 +524,34 @@ def _life(
     }
 
 
+def dummies() -> dict[str, Any]:
+    """What devices of a crowd send beside their reports.
+
+    Of some devices, from one supply of coins, the payloads: by how many listed values the crowd has
+    and how many each device makes on average. signed: a bundle whose theme has them.
+    """
+    made = []
+    for categories, each in ((2, 0.02), (4, 2.25), (300, 1.5), (3, 1.0)):
+        crowd = SimpleNamespace(
+            randomizer=build("grr", epsilon=1.0, categories=categories),
+            dummies_each=each,
+            central=True,
+        )
+        coins = KeyedBits(COINS)
+        devices = [[one.hex() for one in dummy_payloads(crowd, coins)] for _ in range(20)]
+        made.append({"values": categories, "each": each, "devices": devices})
+    plain = _plain(CATALOG)
+    theme = replace(plain.metrics["theme"], central_epsilon=1.0, crowd=1000, min_batch=1000)
+    theme = replace(theme, dummies_each=2.25)
+    crowded = replace(plain, metrics={"theme": theme}, history={"theme": theme.digest()})
+    return {
+        "provenance": PROVENANCE,
+        "key": COINS.hex(),
+        "crowds": made,
+        "signed": sign_bundle(crowded, SIGNING).decode(),
+    }
+
+
 def epochs() -> dict[str, Any]:
     """Moments in seconds since 1970-01-01 UTC, and the epoch that holds each."""
     return {
@@ -792,6 +822,7 @@ if __name__ == "__main__":
         bundle,
         ledger,
         asking,
+        dummies,
         epochs,
         sealing,
         sealing_x_wing,

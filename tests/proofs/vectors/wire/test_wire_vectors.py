@@ -68,6 +68,10 @@ def test_devices_that_are_asked_seldom_apart_or_of_nothing_live_as_they_did() ->
     assert make.asking() == _known("asking")
 
 
+def test_devices_of_a_crowd_make_the_same_dummies() -> None:
+    assert make.dummies() == _known("dummies")
+
+
 def test_a_moment_is_in_the_same_epoch() -> None:
     for known in _known("epochs")["epochs"]:
         assert epoch_at(known["seconds"], known["length"]) == known["epoch"]

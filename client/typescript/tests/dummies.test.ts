@@ -1,0 +1,103 @@
+/** Dummies of devices, by the known answers and on the whole way to a shuffler. */
+import assert from "node:assert/strict";
+import test from "node:test";
+
+import { openBundle } from "../src/catalog/bundle.js";
+import { dummiesOf } from "../src/catalog/dummies.js";
+import { metricFrom } from "../src/catalog/metric.js";
+import { Client } from "../src/client/client.js";
+import { MemoryStorage } from "../src/client/memory.js";
+import { SystemBits } from "../src/mechanisms/bits.js";
+import { KeyedBits } from "../src/mechanisms/keyed.js";
+import { FakeShuffler } from "../src/testing.js";
+import { fieldsOf } from "../src/transport/protobuf.js";
+import { bytesOf, hexOf, known } from "./known.js";
+
+interface Known {
+  key: string;
+  signed: string;
+  crowds: { values: number; each: number; devices: string[][] }[];
+}
+
+const { key, signed, crowds } = known("wire/dummies") as Known;
+const DEVICES = 60;
+const START = 20_000 * 86_400;
+
+function crowd(values: number, each: number) {
+  const listed = Array.from({ length: values }, String);
+  return { mechanism: "grr", central_epsilon: 1, dummies_each: each, values: listed };
+}
+
+for (const { values, each, devices } of crowds) {
+  test(`devices make the same dummies: ${each} of ${values} values`, () => {
+    const made = dummiesOf(crowd(values, each));
+    const coins = new KeyedBits(bytesOf(key));
+    for (const device of devices) assert.deepEqual(made?.(coins).map(hexOf), device);
+  });
+}
+
+test("what dummies name and how many they are is even by the system's coins", () => {
+  const made = dummiesOf(crowd(4, 2.25));
+  const named = [0, 0, 0, 0];
+  let more = 0;
+  for (let device = 0; device < 8000; device += 1) {
+    const dummies = made?.(new SystemBits()) ?? [];
+    more += dummies.length - 2;
+    for (const [value = NaN] of dummies) named[value] = (named[value] ?? 0) + 1;
+  }
+  // 1 - 1e-6 quantiles: of a binomial by 5 standard errors, of chi-square with 3 degrees.
+  assert.ok(Math.abs(more - 2000) < 5 * Math.sqrt(1500), String(more));
+  const expected = (16_000 + more) / 4;
+  const off = named.reduce((sum, count) => sum + (count - expected) ** 2 / expected, 0);
+  assert.ok(off < 30.67, named.join());
+});
+
+test("a device sends its dummies as reports, in any order, and keeps of them that they are none", async () => {
+  const bundle = await openBundle(new TextEncoder().encode(signed), null);
+  let first = 0;
+  for (let device = 0; device < DEVICES; device += 1) {
+    const left: Uint8Array[] = [];
+    const shuffler = Object.assign(new FakeShuffler(), {
+      last: (body: Uint8Array) => void left.push(body),
+    });
+    const client = await Client.over(bundle, new MemoryStorage(), shuffler, {
+      ...{ holdSeconds: null, now: () => START },
+    });
+    assert.equal(client.report("theme", "dark"), "queued");
+    await client.settled();
+    client.leave();
+    assert.equal(await client.flush(), true);
+    const sent = shuffler.reports;
+    assert.ok(sent === 3 || sent === 4, String(sent));
+    const leaving = [...fieldsOf(left[0] ?? new Uint8Array())].map(([, one]) =>
+      hexOf(one as Uint8Array),
+    );
+    assert.equal(leaving.length, sent);
+    assert.equal(new Set(leaving.map((one) => one.length)).size, 1);
+    const { payloads, metrics } = await client.ledger();
+    assert.equal(payloads.filter((one) => one.payload.length).length, 1);
+    assert.ok(Math.abs((metrics[0]?.spent ?? 0) - 1) < 1e-9);
+    first += Number(leaving[0] === hexOf(firstOf(shuffler)));
+  }
+  assert.ok(first < DEVICES, "what leaves first is not always the same");
+});
+
+/** The report that was submitted first, as its field. */
+function firstOf(shuffler: FakeShuffler): Uint8Array {
+  const [body = new Uint8Array()] = shuffler.taken;
+  const [one] = fieldsOf(body);
+  return one?.[1] as Uint8Array;
+}
+
+test("none are made in development, and a crowd of no list has none", async () => {
+  const entry = {
+    ...{ description: "", owner: "", expires: "2099-12-31", epoch: "day", min_batch: 9 },
+    ...{ version: 1, epsilon: 1, parameters: {}, reports_per_epoch: 1, lifetime_epsilon: 9 },
+    ...{ ...crowd(3, 0.5), crowd: 9 },
+  };
+  assert.ok((await metricFrom("theme", entry, false)).dummies);
+  assert.equal((await metricFrom("theme", entry, true)).dummies, null);
+  for (const wrong of [{ dummies_each: -1 }, { dummies_each: 1e6 }, { mechanism: "unary.oue" }]) {
+    await assert.rejects(metricFrom("theme", { ...entry, ...wrong }, false), TypeError);
+  }
+});
