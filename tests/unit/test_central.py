@@ -124,6 +124,16 @@ def test_of_a_promise_that_is_written_wrong_only_this_is_told(
             "dummies = 9\ndummies_each = 0.1\nlimits",
             r"by devices, dummies by the shuffler",
         ),
+        (
+            "limits",
+            'dummies = "devices"\nrolling = true\nlimits',
+            r'field "dummies": of devices may leave in another crowd than their report',
+        ),
+        (
+            "limits",
+            "dummies_each = 0.1\nrolling = true\nlimits",
+            r'field "dummies_each": of devices may leave in another crowd .* leave rolling out',
+        ),
         ("limits", "dummies_each = 101\nlimits", r'field "dummies_each": must be a number of'),
         (
             'values = ["light", "dark", "system", "contrast"]',

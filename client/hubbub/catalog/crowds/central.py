@@ -19,6 +19,12 @@ _NUMBERS: Final = ("wave", "mean.one_bit", "mean.piecewise")
 
 _OF_LISTED: Final = "go with listed values alone; leave them out"
 _OF_ONE: Final = "are made by devices, dummies by the shuffler; write one of them"
+# A device sends report and dummies apart, so a crowd that leaves once it is large enough may have
+# far more reports among so many than are reckoned with, and whose dummies leave in the next.
+_OF_EPOCHS: Final = (
+    "of devices may leave in another crowd than their report where crowds are rolling, and hide "
+    "nobody there; leave rolling out, or have the shuffler make dummies"
+)
 
 CENTRAL_FIELDS: Final = (
     *("central_epsilon", "crowd", "delta", "honest", "max_local_epsilon", "rolling", "dummies"),
@@ -69,6 +75,8 @@ def _misfits(metric: Any) -> dict[str, str]:
         found["dummies"] = _OF_LISTED
     if metric.dummies_each and (metric.dummies or metric.values is None):
         found["dummies_each"] = _OF_ONE if metric.dummies else _OF_LISTED
+    elif metric.dummies_each and metric.rolling:
+        found["dummies_each"] = _OF_EPOCHS
     if metric.min_batch != metric.crowd:
         found["min_batch"] = "is the crowd; leave it out"
     if metric.limits.reports_per_epoch != 1:
@@ -151,19 +159,21 @@ def _padded(
     wrong: Complain,
 ) -> CentralPromise:
     """The promise with the dummies that are written, or serve best."""
-    if table.get("dummies") == DEVICES and promise.dummies_each and categories:
-        return promise  # as many as are written
+    by_devices = table.get("dummies") == DEVICES
+    if by_devices and table.get("rolling") is True:
+        wrong("dummies", _OF_EPOCHS)
+        return replace(promise, dummies=0, dummies_each=0.0)
     written = [name for name in ("dummies", "dummies_each") if table.get(name)]
     if written and categories is None:
         for name in written:
             wrong(name, _OF_LISTED)
         return replace(promise, dummies=0, dummies_each=0.0)
-    if len(written) > 1:
+    if len(written) > 1 and not by_devices:
         wrong("dummies_each", _OF_ONE)
         return replace(promise, dummies_each=0.0)
     if categories and table.get("dummies") == AUTO:
         return replace(promise, dummies=accountant.dummies(promise, categories))
-    if categories and table.get("dummies") == DEVICES:
+    if categories and by_devices and not promise.dummies_each:
         number = accountant.dummies(promise, categories, by_devices=True)
         return replace(promise, dummies_each=each_of(promise.crowd, number))
     return promise
