@@ -9,6 +9,7 @@ import pytest
 from hubbub.catalog import Bundle
 from hubbub.client import Client, MemoryState
 from hubbub.client.delivery import background, waits
+from hubbub.client.state.secret import SECRET_BYTES
 from hubbub.client.testing import FakeClock, FakeShuffler
 from tests.support.bundles import DAY
 from tests.support.waiting import HANG_SECONDS
@@ -26,7 +27,9 @@ def _observed(bundle: Bundle, secret: Secret | None, rng: random.Random) -> Seen
     Its background thread is stepped here, at the moments when it would be woken.
     """
     clock = FakeClock(bundle.keys[0].start + 20 * DAY + 8 * HOUR)
-    state, shuffler, midnight = MemoryState(), FakeShuffler(), bundle.keys[0].start + 21 * DAY
+    # Its secret is the run's own: a device's sampling is seen, and would fall otherwise each time.
+    state, shuffler = MemoryState(rng.randbytes(SECRET_BYTES)), FakeShuffler()
+    midnight = bundle.keys[0].start + 21 * DAY
     ends = midnight - rng.uniform(1, 15) * HOUR if rng.randrange(2) else None
     happens = clock.now() + rng.uniform(0, 6) * HOUR if secret else None
     times: list[float] = []
