@@ -8,6 +8,7 @@ import ssl
 import subprocess
 import sys
 import urllib.request
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -28,8 +29,9 @@ PEOPLE = 2500
 
 
 def test_the_demo_counts_everything_once_and_its_intervals_hold(tmp_path: Path) -> None:
-    """10,514 intervals at 95%: sigma of the share is .22% at most, and most are of candidates that
-    nobody holds, whose intervals begin at 0 but where they stand out."""
+    """10,000 intervals at 95% are of home pages, most of which nobody holds: they begin at 0 but
+    where they stand out, and one in some 400,000 misses. Of 514 others, 62 miss less than once in
+    a million runs."""
     far_from_midnight()
     out = tmp_path / "out.json"
     done = subprocess.run(
@@ -55,17 +57,17 @@ def test_the_demo_counts_everything_once_and_its_intervals_hold(tmp_path: Path) 
         "income_over_50k", "education", "occupation", "age_group", "homepage",
         "education_crowd", "education_by_work", "education_by_work_crowd", "age_and_income",
     }  # fmt: skip
-    covered = total = 0
-    for metric in document["metrics"].values():
+    missed: Counter[bool] = Counter()
+    for name, metric in document["metrics"].items():
         assert metric["reports"] == PEOPLE
         assert 0 < (metric["central_epsilon"] or metric["epsilon"]) <= 2
         assert sum(value["true"] for value in metric["values"]) == PEOPLE
         for value in metric["values"]:
             assert {"value", "true", "estimate", "stderr", "low", "high"} <= value.keys()
-            covered += value["low"] <= value["true"] <= value["high"]
-            total += 1
-    assert total == 10_514
-    assert covered / total >= 0.95
+            missed[name == "homepage"] += not value["low"] <= value["true"] <= value["high"]
+    assert sum(len(metric["values"]) for metric in document["metrics"].values()) == 10_514
+    assert missed[False] < 62
+    assert missed[True] < 10
     assert document["seconds"]["total"] > 0
     for alone, crowd in (
         ("education", "education_crowd"),
@@ -165,7 +167,8 @@ def test_redis_holds_no_payload_value_or_peer_after_the_run(
         for payload in payloads:
             assert payload not in held
         for value in _said_values():
-            assert value not in held
+            # Five bytes stand in a megabyte of sealed ones once in a million runs.
+            assert len(value) < 6 or value not in held
     for dump in dumps:
         assert b"127.0.0.1" not in dump
         assert b"pool:" not in dump
