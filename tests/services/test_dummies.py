@@ -278,7 +278,7 @@ def test_a_crowd_that_lost_dummies_goes_back_and_leaves_with_others(
         await server.client.spop(f"{WINDOW.key('shuffler:dummies')}:{crowd_id.hex()}", 3)
         late = _reports(5)
         await pool.add({WINDOW: late})
-        assert await pool.crowds.cut(WINDOW, crowd_id) is False
+        assert await pool.crowds.cut(WINDOW, crowd_id) is None
         assert not await pool.crowds.ids(WINDOW)
         law = await _law(pool, WINDOW)
         assert (law["pooled"], law["in_flight"], law["dummies"]) == (95, 0, 0)

@@ -19,6 +19,8 @@ _LEAVE, _CUT = (lua(__package__, f"scripts/{name}") for name in ("leave", "cut")
 _CHUNK: Final = 4000
 # Reports that one step cuts: some milliseconds, in which Redis does nothing else.
 _CUT_AT_ONCE: Final = 1000
+# Of a secret: four numbers of three bytes.
+_SECRET_BYTES: Final = 12
 # Dummies that no crowd took; who needs some later makes others.
 _STAGED_SECONDS: Final = 86_400
 
@@ -100,7 +102,7 @@ class Crowds:
             [pool, crowds, own[0], law, own[1], gathering],
             [
                 *(crowd_id.hex(), crowd.needs if shards == 1 else 0, crowd.cut_reports),
-                *(secrets.token_hex(32), level.takes, crowd.dummies, shards),
+                *(secrets.token_hex(_SECRET_BYTES), level.takes, crowd.dummies, shards),
             ],
         )
         [left] = await self._server.durable([step])
@@ -112,11 +114,11 @@ class Crowds:
         found = [self._told.batch_id(place, name) for name in names]
         return [one for one in found if one is not None]
 
-    async def cut(self, place: Place, crowd_id: bytes) -> bool:
-        """Cut some of a crowd, as its secret says: whether there is more to do.
+    async def cut(self, place: Place, crowd_id: bytes, cursor: bytes = b"0") -> bytes | None:
+        """Cut some of a crowd, as its secret says: where to go on, None once it is done.
 
-        Its cuts are batches in flight, ours to send, once all are whole. Several processes may do
-        it.
+        cursor: where the last step said to go on. Its cuts are batches in flight, ours to send,
+        once all are whole. Several processes may do it, each from the beginning.
         """
         step = script(
             _CUT,
@@ -129,8 +131,8 @@ class Crowds:
             ],
             [
                 *(crowd_id.hex(), batch_key(place, b"")),
-                *(_CUT_AT_ONCE, self._owner, _STAGED_SECONDS),
+                *(_CUT_AT_ONCE, self._owner, _STAGED_SECONDS, cursor),
             ],
         )
         [more] = await self._server.execute([step])
-        return bool(more)
+        return None if more is None else bytes(more)

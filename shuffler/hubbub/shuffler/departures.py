@@ -135,8 +135,9 @@ class Departures:
         """Cut all of a crowd; where Redis is away, the next look goes on with it."""
         try:
             with self._stages.of("cut"):
-                while await self._crowds.cut(place, crowd_id):
-                    pass
+                cursor: bytes | None = b"0"
+                while cursor is not None:
+                    cursor = await self._crowds.cut(place, crowd_id, cursor)
         except StoreUnavailable as error:
             _log.warning("%s epoch %d: cutting waits: %s", place.stream, place.epoch, error)
             await self._clock.sleep(_RETRY_SECONDS)

@@ -1,11 +1,17 @@
--- Moves some of a crowd into its cuts; answers how many are left, and when none was, makes every cut
--- a batch in flight and forgets the crowd.
+-- Moves some of a crowd into its cuts; answers where to look for more, and when none was left, makes
+-- every cut a batch in flight, forgets the crowd and answers nothing.
 -- KEYS: crowds, the crowd, batches, the crowd's dummies, pool, shares, law. ARGV: the crowd's id, what
--- the keys of batches begin with, how many to move, owner, how many seconds dummies are kept.
+-- the keys of batches begin with, about how many to move, owner, how many seconds dummies are kept,
+-- where to look, "0" to begin with.
 --
--- A keyed hash of the report says which cut it goes to: whoever does not know the secret, and who no
--- longer does, sees a uniform draw. A step that is cut off is repeated with the same outcome: a
--- report is in its cut before it leaves the crowd, and a cut that was delivered is there no more.
+-- A keyed hash of the first bytes of a report, which are those of its seal's new key and so drawn by
+-- nobody for anything, says which cut it goes to; who sends reports of bytes that they chose does not
+-- know the secret, and cannot choose their cut (docs/decisions/0099). A step that is cut off is
+-- repeated with the same outcome: a report is in its cut before it leaves the crowd, and a cut that was
+-- delivered is there no more. Crowds of version 0.1 have longer secrets, and hashes of all bytes.
+--
+-- The set is scanned on from where the last step left it: a random member of a large one that is
+-- nearly empty would be found by looking into many places that are.
 --
 -- Dummies go first, so they are never there without the crowd's reports, unless half of leave.lua came
 -- back after a crash (docs/decisions/0019); and nothing is cut if some are missing. A cut is told its
@@ -14,7 +20,7 @@
 -- all cuts are whole.
 
 local kept = redis.call('HGET', KEYS[1], ARGV[1])
-if not kept then return 0 end
+if not kept then return false end
 local cuts, secret, dummies = string.match(kept, '^(%d+):(%x+):?(%d*)$')
 cuts, dummies = tonumber(cuts), tonumber(dummies) or 0
 redis.call('HDEL', KEYS[1], '')
@@ -34,24 +40,45 @@ if padded > 0 and held == 0 or padded < dummies and not is_cut_up() then
     redis.call('DEL', KEYS[2])
   end
   redis.call('HDEL', KEYS[1], ARGV[1])
-  return 0
+  return false
 end
-local from = padded > 0 and KEYS[4] or KEYS[2]
-local some = redis.call('SRANDMEMBER', from, ARGV[3])
-if #some > 0 then
+local cut_of
+if #secret == 64 then
+  cut_of = function(report)
+    local hash = redis.sha1hex(secret .. report)
+    return (tonumber(string.sub(hash, 1, 6), 16) * 16777216 + tonumber(string.sub(hash, 7, 12), 16)) % cuts
+  end
+else
+  -- Sums of products of 24 bits are exact in doubles; the modulus is the largest prime below 2^24.
+  local a, b, c, more = string.match(secret, '^(%x%x%x%x%x%x)(%x%x%x%x%x%x)(%x%x%x%x%x%x)(%x%x%x%x%x%x)')
+  a, b, c, more = tonumber(a, 16), tonumber(b, 16), tonumber(c, 16), tonumber(more, 16)
+  cut_of = function(report)
+    local x, y, z = struct.unpack('<I3I3I3', report)
+    return (a * x + b * y + c * z + more) % 16777213 % cuts
+  end
+end
+local function move(from, some)
   local of_cut = {}
   for _, report in ipairs(some) do
-    local hash = redis.sha1hex(secret .. report)
-    local high, low = string.sub(hash, 1, 6), string.sub(hash, 7, 12)
-    local cut = (tonumber(high, 16) * 16777216 + tonumber(low, 16)) % cuts
-    of_cut[cut] = of_cut[cut] or {}
-    table.insert(of_cut[cut], report)
+    local cut = cut_of(report)
+    local others = of_cut[cut]
+    if others then others[#others + 1] = report else of_cut[cut] = {report} end
   end
   for cut, reports in pairs(of_cut) do
     redis.call('SADD', ARGV[2] .. batch(cut), unpack(reports))
   end
   redis.call('SREM', from, unpack(some))
-  return redis.call('SCARD', KEYS[2]) + redis.call('SCARD', KEYS[4]) + 1
+end
+if padded > 0 or held == 1 then
+  local from = padded > 0 and KEYS[4] or KEYS[2]
+  local place, some = ARGV[6], nil
+  repeat
+    place, some = unpack(redis.call('SSCAN', from, place, 'COUNT', ARGV[3]))
+  until #some > 0 or place == '0'
+  for first = 1, #some, 4000 do
+    move(from, {unpack(some, first, math.min(first + 3999, #some))})
+  end
+  return place
 end
 local sizes, all = {}, 0
 for cut = 0, cuts - 1 do
@@ -72,4 +99,4 @@ for cut = 0, cuts - 1 do
   if sizes[cut] > 0 then redis.call('HSET', KEYS[3], batch(cut), ARGV[4]) end
 end
 redis.call('HDEL', KEYS[1], ARGV[1])
-return 0
+return false
