@@ -63,6 +63,7 @@ def run(
         "law": verdict.terms,
         "counted_in_crowds": verdict.in_crowds,
         "dummies": verdict.dummies,
+        "dummies_of_devices": verdict.made,
         "drained_in_seconds": round(drained, 1),
         "largest_mb_first_and_second_half": largest,
         "redis_mb_after": [round(used / MB, 1) for used in after],

@@ -80,6 +80,22 @@ limits = {{ reports_per_epoch = 1, lifetime_epsilon = 1e9 }}
 """
     for copy in (ROLLING, f"1{ROLLING}", WHOLE)
 )
+MADE = f"made{WHOLE}"
+"""A metric whose dummies devices make, so many beside each report, on average."""
+MADE_EACH = 2.5
+CATALOG += f"""
+[metrics.{MADE}]
+description = "What leaves with dummies of devices"
+owner = "tests@example.org"
+expires = 2099-06-30
+epoch = "week"
+mechanism = "grr"
+values = [{MANY}]
+central_epsilon = 1.0
+crowd = 10
+dummies_each = {MADE_EACH}
+limits = {{ reports_per_epoch = 1, lifetime_epsilon = 1e9 }}
+"""
 
 
 @dataclass
@@ -271,7 +287,7 @@ class House:
         """Some streams leave in crowds, which the shuffler alone is told: it knows no values."""
         document = json.loads(streams.read_text())
         for name, stream in document["streams"].items():
-            if name.startswith(PADDED):
+            if name.startswith((PADDED, MADE)):
                 continue
             if name.endswith(ROLLING):
                 stream |= {"mix": "rolling", "min_batch": 15}

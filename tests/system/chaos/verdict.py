@@ -9,8 +9,10 @@ import numpy as np
 import redis
 
 from hubbub.aggregator.store.redis import RedisStore
+from hubbub.catalog.crowds.device_dummies import gathered
 from hubbub.cli.commands.demo import close_epochs
 from hubbub.cli.terminal.service_client import report_counts
+from hubbub.client.cover import FILLER
 from hubbub.client.state.contract import SENT
 from hubbub.conservation import Window, balances, sum_terms
 from hubbub.errors import ServiceUnavailable
@@ -19,14 +21,15 @@ from hubbub.runtime import connect_redis
 from tests.support.stores import totals
 from tests.support.waiting import HANG_SECONDS, eventually
 from tests.system.chaos.device import open_client
-from tests.system.chaos.house import DEVICES, DUMMIES, PADDED, ROLLING, WHOLE, House
+from tests.system.chaos.house import DEVICES, DUMMIES, MADE, PADDED, ROLLING, WHOLE, House
 
 
 @dataclass
 class Verdict:
     """wrong: reports and cells that are not what they should be.
 
-    in_crowds: counted of those that leave in crowds. dummies: beside them.
+    in_crowds: counted of those that leave in crowds. dummies: beside them, by the shuffler.
+    made: dummies among what was sent, by devices.
     """
 
     sent: int
@@ -37,6 +40,7 @@ class Verdict:
     terms: dict[str, int]
     in_crowds: int
     dummies: int
+    made: int
 
 
 def drain(house: House, tell: Callable[[str], None]) -> dict[tuple[str, str, int], Counter[bytes]]:
@@ -77,7 +81,7 @@ def judge(house: House, records: dict[tuple[str, str, int], Counter[bytes]]) -> 
         if not balances(terms)
     ]
     fates: Counter[str] = Counter()
-    sent = 0
+    sent = made = 0
     for (fate, stream, epoch), payloads in sorted(records.items()):
         fates[fate] += payloads.total()
         if fate != SENT or stream.startswith(
@@ -90,6 +94,10 @@ def judge(house: House, records: dict[tuple[str, str, int], Counter[bytes]]) -> 
         # second copy of what was counted, sent by a device that had not heard of the first.
         rest = terms["withheld"] if stream.endswith(ROLLING) else 0
         counted = asyncio.run(_totals(house.totals_url, Window(stream, epoch)))
+        if stream == MADE:
+            made += payloads[FILLER]
+            wrong += _of_made(house, payloads, counted, terms)
+            continue
         if not counted.reports <= payloads.total() <= counted.reports + rest:
             wrong.append(f"{stream}: {payloads.total()} acknowledged, {terms}")
         # Every crowd that was cut has its dummies, and each of them is counted once.
@@ -113,7 +121,29 @@ def judge(house: House, records: dict[tuple[str, str, int], Counter[bytes]]) -> 
     return Verdict(
         *(sent, terms["counted"], terms["duplicate"], fates, wrong, terms, in_crowds),
         dummies=terms["dummies"],
+        made=made,
     )
+
+
+def _of_made(
+    house: House, payloads: Counter[bytes], counted: Totals, terms: dict[str, int]
+) -> list[str]:
+    """What is wrong with the one window whose dummies devices made.
+
+    Nobody can tell them from reports, so they are in every count; of each the device knows that it
+    was sent, and not what it names.
+    """
+    metric = house.bundle.metric(MADE)
+    fewest = gathered(metric.fewest, metric.dummies_each)
+    expected = payloads.total() if payloads.total() >= fewest else 0
+    if counted.reports != expected or counted.dummies or terms["dummies"]:
+        return [f"{MADE}: {payloads.total()} acknowledged, {fewest} are a crowd, {terms}"]
+    reports = payloads - Counter({FILLER: payloads[FILLER]})
+    named = tally(metric.randomizer.layout, reports.elements()).cells
+    off = np.array(counted.cells) - np.array(named)
+    if expected and (off.min() < 0 or off.sum() != payloads[FILLER]):
+        return [f"{MADE}: cells are off by {off.min()} to {off.max()}, {off.sum()} in all"]
+    return []
 
 
 async def _totals(url: str, window: Window) -> Totals:
