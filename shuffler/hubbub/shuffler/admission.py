@@ -31,6 +31,9 @@ UNLIMITED: Final = "unlimited"
 """A caller that is held to no limit of one address: it is many people's, each held to it there."""
 
 _MAX_REPORTS: Final = 1000
+# What of a report says whether it is taken: stream, epoch, key id, sealed bytes.
+_Header = tuple[str, int, int, int]
+
 # Redis said no to a write: by then Backpressure has looked again.
 _FULL_SECONDS: Final = 1.0
 # A stream that has piled up does not drain at once.
@@ -167,11 +170,18 @@ class Admission:
         refused: list[Refusal] = []
         free: list[int] = []
         owing: dict[int, Paid] = {}
+        # Nearly all reports of a submission are alike but for what is sealed.
+        known: dict[_Header, Reason.ValueType | None] = {}
         for index, report in enumerate(reports):
-            reason = self._refusal(report, *now)
+            header = (report.stream, report.epoch, report.key_id, len(report.sealed))
+            if header not in known:
+                known[header] = self._refusal(report, *now)
+            reason = known[header]
+            if len(UnknownFieldSet(report)):
+                reason = Reason.REASON_UNKNOWN_FIELD  # PRIVACY: it could carry an identifier
             if reason is not None:
                 refused.append(Refusal(index=index, reason=reason))
-            elif self._table.streams[report.stream].tokens:
+            elif self._table.streams[header[0]].tokens:
                 token = tokens[index] if tokens else b""
                 nonce = nonce_of(token)
                 owing[index] = Paid(nonce, token[len(nonce) :], report.sealed)
@@ -207,8 +217,6 @@ class Admission:
     def _refusal(
         self, report: SealedReport, earliest: float, latest: float
     ) -> "Reason.ValueType | None":
-        if len(UnknownFieldSet(report)):
-            return Reason.REASON_UNKNOWN_FIELD  # PRIVACY: it could carry an identifier
         reason = self._table.refusal(report, earliest, latest)
         if reason is None and Window(report.stream, report.epoch) in self._mixer.closed:
             return Reason.REASON_EXPIRED
