@@ -19,8 +19,6 @@ _LEAVE, _CUT = (lua(__package__, f"scripts/{name}") for name in ("leave", "cut")
 _CHUNK: Final = 4000
 # Reports that one step cuts: some milliseconds, in which Redis does nothing else.
 _CUT_AT_ONCE: Final = 1000
-# Of a secret: four numbers of three bytes.
-_SECRET_BYTES: Final = 12
 # Dummies that no crowd took; who needs some later makes others.
 _STAGED_SECONDS: Final = 86_400
 
@@ -102,7 +100,7 @@ class Crowds:
             [pool, crowds, own[0], law, own[1], gathering],
             [
                 *(crowd_id.hex(), crowd.needs if shards == 1 else 0, crowd.cut_reports),
-                *(secrets.token_hex(_SECRET_BYTES), level.takes, crowd.dummies, shards),
+                *(secrets.token_hex(32), level.takes, crowd.dummies, shards),
             ],
         )
         [left] = await self._server.durable([step])

@@ -4,11 +4,10 @@
 -- the keys of batches begin with, about how many to move, owner, how many seconds dummies are kept,
 -- where to look, "0" to begin with.
 --
--- A keyed hash of the first bytes of a report, which are those of its seal's new key and so drawn by
--- nobody for anything, says which cut it goes to; who sends reports of bytes that they chose does not
--- know the secret, and cannot choose their cut (docs/decisions/0099). A step that is cut off is
--- repeated with the same outcome: a report is in its cut before it leaves the crowd, and a cut that was
--- delivered is there no more. Crowds of version 0.1 have longer secrets, and hashes of all bytes.
+-- A keyed hash of the report, all of it, says which cut it goes to: whoever does not know the secret,
+-- and who no longer does, sees a uniform draw; and nobody can send many that meet in one. A step that
+-- is cut off is repeated with the same outcome: a report is in its cut before it leaves the crowd, and
+-- a cut that was delivered is there no more.
 --
 -- The set is scanned on from where the last step left it: a random member of a large one that is
 -- nearly empty would be found by looking into many places that are.
@@ -42,20 +41,9 @@ if padded > 0 and held == 0 or padded < dummies and not is_cut_up() then
   redis.call('HDEL', KEYS[1], ARGV[1])
   return false
 end
-local cut_of
-if #secret == 64 then
-  cut_of = function(report)
-    local hash = redis.sha1hex(secret .. report)
-    return (tonumber(string.sub(hash, 1, 6), 16) * 16777216 + tonumber(string.sub(hash, 7, 12), 16)) % cuts
-  end
-else
-  -- Sums of products of 24 bits are exact in doubles; the modulus is the largest prime below 2^24.
-  local a, b, c, more = string.match(secret, '^(%x%x%x%x%x%x)(%x%x%x%x%x%x)(%x%x%x%x%x%x)(%x%x%x%x%x%x)')
-  a, b, c, more = tonumber(a, 16), tonumber(b, 16), tonumber(c, 16), tonumber(more, 16)
-  cut_of = function(report)
-    local x, y, z = struct.unpack('<I3I3I3', report)
-    return (a * x + b * y + c * z + more) % 16777213 % cuts
-  end
+local function cut_of(report)
+  local hash = redis.sha1hex(secret .. report)
+  return (tonumber(string.sub(hash, 1, 6), 16) * 16777216 + tonumber(string.sub(hash, 7, 12), 16)) % cuts
 end
 local function move(from, some)
   local of_cut = {}
