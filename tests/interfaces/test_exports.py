@@ -9,7 +9,7 @@ import json
 import re
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from socketserver import StreamRequestHandler, ThreadingTCPServer
@@ -21,6 +21,7 @@ import pytest
 from hubbub.aggregator.metrics import ESTIMATES
 from hubbub.aggregator.publishing.alerts import AlarmPublisher
 from hubbub.aggregator.publishing.publisher import (
+    Closed,
     DeliveryLog,
     EpochPublisher,
     Folder,
@@ -214,6 +215,48 @@ def test_a_webhook_that_is_away_or_answers_nonsense_is_tried_again_and_said(
     assert said[1].endswith("Connection refused, and none after it was tried")
     assert said[2] == f"{again}'s answer is no HTTP: BadStatusLine"
     assert said[3].startswith("of closed epochs 9 not taken")
+
+
+@contextmanager
+def _dripping(answer: bytes) -> Iterator[str]:
+    """Answers every call a byte at a time, and never comes to an end; HOST:PORT."""
+    over = threading.Event()
+
+    class Dripping(StreamRequestHandler):
+        def handle(self) -> None:
+            with suppress(OSError):
+                self.wfile.write(answer)
+                while not over.wait(0.02):
+                    self.wfile.write(b"a")
+
+    with ThreadingTCPServer(("127.0.0.1", 0), Dripping) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"127.0.0.1:{server.server_address[1]}"
+        over.set()
+        server.shutdown()
+
+
+@pytest.mark.parametrize(
+    ("scheme", "answer"),
+    [
+        ("http", b"HTTP/1.1 2"),
+        ("http", b"HTTP/1.1 200 OK\r\nX-Never: "),
+        ("https", b"\x16\x03\x03\x40\x00"),  # a record of TLS, of 16 KiB
+    ],
+)
+def test_a_webhook_that_drips_is_given_up_and_called_again(scheme: str, answer: bytes) -> None:
+    told = MemoryDeliveryLog()
+    closed = Closed("shape:7", "shape", 7, "2024-10-06", {"id": "shape:7"})
+
+    async def body(url: str) -> None:
+        hook = Webhook(url, b"", told, seconds=0.5)
+        for _ in range(2):
+            assert await hook.wants("shape", 7, closed.date)
+            with pytest.raises(ConnectionError, match=r"no whole answer within|timed out"):
+                await hook.take(closed)
+
+    with _dripping(answer) as address:
+        asyncio.run(body(f"{scheme}://{address}/closed"))
 
 
 def test_a_webhook_has_an_address() -> None:

@@ -21,6 +21,7 @@ from typing import Any, Final, Protocol
 from urllib.parse import urlsplit
 
 from hubbub.aggregator.publishing.table_files import to_csv
+from hubbub.aggregator.publishing.timed_calls import TimedCalls
 from hubbub.aggregator.query import QueryEngine
 from hubbub.aggregator.query.estimating import EstimateQuery
 from hubbub.aggregator.query.totals import EpochRange, EpochSelection
@@ -30,7 +31,7 @@ from hubbub.runtime import RedisServer, replace_file
 
 _log: Final = logging.getLogger("hubbub.aggregator")
 _LOOK_SECONDS: Final = 30.0
-_CALL_SECONDS: Final = 30
+_CALL_SECONDS: Final = 30.0
 # One who claimed an epoch and was killed is not waited for any longer.
 _CLAIM_SECONDS: Final = 600
 
@@ -153,17 +154,22 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
 class Webhook:
     """An HTTP POST of the JSON, signed where there is a secret: X-Hubbub-Signature, HMAC-SHA-256.
 
+    seconds: that a call may take, whole.
+
     Raises:
         BadParameter: no http or https address.
     """
 
-    def __init__(self, url: str, secret: bytes, told: DeliveryLog) -> None:
+    def __init__(
+        self, url: str, secret: bytes, told: DeliveryLog, seconds: float = _CALL_SECONDS
+    ) -> None:
         if urlsplit(url).scheme not in {"http", "https"}:
             raise BadParameter("--webhook takes an address: https://HOST/PATH")
         self._url = url
+        self._seconds = seconds
         self._secret = secret
         self._told = told
-        self._opener = urllib.request.build_opener(_NoRedirect())
+        self._opener = urllib.request.build_opener(_NoRedirect(), TimedCalls(seconds))
 
     async def wants(self, metric: str, epoch: int, date: str) -> bool:
         """Whether it is ours to send."""
@@ -191,7 +197,7 @@ class Webhook:
             headers["X-Hubbub-Signature"] = f"sha256={signed}"
         request = urllib.request.Request(self._url, body, headers)  # noqa: S310 http or https, as checked
         try:
-            with self._opener.open(request, timeout=_CALL_SECONDS):
+            with self._opener.open(request, timeout=self._seconds):
                 pass
         except urllib.error.HTTPError as error:
             raise OSError(f"the webhook answered {error.code}") from error
