@@ -24,6 +24,9 @@ FILES = sorted(
 PACED = {
     "client/hubbub/client/testing/fake_server.py::FakeServer.Submit": "hangs as long as it is told",
     "tests/fuzz/__main__.py::main": "tells how many inputs a second it tried",
+    "tests/interfaces/test_exports.py::_dripping.Dripping.handle": (
+        "bytes that never end; that the call is given up ends them, and is waited for"
+    ),
     "tests/services/test_guards.py"
     "::test_a_connection_to_the_metrics_that_does_not_end_is_ended.body.drip": (
         "bytes that never end, by the clock of a thread of its own; its end is waited for"

@@ -8,6 +8,7 @@ import io
 import json
 import re
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -220,19 +221,18 @@ def test_a_webhook_that_is_away_or_answers_nonsense_is_tried_again_and_said(
 @contextmanager
 def _dripping(answer: bytes) -> Iterator[str]:
     """Answers every call a byte at a time, and never comes to an end; HOST:PORT."""
-    over = threading.Event()
 
     class Dripping(StreamRequestHandler):
         def handle(self) -> None:
             with suppress(OSError):
                 self.wfile.write(answer)
-                while not over.wait(0.02):
+                while True:
                     self.wfile.write(b"a")
+                    time.sleep(0.02)
 
     with ThreadingTCPServer(("127.0.0.1", 0), Dripping) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield f"127.0.0.1:{server.server_address[1]}"
-        over.set()
         server.shutdown()
 
 

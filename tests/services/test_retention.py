@@ -11,16 +11,18 @@ import numpy as np
 import pytest
 
 from hubbub.aggregator.query.answer_store import MemoryAnswerStore, RedisAnswerStore
-from hubbub.aggregator.retention import Retention, days_of
+from hubbub.aggregator.retention import Retention, days_of, promised
 from hubbub.aggregator.store.contract import Commit, TotalsStore
+from hubbub.aggregator.store.promises import RedisPromises
 from hubbub.aggregator.store.redis import RedisStore
-from hubbub.catalog import Bundle, Metric, epoch_at, read_catalog
+from hubbub.catalog import Bundle, Metric, epoch_at, epoch_start, read_catalog
 from hubbub.cli.main import main
 from hubbub.conservation import Window
 from hubbub.errors import CatalogInvalid
 from hubbub.runtime import Clocks, connect_redis
 from tests.conftest import CATALOG, Made
-from tests.support.fakes import MemoryStore
+from tests.support.bundles import make_signed
+from tests.support.fakes import MemoryPromises, MemoryStore
 
 DAYS = 86_400
 
@@ -52,19 +54,109 @@ def test_what_is_older_than_the_catalog_keeps_goes_and_nothing_else(made: Made) 
         old = await _count(store, theme, 40, 30)
         young = await _count(store, theme, 30, 20)
         other = await _count(store, metrics["crashed"], 40, 10)
-        retention = Retention(lambda: bundle, store, MemoryAnswerStore(), Sure(), changed)
+        retention = Retention(
+            bundle, store, MemoryPromises(), MemoryAnswerStore(), Sure(), changed=changed
+        )
         for _ in range(2):
             await retention.look()
             held = await store.counted(["theme", "crashed"])
             assert held == {young: (20, 0), other: (10, 0)}
         assert (await store.report_counts())[old]["counted:deleted"] == 30
         assert changed == {"theme"}
-        unsure = Retention(lambda: replace(bundle), store, MemoryAnswerStore(), Clocks(), changed)
+        unsure = Retention(
+            replace(bundle), store, MemoryPromises(), MemoryAnswerStore(), Clocks(), changed=changed
+        )
         await _count(store, theme, 41, 5)
         await unsure.look()
         assert len(await store.counted(["theme"])) == 2
 
     asyncio.run(body())
+
+
+@pytest.mark.parametrize("line", ["", 'keep = "400d"'])
+def test_what_was_promised_is_deleted_when_the_metric_is_retired_or_its_line_changed(
+    made: Made, redis_url: str, line: str
+) -> None:
+    """`keep` of 5 weeks is served once; then the metric is retired, or kept for longer."""
+    theme = replace(made.bundle.metrics["theme"], keep="5w")
+    crashed = made.bundle.metrics["crashed"]
+    served = replace(made.bundle, metrics={"theme": theme, "crashed": crashed})
+    later = {"theme": replace(theme, keep="400d")} if line else {}
+    after = replace(served, metrics={"crashed": crashed, **later})
+
+    async def body() -> None:
+        server = await connect_redis(redis_url)
+        await server.client.flushdb()
+        store, kept, changed = RedisStore(server), RedisAnswerStore(server), set[str]()
+        said = RedisPromises(server)
+        # Nobody has to be sure of the time to promise.
+        await Retention(served, store, said, kept, Clocks(), changed=changed).look()
+        old = await _count(store, theme, 40, 30)
+        tier = await _count(store, replace(theme, name="theme/1"), 40, 30)
+        young = await _count(store, theme, 30, 20)
+        other = await _count(store, crashed, 40, 10)
+        await Retention(after, store, said, kept, Clocks(), changed=changed).look()
+        assert len(await store.counted(["theme", "theme/1", "crashed"])) == 4
+        for _ in range(2):
+            await Retention(after, store, said, kept, Sure(), changed=changed).look()
+            held = await store.counted(["theme", "theme/1", "crashed"])
+            assert held == {young: (20, 0), other: (10, 0)}
+        law = await store.report_counts()
+        assert [law[window]["counted:deleted"] for window in (old, tier)] == [30, 30]
+        assert changed == set(later)
+        promise = (await promised(said))["theme"]
+        over = epoch_start(young.epoch + 1, "day") + 35 * DAYS
+        assert promise.is_over(young.epoch, over)
+        assert not promise.is_over(young.epoch, over - 1)
+        # Of what comes after the longer line, the longer line says it.
+        assert promise.is_over(young.epoch + 32, over + 32 * DAYS) is not bool(later)
+        await server.client.hset("aggregator:retention", "theme", "{")
+        await Retention(served, store, said, kept, Sure(), changed=changed).look()
+        assert (await promised(said))["theme"].days == {35: None}
+        await server.close()
+
+    asyncio.run(body())
+
+
+def test_a_retired_metric_is_forgotten_by_its_name_and_a_stranger_is_told_apart(
+    made: Made,
+    redis_url: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("HUBBUB_REDIS_URL", redis_url)
+    shade, older = [replace(made.bundle.metrics["theme"], name=one) for one in ("shade", "older")]
+
+    async def fill() -> None:
+        server = await connect_redis(redis_url)
+        await server.client.flushdb()
+        store = RedisStore(server)
+        for days in (40, 21, 5):
+            await _count(store, shade, days, 30)
+        await _count(store, older, 40, 7)  # of a version that remembered nothing
+        served = replace(made.bundle, metrics={"shade": shade}, history={})
+        said, kept = RedisPromises(server), RedisAnswerStore(server)
+        await Retention(served, store, said, kept, Clocks(), changed=set()).look()
+        await server.close()
+
+    asyncio.run(fill())
+    before = (datetime.now(UTC) - timedelta(days=20)).date().isoformat()
+
+    def told(name: str, *more: str, code: int = 0, bundle: Path = made.path) -> str:
+        asked = ["forget", name, "--before", before, "--bundle", str(bundle)]
+        assert main([*asked, *more]) == code
+        caught = capsys.readouterr()
+        return " ".join((caught.out + caught.err).split())
+
+    assert "60 reports" in told("shade")
+    assert "the law counts 60 as counted:deleted" in told("shade", "--yes")
+    assert "nothing is held of epochs that were over then" in told("shade", "--yes")
+    assert "no retired metric of this name is known" in told("shape", code=2)
+    assert "give a bundle that has it, with --bundle" in told("older", code=2)
+    had = CATALOG.replace("[metrics.theme]", "[metrics.older]")
+    former = make_signed(tmp_path, had, start=int(time.time()) // DAYS * DAYS).path
+    assert "the law counts 7 as counted:deleted" in told("older", "--yes", bundle=former)
 
 
 def test_an_operator_forgets_what_was_before_a_day(

@@ -133,6 +133,21 @@ class MemoryStore:
         return inf
 
 
+class MemoryPromises:
+    """Promises in this process's memory."""
+
+    def __init__(self) -> None:
+        self._said: dict[str, bytes] = {}
+
+    async def promises(self) -> Mapping[str, bytes]:
+        """What `promise` was given last, by metric."""
+        return self._said
+
+    async def promise(self, metric: str, said: str) -> None:
+        """Remember this of a metric."""
+        self._said[metric] = said.encode()
+
+
 @dataclass(slots=True)
 class MemoryReleaseLog:
     """A record in this process's memory. Passes the same tests."""

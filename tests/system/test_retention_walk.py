@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -9,8 +10,9 @@ import pytest
 from playwright.sync_api import expect
 
 from hubbub.aggregator.query.answer_store import RedisAnswerStore
-from hubbub.aggregator.retention import Retention
+from hubbub.aggregator.retention import Retention, promised
 from hubbub.aggregator.store.contract import WindowTotals
+from hubbub.aggregator.store.promises import RedisPromises
 from hubbub.aggregator.store.redis import RedisStore
 from hubbub.catalog import EPOCH_SECONDS, epoch_at, read_catalog
 from hubbub.cli.demonstration.history import Day, write_history
@@ -22,6 +24,7 @@ from tests.conftest import CATALOG
 from tests.interfaces.browser import CHROMIUM, chromium
 from tests.support import web
 from tests.support.moment import far_from_midnight
+from tests.support.waiting import eventually
 
 DAYS_AGO = (60, 50, 40, 20, 3)
 REPORTS = 300
@@ -48,12 +51,38 @@ def _fill(run: LocalRun) -> None:
     write_history(days, run.aggregator_redis, run.shuffler_redis)
 
 
-async def _hour_passes(run: LocalRun) -> None:
+async def _hour_passes(run: LocalRun, days_later: int = 0) -> None:
     """What the aggregator does every hour, once its clocks agree."""
     server = await connect_redis(run.aggregator_redis)
     store, kept = RedisStore(server), RedisAnswerStore(server)
-    await Retention(lambda: run.bundle, store, kept, Sure(), set()).look()
+    clocks = Sure(lambda: time.time() + days_later * 86_400)
+    await Retention(run.bundle, store, RedisPromises(server), kept, clocks, changed=set()).look()
     await server.close()
+
+
+async def _promised(run: LocalRun) -> bool:
+    """Whether the running aggregator remembers for how long `theme` is kept."""
+    server = await connect_redis(run.aggregator_redis)
+    found = await promised(RedisPromises(server))
+    await server.close()
+    return "theme" in found and found["theme"].days == {35: None}
+
+
+def _then_retired(path: Path, told: Callable[..., str]) -> None:
+    """The metric is retired: what was promised of it holds, and it has its name."""
+    path.write_text(CATALOG.replace("[metrics.theme]", "[metrics.shade]"))
+    with LocalRun(path.parent / ".hubbub", read_catalog(path), Ports.free()) as run:
+        assert "theme" not in run.bundle.metrics
+        named = ("forget", "theme", "--before", _dated(10), "--yes")
+        assert f"300 reports, of {_dated(20)} to {_dated(20)}: deleted" in told(*named)
+        asyncio.run(_hour_passes(run, days_later=31))
+        assert "1,200 reports are of epochs" in told("status")
+        asyncio.run(_hour_passes(run, days_later=33))
+        law = told("status")
+        assert "1,500 reports are of epochs whose totals were deleted" in law
+        assert "The law balances" in law
+        never = told("forget", "themes", "--before", _dated(10), code=2)
+        assert "no retired metric of this name is known" in never
 
 
 def test_totals_go_by_hand_and_by_keep_and_every_face_says_so(
@@ -98,6 +127,8 @@ def test_totals_go_by_hand_and_by_keep_and_every_face_says_so(
                 page = browser.new_page()
                 page.goto(f"{run.endpoints.page}pipeline")
                 expect(page.locator("#deleted")).to_contain_text("900 are of epochs whose totals")
+        eventually(lambda: asyncio.run(_promised(run)))
+    _then_retired(path, told)
     (tmp_path / "pass").write_text("correct horse battery")
     backup = ("backup", "kept", "--passphrase", "pass")
     for stopped in (before, ("status",), ("query", "theme"), backup):

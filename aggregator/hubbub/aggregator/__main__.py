@@ -48,6 +48,7 @@ from hubbub.aggregator.reload import (
 from hubbub.aggregator.retention import Retention
 from hubbub.aggregator.service import IngestService, OperatorService, QueryService
 from hubbub.aggregator.settings import Settings, limited, parse
+from hubbub.aggregator.store.promises import RedisPromises
 from hubbub.aggregator.store.redis import RedisStore
 from hubbub.catalog import Bundle, read_opening_keys
 from hubbub.errors.places import notice
@@ -139,11 +140,13 @@ async def _serve(settings: Settings) -> None:
         certificates=[tls, settings.http_tls],
     )
     metrics.serve(settings.common.metrics_listen, tls)
-    own = (intake, opener, room, query, keeping, clocks)
+    retention = Retention(
+        bundle, store, RedisPromises(server), kept, clocks, changed=intake.changed
+    )
+    own = (intake, opener, room, query, keeping, retention, clocks)
     parts = Parts(bundle, *own, servers, metrics, upstream, http, door.access)
     reloader = Reloader(files(settings), reading(settings, parts), reloads)
     try:
-        retention = Retention(lambda: parts.bundle, store, kept, clocks, intake.changed)
         learner = ModelLearner(lambda: parts.bundle, store, query.rounds, clocks)
         loops += [learner.run, clocks.run, memory.run, keeping.run, reloader.run, retention.run]
         await serve_until_signal(servers, loops, _told(settings, bundle), reloader.reload)

@@ -17,6 +17,7 @@ from hubbub.aggregator.ingest.opener import Opener
 from hubbub.aggregator.ingest.window_room import Room
 from hubbub.aggregator.query import QueryEngine
 from hubbub.aggregator.query.report_counts import Shuffler
+from hubbub.aggregator.retention import Retention
 from hubbub.aggregator.settings import Settings, limited
 from hubbub.catalog import (
     Bundle,
@@ -46,6 +47,7 @@ class Parts:
     room: Room
     query: QueryEngine
     keeping: Housekeeping
+    retention: Retention
     clocks: Clocks
     servers: Sequence[Server]
     metrics: Metrics
@@ -148,6 +150,7 @@ def _take(limits: Settings, bundle: Bundle, keys: Sequence[OpeningKey], parts: P
     parts.intake.use(bundle)
     parts.query.use(bundle)
     parts.keeping.use(bundle)
+    parts.retention.use(bundle)
 
 
 def _let_in(access: AccessFile, parts: Access) -> None:

@@ -112,9 +112,3 @@ def loss_of_either(metric: Any) -> float:
 def finder_in(streams: Mapping[str, Any], metric: Any) -> Any:
     """Of a bundle's streams the metric's tree; None where it has none."""
     return streams[f"{metric.base_name}/{FINDER}"] if metric.discover else None
-
-
-def streams_held(metric: Any) -> tuple[str, ...]:
-    """Every stream that a metric's totals are in, the tree's among them."""
-    found: tuple[str, ...] = metric.streams
-    return (*found, f"{metric.name}/{FINDER}") if metric.discover else found

@@ -3,24 +3,25 @@
 import argparse
 import asyncio
 import time
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from contextlib import suppress
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Final
 
 from hubbub.aggregator.query.answer_store import RedisAnswerStore
-from hubbub.aggregator.retention import delete_totals, ended_before
+from hubbub.aggregator.retention import delete_totals, ended_before, promised, windows_of
+from hubbub.aggregator.store.promises import RedisPromises
 from hubbub.aggregator.store.redis import RedisStore
-from hubbub.catalog import EPOCH_SECONDS, Metric, closing_time, epoch_start, read_bundle
-from hubbub.catalog.discovery import streams_held
+from hubbub.catalog import EPOCH_SECONDS, Bundle, closing_time, epoch_start, read_bundle
+from hubbub.catalog.fields.rules import metric_name_of
 from hubbub.cli.installation import OPERATORS
 from hubbub.cli.local.embedded_redis import url_of
 from hubbub.cli.terminal.day_argument import as_day
 from hubbub.cli.terminal.output import say, several
 from hubbub.cli.terminal.service_client import nothing_runs
 from hubbub.conservation import Window, epoch_date
-from hubbub.errors import BadParameter, ServiceUnavailable, StoreUnavailable
+from hubbub.errors import BadParameter, ServiceUnavailable, StoreUnavailable, UnknownMetric
 from hubbub.runtime import connect_redis, redis_url
 
 _HOME: Final = Path(".hubbub")
@@ -37,7 +38,7 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
         epilog="The URL of the aggregator's Redis comes from HUBBUB_REDIS_URL, if it is set and "
         "--home is not given; for a folder of `hubbub up` it is known.",
     )
-    forget.add_argument("metric", help="its name in the bundle")
+    forget.add_argument("metric", help="its name in the bundle, or of one that is retired")
     forget.add_argument(
         "--before", type=as_day, required=True, metavar="YYYY-MM-DD", help="the day"
     )
@@ -54,11 +55,11 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
 def _forget(arguments: argparse.Namespace) -> int:
     home, url = _found(arguments.home)
     bundle = arguments.bundle or (home or Path()) / OPERATORS
-    metric = read_bundle(bundle).metric(arguments.metric)
+    known = read_bundle(bundle)
     day: date = arguments.before
     before = datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp()
     try:
-        asyncio.run(_in_redis(url, metric, before, sure=arguments.yes))
+        asyncio.run(_in_redis(url, known, arguments, before))
     except StoreUnavailable as error:
         if not home:
             raise
@@ -81,33 +82,57 @@ def _found(home: Path | None) -> tuple[Path | None, str]:
     return home, url
 
 
-async def _in_redis(url: str, metric: Metric, before: float, *, sure: bool) -> None:
+async def _in_redis(url: str, bundle: Bundle, arguments: argparse.Namespace, before: float) -> None:
     server = await connect_redis(url)
+    name: str = arguments.metric
     try:
         store = RedisStore(server)
-        windows = await ended_before(metric, before, store, now=time.time())
-        held = await store.counted(streams_held(metric))
-        number = sum(held[window].reports for window in windows)
+        held = windows_of(name, await store.report_counts())
+        length = await _length_of(name, bundle, RedisPromises(server), held)
+        windows = ended_before(held, length, before, now=time.time())
         if not windows:
-            say(f"{metric.name}: {_why_none(metric, held, before)}")
+            say(f"{name}: {_why_none(length, held, before)}")
             return
-        dates = sorted(epoch_date(w.epoch, EPOCH_SECONDS[metric.epoch]) for w in windows)
-        what = f"{metric.name}: {several(number, 'report')}, of {dates[0]} to {dates[-1]}"
-        if not sure:
+        number = sum(held[window] for window in windows)
+        dates = sorted(epoch_date(w.epoch, EPOCH_SECONDS[length]) for w in windows)
+        what = f"{name}: {several(number, 'report')}, of {dates[0]} to {dates[-1]}"
+        if not arguments.yes:
             say(f"{what}, would be deleted, for good; to do it, add --yes")
             return
-        deleted = await delete_totals(metric, windows, store, RedisAnswerStore(server))
+        deleted = await delete_totals(windows, store, RedisAnswerStore(server))
         say(f"{what}: deleted; the law counts {deleted:,} as counted:deleted")
     finally:
         await server.close()
 
 
-def _why_none(metric: Metric, held: Iterable[Window], before: float) -> str:
+async def _length_of(
+    name: str, bundle: Bundle, promises: RedisPromises, held: Collection[Window]
+) -> str:
+    """The length of its epochs, also of one that is retired, as the store remembers it.
+
+    Raises:
+        UnknownMetric: neither bundle nor store knows it.
+    """
+    try:
+        return bundle.metric(name).epoch
+    except UnknownMetric as error:
+        retired = (await promised(promises)).get(metric_name_of(name))
+        if retired:
+            return retired.epoch
+        if held:
+            raise UnknownMetric(
+                f'metric "{name}" is retired, and how long its epochs are is not remembered of '
+                "what an earlier version served; give a bundle that has it, with --bundle"
+            ) from error
+        raise UnknownMetric(f"{error}; and no retired metric of this name is known") from error
+
+
+def _why_none(length: str, held: Iterable[Window], before: float) -> str:
     """Nothing is held, or what is takes reports yet."""
-    asked = [one.epoch for one in held if epoch_start(one.epoch + 1, metric.epoch) <= before]
+    asked = [one.epoch for one in held if epoch_start(one.epoch + 1, length) <= before]
     if not asked:
         return "nothing is held of epochs that were over then"
-    closes = datetime.fromtimestamp(closing_time(min(asked), metric.epoch), UTC)
+    closes = datetime.fromtimestamp(closing_time(min(asked), length), UTC)
     return (
         "nothing was deleted: the epoch of what is held is not over, and takes reports until "
         f"{closes:%Y-%m-%d %H:%M} UTC; ask again then"
