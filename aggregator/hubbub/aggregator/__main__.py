@@ -106,7 +106,7 @@ async def _serve(settings: Settings) -> None:
     arrivals = Arrivals() if settings.common.development else None
     intake = Intake(bundle, opener, store, stages, clocks=clocks, room=room, arrivals=arrivals)
     upstream = Shuffler(settings.shuffler_status, tls) if settings.shuffler_status else None
-    kept = RedisAnswerStore(server)
+    kept, promises = RedisAnswerStore(server), RedisPromises(server)
     query = QueryEngine(
         *(bundle, store, upstream),
         stages=stages,
@@ -140,9 +140,7 @@ async def _serve(settings: Settings) -> None:
         certificates=[tls, settings.http_tls],
     )
     metrics.serve(settings.common.metrics_listen, tls)
-    retention = Retention(
-        bundle, store, RedisPromises(server), kept, clocks, changed=intake.changed
-    )
+    retention = Retention(bundle, store, promises, kept, clocks, changed=intake.changed)
     own = (intake, opener, room, query, keeping, retention, clocks)
     parts = Parts(bundle, *own, servers, metrics, upstream, http, door.access)
     reloader = Reloader(files(settings), reading(settings, parts), reloads)
