@@ -130,6 +130,7 @@ def _parameters(name: str, size: int, epsilon: float) -> dict[str, Any]:
         },
         "wave": {"epsilon": epsilon, "low": 0, "high": size, "buckets": size},
         "long.grr": {"epsilon": epsilon, "permanent_epsilon": 2 * epsilon, "categories": size},
+        "long.hash": {"epsilon": epsilon, "permanent_epsilon": 2 * epsilon, "categories": size},
         "long.unary": {"epsilon": epsilon, "permanent_epsilon": 2 * epsilon, "categories": size},
     }.get(name, {"epsilon": epsilon, "categories": size})
 

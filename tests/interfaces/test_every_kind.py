@@ -48,6 +48,7 @@ KINDS: dict[str, tuple[str, str]] = {
         (f"{LISTED}\nepsilon = 2.0", "listed"),
     ),
     "long.grr": (f"{LISTED}\nepsilon = 1.0\npermanent_epsilon = 3.0", "listed"),
+    "long.hash": (f"{LISTED}\nepsilon = 1.0\npermanent_epsilon = 3.0", "listed"),
     "long.unary": (f"{LISTED}\nepsilon = 1.0\npermanent_epsilon = 3.0", "listed"),
     "rappor.basic": (f"{LISTED}\n{BLOOM}", "listed"),
     "rappor": (f"{STRINGS}\nbits = 64\nhashes = 1\ncohorts = 8\n{BLOOM}", "strings"),

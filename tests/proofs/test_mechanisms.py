@@ -1,6 +1,8 @@
 """Every registry entry keeps the contract: proven by exact enumeration of the shipping code."""
 
 from collections.abc import Callable
+from fractions import Fraction
+from itertools import combinations
 
 import pytest
 
@@ -8,12 +10,16 @@ from hubbub.errors import BadParameter, BadPayload, ShapeMismatch, ValueOutOfDom
 from hubbub.mechanisms import (
     REGISTRY,
     AnyMechanism,
+    BitSource,
+    KeyedBits,
     Memoized,
     SystemBits,
     Totals,
     build,
     parameters,
 )
+from hubbub.mechanisms.geometry import HashPool
+from hubbub.mechanisms.long_hash import LongitudinalHash
 from hubbub.privacy.proofs.enumeration import PROOFS, SMALL
 
 every_small_mechanism = pytest.mark.parametrize("mechanism", SMALL, ids=repr)
@@ -29,29 +35,69 @@ def test_contract(mechanism: AnyMechanism, proof: Callable[[AnyMechanism], None]
 def test_a_memo_fixes_what_must_be_permanent(mechanism: AnyMechanism) -> None:
     if not isinstance(mechanism, Memoized):
         return
-    asked: list[bytes] = []
-
-    class Recording:
-        def coins(self, purpose: bytes, /) -> SystemBits:
-            asked.append(purpose)
-            return SystemBits()
-
-    mechanism.randomize_again(mechanism.probes()[0], Recording(), SystemBits())
-    mechanism.randomize_again(mechanism.probes()[-1], Recording(), SystemBits())
-    permanent = [purpose for purpose in asked if purpose.startswith(b"permanent")]
-    assert len(set(permanent)) == 2, "another value needs other permanent coins"
-    keys = [mechanism.permanent_key(mechanism.probes()[i]) for i in (0, -1)]
-    assert {b"permanent" + key for key in keys} == set(permanent)
+    told_apart = 0
+    for device in range(8):
+        memo = _Recording(device)
+        keys = [mechanism.permanent_key(mechanism.probes()[i], memo) for i in (0, -1)]
+        memo.asked.clear()
+        for i in (0, -1):
+            mechanism.randomize_again(mechanism.probes()[i], memo, SystemBits())
+        permanent = [purpose for purpose in memo.asked if purpose.startswith(b"permanent")]
+        assert {b"permanent" + key for key in keys} == set(permanent)
+        told_apart += len(set(permanent)) == 2
+    # Of hashed values some devices have two in one bucket.
+    assert told_apart == 8 or (isinstance(mechanism, LongitudinalHash) and told_apart)
     for value in (None, b"bytes", "x" * 5000, float("nan")):
         with pytest.raises(ValueOutOfDomain):
-            mechanism.permanent_key(value)
+            mechanism.permanent_key(value, _Recording(0))
+
+
+class _Recording:
+    """A device's memory that notes what it is asked for."""
+
+    def __init__(self, device: int) -> None:
+        self._device = device
+        self.asked: list[bytes] = []
+
+    def coins(self, purpose: bytes, /) -> BitSource:
+        self.asked.append(purpose)
+        return KeyedBits(bytes([self._device]) * 32 + purpose)
+
+
+def test_values_in_one_bucket_share_their_permanent_answer() -> None:
+    """However many values a device holds in its life, its permanent answers are those of g."""
+    mechanism = build("long.hash", epsilon=1.0, permanent_epsilon=2.0, categories=80)
+    assert isinstance(mechanism, LongitudinalHash)
+    for device in range(20):
+        memo = _Recording(device)
+        keys = {mechanism.permanent_key(value, memo) for value in range(80)}
+        assert 1 < len(keys) <= mechanism.transform.prime < 10
+        shared = [
+            value
+            for value in range(80)
+            if mechanism.permanent_key(value, memo) == mechanism.permanent_key(0, memo)
+        ]
+        sent = {mechanism.randomize_again(value, memo, KeyedBits(bytes(32))) for value in shared}
+        assert len(sent) == 1 < len(shared)
+
+
+@pytest.mark.parametrize(("prime", "dimensions"), [(2, 2), (2, 4), (3, 3), (7, 2)])
+def test_any_two_values_collide_under_the_same_share_of_the_pool(
+    prime: int, dimensions: int
+) -> None:
+    pool = HashPool(prime, dimensions)
+    values = range(prime**dimensions)
+    hashed = [[pool.bucket(value, j) for j in range(pool.functions)] for value in values]
+    for one, other in combinations(hashed, 2):
+        same = sum(a == b for a, b in zip(one, other, strict=True))
+        assert Fraction(same, pool.functions) == pool.collisions
 
 
 def test_numbers_in_one_bucket_share_their_permanent_answers() -> None:
     mechanism = build("buckets", epsilon=1.0, low=0, high=24, buckets=12, sampled=4)
     assert isinstance(mechanism, Memoized)
-    assert mechanism.permanent_key(6.1) == mechanism.permanent_key(7.9)
-    assert mechanism.permanent_key(6.1) != mechanism.permanent_key(8.1)
+    keys = [mechanism.permanent_key(value, _Recording(0)) for value in (6.1, 7.9, 8.1)]
+    assert keys[0] == keys[1] != keys[2]
 
 
 @pytest.mark.parametrize("name", REGISTRY)

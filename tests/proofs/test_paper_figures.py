@@ -136,6 +136,20 @@ def test_longitudinal_grr_spends_all_of_its_epsilon(
     assert math.isclose(mechanism.fresh.exact, rest / (rest + d - 1), rel_tol=1e-9)  # type: ignore[attr-defined]
 
 
+@pytest.mark.parametrize(("categories", "report", "forever"), [(18, 1.0, 3.0), (80, 2.0, 4.0)])
+def test_longitudinal_hashing_is_no_worse_than_the_published_one(
+    categories: int, report: float, forever: float
+) -> None:
+    """LOLOHA (2023), of functions drawn at random: two values collide under one in g of them."""
+    mechanism = build("long.hash", epsilon=report, permanent_epsilon=forever, categories=categories)
+    assert math.isclose(mechanism.privacy_loss(), report, rel_tol=1e-9)
+    assert math.isclose(mechanism.permanent_loss(), forever, rel_tol=1e-9)  # type: ignore[attr-defined]
+    g = mechanism.transform.prime  # type: ignore[attr-defined]
+    p, q = math.exp(report) / (math.exp(report) + g - 1), 1 / g
+    published = q * (1 - q) / (p - q) ** 2
+    assert 0.8 * published < _rare(mechanism) <= published * (1 + 1e-9)
+
+
 @pytest.mark.parametrize("epsilon", EPSILONS)
 def test_the_wave_has_the_published_width(epsilon: float) -> None:
     """Li et al. (2020), section 5.3: b = (epsilon e - e + 1)/(2 e (e - 1 - epsilon))."""

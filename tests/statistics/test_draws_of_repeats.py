@@ -39,6 +39,12 @@ CASES: list[tuple[str, dict[str, Any], list[Any], list[int]]] = [
         [0, 1, 2],
         [30, 15, 5],
     ),
+    (
+        "long.hash",
+        {"epsilon": 1.0, "permanent_epsilon": 3.0, "categories": 3},
+        [0, 1, 2],
+        [30, 15, 5],
+    ),
     ("rappor.basic", {"categories": 3, "f": 0.25, "p": 0.2, "q": 0.8}, [0, 1, 2], [30, 15, 5]),
     (
         "rappor",

@@ -23,9 +23,10 @@ from tests.statistics.test_real_sizes import SeededBits
 
 @pytest.mark.parametrize("epsilon", [0.1, 0.7, 1.0, 1.6, 3.0, 6.0])
 @pytest.mark.parametrize("categories", [2, 3, 29, 100, 364])
-@pytest.mark.parametrize("name", ["hadamard", "projective"])
+@pytest.mark.parametrize("name", ["hadamard", "projective", "long.hash"])
 def test_a_fast_transform_is_the_plain_one(name: str, categories: int, epsilon: float) -> None:
-    mechanism = build(name, epsilon=epsilon, categories=categories)
+    lasting = {"permanent_epsilon": 2 * epsilon} if name == "long.hash" else {}
+    mechanism = build(name, epsilon=epsilon, categories=categories, **lasting)
     cells = np.random.default_rng(categories).integers(0, 10**6, mechanism.layout.size)
     totals = Totals(cells.tolist(), int(cells.sum()))
     plain, fast = mechanism.estimate(totals), estimate(mechanism, totals)

@@ -36,7 +36,7 @@ def _settings() -> list[tuple[str, dict[str, Any]]]:
     for epsilon, d in zip(EPSILONS, (12, 20, 24, 32, 40), strict=True):
         found += [(name, {"epsilon": epsilon, "categories": d}) for name in listed]
         lasting = {"epsilon": epsilon, "permanent_epsilon": 2 * epsilon, "categories": d}
-        found += [("long.grr", lasting), ("long.unary", lasting)]
+        found += [(name, lasting) for name in ("long.grr", "long.hash", "long.unary")]
         chain = {"f": 0.6 / epsilon**0.5, "p": 0.1, "q": 0.8}
         found += [("rr", {"epsilon": epsilon}), ("rappor.basic", {"categories": d, **chain})]
         ends = {"epsilon": epsilon, "low": -2, "high": 5}
@@ -176,6 +176,7 @@ DETECTED: list[tuple[MetricDraft, str]] = [
     (MetricDraft("values", 20), "subset"),
     (MetricDraft("values", 12), "projective"),
     (MetricDraft("values", 12, permanent_epsilon=3.0), "long.unary"),
+    (MetricDraft("values", 12, permanent_epsilon=3.0), "long.hash"),
     (MetricDraft("ranges", 12), "buckets"),
     (MetricDraft("ranges", 8), "wave"),
     (MetricDraft("strings", 15), "rappor"),
@@ -222,7 +223,7 @@ def test_the_recommendation_is_what_auto_chooses() -> None:
             plan(MetricDraft("values", size), epsilon, 10**6)[0].mechanism == chosen.best.mechanism
         )
     lasting = MetricDraft("values", 18, permanent_epsilon=3.0)
-    assert plan(lasting, 1.0, 10**5)[0].mechanism == "long.unary"
+    assert plan(lasting, 1.0, 10**5)[0].mechanism == "long.hash"
     for found in plan(lasting, 1.0, 10**5):
         assert found.permanent_epsilon is not None
         assert 3.0 * (1 - 1e-6) <= found.permanent_epsilon <= 3.0

@@ -36,6 +36,7 @@ PARAMETERS: dict[str, dict[str, Any]] = {
     "mean.piecewise": {"epsilon": 1.0, "low": 0, "high": CATEGORIES},
     "buckets": {"epsilon": 1.0, "low": 0, "high": CATEGORIES, "buckets": CATEGORIES, "sampled": 8},
     "long.grr": {"epsilon": 1.0, "permanent_epsilon": 3.0, "categories": CATEGORIES},
+    "long.hash": {"epsilon": 1.0, "permanent_epsilon": 3.0, "categories": CATEGORIES},
     "long.unary": {"epsilon": 1.0, "permanent_epsilon": 3.0, "categories": CATEGORIES},
     "wave": {"epsilon": 1.0, "low": 0, "high": CATEGORIES, "buckets": CATEGORIES},
 }

@@ -42,6 +42,7 @@ OWN = {
     "buckets": "low = 0\nhigh = 24\nbuckets = 12\nsampled = 4",
     "wave": "low = 0\nhigh = 24\nbuckets = 12",
     "long.grr": "permanent_epsilon = 4.0",
+    "long.hash": "permanent_epsilon = 4.0",
     "long.unary": "permanent_epsilon = 4.0",
     "auto": "reports = 300",
     "privset": 'kind = "set"\nmost = 2',

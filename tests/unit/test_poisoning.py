@@ -30,6 +30,7 @@ BUILT: dict[str, dict[str, Any]] = {
     "projective": {"epsilon": 1.0, "categories": VALUES},
     "rappor.basic": {"categories": VALUES, "f": 0.25, "p": 0.35, "q": 0.65},
     "long.grr": {"epsilon": 1.0, "permanent_epsilon": 2.0, "categories": VALUES},
+    "long.hash": {"epsilon": 1.0, "permanent_epsilon": 2.0, "categories": VALUES},
     "long.unary": {"epsilon": 1.0, "permanent_epsilon": 2.0, "categories": VALUES},
     "buckets": {"epsilon": 1.0, "low": 0, "high": 50, "buckets": VALUES, "sampled": 5},
     "wave": {"epsilon": 1.0, "low": 0, "high": 50, "buckets": VALUES},

@@ -31,6 +31,7 @@ from hubbub.mechanisms.grr import GeneralizedRandomizedResponse
 from hubbub.mechanisms.hcms import HadamardSketch
 from hubbub.mechanisms.local_hash import LocalHashing
 from hubbub.mechanisms.long_grr import LongitudinalGrr
+from hubbub.mechanisms.long_hash import LongitudinalHash
 from hubbub.mechanisms.pairs import PairedParts
 from hubbub.mechanisms.privset import PrivSet
 from hubbub.mechanisms.rr import RandomizedResponse
@@ -79,7 +80,7 @@ def _one_hot(
 ) -> Counts:
     if isinstance(mechanism, HadamardSketch):
         return _signs(mechanism, values, held, chance)
-    if isinstance(mechanism, LocalHashing):
+    if isinstance(mechanism, LocalHashing | LongitudinalHash):
         return _hashed(mechanism, values, held, chance)
     if isinstance(mechanism, PrefixTree):
         return draw_tree(mechanism, values, held, chance)
@@ -124,9 +125,15 @@ def named(own: Counts, other: float, chance: np.random.Generator) -> Counts:
 
 
 def _hashed(
-    mechanism: LocalHashing, values: Sequence[str], held: Counts, chance: np.random.Generator
+    mechanism: LocalHashing | LongitudinalHash,
+    values: Sequence[Any],
+    held: Counts,
+    chance: np.random.Generator,
 ) -> Counts:
     """A function each, all alike; of every function, its buckets as they are held, and lies."""
+    if isinstance(mechanism, LongitudinalHash):
+        own, other = pooled(mechanism, values, held, chance), float(mechanism.response.channel.q)
+        return np.concatenate([named(buckets, other, chance) for buckets in own])
     functions, width = mechanism.hashes, mechanism.width
     _check(mechanism, len(values) * functions // _QUICK)
     sent = chance.multinomial(held, np.full(functions, 1 / functions))
@@ -134,6 +141,20 @@ def _hashed(
     np.add.at(own, (np.arange(functions), sketch_buckets(mechanism, values)), sent)
     other = float(mechanism.channel.q)
     return np.concatenate([named(buckets, other, chance) for buckets in own])
+
+
+def pooled(
+    mechanism: LongitudinalHash, values: Sequence[int], held: Counts, chance: np.random.Generator
+) -> Counts:
+    """Per function and bucket, how many people's values are there: a function each, all alike."""
+    pool = mechanism.transform
+    _check(mechanism, len(values) * pool.functions // _QUICK)
+    sent = chance.multinomial(held, np.full(pool.functions, 1 / pool.functions))
+    own = np.zeros((pool.functions, pool.prime), dtype=np.int64)
+    for function, buckets in enumerate(own):
+        hashed = [pool.bucket(value, function) for value in values]
+        np.add.at(buckets, hashed, sent[:, function])
+    return own
 
 
 def _signs(

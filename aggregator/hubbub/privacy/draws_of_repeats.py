@@ -6,7 +6,7 @@ permanent 1; of an index, how many hold each permanent one. `buckets` has no fre
 say the same again.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -16,9 +16,10 @@ from hubbub.errors import BadParameter
 from hubbub.mechanisms import AnyMechanism, Memoized, Rappor, Totals
 from hubbub.mechanisms.buckets import BucketFlips
 from hubbub.mechanisms.long_grr import LongitudinalGrr
+from hubbub.mechanisms.long_hash import LongitudinalHash
 from hubbub.mechanisms.long_unary import LongitudinalUnary
 from hubbub.mechanisms.rappor_basic import BasicRappor
-from hubbub.privacy.draws import Counts, bits_held, cohorts_held, draw, named
+from hubbub.privacy.draws import Counts, bits_held, cohorts_held, draw, named, pooled
 
 _HALF: Final = 0.5
 
@@ -55,22 +56,33 @@ def _again(
             same = draw(mechanism, values, held.tolist(), chance)
             return lambda: same
         case LongitudinalGrr():
-            others = mechanism.categories - 1
-            forever, fresh = (
-                float(keep.complement.exact) / others
-                for keep in (mechanism.permanent, mechanism.fresh)
-            )
-            permanent = named(bits_held(mechanism, values, held), forever, chance)
-            return lambda: Totals(named(permanent, fresh, chance).tolist(), reports)
+            again = _named(mechanism, [bits_held(mechanism, values, held)], chance)
+            return lambda: Totals(again().tolist(), reports)
+        case LongitudinalHash():
+            own = pooled(mechanism, values, held, chance)
+            again = _named(mechanism.response, own, chance)
+            return lambda: Totals(again().tolist(), reports)
         case LongitudinalUnary() | BasicRappor():
             ones = _bits(mechanism, bits_held(mechanism, values, held), held.sum(), chance)
             return lambda: Totals(ones().tolist(), reports)
         case Rappor():
-            own, sizes = cohorts_held(mechanism, values, held, chance)
-            seen = _bits(mechanism, own, sizes[:, None], chance)
+            ones_held, sizes = cohorts_held(mechanism, values, held, chance)
+            seen = _bits(mechanism, ones_held, sizes[:, None], chance)
             return lambda: Totals(np.column_stack([sizes, seen()]).reshape(-1).tolist(), reports)
         case _:
             raise BadParameter(f"{mechanism.NAME} cannot be drawn over several epochs")
+
+
+def _named(
+    mechanism: LongitudinalGrr, held: Iterable[Counts], chance: np.random.Generator
+) -> Callable[[], Counts]:
+    """How many reports name each, of groups of devices; each group's lies are drawn for life."""
+    others = mechanism.categories - 1
+    forever, fresh = (
+        float(keep.complement.exact) / others for keep in (mechanism.permanent, mechanism.fresh)
+    )
+    permanent = [named(own, forever, chance) for own in held]
+    return lambda: np.concatenate([named(own, fresh, chance) for own in permanent])
 
 
 def _bits(

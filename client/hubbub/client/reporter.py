@@ -291,7 +291,7 @@ class Reporter:
         if metric.model and gradient is None:
             return Outcome.AWAITS_STATE
         memo = question.memo
-        tag = memo.tag(metric.memoized.permanent_key(code)) if metric.memoized else ""
+        tag = memo.tag(metric.memoized.permanent_key(code, memo)) if metric.memoized else ""
         # PRIVACY: the ledger is asked before any coin is drawn.
         refusal = charge(self._standing.accounts, metric, epoch, tag)
         if refusal is not None:

@@ -86,7 +86,7 @@ class BucketFlips:
     def permanent_loss(self) -> float:
         return self.privacy_loss()
 
-    def permanent_key(self, value: float) -> bytes:
+    def permanent_key(self, value: float, memo: Memo) -> bytes:  # noqa: ARG002 every device alike
         return self.range.bucket(value, self.buckets).to_bytes(2, "big")
 
     def randomize(self, value: float, source: BitSource) -> bytes:
@@ -94,7 +94,7 @@ class BucketFlips:
 
     def randomize_again(self, value: float, memo: Memo, source: BitSource) -> bytes:
         del source  # every coin is permanent
-        key = self.permanent_key(value)
+        key = self.permanent_key(value, memo)
         own = int.from_bytes(key, "big")
         asked = choose(self.buckets, self.sampled, memo.coins(b"buckets"))
         # PRIVACY: one answer per own bucket, for as long as the device keeps its secret.

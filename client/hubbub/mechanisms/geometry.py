@@ -7,6 +7,7 @@ with 0, 1, and so on; within each kind by the coordinates that follow, as digits
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 
 from hubbub.errors import BadParameter
 
@@ -96,3 +97,54 @@ class Incidence:
     @staticmethod
     def _product(one: Sequence[int], other: Sequence[int]) -> int:
         return sum(a * b for a, b in zip(one, other, strict=True))
+
+
+@dataclass(frozen=True, slots=True)
+class HashPool:
+    """Public hash functions of which any two values collide under the same share.
+
+    Values are vectors of t digits modulo a prime s, functions the points of the space of so many
+    coordinates, and a value's bucket under a function their inner product: two values collide
+    where the point lies on the hyperplane of their difference.
+
+    prime: s, how many buckets there are. dimensions: t >= 2, the digits of a value.
+    """
+
+    prime: int
+    dimensions: int
+
+    @property
+    def functions(self) -> int:
+        """How many functions there are."""
+        return self._space.points
+
+    @property
+    def collisions(self) -> Fraction:
+        """The share of the functions under which two values have one bucket."""
+        return Fraction(self._space.on_one, self._space.points)
+
+    def vector(self, function: int) -> list[int]:
+        """The coefficients of a function, the first digit's first."""
+        return self._space.vector(function)
+
+    def bucket(self, value: int, function: int) -> int:
+        """In [0, s), of a value in [0, s^t)."""
+        total = 0
+        for coefficient in reversed(self.vector(function)):
+            value, digit = divmod(value, self.prime)
+            total += coefficient * digit
+        return total % self.prime
+
+    def sums(self, cells: Sequence[int], values: int) -> list[int]:
+        """Of each of the first `values`, the sum of its buckets over all functions.
+
+        The plain definition: the reference for what is faster.
+        """
+        return [
+            sum(cells[j * self.prime + self.bucket(value, j)] for j in range(self.functions))
+            for value in range(values)
+        ]
+
+    @property
+    def _space(self) -> Incidence:
+        return Incidence(self.prime, self.dimensions)

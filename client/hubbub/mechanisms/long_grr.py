@@ -92,10 +92,14 @@ class LongitudinalGrr:
         return self.randomize_again(value, Forgetful(source), source)
 
     def randomize_again(self, value: int, memo: Memo, source: BitSource) -> bytes:
+        return self.layout.encode(self.respond(value, memo, source))
+
+    def respond(self, value: int, memo: Memo, source: BitSource) -> int:
+        """What is sent of a value: the permanent lie, and a fresh one over it."""
         # PRIVACY: one permanent value per value, for as long as the device keeps its secret.
-        coins = memo.coins(b"permanent" + self.permanent_key(value))
+        coins = memo.coins(b"permanent" + self.permanent_key(value, memo))
         held = self._response(value, self.permanent, coins)
-        return self.layout.encode(self._response(held, self.fresh, source))
+        return self._response(held, self.fresh, source)
 
     def _response(self, value: int, keep: Probability, source: BitSource) -> int:
         if source.chance(keep):

@@ -86,7 +86,7 @@ class LongitudinalUnary:
 
     def randomize_again(self, value: int, memo: Memo, source: BitSource) -> bytes:
         # PRIVACY: one permanent vector per value, for as long as the device keeps its secret.
-        coins = memo.coins(b"permanent" + self.permanent_key(value))
+        coins = memo.coins(b"permanent" + self.permanent_key(value, memo))
         bits = coins.mask(self.rare, self.categories)
         if (bits >> value & 1) != coins.chance(_HALF):  # the value's own bit is a fair coin
             bits ^= 1 << value

@@ -133,8 +133,12 @@ class Forgetful:
 class Memoized(Protocol):
     """A mechanism with a permanent step, drawn once per device and value."""
 
-    def permanent_key(self, value: Any) -> bytes:
+    def permanent_key(self, value: Any, memo: Memo) -> bytes:
         """What the permanent step depends on: values with one key share one response.
+
+        Args:
+            value: what the device reports.
+            memo: the device's own: which values share one may be a coin's, tossed for life.
 
         Raises:
             ValueOutOfDomain: the value is not one of the mechanism's.

@@ -21,6 +21,7 @@ from typing import Any, Protocol
 
 from hubbub.errors import BadParameter, ValueOutOfDomain
 from hubbub.mechanisms.layout import CohortBits, Estimates, Layout, Totals
+from hubbub.mechanisms.mechanism import Memo
 
 # A listed domain travels in every bundle; past this, hash the values (RAPPOR) instead.
 MAX_CATEGORIES = 1 << 20
@@ -107,7 +108,7 @@ def check(self: PureMechanism, value: Any) -> None:
         raise ValueOutOfDomain(f"value is outside [0, {self.categories})")
 
 
-def permanent_key(self: PureMechanism, value: int) -> bytes:
+def permanent_key(self: PureMechanism, value: int, memo: Memo) -> bytes:  # noqa: ARG001 every device alike
     """What a permanent response depends on: the category. Raises ValueOutOfDomain."""
     check(self, value)
     return value.to_bytes(4, "big")

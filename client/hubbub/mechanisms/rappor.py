@@ -98,14 +98,14 @@ class Rappor:
     def check(self, value: Any) -> None:
         encoded(value)
 
-    def permanent_key(self, value: str) -> bytes:
+    def permanent_key(self, value: str, memo: Memo) -> bytes:  # noqa: ARG002 every device alike
         return encoded(value)
 
     def randomize(self, value: str, source: BitSource) -> bytes:
         return self.randomize_again(value, Forgetful(source), source)
 
     def randomize_again(self, value: str, memo: Memo, source: BitSource) -> bytes:
-        string = self.permanent_key(value)
+        string = encoded(value)
         cohort = memo.coins(b"cohort").below(self.cohorts)
         bloom = sum(
             1 << position for position in set(positions(string, cohort, self.hashes, self.bits))

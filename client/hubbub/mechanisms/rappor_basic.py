@@ -71,6 +71,6 @@ class BasicRappor:
         return self.randomize_again(value, Forgetful(source), source)
 
     def randomize_again(self, value: int, memo: Memo, source: BitSource) -> bytes:
-        coins = memo.coins(b"permanent" + self.permanent_key(value))
+        coins = memo.coins(b"permanent" + self.permanent_key(value, memo))
         permanent = self.chain.permanent(1 << value, self.categories, coins)
         return self.layout.encode(self.chain.instantaneous(permanent, self.categories, source))

@@ -13,6 +13,7 @@ from hubbub.mechanisms.hadamard import HadamardResponse
 from hubbub.mechanisms.hcms import HadamardSketch
 from hubbub.mechanisms.local_hash import LocalHashing
 from hubbub.mechanisms.long_grr import LongitudinalGrr
+from hubbub.mechanisms.long_hash import LongitudinalHash
 from hubbub.mechanisms.long_unary import LongitudinalUnary
 from hubbub.mechanisms.mean_one_bit import OneBitMean
 from hubbub.mechanisms.mean_piecewise import PiecewiseMean
@@ -50,6 +51,7 @@ REGISTRY: Final[dict[str, type[AnyMechanism]]] = {
         BucketFlips,
         LongitudinalGrr,
         LongitudinalUnary,
+        LongitudinalHash,
         SquareWave,
         PrefixTree,
         PairedParts,

@@ -16,7 +16,7 @@ export { forgotten } from "./client/forgetting.js";
 export { memoOf } from "./client/memo.js";
 export { view } from "./client/view.js";
 export { hadamardResponse } from "./mechanisms/hadamard.js";
-export { longGrr, longUnary } from "./mechanisms/longitudinal.js";
+export { longGrr, longHash, longUnary } from "./mechanisms/longitudinal.js";
 export { bucketFlips, oneBitMean, piecewiseMean, squareWave } from "./mechanisms/numbers.js";
 export { pairedParts } from "./mechanisms/pairs.js";
 export { privSet } from "./mechanisms/privset.js";

@@ -30,6 +30,7 @@ PARAMETERS: dict[str, dict[str, Any]] = {
     "mean.piecewise": {"epsilon": 1.0, "low": -5, "high": 20, "steps": 40},
     "buckets": {"epsilon": 1.0, "low": -5, "high": 20, "buckets": 10, "sampled": 4},
     "long.grr": {"epsilon": 1.0, "permanent_epsilon": 2.0, "categories": 300},
+    "long.hash": {"epsilon": 1.0, "permanent_epsilon": 2.0, "categories": 300},
     "long.unary": {"epsilon": 1.0, "permanent_epsilon": 2.0, "categories": 11},
     "wave": {"epsilon": 1.0, "low": -5, "high": 20, "buckets": 20},
     "tree": {"epsilon": 1.0, "bits": 12, "cells": 64, "hashes": 2},

@@ -8,7 +8,7 @@ from hubbub.analysis.arrays import Floats
 from hubbub.analysis.estimators.vectorized_estimate import estimate
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import BitVector, OneHot, Subset, Totals
-from hubbub.mechanisms.geometry import Incidence
+from hubbub.mechanisms.geometry import HashPool, Incidence
 from hubbub.mechanisms.walsh import WalshHadamard
 
 
@@ -29,6 +29,8 @@ def max_changes(mechanism: Any) -> int:
             most: int = layout.size // 2  # two columns of a Hadamard matrix
         case Incidence() as space:
             most = 2 * (space.on_one - space.on_two)
+        case HashPool() as pool:
+            most = 2 * pool.prime ** (pool.dimensions - 1)  # a bucket is so many values
         case _:
             most = _apart(layout)
     return min(values, most)

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hubbub.mechanisms import AnyMechanism, Estimates, Totals, pure
-from hubbub.mechanisms.geometry import Incidence
+from hubbub.mechanisms.geometry import HashPool, Incidence
 from hubbub.mechanisms.pure import Pure
 from hubbub.mechanisms.walsh import WalshHadamard
 
@@ -105,6 +105,21 @@ def _of_incidence(space: Incidence, cells: Integers, wanted: int) -> Integers:
     return np.concatenate(answer)[:wanted]
 
 
+def _of_pool(pool: HashPool, cells: Integers, wanted: int) -> Integers:
+    """Function by function, what is in every value's bucket."""
+    s = pool.prime
+    rest, digits = np.arange(wanted, dtype=np.int64), []
+    for _ in range(pool.dimensions):
+        digits.append(rest % s)
+        rest //= s
+    supports = np.zeros(wanted, dtype=np.int64)
+    for function, counts in enumerate(cells.reshape(-1, s)):
+        coefficients = reversed(pool.vector(function))
+        hashed = sum(c * digit for c, digit in zip(coefficients, digits, strict=True))
+        supports += counts[hashed % s]
+    return supports
+
+
 def _where_minus_one(ahead: Integers, s: int, m: int) -> Integers:
     """For every w of m coordinates: the sum over the y with <y, w> = -1 modulo s.
 
@@ -145,4 +160,5 @@ def _times(vectors: Integers, s: int, m: int, factor: int) -> Integers:
 _SUPPORTS: Final[Mapping[type, Callable[[Any, Integers, int], Integers]]] = {
     WalshHadamard: _of_hadamard,
     Incidence: _of_incidence,
+    HashPool: _of_pool,
 }

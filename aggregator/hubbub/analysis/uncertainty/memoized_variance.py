@@ -10,6 +10,7 @@ from typing import Any
 
 from hubbub.mechanisms import AnyMechanism, Memoized
 from hubbub.mechanisms.long_grr import LongitudinalGrr
+from hubbub.mechanisms.long_hash import LongitudinalHash
 from hubbub.mechanisms.long_unary import LongitudinalUnary
 from hubbub.mechanisms.rappor_basic import BasicRappor
 
@@ -47,6 +48,12 @@ def permanent_step(mechanism: AnyMechanism) -> tuple[Fraction, Fraction, Fractio
             kept = mechanism.permanent.exact
             lied = mechanism.permanent.complement.exact / others
             seen = mechanism.fresh.exact - mechanism.fresh.complement.exact / others
+        case LongitudinalHash():  # the function is for life, too, and who collides under it
+            told = permanent_step(mechanism.response)
+            assert told is not None  # noqa: S101 a long.grr has one
+            kept, other, seen = told
+            collide = mechanism.transform.collisions
+            lied = collide * kept + (1 - collide) * other
         case LongitudinalUnary():
             kept, lied = Fraction(1, 2), mechanism.rare.exact
             seen = 1 - 2 * mechanism.flip.exact

@@ -218,7 +218,8 @@ export class Reporter {
       if (!coins?.chance(atMost(exact(chance)))) return "not_sampled";
     }
     const { randomizer } = stream;
-    const tag = randomizer.permanentKey && memo ? memo.tag(randomizer.permanentKey(code)) : "";
+    const tag =
+      randomizer.permanentKey && memo ? memo.tag(randomizer.permanentKey(code, memo)) : "";
     const named = metric.name + cell + stream.name.slice(metric.name.length);
     return this.#hold({ metric, stream, epoch, tag, filler: false }, named, () =>
       randomizer.randomize(code, this.coins, memo),

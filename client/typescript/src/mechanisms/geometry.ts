@@ -1,5 +1,5 @@
 /**
- * Projective geometry over a prime field: what `projective` sends.
+ * Projective geometry over a prime field: what `projective` sends, and `long.hash` hashes by.
  *
  * A point is a vector of t coordinates modulo a prime s, up to a factor. Points are numbered as
  * `client/hubbub/mechanisms/geometry.py` says. All numbers here stay below 2**53.
@@ -47,6 +47,17 @@ export class Geometry {
       point = Math.floor(point / this.prime);
     }
     return vector;
+  }
+
+  /** The inner product of a point's vector and the digits of a number in [0, s ** t), modulo s. */
+  bucket(number: number, point: number): number {
+    const vector = this.vector(point);
+    let total = 0;
+    for (const coefficient of vector.reverse()) {
+      total += coefficient * (number % this.prime);
+      number = Math.floor(number / this.prime);
+    }
+    return total % this.prime;
   }
 
   /** The number of the point of any vector but 0, its coordinates in [0, s). */

@@ -1,20 +1,24 @@
 /**
- * Listed values with a permanent lie under a fresh one: `long.grr` and `long.unary`.
+ * Listed values with a permanent lie under a fresh one: `long.grr`, `long.hash` and `long.unary`.
  *
- * Sources and estimators: long_grr.py and long_unary.py of client/hubbub/mechanisms.
+ * Sources and estimators: long_grr.py, long_hash.py and long_unary.py of client/hubbub/mechanisms.
  */
 import { BadParameter } from "../errors.js";
-import { fraction, minus, over, plus, times, type Fraction } from "./fraction.js";
+import { pick, type BitSource } from "./bits.js";
+import { fraction, minus, over, plus, times, toNumber, type Fraction } from "./fraction.js";
+import { Geometry, primes } from "./geometry.js";
 import { index, kept, loss, respond } from "./listed.js";
 import { indexBytes, packed, vectorBytes } from "./packing.js";
-import { packedIndex, permanent, type Permanent } from "./permanent.js";
+import { packedIndex, permanent, purpose, type Permanent } from "./permanent.js";
 import { atLeast, atMost, chanceOf, expAtMost, logAtLeast, ONE } from "./probability.js";
 import {
   categoriesOf,
   forgetful,
   indexIn,
   numberOf,
+  wholeOf,
   type Arguments,
+  type Memo,
   type Randomizer,
 } from "./randomizer.js";
 import { fairAt, vector } from "./unary.js";
@@ -22,6 +26,81 @@ import { fairAt, vector } from "./unary.js";
 /** Longitudinal k-RR. Arcolezi, Couchot, Al Bouna, Xiao (2022); decision 0011. */
 export function longGrr(given: Arguments): Randomizer & Permanent {
   const categories = categoriesOf(given);
+  const { privacyLoss, permanentLoss, respond } = chained(given, categories);
+  return {
+    payloadBytes: indexBytes(categories),
+    privacyLoss,
+    permanentLoss,
+    check: (value) => void indexIn(categories, value),
+    permanentKey: (value) => packedIndex(indexIn(categories, value)),
+    randomize: (value, source, memo = forgetful(source)) =>
+      index(respond(indexIn(categories, value), memo, source), categories),
+  };
+}
+
+/**
+ * Longitudinal local hashing: the bucket of a value under a function that the device picks for life
+ * from a public pool. Arcolezi, Pinzon, Palamidessi, Gambs (EDBT 2023); decision 0121.
+ */
+export function longHash(given: Arguments): Randomizer & Permanent {
+  const categories = categoriesOf(given);
+  const { space, chain } = poolOf(given, categories);
+  const { points, prime } = space;
+  const hashed = (value: unknown, memo: Memo): [number, number] => {
+    const own = indexIn(categories, value);
+    // PRIVACY: one function for life, drawn without a look at the value.
+    const drawn = pick(memo.coins(purpose("function")), points);
+    return [drawn, space.bucket(own, drawn)];
+  };
+  return {
+    payloadBytes: indexBytes(points * prime),
+    privacyLoss: chain.privacyLoss,
+    permanentLoss: chain.permanentLoss,
+    check: (value) => void indexIn(categories, value),
+    permanentKey: (value, memo) => packedIndex(hashed(value, memo)[1]),
+    randomize(value, source, memo = forgetful(source)) {
+      const [own, bucket] = hashed(value, memo);
+      return index(own * prime + chain.respond(bucket, memo, source), points * prime);
+    },
+  };
+}
+
+/** The pool of least variance within so many functions; if there is none, the smallest one. */
+function poolOf(given: Arguments, categories: number): { space: Geometry; chain: Chained } {
+  const most = wholeOf(given, "functions", 3, 4096, 64);
+  const spaces = primes(Math.max(most, 2 * Math.floor(Math.sqrt(categories)) + 3)).map((prime) => {
+    let dimensions = 2;
+    while (prime ** dimensions < categories) dimensions += 1;
+    return new Geometry(prime, dimensions);
+  });
+  const allowed = Math.max(most, Math.min(...spaces.map(({ points }) => points)));
+  const found = spaces
+    .filter(({ points }) => points <= allowed)
+    .map((space) => {
+      const chain = chained(given, space.prime);
+      const collide = fraction(BigInt(space.onOne), BigInt(space.points));
+      const q = plus(chain.lie, times(collide, minus(chain.truth, chain.lie)));
+      const gap = minus(chain.truth, q);
+      const spread = toNumber(over(times(q, minus(fraction(1n), q)), times(gap, gap)));
+      return { space, chain, spread };
+    });
+  return found.reduce((best, one) => {
+    const less = one.spread - best.spread || one.space.points - best.space.points;
+    return less < 0 ? one : best;
+  });
+}
+
+/** One of so many with a permanent lie under a fresh one, and what both say. */
+interface Chained {
+  /** The chances of the true one and of any other after both. */
+  readonly truth: Fraction;
+  readonly lie: Fraction;
+  readonly privacyLoss: number;
+  readonly permanentLoss: number;
+  readonly respond: (value: number, memo: Memo, source: BitSource) => number;
+}
+
+function chained(given: Arguments, categories: number): Chained {
   const others = fraction(BigInt(categories - 1));
   const [report, forever] = odds(given);
   const lasting = kept(forever, categories);
@@ -29,28 +108,25 @@ export function longGrr(given: Arguments): Randomizer & Permanent {
   const lied = over(chanceOf(ONE - lasting), others);
   // The chances of the true value and of another one after both steps are linear in the chance that
   // the second one keeps; the latter is taken where their ratio is `report` exactly.
-  const [truthSlope, truth] = [minus(held, lied), lied];
+  const [truthSlope, least] = [minus(held, lied), lied];
   const lieSlope = over(minus(lied, held), others);
-  const lie = over(plus(held, times(minus(others, fraction(1n)), lied)), others);
+  const most = over(plus(held, times(minus(others, fraction(1n)), lied)), others);
   // PRIVACY: down, to uniform.
   const fresh = atMost(
-    over(minus(times(report, lie), truth), minus(truthSlope, times(report, lieSlope))),
+    over(minus(times(report, most), least), minus(truthSlope, times(report, lieSlope))),
   );
-  const truly = plus(truth, times(chanceOf(fresh), truthSlope));
-  const falsely = plus(lie, times(chanceOf(fresh), lieSlope));
-  const key = (value: unknown) => packedIndex(indexIn(categories, value));
+  const truth = plus(least, times(chanceOf(fresh), truthSlope));
+  const lie = plus(most, times(chanceOf(fresh), lieSlope));
   return {
-    payloadBytes: indexBytes(categories),
-    privacyLoss: logAtLeast(over(truly, falsely)),
+    truth,
+    lie,
+    privacyLoss: logAtLeast(over(truth, lie)),
     permanentLoss: loss(lasting, categories),
-    check: (value) => void indexIn(categories, value),
-    permanentKey: key,
-    randomize(value, source, memo = forgetful(source)) {
-      const own = indexIn(categories, value);
+    respond(value, memo, source) {
       // PRIVACY: one permanent value per value, for as long as the device keeps its secret.
-      const coins = memo.coins(permanent(key(own)));
-      const once = respond(own, lasting, categories, coins);
-      return index(respond(once, fresh, categories, source), categories);
+      const coins = memo.coins(permanent(packedIndex(value)));
+      const once = respond(value, lasting, categories, coins);
+      return respond(once, fresh, categories, source);
     },
   };
 }

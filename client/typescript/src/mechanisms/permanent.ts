@@ -1,10 +1,10 @@
 /** The permanent step of memoized mechanisms: drawn once per device and value, and kept by a secret. */
 import { joined, packed, type Bytes } from "./packing.js";
-import type { Coded } from "./randomizer.js";
+import type { Coded, Memo } from "./randomizer.js";
 
 /** A randomizer with a permanent step. */
 export interface Permanent {
-  permanentKey(value: Coded): Bytes;
+  permanentKey(value: Coded, memo: Memo): Bytes;
 }
 
 const TEXT = new TextEncoder();

@@ -27,7 +27,7 @@ export interface Randomizer {
    */
   check(value: unknown): void;
   /** What the permanent step depends on, where there is one: values with one key share a response. */
-  permanentKey?(value: Coded): Bytes;
+  permanentKey?(value: Coded, memo: Memo): Bytes;
   /**
    * A payload for one value, with the permanent coins from `memo`.
    *

@@ -22,6 +22,7 @@ export const MECHANISMS: ReadonlyMap<string, Mechanism> = new Map([
     projective: async () => (await more()).projectiveResponse,
     "rappor.basic": async () => (await more()).basicRappor,
     "long.grr": async () => (await more()).longGrr,
+    "long.hash": async () => (await more()).longHash,
     "long.unary": async () => (await more()).longUnary,
   }),
   ...of("strings", {

@@ -1,0 +1,152 @@
+"""Longitudinal local hashing: the bucket of one of many values, with a permanent lie beneath.
+
+Idea: a device picks one of a public pool of hash functions for life, hashes its value to one of g
+    buckets, and answers with that bucket as `long.grr` does: a permanent lie for each bucket, and
+    again a lie for every report. An unchanged value can be reported every day without being
+    averaged out, and values in one bucket share one permanent answer.
+Guarantee: that of `long.grr` over g buckets: epsilon of one report, permanent_epsilon of all
+    reports of one value. A value that changes to another bucket costs another permanent_epsilon;
+    there are g of them, however many values a person ever holds. Which function it was says nothing
+    of the value, but every report of a device has it: few functions tell few devices apart.
+Sends: an index of function and bucket: 1 or 2 bytes.
+Estimator and variance: pure with p = true, q = c true + (1-c) lie of `long.grr`, c = (g^(t-1) - 1)
+    / (g^t - 1) the share of the functions under which two values collide, the same for any two.
+    Near the variance of `long.unary` where g is near exp(epsilon) + 1.
+Source: LOLOHA of Arcolezi, Pinzon, Palamidessi, Gambs (EDBT 2023), with a pool in place of a
+    function of each device's own; values are vectors of t digits modulo a prime g and functions
+    the inner products with the points of a projective space, so collisions are even and nothing
+    is left of them (docs/decisions/0121-hashed-for-life.md).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cache
+from math import isqrt
+from typing import Any, ClassVar, Final
+
+from hubbub.mechanisms import pure
+from hubbub.mechanisms.bits import BitSource
+from hubbub.mechanisms.geometry import HashPool, primes
+from hubbub.mechanisms.layout import Estimates, OneHot, Totals
+from hubbub.mechanisms.long_grr import LongitudinalGrr
+from hubbub.mechanisms.longitudinal import PERMANENT_EPSILON
+from hubbub.mechanisms.mechanism import FamilyName, Forgetful, Memo, ValueKind
+from hubbub.mechanisms.parameter import check_whole, whole
+
+_FUNCTION: Final = b"function"
+_MAX_FUNCTIONS: Final = 1 << 12
+
+
+@dataclass(frozen=True, slots=True)
+class LongitudinalHash:
+    """Chained randomized response over the buckets of a pool of hash functions."""
+
+    epsilon: float
+    permanent_epsilon: float = field(metadata=PERMANENT_EPSILON)
+    categories: int
+    functions: int = field(
+        default=64,
+        metadata=whole(
+            "The most hash functions to pick from: a device shows for life which is its own. More "
+            "are exacter; the fewest that there can be are taken where that is more.",
+            3,
+            _MAX_FUNCTIONS,
+            example=64,
+        ),
+    )
+    transform: HashPool = field(init=False, repr=False)
+    response: LongitudinalGrr = field(init=False, repr=False)
+    channel: pure.Pure = field(init=False, repr=False)
+
+    NAME: ClassVar[str] = "long.hash"
+    VERSION: ClassVar[int] = 1
+    VALUES: ClassVar[ValueKind] = "categories"
+    FAMILY: ClassVar[FamilyName] = "listed"
+    SMALL: ClassVar[tuple[Mapping[str, Any], ...]] = (
+        {"epsilon": 0.1, "permanent_epsilon": 0.5, "categories": 2},
+        {"epsilon": 1.0, "permanent_epsilon": 2.0, "categories": 7, "functions": 7},
+        {"epsilon": 2.0, "permanent_epsilon": 3.0, "categories": 12, "functions": 6},
+    )
+
+    groups: ClassVar[int] = 1
+    check = pure.check
+    row = pure.row
+    total_variation = pure.total_variation
+    variance = pure.variance
+    probes = pure.probes
+
+    def __post_init__(self) -> None:
+        pure.check_categories(self.categories)
+        check_whole(self, "functions")
+        pool, response, channel = _best(
+            self.epsilon, self.permanent_epsilon, self.categories, self.functions
+        )
+        object.__setattr__(self, "transform", pool)
+        object.__setattr__(self, "response", response)
+        object.__setattr__(self, "channel", channel)
+
+    @property
+    def layout(self) -> OneHot:
+        """Cell of function j, bucket b: j g + b."""
+        return OneHot(self.transform.functions * self.transform.prime)
+
+    @property
+    def permanent_groups(self) -> int:
+        return self.transform.functions
+
+    def privacy_loss(self) -> float:
+        return self.response.privacy_loss()
+
+    def permanent_loss(self) -> float:
+        return self.response.permanent_loss()
+
+    def permanent_key(self, value: int, memo: Memo) -> bytes:
+        return self.response.permanent_key(self._hashed(value, memo)[1], memo)
+
+    def likelihood(self, value: int, cells: Mapping[int, int]) -> Fraction:
+        function, bucket = divmod(next(iter(cells)), self.transform.prime)
+        own = self.transform.bucket(value, function)
+        return self.response.channel.p if own == bucket else self.response.channel.q
+
+    def randomize(self, value: int, source: BitSource) -> bytes:
+        return self.randomize_again(value, Forgetful(source), source)
+
+    def randomize_again(self, value: int, memo: Memo, source: BitSource) -> bytes:
+        function, bucket = self._hashed(value, memo)
+        sent = self.response.respond(bucket, memo, source)
+        return self.layout.encode(function * self.transform.prime + sent)
+
+    def estimate(self, totals: Totals) -> Estimates:
+        """One unbiased estimate per category. Raises ShapeMismatch for totals of another shape."""
+        totals.check(self.layout)
+        supports = self.transform.sums(totals.cells, self.categories)
+        return self.channel.estimates(supports, totals.reports)
+
+    def _hashed(self, value: int, memo: Memo) -> tuple[int, int]:
+        """The device's function, and the value's bucket under it."""
+        self.check(value)
+        # PRIVACY: one function for life, drawn without a look at the value.
+        function = memo.coins(_FUNCTION).below(self.transform.functions)
+        return function, self.transform.bucket(value, function)
+
+
+@cache
+def _best(
+    epsilon: float, permanent_epsilon: float, categories: int, functions: int
+) -> tuple[HashPool, LongitudinalGrr, pure.Pure]:
+    """The pool of least variance within so many functions; if there is none, the smallest one."""
+    pools = []
+    for prime in primes(max(functions, 2 * isqrt(categories) + 3)):  # one of two digits at least
+        dimensions = 2
+        while prime**dimensions < categories:
+            dimensions += 1
+        pools.append(HashPool(prime, dimensions))
+    allowed = max(functions, min(pool.functions for pool in pools))
+    found = []
+    for pool in pools:
+        if pool.functions <= allowed:
+            response = LongitudinalGrr(epsilon, permanent_epsilon, pool.prime)
+            true, lie, collide = response.channel.p, response.channel.q, pool.collisions
+            found.append((pool, response, pure.Pure(true, collide * true + (1 - collide) * lie)))
+    return min(found, key=lambda one: (one[2].variance(0, 1), one[0].functions))
