@@ -134,6 +134,8 @@ QUIET = [
     _series("hubbub_batches_total", "0+1x60", outcome="delivery_failed", job="hubbub-shuffler"),
     _series("hubbub_pool_reports", "100x60", job="hubbub-shuffler"),
     _series("hubbub_pool_reports_limit", "2000000x60", job="hubbub-shuffler"),
+    _series("hubbub_grpc_connections", "300x60", job="hubbub-shuffler", instance="a"),
+    _series("hubbub_grpc_connections_limit", "16384x60", job="hubbub-shuffler", instance="a"),
     _series("hubbub_throttled_calls_total", "0+9x60", reason="peer_limit"),
     _series("hubbub_throttled_calls_total", "0+9x60", reason="too_slow"),
     _series("hubbub_redis_memory_ratio", "0.1x60", job="hubbub-shuffler"),
@@ -172,6 +174,9 @@ SICK: dict[str, list[dict[str, str]]] = {
     ],
     "HubbubTurnsDevicesAway, whose calls do not end": [
         _series("hubbub_throttled_calls_total", "0+90x60", reason="gave_way")
+    ],
+    "HubbubConnectionsRunOut": [
+        _series("hubbub_grpc_connections", "16000x60", job="hubbub-shuffler", instance="a")
     ],
     "HubbubRedisNearlyFull": [
         _series("hubbub_redis_memory_ratio", "0.75x60", job="hubbub-aggregator")

@@ -52,9 +52,16 @@ def test_ten_thousand_silent_connections_keep_no_report_out(
     async def body() -> None:
         async with serving_front(made, redis_url, connections=_GRPC_CONNECTIONS) as front:
             with _silent(front.address, 10_000):
+                # Linux tells its list in pages, between which others come and go.
+                assert abs(front.server.connections() - 10_000) < 200
                 for _ in range(20):
                     await front.send(front.request(2))
             assert front.admission.counts["taken"] == 40
+
+            async def ended() -> bool:
+                return front.server.connections() < 200
+
+            await eventually_async(ended)
 
     asyncio.run(body())
 
@@ -65,7 +72,7 @@ def test_past_their_limit_they_keep_others_out_for_seconds_and_are_ended(
 ) -> None:
     """Which devices answer by coming again, as on any server that is away."""
     for name in ("_HANDSHAKE_SECONDS", "_IDLE_OF_LIMITED_SECONDS"):
-        monkeypatch.setattr(f"hubbub.runtime.rpc.server.{name}", 2.0)
+        monkeypatch.setattr(f"hubbub.runtime.rpc.server.{name}", 5.0)
 
     async def body() -> None:
         async with serving_front(made, redis_url, connections=40) as front:

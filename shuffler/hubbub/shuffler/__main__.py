@@ -35,6 +35,8 @@ from hubbub.shuffler.intake import Intake
 from hubbub.shuffler.metrics import (
     BATCHES,
     BATCHES_UNDER_WAY,
+    GRPC_CONNECTIONS,
+    GRPC_CONNECTIONS_LIMIT,
     PEERS,
     POOL_REPORTS,
     POOL_REPORTS_LIMIT,
@@ -105,6 +107,8 @@ async def _serve(settings: Settings) -> None:
             UNWRITTEN_REPORTS: lambda: intake.waiting,
             BATCHES_UNDER_WAY: lambda: mixer.under_way,
             PEERS: lambda: len(limiter),
+            GRPC_CONNECTIONS: for_devices.connections,
+            GRPC_CONNECTIONS_LIMIT: lambda: _GRPC_CONNECTIONS,
             CLOCK_APART_SECONDS: lambda: clocks.apart_seconds,
         },
         stages=stages,

@@ -32,9 +32,20 @@ UNWRITTEN_REPORTS: Final = MetricDeclaration(
 BATCHES_UNDER_WAY: Final = MetricDeclaration(
     "hubbub_batches_under_way", "gauge", "Batches that this process is sending"
 )
+GRPC_CONNECTIONS: Final = MetricDeclaration(
+    "hubbub_grpc_connections",
+    "gauge",
+    "Open connections of the devices' gRPC port, as Linux tells; NaN elsewhere",
+)
+GRPC_CONNECTIONS_LIMIT: Final = MetricDeclaration(
+    "hubbub_grpc_connections_limit",
+    "gauge",
+    "Past so many gRPC closes new connections of the devices' port, and counts none of them",
+)
 PEERS: Final = MetricDeclaration("hubbub_peers", "gauge", "Peers that the limiter remembers")
 DECLARED: Final = (
     *(SUBMITTED_REPORTS, BATCHES, POOL_REPORTS, POOL_REPORTS_LIMIT),
     *(UNWRITTEN_REPORTS, BATCHES_UNDER_WAY, PEERS),
+    *(GRPC_CONNECTIONS, GRPC_CONNECTIONS_LIMIT),
 )
 """All of them."""

@@ -11,6 +11,7 @@ from grpc_health.v1.health import aio as health
 
 from hubbub.errors import ServiceUnavailable
 from hubbub.runtime.rpc.calls import Calls
+from hubbub.runtime.rpc.established import established
 from hubbub.runtime.rpc.refusal import Trailers
 from hubbub.runtime.rpc.strict import Admit, Callers, Spoiled, Strict
 from hubbub.runtime.tls import TlsFolder, check_plain
@@ -94,9 +95,9 @@ class Server:
             check_plain(address)
         try:
             if tls is None:
-                self._server.add_insecure_port(address)
+                self._port = self._server.add_insecure_port(address)
             else:
-                self._server.add_secure_port(address, self._credentials(tls))
+                self._port = self._server.add_secure_port(address, self._credentials(tls))
         except RuntimeError as error:
             raise ServiceUnavailable(
                 f"cannot listen on {address}: it is in use or not ours; "
@@ -106,6 +107,10 @@ class Server:
     def renew(self, tls: TlsFolder) -> None:
         """Show who connects from now on what the folder holds now. Raises KeysUnusable."""
         self._renewed = tls.server_configuration(mutual=self._mutual)
+
+    def connections(self) -> float:
+        """How many are open, those in their handshake too; NaN where the system does not tell."""
+        return established(self._port)
 
     def allow_calls(self, of_peer: int) -> None:
         """Change how many calls of one address may be open."""
