@@ -1,6 +1,7 @@
 """A central promise from the app to the estimate: an epoch leaves whole, and every face says so."""
 
 import json
+import re
 from collections.abc import Iterator
 from math import sqrt
 from pathlib import Path
@@ -224,9 +225,16 @@ def test_what_a_crowd_tells_is_published_as_it_is_and_charged_nothing(
     assert len(record["records"]) == 3
     assert record["together"]["best"] == pytest.approx(1.0, rel=1e-3), "once, however often told"
     assert main(["release", *home]) == 0
-    assert "the epsilons paid add up to 0" in capsys.readouterr().out
+    told = capsys.readouterr().out
+    assert "the epsilons paid add up to 0" in told
+    assert "What each purpose may spend" not in told, "there is none"
     assert main(["release", "met", "--purpose", "fun", *home]) == 2
-    assert "has no [budget]" in capsys.readouterr().err
+    assert "and what leaves as a crowd needs none; leave the purpose out" in capsys.readouterr().err
+    assert main(["release", "sure", *home]) == 2
+    said = capsys.readouterr().err
+    assert re.search(r'"sure": \S+ has no final totals; .*, this one at', said), (
+        "and not that none came"
+    )
 
 
 def test_what_the_page_prints_runs_in_any_folder(run: LocalRun, tmp_path: Path) -> None:

@@ -154,13 +154,21 @@ def test_a_crowd_is_worked_out_for_given_numbers(capsys: pytest.CaptureFixture[s
     assert "reports 0 is outside" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("option", ["--epochs", "--reports", "--dummies"])
+@pytest.mark.parametrize("option", ["--epochs", "--reports", "--dummies", "--delta"])
 def test_a_number_out_of_range_is_named_as_it_was_asked(
     option: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     asked = ["privacy", "crowd", "--reports", "100", "--values", "4", "--local-epsilon", "3"]
     assert main([*asked, option, "-1"]) == 2
     assert f"{option} -1 is outside [" in capsys.readouterr().err
+
+
+def test_what_bounds_a_local_epsilon_goes_with_none_that_is_given(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    asked = ["privacy", "crowd", "--reports", "100", "--values", "4", "--local-epsilon", "3"]
+    assert main([*asked, "--max-local", "2"]) == 2
+    assert "--max-local goes with --central" in capsys.readouterr().err
 
 
 def test_a_crowd_that_adds_nothing_says_how_large_one_would(

@@ -241,7 +241,7 @@ class TotalsByEpoch:
             if dates
             else []
         )
-        wanted = sorted({*epochs, *named}) or over[-1:]
+        wanted = sorted({*epochs, *named}) or over[-1:] or every.epochs[-1:]
         for epoch in wanted:
             if epoch not in over:
                 closes = minute(closing_time(epoch, metric.epoch))

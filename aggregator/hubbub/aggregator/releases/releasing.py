@@ -147,6 +147,11 @@ class Releases:
         self, metric: Metric, promise: CentralPromise, ask: ReleaseQuery
     ) -> ReleaseResult:
         """Of what left as a crowd: post-processing of its promise, entered, and charged nothing."""
+        if ask.purpose and self._collected.bundle.budget is None:
+            raise BadParameter(
+                f'purpose "{ask.purpose}": the catalog has no [budget], and what leaves as a crowd '
+                "needs none; leave the purpose out"
+            )
         if ask.purpose:
             self._known_purpose(ask)
         selection = await self._collected.closed(metric, ask.epochs, ask.dates)

@@ -27,6 +27,7 @@ _LIMITS: Final = {
     "honest": (1e-6, 1),
     "dummies": (0, MAX_REPORTS),
     "dummies_each": (0, MAX_EACH),
+    "delta": (1e-15, 0.1),
     "hashes": (1, MAX_CATEGORIES),
     "epochs": (1, MAX_TIMES),
 }
@@ -65,9 +66,7 @@ def add_crowd(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") ->
     crowd.add_argument(
         "--dummies-each", type=float, default=0.0, help="by every device, on average (%(default)s)"
     )
-    crowd.add_argument(
-        "--max-local", type=float, default=MAX_EPSILON, help="with --central (%(default)s)"
-    )
+    crowd.add_argument("--max-local", type=float, help=f"with --central ({MAX_EPSILON:g})")
     crowd.add_argument(
         "--delta", type=float, default=DELTA, help="of the central guarantee (%(default)s)"
     )
@@ -80,6 +79,8 @@ def add_crowd(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") ->
 
 def _crowd(arguments: argparse.Namespace) -> int:
     refuse_outside(arguments, _LIMITS)
+    if arguments.max_local is not None and arguments.central is None:
+        raise BadParameter("--max-local goes with --central: a --local-epsilon is what it is")
     padded = arguments.dummies or arguments.dummies_each
     if arguments.hashes > 1 and (padded or arguments.values == 2):  # noqa: PLR2004 two
         raise BadParameter(
@@ -124,7 +125,7 @@ def _worked_out(arguments: argparse.Namespace) -> tuple[ShuffledEpoch, float, fl
             dummies=arguments.dummies,
             groups=arguments.hashes,
             each=arguments.dummies_each,
-            most=arguments.max_local,
+            most=_most(arguments),
         )
     crowd = ShuffledEpoch(
         *(arguments.reports, arguments.values, local),
@@ -133,6 +134,11 @@ def _worked_out(arguments: argparse.Namespace) -> tuple[ShuffledEpoch, float, fl
     central = central_epsilon(crowd, arguments.delta)
     together = composed_epsilon([(crowd, arguments.epochs)], arguments.delta)
     return crowd, central, together
+
+
+def _most(arguments: argparse.Namespace) -> float:
+    """The largest local epsilon that is asked for."""
+    return MAX_EPSILON if arguments.max_local is None else float(arguments.max_local)
 
 
 def _tell(
@@ -171,7 +177,7 @@ def _tell(
     if arguments.central is not None:
         promise = CentralPromise(
             *(arguments.central, arguments.reports, arguments.delta, arguments.honest),
-            *(arguments.max_local, arguments.dummies, arguments.dummies_each),
+            *(_most(arguments), arguments.dummies, arguments.dummies_each),
         )
         said = what_decides(promise, local, central, arguments.values, arguments.hashes)
         if said:

@@ -124,39 +124,45 @@ def _show_record(found: ListReleasesResponse, arguments: argparse.Namespace) -> 
         }
         say(json.dumps(told, indent=1, ensure_ascii=False))
         return
-    table(
-        "What was released",
-        ("on", "purpose", "by", "metric", "query", "value", "mechanism", "epsilon", "delta"),
-        [
-            (
-                _day(record),
-                record.purpose,
-                record.by,
-                record.metric,
-                record.query,
-                record.value,
-                record.mechanism,
-                f"{record.epsilon:g}",
-                f"{record.delta:g}",
-            )
-            for record in found.records
-        ],
-        text_columns=7,
-    )
-    table(
-        "What each purpose may spend this year",
-        ("purpose", "epsilon", "left", "delta", "left"),
-        [
-            (
-                one.purpose,
-                f"{one.epsilon:g}",
-                f"{one.epsilon_left:g}",
-                f"{one.delta:g}",
-                f"{one.delta_left:g}",
-            )
-            for one in found.purposes
-        ],
-    )
+    if found.records:
+        table(
+            "What was released",
+            ("on", "purpose", "by", "metric", "query", "value", "mechanism", "epsilon", "delta"),
+            [
+                (
+                    _day(record),
+                    record.purpose,
+                    record.by,
+                    record.metric,
+                    record.query,
+                    record.value,
+                    record.mechanism,
+                    f"{record.epsilon:g}",
+                    f"{record.delta:g}",
+                )
+                for record in found.records
+            ],
+            text_columns=7,
+        )
+    else:
+        say("nothing was released yet")
+    if found.purposes:
+        table(
+            "What each purpose may spend this year",
+            ("purpose", "epsilon", "left", "delta", "left"),
+            [
+                (
+                    one.purpose,
+                    f"{one.epsilon:g}",
+                    f"{one.epsilon_left:g}",
+                    f"{one.delta:g}",
+                    f"{one.delta_left:g}",
+                )
+                for one in found.purposes
+            ],
+        )
+    else:
+        explain("the catalog has no [budget]: what leaves as a crowd is released as it is, no more")
     if found.unreadable:
         explain(
             f"{found.unreadable} entries of the record cannot be read as they stand; what they "
