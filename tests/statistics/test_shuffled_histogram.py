@@ -377,24 +377,28 @@ def _logs(chances: Floats) -> dict[int, float]:
 
 
 @pytest.mark.parametrize(
-    ("reports", "categories", "local"),
+    ("reports", "categories", "local", "rare", "tenth"),
     [
-        (10_000, 2, 5.320),
-        (10_000, 16, 5.189),
-        (10_000, 4096, 7.063),
-        (100_000, 16, 7.396),
-        (100_000, 256, 7.540),
-        (100_000, 65_536, 9.570),
-        (1_000_000, 16, 9.688),
-        (1_000_000, 65_536, 10.815),
+        (10_000, 2, 5.320, 7.0, 7.0),
+        (10_000, 16, 5.189, 7.8, 11.8),
+        (10_000, 4096, 7.063, 6.2, 60),
+        (100_000, 16, 7.396, 7.9, 12.2),
+        (100_000, 256, 7.540, 7.8, 37.6),
+        (100_000, 65_536, 9.570, 6.2, 214),
+        (1_000_000, 16, 9.688, 7.9, 12.2),
+        (1_000_000, 65_536, 10.815, 6.8, 363),
     ],
 )
-def test_the_largest_local_epsilon_is_that_of_an_independent_computation(
-    reports: int, categories: int, local: float
+def test_the_largest_local_epsilon_and_its_errors_are_those_of_an_independent_computation(
+    reports: int, categories: int, local: float, rare: float, tenth: float
 ) -> None:
+    """rare, tenth: standard errors of values that nobody holds, and one in ten; rounded there."""
     found = largest_local(reports, categories, 1.0, DELTA)
     assert local - 0.006 <= found <= local + 0.001
-    assert central_epsilon(ShuffledEpoch(reports, categories, found), DELTA) <= 1.0
+    crowd = ShuffledEpoch(reports, categories, found)
+    assert central_epsilon(crowd, DELTA) <= 1.0
+    assert crowd.stderr(0.0) == pytest.approx(rare, rel=0.01)
+    assert crowd.stderr(0.1) == pytest.approx(tenth, rel=0.01)
 
 
 @pytest.mark.parametrize("central", [0.5, 1.0, 2.0, 4.0])
