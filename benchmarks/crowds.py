@@ -57,7 +57,9 @@ HEADER: Final = (
     "stderr, held by 10%",
     "drawn / claimed",
     "randomized / claimed",
-    "alone, epsilon 1",
+    "10%, of any so many people",
+    "unary.oue alone, epsilon 1",
+    "best alone, epsilon 1",
     "in batches of 1,000, central 1",
     "central Laplace",
 )
@@ -65,6 +67,7 @@ _DRAWN: Final = 10_000
 _DRAWN_WIDE: Final = 2_000
 _WIDE: Final = 1000  # values
 _MADE: Final = 20
+_TENTHS: Final = 10  # values that a tenth holds: so many errors an epoch are as surely known
 _SERVED: Final = 1_000  # people whose reports go the whole way
 _BATCH: Final = 1_000
 _FINE: Final = 0.01  # of a local epsilon
@@ -96,7 +99,7 @@ def crowds() -> Iterator[tuple[str, ...]]:
         served = people == _SERVED
         made = _served(people, values, held) if served else _made(mechanism, held)
         real = _errors(crowd, held, made)
-        off = 1 / sqrt(2 * _MADE * max(values - 2, 1))
+        off = 1 / sqrt(2 * _MADE * max(int((held == 0).sum()), 1))
         together = f"{_both(real, values):.3f} ± {off:.3f}" + (" (services)" if served else "")
         yield (
             f"{people:,}",
@@ -107,6 +110,8 @@ def crowds() -> Iterator[tuple[str, ...]]:
             f"{crowd.stderr(0.1):.1f}",
             f"{drawn.tenth:.3f}",
             together,
+            f"{sqrt(people * 0.1 * 0.9):,.0f}",
+            f"{_alone(people, values, 1.0, _ALONE[:1]):,.0f}",
             f"{_alone(people, values, 1.0):,.0f}",
             f"{_in_batches(people, values):,.0f}",
             f"{_LAPLACE:.1f}",
@@ -114,10 +119,10 @@ def crowds() -> Iterator[tuple[str, ...]]:
 
 
 def _held(people: int, values: int) -> Counts:
-    """A tenth of the people hold the last value, the others the first."""
+    """A tenth of the people hold each of the last ten values; of two, a tenth the last."""
     held = np.zeros(values, dtype=np.int64)
-    held[-1] = people // 10
-    held[0] = people - held[-1]
+    held[-min(_TENTHS, values - 1) :] = people // 10
+    held[0] += people - held.sum()
     return held
 
 
@@ -201,8 +206,8 @@ def _errors(crowd: ShuffledEpoch, held: Counts, epochs: Iterator[Floats]) -> _Er
     number = 0
     for found in epochs:
         wrong = (found - held) ** 2
-        rare += float(wrong[1:-1].mean()) if len(held) > 2 else 0.0  # noqa: PLR2004 nobody is left
-        tenth += float(wrong[-1])
+        rare += float(wrong[held == 0].mean()) if (held == 0).any() else 0.0
+        tenth += float(wrong[held == held[-1]].mean())
         number += 1
     return _Errors(
         sqrt(rare / number) / crowd.stderr(0),
@@ -215,10 +220,10 @@ def _both(errors: _Errors, values: int) -> float:
     return errors.rare if values > 2 else errors.tenth  # noqa: PLR2004 both are held
 
 
-def _alone(people: int, values: int, epsilon: float) -> float:
+def _alone(people: int, values: int, epsilon: float, names: tuple[str, ...] = _ALONE) -> float:
     """The least standard error of a rare value of the mechanisms that need no crowd."""
     return min(
-        sqrt(build(name, epsilon=epsilon, categories=values).variance(0, people)) for name in _ALONE
+        sqrt(build(name, epsilon=epsilon, categories=values).variance(0, people)) for name in names
     )
 
 

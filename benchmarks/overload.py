@@ -60,6 +60,27 @@ class Measured(LocalRun):
             found[child.name] = sum(map(int, pages)) * os.sysconf("SC_PAGE_SIZE")
         return found
 
+    def processor_seconds(self) -> dict[str, float]:
+        """What each service and each Redis has had of all processors, with what it started."""
+        roles = {
+            "shuffler's Redis": self._redis[0].child,
+            "aggregator's Redis": self._redis[1].child,
+        }
+        children = {**{child.name: child for child in self._children}, **roles}
+        return {name: _processor_seconds(child.process.pid) for name, child in children.items()}
+
+
+def _processor_seconds(pid: int) -> float:
+    """Of a process, those that it started, and those of them that have ended."""
+    try:
+        told = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        tasks = Path(f"/proc/{pid}/task").glob("*/children")
+        others = [int(one) for task in tasks for one in task.read_text().split()]
+    except OSError:  # it has ended meanwhile, and its parent has its time
+        return 0.0
+    ticks = sum(map(int, told[11:15]))
+    return ticks / os.sysconf("SC_CLK_TCK") + sum(map(_processor_seconds, others))
+
 
 @dataclass
 class _Load:

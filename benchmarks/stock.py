@@ -5,6 +5,7 @@ import os
 import secrets
 import sys
 import time
+from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +16,7 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PublicKey
 from benchmarks.measure import rate
 from benchmarks.own import times
 from hubbub.catalog import (
+    PrivateKey,
     epoch_at,
     epoch_start,
     key_at,
@@ -30,6 +32,9 @@ from hubbub.wire.v1.services_pb2 import Batch, SubmitRequest
 
 METRIC: Final = "education"
 _PORTION: Final = 20_000
+
+Opening = tuple[Callable[[bytes, PrivateKey, bytes], bytes], bytes, PrivateKey, bytes]
+"""What opens a report, and what it is given: the report, the key, what it is bound to."""
 
 
 @dataclass(frozen=True)
@@ -85,11 +90,17 @@ def sealed_stock(bundle_path: Path, number: int) -> Stock:
 
 def library_rate(home: Path) -> float:
     """How many reports one core opens a second with the library alone; keys as a local run's."""
+    one = opening(home)
+    return rate(lambda: times(4000, *one))
+
+
+def opening(home: Path) -> Opening:
+    """What opens one report with the library alone, and what it is given."""
     stock = sealed_stock(home / "app.hubbub", 1)
-    opening = read_opening_keys(home / "keys" / "opening.keys.json")
-    private = next(key for key in opening if key.id == stock.key_id).load()
+    held = read_opening_keys(home / "keys" / "opening.keys.json")
+    private = next(key for key in held if key.id == stock.key_id).load()
     [sealed] = stock.reports(0, 1)
-    return rate(lambda: times(4000, open_sealed, sealed, private, _info(stock.epoch)))
+    return open_sealed, sealed, private, _info(stock.epoch)
 
 
 def _info(epoch: int) -> bytes:

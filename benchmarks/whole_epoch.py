@@ -1,5 +1,8 @@
 """A crowd of a million whose reports all leave as one permutation: how fast, in how much memory.
 
+What counts is the processor time of all services and both Redis servers, beside that of opening
+alone, which goes on meanwhile in small parts: other work on the machine makes both as much slower.
+
 By hand, with a number of reports: python -m benchmarks.whole_epoch 10000000
 """
 
@@ -16,7 +19,8 @@ import redis
 
 from benchmarks.measure import Row
 from benchmarks.overload import Measured
-from benchmarks.stock import METRIC, library_rate, sealed_stock
+from benchmarks.own import times
+from benchmarks.stock import METRIC, Opening, opening, sealed_stock
 from benchmarks.sustained import Devices
 from hubbub.cli.commands.demo import close_epochs
 from hubbub.cli.local.local_run import Ports
@@ -25,6 +29,8 @@ from hubbub.conservation import balances, sum_terms
 from hubbub.privacy.central_catalog import read_with_promises
 
 _REPORTS: Final = 1_000_000
+_OPENED_AT_ONCE: Final = 100
+_PAUSE_SECONDS: Final = 0.2
 _CATALOG: Final = """
 shuffler = "127.0.0.1:1"
 
@@ -55,16 +61,42 @@ def whole_epoch(reports: int = _REPORTS) -> Iterator[Row]:
         catalog = read_with_promises(path)
         with Measured(Path(folder) / "home", catalog, Ports.free(), max_pool=2 * reports) as run:
             os.sched_setaffinity(0, everywhere)
-            limit = 2 * library_rate(run.home)
+            one = opening(run.home)
             stock = sealed_stock(run.bundle_path, reports)
             os.sched_setaffinity(0, cores[2:] or cores)
-            yield from asyncio.run(_leaves(run, Devices(run, stock, float("inf")), limit))
+            devices, alone = Devices(run, stock, float("inf")), Alone(one)
+            yield from asyncio.run(_leaves(run, devices, alone))
     os.sched_setaffinity(0, everywhere)
 
 
-async def _leaves(run: Measured, devices: Devices, limit: float) -> list[Row]:
+class Alone:
+    """Opens a report over and over, some at a time with pauses, and knows what that takes."""
+
+    def __init__(self, one: Opening) -> None:
+        self._one = one
+        self._number, self._seconds = 0, 0.0
+
+    @property
+    def micros(self) -> float:
+        """Of processor, a report."""
+        return 1e6 * self._seconds / self._number
+
+    async def go_on(self) -> None:
+        """Until cancelled."""
+        while True:
+            await asyncio.to_thread(self._some)
+            await asyncio.sleep(_PAUSE_SECONDS)
+
+    def _some(self) -> None:
+        began = time.thread_time()
+        self._number += times(_OPENED_AT_ONCE, *self._one)
+        self._seconds += time.thread_time() - began
+
+
+async def _leaves(run: Measured, devices: Devices, alone: Alone) -> list[Row]:
     """All submit, the epoch ends, all are counted."""
-    before = run.resident_bytes()["shuffler"]
+    before, used = run.resident_bytes()["shuffler"], run.processor_seconds()
+    opens = asyncio.create_task(alone.go_on())
     began = time.perf_counter()
     await devices.submit()
     submitted = time.perf_counter()
@@ -82,17 +114,23 @@ async def _leaves(run: Measured, devices: Devices, limit: float) -> list[Row]:
         if terms["counted"] == devices.sent:
             break
         await asyncio.sleep(0.2)
+    opens.cancel()
+    micros = {
+        name: 1e6 * (seconds - used[name]) / devices.sent
+        for name, seconds in run.processor_seconds().items()
+    }
     if not all(map(balances, counts.values())):
         raise AssertionError("a report was lost or counted twice")
-    seconds = now - began
     size = f"{devices.sent:,}"
     return [
         Row(
-            f"a crowd of {size}, sealed to counted, on 2 cores",
-            f"{devices.sent / seconds:,.0f}/s: {submitted - began:.0f} s to submit, "
-            f"{first - submitted:.0f} s to mix, {now - first:.0f} s to count",
-            f"library open x 2: {limit:,.0f}/s",
-            devices.sent / seconds / limit,
+            f"a crowd of {size}, sealed to counted",
+            f"{sum(micros.values()):.1f} us of processor a report: "
+            + ", ".join(f"{name} {of:.1f}" for name, of in micros.items())
+            + f"; {submitted - began:.0f} s to submit, {first - submitted:.0f} s to mix, "
+            f"{now - first:.0f} s to count",
+            f"opening alone, meanwhile: {alone.micros:.1f} us",
+            alone.micros / sum(micros.values()),
             ">= .6",
             more=True,
         ),
