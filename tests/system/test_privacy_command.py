@@ -138,6 +138,7 @@ def test_the_sentences_are_bayes_rule() -> None:
         assert max_posterior(epsilon) == pytest.approx(odds / (1 + odds))
     assert "factor of 2.72" in meaning(1.0)
     assert "which hides nothing" in meaning(30.0)
+    assert "at most" not in meaning(30.0), "more than a million is no bound"
 
 
 def test_a_crowd_is_worked_out_for_given_numbers(capsys: pytest.CaptureFixture[str]) -> None:

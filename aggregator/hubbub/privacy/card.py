@@ -168,7 +168,7 @@ def meaning(epsilon: float) -> str:
     odds = exp(min(epsilon, 700.0))
     factor = f"{odds:.3g}" if odds < 1000 else f"{odds:,.0f}"  # noqa: PLR2004 as people write it
     if odds > 1e6:  # noqa: PLR2004 beyond that nobody counts
-        factor = "more than a million"
+        return "the odds about them may change by a factor of over a million, which hides nothing."
     if max_posterior(epsilon) > 0.9995:  # noqa: PLR2004 what prints as 100.0%
         return f"the odds about them change by a factor of {factor} at most, which hides nothing."
     return (
