@@ -14,6 +14,7 @@ from hubbub.privacy.composition import Event, compose
 from hubbub.privacy.releases import CONFIDENCE, QUERIES
 from hubbub.wire.v1.services_pb2 import (
     ListReleasesResponse,
+    PurposeBudget,
     ReleasedValue,
     ReleaseRecord,
     ReleaseRequest,
@@ -146,23 +147,7 @@ def _show_record(found: ListReleasesResponse, arguments: argparse.Namespace) -> 
         )
     else:
         say("nothing was released yet")
-    if found.purposes:
-        table(
-            "What each purpose may spend this year",
-            ("purpose", "epsilon", "left", "delta", "left"),
-            [
-                (
-                    one.purpose,
-                    f"{one.epsilon:g}",
-                    f"{one.epsilon_left:g}",
-                    f"{one.delta:g}",
-                    f"{one.delta_left:g}",
-                )
-                for one in found.purposes
-            ],
-        )
-    else:
-        explain("the catalog has no [budget]: what leaves as a crowd is released as it is, no more")
+    _show_budgets(found.purposes)
     if found.unreadable:
         explain(
             f"{found.unreadable} entries of the record cannot be read as they stand; what they "
@@ -174,6 +159,26 @@ def _show_record(found: ListReleasesResponse, arguments: argparse.Namespace) -> 
             f"delta {together['delta']:g}; the epsilons paid add up to "
             f"{sum(record.epsilon for record in found.records):g}"
         )
+
+
+def _show_budgets(purposes: Sequence[PurposeBudget]) -> None:
+    if purposes:
+        table(
+            "What each purpose may spend this year",
+            ("purpose", "epsilon", "left", "delta", "left"),
+            [
+                (
+                    one.purpose,
+                    f"{one.epsilon:g}",
+                    f"{one.epsilon_left:g}",
+                    f"{one.delta:g}",
+                    f"{one.delta_left:g}",
+                )
+                for one in purposes
+            ],
+        )
+    else:
+        explain("the catalog has no [budget]: what leaves as a crowd is released as it is, no more")
 
 
 def _together(records: Sequence[ReleaseRecord], delta: float) -> dict[str, Any]:
