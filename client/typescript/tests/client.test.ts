@@ -233,6 +233,19 @@ test("a strict client throws for mistakes, another one says what they are", asyn
   assert.equal(lenient.report("theme", "dark"), "closed");
 });
 
+test("a client with a bundle of development is strict, unless it is told not to be", async () => {
+  const own = { ...(await bundle()), development: true };
+  const over = (options: Options) =>
+    Client.over(own, new MemoryStorage(), new FakeShuffler(), { holdSeconds: null, ...options });
+  const strict = await over({});
+  assert.throws(() => strict.report("theme", 7), ValueOutOfDomain);
+  assert.throws(() => strict.report("nothing", 1), UnknownMetric);
+  const lenient = await over({ strict: false });
+  assert.equal(lenient.report("theme", 7), "not_a_value");
+  await strict.close();
+  await lenient.close();
+});
+
 test("a device whose place to keep is gone reports nothing, and says so", async () => {
   const refusing = new MemoryStorage();
   refusing.transaction = () => Promise.reject(new StateUnusable("no room"));

@@ -22,7 +22,10 @@ import { Waits } from "./waits.js";
 export interface Options {
   /** Reports wait a random time up to this before they go; null: only flush() and close() send. */
   readonly holdSeconds?: number | null;
-  /** Throw for the programmer's mistakes; otherwise they are outcomes, counted and warned of. */
+  /**
+   * Throw for the programmer's mistakes, as with a bundle of development unless it is said; otherwise
+   * they are outcomes, counted and warned of.
+   */
   readonly strict?: boolean;
   /** The most epsilon that a report may have, in nats. */
   readonly maxEpsilon?: number;
@@ -71,7 +74,7 @@ export class Client {
     }
     this.#bundle = bundle;
     this.#state = state;
-    this.#strict = options.strict ?? false;
+    this.#strict = options.strict ?? bundle.development;
     this.#diagnostics = new Diagnostics(options.onDrop);
     const coins = options.coins ?? new SystemBits();
     const asked = [...bundle.metrics.values()].flatMap((metric) => metric.breakdown?.fields ?? []);
