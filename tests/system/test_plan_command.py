@@ -144,8 +144,8 @@ def test_a_metric_is_planned_as_the_catalog_has_it(
     catalog: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for name in ("theme", "homepage", "hours"):
-        asked = [catalog, "--metric", name, "--reports", "40000", "--simulate", "--strings", "6"]
-        found = _json(asked, capsys)
+        asked = [catalog, "--metric", name, "--reports", "40000", "--simulate"]
+        found = _json([*asked, *(["--strings", "6"] if name == "homepage" else [])], capsys)
         drawn = found["simulated"]
         assert drawn["mechanism"] == found["metric"]["mechanism"]
         assert 0.2 * drawn["predicted"] < drawn["rms"] + 1e-3 < 4 * drawn["predicted"] + 2e-3
@@ -184,7 +184,7 @@ def test_a_plan_is_drawn(kind: str, tmp_path: Path, capsys: pytest.CaptureFixtur
         (["--mean", "24", "0", "--epsilon", "1", "--reports", "9"], "are no range"),
         (
             ["--values", "4", "--epsilon", "1", "--detect", "0.1", "--whose", "reporters"],
-            "--whose reporters says whose share --error is of",
+            "--whose goes with a question and --error",
         ),
     ],
 )
@@ -264,3 +264,79 @@ def test_sets_and_parts_are_planned_and_a_period_says_how_many_people_it_takes(
     assert "a crowd is not asked for parts" in capsys.readouterr().err
     assert main(["plan", str(path), "--metric", "plugins", "--reports", "100"]) == 0
     assert "from 30 times as many people" in capsys.readouterr().out
+
+
+# Each form, with what it needs; and the options beside it that it reads, by what they begin with.
+FORMS = {
+    "values": ("--values 4", "reports epsilon error detect permanent simulate plot"),
+    "values error": (
+        "--values 4 --error .1",
+        "reports epsilon whose permanent simulate plot",
+    ),
+    "strings": ("--strings 9", "reports epsilon error detect permanent simulate plot"),
+    "mean": ("--mean 0 1", "reports epsilon error detect simulate plot"),
+    "ranges": ("--ranges 4 0 1", "reports epsilon error detect simulate plot"),
+    "set": ("--set 9 2", "reports epsilon error detect simulate plot"),
+    "parts": ("--parts 3 4", "reports epsilon error detect simulate plot"),
+    "drawn": (
+        "--values 4 --simulate",
+        "reports epsilon error detect permanent seed plot",
+    ),
+    "metric": ("--metric theme", "catalog reports epsilon error detect simulate plot strings"),
+    "central": ("--values 4 --central 1", "reports honest max-local dummies delta"),
+    "model": ("--model linear --features 9", "reports epsilon"),
+    "attack": ("--attack", "catalog metric fake accounts targets simulate"),
+    "accounts": ("--attack --accounts 2", "catalog metric others targets simulate"),
+    "capacity": (
+        "--capacity",
+        "catalog metric devices per-day per-visit door peak outage cluster machine measure",
+    ),
+    "by day": (
+        "--capacity --per-day 1",
+        "devices epoch per-visit door peak outage cluster machine measure",
+    ),
+}
+# Every option of every form, with the default where it has one.
+OPTIONS = """
+catalog.toml|--metric theme|--values 3|--strings 3|--mean 0 1|--ranges 3 0 1|--set 9 2|--parts 2 3
+--reports 9|--epsilon 1|--error .1|--detect .1|--whose population|--permanent-epsilon 1|--simulate
+--seed 1|--plot x.svg|--attack|--fake 0.01|--accounts 2|--others 9|--targets 1|--central 1
+--honest 0.9|--max-local 16|--dummies 0|--delta 1e-6|--model linear|--features 9|--capacity
+--devices 1e8|--per-day 1|--epoch day|--per-visit 1|--door grpc|--peak 3|--outage-hours 1
+--cluster-nodes 1|--machine-cores 4|--machine-gb 16|--measure
+"""
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_what_a_form_would_not_read_is_refused_and_told_where_it_belongs(
+    form: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked, read = FORMS[form]
+    own = {word for word in asked.split() if word.startswith("--")}
+    refused = 0
+    for option in OPTIONS.replace("\n", "|").strip("|").split("|"):
+        name = option.split()[0]
+        # What makes it another form: that is refused for what else was asked.
+        forms = {"--central", "--attack", "--capacity", "--model", "--features"}
+        forms |= {"--metric"} if form not in {"model", "by day"} else set()
+        if name in own | forms or name.lstrip("-").startswith(tuple(read.split())):
+            continue
+        if {name, "--error"} == {"--detect", *own & {"--error"}}:
+            continue  # argparse itself has one of both
+        assert main(["plan", *option.split(), *asked.split()]) == 2, option
+        said = capsys.readouterr().err
+        told = "a catalog" if option == "catalog.toml" else name
+        assert f"{told} goes with" in said or " is a question of its own" in said, said
+        assert "would not read" in said
+        refused += 1
+    assert refused > 15
+
+
+def test_two_forms_at_once_and_strings_of_none_are_refused(
+    catalog: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for both in ("--attack --capacity", "--attack --central 1", "--capacity --model linear"):
+        assert main(["plan", *both.split()]) == 2
+        assert "would not read it" in capsys.readouterr().err
+    assert main(["plan", catalog, "--metric", "theme", "--strings", "5", "--reports", "900"]) == 2
+    assert '--strings goes with strings, which "theme" has not' in capsys.readouterr().err

@@ -13,6 +13,7 @@ from hubbub.catalog import Metric
 from hubbub.cli.planning.attack import CATALOG, attack, chosen_metrics
 from hubbub.cli.planning.capacity import add_capacity, capacity
 from hubbub.cli.planning.central import add_central, plan_central
+from hubbub.cli.planning.forms import note_given, refuse_unread
 from hubbub.cli.planning.models import add_model, plan_model
 from hubbub.cli.planning.plot import plot
 from hubbub.cli.planning.simulated_totals import simulate
@@ -55,6 +56,7 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
         formatter_class=argparse.RawDescriptionHelpFormatter,
         epilog=_EPILOG,
     )
+    note_given(parser)
     parser.add_argument(
         "catalog",
         type=Path,
@@ -164,7 +166,7 @@ _whole.__name__ = "whole number"  # what argparse calls it in its message
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    _refuse_unused(arguments)
+    refuse_unread(arguments, CATALOG)
     if arguments.attack:
         return attack(arguments)
     if arguments.capacity:
@@ -172,15 +174,6 @@ def _run(arguments: argparse.Namespace) -> int:
     if (arguments.model, arguments.features) != (None, None):
         return plan_model(arguments)
     return _plan(arguments)
-
-
-def _refuse_unused(arguments: argparse.Namespace) -> None:
-    """Refuse options that the question would leave unread: its answer would be another's."""
-    if arguments.dummies and arguments.central is None:
-        raise BadParameter("--dummies goes with --central E, in a crowd: give it, or leave it out")
-    for name in ("accounts", "others"):
-        if getattr(arguments, name) is not None and not arguments.attack:
-            raise BadParameter(f"--{name} goes with --attack: give it, or leave --{name} out")
 
 
 def _plan(arguments: argparse.Namespace) -> int:
@@ -227,10 +220,6 @@ def _rows(arguments: argparse.Namespace, question: MetricDraft, metric: Metric |
             "give two of --reports, --epsilon and --error or --detect: the third is worked out; "
             "for example: hubbub plan --values 128 --epsilon 1 --reports 100000"
         )
-    if arguments.whose and arguments.error is None:
-        raise BadParameter(
-            f"--whose {arguments.whose} says whose share --error is of: give --error"
-        )
     target: Target = (
         (lambda one: one.detectable)
         if arguments.error is None
@@ -268,6 +257,8 @@ def _question(arguments: argparse.Namespace) -> tuple[MetricDraft, Metric | None
     given = [kind for kind in kinds if getattr(arguments, kind) is not None]
     if arguments.metric and len(arguments.metric) == 1 and len(given) <= 1:
         [metric] = chosen_metrics(arguments)
+        if given and metric.randomizer.VALUES != "strings":
+            raise BadParameter(f'--strings goes with strings, which "{metric.name}" has not')
         return _question_of(metric, arguments.strings or 100), metric
     if arguments.metric or len(given) != 1:
         raise BadParameter(
