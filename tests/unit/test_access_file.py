@@ -54,7 +54,12 @@ def test_what_it_says_is_read_and_what_it_leaves_out_has_a_default(tmp_path: Pat
         ("https://id", "http://id", r"\[oidc\] issuer is no https"),
         ("https://hubbub.example.org", "https://hubbub.example.org/x", "origin is more than"),
         ('origin = "https://hubbub.example.org"', "", "origin is missing"),
-        ('client = "hubbub"', 'client = ""', "client is missing"),
+        ('client = "hubbub"', 'client = ""', "client is empty"),
+        ('client = "hubbub"', 'client = "x"\naudience = ""', "audience is empty"),
+        ('client = "hubbub"', 'client = "x"\ngroups_claim = ""', "groups_claim is empty"),
+        ('client = "hubbub"', 'client = "x"\nauthority = "access.toml"', "no certificates in PEM"),
+        ('[groups."/analysts"]', '[groups.""]', "is nobody's group"),
+        ('metrics = ["*"]', 'metrics = [""]', "is no list of texts"),
         ('client = "hubbub"', 'client = "x"\nsession_hours = 0', r"in \[1, 168\]"),
         ('client = "hubbub"', 'client = "x"\nscopes = ["email"]', 'lacks "openid"'),
         ('client = "hubbub"', 'client = "x"\nsecret_file = "none"', "its secret_file.*cannot"),
@@ -70,6 +75,31 @@ def test_what_it_says_is_read_and_what_it_leaves_out_has_a_default(tmp_path: Pat
 def test_what_is_wrong_is_said(tmp_path: Path, old: str, new: str, said: str) -> None:
     with pytest.raises(BadParameter, match=said):
         read_access(_file(tmp_path, WHOLE.replace(old, new, 1)))
+
+
+def test_a_secret_that_is_empty_makes_no_public_client(tmp_path: Path) -> None:
+    (tmp_path / "oidc.secret").write_text("\n")
+    own = 'client = "hubbub"\nsecret_file = "oidc.secret"'
+    with pytest.raises(BadParameter, match="secret_file is an empty file; of a public client"):
+        read_access(_file(tmp_path, WHOLE.replace('client = "hubbub"', own)))
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        (["--name", ""], "a token's name is 1 to 100"),
+        (["--name", "a", "--group", ""], "a group's name is 1 to 100"),
+        (["--group", "a"], "are of one token: say which, with --name"),
+        (["--remove"], "are of one token: say which, with --name"),
+    ],
+)
+def test_a_token_of_an_empty_word_is_none(
+    more: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As of a script's variable that is not set: it listed who may ask, or saw "everything"."""
+    assert main(["keys", "token", str(tmp_path / "tokens.json"), *more]) == 2
+    assert said in capsys.readouterr().err
+    assert not (tmp_path / "tokens.json").exists()
 
 
 def test_certificates_are_in_groups_and_an_empty_list_lets_no_role_in(tmp_path: Path) -> None:

@@ -119,15 +119,15 @@ class _Table:
 
     def text(self, field: str, default: str | None = None) -> str:
         given = self.held.get(field, default)
-        if given is None:
-            raise self.wrong(field, "is missing")
+        if given is None or given == "":
+            raise self.wrong(field, "is missing" if given is None else "is empty")
         if not (isinstance(given, str) and given.isprintable() and given.strip() == given):
             raise self.wrong(field, "is no text without spaces around it")
         return given
 
     def texts(self, field: str, default: tuple[str, ...]) -> tuple[str, ...]:
         given = self.held.get(field, list(default))
-        if not (isinstance(given, list) and given and all(isinstance(one, str) for one in given)):
+        if not (isinstance(given, list) and given and all(_is_text(one) for one in given)):
             raise self.wrong(field, 'is no list of texts, as ["theme", "browser.*"]')
         return tuple(given)
 
@@ -148,6 +148,8 @@ def _groups(groups: _Table) -> tuple[dict[str, Grant], dict[str, tuple[str, ...]
     """What each may, and which of them a certificate is in."""
     found, certified, said = {}, defaultdict[str, tuple[str, ...]](tuple), False
     for name in groups.held:
+        if not name.strip():
+            raise groups.wrong('""', "is nobody's group; name it as the provider does")
         one = groups.table(name)
         one.only("role", "metrics", "certificates")
         role = one.text("role", ROLES[0])
@@ -173,8 +175,6 @@ def _oidc(path: Path, table: _Table, origin: str) -> tuple[Oidc, list[Path]]:
     if urlsplit(own).path not in {"", "/"} or urlsplit(own).query:
         raise BadParameter(f"{path}: origin is more than https://HOST")
     client = table.text("client")
-    if not client:
-        raise table.wrong("client", "is missing")
     named = {
         field: path.parent / table.text(field)
         for field in ("secret_file", "session_keys", "authority")
@@ -183,9 +183,11 @@ def _oidc(path: Path, table: _Table, origin: str) -> tuple[Oidc, list[Path]]:
     secret = (
         _read(named["secret_file"], "its secret_file").strip() if "secret_file" in named else ""
     )
+    if "secret_file" in named and not secret:
+        raise table.wrong("secret_file", "is an empty file; of a public client leave it out")
     keys = _keys(named["session_keys"]) if "session_keys" in named else ()
     if "authority" in named:
-        _read(named["authority"], "its authority")
+        _check_authority(named["authority"])
     oidc = Oidc(
         issuer=issuer,
         client=client,
@@ -210,6 +212,19 @@ def _address(table: _Table, field: str, text: str) -> str:
     if not parts.hostname or not (parts.scheme == "https" or plain):
         raise table.wrong(field, "is no https://HOST (http:// is for 127.0.0.1 alone)")
     return text
+
+
+def _check_authority(path: Path) -> None:
+    from cryptography import x509  # noqa: PLC0415 beside its one use
+
+    try:
+        x509.load_pem_x509_certificates(_read(path, "its authority").encode())
+    except ValueError as error:
+        raise BadParameter(f"{path}: its authority has no certificates in PEM") from error
+
+
+def _is_text(given: Any) -> bool:
+    return isinstance(given, str) and bool(given.strip())
 
 
 def _keys(path: Path) -> tuple[bytes, ...]:

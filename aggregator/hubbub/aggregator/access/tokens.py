@@ -121,8 +121,9 @@ def add_token(
         KeysUnusable: the file cannot be read or written.
     """
     tokens = read_tokens(path) if path.exists() else []
-    if not (name.strip() and name.isprintable() and len(name) <= _LONGEST_NAME):
-        raise BadParameter(f"a token's name is 1 to {_LONGEST_NAME} printable characters")
+    for what, given in (("token's", name), *(("group's", group) for group in groups)):
+        if not (given.strip() and given.isprintable() and len(given) <= _LONGEST_NAME):
+            raise BadParameter(f"a {what} name is 1 to {_LONGEST_NAME} printable characters")
     if any(token.name == name for token in tokens):
         raise BadParameter(f'there is a token "{name}" already; take it back first, with --remove')
     secret = PREFIX + secrets.token_urlsafe(_BYTES)

@@ -27,7 +27,7 @@ def add_action(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -
     token.add_argument(
         "file", type=Path, help="file of tokens, for --http-tokens; made if there is none"
     )
-    token.add_argument("--name", default="", help="whose it is, for the list")
+    token.add_argument("--name", help="whose it is, for the list")
     token.add_argument(
         "--role",
         choices=ROLES,
@@ -58,10 +58,12 @@ def add_action(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -
 def _token(arguments: argparse.Namespace) -> int:
     if not 1 <= arguments.days <= 3660:  # noqa: PLR2004 ten years
         raise BadParameter(f"--days {arguments.days} is outside [1, 3660]")
+    if arguments.name is None and (arguments.remove or arguments.group):
+        raise BadParameter("--remove and --group are of one token: say which, with --name")
     if arguments.remove:
         remove_token(arguments.file, arguments.name)
         say(f"{arguments.name}: taken back")
-    elif arguments.name:
+    elif arguments.name is not None:
         secret = add_token(
             *(arguments.file, arguments.name, arguments.role, arguments.days, time.time()),
             groups=arguments.group,
