@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -18,6 +18,7 @@ pytestmark = needs_browser
 
 FENCES = [f"The quick brown fox jumps over the lazy dog and the {n} fence" for n in ("1st", "2nd")]
 HEAD = 'shuffler = "127.0.0.1:1"\n'
+ALIKE = [f"org.example.browser.extension.{one}.with-a-name-of-its-own.pane" for one in "abc"]
 METRIC = """
 [metrics.{name}]
 description = "What is asked"
@@ -34,13 +35,15 @@ CATALOG = HEAD + "".join(
     for name, more in {
         "rare": 'mechanism = "grr"\nvalues = ["no", "yes", "perhaps"]',
         "long": f'mechanism = "grr"\nvalues = {json.dumps(FENCES)}',
+        "alike": f'mechanism = "grr"\nvalues = {json.dumps(ALIKE)}',
         "took": 'mechanism = "grr"\nkind = "duration"\nedges = [0, 10, 100, 1000]\nunit = "ms"',
         "plugins": 'mechanism = "privset"\nkind = "set"\nvalues = ["git", "vim", "lint"]\nmost = 2',
     }.items()
 )
-HELD = {
+HELD: dict[str, Mapping[int, int] | list[Mapping[int, int]]] = {
     "rare": {0: 9_999, 1: 1},
     "long": {0: 3_000, 1: 7_000},
+    "alike": [*[{0: 5_000, 1: 3_000, 2: 2_000}] * 2, {0: 4_000, 1: 3_500, 2: 2_500}],
     "took": {0: 1_000, 1: 6_000, 2: 3_000},
     "plugins": {1: 4_000, 3: 6_000},
 }
@@ -62,6 +65,31 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 def _marks(page: Page, picture: str) -> list[str]:
     """The numbers of a picture's axes."""
     return page.locator(f"{picture} .tick text").all_text_contents()
+
+
+@pytest.mark.parametrize("width", [390, 1440])
+def test_names_that_differ_in_their_middle_are_told_apart_and_nothing_is_cut_off(
+    browser: Browser, address: str, width: int
+) -> None:
+    with Watched(browser) as watched:
+        watched.page.set_viewport_size({"width": width, "height": 900})
+        page = watched.open(f"{address}/metric?name=alike")
+        names = page.locator("#bars g.row > text").all_text_contents()
+        assert len(set(names)) == len(ALIKE)
+        expect(page.locator("#trend .tick").first).to_be_visible()
+        expect(page.locator("#compared svg")).to_be_visible()
+        beyond = page.evaluate(
+            """() => [...document.querySelectorAll("#bars svg, #trend svg, #compared svg")].flatMap((svg) => {
+              const whole = svg.getBoundingClientRect();
+              return [...svg.querySelectorAll("text")]
+                .filter((one) => {
+                  const box = one.getBoundingClientRect();
+                  return box.left < whole.left - 1 || box.right > whole.right + 1;
+                })
+                .map((one) => one.textContent);
+            })"""
+        )
+        assert beyond == []
 
 
 def test_no_axis_of_counts_or_shares_goes_below_zero_and_the_page_says_why_a_bar_does(

@@ -53,6 +53,29 @@ function dated([first, last]) {
 /** How many letters of a name stand in so many pixels. */
 const letters = (width) => Math.max(8, Math.floor(width / 7.5));
 
+/** Names, of so many letters at most, no two of them alike: where what differs would be cut out, what
+ *  they begin with alike is left out instead. */
+function apart(values, longest) {
+  const names = values.map((value) => shown(value, longest));
+  return names.map((name, at) => {
+    const alike = values.filter((_, other) => names[other] === name).map((value) => [...value]);
+    if (new Set(alike.map((value) => value.join(""))).size < 2) return name;
+    let from = 0;
+    while (alike.every((value) => value[from] === alike[0][from])) from += 1;
+    return `…${shown([...values[at]].slice(Math.max(0, from - 3)).join(""), longest - 1)}`;
+  });
+}
+
+/** Writes names where there is room for so many pixels: as much of each as fits. */
+function fit(texts, values, room) {
+  const every = texts.nodes();
+  for (let longest = letters(room); longest >= 8; longest -= 2) {
+    const names = apart(values, longest);
+    texts.text((_, at) => names[at]);
+    if (every.every((one) => one.getComputedTextLength() <= room)) return;
+  }
+}
+
 /** On an axis: thousands and millions by a letter, parts of one as they are. */
 export const rounded = (number) =>
   Math.abs(number) < 1 ? figure(number, 3) : d3.format("~s")(number);
@@ -112,8 +135,9 @@ export function bars(place, rows, label, { axis, format, told = format, most = n
     .attr("x", above ? left : left - 10)
     .attr("y", above ? above / 2 + 2 : step / 2)
     .attr("dy", ".32em")
-    .attr("text-anchor", above ? "start" : "end")
-    .text((d, i) => (i % every ? "" : shown(d.value, letters(above ? width - left : left - 14))));
+    .attr("text-anchor", above ? "start" : "end");
+  const said = line.filter((_, i) => i % every === 0);
+  fit(said.select("text"), said.data().map((d) => d.value), above ? width - left - 4 : left - 14);
   line
     .append("rect")
     .attr("class", (d) => (d.detected ? "bar" : "bar faint"))
@@ -172,7 +196,9 @@ export function lines(place, series, label, { axis, format, told = format, most 
   svg
     .append("g")
     .attr("transform", `translate(0,${height - bottom})`)
-    .call(few.length < 4 ? time.tickValues(few) : time);
+    .call(few.length < 4 ? time.tickValues(few) : time)
+    .selectAll("text")
+    .attr("text-anchor", (d) => (x(d) > width - 40 ? "end" : null));
   svg
     .append("g")
     .attr("transform", `translate(${left},0)`)
