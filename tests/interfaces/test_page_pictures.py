@@ -78,8 +78,12 @@ def test_names_that_differ_in_their_middle_are_told_apart_and_nothing_is_cut_off
         assert len(set(names)) == len(ALIKE)
         expect(page.locator("#trend .tick").first).to_be_visible()
         expect(page.locator("#compared svg")).to_be_visible()
+        table = page.locator("#compared .wide")
+        assert table.evaluate("one => one.scrollWidth - one.clientWidth") <= 0, "all is in sight"
         beyond = page.evaluate(
-            """() => [...document.querySelectorAll("#bars svg, #trend svg, #compared svg")].flatMap((svg) => {
+            """() => [
+              ...document.querySelectorAll("#bars svg, #trend svg, #compared svg"),
+            ].flatMap((svg) => {
               const whole = svg.getBoundingClientRect();
               return [...svg.querySelectorAll("text")]
                 .filter((one) => {
