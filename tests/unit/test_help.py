@@ -125,3 +125,20 @@ def test_services_tell_wrong_numbers_in_the_same_words(capsys: pytest.CaptureFix
         with pytest.raises(SystemExit):
             parser.parse_args(wrong)
         assert "'many' is no number; write one like 0.5" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("typed", "whose"),
+    [
+        (["ledger", "--home"], "hubbub ledger"),
+        (["keys", "token", "tokens.json", "--list"], "hubbub keys token"),
+    ],
+)
+def test_an_option_that_is_none_is_refused_with_the_usage_of_its_own_command(
+    typed: list[str], whose: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        main(typed)
+    said = capsys.readouterr().err
+    assert said.startswith(f"usage: {whose} ")
+    assert f"{whose}: error: unrecognized arguments: {typed[-1]}" in said

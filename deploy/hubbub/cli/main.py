@@ -60,6 +60,17 @@ class _Parser(argparse.ArgumentParser):
             remedy = f'did you mean "{near[0]}"?' if near else f"choose from {', '.join(choices)}"
             raise argparse.ArgumentError(action, f"there is no {str(value)[:40]!a}: {remedy}")
 
+    def parse_known_args(  # type: ignore[override]
+        self,
+        args: Sequence[str] | None = None,
+        namespace: argparse.Namespace | None = None,
+    ) -> tuple[argparse.Namespace, list[str]]:
+        """As argparse does; what a command does not know it refuses itself, with its own usage."""
+        found, left = super().parse_known_args(args, namespace)
+        if left:
+            self.error(f"unrecognized arguments: {' '.join(left)}")
+        return found, left
+
     def error(self, message: str) -> NoReturn:
         """As argparse does, with the actions there are where one is left out."""
         for action in self._actions:
