@@ -43,7 +43,7 @@ async function answer(asked: Asked): Promise<unknown> {
         ...parameters
       } = asked.parameters;
       const mechanism = MECHANISMS.get(asked.mechanism);
-      const built = await mechanism?.build({
+      const built = mechanism?.build({
         ...{ epsilon, categories, sizes, beginnings, parameters },
       });
       const coins = new KeyedBits(bytesOf(asked.key));

@@ -62,11 +62,11 @@ for (const [whose, source] of sources) {
   });
 }
 
-test("payloads of grr come as often as its probabilities say", async () => {
+test("payloads of grr come as often as its probabilities say", () => {
   const grr = MECHANISMS.get("grr");
   assert.ok(grr);
   const categories = 6;
-  const randomizer = await grr.build({ epsilon: 1, categories, sizes: [], parameters: {} });
+  const randomizer = grr.build({ epsilon: 1, categories, sizes: [], parameters: {} });
   const counts = Array.from({ length: categories }, () => 0);
   const coins = new SystemBits();
   for (let draw = 0; draw < DRAWS; draw += 1) add(counts, randomizer.randomize(2, coins)[0] ?? -1);
@@ -78,10 +78,10 @@ test("payloads of grr come as often as its probabilities say", async () => {
   );
 });
 
-test("payloads of subset are every set equally often, with and without the value", async () => {
+test("payloads of subset are every set equally often, with and without the value", () => {
   const subset = MECHANISMS.get("subset");
   assert.ok(subset);
-  const randomizer = await subset.build({ epsilon: 0.5, categories: 5, sizes: [], parameters: {} });
+  const randomizer = subset.build({ epsilon: 0.5, categories: 5, sizes: [], parameters: {} });
   const counts = new Map<number, number>();
   const coins = new SystemBits();
   for (let draw = 0; draw < DRAWS / 4; draw += 1) {

@@ -5,7 +5,7 @@ import type { Randomizer } from "../src/mechanisms/randomizer.js";
 import { MECHANISMS } from "../src/mechanisms/registry.js";
 import { seal, sealInfo } from "../src/transport/sealing.js";
 
-async function grr(epsilon: number, categories: number): Promise<Randomizer> {
+function grr(epsilon: number, categories: number): Randomizer {
   const mechanism = MECHANISMS.get("grr");
   if (!mechanism) throw new Error("there is no grr");
   return mechanism.build({ epsilon, categories, sizes: [], parameters: {} });
@@ -17,7 +17,7 @@ export async function sealed(
   { key, stream, epoch, what }: { key: string; stream: string; epoch: number; what: string },
   many: number,
 ): Promise<string[]> {
-  const [randomizer, coins] = [await grr(epsilon, categories), new SystemBits()];
+  const [randomizer, coins] = [grr(epsilon, categories), new SystemBits()];
   const reports: string[] = [];
   for (let one = 0; one < many; one += 1) {
     const payload = randomizer.randomize(value, coins);
@@ -27,11 +27,11 @@ export async function sealed(
 }
 
 /** How often each payload came in so many draws of one value. */
-export async function drawn(
+export function drawn(
   { epsilon, categories, value }: { epsilon: number; categories: number; value: number },
   many: number,
-): Promise<number[]> {
-  const [randomizer, coins] = [await grr(epsilon, categories), new SystemBits()];
+): number[] {
+  const [randomizer, coins] = [grr(epsilon, categories), new SystemBits()];
   const counts = Array.from({ length: categories }, () => 0);
   for (let one = 0; one < many; one += 1) {
     const [place = -1] = randomizer.randomize(value, coins);

@@ -34,6 +34,14 @@ PATH: Final = "/v1/tokens"
 _MESSAGE: Final = b"application/protobuf"
 _LARGEST_BYTES: Final = 1 << 20
 _BEARER: Final = "bearer "
+# A page asks from another origin, by a key that it names itself: nothing of a browser's goes along.
+_ANYONE: Final = (
+    (b"access-control-allow-origin", b"*"),
+    (b"access-control-allow-methods", b"POST"),
+    (b"access-control-allow-headers", b"authorization, content-type"),
+    (b"access-control-expose-headers", b"retry-after"),
+    (b"access-control-max-age", b"86400"),
+)
 
 Answer = tuple[HTTPStatus, dict[str, str], bytes]
 
@@ -87,8 +95,10 @@ class TokensApp:
             fault = HTTPStatus.INTERNAL_SERVER_ERROR
             status, headers, body = fault, {"content-type": PROBLEM_TYPE}, problem(fault, "ours")
         told = [(name.encode(), value.encode()) for name, value in headers.items()]
-        told.append((b"content-length", str(len(body)).encode()))
-        await send({"type": "http.response.start", "status": status.value, "headers": told})
+        if status is not HTTPStatus.NO_CONTENT:
+            told.append((b"content-length", str(len(body)).encode()))
+        start = {"status": status.value, "headers": [*told, *_ANYONE]}
+        await send({"type": "http.response.start", **start})
         await send({"type": "http.response.body", "body": body})
 
     async def _answer(self, scope: Scope, receive: Receive) -> Answer:
@@ -96,6 +106,8 @@ class TokensApp:
             return HTTPStatus.OK, {"content-type": "text/plain"}, b"ok\n"
         if scope["path"] != PATH:
             raise _Refused("no_request", HTTPStatus.NOT_FOUND, f"tokens are at {PATH}")
+        if scope["method"] == "OPTIONS":
+            return HTTPStatus.NO_CONTENT, {}, b""
         if scope["method"] != "POST":
             raise _Refused("no_request", HTTPStatus.METHOD_NOT_ALLOWED, "it takes POST")
         headers = {name: value.decode("latin-1") for name, value in scope["headers"]}

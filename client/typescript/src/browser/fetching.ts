@@ -11,9 +11,9 @@ import { PATH, TYPE, type Answer } from "../transport/submission.js";
 const LARGEST_ANSWER_BYTES = 1 << 20;
 
 /** A POST by fetch. */
-export const fetchPost: Post = async (url, type, body, signal) => {
+export const fetchPost: Post = async (url, type, body, signal, headers = {}) => {
   try {
-    return await answerOf(await fetch(url, { ...how(type, body), signal }));
+    return await answerOf(await fetch(url, { ...how(type, body, headers), signal }));
   } catch (error) {
     if (error instanceof TryAgain) throw error;
     throw new TryAgain(signal.aborted ? "deadline_exceeded" : "unavailable");
@@ -38,11 +38,11 @@ export function fetchTransport(address: string): Transport {
   };
 }
 
-function how(type: string, body: Uint8Array<ArrayBuffer>): RequestInit {
+function how(type: string, body: Uint8Array<ArrayBuffer>, more = {}): RequestInit {
   return {
     method: "POST",
     body,
-    headers: { "content-type": type },
+    headers: { "content-type": type, ...more },
     credentials: "omit",
     referrerPolicy: "no-referrer",
     cache: "no-store",

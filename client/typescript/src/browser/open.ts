@@ -4,6 +4,7 @@ import { Client, type Options } from "../client/client.js";
 import type { Storage } from "../client/storage.js";
 import { BundleRefused, StateUnusable } from "../errors.js";
 import type { Bytes } from "../mechanisms/packing.js";
+import type { Account } from "../transport/issuing.js";
 import { BrowserStorage, isPrivate } from "./indexeddb.js";
 import { fetchPost, fetchTransport } from "./fetching.js";
 
@@ -15,6 +16,8 @@ export interface BrowserOptions extends Options {
   readonly operator?: string;
   /** https://HOST:PORT instead of the bundle's shuffler. */
   readonly shuffler?: string;
+  /** Where the bundle's reports need tokens: the key of an account, or what asks for this person. */
+  readonly account?: Account;
   /** https://HOST:PORT of a relay of Oblivious HTTP, so that the shuffler sees no address. */
   readonly relay?: string;
   /** A name, where several apps of one origin each have a device of their own. */
@@ -43,7 +46,13 @@ export async function open(options: BrowserOptions): Promise<Client> {
           fetchPost,
         );
   const storage: Storage = (await isPrivate()) ? nowhere() : new BrowserStorage(app);
-  const told = { ...options, operatorNamed: operator !== null };
+  const told = {
+    ...options,
+    ...(bundle.tokens && {
+      ask: (await import("../more.js")).askingIssuer(bundle.tokens, options.account, fetchPost),
+    }),
+    operatorNamed: operator !== null,
+  };
   const client = await Client.over(bundle, storage, transport, told);
   // A worker has no pagehide; it ends with its page.
   globalThis.addEventListener("pagehide", () => {

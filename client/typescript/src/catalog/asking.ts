@@ -53,6 +53,12 @@ export function breakdownOf({ breakdown }: Table): Breakdown | null {
   });
   return {
     fields: rules.map(([field]) => field),
+    cells: rules.reduce<string[]>((before, [field, known]) => {
+      const own = known.map(([value]) => `${field}=${value}`);
+      return before.length
+        ? before.flatMap((cell) => own.map((one) => `${cell},${one}`))
+        : own.map((one) => `@${one}`);
+    }, []),
     cell(told) {
       const held: string[] = [];
       for (const [field, known] of rules) {

@@ -12,6 +12,7 @@ import { keyFrom, signedLines } from "./signed_lines.js";
 import { listed, number, table, text, type Table } from "./json.js";
 import type { LogKey, LogProof } from "./log/log.js";
 import { metricFrom, type Metric } from "./metric.js";
+import type { TokenIssuer } from "../transport/issuing.js";
 import type { Kem } from "../transport/sealing.js";
 
 const MAX_BYTES = 64 << 20;
@@ -59,6 +60,8 @@ export interface Bundle {
   readonly runs: Runs | null;
   /** The shuffler's key for what comes through a relay (RFC 9458). */
   readonly gateway: Bytes | null;
+  /** Who issues the tokens that reports go with; null for reports without. */
+  readonly tokens: TokenIssuer | null;
   /** The transparency log that it says it is in. */
   readonly log: LogKey | null;
   /** That it is in that log. */
@@ -129,8 +132,9 @@ export function halfOf(key: OpeningKey | undefined, kem: Kem): Bytes | undefined
 async function bundleOf(body: Table, line: readonly string[]): Promise<Bundle> {
   // 2: some list of values has grown.
   const { version } = body;
-  if (version === 3) throw new BundleRefused("its reports need tokens");
-  if (version !== 1 && version !== 2) throw new BundleRefused("of a newer version");
+  // 3: its reports go with tokens.
+  if (version !== 1 && version !== 2 && version !== 3)
+    throw new BundleRefused("of a newer version");
   const development = body["development"] === true;
   const metrics = new Map<string, Metric>();
   const unknown = new Map<string, UnknownMetric>();
@@ -157,12 +161,17 @@ async function bundleOf(body: Table, line: readonly string[]): Promise<Bundle> {
     runs: body["runs"] === undefined ? null : runsOf(table(body["runs"])),
     log: body["log"] === undefined ? null : logOf(table(body["log"])),
     proof: null,
+    tokens: body["tokens"] === undefined ? null : issuerOf(table(body["tokens"])),
     gateway: body["gateway"] === undefined ? null : fromText(text(body["gateway"])),
   };
 }
 
 function runsOf({ shuffler, aggregator }: Table): Runs {
   return { shuffler: text(shuffler), aggregator: text(aggregator) };
+}
+
+function issuerOf({ issuer, key }: Table): TokenIssuer {
+  return { issuer: text(issuer), publicKey: keyFrom(text(key)) };
 }
 
 function logOf({ name, key }: Table): LogKey {

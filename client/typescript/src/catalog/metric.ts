@@ -1,6 +1,6 @@
 /** Metrics: what a bundle asks, each stream of it with its randomizer. */
 import { UnknownMetric, ValueOutOfDomain } from "../errors.js";
-import { MECHANISMS } from "../mechanisms/registry.js";
+import { mechanismOf } from "../mechanisms/at_hand.js";
 import type { Coded, Memo, Randomizer } from "../mechanisms/randomizer.js";
 import type { Kem } from "../transport/sealing.js";
 import type { Dummies } from "./dummies.js";
@@ -42,6 +42,8 @@ export interface Breakdown {
   readonly fields: readonly string[];
   /** What follows the metric's name in a stream's: "@os=linux", or "" if any of it is not listed. */
   cell(told: Public): string;
+  /** Every one there is. */
+  readonly cells: readonly string[];
 }
 
 /** One question that an app may answer. */
@@ -93,7 +95,6 @@ const KNOWN: ReadonlySet<string> = new Set([
 export const NUMERIC: ReadonlySet<string> = new Set(["count", "number", "duration", "size"]);
 const KINDS: ReadonlySet<string> = new Set(["", "boolean", ...NUMERIC, "set"]);
 const DAY_MS = 86_400_000;
-const DIGITS_OF_TIERS = 6;
 
 /**
  * A metric as a bundle's entry says it. development: of an installation that protects nobody.
@@ -108,7 +109,7 @@ export async function metricFrom(
   const more = Object.keys(entry).find((field) => !KNOWN.has(field));
   if (more !== undefined)
     throw new UnknownMetric(`metric "${name}" has ${more}: upgrade hubbub, or leave it out`);
-  refuseKind(name, entry);
+  await refuseKind(name, entry);
   const central = optional(entry["lifetime_central_epsilon"]);
   const streams = await streamsOf(name, entry);
   const code = await coder(name, entry, streams[0].randomizer);
@@ -164,6 +165,8 @@ async function streamsOf(name: string, entry: Table): Promise<[Stream, ...Stream
     randomizer: await randomizerOf(name, entry, epsilon),
   };
   const tiers = listed(entry["tiers"] ?? []).map(number);
+  if (!tiers.length) return [own];
+  const { general } = await import("../more.js");
   const scaled = tiers.map(async (tier): Promise<Stream> => {
     const called = general(tier);
     const randomizer = await randomizerOf(name, entry, tier);
@@ -173,7 +176,7 @@ async function streamsOf(name: string, entry: Table): Promise<[Stream, ...Stream
 }
 
 async function randomizerOf(name: string, entry: Table, epsilon: number): Promise<Randomizer> {
-  const mechanism = MECHANISMS.get(text(entry["mechanism"]));
+  const mechanism = await mechanismOf(text(entry["mechanism"]));
   if (mechanism?.version !== entry["version"] || !mechanism) {
     throw new UnknownMetric(`metric "${name}" is of a mechanism that is not known; upgrade hubbub`);
   }
@@ -186,7 +189,7 @@ async function randomizerOf(name: string, entry: Table, epsilon: number): Promis
   const values = entry["values"] === null ? [] : listed(entry["values"]).map(text);
   const parts = mechanism.values === "parts" ? (await import("../more.js")).partsOf(values) : null;
   const sizes = [...(parts?.values() ?? [])].map((own) => own.length);
-  const randomizer = await mechanism.build({
+  const randomizer = mechanism.build({
     epsilon,
     categories: values.length,
     sizes,
@@ -214,7 +217,7 @@ async function coder(name: string, entry: Table, randomizer: Randomizer): Promis
 
 async function plainCoder(entry: Table, randomizer: Randomizer): Promise<Metric["code"]> {
   const { values, kind, edges, other, mechanism } = entry;
-  const ofParts = MECHANISMS.get(text(mechanism))?.values === "parts";
+  const ofParts = (await mechanismOf(text(mechanism)))?.values === "parts";
   if (values === null || kind === "set" || ofParts || edges !== undefined || other === true) {
     const { coderOf } = await import("../more.js");
     return coderOf(entry, ofParts, randomizer);
@@ -224,9 +227,9 @@ async function plainCoder(entry: Table, randomizer: Randomizer): Promise<Metric[
 }
 
 /** @throws UnknownMetric a kind of values that is not known, or a set that is told as one value. */
-function refuseKind(name: string, entry: Table): void {
+async function refuseKind(name: string, entry: Table): Promise<void> {
   const kind = text(entry["kind"] ?? "");
-  const ofSets = MECHANISMS.get(text(entry["mechanism"]))?.values === "sets";
+  const ofSets = (await mechanismOf(text(entry["mechanism"])))?.values === "sets";
   if (!KINDS.has(kind) || ofSets !== (kind === "set")) {
     throw new UnknownMetric(`metric "${name}" is of values that are not known; upgrade hubbub`);
   }
@@ -239,16 +242,6 @@ function kemOf(name: string, kem: unknown): Kem {
 
 function optional(thing: unknown): number | null {
   return thing === undefined || thing === null ? null : number(thing);
-}
-
-/** A number as Python's format "g" writes it: how streams of tiers are named. */
-function general(number: number): string {
-  const [digits = "", power = ""] = number.toExponential(DIGITS_OF_TIERS - 1).split("e");
-  const plain = digits.replace(/\.?0+$/, "");
-  const exponent = Number(power);
-  if (exponent >= -4 && exponent < DIGITS_OF_TIERS) return String(Number(`${plain}e${power}`));
-  const sign = exponent < 0 ? "-" : "+";
-  return `${plain}e${sign}${String(Math.abs(exponent)).padStart(2, "0")}`;
 }
 
 /** The same with the names of every table in order. */

@@ -53,6 +53,7 @@ export class Background {
       await this.sender.enter();
       this.#sendIn(this.waits?.beforeSending(false));
       this.#look();
+      this.#fetch();
     } catch (error) {
       this.#failed(error);
       this.onUnusable();
@@ -66,13 +67,29 @@ export class Background {
   /** Enters again once an epoch is over of which something may have to be said. */
   #look(): void {
     const { waits } = this;
-    const seconds = this.sender.reporter.secondsToCover();
+    const toCover = this.sender.reporter.secondsToCover();
+    const seconds = Math.min(toCover, this.sender.secondsToTokens());
     if (!waits || this.#ended || seconds === Infinity) return;
     clearTimeout(this.#looking);
     this.#looking = later(Math.min(seconds, LOOK_SECONDS), () => {
-      this.#sendIn(waits.afterEpoch());
+      if (seconds === toCover) this.#sendIn(waits.afterEpoch());
       this.wake();
     });
+  }
+
+  /** Asks for tokens that are due; what waits for them goes a while after. */
+  #fetch(): void {
+    const { waits } = this;
+    if (!waits || this.#ended || this.sender.secondsToTokens() === Infinity) return;
+    this.sender.fetchTokens().then(
+      (came) => {
+        if (came) this.#sendIn(waits.beforeSending(false));
+        this.#look();
+      },
+      (error: unknown) => {
+        this.#failed(error);
+      },
+    );
   }
 
   #sendIn(seconds = 0): void {

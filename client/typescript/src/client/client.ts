@@ -9,10 +9,12 @@ import { turned, type Consent } from "./consent.js";
 import { newDevice, type Device } from "./device.js";
 import { Diagnostics, type OnDrop } from "./diagnostics.js";
 import type { Outcome } from "./outcome.js";
+import type { PurseOf } from "./purse.js";
 import { Reporter } from "./reporter.js";
 import { Sender } from "./sender.js";
 import { State } from "./state.js";
 import type { Storage } from "./storage.js";
+import type { AskIssuer } from "../transport/issuing.js";
 import type { Transport } from "./transport.js";
 import { admitted } from "./trust.js";
 import type { LedgerView } from "./view.js";
@@ -37,6 +39,8 @@ export interface Options {
   readonly now?: () => number;
   /** Coins, for tests. */
   readonly coins?: BitSource;
+  /** Takes requests for tokens to the bundle's issuer, where it names one. */
+  readonly ask?: AskIssuer;
   /** Whether the app itself named an operator of the bundle's line. */
   readonly operatorNamed?: boolean;
 }
@@ -67,6 +71,7 @@ export class Client {
     device: Device,
     transport: Transport,
     options: Options,
+    purse?: PurseOf,
   ) {
     const { holdSeconds = HOLD_SECONDS, maxEpsilon = Infinity, public: told = {} } = options;
     if (holdSeconds !== null && !(holdSeconds >= 0 && holdSeconds <= LONGEST_HOLD_SECONDS)) {
@@ -86,7 +91,7 @@ export class Client {
     }
     this.#reporter = new Reporter(bundle, device, coins, state.now, maxEpsilon, told);
     const own = [this.#reporter, state, bundle, transport, this.#diagnostics] as const;
-    this.#sender = new Sender(...own);
+    this.#sender = new Sender(...own, purse?.(this.#diagnostics) ?? null);
     const waits = holdSeconds === null ? null : new Waits(bundle, holdSeconds);
     this.#background = new Background(this.#sender, waits, this.#diagnostics, () => {
       this.#reporter.cannotKeep();
@@ -117,9 +122,15 @@ export class Client {
         const generation = consent.generation + (another ? 2 : 0);
         return { ...own, trust, consent: { ...consent, generation } };
       }, "operator_changed");
-      const client = new Client(bundle, state, device, transport, options);
+      const { tokens } = bundle;
+      const { ask } = options;
+      const purse =
+        tokens && ask && (await import("../more.js")).purseOf(bundle, tokens, state, ask);
+      const client = new Client(bundle, state, device, transport, options, purse ?? undefined);
       await client.#reporter.ready(device);
-      if (client.#reporter.secondsToCover() < Infinity) client.#background.wake();
+      await client.#sender.ready();
+      if (Math.min(client.#reporter.secondsToCover(), client.#sender.secondsToTokens()) < Infinity)
+        client.#background.wake();
       return client;
     } catch (error) {
       if (!(error instanceof StateUnusable)) throw error;
@@ -157,6 +168,7 @@ export class Client {
     try {
       await this.#sender.enter();
       for (;;) {
+        await this.#sender.fetchTokens();
         const came = await this.#sender.attempt();
         if (came === "empty") {
           const { waiting } = await this.#state.all();

@@ -6,11 +6,13 @@ import { UNASKED, agreed } from "./consent.js";
 import type { Accounts } from "./account.js";
 import { loadAccounts, merged } from "./ledger.js";
 import { loadTrust, type Trust } from "./trust.js";
+import type { Wallet } from "./wallet.js";
 
 /**
  * What holds for this device, over all tabs, workers and processes. state: the name of its history,
  * commits: how often it was changed. secret: 32 bytes in hexadecimal. counts: payloads given up by
  * reason, and mishaps of the state itself by name. notice: the operator's newest that was heard here.
+ * wallet: its tokens, where it has asked for any.
  */
 export interface Device {
   readonly state: string;
@@ -21,6 +23,7 @@ export interface Device {
   readonly counts: Readonly<Record<string, number>>;
   readonly trust: Trust | null;
   readonly notice: Notice | null;
+  readonly wallet: Wallet | null;
 }
 
 const SECRET_BYTES = 32;
@@ -30,7 +33,7 @@ const SECRET = /^[0-9a-f]{64}$/;
 export function newDevice(): Device {
   return {
     ...{ state: randomHex(8), commits: 0, secret: randomHex(SECRET_BYTES) },
-    ...{ consent: UNASKED, accounts: {}, counts: {}, trust: null, notice: null },
+    ...{ consent: UNASKED, accounts: {}, counts: {}, trust: null, notice: null, wallet: null },
   };
 }
 
@@ -49,6 +52,7 @@ export function loadDevice(thing: unknown): Device {
     ),
     trust: told["trust"] === null ? null : loadTrust(told["trust"]),
     notice: loadNotice(told["notice"] ?? null),
+    wallet: (told["wallet"] ?? null) as Wallet | null,
   };
 }
 

@@ -14,8 +14,9 @@ import { joined, type Bytes } from "../mechanisms/packing.js";
 import { seal, sealInfo } from "../transport/sealing.js";
 import { meaningOf, noticeIn, requestOf, type Answer } from "../transport/submission.js";
 import type { Diagnostics } from "./diagnostics.js";
+import type { Purse } from "./purse.js";
 import type { Payload, Reporter } from "./reporter.js";
-import { SENT, shuffled, STOPPED, type Drawn, type Dropped, type State } from "./state.js";
+import { isFree, SENT, shuffled, STOPPED, type Drawn, type Dropped, type State } from "./state.js";
 import type { StoredReport } from "./storage.js";
 import { LAST_BYTES, type Transport } from "./transport.js";
 
@@ -46,6 +47,7 @@ export class Sender {
     readonly bundle: Bundle,
     readonly transport: Transport,
     readonly diagnostics: Diagnostics,
+    readonly purse: Purse | null,
   ) {}
 
   /**
@@ -75,6 +77,9 @@ export class Sender {
       const { device, dropped } = await this.state.enter(drawn);
       await this.reporter.entered(payloads.length, device);
       this.diagnostics.drop([...lost, ...dropped]);
+      for (const { report, beside } of drawn) {
+        for (const one of [report, ...beside]) this.purse?.needs(one);
+      }
       if (dropped.length) return;
       for (const { report, beside } of drawn) {
         for (const one of [report, ...beside]) this.#unheard.set(keyOf(one), one);
@@ -94,6 +99,7 @@ export class Sender {
         this.failures ? PROBE : BATCH,
         BATCH_BYTES,
         (report) => this.reporter.isHeld(report),
+        this.purse?.give.bind(this.purse),
       );
       this.diagnostics.drop(dropped);
       if (!reports.length) return "empty";
@@ -104,8 +110,8 @@ export class Sender {
       for (const { id } of stopped) fates.set(id ?? NaN, STOPPED);
       const streams = new Map(reports.map((report) => [report.id ?? NaN, report]));
       for (const [id, report] of streams) {
-        if (fates.has(id)) this.#unheard.delete(keyOf(report));
-        else fates.set(id, null);
+        if (!isFree(fates.get(id) ?? null)) this.#unheard.delete(keyOf(report));
+        else if (!fates.has(id)) fates.set(id, null);
       }
       await this.state.record(fates); // if this fails they are sent again, as the same bytes
       this.diagnostics.drop(refusedOf(fates, streams));
@@ -118,7 +124,8 @@ export class Sender {
 
   /** Sends what it can as the page goes away; whoever comes next sends it again, as the same bytes. */
   last(): void {
-    if (this.#stopped || !this.transport.last) return;
+    // One that has no token yet cannot go.
+    if (this.#stopped || this.purse || !this.transport.last) return;
     const framed: Bytes[] = [];
     let size = 0;
     // PRIVACY: in an order that does not say which of them are fillers or dummies.
@@ -131,6 +138,23 @@ export class Sender {
     }
     // Requests one after another are one request of all their reports.
     if (framed.length) this.transport.last(joined(...framed));
+  }
+
+  /** Asks for the tokens that are due; whether any came. @throws StateUnusable they cannot be kept. */
+  async fetchTokens(): Promise<boolean> {
+    if (!this.purse || this.#stopped || !this.reporter.isOn) return false;
+    return this.purse.fetch(this.reporter.device.secret);
+  }
+
+  /** How long until tokens are due, in seconds; Infinity where reports go without. */
+  secondsToTokens(): number {
+    return this.purse?.secondsToNext(this.reporter.device.secret) ?? Infinity;
+  }
+
+  /** Knows what a page before has left. @throws StateUnusable it cannot be read. */
+  async ready(): Promise<void> {
+    const { waiting } = this.purse ? await this.state.all() : { waiting: [] };
+    for (const report of waiting) this.purse?.needs(report);
   }
 
   /** Submits nothing more, and ends what is being submitted. */
@@ -181,13 +205,18 @@ export class Sender {
   async #submit(reports: readonly StoredReport[]) {
     const fates = new Map<number, string | null>();
     const parts: (readonly StoredReport[])[] = reports.length ? [reports] : [];
+    let refused: string | undefined;
     for (let part = parts.pop(); part; part = parts.pop()) {
       if (this.#stopped) return { fates, failure: new TryAgain("stopped") };
       try {
-        const answer = await this.#post(requestOf(part));
+        const { purse } = this;
+        const answer = await this.#post(
+          requestOf(purse ? part.map((one) => purse.marked(one)) : part),
+        );
         await this.#hear(noticeIn(answer));
         const results = meaningOf(answer, part.length);
         for (const [at, { id }] of part.entries()) fates.set(id ?? NaN, results[at] ?? SENT);
+        refused ??= results.find((one) => one !== null && isFree(one)) ?? undefined;
       } catch (error) {
         if (error instanceof TryAgain) return { fates, failure: error };
         if (!(error instanceof GivenUp)) throw error;
@@ -196,7 +225,7 @@ export class Sender {
         else fates.set(part[0]?.id ?? NaN, `rejected_${error.reason}`);
       }
     }
-    return { fates, failure: null };
+    return { fates, failure: refused === undefined ? null : new TryAgain(refused) };
   }
 
   async #post(body: Bytes): Promise<Answer> {
@@ -241,12 +270,12 @@ export class Sender {
 function refusedOf(fates: ReadonlyMap<number, string | null>, reports: Map<number, StoredReport>) {
   return [...fates].flatMap(([id, fate]) => {
     const stream = reports.get(id)?.stream;
-    return fate === null || fate === SENT || !stream ? [] : [{ stream, reason: fate }];
+    return isFree(fate) || fate === SENT || !stream ? [] : [{ stream, reason: fate }];
   });
 }
 
 /** Once whatever else a page has to do was done; unlike timers it is not put off in hidden pages. */
-function nextTask(): Promise<void> {
+export function nextTask(): Promise<void> {
   const { port1, port2 } = new MessageChannel();
   return new Promise((resolve) => {
     port1.onmessage = () => {

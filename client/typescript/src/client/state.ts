@@ -10,6 +10,7 @@ import { isOn, type Consent } from "./consent.js";
 import { counted, heeded, loadDevice, newDevice, witnessed, type Device } from "./device.js";
 import { opened } from "./account.js";
 import { charged } from "./ledger.js";
+import type { Purse } from "./purse.js";
 import type { PastReport, Rows, Storage, StoredReport } from "./storage.js";
 
 /** A payload as report() drew it, under a number of consent. */
@@ -35,6 +36,10 @@ export interface Dropped {
 export const SENT = "sent";
 /** The fate of what waited when the operator stopped its metric. */
 export const STOPPED = "stopped";
+/** What the shuffler says of a token that went with another report. */
+export const SPENT = "refused_token_spent";
+/** What it says of none, or of one that it does not know. */
+export const NO_TOKEN = "refused_no_token";
 /** The fate of what was drawn or waited when reporting was switched off. */
 export const DISABLED = "disabled";
 
@@ -111,7 +116,7 @@ export class State {
 
   /**
    * Reports to send now, in random order, ours alone for a while; and those now too late. isHeld: of
-   * those that wait for the end of their epoch.
+   * those that wait for the end of their epoch. give: each its token, where they need any.
    *
    * PRIVACY: the witness knows what was spent on them before this returns.
    */
@@ -119,6 +124,7 @@ export class State {
     most: number,
     maxBytes: number,
     isHeld: (report: StoredReport) => boolean,
+    give?: Purse["give"],
   ): Promise<{ reports: StoredReport[]; dropped: Dropped[] }> {
     const { told } = await this.#step(async (rows, device) => {
       const now = this.now();
@@ -128,13 +134,14 @@ export class State {
       const free = waiting.filter(
         (report) => report.late > now && report.claimed <= now && !isHeld(report),
       );
-      const reports = fitting(shuffled(free).slice(0, most), maxBytes);
+      const mixed = fitting(shuffled(free), maxBytes);
+      const [own, reports] = give?.(device, mixed, most) ?? [device, mixed.slice(0, most)];
       for (const report of reports) await rows.keep({ ...report, claimed: now + CLAIMED_SECONDS });
       const dropped = late.map(({ stream }) => ({ stream, reason: "expired" }));
-      if (!dropped.length) return [device, { reports, dropped }];
-      const counts = counted(device.counts, dropped.map(reasonOf));
+      if (!dropped.length) return [own, { reports, dropped }];
+      const counts = counted(own.counts, dropped.map(reasonOf));
       return [
-        { ...device, counts },
+        { ...own, counts },
         { reports, dropped },
       ];
     });
@@ -148,9 +155,13 @@ export class State {
       for (const report of await rows.waiting()) {
         const fate = fates.get(report.id ?? NaN);
         if (fate === undefined) continue;
-        if (fate === null) await rows.keep({ ...report, claimed: 0 });
-        else await settle(rows, report, fate);
-        if (fate !== null && fate !== SENT) reasons.push(fate);
+        if (isFree(fate)) {
+          const { token, ...bare } = report;
+          await rows.keep({ ...bare, ...(token && fate !== SPENT ? { token } : {}), claimed: 0 });
+          continue;
+        }
+        await settle(rows, report, fate);
+        if (fate !== SENT) reasons.push(fate);
       }
       if (!reasons.length) return [device, null];
       return [{ ...device, counts: counted(device.counts, reasons) }, null];
@@ -196,6 +207,11 @@ export class State {
       return done;
     });
   }
+}
+
+/** Whether a report waits on: of what is said of its token another may be the end. */
+export function isFree(fate: string | null): fate is null | typeof SPENT | typeof NO_TOKEN {
+  return fate === null || fate === SPENT || fate === NO_TOKEN;
 }
 
 function heed(device: Device, witness: string | null): Device {

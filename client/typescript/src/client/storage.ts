@@ -3,6 +3,7 @@
  * files in Node, memory in tests.
  */
 import type { Bytes } from "../mechanisms/packing.js";
+import type { Token } from "./wallet.js";
 
 /** A payload that was sealed and charged, once and for all: a resend is the same bytes. */
 export interface StoredReport {
@@ -19,6 +20,8 @@ export interface StoredReport {
   readonly late: number;
   /** Until when it is somebody's who sends it, in seconds since 1970. */
   readonly claimed: number;
+  /** The one that it goes with, for good, where reports need tokens. */
+  readonly token?: Token;
 }
 
 /** A payload that has met its fate: "sent", or why it was given up. */

@@ -23,6 +23,7 @@ export type Post = (
   type: string,
   body: Uint8Array<ArrayBuffer>,
   signal: AbortSignal,
+  headers?: Readonly<Record<string, string>>,
 ) => Promise<Answer>;
 
 /** The longest submission that `last` takes, as browsers have it for all that outlives a page. */

@@ -61,6 +61,8 @@ export interface LedgerView {
   readonly counts: Readonly<Record<string, number>>;
   /** Who runs the shuffler and the aggregator, as the operator signed it; null where it does not say. */
   readonly runs: Runs | null;
+  /** Who gives this account tokens, and sees that it asked; null where reports go without. */
+  readonly issuer: string | null;
   /** The operator's notice that is kept here, and until when it holds, in seconds since 1970. */
   readonly notice: { readonly number: number; readonly until: number } | null;
 }
@@ -104,6 +106,7 @@ export function view(
   );
   return {
     ...{ on: isOn(consent.generation), metrics, payloads, counts: device.counts },
-    ...{ runs: bundle.runs, notice: notice && { number: notice.number, until: notice.until } },
+    ...{ runs: bundle.runs, issuer: bundle.tokens?.issuer ?? null },
+    ...{ notice: notice && { number: notice.number, until: notice.until } },
   };
 }

@@ -53,7 +53,7 @@ export interface Mechanism {
   readonly version: number;
   readonly values: "categories" | "strings" | "numbers" | "parts" | "sets";
   /** @throws BadParameter a parameter is missing or out of range. */
-  build(given: Arguments): Promise<Randomizer>;
+  build(given: Arguments): Randomizer;
 }
 
 const MAX_CATEGORIES = 2 ** 20;

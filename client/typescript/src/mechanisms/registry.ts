@@ -1,53 +1,41 @@
-/**
- * Every mechanism by the name that bundles have. A new one is its function and a line here.
- *
- * Those that most apps ask by are at hand; the others are loaded where a bundle names one.
- */
+/** Every mechanism by the name that bundles have. A new one is its function and a line here. */
+import { mechanism } from "./at_hand.js";
+import { hadamardResponse } from "./hadamard.js";
 import { grr, rr } from "./listed.js";
-import type { Arguments, Mechanism, Randomizer } from "./randomizer.js";
-
-type Build = (given: Arguments) => Randomizer;
-
-const more = () => import("../more.js");
+import { longGrr, longHash, longUnary } from "./longitudinal.js";
+import { bucketFlips, oneBitMean, piecewiseMean, squareWave } from "./numbers.js";
+import { pairedParts } from "./pairs.js";
+import { privSet } from "./privset.js";
+import { projectiveResponse } from "./projective.js";
+import type { Mechanism } from "./randomizer.js";
+import { basicRappor, rappor } from "./rappor.js";
+import { countMeanSketch, hadamardSketch, localHashing } from "./sketch.js";
+import { subsetSelection } from "./subset.js";
+import { prefixTree } from "./tree.js";
+import { optimizedUnary, symmetricUnary } from "./unary.js";
 
 /** By name. */
 export const MECHANISMS: ReadonlyMap<string, Mechanism> = new Map([
-  ...of("categories", {
-    rr: () => rr,
-    grr: () => grr,
-    "unary.sue": async () => (await more()).symmetricUnary,
-    "unary.oue": async () => (await more()).optimizedUnary,
-    subset: async () => (await more()).subsetSelection,
-    hadamard: async () => (await more()).hadamardResponse,
-    projective: async () => (await more()).projectiveResponse,
-    "rappor.basic": async () => (await more()).basicRappor,
-    "long.grr": async () => (await more()).longGrr,
-    "long.hash": async () => (await more()).longHash,
-    "long.unary": async () => (await more()).longUnary,
-  }),
-  ...of("strings", {
-    cms: async () => (await more()).countMeanSketch,
-    hcms: async () => (await more()).hadamardSketch,
-    local_hash: async () => (await more()).localHashing,
-    rappor: async () => (await more()).rappor,
-    tree: async () => (await more()).prefixTree,
-  }),
-  ...of("numbers", {
-    "mean.one_bit": async () => (await more()).oneBitMean,
-    "mean.piecewise": async () => (await more()).piecewiseMean,
-    buckets: async () => (await more()).bucketFlips,
-    wave: async () => (await more()).squareWave,
-  }),
-  ...of("sets", { privset: async () => (await more()).privSet }),
-  ...of("parts", { pairs: async () => (await more()).pairedParts }),
+  ["rr", mechanism("categories", rr)],
+  ["grr", mechanism("categories", grr)],
+  ["unary.sue", mechanism("categories", symmetricUnary)],
+  ["unary.oue", mechanism("categories", optimizedUnary)],
+  ["subset", mechanism("categories", subsetSelection)],
+  ["hadamard", mechanism("categories", hadamardResponse)],
+  ["projective", mechanism("categories", projectiveResponse)],
+  ["rappor.basic", mechanism("categories", basicRappor)],
+  ["long.grr", mechanism("categories", longGrr)],
+  ["long.hash", mechanism("categories", longHash)],
+  ["long.unary", mechanism("categories", longUnary)],
+  ["cms", mechanism("strings", countMeanSketch)],
+  ["hcms", mechanism("strings", hadamardSketch)],
+  ["local_hash", mechanism("strings", localHashing)],
+  ["rappor", mechanism("strings", rappor)],
+  ["tree", mechanism("strings", prefixTree)],
+  ["mean.one_bit", mechanism("numbers", oneBitMean)],
+  ["mean.piecewise", mechanism("numbers", piecewiseMean)],
+  ["buckets", mechanism("numbers", bucketFlips)],
+  ["wave", mechanism("numbers", squareWave)],
+  ["privset", mechanism("sets", privSet)],
+  ["pairs", mechanism("parts", pairedParts)],
 ]);
-
-function of(
-  values: Mechanism["values"],
-  loaders: Readonly<Record<string, () => Build | Promise<Build>>>,
-): [string, Mechanism][] {
-  return Object.entries(loaders).map(([name, load]) => {
-    const build = async (given: Arguments) => (await load())(given);
-    return [name, { version: 1, values, build }];
-  });
-}

@@ -4,6 +4,7 @@ import { resolve } from "node:path";
 import { rootCertificates } from "node:tls";
 
 import { openBundle } from "../catalog/bundle.js";
+import { askingIssuer, type Account } from "../transport/issuing.js";
 import { relayTransport } from "../transport/relay.js";
 import { Client, type Options } from "../client/client.js";
 import { BundleRefused } from "../errors.js";
@@ -20,6 +21,8 @@ export interface NodeOptions extends Options {
   readonly operator?: string;
   /** https://HOST:PORT instead of the bundle's shuffler. */
   readonly shuffler?: string;
+  /** Where the bundle's reports need tokens: the key of an account, or what asks for this person. */
+  readonly account?: Account;
   /** https://HOST:PORT of a relay of Oblivious HTTP, so that the shuffler sees no address. */
   readonly relay?: string;
 }
@@ -34,20 +37,20 @@ export async function open(options: NodeOptions): Promise<Client> {
   const { operator = null } = options;
   const bundle = await openBundle(await contentOf(options.bundle), operator);
   const address = options.shuffler ?? bundle.shuffler;
+  const post = httpsPost(withSystems(bundle.roots));
   const transport =
     options.relay === undefined
       ? httpsTransport(address, bundle.roots)
-      : relayTransport(
-          options.relay,
-          bundle.gateway,
-          address,
-          httpsPost(withSystems(bundle.roots)),
-        );
+      : relayTransport(options.relay, bundle.gateway, address, post);
   const storage = new FolderStorage(resolve(options.folder));
-  return Client.over(bundle, storage, transport, { ...options, operatorNamed: operator !== null });
+  return Client.over(bundle, storage, transport, {
+    ...options,
+    ...(bundle.tokens && { ask: askingIssuer(bundle.tokens, options.account, post) }),
+    operatorNamed: operator !== null,
+  });
 }
 
-/** A relay is somebody else's: its authority may be any that the system knows. */
+/** A relay, or an issuer, is somebody else's: its authority may be any that the system knows. */
 function withSystems(roots: string | null): string[] | null {
   return roots === null ? null : [roots, ...rootCertificates];
 }

@@ -17,6 +17,11 @@ export interface SealedReport {
   readonly sealed: Uint8Array<ArrayBuffer>;
 }
 
+/** One with its token. */
+export interface TokenedReport extends SealedReport {
+  readonly marked: Bytes;
+}
+
 /** Of one report: null is acknowledged, else why it was refused, for counting. */
 export type Result = string | null;
 
@@ -36,6 +41,8 @@ const REASONS = [
   "refused_expired",
   "refused_not_yet",
   "refused_unknown_field",
+  "refused_no_token",
+  "refused_token_spent",
 ];
 // Reasons of shufflers to come are counted by their number, but for those that cannot be theirs.
 const MOST_REASONS = 1000;
@@ -49,20 +56,18 @@ const LONGEST_HINT = 9;
 const TEXT = new TextEncoder();
 const NOTHING: Bytes = new Uint8Array();
 
-/** The bytes of a SubmitRequest. */
-export function requestOf(reports: readonly SealedReport[]): Uint8Array<ArrayBuffer> {
-  return joined(
-    ...reports
-      .map(({ stream, epoch, keyId, sealed }) => {
-        return bytesField(1, [
-          ...bytesField(1, TEXT.encode(stream)),
-          ...numberField(2, epoch),
-          ...numberField(3, keyId),
-          ...bytesField(4, sealed),
-        ]);
-      })
-      .map((field) => Uint8Array.from(field)),
-  );
+/** The bytes of a SubmitRequest; with tokens, where reports have them. */
+export function requestOf(reports: readonly (SealedReport | TokenedReport)[]): Bytes {
+  const fields = reports.map(({ stream, epoch, keyId, sealed }) => {
+    return bytesField(1, [
+      ...bytesField(1, TEXT.encode(stream)),
+      ...numberField(2, epoch),
+      ...numberField(3, keyId),
+      ...bytesField(4, sealed),
+    ]);
+  });
+  const tokens = reports.map((one) => ("marked" in one ? bytesField(2, one.marked) : []));
+  return joined(...[...fields, ...tokens].map((field) => Uint8Array.from(field)));
 }
 
 /**

@@ -37,13 +37,22 @@ from hubbub.catalog.runs import Runs
 from hubbub.catalog.values.list_versions import digests_of
 from hubbub.client.client import Client
 from hubbub.client.state.memory import MemoryState
+from hubbub.client.state.secret import DeviceMemo
 from hubbub.client.testing import FakeClock, FakeShuffler
 from hubbub.client.transport.contract import SealedReport
 from hubbub.client.transport.messages import answer_of, request_of
+from hubbub.client.transport.token_messages import request_of as request_for_tokens
 from hubbub.mechanisms import KeyedBits, build
 from hubbub.oblivious import Request, Response, key_config, write_request, write_response
 from hubbub.sealing import SEED_BYTES, x_wing_public, x_wing_public_bytes
-from hubbub.wire.v1.services_pb2 import Reason, Refusal, SubmitResponse
+from hubbub.tokens import Minted, token_info
+from hubbub.wire.v1.services_pb2 import (
+    IssuedTokens,
+    Reason,
+    Refusal,
+    SubmitResponse,
+    TokenResponse,
+)
 
 HERE = Path(__file__).parent
 PROVENANCE = "tests/proofs/vectors/wire/make.py, hubbub 0.2.0"
@@ -62,6 +71,37 @@ TRAILING = (
 CRLF = b"This content contains CRLF.\r\n"
 RFC_PUBLIC = "31e1f05a740102115220e9af918f738674aec95f54db6e04eb705aae8e798155"
 RFC_CONFIG = f"010020{RFC_PUBLIC}00080001000100010003"
+RFC_TOKENS = {
+    "public": "c647bef38497bc6ec077c22af65b696efa43bff3b4a1975a3e8e0a1c5a79d631",
+    "info": b"test info".hex(),
+    "inputs": ["00", "5a" * 17],
+    "blinds": [
+        "64d37aed22a27f5191de1c1d69fadb899d8862b58eb4220029e036ec4c1f6706",
+        "222a5e897cf59db8145db8d16e597e8facb80ae7d4e26d9881aa6f61d645fc0e",
+    ],
+    "blinded": [
+        "c8713aa89241d6989ac142f22dba30596db635c772cbf25021fdd8f3d461f715",
+        "423a01c072e06eb1cce96d23acce06e1ea64a609d7ec9e9023f3049f2d64e50c",
+    ],
+    "evaluated": [
+        "1a4b860d808ff19624731e67b5eff20ceb2df3c3c03b906f5693e2078450d874",
+        "aa1f16e903841036e38075da8a46655c94fc92341887eb5819f46312adfc0504",
+    ],
+    "proof": (
+        "43fdb53be399cbd3561186ae480320caa2b9f36cca0e5b160c4a677b8bbf4301"
+        "b28f12c36aa8e11e5a7ef551da0781e863a6dc8c0b2bf5a149c9e00621f02006"
+    ),
+    "outputs": [
+        (
+            "ca688351e88afb1d841fde4401c79efebb2eb75e7998fa9737bd5a82a152406d"
+            "38bd29f680504e54fd4587eddcf2f37a2617ac2fbd2993f7bdf45442ace7d221"
+        ),
+        (
+            "7c6557b276a137922a0bcfc2aa2b35dd78322bd500235eb6d6b6f91bc5b56a52"
+            "de2d65612d503236b321f5d0bebcbc52b64b92e426f29c9b8b69f52de98ae507"
+        ),
+    ],
+}
 RUNS = Runs(shuffler="Example Foundation, Oslo", aggregator="Example Ltd, Dublin")
 DAY = 86_400
 START = 20_000 * DAY
@@ -552,6 +592,41 @@ def dummies() -> dict[str, Any]:
     }
 
 
+def tokens() -> dict[str, Any]:
+    """A token and what it is of, when devices of a secret ask for those of an epoch, and messages.
+
+    rfc: the answer of RFC 9497, A.1.3.3, to two inputs together.
+    """
+    nonce, output, sealed = bytes(range(16)), bytes(range(64)), bytes(range(50))
+    wanted = {("theme", 20_000): [bytes([7]) * 32, bytes([8]) * 32]}
+    wanted["日本", 0] = [bytes([9]) * 32]
+    answer = TokenResponse(
+        issued=[
+            IssuedTokens(evaluated=[bytes([1]) * 32], proof=bytes([2]) * 64),
+            IssuedTokens(not_given=True),
+            IssuedTokens(),
+        ]
+    )
+    coins = DeviceMemo(SECRET, "tokens")
+    return {
+        "provenance": f"{PROVENANCE}; RFC 9497",
+        "info": token_info("theme", 20_000).hex(),
+        "nonce": nonce.hex(),
+        "output": output.hex(),
+        "sealed": sealed.hex(),
+        "token": Minted(nonce, output).token(sealed).hex(),
+        "request": request_for_tokens(wanted).hex(),
+        "answer": answer.SerializeToString(deterministic=True).hex(),
+        "secret": SECRET.hex(),
+        "steps of 65536": {
+            f"{length}|{epoch}": coins.coins(f"{length}|{epoch}".encode()).below(1 << 16)
+            for length in ("hour", "day")
+            for epoch in (20_000, 20_001, 480_000)
+        },
+        "rfc": RFC_TOKENS,
+    }
+
+
 def epochs() -> dict[str, Any]:
     """Moments in seconds since 1970-01-01 UTC, and the epoch that holds each."""
     return {
@@ -827,6 +902,7 @@ if __name__ == "__main__":
         sealing,
         sealing_x_wing,
         submission,
+        tokens,
         notice,
         log,
         oblivious,

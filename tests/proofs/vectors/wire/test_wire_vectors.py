@@ -72,6 +72,10 @@ def test_devices_of_a_crowd_make_the_same_dummies() -> None:
     assert make.dummies() == _known("dummies")
 
 
+def test_tokens_are_what_they_were() -> None:
+    assert make.tokens() == _known("tokens")
+
+
 def test_a_moment_is_in_the_same_epoch() -> None:
     for known in _known("epochs")["epochs"]:
         assert epoch_at(known["seconds"], known["length"]) == known["epoch"]

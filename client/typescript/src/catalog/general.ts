@@ -1,0 +1,13 @@
+/** How streams of tiers are named. */
+
+const DIGITS = 6;
+
+/** A number as Python's format "g" writes it: how streams of tiers are named. */
+export function general(number: number): string {
+  const [digits = "", power = ""] = number.toExponential(DIGITS - 1).split("e");
+  const plain = digits.replace(/\.?0+$/, "");
+  const exponent = Number(power);
+  if (exponent >= -4 && exponent < DIGITS) return String(Number(`${plain}e${power}`));
+  const sign = exponent < 0 ? "-" : "+";
+  return `${plain}e${sign}${String(Math.abs(exponent)).padStart(2, "0")}`;
+}

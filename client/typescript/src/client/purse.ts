@@ -1,0 +1,298 @@
+/**
+ * The purse: fetches tokens, and gives each report its own before it leaves.
+ *
+ * The tokens of an epoch are asked for at a moment of the epoch before that the device draws from its
+ * secret; where there are none yet, when something is to be sent. Always for all streams of a length of
+ * epoch, and as many as one device may ever send: so what is asked says nothing of what is. As
+ * client/hubbub/client/delivery/purse.py.
+ */
+import type { Bundle } from "../catalog/bundle.js";
+import { fromText, toText } from "../catalog/encoding.js";
+import { epochAt, epochStart, graceSeconds } from "../catalog/epochs.js";
+import type { Metric } from "../catalog/metric.js";
+import { metricNameOf } from "../catalog/tiers.js";
+import { BadParameter, TryAgain } from "../errors.js";
+import { pick } from "../mechanisms/bits.js";
+import { issuedIn, tokenInfo, tokenOf, tokenRequest } from "../transport/issuing.js";
+import type { AskIssuer, TokenIssuer } from "../transport/issuing.js";
+import type { Blinded } from "../transport/poprf.js";
+import type { TokenedReport } from "../transport/submission.js";
+import type { Device } from "./device.js";
+import type { Diagnostics } from "./diagnostics.js";
+import { memoOf } from "./memo.js";
+import { nextTask } from "./sender.js";
+import type { State } from "./state.js";
+import type { StoredReport } from "./storage.js";
+import { EMPTY, type Token, type Wallet } from "./wallet.js";
+
+const NONCE_BYTES = 16;
+const STEPS = 1 << 16; // of an epoch, of which one is drawn
+const SHORTEST_SECONDS = 0.5;
+const APART_SECONDS = 600; // between tries, at most
+const CALL_SECONDS = 10;
+const TEXT = new TextEncoder();
+
+/** A length of epochs, and one of them. */
+type Due = readonly [length: string, epoch: number];
+
+/** One page's or process's way to tokens. */
+export class Purse {
+  readonly #answered = new Set<string>();
+  readonly #lacking = new Map<string, Due>();
+  #turn: Promise<unknown> = Promise.resolve();
+  #failures = 0;
+  #notBefore = 0;
+
+  /** ask: takes a request to the issuer. */
+  constructor(
+    readonly bundle: Bundle,
+    readonly issuer: TokenIssuer,
+    readonly state: State,
+    readonly ask: AskIssuer,
+    readonly diagnostics: Diagnostics,
+  ) {}
+
+  /** This report needs a token, before it may leave. */
+  needs({ stream, epoch, token }: Pick<StoredReport, "stream" | "epoch" | "token">): void {
+    const metric = this.bundle.metrics.get(metricNameOf(stream));
+    if (metric && !token) this.#lacking.set(periodOf(stream, epoch), [metric.epoch, epoch]);
+  }
+
+  /**
+   * Each report its token, for good, until there are so many; those without are not among them.
+   *
+   * Of the state's own step: nothing is awaited.
+   */
+  give(device: Device, reports: readonly StoredReport[], most: number): [Device, StoredReport[]] {
+    const wallet = this.#open(device.wallet ?? EMPTY);
+    const free: Record<string, readonly Token[]> = { ...wallet.free };
+    const going: StoredReport[] = [];
+    for (const report of reports) {
+      if (going.length === most) break;
+      const period = periodOf(report.stream, report.epoch);
+      const [token, ...rest] = report.token ? [report.token] : (free[period] ?? []);
+      if (!token) {
+        this.needs(report);
+        continue;
+      }
+      if (!report.token) free[period] = rest;
+      going.push({ ...report, token });
+    }
+    return [{ ...device, wallet: { ...wallet, free } }, going];
+  }
+
+  /** A report as it travels, with its token. */
+  marked(report: StoredReport): TokenedReport {
+    const [nonce, output] = report.token ?? ["", ""];
+    return { ...report, marked: tokenOf(fromText(nonce), fromText(output), report.sealed) };
+  }
+
+  /** How long until something is due, in seconds. secret: the device's. */
+  secondsToNext(secret: string): number {
+    const now = this.state.now();
+    const moments = this.#lengths.map((length) => {
+      const next = epochAt(now, length) + 1;
+      const isDone = this.#answered.has(keyOf([length, next]));
+      return (isDone ? epochStart(next, length) : this.#moment(secret, [length, next])) - now;
+    });
+    if (this.#wanted().length) moments.push(0);
+    return Math.max(SHORTEST_SECONDS, this.#notBefore - now, Math.min(...moments));
+  }
+
+  /**
+   * Asks for what is due; whether anything came. What fails is tried again later.
+   *
+   * @throws StateUnusable what was asked for could not be kept.
+   */
+  fetch(secret: string): Promise<boolean> {
+    // Who asks meanwhile may have drawn what was not due before.
+    const turn = this.#turn.then(() => this.#fetchDue(secret));
+    this.#turn = turn.catch(() => undefined);
+    return turn;
+  }
+
+  async #fetchDue(secret: string): Promise<boolean> {
+    const now = this.state.now();
+    if (now < this.#notBefore) return false;
+    const due = this.#lengths
+      .map((length): Due => [length, epochAt(now, length) + 1])
+      .filter((one) => now >= this.#moment(secret, one));
+    const all = new Map([...due, ...this.#wanted()].map((one) => [keyOf(one), one]));
+    let came = false;
+    let failed = false;
+    // What is wrong with those of a day is nothing to those of an hour.
+    for (const [key, one] of all) {
+      if (this.#answered.has(key) || now >= tooLate(one)) continue;
+      if (await this.#isFetched(one)) came = true;
+      else failed = true;
+    }
+    this.#failures = failed ? this.#failures + 1 : 0;
+    if (failed) this.#notBefore = now + Math.min(0.2 * 2 ** this.#failures, APART_SECONDS);
+    return came;
+  }
+
+  get #lengths(): string[] {
+    return [...new Set([...this.bundle.metrics.values()].map((metric) => metric.epoch))].sort();
+  }
+
+  /** Every stream of a length of epoch, with as many as one device may send of it. */
+  #streams(length: string): [stream: string, most: number][] {
+    return [...this.bundle.metrics.values()]
+      .filter((metric) => metric.epoch === length)
+      .flatMap((metric) =>
+        namesOf(metric).map((name): [string, number] => [name, metric.limits.reportsPerEpoch]),
+      )
+      .sort(([one], [other]) => (one < other ? -1 : 1));
+  }
+
+  /** The epochs of reports that wait for tokens of which the issuer was not asked. */
+  #wanted(): Due[] {
+    return [...this.#lacking.values()].filter((one) => !this.#answered.has(keyOf(one)));
+  }
+
+  /**
+   * When the tokens of an epoch are asked for: somewhere in the one before.
+   *
+   * PRIVACY: of the secret alone; so it says nothing of when the device reports.
+   */
+  #moment(secret: string, [length, epoch]: Due): number {
+    const step = pick(memoOf(secret, "tokens").coins(TEXT.encode(`${length}|${epoch}`)), STEPS);
+    const [before, after] = [epochStart(epoch - 1, length), epochStart(epoch, length)];
+    return before + ((after - before) * step) / STEPS;
+  }
+
+  async #isFetched(one: Due): Promise<boolean> {
+    try {
+      await this.#fetch(one);
+      return true;
+    } catch (error) {
+      if (error instanceof TryAgain) {
+        const said = `reports wait for tokens: the issuer says ${error.reason}`;
+        this.diagnostics.warnOnce(error.reason, said);
+      } else if (error instanceof BadParameter) {
+        // PRIVACY: an issuer that answers one person by a key of its own gets no report to mark.
+        this.diagnostics.warnOnce("tokens", `tokens are not taken: ${error.message}`);
+      } else throw error;
+      return false;
+    }
+  }
+
+  async #fetch(due: Due): Promise<void> {
+    const { blinded, outputsOf } = await import("../transport/poprf.js");
+    const [length, epoch] = due;
+    const { publicKey } = this.issuer;
+    const before = (await this.state.device()).wallet ?? EMPTY;
+    const drawn: Record<string, Wallet["pending"][string]> = {};
+    const streams = this.#streams(length);
+    for (const [stream, most] of streams) {
+      const period = periodOf(stream, epoch);
+      if (before.pending[period] || before.free[period]) continue;
+      const own: Blinded[] = [];
+      for (let number = 0; number < most; number += 1) {
+        await nextTask(); // some milliseconds each
+        const nonce = crypto.getRandomValues(new Uint8Array(NONCE_BYTES));
+        own.push(blinded(nonce, publicKey, tokenInfo(stream, epoch)));
+      }
+      drawn[period] = own.map((one) => [toText(one.input), toText(one.blind), toText(one.element)]);
+    }
+    // Kept before it is asked: after a kill the same is asked again, and answered again.
+    const { wallet } = await this.state.change((own) => {
+      const { pending, free } = this.#open(own.wallet ?? EMPTY);
+      const fresh = Object.entries(drawn).filter(([period]) => !free[period]);
+      return { ...own, wallet: { pending: { ...Object.fromEntries(fresh), ...pending }, free } };
+    });
+    const asked = streams.flatMap(([stream]) => {
+      const inputs = wallet?.pending[periodOf(stream, epoch)]?.map(
+        ([input, blind, element]): Blinded => {
+          return { input: fromText(input), blind: fromText(blind), element: fromText(element) };
+        },
+      );
+      return inputs ? [{ stream, epoch, inputs, elements: inputs.map((one) => one.element) }] : [];
+    });
+    if (asked.length) {
+      const answer = await this.ask(tokenRequest(asked), AbortSignal.timeout(1000 * CALL_SECONDS));
+      const issued = issuedIn(answer, asked.length);
+      const minted: Record<string, Token[]> = {};
+      for (const [at, { stream, inputs }] of asked.entries()) {
+        const one = issued[at];
+        if (!one) {
+          const none = "the issuer gives nobody tokens of";
+          this.diagnostics.warnOnce("tokens_not_given", `${none} "${stream}": its reports wait`);
+          continue; // and the same is asked by the next page: the issuer may learn of it
+        }
+        if (!one.evaluated.length) {
+          const had = "this account has had its tokens of";
+          this.diagnostics.warnOnce("tokens_had", `${had} "${stream}": its reports expire`);
+        }
+        await nextTask();
+        // An issuer with another stream table gives fewer: the first of them.
+        const of = inputs.slice(0, one.evaluated.length);
+        const told = [one.evaluated, one.proof, publicKey, tokenInfo(stream, epoch)] as const;
+        const outputs = of.length ? outputsOf(of, ...told) : [];
+        minted[periodOf(stream, epoch)] = outputs.map((output, place) => {
+          return [toText(of[place]?.input ?? output), toText(output)];
+        });
+      }
+      // PRIVACY: nothing is left by which they were blinded.
+      await this.state.change((own) => {
+        const { pending, free } = own.wallet ?? EMPTY;
+        const fresh = Object.entries(minted).filter(([period]) => pending[period]);
+        const left = Object.entries(pending).filter(([period]) => !minted[period]);
+        return {
+          ...own,
+          wallet: {
+            pending: Object.fromEntries(left),
+            free: { ...free, ...Object.fromEntries(fresh) },
+          },
+        };
+      });
+    }
+    this.#answered.add(keyOf(due));
+    for (const [period, one] of this.#lacking) {
+      if (keyOf(one) === keyOf(due)) this.#lacking.delete(period);
+    }
+  }
+
+  /** The wallet without what nothing can be sent of any more. */
+  #open({ pending, free }: Wallet): Wallet {
+    const now = this.state.now();
+    const isOpen = ([period]: [string, unknown]) => {
+      const [stream = "", epoch] = period.split("|");
+      const metric = this.bundle.metrics.get(metricNameOf(stream));
+      return metric !== undefined && now < tooLate([metric.epoch, Number(epoch)]);
+    };
+    return {
+      pending: Object.fromEntries(Object.entries(pending).filter(isOpen)),
+      free: Object.fromEntries(Object.entries(free).filter(isOpen)),
+    };
+  }
+}
+
+/** One, of what a client warns by. */
+export type PurseOf = (diagnostics: Diagnostics) => Purse;
+
+/** As PurseOf says. */
+export function purseOf(...own: readonly [Bundle, TokenIssuer, State, AskIssuer]): PurseOf {
+  return (diagnostics) => new Purse(...own, diagnostics);
+}
+
+/** All its streams: of each tier, and of each cell, whichever is this device's. */
+function namesOf({ name, streams, breakdown }: Metric): string[] {
+  const cells = ["", ...(breakdown?.cells ?? [])];
+  return streams.flatMap((stream) =>
+    cells.map((cell) => name + cell + stream.name.slice(name.length)),
+  );
+}
+
+function periodOf(stream: string, epoch: number): string {
+  return `${stream}|${epoch}`;
+}
+
+function keyOf([length, epoch]: Due): string {
+  return `${length}|${epoch}`;
+}
+
+/** When the shuffler takes no report of an epoch any more, in seconds since 1970. */
+function tooLate([length, epoch]: Due): number {
+  return epochStart(epoch + 1, length) + graceSeconds(length);
+}

@@ -1,0 +1,21 @@
+/** What most apps ask by, at hand; all other mechanisms are loaded where a bundle names one. */
+import { grr, rr } from "./listed.js";
+import type { Arguments, Mechanism, Randomizer } from "./randomizer.js";
+
+const AT_HAND = new Map([
+  ["rr", mechanism("categories", rr)],
+  ["grr", mechanism("categories", grr)],
+]);
+
+/** A mechanism by the name that bundles have. */
+export async function mechanismOf(name: string): Promise<Mechanism | undefined> {
+  return AT_HAND.get(name) ?? (await import("../more.js")).MECHANISMS.get(name);
+}
+
+/** One of version 1. */
+export function mechanism(
+  values: Mechanism["values"],
+  build: (given: Arguments) => Randomizer,
+): Mechanism {
+  return { version: 1, values, build };
+}

@@ -1,0 +1,54 @@
+/**
+ * The function behind tokens, of RFC 9497: mode 2 (partly oblivious), ristretto255-SHA512.
+ *
+ * This module alone knows who works it out, and is loaded where a bundle names an issuer.
+ */
+import { ristretto255_oprf } from "@noble/curves/ed25519.js";
+
+import { BadParameter } from "../errors.js";
+import type { Bytes } from "../mechanisms/packing.js";
+
+/** An input on its way: what undoes the blinding, and what the issuer sees. */
+export interface Blinded {
+  readonly input: Bytes;
+  readonly blind: Bytes;
+  readonly element: Bytes;
+}
+
+/**
+ * An input, blinded by a scalar that is drawn for it alone.
+ *
+ * @throws BadParameter the public key is none.
+ */
+export function blinded(input: Bytes, publicKey: Bytes, info: Bytes): Blinded {
+  try {
+    const { blind, blinded: element } = ristretto255_oprf.poprf(info).blind(input, publicKey);
+    return { input, blind: Uint8Array.from(blind), element: Uint8Array.from(element) };
+  } catch (error) {
+    throw new BadParameter("the issuer's key in the bundle is none", { cause: error });
+  }
+}
+
+/**
+ * The outputs, once the proof has shown that all were evaluated with this public key.
+ *
+ * @throws BadParameter the proof is none of this, or an element is none.
+ */
+export function outputsOf(
+  inputs: readonly Blinded[],
+  evaluated: readonly Bytes[],
+  proof: Bytes,
+  publicKey: Bytes,
+  info: Bytes,
+): Bytes[] {
+  const suite = ristretto255_oprf.poprf(info);
+  const items = inputs.map(({ input, blind, element }, at) => {
+    return { input, blind, blinded: element, evaluated: evaluated[at] ?? new Uint8Array() };
+  });
+  try {
+    const { tweakedKey } = suite.blind(new Uint8Array(1), publicKey);
+    return suite.finalizeBatch(items, proof, tweakedKey).map((one) => Uint8Array.from(one));
+  } catch (error) {
+    throw new BadParameter("the issuer's proof is none of its key in the bundle", { cause: error });
+  }
+}

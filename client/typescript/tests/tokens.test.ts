@@ -1,0 +1,312 @@
+/** Tokens: the RFC's and our own known answers, and what a device does of them, over every storage. */
+import assert from "node:assert/strict";
+import test from "node:test";
+
+import { ristretto255, ristretto255_hasher, ristretto255_oprf } from "@noble/curves/ed25519.js";
+
+import { openBundle, type Bundle } from "../src/catalog/bundle.js";
+import { Client } from "../src/client/client.js";
+import { MemoryStorage } from "../src/client/memory.js";
+import { memoOf } from "../src/client/memo.js";
+import { BadParameter, TryAgain } from "../src/errors.js";
+import { pick } from "../src/mechanisms/bits.js";
+import type { Bytes } from "../src/mechanisms/packing.js";
+import { FakeShuffler } from "../src/testing.js";
+import {
+  askingIssuer,
+  issuedIn,
+  tokenInfo,
+  tokenOf,
+  tokenRequest,
+} from "../src/transport/issuing.js";
+import { blinded, outputsOf } from "../src/transport/poprf.js";
+import { bytesField, fieldsOf } from "../src/transport/protobuf.js";
+import { TYPE } from "../src/transport/submission.js";
+import { bytesOf, hexOf, known } from "./known.js";
+
+interface Known {
+  info: string;
+  nonce: string;
+  output: string;
+  sealed: string;
+  token: string;
+  request: string;
+  answer: string;
+  secret: string;
+  "steps of 65536": Record<string, number>;
+  rfc: Record<"public" | "info" | "proof", string> &
+    Record<"inputs" | "blinds" | "blinded" | "evaluated" | "outputs", string[]>;
+}
+
+const answers = known("wire/tokens") as Known;
+const { rfc } = answers;
+const life = known("wire/ledger") as { signed: string; start: number };
+const DAY = 86_400;
+
+function bytes(texts: readonly string[]): Bytes[] {
+  return texts.map((text) => bytesOf(text));
+}
+
+/** The issuer's function, its memory of accounts left out; every request that it was asked. */
+class Issuer {
+  readonly keys = ristretto255_oprf.poprf(new Uint8Array()).generateKeyPair();
+  readonly asked: Bytes[] = [];
+  fails = false;
+
+  readonly ask = (request: Bytes): Promise<Uint8Array> => {
+    this.asked.push(request);
+    if (this.fails) return Promise.reject(new TryAgain("killed"));
+    const issued = wantedIn(request).flatMap(([stream, epoch, elements]) => {
+      const suite = ristretto255_oprf.poprf(tokenInfo(stream, epoch));
+      const { evaluated, proof } = suite.blindEvaluateBatch(this.keys.secretKey, elements);
+      const fields = evaluated.flatMap((one) => bytesField(1, one));
+      return bytesField(1, [...fields, ...bytesField(2, proof)]);
+    });
+    return Promise.resolve(Uint8Array.from(issued));
+  };
+
+  /** Whether a shuffler with its key takes the token of a report. */
+  takes({ stream, epoch, sealed, token }: Sent): boolean {
+    const nonce = token.slice(0, 16);
+    const suite = ristretto255_oprf.poprf(tokenInfo(stream, epoch));
+    const output = Uint8Array.from(suite.evaluate(this.keys.secretKey, nonce));
+    return hexOf(tokenOf(nonce, output, sealed)) === hexOf(token);
+  }
+}
+
+interface Sent {
+  stream: string;
+  epoch: number;
+  sealed: Bytes;
+  token: Bytes;
+}
+
+function told(message: Uint8Array): Map<number, (number | Bytes)[]> {
+  const found = new Map<number, (number | Bytes)[]>();
+  for (const [field, held] of fieldsOf(message)) {
+    const own = typeof held === "number" ? held : Uint8Array.from(held);
+    found.set(field, [...(found.get(field) ?? []), own]);
+  }
+  return found;
+}
+
+function wantedIn(request: Uint8Array): [string, number, Bytes[]][] {
+  return (told(request).get(1) ?? []).map((one) => {
+    const own = told(one as Bytes);
+    const stream = new TextDecoder().decode(own.get(1)?.[0] as Bytes);
+    return [stream, Number(own.get(2)?.[0]), (own.get(3) ?? []) as Bytes[]];
+  });
+}
+
+/** Every report with its token, of submissions. */
+function sentTo(shuffler: FakeShuffler): Sent[] {
+  return shuffler.taken.flatMap((body) => {
+    const own = told(body);
+    return (own.get(1) ?? []).map((one, at) => {
+      const report = told(one as Bytes);
+      return {
+        stream: new TextDecoder().decode(report.get(1)?.[0] as Bytes),
+        epoch: Number(report.get(2)?.[0]),
+        sealed: report.get(4)?.[0] as Bytes,
+        token: (own.get(2)?.[at] ?? new Uint8Array()) as Bytes,
+      };
+    });
+  });
+}
+
+async function bundleOf(issuer: Issuer): Promise<Bundle> {
+  const bundle = await openBundle(new TextEncoder().encode(life.signed), null);
+  const publicKey = Uint8Array.from(issuer.keys.publicKey);
+  return { ...bundle, tokens: { issuer: "https://issuer.example.org", publicKey } };
+}
+
+async function device(
+  issuer: Issuer,
+  storage = new MemoryStorage(),
+  shuffler = new FakeShuffler(),
+) {
+  const clock = { seconds: life.start };
+  const client = await Client.over(await bundleOf(issuer), storage, shuffler, {
+    ...{ holdSeconds: null, now: () => clock.seconds, ask: issuer.ask },
+  });
+  return { client, clock, shuffler, storage };
+}
+
+test("the RFC's inputs have the RFC's outputs, once the proof holds", () => {
+  const [blinds, elements] = [bytes(rfc.blinds), bytes(rfc.blinded)];
+  const inputs = bytes(rfc.inputs).map((input, at) => {
+    return { input, blind: blinds[at] ?? input, element: elements[at] ?? input };
+  });
+  for (const { input, blind, element } of inputs) {
+    const DST = "HashToGroup-OPRFV1-\x02-ristretto255-SHA512";
+    const point = ristretto255_hasher.hashToCurve(input, { DST });
+    const scalar = ristretto255.Point.Fn.fromBytes(blind);
+    assert.equal(hexOf(Uint8Array.from(point.multiply(scalar).toBytes())), hexOf(element));
+  }
+  const right = [
+    bytes(rfc.evaluated),
+    bytesOf(rfc.proof),
+    bytesOf(rfc.public),
+    bytesOf(rfc.info),
+  ] as const;
+  assert.deepEqual(outputsOf(inputs, ...right).map(hexOf), rfc.outputs);
+  const [evaluated, proof, publicKey, info] = right;
+  const altered = Uint8Array.from(proof, (byte, at) => byte ^ Number(at === 63));
+  for (const [points, shown, key, word] of [
+    [[...evaluated].reverse(), proof, publicKey, info],
+    [evaluated.slice(1), proof, publicKey, info],
+    [[new Uint8Array(32), ...evaluated.slice(1)], proof, publicKey, info],
+    [evaluated, altered, publicKey, info],
+    [evaluated, proof.slice(1), publicKey, info],
+    [evaluated, proof, evaluated[0] ?? proof, info],
+    [evaluated, proof, new Uint8Array(32), info],
+    [evaluated, proof, publicKey, bytesOf("00")],
+  ] as const) {
+    assert.throws(() => outputsOf(inputs, points, shown, key, word), BadParameter);
+  }
+  assert.throws(() => blinded(proof, new Uint8Array(32).fill(255), info), BadParameter);
+});
+
+test("a token, its messages and the moment of asking are what Python's are", () => {
+  assert.equal(hexOf(tokenInfo("theme", 20_000)), answers.info);
+  const [nonce, output, sealed] = bytes([answers.nonce, answers.output, answers.sealed]);
+  assert.ok(nonce && output && sealed);
+  assert.equal(hexOf(tokenOf(nonce, output, sealed)), answers.token);
+  const element = (byte: number) => new Uint8Array(32).fill(byte);
+  const wanted = [
+    { stream: "theme", epoch: 20_000, elements: [element(7), element(8)] },
+    { stream: "日本", epoch: 0, elements: [element(9)] },
+  ];
+  assert.equal(hexOf(tokenRequest(wanted)), answers.request);
+  const [one, none, had] = issuedIn(bytesOf(answers.answer), 3);
+  assert.deepEqual(one?.evaluated.map(hexOf), ["01".repeat(32)]);
+  assert.equal(hexOf(one.proof), "02".repeat(64));
+  assert.equal(none, null);
+  assert.deepEqual(had?.evaluated, []);
+  for (const [answer, asked] of [
+    [bytesOf(answers.answer), 2],
+    [bytesOf("ff"), 1],
+    [bytesOf("0801"), 1],
+  ] as const) {
+    assert.throws(() => issuedIn(answer, asked), TryAgain);
+  }
+  for (const [text, step] of Object.entries(answers["steps of 65536"])) {
+    const coins = memoOf(answers.secret, "tokens").coins(new TextEncoder().encode(text));
+    assert.equal(pick(coins, 65_536), step);
+  }
+});
+
+test("every report goes with a token of its own, whatever the device asks is the same", async () => {
+  const issuer = new Issuer();
+  const shapes = new Set<string>();
+  for (const values of [["dark"], ["dark", "light"], ["light"]]) {
+    const { client, shuffler } = await device(issuer);
+    for (const value of values) assert.equal(client.report("theme", value), "queued");
+    assert.equal(client.report("language", "de"), "queued");
+    assert.equal(await client.flush(), true);
+    const sent = sentTo(shuffler);
+    assert.equal(sent.length, values.length + 1);
+    assert.equal(new Set(sent.map(({ token }) => hexOf(token).slice(0, 32))).size, sent.length);
+    for (const one of sent) {
+      assert.ok(issuer.takes(one));
+      assert.ok(!issuer.takes({ ...one, epoch: one.epoch + 1 }));
+      assert.ok(!issuer.takes({ ...one, sealed: one.token }));
+    }
+    assert.equal((await client.ledger()).issuer, "https://issuer.example.org");
+  }
+  for (const request of issuer.asked) {
+    const day = wantedIn(request).filter(([stream]) => stream === "theme" || stream === "language");
+    if (day.length)
+      shapes.add(JSON.stringify(wantedIn(request).map(([name, , all]) => [name, all.length])));
+  }
+  assert.equal(shapes.size, 1);
+  assert.match([...shapes].join(), /"theme",2.*"theme\/0.5",2/);
+});
+
+test("a device killed before the answer asks the same again, and loses no report", async () => {
+  const issuer = new Issuer();
+  issuer.fails = true;
+  const { client, storage, shuffler } = await device(issuer);
+  client.report("theme", "dark");
+  assert.equal(await client.flush(0.1), false);
+  assert.equal(shuffler.reports, 0);
+  issuer.fails = false;
+  const next = await device(issuer, storage, shuffler);
+  assert.equal(await next.client.flush(), true);
+  const [first, second] = issuer.asked.map(hexOf);
+  assert.equal(first, second);
+  assert.ok(sentTo(shuffler).every((one) => issuer.takes(one)));
+  assert.equal(sentTo(shuffler).length, 1);
+});
+
+test("a report that is sent again has the same token; a spent one is replaced", async () => {
+  const issuer = new Issuer();
+  const { client, storage, shuffler } = await device(issuer);
+  const post = shuffler.post.bind(shuffler);
+  const bodies: Uint8Array[] = [];
+  shuffler.post = (body) => {
+    bodies.push(body);
+    // Lost on its way back; then, that its token had gone with another.
+    if (bodies.length === 1) return Promise.reject(new TryAgain("unavailable"));
+    if (bodies.length > 2) return post(body);
+    const refusal = bytesField(1, [0x10, 8]);
+    return Promise.resolve({
+      status: 200,
+      headers: { "content-type": TYPE },
+      body: Uint8Array.from(refusal),
+    });
+  };
+  client.report("theme", "dark");
+  assert.equal(await client.flush(0.1), false);
+  const next = await device(issuer, storage, shuffler);
+  assert.equal(await next.client.flush(), true);
+  assert.deepEqual(next.client.dropped, {});
+  const [lost, spent, taken] = bodies.map((body) =>
+    (told(body).get(2) ?? []).map((one) => hexOf(one as Bytes)),
+  );
+  assert.equal(lost?.length, 1);
+  assert.deepEqual(spent, lost);
+  assert.notDeepEqual(taken, spent);
+  assert.ok(sentTo(shuffler).every((one) => issuer.takes(one)));
+});
+
+test("an issuer that answers by another key gets no report to mark", async () => {
+  const [issuer, other] = [new Issuer(), new Issuer()];
+  const shuffler = new FakeShuffler();
+  const client = await Client.over(await bundleOf(issuer), new MemoryStorage(), shuffler, {
+    ...{ holdSeconds: null, now: () => life.start, ask: other.ask },
+  });
+  client.report("theme", "dark");
+  assert.equal(await client.flush(0.1), false);
+  assert.equal(shuffler.reports, 0);
+  assert.equal(await client.waiting(), 1);
+});
+
+test("tokens of the next epoch are there before it, and forgetting leaves none", async () => {
+  const issuer = new Issuer();
+  const { client, clock, storage } = await device(issuer);
+  clock.seconds = life.start - (life.start % DAY) + DAY - 1; // the moment has passed, whichever
+  assert.equal(await client.flush(), true);
+  assert.ok(issuer.asked.length >= 1);
+  const epochs = issuer.asked.flatMap((request) => wantedIn(request).map(([, epoch]) => epoch));
+  assert.ok(epochs.includes(Math.floor(life.start / DAY) + 1));
+  const wallet = () => storage.transaction(async (rows) => JSON.stringify(await rows.device()));
+  assert.match(await wallet(), /"free":\{"[^}]+\}/);
+  await client.disable({ forget: true });
+  assert.match(await wallet(), /"wallet":null/);
+});
+
+test("an app without an account is told, and its own server may ask", async () => {
+  const issuer = { issuer: "https://issuer.example.org", publicKey: new Uint8Array(32) };
+  const post = () => Promise.reject(new TryAgain("unavailable"));
+  assert.throws(() => askingIssuer(issuer, undefined, post), /account/);
+  assert.throws(
+    () => askingIssuer({ ...issuer, issuer: "http://else" }, "key", post),
+    BadParameter,
+  );
+  const signal = AbortSignal.timeout(1000);
+  const answer = await askingIssuer(issuer, (request) => request, post)(new Uint8Array(3), signal);
+  assert.equal(answer.length, 3);
+  const wrong = askingIssuer(issuer, () => "text" as unknown as Uint8Array, post);
+  await assert.rejects(wrong(new Uint8Array(3), signal), TryAgain);
+});

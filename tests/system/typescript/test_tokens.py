@@ -1,0 +1,78 @@
+"""client/typescript with tokens: from Node and a page, by the real issuer and shuffler."""
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+
+from playwright.sync_api import Browser
+
+from hubbub.cli.local.local_run import ACCOUNT_KEY
+from tests.interfaces.browser import HANG_MS, needs_browser
+from tests.support.developing import developing
+from tests.support.node import PACKAGE, needs_node, run
+from tests.system.typescript.conftest import ONE
+from tests.system.typescript.pages import counted, door_of, served
+
+CATALOG = (
+    'shuffler = "127.0.0.1:1"\n'
+    'tokens = { issuer = "http://127.0.0.1:1", devices = 2 }\n'
+    + ONE.format(
+        name="theme",
+        description="Colour theme",
+        values='"light", "dark", "system"',
+        reports=2,
+        more='mechanism = "grr"\nepsilon = 4.0',
+    )
+)
+# The issuer is of another origin: the page asks by the account's key, as whoever has one.
+PAGE = """
+async ([shuffler, account]) => {
+  const { open } = await import("/hubbub.js");
+  const own = { bundle: "/tokens.hubbub", app: "tokens", holdSeconds: null };
+  const client = await open({ ...own, shuffler, account });
+  const said = [client.report("theme", "dark"), client.report("theme", "light")];
+  const sent = await client.flush(60);
+  const { payloads } = await client.ledger();
+  return [...said, sent, client.dropped, payloads.map((one) => one.fate)];
+}
+"""
+
+pytestmark = [needs_node, needs_browser]
+
+
+def test_devices_of_an_account_send_as_many_reports_as_they_have_tokens(
+    browser: Browser, site: Path, tmp_path: Path
+) -> None:
+    run("npm", "run", "--silent", "build")
+    with developing(tmp_path, CATALOG) as up, served(site) as origin:
+        key = (up.folder / ".hubbub" / ACCOUNT_KEY).read_text().strip()
+        door = door_of(up)
+        shutil.copy(up.bundle, site / "tokens.hubbub")
+        context = browser.new_context(ignore_https_errors=True)
+        context.set_default_timeout(HANG_MS)
+        page = context.new_page()
+        page.goto(origin)
+        said = page.evaluate(PAGE, [door, key])
+        assert said == ["queued", "queued", True, {}, ["sent", "sent"]]
+        context.close()
+
+        def node(device: str) -> str:
+            words = ["node", "dist/examples/report.js", up.bundle, door, tmp_path / device]
+            done = subprocess.run(
+                [*map(str, words), "theme", "dark"],
+                cwd=PACKAGE,
+                env={"PATH": "/usr/bin:/bin:/usr/local/bin", "HUBBUB_ACCOUNT": key},
+                capture_output=True,
+                text=True,
+                check=True,
+            )
+            return done.stdout
+
+        assert node("second") == "queued\nnothing waits\n"
+        assert node("second") == "queued\nnothing waits\n"
+        # The account is of two devices: a third has no token, and its report waits.
+        assert node("third") == "queued\nit waits for the next start\n"
+        counted(up, "theme", 4)
+        law = json.loads(up.run("status", "--format", "json"))
+        assert law["balanced"], law
