@@ -5,12 +5,14 @@ import { openBundle } from "../src/catalog/bundle.js";
 import { dummiesOf } from "../src/catalog/dummies.js";
 import { toText } from "../src/catalog/encoding.js";
 import { epochAt, epochStart } from "../src/catalog/epochs.js";
+import { MemoryStorage } from "../src/client/memory.js";
 import { KeyedBits } from "../src/mechanisms/keyed.js";
 import type { Coded } from "../src/mechanisms/randomizer.js";
 import { MECHANISMS } from "../src/mechanisms/registry.js";
 import { seal, sealInfo } from "../src/transport/sealing.js";
 import { requestOf, resultsOf } from "../src/transport/submission.js";
 import { bytesOf, hexOf } from "./known.js";
+import { live } from "./life.js";
 
 interface Asked {
   ask: string;
@@ -30,6 +32,11 @@ interface Asked {
   stream: string;
   epoch: number;
   payload: string;
+  secret: string;
+  coins: string;
+  start: number;
+  told: Record<string, string>;
+  steps: [step: string, given: unknown][];
 }
 
 async function answer(asked: Asked): Promise<unknown> {
@@ -57,6 +64,17 @@ async function answer(asked: Asked): Promise<unknown> {
       });
       const coins = new KeyedBits(bytesOf(asked.key));
       return Array.from({ length: asked.devices }, () => made?.(coins).map(hexOf));
+    }
+    case "life": {
+      const steps = asked.steps.map(([step, given]) => ({ step, with: given }));
+      const { said, spent } = await live(
+        { ...asked, public: asked.told, steps },
+        new MemoryStorage(),
+      );
+      const came = said.map(({ outcome, kept }, at) => {
+        return steps[at]?.step === "flush" ? kept : (outcome ?? null);
+      });
+      return { steps: came, spent };
     }
     case "epoch": {
       const epoch = epochAt(asked.seconds, asked.length);

@@ -6,32 +6,14 @@ import { join } from "node:path";
 import test, { after } from "node:test";
 
 import { openBundle, type Bundle } from "../src/catalog/bundle.js";
-import type { Value } from "../src/catalog/values.js";
 import { Client, type Options } from "../src/client/client.js";
-import { newDevice } from "../src/client/device.js";
 import { MemoryStorage } from "../src/client/memory.js";
 import type { Storage } from "../src/client/storage.js";
 import { StateUnusable, UnknownMetric, ValueOutOfDomain } from "../src/errors.js";
 import { FolderStorage } from "../src/node/files.js";
-import { capture, FakeShuffler, KeyedBits, memoryClient } from "../src/testing.js";
-import { bytesOf, hexOf, known } from "./known.js";
-
-interface Life {
-  signed: string;
-  secret: string;
-  coins: string;
-  start: number;
-  public?: Record<string, string>;
-  steps: {
-    step: string;
-    with: unknown;
-    outcome?: string;
-    payload?: string;
-    stream?: string;
-    kept?: [stream: string, epoch: number, payload: string][];
-  }[];
-  spent: Record<string, number>;
-}
+import { capture, FakeShuffler, memoryClient } from "../src/testing.js";
+import { known } from "./known.js";
+import { keptIn, live, type Life } from "./life.js";
 
 const life = known("wire/ledger") as Life;
 const lives = {
@@ -72,62 +54,20 @@ function bundle(): Promise<Bundle> {
   return openBundle(signed, null);
 }
 
-/** Everything that is kept or was sent: stream, epoch and payload. */
-async function keptIn(storage: Storage): Promise<string[]> {
-  const reports = await storage.transaction(async (rows) => [
-    ...(await rows.past()),
-    ...(await rows.waiting()),
-  ]);
-  return reports.map(({ stream, epoch, payload }) =>
-    JSON.stringify([stream, epoch, hexOf(payload)]),
-  );
-}
-
 async function lived(own: Life, storage: Storage): Promise<void> {
-  const device = { ...newDevice(), secret: own.secret, commits: 1 };
-  await storage.transaction((rows) => rows.keepDevice(device));
-  const clock = new Clock();
-  const coins = new KeyedBits(bytesOf(own.coins));
-  const client = await Client.over(
-    await openBundle(new TextEncoder().encode(own.signed), null),
-    storage,
-    new FakeShuffler(),
-    { holdSeconds: null, now: clock.now, coins, public: own.public ?? {} },
-  );
-  const before: string[] = [];
-  for (const { step, with: given, outcome, payload, stream, kept } of own.steps) {
-    if (step === "clock") clock.seconds = own.start - 100 + (given as number);
-    if (step === "prefer") {
-      const [most, local] = given as [number | null, number | null];
-      await client.prefer(most, { maxLocal: local ?? most });
+  const { said, on, spent } = await live(own, storage);
+  for (const [at, { step, outcome, payload, stream, kept }] of own.steps.entries()) {
+    const told = said[at];
+    if (step === "report") assert.equal(told?.outcome, outcome, String(at));
+    if (payload) {
+      assert.ok(told?.kept.some(([name, , bytes]) => name === stream && bytes === payload));
     }
-    if (step === "disable") await client.disable({ forget: given as boolean });
-    if (step === "enable") await client.enable();
-    if (step === "flush") {
-      assert.equal(await client.flush(), true);
-      const all = await keptIn(storage);
-      for (const one of before) all.splice(all.indexOf(one), 1);
-      if (kept) assert.deepEqual(all.sort(), kept.map((one) => JSON.stringify(one)).sort());
-      before.push(...all);
-    }
-    if (step === "report") {
-      const [metric, value] = given as [string, Value];
-      assert.equal(client.report(metric, value), outcome, JSON.stringify(given));
-      if (!payload) continue;
-      await client.settled();
-      assert.ok(
-        (await keptIn(storage)).some((one) => {
-          const [name, , bytes] = JSON.parse(one) as [string, number, string];
-          return name === stream && bytes === payload;
-        }),
-      );
-    }
+    if (kept) assert.deepEqual(told?.kept.map(String).sort(), kept.map(String).sort());
   }
-  const { metrics, on } = await client.ledger();
   assert.equal(on, own !== life);
   if (own === life) assert.deepEqual(await keptIn(storage), []);
-  for (const { name, spent } of metrics) {
-    assert.ok(Math.abs(spent - (own.spent[name] ?? NaN)) < 1e-9, name);
+  for (const [name, sum] of Object.entries(spent)) {
+    assert.ok(Math.abs(sum - (own.spent[name] ?? NaN)) < 1e-9, name);
   }
 }
 

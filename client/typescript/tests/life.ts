@@ -1,0 +1,103 @@
+/** A device that lives as one did: step by step, by known coins and a clock that stands still. */
+import assert from "node:assert/strict";
+
+import { openBundle } from "../src/catalog/bundle.js";
+import type { Value } from "../src/catalog/values.js";
+import { Client } from "../src/client/client.js";
+import { newDevice } from "../src/client/device.js";
+import type { Storage } from "../src/client/storage.js";
+import { FakeShuffler, KeyedBits } from "../src/testing.js";
+import { bytesOf, hexOf } from "./known.js";
+
+/** One payload that is kept or was sent. */
+export type Kept = readonly [stream: string, epoch: number, payload: string];
+
+/** What a device was told, and what came of it, as wire/ledger.json and asking.json have it. */
+export interface Life {
+  signed: string;
+  secret: string;
+  coins: string;
+  start: number;
+  public?: Record<string, string>;
+  steps: {
+    step: string;
+    with: unknown;
+    outcome?: string;
+    payload?: string;
+    stream?: string;
+    kept?: Kept[];
+  }[];
+  spent: Record<string, number>;
+}
+
+/**
+ * What came of each step: of a report its outcome and all that is kept after it, of a flush what is kept
+ * or was sent that was not before the last one; and in the end whether the device reports, and what was
+ * spent.
+ */
+export interface Lived {
+  readonly said: readonly { outcome?: string; kept: Kept[] }[];
+  readonly on: boolean;
+  readonly spent: Readonly<Record<string, number>>;
+}
+
+/** Everything that is kept or was sent. */
+export async function keptIn(storage: Storage): Promise<Kept[]> {
+  const reports = await storage.transaction(async (rows) => [
+    ...(await rows.past()),
+    ...(await rows.waiting()),
+  ]);
+  return reports.map(({ stream, epoch, payload }) => [stream, epoch, hexOf(payload)]);
+}
+
+/** Lives it. */
+export async function live(
+  own: Pick<Life, "signed" | "secret" | "coins" | "start" | "public"> & {
+    readonly steps: readonly Pick<Life["steps"][number], "step" | "with">[];
+  },
+  storage: Storage,
+): Promise<Lived> {
+  const device = { ...newDevice(), secret: own.secret, commits: 1 };
+  await storage.transaction((rows) => rows.keepDevice(device));
+  let seconds = own.start;
+  const client = await Client.over(
+    await openBundle(new TextEncoder().encode(own.signed), null),
+    storage,
+    new FakeShuffler(),
+    {
+      ...{ holdSeconds: null, now: () => seconds, public: own.public ?? {} },
+      coins: new KeyedBits(bytesOf(own.coins)),
+    },
+  );
+  const said: { outcome?: string; kept: Kept[] }[] = [];
+  const before: string[] = [];
+  for (const { step, with: given } of own.steps) {
+    const told: { outcome?: string; kept: Kept[] } = { kept: [] };
+    said.push(told);
+    if (step === "clock") seconds = own.start - 100 + (given as number);
+    if (step === "prefer") {
+      const [most, local] = given as [number | null, number | null];
+      await client.prefer(most, { maxLocal: local ?? most });
+    }
+    if (step === "disable") await client.disable({ forget: given as boolean });
+    if (step === "enable") await client.enable();
+    if (step === "flush") {
+      assert.equal(await client.flush(), true);
+      const left = [...before];
+      told.kept = (await keptIn(storage)).filter((one) => {
+        const at = left.indexOf(String(one));
+        if (at >= 0) left.splice(at, 1);
+        return at < 0;
+      });
+      before.push(...told.kept.map(String));
+    }
+    if (step === "report") {
+      const [metric, value] = given as [string, Value];
+      told.outcome = client.report(metric, value);
+      if (told.outcome === "queued") await client.settled();
+      told.kept = await keptIn(storage);
+    }
+  }
+  const { metrics, on } = await client.ledger();
+  return { said, on, spent: Object.fromEntries(metrics.map(({ name, spent }) => [name, spent])) };
+}
