@@ -79,7 +79,7 @@ BESIDE: Final[Mapping[str, Beside]] = {
     ),
     "vectors": Beside(
         "Unit vectors",
-        "A million reports of one vector by the codes that models have, drawn from the exact law "
+        "20,000 reports of one vector by the codes that models have, drawn from the exact law "
         "on the real pool and decoded as the aggregator does. PrivUnitG is the least error there "
         "can be; it and SQKR (Kashin level 2.5) are by their formulas.",
         VECTORS,

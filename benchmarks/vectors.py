@@ -1,9 +1,10 @@
 """Codes of directions beside the optimum: the squared error of a unit vector, and their intervals.
 
-A million reports of one vector are drawn from the exact law on the real pool and decoded by the
-aggregator's own code. The optimum is PrivUnitG of Asi, Feldman, Talwar (ICML 2022), by its
-formula at the best threshold; SQKR is of Chen, Kairouz, Ozgur (NeurIPS 2020), by its, at a Kashin
-level of 2.5.
+Reports of one vector are drawn from the exact law on the real pool and decoded by the aggregator's
+own code. So many of them tell the squared error to half a percent, and touch a quarter of the
+books at most, whose words are most of the time. The optimum is PrivUnitG of Asi, Feldman, Talwar
+(ICML 2022), by its formula at the best threshold; SQKR is of Chen, Kairouz, Ozgur (NeurIPS 2020),
+by its, at a Kashin level of 2.5.
 """
 
 import time
@@ -22,7 +23,7 @@ from hubbub.mechanisms.vector_codes import VectorCodes
 
 DIMENSIONS: Final = (16, 64, 256)
 EPSILONS: Final = (1.0, 2.0, 4.0, 8.0)
-REPORTS: Final = 1_000_000
+REPORTS: Final = 20_000
 HEADER: Final = (
     *("numbers", "epsilon", "words", "near", "squared error", "/ theory", "PrivUnitG", "/ optimum"),
     *("SQKR", "95% intervals hold", "us a randomize", "bytes"),
@@ -78,12 +79,14 @@ def cells_of(
     codes: VectorCodes, unit: NDArray[np.float64], reports: int, chance: np.random.Generator
 ) -> NDArray[np.float64]:
     """Totals of so many reports of one vector; shape (books * words,)."""
-    chances = np.full((codes.books, codes.words), float(codes.channel.q))
-    for number, row in enumerate(chances):
+    cells = np.zeros((codes.books, codes.words))
+    sent = np.bincount(chance.integers(0, codes.books, reports), minlength=codes.books)
+    for number in np.flatnonzero(sent).tolist():
+        chances = np.full(codes.words, float(codes.channel.q))
         order = np.argpartition(-(words_of(codes, number) @ unit), codes.near - 1)
-        row[order[: codes.near]] = float(codes.channel.p)
-    drawn = chance.multinomial(reports, chances.ravel() / chances.sum())
-    return drawn.astype(np.float64)
+        chances[order[: codes.near]] = float(codes.channel.p)
+        cells[number] = chance.multinomial(sent[number], chances / chances.sum())
+    return cells.ravel()
 
 
 def optimum(epsilon: float, dimensions: int) -> float:
