@@ -83,6 +83,23 @@ rounds = 4
 hours = [0, 40]
 plan = ["free", "paid"]
 """
+JUDGED = """
+[models.stays]
+description = "People that stay, judged"
+owner = "growth@example.org"
+expires = 2099-12-31
+epoch = "hour"
+min_batch = 20
+epsilon = 4.0
+kind = "logistic"
+begins = 2099-01-01
+rounds = 3
+held_out = 0.2
+
+[models.stays.features]
+hours = [0, 40]
+plan = ["free", "paid"]
+"""
 # Of a model that began long ago: where columns lie, and three steps.
 _FIRST = 4_070_908_800 // 3600  # of 2099
 TAUGHT = [
@@ -95,6 +112,11 @@ TAUGHT = [
         for number in (1, 2, 3)
     ),
 ]
+# Of eight bins: hardly anybody has the label in the first four, and most in the last three.
+WAS_JUDGED = FinishedRound(
+    *(4, _FIRST + 8, 220, 0.0, 0.0, [0.5, 0.6, 0.4], TAUGHT[-1].weights, "", 4),
+    (30, 3, 27, 4, 25, 5, 20, 3, 10, 10, 4, 21, 3, 26, 4, 25),
+)
 CATALOG = HEAD + "".join(
     METRIC.format(name=name, mechanism=mechanism, epsilon=epsilon, more=more)
     for name, mechanism, epsilon, more in (
@@ -124,7 +146,7 @@ CATALOG = HEAD + "".join(
         ("crashed", "rr", 2.0, 'values = ["no", "yes"]\n' + BREAKDOWN),
     )
 )
-CATALOG += MODEL
+CATALOG += MODEL + JUDGED
 DAYS = 14
 PEOPLE = 20_000
 
@@ -185,6 +207,8 @@ async def _fill(signed: Signed, url: str, today: int, held_of: Held) -> None:
     batch = 0
     for one in TAUGHT:
         await RedisRounds(server).write("churn", one)
+        await RedisRounds(server).write("stays", one)
+    await RedisRounds(server).write("stays", WAS_JUDGED)
     for name in signed.bundle.streams:
         metric = signed.bundle.metric(name)
         if metric.base_name == "unheard" or metric.model:

@@ -7,6 +7,7 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 from playwright.sync_api import expect
@@ -29,7 +30,8 @@ def test_every_face_tells_the_same_of_a_model(
     home: House, capsys: pytest.CaptureFixture[str]
 ) -> None:
     told = web.get(f"{home.page}/v1/models/churn").json()
-    assert web.get(f"{home.page}/v1/models").json() == {"models": [told]}
+    judged = web.get(f"{home.page}/v1/models/stays").json()
+    assert web.get(f"{home.page}/v1/models").json() == {"models": [told, judged]}
     assert document(ask(home.endpoints, "Model", wire.ModelRequest(model="churn"))) == told
     assert main(["model", "churn", "--query", home.query, "--format", "json"]) == 0
     assert json.loads(capsys.readouterr().out) == told
@@ -49,19 +51,56 @@ def test_every_face_tells_the_same_of_a_model(
     assert "churn: 690 reports" in answer._repr_html_()
 
 
+def test_every_face_tells_the_same_of_who_judged_a_model(
+    home: House, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told = web.get(f"{home.page}/v1/models/stays").json()
+    assert document(ask(home.endpoints, "Model", wire.ModelRequest(model="stays"))) == told
+    found = told["held_out"]
+    assert (told["finished"], told["number"], told["reports"]) == (True, 3, 690)
+    assert (found["share"], found["date"], found["state"]) == (0.2, "2099-01-01T08:00", "finished")
+    assert found["reports"] == 220
+    assert 0.8 < found["auc_low"] < found["auc"] < found["auc_high"] <= 1
+    assert [one["estimate"] < 0.4 for one in found["calibration"]] == [True] * 4 + [False] * 4
+    assert main(["model", "stays", "--query", home.query]) == 0
+    shown = capsys.readouterr().out
+    assert f"AUC {found['auc']:.3f}, 95% interval {found['auc_low']:.3f} to" in shown
+    assert "calibration, as 220 devices tell it that taught nothing" in shown
+    answer = hubbub.notebook.connect(home.page).model("stays")
+    assert f"AUC {found['auc']:.3f}" in answer._repr_html_()
+
+
 def test_a_model_of_scikit_learn_foretells_at_once(home: House) -> None:
     made = hubbub.notebook.connect(home.page).model("churn").to_sklearn()
     people = pd.DataFrame([[0.0, 1.0, 0.0], [40.0, 0.0, 1.0]], columns=made.feature_names_in_)
     told = made.decision_function(people)
     assert told[0] > told[1]
+    assert list(made.predict(people)) == [int(score > 0) for score in told]
+    assert made.predict_proba(people)[:, 1] == pytest.approx(1 / (1 + np.exp(-told)))
+
+
+def test_a_model_written_as_json_scores_as_that_of_scikit_learn_does(
+    home: House, tmp_path: Path
+) -> None:
+    out = tmp_path / "churn.json"
+    words = ["model", "churn", "--query", home.query, "--format", "json", "--out", str(out)]
+    assert main(words) == 0
+    *columns, intercept = (
+        one["coefficient"] for one in json.loads(out.read_text())["coefficients"]
+    )
+    made = hubbub.notebook.connect(home.page).model("churn").to_sklearn()
+    for person in ([0.0, 1.0, 0.0], [40.0, 0.0, 1.0], [12.5, 1.0, 0.0]):
+        score = sum(a * x for a, x in zip(columns, person, strict=True)) + intercept
+        people = pd.DataFrame([person], columns=made.feature_names_in_)
+        assert made.decision_function(people)[0] == pytest.approx(score)
 
 
 def test_what_is_no_model_is_told_so(home: House, capsys: pytest.CaptureFixture[str]) -> None:
     refused = web.get(f"{home.page}/v1/models/theme")
     assert refused.status_code == 404
     assert refused.json()["detail"] == (
-        'model "theme" is not in the bundle; it has churn; "theme" is a metric, which hubbub query '
-        "answers"
+        'model "theme" is not in the bundle; it has churn, stays; "theme" is a metric, which '
+        "hubbub query answers"
     )
     asked = web.get(f"{home.page}/v1/metrics/churn/estimates")
     assert asked.status_code == 400
@@ -76,8 +115,11 @@ def test_the_state_is_signed_for_devices_once(
     out = tmp_path / "models.hubbub"
     words = ["model", "publish", "--keys", str(home.signed.keys), "--query", home.query]
     assert main([*words, "--out", str(out)]) == 0
-    assert "signed, churn after round 3" in capsys.readouterr().out
-    [state] = open_models(out.read_bytes(), operator=home.signed.bundle.operator).states.values()
+    assert "signed, churn after round 3, stays after round 3" in capsys.readouterr().out
+    states = open_models(out.read_bytes(), operator=home.signed.bundle.operator).states
+    finished, state = states["stays"], states["churn"]
+    assert finished.weights == pytest.approx((-1.25, 0.4, -0.4, 0.1)), "the mean of two rounds"
+    assert (finished.number, len(finished.edges), state.edges) == (3, 7, ())
     assert (state.number, list(state.weights)) == (3, TAUGHT[-1].weights)
     before = out.stat()
     assert main([*words, "--out", str(out)]) == 0
@@ -98,6 +140,9 @@ def test_the_page_shows_coefficients_and_rounds(home: House) -> None:
         steps = page.locator("#learned table").last.locator("tbody tr")
         expect(steps).to_have_count(5)
         assert not page.is_visible("#controls")
+        page = watched.open(f"{home.page}/metric?name=stays")
+        expect(page.locator("#learned")).to_contain_text("as 220 devices told that taught it")
+        expect(page.locator("#learned table").nth(1).locator("tbody tr")).to_have_count(8)
 
 
 @pytest.mark.parametrize("kept", ["memory", "redis"])

@@ -179,3 +179,22 @@ def test_fake_reports_push_a_round_no_farther_than_the_farthest_word(
     assert row["measured"] == pytest.approx(row["gain"], rel=0.15)
     assert 1 < row["worth"] < 10
     assert "churn" in _said(capsys, *asked)
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_rehearsal_tells_what_those_who_judge_would(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("judged.toml").write_text(
+        MODELS.replace('label = "left"\npositive', 'held_out = 0.3\nlabel = "left"\npositive', 1)
+    )
+    words = ("simulate", "churn", *TRAIN, "--catalog", "judged.toml", "--test", "test.csv")
+    runs = json.loads(_said(capsys, *words, "--json"))["runs"]
+    for run in runs:
+        told = run["told_by_held_out"]
+        assert told["reports"] == 1200
+        assert told["auc"]["low"] - 0.02 < run["auc"] < told["auc"]["high"] + 0.02
+        assert sum(one["people"] for one in told["calibration"]) == pytest.approx(1)
+    shown = _said(capsys, *words)
+    assert "as 1,200 people held out tell it by randomized reports" in shown
+    assert "AUC as they tell it: 0." in shown
+    plain = json.loads(_said(capsys, "simulate", "churn", *TRAIN, "--json"))["runs"]
+    assert all(run["told_by_held_out"] is None for run in plain)

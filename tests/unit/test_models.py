@@ -51,6 +51,7 @@ from tests.support.fakes import MemoryStore
 START = 20_010
 HOUR = 3600
 ROUNDS = 4
+PART = 0.2
 MODEL = """
 [models.churn]
 description = "Who leaves"
@@ -62,6 +63,7 @@ epsilon = 4.0
 kind = "logistic"
 begins = 2024-10-14
 rounds = 4
+held_out = 0.2
 positive = "left"
 
 [models.churn.features]
@@ -69,7 +71,7 @@ hours = [0, 40]
 plan = ["free", "paid"]
 """
 # Who uses it little and pays nothing leaves.
-PEOPLE = 600
+PEOPLE = 1000
 
 
 @pytest.fixture(scope="module")
@@ -106,7 +108,7 @@ class Devices:
 
     def turn(self, number: int) -> int:
         """In which round a device is, found by trying each."""
-        for at in range(ROUNDS + 1):
+        for at in range(ROUNDS + 2):
             self.now = START * DAY + 2 * HOUR * at + 1
             if self.client(number, FakeShuffler()).learn("churn", [1, "free"], 0) is not (
                 Outcome.NOT_ITS_ROUND
@@ -148,14 +150,19 @@ class Devices:
         bundle = self.signed.bundle
         return ModelLearner(lambda: bundle, self.store, self.rounds, Clocks(lambda: self.now))
 
+    async def learned(self) -> LearnedModel:
+        clocks = Clocks(lambda: self.now)
+        query = QueryEngine(self.signed.bundle, self.store, clocks=clocks, rounds=self.rounds)
+        return await learned_model(query, "churn", 0.95)
+
     async def state(self) -> bytes:
-        last = (await self.rounds.finished("churn"))[-1]
-        told = ModelState(last.number, tuple(last.centre), tuple(last.weights))
+        one = await self.learned()
+        told = ModelState(one.number, *map(tuple, (one.centre, one.weights, one.edges)))
         return sign_models({"churn": told}, read_operator_key(self.signed.keys))
 
 
 async def _all_rounds(devices: Devices) -> LearnedModel:
-    for number in range(ROUNDS + 1):
+    for number in range(ROUNDS + 2):
         devices.now = START * DAY + 2 * HOUR * number + 60
         shuffler = FakeShuffler()
         assert devices.tell(range(PEOPLE), shuffler) > 0
@@ -166,13 +173,7 @@ async def _all_rounds(devices: Devices) -> LearnedModel:
         assert sum(looked) == 1, "several processes looked, and one step was taken"
         assert await devices.learner().look() == 0
         devices.models = await devices.state()
-    query = QueryEngine(
-        devices.signed.bundle,
-        devices.store,
-        clocks=Clocks(lambda: devices.now),
-        rounds=devices.rounds,
-    )
-    return await learned_model(query, "churn", 0.95)
+    return await devices.learned()
 
 
 @pytest.mark.parametrize(
@@ -180,7 +181,7 @@ async def _all_rounds(devices: Devices) -> LearnedModel:
     [
         ("2024-10-14", "2099-06-30", "churn: its first round, of 2024-10-14T00:00, is over"),
         ("2099-06-30", "2099-06-30", ""),
-        ("2099-06-30T18:00:00Z", "2099-06-30", "before its last round, of 2099-07-01T02:00, is"),
+        ("2099-06-30T18:00:00Z", "2099-06-30", "before its last round, of 2099-07-01T04:00, is"),
     ],
 )
 def test_a_model_that_cannot_finish_is_named_by_the_check(
@@ -200,7 +201,18 @@ def test_devices_teach_a_model_round_by_round_and_each_in_one(signed: Signed) ->
     devices = Devices(signed)
     found = asyncio.run(_all_rounds(devices))
     assert (found.finished, found.number, found.next) == (True, ROUNDS, None)
-    assert found.reports == PEOPLE, "every device told it once, in one of the rounds"
+    judged = found.held_out
+    assert judged is not None
+    assert found.reports + judged.reports == PEOPLE, "every device told it once"
+    assert judged.reports / PEOPLE == pytest.approx(
+        PART, abs=5 * (PART * (1 - PART) / PEOPLE) ** 0.5
+    )
+    assert (judged.share, judged.state) == (PART, "finished")
+    assert judged.auc is not None
+    assert judged.auc_low is not None
+    assert judged.auc_low > 0.5, "the model ranks people who taught it nothing"
+    assert judged.calibration[-1].estimate > judged.calibration[0].estimate
+    assert sum(one.people for one in judged.calibration) == pytest.approx(1)
     by_name = {one.name: one for one in found.coefficients}
     assert list(by_name) == ["hours", "plan=free", "plan=paid", "intercept"]
     assert by_name["hours"].high < 0, "who uses it much stays"
@@ -217,8 +229,8 @@ def test_in_development_rounds_are_minutes_and_begin_once_somebody_tells(tmp_pat
     learning = metric.model
     assert learning is not None
     first = START * DAY // 60
-    assert [learning.round_in(first + at, "minute") for at in range(-1, 7)] == [
-        *(None, 0, 1, 2, 3, 4),
+    assert [learning.round_in(first + at, "minute") for at in range(-1, 8)] == [
+        *(None, 0, 1, 2, 3, 4, 5),
         *(0, 1),
     ]
     store, rounds, now = MemoryStore(), MemoryRounds(), float(START * DAY)
@@ -228,20 +240,20 @@ def test_in_development_rounds_are_minutes_and_begin_once_somebody_tells(tmp_pat
         learner = ModelLearner(lambda: cast("Any", bundle), store, rounds, Clocks(lambda: now))
         return asyncio.run(learner.look())
 
-    now += 9 * 60
+    now += 11 * 60
     assert look() == 0, "nobody told of round 0"
     cells = np.zeros(metric.randomizer.layout.size, dtype=np.int64)
     cells[:30] = 1
     commit = Commit(b"%016d" % 1, [b"%016d" % 2], cells, 0, {}, 1 << 40)
-    asyncio.run(store.add(Window("churn", first + 5), commit))
-    now = (first + 6) * 60 + 4
-    assert look() == 1
+    asyncio.run(store.add(Window("churn", first + 6), commit))
     now = (first + 7) * 60 + 4
+    assert look() == 1
+    now = (first + 8) * 60 + 4
     assert look() == 1, "the next rounds end whoever tells"
     done = asyncio.run(rounds.finished("churn"))
     assert [(one.number, one.epoch, one.reports) for one in done] == [
-        (0, first + 5, 30),
-        (1, first + 6, 0),
+        (0, first + 6, 30),
+        (1, first + 7, 0),
     ]
 
 
@@ -291,6 +303,29 @@ def test_an_example_waits_in_memory_for_the_state_of_its_round_alone(
     }
     [spent] = [one.spent for one in client.ledger().metrics if one.name == "churn"]
     assert 3.99 < spent <= 4.0
+
+
+def test_who_judges_waits_for_the_finished_model_and_tells_bin_and_label(signed: Signed) -> None:
+    devices = Devices(signed)
+    number = next(n for n in range(1000) if devices.turn(n) == ROUNDS + 1)
+    devices.now = START * DAY + 2 * HOUR * (ROUNDS + 1) + 1
+    key, shuffler = read_operator_key(signed.keys), FakeShuffler()
+    client = devices.client(number, shuffler)
+    assert client.learn("churn", [5, "paid"], 1) is Outcome.AWAITS_STATE
+    last = ModelState(ROUNDS, STATE.centre, STATE.weights)
+    shuffler.models = sign_models({"churn": last}, key)
+    client.flush()
+    assert shuffler.reports() == [], "without edges nobody can be placed"
+    edges = tuple(x / 10 for x in range(7))
+    client = devices.client(number, shuffler)
+    shuffler.models = sign_models({"churn": replace(last, edges=edges)}, key)
+    client.learn("churn", [5, "paid"], 1)
+    assert client.flush()
+    [report] = shuffler.reports()
+    assert len(report.sealed) == devices.metric.sealed_bytes, "as long as a gradient"
+    [spent] = [one.spent for one in client.ledger().metrics if one.name == "churn"]
+    assert 3.99 < spent <= 4.0
+    assert client.learn("churn", [5, "paid"], 1) is not Outcome.QUEUED
 
 
 def _refused(devices: Devices) -> Iterator[bytes]:
@@ -400,6 +435,8 @@ def test_the_state_says_who_signed_and_is_the_same_bytes(signed: Signed) -> None
     assert json.loads(one.split(b"\n")[0])["operator"] == to_text(signed.bundle.operator)
     with pytest.raises(BadParameter):
         ModelState(0, (0.5,), (0.0,))
+    with pytest.raises(BadParameter, match="edges that do not ascend"):
+        replace(STATE, edges=(1.0, 0.0))
     with pytest.raises(BadParameter, match="no weights"):
         ModelState(0, (0.5,), (1e300, 0.0))
 
@@ -416,6 +453,7 @@ def test_the_state_says_who_signed_and_is_the_same_bytes(signed: Signed) -> None
             'kind = "linear"\nrange = [-1e308, 1e308]',
             "two numbers, the smaller",
         ),
+        ("held_out = 0.2", "held_out = 0.9", '"held_out": must be a share in'),
         ("rounds = 4", "rounds = 1", '"rounds": must be a whole number in'),
         ("begins = 2024-10-14", "begins = 7", '"begins": must be a date'),
         ("epsilon = 4.0", "epsilonn = 4.0", '"epsilonn": is not known of a model'),

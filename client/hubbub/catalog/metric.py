@@ -19,6 +19,7 @@ from hubbub.catalog.fields.field import Entry, check, dumped, entry
 from hubbub.catalog.fields.rules import NAME, metric_name_of
 from hubbub.catalog.fields.tables import table_of
 from hubbub.catalog.limits import Limits, conflicts
+from hubbub.catalog.models.judging import loss_of_judging
 from hubbub.catalog.models.learning import Learning
 from hubbub.catalog.models.of_metric import EPOCH, MECHANISM, MODEL
 from hubbub.catalog.periods import PERIOD, REPORT_ON, SAMPLING, period_conflicts
@@ -220,7 +221,9 @@ class Metric:
             )
         for name in ("randomizer", "memoized", "report_loss", "lifetime_loss"):
             object.__setattr__(self, name, getattr(built, name))
-        object.__setattr__(self, "report_loss", loss_of_either(self))
+        # PRIVACY: a device tells one of all.
+        most = max(loss_of_either(self), loss_of_judging(self))
+        object.__setattr__(self, "report_loss", most)
         object.__setattr__(self, "_index", {v: i for i, v in enumerate(self.values or ())})
         if self.default is not None and (refused := refusal_of_default(self)):
             raise BadParameter(refused)

@@ -19,7 +19,6 @@ from hubbub.catalog import (
     key_at,
 )
 from hubbub.catalog.discovery import finder_in, spoken
-from hubbub.catalog.models.of_metric import codes_of_round
 from hubbub.client.asked_metric import AskedMetric
 from hubbub.client.cover import FILLER, fills, is_filled_up, unanswered
 from hubbub.client.learner import Learner
@@ -33,7 +32,6 @@ from hubbub.client.state.secret import SECRET_BYTES, DeviceMemo
 from hubbub.epochs import begins, holding
 from hubbub.errors import StateUnusable, ValueOutOfDomain
 from hubbub.mechanisms import BitSource
-from hubbub.mechanisms.gradient import unit
 
 _LOCK_SECONDS: Final = 0.2
 
@@ -287,8 +285,8 @@ class Reporter:
             return obstacle
         if question.finds and question.finder:
             metric, code = question.finder, text
-        gradient = self._learner.gradient(metric, question.own_round, code)
-        if metric.model and gradient is None:
+        teller = self._learner.teller(metric, question.own_round, code)
+        if metric.model and teller is None:
             return Outcome.AWAITS_STATE
         memo = question.memo
         tag = memo.tag(metric.memoized.permanent_key(code, memo)) if metric.memoized else ""
@@ -298,9 +296,8 @@ class Reporter:
             return refusal
         if metric.memoized:
             payload = metric.memoized.randomize_again(code, memo, self._coins)
-        elif gradient is not None:
-            codes = codes_of_round(metric, question.own_round)
-            payload = codes.randomize(unit(gradient, self._coins), self._coins)
+        elif teller is not None:
+            payload = teller(self._coins)
         else:
             payload = metric.randomizer.randomize(code, self._coins)
         # Of each cell, too, which list of values it is and which tier.

@@ -50,13 +50,22 @@ def gradient(
     columns, label: in [0, 1]. centre: where columns lie. weights: of columns about it, then of the
     intercept.
     """
-    about = [*(x - c for x, c in zip(columns, centre, strict=True)), 1.0]
-    score = math.fsum(x * w for x, w in zip(about, weights, strict=True))
+    about = _about(columns, centre)
+    foretold = score(columns, centre, weights)
     if kind == "logistic":
-        score = 1 / (1 + math.exp(-min(max(score, -_MAX_SCORE), _MAX_SCORE)))
-    residual = min(max((score - label) / CLIP[kind], -1.0), 1.0)
+        foretold = 1 / (1 + math.exp(-min(max(foretold, -_MAX_SCORE), _MAX_SCORE)))
+    residual = min(max((foretold - label) / CLIP[kind], -1.0), 1.0)
     length = math.sqrt(math.fsum(x * x for x in about))
     return [residual * x / length for x in about]
+
+
+def score(columns: Sequence[float], centre: Sequence[float], weights: Sequence[float]) -> float:
+    """What a model's weights come to for a person; all as `gradient` has them."""
+    return math.fsum(x * w for x, w in zip(_about(columns, centre), weights, strict=True))
+
+
+def _about(columns: Sequence[float], centre: Sequence[float]) -> list[float]:
+    return [*(x - c for x, c in zip(columns, centre, strict=True)), 1.0]
 
 
 def unit(vector: Sequence[float], source: BitSource) -> list[float]:

@@ -177,6 +177,12 @@ class Answer(Sequence[Row]):
         notes += trend_sentences(found)
         if "association" in found:
             notes.append(association_sentence(found))
+        if (judged := found.get("held_out")) and judged["auc"] is not None:
+            level = f"{100 * found['confidence']:g}%"
+            notes.append(
+                f"AUC {judged['auc']:.3f}, {level} interval {judged['auc_low']:.3f} to "
+                f"{judged['auc_high']:.3f}, of {judged['reports']:,} people who taught it nothing"
+            )
         if found.get("final") is False:
             notes.append("not final: reports of these epochs are still taken")
         return notes

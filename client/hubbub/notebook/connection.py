@@ -218,7 +218,8 @@ class Connection:
     def model(self, name: str, *, confidence: float = 0.95) -> Answer:
         """What a model has learned: a row per column, the intercept last.
 
-        `document["steps"]` says how its rounds went; `to_sklearn()` makes a model of scikit-learn.
+        `document["steps"]` says how its rounds went, `document["held_out"]` how good it is where
+        devices judge it; `to_sklearn()` makes a model of scikit-learn.
         """
         path = f"/v1/models/{urllib.parse.quote(name, safe='')}"
         return self._answer("model", self._service.get(path, {"confidence": confidence}, None))

@@ -20,7 +20,7 @@ def publish(endpoints: Endpoints, keys: Path, out: Path) -> dict[str, int] | Non
     """
     found = ask(endpoints, "Models", ModelsRequest()).models
     states = {
-        one.model: ModelState(one.number, tuple(one.centre), tuple(one.weights))
+        one.model: ModelState(one.number, tuple(one.centre), tuple(one.weights), tuple(one.edges))
         for one in found
         if one.number >= 0
     }

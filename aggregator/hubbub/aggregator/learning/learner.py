@@ -75,7 +75,7 @@ class ModelLearner:
                 taken += 1
                 _log.info(
                     "model %s: round %d of %d, %d reports",
-                    *(metric.name, finished.number, learning.rounds, finished.reports),
+                    *(metric.name, finished.number, learning.last, finished.reports),
                 )
             # Whoever wrote it: the next step goes on from what is written.
             before = await self._rounds.finished(metric.name)
@@ -84,7 +84,7 @@ class ModelLearner:
     def _over(self, metric: Metric, learning: Learning, before: list[FinishedRound]) -> int | None:
         """The epoch of the next round, once that is over; None until then, and after the last."""
         number, now = len(before), self._clocks.earliest()
-        if number > learning.rounds:
+        if number > learning.last:
             return None
         first = before[0].epoch if before else learning.first_epoch(metric.epoch, now)
         end = learning.complete_at(number, metric.epoch, first)

@@ -33,7 +33,8 @@ class FinishedRound:
     nothing. rate: how long its step was. centre: where columns lie, in [0, 1]. weights: of columns
     about the centre, then of the intercept. outer: how its people's directions lie, the lower
     triangle as float32 in base64; "" where that is not known, or would be too long. at: when it was
-    worked out, in seconds since 1970.
+    worked out, in seconds since 1970. judged: of the round of those who judge, how often each bin
+    and label was told.
     """
 
     number: int
@@ -45,12 +46,13 @@ class FinishedRound:
     weights: list[float]
     outer: str
     at: int
+    judged: tuple[int, ...] = ()
 
     @classmethod
     def load(cls, text: bytes) -> Self:
         """The round that was written. Raises ValueError, TypeError or KeyError for another."""
         told: dict[str, Any] = json.loads(text)
-        found = cls(**told)
+        found = cls(**{**told, "judged": tuple(told.get("judged", ()))})
         numbers = [*found.centre, *found.weights, found.noise, found.rate]
         if not all(isfinite(one) for one in numbers):
             raise ValueError("no numbers")
@@ -133,7 +135,10 @@ class RedisRounds:
 
     async def write(self, model: str, finished: FinishedRound) -> bool:
         """Write a round, unless it is written; one command, so whole or not at all."""
-        text = json.dumps(asdict(finished), separators=(",", ":"))
+        told = asdict(finished)
+        if not finished.judged:
+            del told["judged"]  # of a model that nobody judges, former versions read every round
+        text = json.dumps(told, separators=(",", ":"))
         [first] = await self._server.durable([("HSETNX", _KEY + model, str(finished.number), text)])
         return bool(first)
 

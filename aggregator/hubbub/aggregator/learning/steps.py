@@ -8,6 +8,7 @@ from hubbub.aggregator.learning.rounds import FinishedRound, as_text
 from hubbub.aggregator.store.contract import Integers
 from hubbub.analysis.models import Round, centre_of, rate_of, stepped, told_by_cells
 from hubbub.catalog import Metric
+from hubbub.catalog.models.judging import judging
 from hubbub.catalog.models.learning import Learning
 from hubbub.catalog.models.of_metric import codes_of_round
 
@@ -31,7 +32,10 @@ def step(
     last = before[-1] if before else None
     centre = np.array(last.centre if last else np.zeros(columns))
     state = Round(number, np.array(last.weights if last else np.zeros(columns + 1)))
-    if reports >= max(metric.fewest, 2):
+    told: tuple[int, ...] = ()
+    if number > learning.rounds:
+        told = tuple(cells[: judging(metric).categories].tolist())
+    elif reports >= max(metric.fewest, 2):
         codes = codes_of_round(metric, number)
         found = told_by_cells(codes, cells.astype(np.float64))
         if number == 0:
@@ -52,4 +56,5 @@ def step(
         state.weights.tolist(),
         "" if state.outer is None else as_text(state.outer),
         at,
+        told,
     )

@@ -12,10 +12,14 @@ from hubbub.analysis.models import (
     Feature,
     Model,
     averaged,
+    averaged_weights,
     coefficients,
+    edges_of,
+    judge,
 )
 from hubbub.analysis.uncertainty.intervals import check_confidence
 from hubbub.catalog import EPOCH_SECONDS, Metric, epoch_start
+from hubbub.catalog.models.judging import bins_for, judging
 from hubbub.catalog.models.learning import Learning
 from hubbub.catalog.models.of_metric import codes_of_round
 from hubbub.conservation import epoch_date
@@ -40,6 +44,42 @@ class RoundLine:
 
 
 @dataclass(frozen=True, slots=True)
+class JudgedBin:
+    """People whom the model tells alike.
+
+    lowest, highest: between what it tells them, a chance or a label in its own unit; the first and
+    the last bin have all beyond, too. people: their share of those who judge. estimate: of them the
+    share who have the label, or their mean label; low, high: its interval.
+    """
+
+    lowest: float
+    highest: float
+    people: float
+    estimate: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class HeldOut:
+    """How good the finished model is of people who taught it nothing.
+
+    share: of all devices. date, state: of the round in which they judge, as a round's. reports: of
+    theirs; 0 until it is over. auc: of bins, so a little low, with its interval; None where the
+    label is a number, and until then. calibration: bins by what the model tells, none until then.
+    """
+
+    share: float
+    date: str
+    state: str
+    reports: int
+    auc: float | None
+    auc_low: float | None
+    auc_high: float | None
+    calibration: list[JudgedBin]
+
+
+@dataclass(frozen=True, slots=True)
 class LearnedModel:
     """A model as far as it has learned.
 
@@ -48,7 +88,9 @@ class LearnedModel:
     it. finished: whether all rounds are. next: when the next state is worked out; None after the
     last. coefficients: per unit of each feature, the intercept last; none before the first step.
     low, high: between what a label lies that is a number. centre, weights: the state that devices
-    learn by: where columns lie in [0, 1], and the weights of columns about it, the intercept last.
+    learn by: where columns lie in [0, 1], and the weights of columns about it, the intercept last;
+    of a finished model that is judged the mean ones, which it is judged by. edges: between which of
+    its scores those who judge tell people apart. held_out: what they found; None without them.
     """
 
     model: str
@@ -69,6 +111,8 @@ class LearnedModel:
     centre: list[float]
     weights: list[float]
     notice: str
+    edges: list[float]
+    held_out: HeldOut | None
 
 
 async def learned_models(query: QueryEngine, confidence: float) -> list[LearnedModel]:
@@ -100,9 +144,12 @@ async def learned_model(query: QueryEngine, name: str, confidence: float) -> Lea
 def _learned(
     metric: Metric, learning: Learning, done: list[FinishedRound], confidence: float, now: float
 ) -> LearnedModel:
+    first = _first(metric, learning, done, now)
+    found = _held_out(metric, learning, done, confidence, now)
+    done = done[: learning.rounds + 1]
     last, finished = (done[-1] if done else None), len(done) > learning.rounds
-    first = done[0].epoch if done else learning.first_epoch(metric.epoch, now)
     following = learning.complete_at(len(done), metric.epoch, first)
+    weights, edges = _judged_by(metric, learning, done) or (last.weights if last else [], [])
     return LearnedModel(
         model=metric.name,
         description=metric.description,
@@ -123,8 +170,60 @@ def _learned(
             for number in range(learning.rounds + 1)
         ],
         centre=last.centre if last else [],
-        weights=last.weights if last else [],
+        weights=weights,
         notice=notice(development=metric.development),
+        edges=edges,
+        held_out=found,
+    )
+
+
+def _first(metric: Metric, learning: Learning, done: list[FinishedRound], now: float) -> int:
+    """The epoch of round 0."""
+    return done[0].epoch if done else learning.first_epoch(metric.epoch, now)
+
+
+def _judged_by(
+    metric: Metric, learning: Learning, done: list[FinishedRound]
+) -> tuple[list[float], list[float]] | None:
+    """The finished model as it is judged: its weights about the centre, and edges of bins."""
+    if not learning.held_out or len(done) <= learning.rounds:
+        return None
+    weights = averaged_weights([one.state() for one in done[1 : learning.rounds + 1]])
+    edges = edges_of(np.array(done[0].centre), weights, bins_for(metric.epsilon))
+    return weights.tolist(), edges
+
+
+def _held_out(
+    metric: Metric, learning: Learning, done: list[FinishedRound], confidence: float, now: float
+) -> HeldOut | None:
+    """What those who judge have found, of all rounds that are written."""
+    if not learning.held_out:
+        return None
+    number, first = learning.last, _first(metric, learning, done, now)
+    line = _line(metric, learning.epoch_of(number, metric.epoch, first), done, number, now)
+    judgement, by = None, _judged_by(metric, learning, done)
+    if by and number < len(done) and line.reports >= metric.fewest:
+        counts = np.array(done[number].judged, dtype=np.float64)
+        channel = judging(metric).channel
+        judgement = judge(learning.kind, channel, counts, by[1], confidence)
+    if judgement is None:
+        told = line.date, line.state, line.reports
+        return HeldOut(learning.held_out, *told, None, None, None, [])
+    low, wide = learning.range[0], learning.range[1] - learning.range[0]
+    auc = judgement.auc
+    return HeldOut(
+        learning.held_out,
+        *(line.date, line.state, judgement.reports),
+        auc.estimate if auc else None,
+        auc.low if auc else None,
+        auc.high if auc else None,
+        [
+            JudgedBin(
+                *(low + wide * one.lowest, low + wide * one.highest, one.people),
+                *(low + wide * x for x in (one.true.estimate, one.true.low, one.true.high)),
+            )
+            for one in judgement.calibration
+        ],
     )
 
 

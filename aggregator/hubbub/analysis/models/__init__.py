@@ -7,6 +7,7 @@ from hubbub.analysis.models.descent import (
     IN_ROUNDS,
     Learned,
     averaged,
+    averaged_weights,
     centre_of,
     deal,
     gradients,
@@ -19,6 +20,7 @@ from hubbub.analysis.models.descent import (
     stepped,
 )
 from hubbub.analysis.models.evaluation import Evaluation, evaluate
+from hubbub.analysis.models.judgement import Bin, Judgement, Share, edges_of, judge
 from hubbub.analysis.models.prediction import foretold
 from hubbub.analysis.models.spread import Round
 from hubbub.analysis.models.without_privacy import without_privacy
@@ -26,21 +28,27 @@ from hubbub.analysis.models.without_privacy import without_privacy
 __all__ = [
     "IN_ROUNDS",
     "MAX_COLUMNS",
+    "Bin",
     "Coefficient",
     "DirectionMoments",
     "Evaluation",
     "Feature",
+    "Judgement",
     "Learned",
     "Model",
     "Round",
+    "Share",
     "averaged",
+    "averaged_weights",
     "centre_of",
     "coefficients",
     "deal",
+    "edges_of",
     "evaluate",
     "foretold",
     "gradients",
     "in_own_units",
+    "judge",
     "learn",
     "noise_of",
     "rate_of",

@@ -15,6 +15,8 @@ Kind = ModelKind
 # Beyond it a gradient needs more people than there are: its squared error grows with columns.
 MAX_COLUMNS: Final = 1000
 _MAX_ROUNDS: Final = 1000
+_MIN_HELD_OUT: Final = 0.01
+_MAX_HELD_OUT: Final = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +41,7 @@ class Model:
 
     epsilon: of each person, who is in one round, nats. low, high: of a label that is a number.
     rounds: 0 to choose by the noise. penalty: of ridge, what the squared coefficients cost.
+    held_out: the share of people who judge it and teach it nothing.
     """
 
     name: str
@@ -49,6 +52,7 @@ class Model:
     high: float = 1.0
     rounds: int = 0
     penalty: float = 0.0
+    held_out: float = 0.0
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
@@ -67,6 +71,10 @@ class Model:
             raise BadParameter(f"rounds {self.rounds} is outside [0, {_MAX_ROUNDS}]")
         if not 0 <= self.penalty < np.inf:
             raise BadParameter(f"penalty {self.penalty} is below 0, or no number")
+        if not (self.held_out == 0 or _MIN_HELD_OUT <= self.held_out <= _MAX_HELD_OUT):
+            raise BadParameter(
+                f"held_out {self.held_out} is outside [{_MIN_HELD_OUT}, {_MAX_HELD_OUT}]"
+            )
         Feature("label", self.low, self.high)
 
     def scaled(self, columns: Floats) -> tuple[Floats, int]:

@@ -51,6 +51,8 @@ Round 0 is of columns.
 class Learned:
     """A model. weights and stderrs: of the columns scaled to [0, 1], then of the intercept.
 
+    about: the weights of columns about the centre, then of the intercept.
+
     A standard error is that of the coins and of who was drawn: about where the same rounds would
     have ended without. Rounds that are too few pull weights to 0, which it does not tell.
     """
@@ -60,6 +62,8 @@ class Learned:
     rounds: tuple[Round, ...]
     noise: float
     rate: float
+    centre: Floats
+    about: Floats
 
 
 def rounds_for(people: float, squared_error: float) -> int:
@@ -98,7 +102,8 @@ def learn(model: Model, people: int, codes: VectorCodes, means: Means) -> Learne
         found = means(number, centre, states[-1].weights)
         states.append(stepped(model.kind, model.penalty, states[-1], found, rate))
     whole, stderrs = averaged(model.kind, states[1:], centre, codes.along)
-    return Learned(whole, stderrs, tuple(states), noise, rate)
+    about = averaged_weights(states[1:])
+    return Learned(whole, stderrs, tuple(states), noise, rate, centre, about)
 
 
 def rate_of(kind: Kind, centre: Floats, noise: float) -> float:
@@ -126,12 +131,18 @@ def averaged(
     states: of the rounds after that of columns, in their order; one at least. along: the mean
     square of a sent word along its person's direction.
     """
-    whole: Floats = np.mean([state.weights for state in states[len(states) // 2 :]], axis=0)
+    whole = averaged_weights(states)
     spread = variances_of(kind, states, whole, along)
     # About the centre as it was found: moved to where the columns are 0.
     whole[-1] -= float(whole[:-1] @ centre)
     spread[-1] += float(spread[:-1] @ centre**2)
     return whole, np.sqrt(spread)
+
+
+def averaged_weights(states: Sequence[Round]) -> Floats:
+    """Of the later half of the rounds, about the centre."""
+    mean: Floats = np.mean([state.weights for state in states[len(states) // 2 :]], axis=0)
+    return mean
 
 
 def centre_of(found: DirectionMoments) -> Floats:

@@ -191,6 +191,15 @@ class Learning:
             "8",
         ),
     )
+    held_out: float = field(
+        default=0.0,
+        metadata=entry(
+            kinds.number("a share", 0.01, 0.5),
+            "The share of devices that teach nothing and, in a round after the last one, tell how "
+            "good the model is: AUC and calibration.",
+            "0.1",
+        ),
+    )
     penalty: float = field(
         default=0.0,
         metadata=entry(
@@ -217,6 +226,11 @@ class Learning:
         """How many numbers a gradient has: of the columns and the intercept."""
         return len(self.columns) + 1
 
+    @property
+    def last(self) -> int:
+        """The last round: of those who judge, or else of those who teach."""
+        return self.rounds + (self.held_out > 0)
+
     def first_epoch(self, length: str, now: float) -> int:
         """The epoch of round 0, in which people tell where columns lie.
 
@@ -225,8 +239,8 @@ class Learning:
         first = self._first(length)
         if length != MINUTE:
             return first
-        again = max(0, epoch_at(now, length) - first) // (self.rounds + 1)
-        return first + again * (self.rounds + 1)
+        again = max(0, epoch_at(now, length) - first) // (self.last + 1)
+        return first + again * (self.last + 1)
 
     def epoch_of(self, number: int, length: str, first: int) -> int:
         """The epoch of a round, whose round 0 is in the epoch `first`."""
@@ -236,17 +250,23 @@ class Learning:
         """The round that an epoch is; None for none."""
         since = epoch - self._first(length)
         if length == MINUTE:
-            return since % (self.rounds + 1) if since >= 0 else None
+            return since % (self.last + 1) if since >= 0 else None
         number, rest = divmod(since, _APART)
-        return None if rest or not 0 <= number <= self.rounds else number
+        return None if rest or not 0 <= number <= self.last else number
 
     def complete_at(self, number: int, length: str, first: int) -> int:
         """When the reports of a round are in, in seconds since 1970: as its next one begins."""
         return epoch_start(self.epoch_of(number + 1, length, first), length)
 
     def turn(self, coins: BitSource) -> int:
-        """The round that a device is in, by its own coins: 0 for a tenth, else alike."""
-        return 0 if coins.below(_OF) < _CENTRE else 1 + coins.below(self.rounds)
+        """The round that a device is in, by its own coins: 0 for a tenth, else alike.
+
+        Of those who judge the last.
+        """
+        place = coins.below(_OF)
+        if _CENTRE <= place < _CENTRE + round(self.held_out * _OF):
+            return self.last
+        return 0 if place < _CENTRE else 1 + coins.below(self.rounds)
 
     def example(self, features: Any, label: Any) -> Example:
         """A person as the model takes them.

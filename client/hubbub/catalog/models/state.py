@@ -30,7 +30,8 @@ class ModelState:
     """What rounds have taught so far.
 
     number: the last round that is in it. centre: where columns lie, in [0, 1]. weights: of columns
-    about the centre, then of the intercept.
+    about the centre, then of the intercept. edges: of the finished model, between which scores are
+    told apart by those who judge it.
 
     Raises:
         BadParameter: it is none.
@@ -39,6 +40,7 @@ class ModelState:
     number: int
     centre: tuple[float, ...]
     weights: tuple[float, ...]
+    edges: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
         if not (type(self.number) is int and 0 <= self.number < _MAX_ROUNDS):
@@ -49,6 +51,8 @@ class ModelState:
             and all(is_number(one) and 0 <= one <= 1 for one in self.centre)
         ):
             raise BadParameter("the state of a model has no weights for its columns")
+        if not (all(map(is_number, self.edges)) and list(self.edges) == sorted(self.edges)):
+            raise BadParameter("the state of a model has edges that do not ascend")
 
     def words(self) -> dict[str, Any]:
         """It as JSON has it."""
@@ -56,12 +60,14 @@ class ModelState:
             "number": self.number,
             "centre": list(self.centre),
             "weights": list(self.weights),
+            **({"edges": list(self.edges)} if self.edges else {}),
         }
 
     @classmethod
     def load(cls, told: Any) -> Self:
         """The state that `words()` told. Raises one of MALFORMED, or BadParameter."""
-        return cls(told["number"], tuple(told["centre"]), tuple(told["weights"]))
+        edges = tuple(told.get("edges", ()))
+        return cls(told["number"], tuple(told["centre"]), tuple(told["weights"]), edges)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from hubbub.cli.publishing_models import publish
+from hubbub.cli.terminal.model_tables import show_calibration
 from hubbub.cli.terminal.output import explain, say, table
 from hubbub.cli.terminal.query_options import add_format, add_where, document, where, write
 from hubbub.cli.terminal.service_client import ask
@@ -138,9 +139,34 @@ def _show(found: dict[str, Any]) -> None:
     )
     if not rows:
         explain("There are coefficients once two rounds are over: of where columns lie, and one.")
+    if found.get("held_out"):
+        _show_held_out(found["held_out"], level)
     explain(
         "An interval is of the coins and of who took part. Few rounds leave coefficients too small,"
         " which it does not tell. Noise is of a round's mean direction, of length 1 at most: models"
         " are good below .2."
     )
     say(f"next state: {found['next']}" if found["next"] else "all rounds are over")
+
+
+def _show_held_out(found: dict[str, Any], level: str) -> None:
+    """How good the finished model is, or when that will be known."""
+    share = f"{100 * found['share']:g}% of devices"
+    if not found["calibration"]:
+        said = {"running": "judge the model now", "finished": "judged it, too few to say anything"}
+        when = said.get(found["state"], "judge the finished model")
+        say(f"{share} teach nothing and {when}: round of {found['date']}")
+        return
+    show_calibration(
+        f"calibration, as {found['reports']:,} devices tell it that taught nothing",
+        level,
+        [
+            tuple(one[key] for key in ("lowest", "highest", "people", "estimate", "low", "high"))
+            for one in found["calibration"]
+        ],
+    )
+    if found["auc"] is not None:
+        say(
+            f"AUC {found['auc']:.3f}, {level} interval {found['auc_low']:.3f} to "
+            f"{found['auc_high']:.3f}"
+        )

@@ -20,6 +20,7 @@ from hubbub.analysis.models import (
 from hubbub.analysis.uncertainty.intervals import check_confidence
 from hubbub.cli.rehearsals.model_table import People, Planned, read_people
 from hubbub.cli.rehearsals.models import Trained, codes_of, rehearse_model
+from hubbub.cli.terminal.model_tables import show_calibration
 from hubbub.cli.terminal.output import say, table
 from hubbub.errors import BadParameter
 
@@ -57,7 +58,11 @@ def simulate_model(
         )
     runs = arguments.runs or _RUNS
     made = rehearse_model(
-        model, people, test, reports=arguments.reports, runs=runs, seed=arguments.seed
+        *(model, people, test),
+        reports=arguments.reports,
+        runs=runs,
+        seed=arguments.seed,
+        confidence=arguments.confidence,
     )
     trained = list(watched(made, runs))
     plain = without_privacy(model.kind, people.columns, people.labels, model.penalty)
@@ -72,6 +77,7 @@ def simulate_model(
         "runs": [
             {
                 **asdict(one.judged),
+                "told_by_held_out": asdict(one.judgement) if one.judgement else None,
                 "coefficients": _coefficients(model, one, plain, arguments.confidence),
             }
             for one in trained
@@ -169,5 +175,25 @@ def _show(document: dict[str, Any]) -> None:
         f"noise of a round's mean direction, of length 1 at most: {document['noise']:.3f}; models "
         "are good below .2, and gain little below .05"
     )
+    if told := last["told_by_held_out"]:
+        _show_told(told, document["confidence"])
     if document["clipped"]:
         say(f"{document['clipped']:,} values were outside their range, and clipped to it")
+
+
+def _show_told(told: dict[str, Any], confidence: float) -> None:
+    """What devices that taught nothing would say of the last run's model, by randomized reports."""
+    level = f"{100 * confidence:g}%"
+    show_calibration(
+        f"as {told['reports']:,} people held out tell it by randomized reports, in the last run",
+        level,
+        [
+            (one["lowest"], one["highest"], one["people"], *one["true"].values())
+            for one in told["calibration"]
+        ],
+    )
+    if auc := told["auc"]:
+        say(
+            f"AUC as they tell it: {auc['estimate']:.4f}, {level} interval {auc['low']:.4f} to "
+            f"{auc['high']:.4f}"
+        )

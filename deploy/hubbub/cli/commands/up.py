@@ -71,7 +71,7 @@ def _up(arguments: argparse.Namespace) -> int:
         say(f"  and over HTTP to    https://{run.http_door}")
         for name, metric in run.bundle.metrics.items():
             if arguments.dev and metric.model:
-                say(f"  model {name}: {metric.model.rounds + 1} rounds, of a minute each")
+                say(f"  model {name}: {metric.model.last + 1} rounds, of a minute each")
         say(f"  see what was found  {run.endpoints.page}")
         say(f"  ask for estimates   hubbub query METRIC --home {arguments.home}")
         say(f"  see every report    hubbub status --home {arguments.home}")

@@ -27,6 +27,7 @@ _KEYS: Final = (
     "features",
     "rounds",
     "penalty",
+    "held_out",
 )
 _PAIR: Final = 2
 
@@ -68,6 +69,7 @@ class Planned:
             _number(
                 "penalty", self.table.get("penalty", 0.01 if self.table["kind"] == "ridge" else 0)
             ),
+            _number("held_out", self.table.get("held_out", 0)),
         )
         return model, dict(every)
 

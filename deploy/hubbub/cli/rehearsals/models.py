@@ -4,36 +4,44 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
+from numpy.typing import NDArray
 
 from hubbub.analysis.models import (
     DirectionMoments,
     Evaluation,
+    Judgement,
     Learned,
     Model,
     deal,
+    edges_of,
     evaluate,
     gradients,
+    judge,
     learn,
     rounds_of,
     scores,
 )
+from hubbub.catalog.models.judging import bins_for, judging
 from hubbub.cli.rehearsals.model_table import People
 from hubbub.mechanisms.gradient import longest
 from hubbub.mechanisms.vector_codes import MAX_CELLS, VectorCodes, words_for
 from hubbub.privacy.draws_of_codes import told_of, unit_of
 
-Floats = npt.NDArray[np.float64]
+Floats = NDArray[np.float64]
 
 _MAX_BOOKS = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
 class Trained:
-    """One run: the model, and how good it is on the people of the test."""
+    """One run: the model, and how good it is on the people of the test.
+
+    judgement: how good those say by randomized reports who were held out; None without them.
+    """
 
     learned: Learned
     judged: Evaluation
+    judgement: Judgement | None
 
 
 def codes_of(model: Model) -> VectorCodes:
@@ -44,18 +52,40 @@ def codes_of(model: Model) -> VectorCodes:
 
 
 def rehearse_model(
-    model: Model, people: People, test: People, *, reports: int | None, runs: int, seed: int | None
+    model: Model,
+    people: People,
+    test: People,
+    *,
+    reports: int | None,
+    runs: int,
+    seed: int | None,
+    confidence: float = 0.95,
 ) -> Iterator[Trained]:
-    """So many runs, each with the people in another order and other coins."""
+    """So many runs, each with the people in another order and other coins.
+
+    confidence: of the intervals of those who judge.
+    """
     for chance in np.random.default_rng(seed).spawn(runs):
-        yield _trained(model, people, test, reports, chance)
+        whole = _drawn(len(people.labels), reports, chance)
+        apart, order = np.split(whole, [round(len(whole) * model.held_out)])
+        learned = _learned(model, people, order, chance)
+        foretold = scores(model.kind, test.columns, learned.weights)
+        judges = People(people.columns[apart], people.labels[apart], 0)
+        told = _told(model, judges, learned, confidence, chance) if len(apart) else None
+        yield Trained(learned, evaluate(model.kind, foretold, test.labels), told)
 
 
-def _trained(
-    model: Model, people: People, test: People, reports: int | None, chance: np.random.Generator
-) -> Trained:
-    every = len(people.labels)
-    order = chance.permutation(every) if reports is None else chance.integers(0, every, reports)
+def _drawn(every: int, reports: int | None, chance: np.random.Generator) -> NDArray[np.int64]:
+    """Who is asked, in which order: everybody once, or so many with repetition."""
+    if reports is None:
+        return chance.permutation(every)
+    return chance.integers(0, every, reports)
+
+
+def _learned(
+    model: Model, people: People, order: NDArray[np.int64], chance: np.random.Generator
+) -> Learned:
+    """The model of those people, dealt out to rounds in this order."""
     codes = codes_of(model)
     turns = list(deal(len(order), rounds_of(model, len(order), codes.squared_error)))
     pool = chance.integers(0, 1 << 62)
@@ -71,6 +101,23 @@ def _trained(
         own = replace(codes, seed=f"{pool}/{number}")
         return told_of(own, unit_of(vectors, chance), chance)
 
-    learned = learn(model, len(order), codes, means)
-    foretold = scores(model.kind, test.columns, learned.weights)
-    return Trained(learned, evaluate(model.kind, foretold, test.labels))
+    return learn(model, len(order), codes, means)
+
+
+def _told(
+    model: Model, judges: People, learned: Learned, confidence: float, chance: np.random.Generator
+) -> Judgement | None:
+    """What people say of a finished model who taught it nothing, drawn as devices do."""
+    edges = edges_of(learned.centre, learned.about, bins_for(model.epsilon))
+    score = judges.columns @ learned.weights[:-1] + learned.weights[-1]
+    ones = chance.random(len(score)) < judges.labels
+    held = 2 * np.searchsorted(edges, score, side="right") + ones
+    told = judging(model)
+    p, q = float(told.channel.p), float(told.channel.q)
+    true = np.bincount(held, minlength=told.categories)
+    counts = np.zeros(told.categories)
+    for category, number in enumerate(true.tolist()):
+        chances = np.full(told.categories, q)
+        chances[category] = p
+        counts += chance.multinomial(number, chances / chances.sum())
+    return judge(model.kind, told.channel, counts, edges, confidence)

@@ -26,7 +26,7 @@ def _unfinished(metric: Metric, now: datetime) -> str:
     if model is None:
         return ""
     first = model.first_epoch(metric.epoch, now.timestamp())
-    last = model.epoch_of(model.rounds, metric.epoch, first)
+    last = model.epoch_of(model.last, metric.epoch, first)
     if epoch_start(last + 1, metric.epoch) > _midnight_after(metric.expires):
         return (
             f"expires on {metric.expires}, before its last round, of "

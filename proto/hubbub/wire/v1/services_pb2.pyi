@@ -1509,6 +1509,8 @@ class LearnedModel(_message.Message):
     CENTRE_FIELD_NUMBER: _builtins.int
     WEIGHTS_FIELD_NUMBER: _builtins.int
     NOTICE_FIELD_NUMBER: _builtins.int
+    EDGES_FIELD_NUMBER: _builtins.int
+    HELD_OUT_FIELD_NUMBER: _builtins.int
     model: _builtins.str
     description: _builtins.str
     kind: _builtins.str
@@ -1543,6 +1545,14 @@ class LearnedModel(_message.Message):
 
     @_builtins.property
     def weights(self) -> _containers.RepeatedScalarFieldContainer[_builtins.float]: ...
+    @_builtins.property
+    def edges(self) -> _containers.RepeatedScalarFieldContainer[_builtins.float]:
+        """Of a finished model that is judged: between which of its scores people are told apart."""
+
+    @_builtins.property
+    def held_out(self) -> Global___HeldOut:
+        """Not set where nobody judges."""
+
     def __init__(
         self,
         *,
@@ -1564,16 +1574,119 @@ class LearnedModel(_message.Message):
         centre: _abc.Iterable[_builtins.float] | None = ...,
         weights: _abc.Iterable[_builtins.float] | None = ...,
         notice: _builtins.str = ...,
+        edges: _abc.Iterable[_builtins.float] | None = ...,
+        held_out: Global___HeldOut | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_next", b"_next", "next", b"next"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_held_out", b"_held_out", "_next", b"_next", "held_out", b"held_out", "next", b"next"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_next", b"_next", "centre", b"centre", "coefficients", b"coefficients", "confidence", b"confidence", "description", b"description", "epsilon", b"epsilon", "finished", b"finished", "high", b"high", "kind", b"kind", "low", b"low", "mechanism", b"mechanism", "model", b"model", "next", b"next", "notice", b"notice", "number", b"number", "reports", b"reports", "rounds", b"rounds", "steps", b"steps", "weights", b"weights"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_held_out", b"_held_out", "_next", b"_next", "centre", b"centre", "coefficients", b"coefficients", "confidence", b"confidence", "description", b"description", "edges", b"edges", "epsilon", b"epsilon", "finished", b"finished", "held_out", b"held_out", "high", b"high", "kind", b"kind", "low", b"low", "mechanism", b"mechanism", "model", b"model", "next", b"next", "notice", b"notice", "number", b"number", "reports", b"reports", "rounds", b"rounds", "steps", b"steps", "weights", b"weights"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__held_out: _TypeAlias = _typing.Literal["held_out"]  # noqa: Y015
+    _WhichOneofArgType__held_out: _TypeAlias = _typing.Literal["_held_out", b"_held_out"]  # noqa: Y015
     _WhichOneofReturnType__next: _TypeAlias = _typing.Literal["next"]  # noqa: Y015
     _WhichOneofArgType__next: _TypeAlias = _typing.Literal["_next", b"_next"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__held_out) -> _WhichOneofReturnType__held_out | None: ...
+    @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__next) -> _WhichOneofReturnType__next | None: ...
 
 Global___LearnedModel: _TypeAlias = LearnedModel  # noqa: Y015
+
+@_typing.final
+class HeldOut(_message.Message):
+    """How good a finished model is of people who taught it nothing."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SHARE_FIELD_NUMBER: _builtins.int
+    DATE_FIELD_NUMBER: _builtins.int
+    STATE_FIELD_NUMBER: _builtins.int
+    REPORTS_FIELD_NUMBER: _builtins.int
+    AUC_FIELD_NUMBER: _builtins.int
+    AUC_LOW_FIELD_NUMBER: _builtins.int
+    AUC_HIGH_FIELD_NUMBER: _builtins.int
+    CALIBRATION_FIELD_NUMBER: _builtins.int
+    share: _builtins.float
+    """Of all devices."""
+    date: _builtins.str
+    state: _builtins.str
+    """finished, running, or to come."""
+    reports: _builtins.int
+    auc: _builtins.float
+    """Of bins, so a little low; not set where the label is a number, and until it is known."""
+    auc_low: _builtins.float
+    auc_high: _builtins.float
+    @_builtins.property
+    def calibration(self) -> _containers.RepeatedCompositeFieldContainer[Global___JudgedBin]: ...
+    def __init__(
+        self,
+        *,
+        share: _builtins.float = ...,
+        date: _builtins.str = ...,
+        state: _builtins.str = ...,
+        reports: _builtins.int = ...,
+        auc: _builtins.float | None = ...,
+        auc_low: _builtins.float | None = ...,
+        auc_high: _builtins.float | None = ...,
+        calibration: _abc.Iterable[Global___JudgedBin] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_auc", b"_auc", "_auc_high", b"_auc_high", "_auc_low", b"_auc_low", "auc", b"auc", "auc_high", b"auc_high", "auc_low", b"auc_low"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_auc", b"_auc", "_auc_high", b"_auc_high", "_auc_low", b"_auc_low", "auc", b"auc", "auc_high", b"auc_high", "auc_low", b"auc_low", "calibration", b"calibration", "date", b"date", "reports", b"reports", "share", b"share", "state", b"state"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__auc: _TypeAlias = _typing.Literal["auc"]  # noqa: Y015
+    _WhichOneofArgType__auc: _TypeAlias = _typing.Literal["_auc", b"_auc"]  # noqa: Y015
+    _WhichOneofReturnType__auc_high: _TypeAlias = _typing.Literal["auc_high"]  # noqa: Y015
+    _WhichOneofArgType__auc_high: _TypeAlias = _typing.Literal["_auc_high", b"_auc_high"]  # noqa: Y015
+    _WhichOneofReturnType__auc_low: _TypeAlias = _typing.Literal["auc_low"]  # noqa: Y015
+    _WhichOneofArgType__auc_low: _TypeAlias = _typing.Literal["_auc_low", b"_auc_low"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__auc) -> _WhichOneofReturnType__auc | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__auc_high) -> _WhichOneofReturnType__auc_high | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__auc_low) -> _WhichOneofReturnType__auc_low | None: ...
+
+Global___HeldOut: _TypeAlias = HeldOut  # noqa: Y015
+
+@_typing.final
+class JudgedBin(_message.Message):
+    """People whom the model tells alike."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    LOWEST_FIELD_NUMBER: _builtins.int
+    HIGHEST_FIELD_NUMBER: _builtins.int
+    PEOPLE_FIELD_NUMBER: _builtins.int
+    ESTIMATE_FIELD_NUMBER: _builtins.int
+    LOW_FIELD_NUMBER: _builtins.int
+    HIGH_FIELD_NUMBER: _builtins.int
+    lowest: _builtins.float
+    """Between what it tells them; the first and the last bin have all beyond, too."""
+    highest: _builtins.float
+    people: _builtins.float
+    """Their share of those who judge."""
+    estimate: _builtins.float
+    """Of them the share who have the label, or their mean label, with its interval."""
+    low: _builtins.float
+    high: _builtins.float
+    def __init__(
+        self,
+        *,
+        lowest: _builtins.float = ...,
+        highest: _builtins.float = ...,
+        people: _builtins.float = ...,
+        estimate: _builtins.float = ...,
+        low: _builtins.float = ...,
+        high: _builtins.float = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["estimate", b"estimate", "high", b"high", "highest", b"highest", "low", b"low", "lowest", b"lowest", "people", b"people"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___JudgedBin: _TypeAlias = JudgedBin  # noqa: Y015
 
 @_typing.final
 class Coefficient(_message.Message):

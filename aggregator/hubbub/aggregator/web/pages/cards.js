@@ -84,8 +84,9 @@ const tooFew = (metric) =>
 
 async function answered(metric) {
   if (metric.kind === "model") {
-    const { number, rounds } = await ask(`/v1/models/${encodeURIComponent(metric.name)}`);
-    return [h("p", { class: "muted" }, number < 0 ? "A model; no round is over yet." : `A model, after round ${number} of ${rounds}.`)];
+    const { number, rounds, held_out } = await ask(`/v1/models/${encodeURIComponent(metric.name)}`);
+    const auc = held_out && held_out.auc !== null ? ` Its AUC is ${figure(held_out.auc, 3)}.` : "";
+    return [h("p", { class: "muted" }, number < 0 ? "A model; no round is over yet." : `A model, after round ${number} of ${rounds}.${auc}`)];
   }
   if (!metric.reports) return [h("p", { class: "muted" }, tooFew(metric))];
   if (metric.candidates === 0) {

@@ -1,4 +1,4 @@
-// A model: its coefficients with their intervals, and how its rounds went.
+// A model: its coefficients with their intervals, how good it is, and how its rounds went.
 import { $, ask, count, figure, h, shown, utc } from "./shell.js";
 import { bars } from "./charts.js";
 import { fillAnswer } from "./tables.js";
@@ -9,27 +9,59 @@ const DRAWN = 30;
 
 const ROUNDS = ["round", "epoch (UTC)", "state", "reports", "noise", "moved"];
 
-function rounds(steps) {
-  const rows = steps.map((one) =>
-    h(
-      "tr",
-      {},
-      [
-        `${one.number}`,
-        one.date.replace("T", " "),
-        one.state,
-        one.state === "finished" ? count(one.reports) : "",
-        one.noise ? figure(one.noise, 3) : "",
-        one.moved ? figure(one.moved, 3) : "",
-      ].map((text) => h("td", {}, text)),
-    ),
-  );
-  const head = h("tr", {}, ROUNDS.map((title) => h("th", { scope: "col" }, title)));
+function tabled(caption, titles, rows) {
+  const head = h("tr", {}, titles.map((title) => h("th", { scope: "col" }, title)));
+  const body = rows.map((row) => h("tr", {}, row.map((text) => h("td", {}, text))));
   return h(
     "div",
-    { class: "wide", tabindex: "0", role: "region", "aria-label": "Table of rounds" },
-    h("table", {}, h("caption", {}, "Rounds"), h("thead", {}, head), h("tbody", {}, rows)),
+    { class: "wide", tabindex: "0", role: "region", "aria-label": `Table of ${caption.toLowerCase()}` },
+    h("table", {}, h("caption", {}, caption), h("thead", {}, head), h("tbody", {}, body)),
   );
+}
+
+function rounds(steps) {
+  return tabled(
+    "Rounds",
+    ROUNDS,
+    steps.map((one) => [
+      `${one.number}`,
+      one.date.replace("T", " "),
+      one.state,
+      one.state === "finished" ? count(one.reports) : "",
+      one.noise ? figure(one.noise, 3) : "",
+      one.moved ? figure(one.moved, 3) : "",
+    ]),
+  );
+}
+
+const JUDGE = {
+  "to come": "will judge the finished model",
+  running: "judge the model now",
+  finished: "judged it, too few to say anything",
+};
+
+/** How good the finished model is, as devices say that taught it nothing; or when they will. */
+function judged(found, level) {
+  const date = found.date.replace("T", " ");
+  if (!found.calibration.length) {
+    const share = `${figure(100 * found.share, 2)}% of devices teach nothing and ${JUDGE[found.state]}`;
+    return [h("p", {}, `${share}: round of ${date}.`)];
+  }
+  const auc =
+    found.auc === null ? "" : `AUC ${figure(found.auc, 3)}, ${level} interval ${figure(found.auc_low, 3)} to ${figure(found.auc_high, 3)}: `;
+  return [
+    h("p", {}, `${auc}as ${count(found.reports)} devices told that taught it nothing, in the round of ${date}.`),
+    tabled(
+      "Calibration",
+      ["foretold", "people", "true", `${level} interval`],
+      found.calibration.map((one) => [
+        `${figure(one.lowest, 3)} to ${figure(one.highest, 3)}`,
+        `${figure(100 * Math.min(Math.max(one.people, 0), 1), 3)}%`,
+        figure(one.estimate, 3),
+        `${figure(one.low, 3)} to ${figure(one.high, 3)}`,
+      ]),
+    ),
+  ];
 }
 
 const went = (found) =>
@@ -74,5 +106,7 @@ export async function showModel(name) {
   } else {
     $("learned").replaceChildren(...parts);
   }
+  const level = `${figure(100 * found.confidence, 4)}%`;
+  if (found.held_out) $("learned").append(...judged(found.held_out, level));
   $("learned").append(rounds(found.steps));
 }

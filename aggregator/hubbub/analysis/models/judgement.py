@@ -1,0 +1,169 @@
+"""How good a model is, from bins and labels that randomized response told: AUC and calibration.
+
+A report is one of 2 bins categories, 2 bin + label. Of a report x, v = (e_x - q) / (p - q) has the
+shares t of the categories as its mean. An AUC is A(t) / D(t): pairs of one who has the label and
+one who has not, and of them those whom the model has in order, those of one bin by half. Both are
+of two reports, so their means over all pairs of reports, V' M V, are without bias, and their
+variance is exact: 4 (n-2) / (n (n-1)) of one report's share and 2 / (n (n-1)) of a pair's
+(Hoeffding 1948). An interval is of all shares s for which A - s D is within its standard errors of
+0 (Fieller 1954): it holds where D is small, too, and is then wide.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from math import sqrt
+from statistics import NormalDist
+from typing import Final
+
+import numpy as np
+
+from hubbub.analysis.arrays import Floats
+from hubbub.analysis.models.definition import Kind
+from hubbub.analysis.models.descent import scores
+from hubbub.mechanisms.pure import Pure
+
+# Shares that are tried for an interval: of an AUC, and of a bin.
+_TRIED: Final = np.linspace(0.0, 1.0, 2001)
+_FEWEST: Final = 3
+# Of each category, beside those that were seen, where it is asked how far they may be off.
+_UNSEEN: Final = 1.0
+# Columns that foretell a label go together: scores lie so much wider apart than if they did not.
+# Of the census people they do by 1.5, of others by nothing.
+_TOGETHER: Final = 1.3
+# An edge is sent with so many digits: it is the same whichever machine works it out.
+_DIGITS: Final = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """A share in [0, 1] with its interval."""
+
+    estimate: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class Bin:
+    """People whom a model tells alike.
+
+    lowest, highest: between what it tells them; the first and the last bin have all beyond, too.
+    people: their share of all. true: of them the share who have the label, or their mean label in
+    [0, 1].
+    """
+
+    lowest: float
+    highest: float
+    people: float
+    true: Share
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """auc: None where the label is a number. reports: of people who taught the model nothing."""
+
+    reports: int
+    auc: Share | None
+    calibration: tuple[Bin, ...]
+
+
+def edges_of(centre: Floats, weights: Floats, bins: int) -> list[float]:
+    """Between which scores bins are, so that each has about as many people.
+
+    As if scores were normal, and columns nearly independent. weights: about the centre.
+    """
+    spread = _TOGETHER * sqrt(float((weights[:-1] ** 2 * centre * (1 - centre)).sum()))
+    whole = [float(weights[-1]) + spread * NormalDist().inv_cdf(at / bins) for at in range(1, bins)]
+    return [float(f"{one:.{_DIGITS}g}") for one in whole]
+
+
+def judge(
+    kind: Kind, channel: Pure, counts: Floats, edges: Sequence[float], confidence: float
+) -> Judgement | None:
+    """What reports tell of a model. None of fewer than three.
+
+    channel: p and q of the reports. counts: of each category. edges: as `edges_of` has them.
+    """
+    reports, size = int(counts.sum()), len(counts)
+    if reports < _FEWEST:
+        return None
+    times = NormalDist().inv_cdf((1 + confidence) / 2)
+    p, q = float(channel.p), float(channel.q)
+    told = (np.eye(size) - q) / (p - q)  # a row a category that was sent
+    # No category is sent more seldom than q, and of few reports none may have been.
+    likely = np.maximum(counts, reports * q) + _UNSEEN
+    sent = _Sent(counts / reports, likely / likely.sum(), reports, times)
+    between = _foretold(kind, edges)
+    bins = []
+    for at, (low, high) in enumerate(pairwise(between)):
+        held, with_it = told[:, 2 * at : 2 * at + 2].sum(axis=1), told[:, 2 * at + 1]
+        bins.append(Bin(low, high, float(sent.shares @ held), sent.ratio(with_it, held)))
+    auc = sent.ratio_of_pairs(*_forms(told)) if kind == "logistic" else None
+    return Judgement(reports, auc, tuple(bins))
+
+
+def _foretold(kind: Kind, edges: Sequence[float]) -> list[float]:
+    """Edges of scores as what the model tells, with the ends of all that it may."""
+    alone, one = np.array([[score] for score in edges]), np.array([1.0, 0.0])
+    return [0.0, *scores(kind, alone, one).tolist(), 1.0]
+
+
+def _forms(told: Floats) -> tuple[Floats, Floats]:
+    """Of two reports what they say of pairs that are in order, and of all; shape (size, size)."""
+    places = np.arange(len(told)) // 2
+    pairs = np.zeros(told.shape)
+    pairs[1::2, ::2] = 1.0  # one who has the label, and one who has not
+    order = (np.sign(places[:, None] - places[None, :]) + 1) / 2 * pairs
+    above, below = (told @ (form + form.T) @ told.T / 2 for form in (order, pairs))
+    return above, below
+
+
+@dataclass(frozen=True, slots=True)
+class _Sent:
+    """What was sent: the share of each category, and its chance as far as that is known."""
+
+    shares: Floats
+    chances: Floats
+    reports: int
+    times: float
+
+    def ratio(self, above: Floats, below: Floats) -> Share:
+        """The mean of `above` over that of `below`; each a number for a category."""
+        means = float(self.shares @ above), float(self.shares @ below)
+        return self._share(*means, self._spread(above, below) / (self.reports - 1))
+
+    def ratio_of_pairs(self, above: Floats, below: Floats) -> Share:
+        """The same of what two different reports say together; symmetric."""
+        n, chances = self.reports, self.chances
+        above_mean, below_mean = (
+            (n * float(self.shares @ one @ self.shares) - float(self.shares @ one.diagonal()))
+            / (n - 1)
+            for one in (above, below)
+        )
+        of_one = self._spread(above @ chances, below @ chances)
+        of_pair = _spread(above.ravel(), below.ravel(), np.outer(chances, chances).ravel())
+        variance = (4 * (n - 2) * of_one + 2 * of_pair) / (n * (n - 1))
+        return self._share(above_mean, below_mean, variance)
+
+    def _spread(self, above: Floats, below: Floats) -> Floats:
+        return _spread(above, below, self.chances)
+
+    def _share(self, above: float, below: float, variance: Floats) -> Share:
+        """A ratio in [0, 1] with what of [0, 1] is within the standard errors of above/below.
+
+        variance: of above - s below, by powers of s.
+        """
+        ratio = min(max(above / below, 0.0), 1.0) if below > 0 else 0.5
+        off = (above - _TRIED * below) ** 2
+        error = variance[0] + variance[1] * _TRIED + variance[2] * _TRIED**2
+        held = _TRIED[off <= self.times**2 * np.maximum(error, 0.0)]
+        if not len(held):  # between two that were tried, or beyond
+            return Share(ratio, ratio, ratio)
+        return Share(ratio, min(float(held[0]), ratio), max(float(held[-1]), ratio))
+
+
+def _spread(above: Floats, below: Floats, chances: Floats) -> Floats:
+    """The variance of above - s below, by powers of s; shape (3,)."""
+    a, b = above - float(chances @ above), below - float(chances @ below)
+    return np.array([chances @ (a * a), -2 * (chances @ (a * b)), chances @ (b * b)])
