@@ -8,10 +8,14 @@ import secrets
 import time
 from pathlib import Path
 
-from hubbub.catalog import read_bundle
+from hubbub.catalog import Bundle, read_bundle
 from hubbub.client import Client, MemoryState, Outcome, transport_to
+from hubbub.client.clock import SYSTEM_CLOCK, Clock
+from hubbub.client.transport.contract import Transport
 
 DEVICES = 1000
+Device = tuple[Client, dict[str, float | str], str]
+"""With what its app knows of its person, and whether they left."""
 
 
 def person(chance: secrets.SystemRandom) -> tuple[dict[str, float | str], str]:
@@ -21,23 +25,37 @@ def person(chance: secrets.SystemRandom) -> tuple[dict[str, float | str], str]:
     return {"hours": hours, "plan": plan}, "no" if chance.random() < stays else "yes"
 
 
+def devices(
+    number: int, bundle: Bundle, shuffler: Transport, clock: Clock = SYSTEM_CLOCK
+) -> list[Device]:
+    """So many devices, each with a person; an app has one and a state folder."""
+    chance = secrets.SystemRandom()
+    return [
+        (
+            Client(bundle, MemoryState(), shuffler, hold_seconds=None, clock=clock),
+            *person(chance),
+        )
+        for _ in range(number)
+    ]
+
+
+def tell(waiting: list[Device]) -> list[Device]:
+    """Say it on every device: those that have yet to tell in their round."""
+    left = []
+    for device, known, label in waiting:
+        outcome = device.learn("churn", known, label)
+        if outcome is not Outcome.NOT_ITS_ROUND:
+            device.flush()
+        if outcome not in {Outcome.ALREADY_REPORTED, Outcome.OVER_BUDGET}:
+            left.append((device, known, label))
+    return left
+
+
 def main() -> None:
     """Say it to every device whose round has not been, again and again."""
-    bundle, chance = read_bundle(Path(".hubbub/app.hubbub")), secrets.SystemRandom()
-    shuffler = transport_to(bundle.shuffler, roots=bundle.roots)
-    waiting = [
-        (Client(bundle, MemoryState(), shuffler, hold_seconds=None), *person(chance))
-        for _ in range(DEVICES)
-    ]
-    while waiting:
-        left = []
-        for device, known, label in waiting:
-            outcome = device.learn("churn", known, label)
-            if outcome is not Outcome.NOT_ITS_ROUND:
-                device.flush()
-            if outcome not in {Outcome.ALREADY_REPORTED, Outcome.OVER_BUDGET}:
-                left.append((device, known, label))
-        waiting = left
+    bundle = read_bundle(Path(".hubbub/app.hubbub"))
+    waiting = devices(DEVICES, bundle, transport_to(bundle.shuffler, roots=bundle.roots))
+    while waiting := tell(waiting):
         print(f"{len(waiting)} of {DEVICES} devices have yet to tell", flush=True)
         time.sleep(2)
 

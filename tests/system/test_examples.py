@@ -2,23 +2,28 @@
 
 import importlib.util
 import os
+import re
 import subprocess
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
+from hubbub.catalog import read_operator_key
+from hubbub.catalog.models.state import ModelState, sign_models
 from hubbub.client import Outcome
-from hubbub.client.testing import FakeServer, make_bundle
+from hubbub.client.testing import FakeClock, FakeServer, FakeShuffler, make_bundle
 from hubbub.client.testing.capture import Captured
 from hubbub.client.testing.pytest_plugin import hubbub_reports
 from tests.conftest import CATALOG
-from tests.support.bundles import Signed
+from tests.support.bundles import DAY, Signed, make_signed
 
 __all__ = ["hubbub_reports"]
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
+LEARN = EXAMPLES.parent / "docs" / "learn.md"
 
 
 def _load(name: str) -> ModuleType:
@@ -40,6 +45,29 @@ def test_the_flask_app_reports(
     assert browser.get("/").status_code == 200
     assert hubbub_reports.values("theme") == ["dark"]
     assert hubbub_reports.reports[-1].outcome is Outcome.ALREADY_REPORTED
+
+
+def test_the_devices_of_the_model_of_the_docs_each_tell_once(tmp_path: Path) -> None:
+    told = re.search(r"```toml\n(\[models.churn\].*?)```", LEARN.read_text(), re.DOTALL)
+    assert told
+    begins = int(datetime(2026, 12, 1, tzinfo=UTC).timestamp())
+    catalog = f'shuffler = "127.0.0.1:1"\n{told[1]}'
+    signed = make_signed(tmp_path, catalog, start=begins - 28 * DAY)
+    model = signed.bundle.metrics["churn"].model
+    assert model
+    example, shuffler, clock = _load("teach_churn"), FakeShuffler(), FakeClock(begins + 60)
+    waiting = every = example.devices(60, signed.bundle, shuffler, clock)
+    for number in range(model.last + 1):
+        clock.set(begins + 2 * DAY * number + 60)
+        if number:
+            edges = [0.1 * at for at in range(7)] if number > model.rounds else []
+            state = ModelState(number - 1, (0.5, 0.5, 0.5), (0.1,) * 4, tuple(edges))
+            key = read_operator_key(signed.keys)
+            shuffler.models = sign_models({"churn": state}, key)
+        example.tell(waiting)
+        waiting = example.tell(waiting)
+        assert len(every) - len(waiting) == len(shuffler.reports())
+    assert waiting == []
 
 
 def test_the_fastapi_app_reports(
