@@ -145,7 +145,7 @@ def test_a_pipe_hears_no_picture(home: House, capsys: pytest.CaptureFixture[str]
     assert "mean" in capsys.readouterr().out
     assert main(["metrics", *where]) == 0
     said = capsys.readouterr().out
-    assert "9 metrics" in said
+    assert "10 metrics" in said
     assert re.search(r"unheard .* never", said)
     assert main(["query", "hostile", *where]) == 0
     said = capsys.readouterr().out

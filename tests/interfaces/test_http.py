@@ -31,7 +31,7 @@ def _get(home: House, path: str, **parameters: Any) -> httpx2.Response:
 
 def test_metrics_tell_what_is_held_and_what_a_report_reveals(home: House) -> None:
     page = _get(home, "/v1/metrics", number=2)
-    assert page.json()["total"] == 9
+    assert page.json()["total"] == 10
     assert len(page.json()["metrics"]) == 2
     assert page.headers["link"] == '</v1/metrics?first=2&number=2>; rel="next"'
     rest = _get(home, "/v1/metrics", first=2, number=100)
@@ -348,7 +348,7 @@ def test_away_from_this_machine_there_is_tls_and_tokens(tmp_path: Path) -> None:
         trusted = hubbub.notebook.connect(
             address, token=secret, authority=tmp_path / "tls" / "ca.pem"
         )
-        assert len(trusted.metrics()) == 9
+        assert len(trusted.metrics()) == 10
         shown = trusted.estimates("theme").document
         trust = ssl.create_default_context(cafile=tmp_path / "tls" / "ca.pem")
         told = web.get(

@@ -432,7 +432,7 @@ def test_a_page_that_asks_for_a_token_takes_one(
         page.fill("dialog input", secret)
         page.keyboard.press("Enter")
         watched.settled()
-        assert page.locator("#metrics h2").count() == 9
+        assert page.locator("#metrics h2").count() == 10
         page.evaluate("sessionStorage.setItem('token', 'of-last-year')")
         page.reload()
         expect(page.locator("dialog")).to_contain_text("it has expired, was removed, or has a slip")

@@ -82,11 +82,19 @@ const tooFew = (metric) =>
     ? `${shown(metric.until_first_batch, 400)}.`
     : `Too few reports yet: an answer takes ${count(metric.min_batch)}.`;
 
+/** How far a model has come. Round 0 tells where columns lie, and teaches no weight. */
+function learned({ number, rounds, finished, held_out: judged }) {
+  if (finished) {
+    const auc = judged && judged.auc !== null ? `, of AUC ${figure(judged.auc, 3)}` : "";
+    return `A finished model${auc}: all ${rounds} rounds are over.`;
+  }
+  if (number < 1) return `A model; none of its ${rounds} rounds is over yet.`;
+  return `A model, after round ${number} of ${rounds}.`;
+}
+
 async function answered(metric) {
   if (metric.kind === "model") {
-    const { number, rounds, held_out } = await ask(`/v1/models/${encodeURIComponent(metric.name)}`);
-    const auc = held_out && held_out.auc !== null ? ` Its AUC is ${figure(held_out.auc, 3)}.` : "";
-    return [h("p", { class: "muted" }, number < 0 ? "A model; no round is over yet." : `A model, after round ${number} of ${rounds}.${auc}`)];
+    return [h("p", { class: "muted" }, learned(await ask(`/v1/models/${encodeURIComponent(metric.name)}`)))];
   }
   if (!metric.reports) return [h("p", { class: "muted" }, tooFew(metric))];
   if (metric.candidates === 0) {
