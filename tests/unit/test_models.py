@@ -28,7 +28,8 @@ from hubbub.catalog import (
     seal_info,
 )
 from hubbub.catalog.encoding import to_text
-from hubbub.catalog.models.of_metric import in_minutes
+from hubbub.catalog.models.judging import judging
+from hubbub.catalog.models.of_metric import codes_for, in_minutes
 from hubbub.catalog.models.state import ModelState, open_models, sign_models
 from hubbub.cli.main import main
 from hubbub.client import Client, MemoryState, Outcome
@@ -43,6 +44,7 @@ from hubbub.errors import (
     ValueOutOfDomain,
 )
 from hubbub.mechanisms import tally
+from hubbub.privacy.crowd import amplified_of, shuffled_of
 from hubbub.runtime import Clocks
 from tests.conftest import CATALOG
 from tests.support.bundles import DAY, Signed, make_signed
@@ -494,3 +496,20 @@ def test_a_changed_model_needs_a_new_name(signed: Signed, tmp_path: Path) -> Non
     path.write_text(CATALOG + MODEL.replace("[0, 40]", "[0, 50]"))
     with pytest.raises(BundleRefused, match='metric "churn": model changed under an old name'):
         refuse_changes(read_catalog(path).metrics, signed.bundle)
+
+
+def test_what_shuffling_gives_a_judged_model_holds_of_both_kinds_of_its_reports(
+    signed: Signed,
+) -> None:
+    metric = replace(
+        signed.bundle.metrics["churn"],
+        epsilon=5.0,
+        limits=replace(signed.bundle.metrics["churn"].limits, lifetime_epsilon=5.0),
+        parameters=codes_for(5.0, 4),
+    )
+    gradients, judges = (amplified_of(one, 5000) for one in (metric.randomizer, judging(metric)))
+    assert judges.epsilon > gradients.epsilon, "values of it lie further apart"
+    assert shuffled_of(metric, 5000).epsilon == judges.epsilon
+    assert metric.model is not None
+    plain = replace(metric, model=replace(metric.model, held_out=0.0))
+    assert shuffled_of(plain, 5000).epsilon == gradients.epsilon

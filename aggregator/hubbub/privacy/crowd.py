@@ -7,6 +7,7 @@ from typing import Final
 from hubbub.analysis.binomials import least
 from hubbub.catalog import CentralPromise, Metric
 from hubbub.catalog.crowds.device_dummies import devices_at_least
+from hubbub.catalog.models.judging import judging
 from hubbub.mechanisms import AnyMechanism, Memoized, cells_and_groups
 from hubbub.privacy.amplification import DELTA, Amplified, amplified
 from hubbub.privacy.gaussian_crowd import gaussian_mu
@@ -29,6 +30,14 @@ def amplified_of(mechanism: AnyMechanism, reports: int, delta: float = DELTA) ->
         return replace(found, delta=delta, reports=reports)
     variation = float(mechanism.total_variation()) * (1 + 2**-50)
     return amplified(mechanism.privacy_loss(), reports, delta, min(variation, 1.0))
+
+
+def _of_any_round(metric: Metric, reports: int, delta: float) -> Amplified:
+    """As `amplified_of`; of a model that is judged by the round that says more of its people."""
+    told: list[AnyMechanism] = [metric.randomizer]
+    if metric.model and metric.model.held_out:  # PRIVACY: values of it may lie further apart
+        told.append(judging(metric))
+    return max((amplified_of(one, reports, delta) for one in told), key=lambda one: one.epsilon)
 
 
 # Of a promise: what is told below it is not for the accountant's grain alone.
@@ -220,4 +229,4 @@ def shuffled_of(
     leaving = metric.fewest if reports is None or metric.rolling else reports
     if metric.filled and reports is None:
         leaving = 1  # PRIVACY: all others of a batch may be fillers, which hide no value
-    return central_of(metric, leaving, dummies) or amplified_of(metric.randomizer, leaving, delta)
+    return central_of(metric, leaving, dummies) or _of_any_round(metric, leaving, delta)
