@@ -45,6 +45,7 @@ from hubbub.errors import (
 )
 from hubbub.mechanisms import tally
 from hubbub.privacy.crowd import amplified_of, shuffled_of
+from hubbub.privacy.verdict import advice
 from hubbub.runtime import Clocks
 from tests.conftest import CATALOG
 from tests.support.bundles import DAY, Signed, make_signed
@@ -513,3 +514,11 @@ def test_what_shuffling_gives_a_judged_model_holds_of_both_kinds_of_its_reports(
     assert metric.model is not None
     plain = replace(metric, model=replace(metric.model, held_out=0.0))
     assert shuffled_of(plain, 5000).epsilon == gradients.epsilon
+
+
+def test_the_card_advises_of_a_model_what_a_model_has(signed: Signed) -> None:
+    [said] = advice([signed.bundle.metrics["churn"]])
+    assert "once for life: at epsilon = 2.0 it says 2 (fair)" in said
+    assert "hubbub plan --model logistic" in said
+    assert "rappor" not in said
+    assert "lifetime_epsilon" not in said

@@ -6,6 +6,7 @@ from math import log
 from typing import Final
 
 from hubbub.catalog import SPANS, Metric, exposure
+from hubbub.catalog.models.learning import Learning
 from hubbub.errors import HubbubError
 
 VERDICTS: Final = {
@@ -37,6 +38,22 @@ def advice(metrics: Sequence[Metric]) -> tuple[str, ...]:
     lines = [f"Most of a year is {metric.name}: {largest:.4g} of {total:.4g} nats."]
     if metric.epoch in {"hour", "day"} and (weekly := _in_weeks(metric, days)) < largest:
         lines.append(f'With epoch = "week" it says {weekly:.4g}.')
+    lines += _once(metric.model) if metric.model else _often(metric)
+    lines.append(
+        "For all metrics at once: [caps] epsilon_per_year, which the device keeps whatever they "
+        "ask; or sampling below 1, for who cannot see whether a device takes part."
+    )
+    return (" ".join(lines),)
+
+
+def _once(learning: Learning) -> list[str]:
+    """Of a model, which a device tells one report for life."""
+    said = f"A device tells it once for life: at epsilon = 2.0 it says 2 ({verdict(2.0)})"
+    return [f"{said}, and takes more people: hubbub plan --model {learning.kind}."]
+
+
+def _often(metric: Metric) -> list[str]:
+    lines = []
     if metric.limits.lifetime_epsilon > log(9):
         lines.append(
             f"With lifetime_epsilon = 2.0 the device stops at 2 ({verdict(2.0)}), for good."
@@ -46,11 +63,7 @@ def advice(metrics: Sequence[Metric]) -> tuple[str, ...]:
             "Where its value seldom changes, a mechanism with a permanent answer (rappor) bounds "
             "all answers about one value."
         )
-    lines.append(
-        "For all metrics at once: [caps] epsilon_per_year, which the device keeps whatever they "
-        "ask; or sampling below 1, for who cannot see whether a device takes part."
-    )
-    return (" ".join(lines),)
+    return lines
 
 
 def _in_weeks(metric: Metric, days: int) -> float:
