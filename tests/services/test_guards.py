@@ -281,9 +281,9 @@ def test_reports_that_wait_for_a_slow_redis_are_bounded(
             release = asyncio.Event()
             add = front.pool.add
 
-            async def slow(reports: dict[Window, list[bytes]]) -> Any:
+            async def slow(*given: Any) -> Any:
                 await release.wait()
-                return await add(reports)
+                return await add(*given)
 
             front.pool.add = slow  # type: ignore[method-assign, assignment]
             waiting = asyncio.create_task(front.send(front.request(8)))

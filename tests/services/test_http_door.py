@@ -182,11 +182,11 @@ def test_no_report_is_acknowledged_before_it_is_in_the_pool(made: Made, redis_ur
             intake, may_write = door.front.intake, asyncio.Event()
             add = intake._pool.add
 
-            async def held(reports: Any) -> frozenset[Paid]:
+            async def held(*given: Any) -> frozenset[Paid]:
                 await may_write.wait()
-                return await add(reports)
+                return await add(*given)
 
-            intake._pool.add = held  # type: ignore[method-assign]
+            intake._pool.add = held  # type: ignore[method-assign, assignment]
             sent = asyncio.create_task(door.send(door.front.request(2)))
 
             async def waits() -> bool:
@@ -264,7 +264,7 @@ def test_who_has_to_wait_hears_when_as_over_grpc(made: Made, redis_url: str) -> 
             assert admission.refusals["peer_limit"] == 1
             door.front.admission._limiter.allow(0, 1)
 
-            async def away(_reports: Any) -> None:
+            async def away(*_: Any) -> None:
                 raise StoreUnavailable("it is away")
 
             door.front.intake.add = away  # type: ignore[assignment,method-assign]

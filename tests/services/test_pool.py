@@ -2,7 +2,7 @@
 
 import asyncio
 import secrets
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from math import inf
 from typing import Any
@@ -302,10 +302,12 @@ def test_many_submissions_share_a_trip_and_each_is_answered(check: Callable[[Bod
         trips = 0
         add = pool.add
 
-        async def counted(reports: object) -> frozenset[Paid]:
+        async def counted(
+            reports: Mapping[Window, Sequence[bytes | Paid]], whole: Collection[Window] = ()
+        ) -> frozenset[Paid]:
             nonlocal trips
             trips += 1
-            return await add(reports)  # type: ignore[arg-type]
+            return await add(reports, whole)
 
         pool.add = counted  # type: ignore[method-assign]
         intake = Intake(pool, Stages())

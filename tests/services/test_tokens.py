@@ -29,7 +29,7 @@ from hubbub.runtime import Limiter, TlsFolder, connect_redis
 from hubbub.shuffler.ohttp_gateway import OhttpGateway, read_gateway_keys
 from hubbub.shuffler.pool import Pool
 from hubbub.shuffler.redeeming import Paid, Redeemer, refuse_untaken
-from hubbub.shuffler.shards import places, spread
+from hubbub.shuffler.shards import places
 from hubbub.shuffler.streams import Stream, read_stream_table
 from hubbub.tokens import poprf, read_token_key
 from hubbub.wire.v1.services_pb2 import (
@@ -480,6 +480,50 @@ def _pairs(number: int, nonce: bytes | None = None) -> list[Paid]:
     return [Paid(nonce or draw(16), draw(16), draw(60)) for _ in range(number)]
 
 
+@pytest.mark.parametrize("former", [1, 4, 8])
+def test_a_window_keeps_the_shards_it_began_with_so_no_token_is_spent_in_two(
+    redis_url: str, former: int
+) -> None:
+    """Shufflers are started anew with another --shards, one by one, while an epoch is open."""
+
+    async def body() -> None:
+        server = await connect_redis(redis_url)
+        await server.client.flushdb()
+        window, paid = Window("theme", 7), _pairs(40)
+        others = [Paid(one.nonce, secrets.token_bytes(16), one.sealed[::-1]) for one in paid]
+        first = Pool(server, former)
+        assert not await first.add({window: paid}, {window})
+        for shards in (8, 2, 1, 5):
+            pool = Pool(server, shards)
+            assert await pool.add({window: others}, {window}) == frozenset(others)
+            assert not await pool.add({window: paid}, {window}), "the same is acknowledged"
+            assert await first.add({window: others}, {window}) == frozenset(others)
+            assert (await pool.report_counts())[window]["acknowledged"] == 40
+            assert (await pool.shards()).get(window, 1) == former
+            await pool.add({Window("theme", 8 + shards): _pairs(40)}, {Window("theme", 8 + shards)})
+            assert (await pool.shards()).get(Window("theme", 8 + shards), 1) == shards
+        await server.close()
+
+    asyncio.run(body())
+
+
+def test_shufflers_that_begin_a_window_at_once_have_one_number_of_shards(redis_url: str) -> None:
+    async def body() -> None:
+        server = await connect_redis(redis_url)
+        await server.client.flushdb()
+        window, paid = Window("theme", 7), _pairs(60)
+        pools = [Pool(server, shards) for shards in (1, 2, 3, 5, 8, 13)]
+        marked = [[Paid(p.nonce, bytes([n]) * 16, p.sealed) for p in paid] for n in range(6)]
+        told = await asyncio.gather(
+            *(pool.add({window: of}, {window}) for pool, of in zip(pools, marked, strict=True))
+        )
+        assert sum(60 - len(refused) for refused in told) == 60
+        assert (await pools[0].report_counts())[window]["acknowledged"] == 60
+        await server.close()
+
+    asyncio.run(body())
+
+
 def test_a_token_is_spent_once_over_all_shards_and_after_its_window_was_archived(
     redis_url: str,
 ) -> None:
@@ -487,9 +531,8 @@ def test_a_token_is_spent_once_over_all_shards_and_after_its_window_was_archived
         server = await connect_redis(redis_url)
         await server.client.flushdb()
         pool, window = Pool(server, shards=8), Window("theme", 7)
-        table = {"theme": _stream(mix="epoch")}
         for one in (*_pairs(20), *_pairs(20, b"n" * 16)):
-            await pool.add(spread({window: [one]}, table, 8))
+            await pool.add({window: [one]}, {window})
         terms = (await pool.report_counts())[window]
         assert terms["acknowledged"] == 21
         everything = _pairs(3000)

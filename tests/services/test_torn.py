@@ -20,6 +20,7 @@ from hubbub.conservation import Window
 from hubbub.runtime import RedisServer, connect_redis
 from hubbub.shuffler.mixing_policy import CrowdTake, Take
 from hubbub.shuffler.pool import Pool
+from hubbub.shuffler.redeeming import Paid
 from tests.support.servers import redis_server
 from tests.support.stores import totals
 
@@ -220,6 +221,41 @@ def test_a_torn_take_loses_no_report(folder: Path, commands: int) -> None:
         if taken:
             held += await pool.claim(WINDOW, taken, None)
         assert set(held) == set(reports), "none is in neither; the aggregator knows the second"
+
+    _run(folder, whole)
+    _tear(folder, _run(folder, cut), commands)
+    _run(folder, between)
+    _run(folder, after)
+
+
+@pytest.mark.parametrize("commands", [1, 2, 3])
+def test_a_torn_spend_leaves_no_token_spent_for_a_report_that_is_nowhere(
+    folder: Path, commands: int
+) -> None:
+    """Whoever sent it was not answered, and sends it again; others try the same tokens."""
+    draw = secrets.token_bytes
+    before, torn = ([Paid(draw(16), draw(16), draw(49)) for _ in range(9)] for _ in range(2))
+    others = [Paid(one.nonce, draw(16), draw(49)) for one in before + torn]
+
+    async def whole(server: RedisServer) -> None:
+        assert not await Pool(server).add({WINDOW: before})
+
+    async def cut(server: RedisServer) -> None:
+        assert not await Pool(server).add({WINDOW: torn})
+
+    async def between(server: RedisServer) -> None:
+        assert (await Pool(server).report_counts())[WINDOW]["pooled"] == 9, "nothing of it yet"
+        await server.client.set("shuffler:something", 1)
+
+    async def after(server: RedisServer) -> None:
+        pool = Pool(server)
+        for _ in range(2):
+            assert not await pool.add({WINDOW: before + torn}), "each is acknowledged"
+            assert await pool.add({WINDOW: others}) == frozenset(others), "and no other"
+        batch = await pool.take(WINDOW, Take(99, 0), await pool.level(WINDOW))
+        assert batch is not None
+        held = await pool.claim(WINDOW, batch, None)
+        assert sorted(held) == sorted(one.sealed for one in before + torn), "once, and no other's"
 
     _run(folder, whole)
     _tear(folder, _run(folder, cut), commands)

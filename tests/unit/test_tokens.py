@@ -44,6 +44,7 @@ class Issuer:
         self.asked: list[bytes] = []
         self.fails = self.is_spent = False
         self.unknown: set[str] = set()
+        self.forged: set[str] = set()
 
     def __call__(self, request: bytes, _timeout_seconds: float) -> bytes:
         self.asked.append(request)
@@ -59,6 +60,8 @@ class Issuer:
                 continue
             info = token_info(wanted.stream, wanted.epoch)
             evaluated, proof = poprf.blind_evaluate(self.key, wanted.blinded, info)
+            if wanted.stream in self.forged:
+                evaluated, _ = poprf.blind_evaluate(poprf.new_key()[0], wanted.blinded, info)
             response.issued.append(IssuedTokens(evaluated=evaluated, proof=proof))
         return response.SerializeToString()
 
@@ -203,6 +206,28 @@ def test_an_issuer_that_answers_by_another_key_gets_no_report_to_mark(
     assert bundle.tokens is not None
     assert bundle.tokens.public == public
     assert [issuer.takes(one) for one in shuffler.reports()] == [True]
+
+
+def test_a_wrong_proof_of_one_stream_keeps_the_reports_of_that_one_alone(
+    plain: Signed, state: State, issuer: Issuer, clock: FakeClock
+) -> None:
+    shuffler = FakeShuffler()
+    client = _client(_issued(plain.bundle, issuer), state, shuffler, issuer, clock)
+    issuer.forged = {"size"}
+    client.report("size", "dark")
+    client.report("theme", "dark")
+    assert not client.flush(1)
+    assert (client.waiting, client.dropped) == (1, {})
+    assert [one.stream for one in shuffler.reports()] == ["theme"]
+    issuer.forged = set()
+    clock.advance(1000)
+    assert client.flush(HANG_SECONDS)
+    assert [one.stream for one in shuffler.reports()] == ["theme", "size"]
+    assert all(issuer.takes(one) for one in shuffler.reports())
+    first, *again = [TokenRequest.FromString(one).wanted for one in issuer.asked]
+    size = [one.blinded for one in first if one.stream == "size"]
+    assert again
+    assert all([one.blinded for one in wanted] == size for wanted in again), "the same, and no more"
 
 
 def test_what_the_shuffler_says_of_a_token_loses_no_report(

@@ -88,7 +88,7 @@ async def _serve(settings: Settings) -> None:
     pressure = _pressure(settings, pool, table)
     redeemer = _redeemer(settings, table)
     beside: Any = {"limiter": limiter, "pressure": pressure, "clocks": clocks, "redeemer": redeemer}
-    admission = Admission(table, intake, mixer, shards=settings.shards, **beside)
+    admission = Admission(table, intake, mixer, **beside)
     admission.use(table, signed := read_signed(settings.notice, settings.models))
     for_devices = _for_devices(settings, admission)
     for_operators = _for_operators(settings, admission, pool)

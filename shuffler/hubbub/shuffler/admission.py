@@ -19,7 +19,7 @@ from hubbub.shuffler.backpressure import Backpressure
 from hubbub.shuffler.intake import Intake
 from hubbub.shuffler.mixer import Mixer
 from hubbub.shuffler.redeeming import Paid, Redeemer
-from hubbub.shuffler.shards import spread
+from hubbub.shuffler.shards import may_spread
 from hubbub.shuffler.signed_files import SignedFiles
 from hubbub.shuffler.streams import StreamTable
 from hubbub.tokens import nonce_of
@@ -71,7 +71,6 @@ class Never:
 class Admission:
     """Takes reports from devices.
 
-    shards: that the pool of a window is spread over if it leaves whole.
     notice: the operator's, signed, which every answer carries; empty for none. models: the state of
         models, signed, which answers to submissions without a report carry.
     counts: reports by what became of them: "taken", or why not. refusals: submissions, by
@@ -87,12 +86,10 @@ class Admission:
         limiter: Limiter,
         pressure: Backpressure,
         clocks: Clocks | None = None,
-        shards: int = 1,
         redeemer: Redeemer | None = None,
     ) -> None:
         self._table = table
         self._intake = intake
-        self._shards = shards
         self._mixer = mixer
         self._limiter = limiter
         self._pressure = pressure
@@ -140,7 +137,9 @@ class Admission:
         spent: frozenset[Paid] = frozenset()
         if taken:
             try:
-                spent = await self._intake.add(spread(taken, self._table.streams, self._shards))
+                streams = self._table.streams
+                whole = [window for window in taken if may_spread(streams[window.stream])]
+                spent = await self._intake.add(taken, whole)
             except StoreFull:
                 self._pressure.full()
                 self.refusals["store_full"] += 1

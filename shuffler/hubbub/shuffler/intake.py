@@ -2,14 +2,14 @@
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
+from hubbub.conservation import Window
 from hubbub.errors import StoreFull, StoreUnavailable
 from hubbub.runtime import Stages
 from hubbub.shuffler.pool import Pool
 from hubbub.shuffler.redeeming import Paid
-from hubbub.shuffler.shards import Place
 
 # A device waits this moment longer for its answer, and Redis is asked many times less often.
 _GATHER_SECONDS: Final = 0.005
@@ -18,7 +18,7 @@ _GATHER_MORE_SECONDS: Final = 0.02
 # While Redis is slow, so many reports may wait in memory for their turn.
 _MAX_WAITING: Final = 100_000
 
-Reports = Mapping[Place, Sequence[bytes | Paid]]
+Reports = Mapping[Window, Sequence[bytes | Paid]]
 
 
 class Intake:
@@ -30,12 +30,16 @@ class Intake:
     def __init__(self, pool: Pool, stages: Stages) -> None:
         self._pool = pool
         self._stages = stages
-        self._arrived: list[tuple[Reports, asyncio.Future[frozenset[Paid]]]] = []
+        self._arrived: list[
+            tuple[Reports, Collection[Window], asyncio.Future[frozenset[Paid]]]
+        ] = []
         self._wake = asyncio.Event()
         self.waiting = 0
 
-    async def add(self, reports: Reports) -> frozenset[Paid]:
+    async def add(self, reports: Reports, whole: Collection[Window] = ()) -> frozenset[Paid]:
         """Return once these reports are in their pools: those whose token was another's are not.
+
+        whole: windows whose pool may be in shards.
 
         Raises:
             StoreFull: they are not: Redis is full, or too many wait for it already.
@@ -45,7 +49,7 @@ class Intake:
         if self.waiting + number > _MAX_WAITING:
             raise StoreFull(f"{self.waiting} reports wait for Redis; it is slow or away")
         done: asyncio.Future[frozenset[Paid]] = asyncio.get_running_loop().create_future()
-        self._arrived.append((reports, done))
+        self._arrived.append((reports, whole, done))
         self.waiting += number
         self._wake.set()
         return await done
@@ -59,19 +63,20 @@ class Intake:
             self._wake.clear()
             arrived, self._arrived = self._arrived, []
             seconds = _GATHER_MORE_SECONDS if len(arrived) > 1 else _GATHER_SECONDS
-            together: dict[Place, list[bytes | Paid]] = defaultdict(list)
-            for reports, _ in arrived:
-                for place, sealed in reports.items():
-                    together[place] += sealed
+            together: dict[Window, list[bytes | Paid]] = defaultdict(list)
+            for reports, _, _ in arrived:
+                for window, sealed in reports.items():
+                    together[window] += sealed
+            spread = {window for _, whole, _ in arrived for window in whole}
             failure: StoreUnavailable | None = None
             spent: frozenset[Paid] = frozenset()
             try:
                 with self._stages.timed("add"):
-                    spent = await self._pool.add(together)
+                    spent = await self._pool.add(together, spread)
             except StoreUnavailable as error:
                 failure = error
             self.waiting -= sum(map(len, together.values()))
-            for _, done in arrived:
+            for _, _, done in arrived:
                 if done.done():  # the caller has gone away
                     continue
                 if failure is None:

@@ -16,7 +16,8 @@ STREAM:EPOCH, behind the prefix "shuffler:":
     shares:{W}     hash of the share that a cut in flight has of its crowd's dummies: id -> number
     gathering:{W}  hash of the crowds of several shards that are not all set apart: id -> shards
     law:{W}        hash: acknowledged, withheld, dummies:ID of every crowd that is cut up, takes:
-                   how many batches were taken, and left: the last crowd of several shards
+                   how many batches were taken, left: the last crowd of several shards, and
+                   shards: into how many its pool is spread, written once
     shards         set of W/N of every W whose pool has N shards; the keys of the second are those
                    above with {W/1} in place of {W}, and so on
     windows        set of every W that may hold anything
@@ -38,7 +39,7 @@ from hubbub.shuffler.keys import batch_key, crowd_key, keys_of
 from hubbub.shuffler.mixing_policy import Take
 from hubbub.shuffler.pool_replies import TERMS, Level, PoolReplies
 from hubbub.shuffler.redeeming import Paid
-from hubbub.shuffler.shards import Place, Shard, places
+from hubbub.shuffler.shards import Place, places, spread
 
 # A Redis that is full lets a script go on that has begun to write, if it began by taking away: so
 # those that make room begin by deleting, if only a field that nobody has.
@@ -55,6 +56,8 @@ _KEEP_SECONDS: Final = 30 * 86_400
 _SPENT_SECONDS: Final = 6 * 3600
 # A process that did not say for so long that it lives has its batches sent by another.
 _ALIVE_MS: Final = 4000
+# Windows whose number of shards a process has by heart; of any other it asks again.
+_REMEMBERED: Final = 4096
 
 Thing = TypeVar("Thing")
 
@@ -62,33 +65,34 @@ Thing = TypeVar("Thing")
 class Pool:
     """The shuffler's Redis. Every method raises StoreUnavailable if it cannot be asked.
 
-    shards: of a window that is spread. crowds: what leaves whole.
+    shards: of a window that is spread and begins now. crowds: what leaves whole.
     """
 
     def __init__(self, server: RedisServer, shards: int = 1) -> None:
         self._server = server
         self._shards = shards
+        self._begun: dict[Window, int] = {}
         self._owner = secrets.token_bytes(8)
         self._told = PoolReplies()
         self.crowds = Crowds(server, self._owner, self._told)
 
     async def add(
         self,
-        reports: Mapping[Window, Sequence[bytes | Paid]] | Mapping[Place, Sequence[bytes | Paid]],
+        reports: Mapping[Window, Sequence[bytes | Paid]],
+        whole: Collection[Window] = (),
     ) -> frozenset[Paid]:
         """Put reports into their pools; once this returns they are acknowledged.
 
-        But for those that it names: their token has gone with another report.
+        But for those that it names: their token has gone with another report. whole: windows whose
+        pool may be in shards.
         """
-        windows = {place.window if isinstance(place, Shard) else place for place in reports}
-        sharded = {place.window for place in reports if isinstance(place, Shard)}
-        listed = [("SADD", "shuffler:windows", *(window.name for window in windows))]
-        if sharded:
-            names = (f"{window.name}/{self._shards}" for window in sharded)
-            listed.append(("SADD", "shuffler:shards", *names))
+        shards = await self._shards_of(whole)
+        listed = [("SADD", "shuffler:windows", *(window.name for window in reports))]
+        if several := [f"{window.name}/{of}" for window, of in shards.items() if of > 1]:
+            listed.append(("SADD", "shuffler:shards", *several))
         steps: list[Command] = []
         paying: list[Sequence[Paid]] = []
-        for place, all_of_it in reports.items():
+        for place, all_of_it in spread(reports, shards).items():
             keys = keys_of(place, "pool", "law", "spent")
             free = [one for one in all_of_it if not isinstance(one, Paid)]
             paid = [one for one in all_of_it if isinstance(one, Paid)]
@@ -104,6 +108,27 @@ class Pool:
         return frozenset(
             part[int(place)] for part, answer in answers if part for place in answer[1]
         )
+
+    async def _shards_of(self, windows: Collection[Window]) -> dict[Window, int]:
+        """How many shards these have: as many as they began with, whatever we were told since.
+
+        PRIVACY: a token is spent in its shard, and could be spent again in another.
+        """
+        known = {window: self._begun[window] for window in windows if window in self._begun}
+        unseen = sorted(set(windows) - known.keys())
+        if not unseen:
+            return known
+        laws = [window.key("shuffler:law") for window in unseen]
+        # Listed first: so it is archived one day, though no report may follow.
+        listed = ("SADD", "shuffler:windows", *(window.name for window in unseen))
+        begin = [("HSETNX", law, "shards", self._shards) for law in laws]
+        await self._server.durable([listed, *begin])
+        told = await self._server.execute([("HGET", law, "shards") for law in laws])
+        found = {w: self._told.number(w, one) for w, one in zip(unseen, told, strict=True)}
+        if len(self._begun) >= _REMEMBERED:
+            self._begun.clear()
+        self._begun |= found
+        return known | found
 
     async def take(self, window: Window, take: Take, level: Level) -> bytes | None:
         """Move random reports into a new batch in flight: its id, if the pool holds enough.

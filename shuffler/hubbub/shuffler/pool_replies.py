@@ -59,6 +59,17 @@ class PoolReplies:
                 found[window] = max(shards, found.get(window, 1))
         return found
 
+    def number(self, window: Window, told: bytes | None) -> int:
+        """How many shards a window began with."""
+        try:
+            shards = int(told or 1)
+        except ValueError:
+            shards = 0
+        if 1 <= shards <= MAX_SHARDS:
+            return shards
+        self._leave(f"the shards of {window.name} cannot be told")
+        return 1
+
     def terms(self, window: Window, numbers: Sequence[bytes | int]) -> dict[str, int]:
         """A window's terms of the law; all 0 if they cannot be told."""
         try:

@@ -224,7 +224,7 @@ def parser() -> argparse.ArgumentParser:
         type=int,
         default=1,
         help="parts of the pool of an epoch that leaves whole, over the nodes of a Redis Cluster; "
-        "still one crowd (%(default)s)",
+        "still one crowd; decided when an epoch begins (%(default)s)",
     )
     _add_limits(known)
     return known

@@ -46,25 +46,28 @@ def places(window: Window, shards: int) -> list[Place]:
     return [window, *(Shard(window, number) for number in range(1, shards))]
 
 
+def may_spread(stream: Stream) -> bool:
+    """Whether the pool of its windows may be in shards.
+
+    A stream that leaves in parts has one: half a pool would hide half as well. So has one with
+    dummies, which must be mixed among all reports.
+    """
+    return stream.mix != "pool" and not stream.dummies
+
+
 def spread(
-    reports: Mapping[Window, Sequence[bytes | Paid]], streams: Mapping[str, Stream], shards: int
+    reports: Mapping[Window, Sequence[bytes | Paid]], shards: Mapping[Window, int]
 ) -> dict[Place, list[bytes | Paid]]:
     """Each report in its shard, by its own bytes: one that is sent again goes to the same.
 
-    By its token's where it has one: that is spent there, once.
-
-    A stream that leaves in parts has one shard: half a pool would hide half as well. So has one
-    with dummies, which must be mixed among all reports.
+    By its token's where it has one: that is spent there, once. shards: how many a window has, which
+    must not change as long as it is open; one, if it is not among them.
     """
     spread_out: dict[Place, list[bytes | Paid]] = defaultdict(list)
     for window, sealed in reports.items():
-        stream = streams[window.stream]
-        if shards == 1 or stream.mix == "pool" or stream.dummies:
-            spread_out[window] = list(sealed)
-            continue
-        among = places(window, shards)
+        among = places(window, shards.get(window, 1))
         for report in sealed:
             known = report.nonce if isinstance(report, Paid) else report
             digest = blake2b(known, digest_size=8).digest()
-            spread_out[among[int.from_bytes(digest) % shards]].append(report)
+            spread_out[among[int.from_bytes(digest) % len(among)]].append(report)
     return spread_out

@@ -224,7 +224,8 @@ class Purse:
             sent = {period: [one.element for _, one in of] for period, of in inputs.items()}
             answer = ask(token_messages.request_of(sent), timeout_seconds)
             issued = token_messages.issued_in(answer, len(sent))
-            minted = {}
+            minted: dict[Period, list[Minted]] = {}
+            wrong: BadParameter | None = None
             for (period, whole), one in zip(inputs.items(), issued, strict=True):
                 if one is None:
                     self._diagnostics.warn_once("tokens_not_given", _NOT_GIVEN, period[0])
@@ -233,10 +234,17 @@ class Purse:
                 told = (evaluated, proof, issuer.public, token_info(*period))
                 # An issuer with another stream table gives fewer: the first of them.
                 of = whole[: len(evaluated)]
-                outputs = poprf.finalize(of, *told) if evaluated else self._refused(period)
+                try:
+                    outputs = poprf.finalize(of, *told) if evaluated else self._refused(period)
+                except BadParameter as error:
+                    wrong = error  # of this stream alone; the same is asked again
+                    continue
                 nonces = (nonce for nonce, _ in of)
                 minted[period] = [Minted(*one) for one in zip(nonces, outputs, strict=False)]
             self._state.wallet(lambda wallet: wallet.keep(minted))
+            self._lacking -= minted.keys()
+            if wrong:
+                raise wrong
         self._note(length, epoch)
 
     def _refused(self, period: Period) -> list[bytes]:
