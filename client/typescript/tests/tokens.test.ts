@@ -231,10 +231,13 @@ test("a device killed before the answer asks the same again, and loses no report
   assert.equal(await client.flush(0.1), false);
   assert.equal(shuffler.reports, 0);
   issuer.fails = false;
+  const before = issuer.asked.splice(0).map(hexOf);
   const next = await device(issuer, storage, shuffler);
   assert.equal(await next.client.flush(), true);
-  const [first, second] = issuer.asked.map(hexOf);
-  assert.equal(first, second);
+  // One request, or two where the next day's is due by the device's own hour.
+  assert.ok(before.length >= 1);
+  const again = new Set(issuer.asked.map(hexOf));
+  assert.ok(before.every((one) => again.has(one)));
   assert.ok(sentTo(shuffler).every((one) => issuer.takes(one)));
   assert.equal(sentTo(shuffler).length, 1);
 });
