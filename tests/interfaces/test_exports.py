@@ -20,7 +20,7 @@ import numpy as np
 import pytest
 
 from hubbub.aggregator.metrics import ESTIMATES
-from hubbub.aggregator.publishing.alerts import AlarmPublisher
+from hubbub.aggregator.publishing.alerts import AlertPublisher
 from hubbub.aggregator.publishing.publisher import (
     Closed,
     DeliveryLog,
@@ -115,11 +115,11 @@ def test_a_webhook_hears_of_an_alarm_once_and_prometheus_as_long_as_it_is_newest
 
     async def body(url: str) -> str:
         query = await engine_of(signed, 3, np.random.default_rng(6), moved)
-        publisher = AlarmPublisher(query, Webhook(url, b"secret", told))
+        publisher = AlertPublisher(query, Webhook(url, b"secret", told))
         Hook.refusals = 1
-        assert await publisher.publish_alarms() == 0, "it was refused, and waits"
-        assert await publisher.publish_alarms() == 1
-        assert await publisher.publish_alarms() == 0
+        assert await publisher.publish_due() == 0, "it was refused, and waits"
+        assert await publisher.publish_due() == 1
+        assert await publisher.publish_due() == 0
         return (await exposition(query, {})).decode()
 
     with _hook() as url:
@@ -197,7 +197,7 @@ def test_a_webhook_that_is_away_or_answers_nonsense_is_tried_again_and_said(
         hooks = [Webhook(url, b"", told) for url in urls]
         return [
             (
-                await AlarmPublisher(query, hook).publish_alarms(),
+                await AlertPublisher(query, hook).publish_due(),
                 await EpochPublisher(query, [hook]).publish_closed(),
             )
             for hook in hooks

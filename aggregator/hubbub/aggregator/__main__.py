@@ -19,7 +19,7 @@ from hubbub.aggregator.ingest.window_room import Room
 from hubbub.aggregator.learning.learner import ModelLearner
 from hubbub.aggregator.learning.rounds import RedisRounds
 from hubbub.aggregator.metrics import BATCHES, OPENING_KEY_DAYS_LEFT, UNREADABLE_TOTALS
-from hubbub.aggregator.publishing.alerts import AlarmPublisher
+from hubbub.aggregator.publishing.alerts import AlertPublisher
 from hubbub.aggregator.publishing.keeper import EstimateKeeper
 from hubbub.aggregator.publishing.publisher import (
     EpochPublisher,
@@ -289,7 +289,7 @@ def _outlets(settings: Settings, query: QueryEngine, server: RedisServer) -> lis
     if settings.webhook:
         webhook = Webhook(settings.webhook, settings.webhook_secret, RedisDeliveryLog(server))
         sinks.append(webhook)
-        loops.append(AlarmPublisher(query, webhook).run)
+        loops.append(AlertPublisher(query, webhook).run)
     if sinks:
         loops.append(EpochPublisher(query, sinks).run)
     return loops

@@ -17,7 +17,7 @@ _LOOK_SECONDS: Final = 30.0
 _EPOCHS: Final = 7
 
 
-class AlarmPublisher:
+class AlertPublisher:
     """Looks for epochs that are over, judges them, and sends what is to be called for."""
 
     def __init__(self, query: QueryEngine, webhook: Webhook) -> None:
@@ -28,12 +28,12 @@ class AlarmPublisher:
         """Until cancelled. What cannot be sent now is sent later."""
         while True:
             try:
-                await self.publish_alarms()
+                await self.publish_due()
             except HubbubError as error:
                 _log.warning("alerts wait: %s", error)
             await asyncio.sleep(_LOOK_SECONDS)
 
-    async def publish_alarms(self) -> int:
+    async def publish_due(self) -> int:
         """Judge what is due: how many calls were sent."""
         sent = 0
         for metric in self._query.collected.bundle.metrics.values():

@@ -2,7 +2,7 @@
 
 Of a change the smallest p-value counts, times how many values there are; of a share or a mean that
 the catalog names, the end of its one-sided interval. So of the epochs in which it is not so, 1 less
-the confidence are alarms at most, for every metric.
+the confidence are called for at most, for every metric.
 """
 
 from collections.abc import Sequence

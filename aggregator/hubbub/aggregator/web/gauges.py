@@ -37,9 +37,9 @@ _LONGEST: Final = 200  # of a label; what is longer would only fill a dashboard
 async def exposition(query: QueryEngine, requests: Mapping[int, int]) -> bytes:
     """The text that Prometheus reads. requests: how many were answered with each status."""
     found = [(line, await _newest(query, line)) for line in await query.metrics()]
-    alarms = [await _alarm(query, metric) for metric in query.collected.bundle.metrics.values()]
+    verdicts = [await _verdict(query, metric) for metric in query.collected.bundle.metrics.values()]
     registry = CollectorRegistry()
-    registry.register(_Estimates(found, [one for one in alarms if one], Counter(requests)))
+    registry.register(_Estimates(found, [one for one in verdicts if one], Counter(requests)))
     return generate_latest(registry)
 
 
@@ -56,7 +56,7 @@ async def _newest(query: QueryEngine, line: MetricLine) -> Estimated | None:
         return None
 
 
-async def _alarm(query: QueryEngine, metric: Metric) -> AlertVerdict | None:
+async def _verdict(query: QueryEngine, metric: Metric) -> AlertVerdict | None:
     """What is judged of the newest epoch that is final, if the catalog has an alert."""
     if metric.alert is None:
         return None
@@ -71,11 +71,11 @@ class _Estimates(Collector):
     def __init__(
         self,
         found: list[tuple[MetricLine, Estimated | None]],
-        alarms: list[AlertVerdict],
+        verdicts: list[AlertVerdict],
         requests: Counter[int],
     ) -> None:
         self._found = found
-        self._alarms = alarms
+        self._verdicts = verdicts
         self._requests = requests
 
     def describe(self) -> Iterator[Series]:
@@ -105,8 +105,10 @@ class _Estimates(Collector):
                         family.add_metric([line.name, value.value[:_LONGEST]], told)
         yield from (info, held, waiting, epoch, of, odd, *columns.values())
         alerts = ALERT.family()
-        for alarm in self._alarms:
-            alerts.add_metric([alarm.metric, alarm.when[:_LONGEST], alarm.date], int(alarm.fired))
+        for verdict in self._verdicts:
+            alerts.add_metric(
+                [verdict.metric, verdict.when[:_LONGEST], verdict.date], int(verdict.fired)
+            )
         yield alerts
         answered = HTTP_REQUESTS.family()
         for status, number in sorted(self._requests.items()):
