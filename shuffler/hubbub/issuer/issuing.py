@@ -22,6 +22,7 @@ from hubbub.issuer.issued_streams import IssuedStream, IssuedStreams
 from hubbub.runtime import Limiter, hint_seconds, read_message
 from hubbub.runtime.http.connections import network_of
 from hubbub.runtime.http.problem import PROBLEM_TYPE, problem
+from hubbub.runtime.http.public_door import open_to_pages
 from hubbub.runtime.http.request_body import read_body
 from hubbub.runtime.http.server import Receive, Scope, Send
 from hubbub.runtime.rpc.strict import log_fault
@@ -34,14 +35,8 @@ PATH: Final = "/v1/tokens"
 _MESSAGE: Final = b"application/protobuf"
 _LARGEST_BYTES: Final = 1 << 20
 _BEARER: Final = "bearer "
-# A page asks from another origin, by a key that it names itself: nothing of a browser's goes along.
-_ANYONE: Final = (
-    (b"access-control-allow-origin", b"*"),
-    (b"access-control-allow-methods", b"POST"),
-    (b"access-control-allow-headers", b"authorization, content-type"),
-    (b"access-control-expose-headers", b"retry-after"),
-    (b"access-control-max-age", b"86400"),
-)
+# A page names its account's key itself.
+_ANYONE: Final = open_to_pages(b"authorization, content-type")
 
 Answer = tuple[HTTPStatus, dict[str, str], bytes]
 

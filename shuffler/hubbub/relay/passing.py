@@ -15,6 +15,7 @@ import httpx2
 from hubbub.runtime import Limiter, hint_seconds
 from hubbub.runtime.http.connections import network_of
 from hubbub.runtime.http.problem import PROBLEM_TYPE, problem
+from hubbub.runtime.http.public_door import open_to_pages
 from hubbub.runtime.http.request_body import read_body
 from hubbub.runtime.http.server import Receive, Scope, Send
 from hubbub.runtime.rpc.strict import log_fault
@@ -27,13 +28,7 @@ _LARGEST_BYTES: Final = (2 << 20) + (1 << 16)  # of a submission, and what enclo
 _LARGEST_ANSWER_BYTES: Final = 1 << 20
 # What a gateway says of itself, and not of the request within, that goes back as it is.
 _GATEWAYS: Final = frozenset({400, 413, 415, 422, 429, 503})
-_ANYONE: Final = (
-    (b"access-control-allow-origin", b"*"),
-    (b"access-control-allow-methods", b"POST"),
-    (b"access-control-allow-headers", b"content-type"),
-    (b"access-control-expose-headers", b"retry-after"),
-    (b"access-control-max-age", b"86400"),
-)
+_ANYONE: Final = open_to_pages(b"content-type")
 
 Answer = tuple[int, dict[str, str], bytes]
 

@@ -25,6 +25,17 @@ def public_door(
     return HttpDoor(listen, app, tls=tls, connections=connections, proxies=proxies)
 
 
+def open_to_pages(headers: bytes) -> tuple[tuple[bytes, bytes], ...]:
+    """What lets pages of every origin ask, by POST with these headers of their own."""
+    return (
+        (b"access-control-allow-origin", b"*"),
+        (b"access-control-allow-methods", b"POST"),
+        (b"access-control-allow-headers", headers),
+        (b"access-control-expose-headers", b"retry-after"),
+        (b"access-control-max-age", b"86400"),
+    )
+
+
 async def no_terms() -> Law:
     """The terms of the law that such a service has: it keeps no report."""
     return {}
