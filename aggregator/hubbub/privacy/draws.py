@@ -81,7 +81,7 @@ def _one_hot(
     if isinstance(mechanism, HadamardSketch):
         return _signs(mechanism, values, held, chance)
     if isinstance(mechanism, LocalHashing | LongitudinalHash):
-        return _hashed(mechanism, values, held, chance)
+        return _lied(mechanism, hashed(mechanism, values, held, chance), chance)
     if isinstance(mechanism, PrefixTree):
         return draw_tree(mechanism, values, held, chance)
     if isinstance(mechanism, PairedParts):
@@ -124,37 +124,39 @@ def named(own: Counts, other: float, chance: np.random.Generator) -> Counts:
     return cells
 
 
-def _hashed(
+def hashed(
     mechanism: LocalHashing | LongitudinalHash,
     values: Sequence[Any],
     held: Counts,
     chance: np.random.Generator,
 ) -> Counts:
-    """A function each, all alike; of every function, its buckets as they are held, and lies."""
-    if isinstance(mechanism, LongitudinalHash):
-        own, other = pooled(mechanism, values, held, chance), float(mechanism.response.channel.q)
-        return np.concatenate([named(buckets, other, chance) for buckets in own])
-    functions, width = mechanism.hashes, mechanism.width
+    """Per function and bucket, how many people's values are there: a function each, all alike."""
+    if isinstance(mechanism, LocalHashing):
+        functions, width = mechanism.hashes, mechanism.width
+    else:
+        functions, width = mechanism.transform.functions, mechanism.transform.prime
     _check(mechanism, len(values) * functions // _QUICK)
     sent = chance.multinomial(held, np.full(functions, 1 / functions))
     own = np.zeros((functions, width), dtype=np.int64)
-    np.add.at(own, (np.arange(functions), sketch_buckets(mechanism, values)), sent)
-    other = float(mechanism.channel.q)
-    return np.concatenate([named(buckets, other, chance) for buckets in own])
-
-
-def pooled(
-    mechanism: LongitudinalHash, values: Sequence[int], held: Counts, chance: np.random.Generator
-) -> Counts:
-    """Per function and bucket, how many people's values are there: a function each, all alike."""
-    pool = mechanism.transform
-    _check(mechanism, len(values) * pool.functions // _QUICK)
-    sent = chance.multinomial(held, np.full(pool.functions, 1 / pool.functions))
-    own = np.zeros((pool.functions, pool.prime), dtype=np.int64)
-    for function, buckets in enumerate(own):
-        hashed = [pool.bucket(value, function) for value in values]
-        np.add.at(buckets, hashed, sent[:, function])
+    np.add.at(own, (np.arange(functions), _buckets(mechanism, values)), sent)
     return own
+
+
+def _buckets(mechanism: LocalHashing | LongitudinalHash, values: Sequence[Any]) -> Counts:
+    """The bucket of each value under each function; shape (values, functions)."""
+    if isinstance(mechanism, LocalHashing):
+        return sketch_buckets(mechanism, values)
+    pool = mechanism.transform
+    return np.array([[pool.bucket(one, j) for j in range(pool.functions)] for one in values])
+
+
+def _lied(
+    mechanism: LocalHashing | LongitudinalHash, own: Counts, chance: np.random.Generator
+) -> Counts:
+    """Of every function, its buckets as they are held, and lies."""
+    by = mechanism if isinstance(mechanism, LocalHashing) else mechanism.response
+    other = float(by.channel.q)
+    return np.concatenate([named(buckets, other, chance) for buckets in own])
 
 
 def _signs(

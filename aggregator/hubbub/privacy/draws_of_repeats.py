@@ -19,7 +19,7 @@ from hubbub.mechanisms.long_grr import LongitudinalGrr
 from hubbub.mechanisms.long_hash import LongitudinalHash
 from hubbub.mechanisms.long_unary import LongitudinalUnary
 from hubbub.mechanisms.rappor_basic import BasicRappor
-from hubbub.privacy.draws import Counts, bits_held, cohorts_held, draw, named, pooled
+from hubbub.privacy.draws import Counts, bits_held, cohorts_held, draw, hashed, named
 
 _HALF: Final = 0.5
 
@@ -59,7 +59,7 @@ def _again(
             again = _named(mechanism, [bits_held(mechanism, values, held)], chance)
             return lambda: Totals(again().tolist(), reports)
         case LongitudinalHash():
-            own = pooled(mechanism, values, held, chance)
+            own = hashed(mechanism, values, held, chance)
             again = _named(mechanism.response, own, chance)
             return lambda: Totals(again().tolist(), reports)
         case LongitudinalUnary() | BasicRappor():
