@@ -1,5 +1,6 @@
 """Models as they are asked for: coefficients with intervals, and how the rounds went."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -144,8 +145,12 @@ async def learned_model(query: QueryEngine, name: str, confidence: float) -> Lea
 def _learned(
     metric: Metric, learning: Learning, done: list[FinishedRound], confidence: float, now: float
 ) -> LearnedModel:
-    first = _first(metric, learning, done, now)
-    found = _held_out(metric, learning, done, confidence, now)
+    first = done[0].epoch if done else learning.first_epoch(metric.epoch, now)
+    lines = [
+        _line(metric, learning.epoch_of(number, metric.epoch, first), done, number, now)
+        for number in range(learning.last + 1)
+    ]
+    judged = done[learning.last].judged if len(done) > learning.last else ()
     done = done[: learning.rounds + 1]
     last, finished = (done[-1] if done else None), len(done) > learning.rounds
     following = learning.complete_at(len(done), metric.epoch, first)
@@ -165,21 +170,13 @@ def _learned(
         low=learning.range[0],
         high=learning.range[1],
         coefficients=_coefficients(metric, learning, done, confidence),
-        steps=[
-            _line(metric, learning.epoch_of(number, metric.epoch, first), done, number, now)
-            for number in range(learning.rounds + 1)
-        ],
+        steps=lines[: learning.rounds + 1],
         centre=last.centre if last else [],
         weights=weights,
         notice=notice(development=metric.development),
         edges=edges,
-        held_out=found,
+        held_out=_held_out(metric, learning, lines[-1], judged, edges, confidence=confidence),
     )
-
-
-def _first(metric: Metric, learning: Learning, done: list[FinishedRound], now: float) -> int:
-    """The epoch of round 0."""
-    return done[0].epoch if done else learning.first_epoch(metric.epoch, now)
 
 
 def _judged_by(
@@ -188,24 +185,27 @@ def _judged_by(
     """The finished model as it is judged: its weights about the centre, and edges of bins."""
     if not learning.held_out or len(done) <= learning.rounds:
         return None
-    weights = averaged_weights([one.state() for one in done[1 : learning.rounds + 1]])
+    weights = averaged_weights([one.state() for one in done[1:]])
     edges = edges_of(np.array(done[0].centre), weights, bins_for(metric.epsilon))
     return weights.tolist(), edges
 
 
 def _held_out(
-    metric: Metric, learning: Learning, done: list[FinishedRound], confidence: float, now: float
+    metric: Metric,
+    learning: Learning,
+    line: RoundLine,
+    judged: Sequence[int],
+    edges: Sequence[float],
+    *,
+    confidence: float,
 ) -> HeldOut | None:
-    """What those who judge have found, of all rounds that are written."""
+    """What those who judge have found, in the round of `line`; judged: () until it is over."""
     if not learning.held_out:
         return None
-    number, first = learning.last, _first(metric, learning, done, now)
-    line = _line(metric, learning.epoch_of(number, metric.epoch, first), done, number, now)
-    judgement, by = None, _judged_by(metric, learning, done)
-    if by and number < len(done) and line.reports >= metric.fewest:
-        counts = np.array(done[number].judged, dtype=np.float64)
-        channel = judging(metric).channel
-        judgement = judge(learning.kind, channel, counts, by[1], confidence)
+    judgement = None
+    if judged and edges and line.reports >= metric.fewest:
+        counts = np.array(judged, dtype=np.float64)
+        judgement = judge(learning.kind, judging(metric).channel, counts, edges, confidence)
     if judgement is None:
         told = line.date, line.state, line.reports
         return HeldOut(learning.held_out, *told, None, None, None, [])
