@@ -51,8 +51,6 @@ Round 0 is of columns.
 class Learned:
     """A model. weights and stderrs: of the columns scaled to [0, 1], then of the intercept.
 
-    about: the weights of columns about the centre, then of the intercept.
-
     A standard error is that of the coins and of who was drawn: about where the same rounds would
     have ended without. Rounds that are too few pull weights to 0, which it does not tell.
     """
@@ -63,7 +61,11 @@ class Learned:
     noise: float
     rate: float
     centre: Floats
-    about: Floats
+
+    @property
+    def about(self) -> Floats:
+        """The weights of columns about the centre, then of the intercept."""
+        return averaged_weights(self.rounds[1:])
 
 
 def rounds_for(people: float, squared_error: float) -> int:
@@ -102,8 +104,7 @@ def learn(model: Model, people: int, codes: VectorCodes, means: Means) -> Learne
         found = means(number, centre, states[-1].weights)
         states.append(stepped(model.kind, model.penalty, states[-1], found, rate))
     whole, stderrs = averaged(model.kind, states[1:], centre, codes.along)
-    about = averaged_weights(states[1:])
-    return Learned(whole, stderrs, tuple(states), noise, rate, centre, about)
+    return Learned(whole, stderrs, tuple(states), noise, rate, centre)
 
 
 def rate_of(kind: Kind, centre: Floats, noise: float) -> float:
