@@ -21,9 +21,10 @@ export function rangedPlace(
   value: unknown,
   { ranges, other }: { ranges?: Ranges | undefined; other?: boolean },
 ): number {
-  if (ranges && placeOf(values, value) < 0) return rangePlace(ranges, value);
-  const isOther = other && typeof value === "string" && placeOf(values, value) < 0;
-  return listedPlace(values, isOther ? OTHER : value);
+  const place = placeOf(values, value);
+  if (place >= 0) return place;
+  if (ranges) return rangePlace(ranges, value);
+  return listedPlace(values, other && typeof value === "string" ? OTHER : value);
 }
 
 /**

@@ -12,7 +12,7 @@ export function placeOf(values: readonly string[], value: unknown): number {
 }
 
 /**
- * The same.
+ * The place of a listed value.
  *
  * @throws ValueOutOfDomain it is not one of them.
  */

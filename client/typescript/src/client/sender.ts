@@ -77,12 +77,9 @@ export class Sender {
       const { device, dropped } = await this.state.enter(drawn);
       await this.reporter.entered(payloads.length, device);
       this.diagnostics.drop([...lost, ...dropped]);
-      for (const { report, beside } of drawn) {
-        for (const one of [report, ...beside]) this.purse?.needs(one);
-      }
-      if (dropped.length) return;
-      for (const { report, beside } of drawn) {
-        for (const one of [report, ...beside]) this.#unheard.set(keyOf(one), one);
+      for (const one of drawn.flatMap(({ report, beside }) => [report, ...beside])) {
+        this.purse?.needs(one);
+        if (!dropped.length) this.#unheard.set(keyOf(one), one);
       }
     });
   }
