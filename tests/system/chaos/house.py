@@ -60,12 +60,12 @@ CATALOG = 'shuffler = "127.0.0.1:1"\n' + "".join(
         ("hourly", "hour", 'mechanism = "grr"\nepsilon = 1.0\nvalues = ["a", "b", "c"]'),
     )
 )
-PADDED = "padded"
-"""How metrics with a central promise and dummies begin, of which every crowd has these:"""
-DUMMIES = 33
-CATALOG += "".join(
-    f"""
-[metrics.{PADDED}{copy}]
+
+
+def _with_dummies(name: str, more: str) -> str:
+    """A metric with a central promise, whose crowds have dummies."""
+    return f"""
+[metrics.{name}]
 description = "What leaves with dummies"
 owner = "tests@example.org"
 expires = 2099-06-30
@@ -74,28 +74,22 @@ mechanism = "grr"
 values = [{MANY}]
 central_epsilon = 1.0
 crowd = 10
-rolling = {str(copy != WHOLE).lower()}
-dummies = {DUMMIES}
+{more}
 limits = {{ reports_per_epoch = 1, lifetime_epsilon = 1e9 }}
 """
+
+
+PADDED = "padded"
+"""How metrics with a central promise and dummies begin, of which every crowd has these:"""
+DUMMIES = 33
+CATALOG += "".join(
+    _with_dummies(f"{PADDED}{copy}", f"rolling = {str(copy != WHOLE).lower()}\ndummies = {DUMMIES}")
     for copy in (ROLLING, f"1{ROLLING}", WHOLE)
 )
 MADE = f"made{WHOLE}"
 """A metric whose dummies devices make, so many beside each report, on average."""
 MADE_EACH = 2.5
-CATALOG += f"""
-[metrics.{MADE}]
-description = "What leaves with dummies of devices"
-owner = "tests@example.org"
-expires = 2099-06-30
-epoch = "week"
-mechanism = "grr"
-values = [{MANY}]
-central_epsilon = 1.0
-crowd = 10
-dummies_each = {MADE_EACH}
-limits = {{ reports_per_epoch = 1, lifetime_epsilon = 1e9 }}
-"""
+CATALOG += _with_dummies(MADE, f"dummies_each = {MADE_EACH}")
 
 
 @dataclass
