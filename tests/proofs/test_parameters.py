@@ -1,9 +1,22 @@
 """What a mechanism refuses to be built from, and what a layout refuses to read."""
 
+from typing import Any
+
+import numpy as np
 import pytest
 
 from hubbub.errors import BadParameter, BadPayload, ShapeMismatch
-from hubbub.mechanisms import BitVector, CohortBits, Layout, OneHot, Samples, Subset, Totals, build
+from hubbub.mechanisms import (
+    BitVector,
+    CohortBits,
+    Layout,
+    OneHot,
+    Samples,
+    Subset,
+    Totals,
+    as_python,
+    build,
+)
 from hubbub.mechanisms.geometry import Incidence
 from hubbub.mechanisms.pairs import PairedParts
 from hubbub.mechanisms.parts import cell_names, listed_parts, parts_of
@@ -137,6 +150,15 @@ def test_of_large_tables_each_value_is_probed_though_not_each_cell() -> None:
     ]
 
 
+def test_a_value_holds_the_cell_that_it_is_asked_for_and_turned_it_does_not() -> None:
+    mechanism = PairedParts(epsilon=1.0, sizes=(2, 3, 4))
+    cells = [(group, cell) for group, many in enumerate(mechanism.cells) for cell in range(many)]
+    for place, (group, cell) in enumerate(cells):
+        held, turned = (mechanism.with_cell(place, turn) for turn in (0, 1))
+        assert mechanism.cell(mechanism.places_of(held), group) == cell
+        assert mechanism.cell(mechanism.places_of(turned), group) != cell
+
+
 @pytest.mark.parametrize(
     ("sizes", "said"),
     [((300, 300), "a table of 90,000 cells"), ((250,) * 8, "leave parts out")],
@@ -153,6 +175,23 @@ def test_cells_are_named_by_both_parts() -> None:
         *("theme=light, new=true", "theme=light, new=false"),
         *("theme=dark, new=true", "theme=dark, new=false"),
     )
+
+
+@pytest.mark.parametrize(
+    ("given", "own"),
+    [
+        (np.float32(12.5), 12.5),
+        (np.int64(3), 3),
+        (np.uint8(3), 3),
+        (np.True_, True),
+        (np.timedelta64(3, "s"), np.timedelta64(3, "s")),
+        (np.array([3]), np.array([3])),
+        (b"3", b"3"),
+    ],
+)
+def test_one_number_of_numpys_is_pythons_own_and_nothing_else_is(given: Any, own: Any) -> None:
+    assert as_python(given) == own
+    assert type(as_python(given)) is type(own)
 
 
 def test_parameters_say_what_they_are() -> None:
