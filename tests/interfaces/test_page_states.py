@@ -65,6 +65,32 @@ def test_a_link_shows_the_same_to_a_colleague(browser: Browser, home: House) -> 
         expect(page.locator("#answer")).to_contain_text(" to ")
 
 
+def test_what_stands_before_an_answer_is_said_once(browser: Browser, home: House) -> None:
+    said = "theme: the number of reports is an estimate, 100 ± 3.0"
+
+    def say(route: Route) -> None:
+        told = web.get(route.request.url).json()
+        route.fulfill(json=told | {"notice": said})
+
+    with Watched(browser) as watched:
+        page = watched.page
+        page.route("**/v1/metrics/theme/estimates*", say)
+        watched.open(f"{home.page}/metric?name=theme")
+        expect(page.locator("#answer")).to_contain_text(f". {said}")
+        page.evaluate(
+            """said => {
+              const above = document.createElement("aside");
+              above.className = "notice";
+              above.textContent = `${said} Drawn.`;
+              document.body.prepend(above);
+            }""",
+            said,
+        )
+        page.select_option("select[name=confidence]", "0.99")
+        watched.settled()
+        expect(page.locator("#answer")).not_to_contain_text(said)
+
+
 def test_intervals_for_every_look_are_in_the_link_and_in_what_is_taken_along(
     browser: Browser, home: House
 ) -> None:

@@ -4,7 +4,7 @@ import asyncio
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from math import exp
+from math import exp, sqrt
 from pathlib import Path
 from typing import Any
 
@@ -222,6 +222,39 @@ def test_production_says_nothing_of_it(
         assert "DEVELOPMENT" not in capsys.readouterr().out
         assert "DEVELOPMENT" not in Answer(question, found)._repr_html_()
         assert not any("notice" in row for row in whole_rows(question, found) if "value" in row)
+
+
+@pytest.mark.parametrize("each", [0.5, 1.0])
+def test_a_number_of_reports_that_is_an_estimate_is_called_one_in_every_face(
+    production: tuple[Bundle, StreamTable], capsys: pytest.CaptureFixture[str], each: float
+) -> None:
+    """300 reports and dummies a day; their coins are the number's error."""
+    font = replace(
+        production[0].metrics["font"],
+        name="theme",
+        dummies=0,
+        dummies_each=each,
+        crowd=100,
+        min_batch=100,
+    )
+    metrics = {**production[0].metrics, "theme": font}
+    history = {name: one.digest() for name, one in metrics.items()}
+    bundle = replace(production[0], metrics=metrics, history=history)
+    reports = 300 / (1 + each)
+    error = sqrt(reports * (each % 1) * (1 - each % 1)) / (1 + each)
+    answers = asyncio.run(_asked(bundle))
+    for question in ("estimates", "top", "compare", "trend", "metrics"):
+        found = answers[question]
+        told = found["metrics"][0] if question == "metrics" else found
+        number, its = (reports, error) if question == "compare" else (2 * reports, error * sqrt(2))
+        said = f"the number of reports is an estimate, {number:,.0f} ± {its:,.1f}"
+        assert said in told["notice"], question
+        SHOWN[question](found)
+        assert said in " ".join(capsys.readouterr().out.split()), question
+        assert said in Answer(question, found)._repr_html_(), question
+    assert answers["estimates"]["reports_stderr"] == pytest.approx(error * sqrt(2))
+    rows = whole_rows("estimates", answers["estimates"])
+    assert {row["reports_stderr"] for row in rows} == {answers["estimates"]["reports_stderr"]}
 
 
 async def _watched(bundle: Bundle, arrivals: Arrivals | None, after: int = 0) -> Watched:

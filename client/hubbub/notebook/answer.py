@@ -165,9 +165,9 @@ class Answer(Sequence[Row]):
                 return f"{name}: {number:,} report{'s' * (number != 1)}"
 
     def _notice(self) -> list[str]:
-        """What stands before all of it, if anything does; of metrics the first one says it."""
-        says = next(iter(self._rows), {}) if self.question == "metrics" else self.document
-        return [says["notice"]] if says.get("notice") else []
+        """What stands before all of it, if anything does; of metrics each says its own."""
+        says = self._rows if self.question == "metrics" else [self.document]
+        return [said for said in dict.fromkeys(one.get("notice") for one in says) if said]
 
     def _notes(self) -> list[str]:
         """What an analyst should not miss."""

@@ -236,7 +236,7 @@ COLUMNS: Final[Mapping[QueryName, Sequence[Column]]] = {
 HEADS: Final[Mapping[QueryName, Sequence[str]]] = {
     "estimates": (
         *("metric", "dates", "since", "until", "final"),
-        *("reports", "mechanism", "epsilon", "confidence", "unit"),
+        *("reports", "reports_stderr", "mechanism", "epsilon", "confidence", "unit"),
     ),
     "top": ("metric", "dates", "reports", "confidence", "set_confidence", "order_confidence"),
     "compare": (

@@ -4,7 +4,8 @@ What is said of a single value is analysis' own: ValueAnswer, Mean, TopValue, Ch
 
 whose: an answer is about those who reported, or about the population that they are from; then its
 errors hold who happened to report too.
-notice: what stands before all of it: of a development installation that it protects nobody.
+notice: what stands before all of it: of a development installation that it protects nobody; of
+numbers of reports, where devices send dummies too, that they are estimates, and their errors.
 Times are ISO 8601, UTC. `date` is an epoch as people say it, 2026-11-22; of hours 2026-11-22T14:00,
 of weeks the first day. `dates` are several, as `epochs` of a question takes them.
 None stands for what is not known or does not apply.
@@ -142,6 +143,8 @@ class Estimated:
     unit, lowest, highest: of numbers, what they are measured in, and the ends of their range.
     notes: what a mean does not tell.
     anytime: intervals hold at every look while the epochs fill, all of them together.
+    reports_stderr: the standard error of `reports`, 0 where they are counted: where devices send
+    dummies it is an estimate.
     whose: "reporters": intervals hold what their coins made unsure, and not who happened to report.
     """
 
@@ -179,6 +182,7 @@ class Estimated:
     anytime: bool = False
     notice: str = ""
     whose: Whose = REPORTERS
+    reports_stderr: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

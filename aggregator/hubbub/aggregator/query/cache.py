@@ -21,6 +21,7 @@ from typing import Any, Final, Generic, TypeVar
 import numpy as np
 
 from hubbub.aggregator.store.contract import Counted, Integers, TotalsReader, WindowTotals
+from hubbub.catalog.crowds.device_dummies import reports_variance
 from hubbub.conservation import Window
 from hubbub.errors import BadParameter, TotalsUnreadable
 from hubbub.mechanisms import Totals
@@ -201,7 +202,7 @@ def sum_totals(
         sum(held.dummies for held in parts),
     )
     if each:
-        drawn = reports * (each % 1) * (1 - each % 1) / (1 + each) ** 2
+        drawn = reports_variance(reports, each)
         return Totals(cells.tolist(), reports, among, drawn, dummies_beside=True)
     if not dummies:
         return Totals(cells.tolist(), reports, among)

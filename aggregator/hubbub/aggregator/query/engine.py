@@ -43,6 +43,7 @@ from hubbub.aggregator.query.cross_tables import cross_table
 from hubbub.aggregator.query.estimating import EstimateQuery, RangeEstimate, estimate_range
 from hubbub.aggregator.query.first_batch import until_first_batch
 from hubbub.aggregator.query.marks import Marks, MemoryMarks
+from hubbub.aggregator.query.notices import notice_of
 from hubbub.aggregator.query.overview import detail, line, shown_epochs
 from hubbub.aggregator.query.page import WHOLE, Page
 from hubbub.aggregator.query.report_counts import Terms, UpstreamCounts, status, upstream_reports
@@ -173,7 +174,7 @@ class QueryEngine:
         """The whole answer, but for what the shuffler alone knows."""
         estimate = await self._work(selection, query)
         final = self._is_final(selection)
-        return whole_answer(selection, query, estimate, final=final, notice=self._notice())
+        return whole_answer(selection, query, estimate, final=final)
 
     async def top(self, name: str, query: EstimateQuery, number: int) -> TopList:
         """The most frequent values, and how sure their order is."""
@@ -195,7 +196,7 @@ class QueryEngine:
             order_confidence=best.order_confidence,
             values=list(best.values),
             lists=list(query.lists),
-            notice=self._notice(),
+            notice=notice_of(selection.metric, found.reports),
         )
 
     async def cross(self, name: str, query: EstimateQuery, parts: tuple[str, str]) -> Crossed:
@@ -213,7 +214,8 @@ class QueryEngine:
         key = (selection.metric.name, query, parts, selection.version)
         table = await self._crosses.get(key, make)
         # An epoch may have ended since.
-        return replace(table, final=self._is_final(selection), notice=self._notice())
+        notice = notice_of(selection.metric, table.reports)
+        return replace(table, final=self._is_final(selection), notice=notice)
 
     async def breakdown(self, name: str, query: EstimateQuery, by: str = "") -> BrokenDown:
         """Each value of a public field beside all others. by: which field; "" for the first.
@@ -239,7 +241,8 @@ class QueryEngine:
             broken_down, *(whole, by, parts, answers, await self._terms())
         )
         final = self._is_final(whole)
-        return replace(table, final=final, lists=list(query.lists), notice=self._notice())
+        notice = notice_of(whole.metric, table.reports)
+        return replace(table, final=final, lists=list(query.lists), notice=notice)
 
     async def compare(
         self, name: str, query: EstimateQuery, after: EpochRange, page: Page = WHOLE
@@ -273,7 +276,7 @@ class QueryEngine:
             values=values,
             lists=list(query.lists),
             unit=holdings[0].metric.unit,
-            notice=self._notice(),
+            notice=notice_of(holdings[0].metric, old.reports, new.reports),
             chosen=why,
         )
 
@@ -313,7 +316,7 @@ class QueryEngine:
             lists=list(query.lists),
             unit=selection.metric.unit,
             joined=[one.metric.name for one in joined],
-            notice=self._notice(),
+            notice=notice_of(selection.metric, answer.reports),
         )
 
     async def status(self) -> PipelineStatus:

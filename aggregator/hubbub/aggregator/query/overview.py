@@ -9,12 +9,12 @@ from hubbub.aggregator.query.answers import Epoch, MetricDetail, MetricLine, Shu
 from hubbub.aggregator.query.candidates import looks_for_strings
 from hubbub.aggregator.query.estimating import one_look
 from hubbub.aggregator.query.first_batch import until_first_batch
+from hubbub.aggregator.query.notices import notice_of
 from hubbub.aggregator.query.report_counts import Terms, upstream_reports
 from hubbub.aggregator.query.totals import EpochSelection, TotalsByEpoch
 from hubbub.analysis import Answer
 from hubbub.analysis.families import family_for
 from hubbub.catalog import Metric, epoch_start, facts, metric_name_of
-from hubbub.errors.places import notice
 from hubbub.mechanisms.pairs import PairedParts
 from hubbub.mechanisms.parts import parts_of
 from hubbub.mechanisms.privset import PrivSet
@@ -71,7 +71,7 @@ async def line(
         lowest=ends[0] if ends else None,
         highest=ends[1] if ends else None,
         until_first_batch=until_first_batch(metric, terms, reserve),
-        notice=notice(development=metric.development),
+        notice=notice_of(metric, selection.reports),
         parts=list(parts_of(metric.values or ()))
         if isinstance(metric.randomizer, PairedParts)
         else [],

@@ -2,6 +2,7 @@
 
 from hubbub.aggregator.query.answers import Estimated
 from hubbub.aggregator.query.estimating import EstimateQuery, RangeEstimate
+from hubbub.aggregator.query.notices import notice_of, reports_stderr
 from hubbub.aggregator.query.overview import iso_time, notes, number_range, shuffled
 from hubbub.aggregator.query.totals import EpochSelection
 from hubbub.catalog import epoch_start
@@ -13,7 +14,6 @@ def whole_answer(
     estimate: RangeEstimate,
     *,
     final: bool,
-    notice: str,
 ) -> Estimated:
     """All that totals say, but for what the shuffler alone knows. final: all epochs are over."""
     metric, found = selection.metric, estimate.answer
@@ -28,6 +28,7 @@ def whole_answer(
         final=final,
         updated=iso_time(estimate.updated) if estimate.updated else None,
         reports=found.reports,
+        reports_stderr=reports_stderr(metric, found.reports),
         waiting=None,
         withheld=None,
         mechanism=metric.mechanism,
@@ -51,5 +52,5 @@ def whole_answer(
         highest=ends[1] if ends else None,
         notes=notes(metric, found),
         anytime=query.anytime,
-        notice=notice,
+        notice=notice_of(metric, found.reports),
     )

@@ -51,6 +51,11 @@ def devices_at_least(expected: int, each: float) -> int:
     return max(0, floor(expected - _off(expected, each) / (1 + each)) - 1) if each else expected
 
 
+def reports_variance(reports: int, each: float) -> float:
+    """Of how many reports there are, where reports and dummies over 1 + `each` are told as that."""
+    return reports * (each % 1) * (1 - each % 1) / (1 + each) ** 2
+
+
 def _off(devices: int, each: float) -> float:
     """How many more dummies than expected so many devices make at most (Bernstein 1924)."""
     part, reach = each % 1, log(1 / _NEVER)

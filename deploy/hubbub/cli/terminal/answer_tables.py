@@ -41,7 +41,7 @@ _SHOWN_EPOCHS: Final = 30
 
 def show_metrics(found: Answer) -> None:
     """The metrics there are, each with its last epochs as a line of blocks."""
-    _say_notice(*found["metrics"][:1])
+    _say_notice(*found["metrics"])
     sparks = [
         _spark([epoch["reports"] for epoch in metric["epochs"][-_SHOWN_EPOCHS:]])
         for metric in found["metrics"]
@@ -79,9 +79,9 @@ def show_estimates(found: Answer) -> None:
 
 def _say_notice(*answers: Answer) -> None:
     """What stands before all of it, if anything does."""
-    for found in answers:
-        if found["notice"]:
-            explain(found["notice"])
+    for said in dict.fromkeys(found["notice"] for found in answers):
+        if said:
+            explain(said)
 
 
 def _say_if_nothing_stands_out(values: Sequence[Row]) -> None:

@@ -1149,6 +1149,7 @@ class Estimated(_message.Message):
     NOTES_FIELD_NUMBER: _builtins.int
     NOTICE_FIELD_NUMBER: _builtins.int
     ANYTIME_FIELD_NUMBER: _builtins.int
+    REPORTS_STDERR_FIELD_NUMBER: _builtins.int
     metric: _builtins.str
     description: _builtins.str
     since: _builtins.str
@@ -1184,6 +1185,10 @@ class Estimated(_message.Message):
     """As MetricLine's."""
     anytime: _builtins.bool
     """Whether intervals hold at every look while the epochs fill, all of them together."""
+    reports_stderr: _builtins.float
+    """The standard error of `reports`, 0 where they are counted: where devices send dummies it is an
+    estimate.
+    """
     @_builtins.property
     def epochs(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]: ...
     @_builtins.property
@@ -1261,10 +1266,11 @@ class Estimated(_message.Message):
         notes: _abc.Iterable[_builtins.str] | None = ...,
         notice: _builtins.str = ...,
         anytime: _builtins.bool = ...,
+        reports_stderr: _builtins.float = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_fit_p_value", b"_fit_p_value", "_highest", b"_highest", "_lowest", b"_lowest", "_mean", b"_mean", "_others", b"_others", "_shuffled", b"_shuffled", "_updated", b"_updated", "_waiting", b"_waiting", "_withheld", b"_withheld", "fit_p_value", b"fit_p_value", "highest", b"highest", "lowest", b"lowest", "mean", b"mean", "others", b"others", "promised", b"promised", "shuffled", b"shuffled", "updated", b"updated", "waiting", b"waiting", "withheld", b"withheld"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_fit_p_value", b"_fit_p_value", "_highest", b"_highest", "_lowest", b"_lowest", "_mean", b"_mean", "_others", b"_others", "_shuffled", b"_shuffled", "_updated", b"_updated", "_waiting", b"_waiting", "_withheld", b"_withheld", "anytime", b"anytime", "beginnings", b"beginnings", "confidence", b"confidence", "dates", b"dates", "description", b"description", "epochs", b"epochs", "epsilon", b"epsilon", "final", b"final", "findings", b"findings", "fit_p_value", b"fit_p_value", "highest", b"highest", "honest_p_value", b"honest_p_value", "kind", b"kind", "lists", b"lists", "lowest", b"lowest", "mean", b"mean", "mechanism", b"mechanism", "metric", b"metric", "notes", b"notes", "notice", b"notice", "others", b"others", "promised", b"promised", "reports", b"reports", "shuffled", b"shuffled", "since", b"since", "total", b"total", "twins", b"twins", "unit", b"unit", "until", b"until", "updated", b"updated", "values", b"values", "waiting", b"waiting", "whose", b"whose", "withheld", b"withheld"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_fit_p_value", b"_fit_p_value", "_highest", b"_highest", "_lowest", b"_lowest", "_mean", b"_mean", "_others", b"_others", "_shuffled", b"_shuffled", "_updated", b"_updated", "_waiting", b"_waiting", "_withheld", b"_withheld", "anytime", b"anytime", "beginnings", b"beginnings", "confidence", b"confidence", "dates", b"dates", "description", b"description", "epochs", b"epochs", "epsilon", b"epsilon", "final", b"final", "findings", b"findings", "fit_p_value", b"fit_p_value", "highest", b"highest", "honest_p_value", b"honest_p_value", "kind", b"kind", "lists", b"lists", "lowest", b"lowest", "mean", b"mean", "mechanism", b"mechanism", "metric", b"metric", "notes", b"notes", "notice", b"notice", "others", b"others", "promised", b"promised", "reports", b"reports", "reports_stderr", b"reports_stderr", "shuffled", b"shuffled", "since", b"since", "total", b"total", "twins", b"twins", "unit", b"unit", "until", b"until", "updated", b"updated", "values", b"values", "waiting", b"waiting", "whose", b"whose", "withheld", b"withheld"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__fit_p_value: _TypeAlias = _typing.Literal["fit_p_value"]  # noqa: Y015
     _WhichOneofArgType__fit_p_value: _TypeAlias = _typing.Literal["_fit_p_value", b"_fit_p_value"]  # noqa: Y015

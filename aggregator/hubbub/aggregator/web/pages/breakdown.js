@@ -1,6 +1,6 @@
 // A metric by what is public of devices: each part beside all others, and what has no answer yet.
 /* global d3 */
-import { $, ask, count, h, inUnit, shown } from "./shell.js";
+import { $, ask, before, count, h, inUnit, shown } from "./shell.js";
 import { bars } from "./charts.js";
 import { showState } from "./states.js";
 import { fillAnswer } from "./tables.js";
@@ -55,7 +55,7 @@ async function show(found) {
   const few = unanswered(found);
   const whose = " Shares are of a part’s reports; differences of the population that they are from.";
   $("broken").replaceChildren(
-    h("p", {}, `${said}${few}${whose}`),
+    h("p", {}, `${said}${few}${whose}${before(found)}`),
     h("figure", {}, drawing),
     h("div", { class: "wide", tabindex: "0", role: "region", "aria-label": "Table of parts" }, table),
   );

@@ -1,5 +1,5 @@
 // A metric on the overview: its answer at a glance, asked for when the card comes into sight.
-import { ask, count, figure, h, named, percent, shown } from "./shell.js";
+import { ask, before, count, figure, h, named, percent, shown } from "./shell.js";
 import { spark, sparkLine } from "./charts.js";
 
 const TOP = 3;
@@ -31,7 +31,8 @@ export function card(metric) {
         "p",
         { class: "muted" },
         h("span", { class: "number" }, count(metric.reports)),
-        ` report${metric.reports === 1 ? "" : "s"}, each ε ${figure(metric.epsilon, 3)}`,
+        ` report${metric.reports === 1 ? "" : "s"}, each ε ${figure(metric.epsilon, 3)}.`,
+        before(metric),
       ),
       foot(metric),
     ),

@@ -1,6 +1,6 @@
 // What differs between two epochs of a metric, with intervals and p-values.
 /* global d3 */
-import { $, ask, count, h, inUnit, several, shown } from "./shell.js";
+import { $, ask, before, count, h, inUnit, several, shown } from "./shell.js";
 import { bars } from "./charts.js";
 import { showState } from "./states.js";
 import { fillAnswer } from "./tables.js";
@@ -92,7 +92,8 @@ async function show(found, order, sort) {
       `${several(found.before_reports, "report")} before, ${count(found.after_reports)} after: ` +
         `${verdict} beyond what chance explains.` +
         " Of the population that reports are from: intervals hold who happened to report too." +
-        (found.chosen ? ` Chosen: ${shown(found.chosen, 300)}.` : ""),
+        (found.chosen ? ` Chosen: ${shown(found.chosen, 300)}.` : "") +
+        before(found),
     ),
     h("figure", {}, drawing),
     h(

@@ -1,6 +1,6 @@
 // The answer to a question: what makes it more or less to be trusted, its picture, its table.
 /* global d3 */
-import { $, button, count, figure, h, inUnit, percent, several, shown, utc } from "./shell.js";
+import { $, before, button, count, figure, h, inUnit, percent, several, shown, utc } from "./shell.js";
 import { bars, rounded } from "./charts.js";
 import { fillAnswer } from "./tables.js";
 
@@ -76,7 +76,8 @@ export async function showEstimates(
   const updated = found.updated && utc(found.updated);
   $("answer").textContent =
     `${several(found.reports, "report")}, ${period(found, hourly)}` +
-    (updated ? `; last counted ${updated}` : "");
+    (updated ? `; last counted ${updated}.` : ".") +
+    before(found);
   const rows = found.values;
   const drawn = rows
     .slice(0, numeric(found) ? rows.length : SHOWN)

@@ -51,6 +51,12 @@ export const percent = (share, digits = 1) => `${(100 * share).toFixed(digits)}%
 /** A moment as people say it, with its zone. */
 export const utc = (time) => `${time.slice(0, 16).replace("T", " ")} UTC`;
 
+/** What stands before an answer, unless the page has said it on top of all. */
+export const before = ({ notice }) =>
+  notice && !document.querySelector("aside.notice")?.textContent.includes(notice)
+    ? ` ${shown(notice, 400)}`
+    : "";
+
 /** The service refused. wait: seconds until it may not, where it says so. */
 export class Refused extends Error {
   constructor(problem, wait) {
