@@ -5,6 +5,7 @@
  */
 export { breakdownOf, periodOf } from "./catalog/asking.js";
 export { coderOf } from "./catalog/coding.js";
+export { finderOf } from "./catalog/discovery.js";
 export { dummiesOf } from "./catalog/dummies.js";
 export { general } from "./catalog/general.js";
 export { lineOf } from "./catalog/handovers.js";

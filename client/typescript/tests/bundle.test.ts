@@ -99,6 +99,13 @@ test("what asks more than this version does is refused, not misread", async () =
     { period: "30d", report_on: "two days" },
     { period: "1y", report_on: "one day" },
     { breakdown: [["os", [["linux", ["[z-a]"]]]]] },
+    // Who looks for strings, at which epsilon, and so many that the list would count nobody.
+    { discover: 0.2, tiers: [0.5] },
+    { discover: 0.2, central_epsilon: 0.5, crowd: 9 },
+    { discover: 0.2, default: "a" },
+    { discover: 0.2, breakdown: [["os", [["linux", ["linux"]]]]] },
+    { discover: 0.95 },
+    { discover: 0 },
     // It says more than its epsilon.
     { mechanism: "rappor.basic", epsilon: 0.1, parameters: { f: 0.5, p: 0.25, q: 0.75 } },
   ]) {
@@ -142,6 +149,18 @@ test("more values to tell apart are no other definition, and more fields are", a
   assert.equal(admitted(trust, await asking(wider), false).another, false);
   const more = await asking([os, ["version", [["2", ["2.*"]]]]]);
   assert.throws(() => admitted(trust, more, false), /definition changed/);
+});
+
+test("more devices that look for strings are no other definition, and the first is", async () => {
+  const bundle = await opened(answers.signed);
+  const asking = async (more: object): Promise<Bundle> => {
+    const entry = { ...ENTRY, values: ["a", "other"], other: true, ...more };
+    return { ...bundle, metrics: new Map([["theme", await metricFrom("theme", entry, false)]]) };
+  };
+  const { trust } = admitted(null, await asking({ discover: 0.2 }), false);
+  assert.equal(admitted(trust, await asking({ discover: 0.4 }), false).another, false);
+  const none = await asking({});
+  assert.throws(() => admitted(trust, none, false), /definition changed/);
 });
 
 test("patterns are those of a shell, letter by letter", async () => {

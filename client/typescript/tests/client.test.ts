@@ -18,7 +18,7 @@ import { keptIn, live, type Life } from "./life.js";
 const life = known("wire/ledger") as Life;
 const lives = {
   "the known one": life,
-  ...(known("wire/asking") as Record<"apart" | "unlisted" | "covered", Life>),
+  ...(known("wire/asking") as Record<"apart" | "unlisted" | "covered" | "discovering", Life>),
 };
 const signed = new TextEncoder().encode(life.signed);
 const DAY = 86_400;

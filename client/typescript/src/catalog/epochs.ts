@@ -6,6 +6,7 @@
 import { BadParameter } from "../errors.js";
 
 const SPANS: ReadonlyMap<string, number> = new Map([
+  ["minute", 60],
   ["hour", 3600],
   ["day", 86_400],
   ["week", 604_800],

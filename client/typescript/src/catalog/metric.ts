@@ -34,6 +34,19 @@ export interface Period {
   isOwn(day: number, memo: Memo): boolean;
 }
 
+/** What those devices are asked that look for strings which nobody listed, where some do. */
+export interface Finder {
+  readonly stream: Stream;
+  /** Whether a device does, in an epoch or the period it is of, by its first; memo: of the metric. */
+  looks(first: number, memo: Memo): boolean;
+  /**
+   * The text of a value that the metric has taken.
+   *
+   * @throws ValueOutOfDomain no tree takes it, whichever half the device is of.
+   */
+  spoken(value: unknown): string;
+}
+
 /** What an app says in the clear of its device, as its OS; or what tells it, at every report. */
 export type Public = Readonly<Record<string, string | (() => string)>>;
 
@@ -57,6 +70,7 @@ export interface Metric {
   readonly kem: Kem;
   readonly period: Period | null;
   readonly breakdown: Breakdown | null;
+  readonly finder: Finder | null;
   /** What a device sends beside a report that is nobody's; null for nothing, as in development. */
   readonly dummies: Dummies | null;
   /** What a device says that ran in an epoch and was told nothing of it; null for nothing. */
@@ -80,9 +94,9 @@ const DEFINING = [
 ];
 // What devices of before did not know: part of a definition where a metric has it.
 const DEFINING_LATER = [
-  ...["beginnings", "default", "period", "report_on", "breakdown", "dummies_each"],
+  ...["beginnings", "default", "period", "report_on", "breakdown", "dummies_each", "discover"],
 ];
-const ASKING = ["period", "report_on", "breakdown", "dummies_each"];
+const ASKING = ["period", "report_on", "breakdown", "dummies_each", "discover"];
 const KNOWN: ReadonlySet<string> = new Set([
   ...[...DEFINING, ...DEFINING_LATER],
   ...["description", "owner", "expires", "min_batch", "unit", "tiers", "sampling", "grown"],
@@ -123,6 +137,7 @@ export async function metricFrom(
     kem: kemOf(name, entry["kem"] ?? "x25519"),
     period: asking?.periodOf(entry) ?? null,
     breakdown: asking?.breakdownOf(entry) ?? null,
+    finder: asking?.finderOf(name, entry) ?? null,
     dummies: development ? null : (asking?.dummiesOf(entry) ?? null),
     default: entry["default"] === undefined ? null : code(entry["default"]),
     limits: {
@@ -138,9 +153,12 @@ export async function metricFrom(
   };
 }
 
-/** Of a list that has grown the first one's; of a breakdown its fields, whose values may grow. */
+/**
+ * Of a list that has grown the first one's; of a breakdown its fields, whose values may grow; of what
+ * looks for strings that it does, so that more or fewer devices may.
+ */
 function definitionOf(entry: Table): string {
-  const { breakdown, values } = entry;
+  const { breakdown, discover, values } = entry;
   const [first] = listed(entry["grown"] ?? []).map(number);
   const told: Table = {
     ...entry,
@@ -150,6 +168,7 @@ function definitionOf(entry: Table): string {
       listed(breakdown)
         .map((rule) => text(listed(rule)[0]))
         .sort(),
+    discover: discover === undefined ? undefined : true,
   };
   const later = DEFINING_LATER.filter((field) => told[field] !== undefined);
   return JSON.stringify([...DEFINING, ...later].map((field) => sorted(told[field])));

@@ -43,7 +43,8 @@ function needsMore({ metrics }: Bundle, { notice }: Device): boolean {
     !!notice ||
     [...metrics.values()].some((metric) => {
       const permanent = "permanentKey" in metric.streams[0].randomizer;
-      return metric.sampling < 1 || metric.period || metric.default !== null || permanent;
+      const { sampling, period, finder } = metric;
+      return sampling < 1 || period || finder || metric.default !== null || permanent;
     })
   );
 }
@@ -171,19 +172,23 @@ export class Reporter {
    */
   report(name: string, value: unknown): Outcome {
     const metric = metricOf(this.bundle, name);
-    return this.say(metric, metric.code(value), metric.breakdown?.cell(this.told) ?? "");
+    const code = metric.code(value);
+    const found = metric.finder?.spoken(value);
+    return this.say(metric, code, metric.breakdown?.cell(this.told) ?? "", undefined, found);
   }
 
   /**
    * Randomizes a metric's code and holds the payload. cell: what is public of this device. past: the
-   * epoch to report of, if that is over.
+   * epoch to report of, if that is over. spoken: the value, for those devices that look for strings.
    */
-  say(metric: Metric, code: Coded, cell: string, past?: number): Outcome {
+  say(metric: Metric, code: Coded, cell: string, past?: number, spoken?: string): Outcome {
     if (this.#off || !isOn(this.#device.consent.generation)) return "disabled";
     const stream = streamWithin(metric, ...this.allowed);
     if (!stream) return "declined";
     const epoch = past ?? epochAt(this.now(), metric.epoch);
-    return this.#obstacle(metric, epoch, past) ?? this.#draw(metric, stream, cell, epoch, code);
+    return (
+      this.#obstacle(metric, epoch, past) ?? this.#draw(metric, stream, cell, epoch, code, spoken)
+    );
   }
 
   /** Holds a filler of an epoch that is over, unless no device sends anything of it. */
@@ -204,11 +209,19 @@ export class Reporter {
     return this.#drawn.length >= MOST_HELD ? "overflowed" : null;
   }
 
-  #draw(metric: Metric, stream: Stream, cell: string, epoch: number, code: Coded): Outcome {
+  #draw(
+    metric: Metric,
+    asked: Stream,
+    cell: string,
+    epoch: number,
+    code: Coded,
+    spoken?: string,
+  ): Outcome {
     const { secret } = this.#device;
-    const memo = this.#more?.memoOf(secret, stream.name);
-    const own = metric.period && this.#more?.memoOf(secret, metric.name);
-    if (own && !metric.period.isOwn(epoch, own)) return "not_its_day";
+    const { period, finder } = metric;
+    const memo = this.#more?.memoOf(secret, asked.name);
+    const own = this.#more?.memoOf(secret, metric.name);
+    if (own && period?.isOwn(epoch, own) === false) return "not_its_day";
     const chance = samplingOf(metric, epoch, this.#notice);
     if (!chance) return "stopped";
     if (chance < 1) {
@@ -217,12 +230,14 @@ export class Reporter {
       const coins = memo?.coins(joined(purpose("sampling"), epochBytes));
       if (!coins?.chance(atMost(exact(chance)))) return "not_sampled";
     }
+    const finds = own && finder?.looks(period?.days(epoch)[0] ?? epoch, own) ? finder : null;
+    const [stream, said] = finds ? [finds.stream, spoken ?? ""] : [asked, code];
     const { randomizer } = stream;
     const tag =
-      randomizer.permanentKey && memo ? memo.tag(randomizer.permanentKey(code, memo)) : "";
+      randomizer.permanentKey && memo ? memo.tag(randomizer.permanentKey(said, memo)) : "";
     const named = metric.name + cell + stream.name.slice(metric.name.length);
     return this.#hold({ metric, stream, epoch, tag, filler: false }, named, () =>
-      randomizer.randomize(code, this.coins, memo),
+      randomizer.randomize(said, this.coins, memo),
     );
   }
 

@@ -87,7 +87,11 @@ export function view(
     return {
       name: metric.name,
       description: metric.description,
-      epsilon: own?.randomizer.privacyLoss ?? 0,
+      // PRIVACY: a device tells one of both.
+      epsilon: Math.max(
+        own?.randomizer.privacyLoss ?? 0,
+        (own && metric.finder?.stream.randomizer.privacyLoss) ?? 0,
+      ),
       reports: reported === Infinity ? reportsPerEpoch : reported,
       reportsPerEpoch,
       public: metric.breakdown?.fields ?? [],

@@ -421,6 +421,39 @@ epsilon = 1.0
 period = "1w"
 report_on = "one day"
 """
+DISCOVERING = """
+shuffler = "localhost:7000"
+
+[metrics.plugin]
+description = "A list, and what nobody listed"
+owner = "nobody"
+expires = 2099-12-31
+epoch = "day"
+min_batch = 100
+limits = { reports_per_epoch = 2, lifetime_epsilon = 50.0 }
+values = ["git", "vim", "lint", "other"]
+other = true
+discover = 0.4
+sampling = 0.75
+mechanism = "grr"
+epsilon = 1.0
+
+[metrics.search]
+description = "Strings, on one day of each period"
+owner = "nobody"
+expires = 2099-12-31
+epoch = "day"
+min_batch = 100
+limits = { reports_per_epoch = 1, lifetime_epsilon = 50.0 }
+domain = "string"
+discover = 0.5
+mechanism = "hcms"
+hashes = 4
+width = 64
+epsilon = 2.0
+period = "2d"
+report_on = "one day"
+"""
 GROWN = {"grown": (2, 3), "both": (2,)}
 PUBLIC = {"os": "macos", "version": "two b"}
 ASKED = ("seldom", "monthly", "apart", "grown", "both", "silence", "count")
@@ -461,7 +494,8 @@ def ledger() -> dict[str, Any]:
 
 
 def asking() -> dict[str, Any]:
-    """Lives of devices that are asked seldom, apart, of lists that grew, or that say a default.
+    """Lives of devices that are asked seldom, apart, of lists that grew, or that say a default, and
+    of one that looks for strings on some days.
 
     public: what the app says in the clear. Every flush tells what waited then or was sent by it,
     and was not there before: stream, epoch and payload, empty of a filler.
@@ -477,6 +511,16 @@ def asking() -> dict[str, Any]:
             *([("prefer", [None, None])] if day == 6 else []),
             *([("flush", None), ("disable", False)] if day == 8 else []),
             *([("enable", None)] if day == 9 else []),
+            ("flush", None),
+        )
+    ]
+    looking: list[tuple[str, Any]] = [
+        step
+        for day in range(1, 15)
+        for step in (
+            ("clock", day * DAY + 60),
+            *(("report", ["plugin", value]) for value in ("git", "emacs", "vim")),
+            *(("report", ["search", value]) for value in ("日本" * day, "x" * 4097)),
             ("flush", None),
         )
     ]
@@ -496,6 +540,7 @@ def asking() -> dict[str, Any]:
         "apart": _life(apart, days, PUBLIC),
         "unlisted": _life(apart, days[:5], {**PUBLIC, "os": "plan9"}),
         "covered": _life(covered, in_covered),
+        "discovering": _life(_plain(DISCOVERING), looking, {}),
     }
 
 
