@@ -1,16 +1,25 @@
 /** Answers the judge of tests/proofs/vectors: a request a line from standard input, an answer a line. */
 import { createInterface } from "node:readline";
 
-import { openBundle } from "../src/catalog/bundle.js";
+import { metricOf, openBundle, type Bundle } from "../src/catalog/bundle.js";
 import { dummiesOf } from "../src/catalog/dummies.js";
 import { toText } from "../src/catalog/encoding.js";
 import { epochAt, epochStart } from "../src/catalog/epochs.js";
+import { openNotice } from "../src/catalog/notice.js";
+import { samplingOf } from "../src/catalog/sampling.js";
+import { memoOf } from "../src/client/memo.js";
 import { MemoryStorage } from "../src/client/memory.js";
+import { admitted, type Trust } from "../src/client/trust.js";
+import { pick } from "../src/mechanisms/bits.js";
 import { KeyedBits } from "../src/mechanisms/keyed.js";
+import type { Bytes } from "../src/mechanisms/packing.js";
 import type { Coded } from "../src/mechanisms/randomizer.js";
 import { MECHANISMS } from "../src/mechanisms/registry.js";
-import { seal, sealInfo } from "../src/transport/sealing.js";
-import { requestOf, resultsOf } from "../src/transport/submission.js";
+import { readAnswer, writePost } from "../src/transport/binary_http.js";
+import { issuedIn, tokenInfo, tokenOf, tokenRequest } from "../src/transport/issuing.js";
+import { blinded, outputsOf } from "../src/transport/poprf.js";
+import { seal, sealInfo, type Kem } from "../src/transport/sealing.js";
+import { requestOf, resultsOf, TYPE } from "../src/transport/submission.js";
 import { bytesOf, hexOf } from "./known.js";
 import { live } from "./life.js";
 
@@ -37,6 +46,52 @@ interface Asked {
   start: number;
   told: Record<string, string>;
   steps: [step: string, given: unknown][];
+  kem: Kem;
+  bundle: string;
+  bundles: string[];
+  metric: string;
+  epochs: number[];
+  nonce: string;
+  output: string;
+  sealed: string;
+  answer: string;
+  wanted: number | { stream: string; epoch: number; elements: string[] }[];
+  info: string;
+  inputs: string[];
+  blinds: string[];
+  blinded: string[];
+  evaluated: string[];
+  proof: string;
+  authority: string;
+  content: string;
+  step: number;
+}
+
+const TEXT = new TextEncoder();
+
+function openedBundle(signed: string, operator: string): Promise<Bundle> {
+  return openBundle(TEXT.encode(signed), toText(bytesOf(operator)));
+}
+
+/** Whether a device takes the last of these bundles, after all before. */
+async function taken(bundles: readonly string[], operator: string): Promise<boolean> {
+  let trust: Trust | null = null;
+  try {
+    for (const signed of bundles) {
+      ({ trust } = admitted(trust, await openedBundle(signed, operator), false));
+    }
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+async function orRefused(work: () => unknown): Promise<unknown> {
+  try {
+    return await work();
+  } catch {
+    return "refused";
+  }
 }
 
 async function answer(asked: Asked): Promise<unknown> {
@@ -93,16 +148,65 @@ async function answer(asked: Asked): Promise<unknown> {
     case "results":
       return resultsOf(bytesOf(asked.response), Number(asked.reports));
     case "bundle":
-      return openBundle(
-        new TextEncoder().encode(asked.signed),
-        toText(bytesOf(asked.operator)),
-      ).then(
+      return openedBundle(asked.signed, asked.operator).then(
         () => true,
         () => false,
       );
+    case "later":
+      return taken(asked.bundles, asked.operator);
     case "seal": {
       const info = sealInfo(asked.stream, asked.epoch);
-      return hexOf(await seal(bytesOf(asked.payload), bytesOf(asked.public), info));
+      return hexOf(await seal(bytesOf(asked.payload), bytesOf(asked.public), info, asked.kem));
+    }
+    case "notice":
+      return orRefused(async () => {
+        const metric = metricOf(await openedBundle(asked.bundle, asked.operator), asked.metric);
+        const operator = toText(bytesOf(asked.operator));
+        const notice = await openNotice(TEXT.encode(asked.signed), operator);
+        return asked.epochs.map((epoch) => samplingOf(metric, epoch, notice));
+      });
+    case "token": {
+      const [nonce, output] = [bytesOf(asked.nonce), bytesOf(asked.output)];
+      const info = tokenInfo(asked.stream, asked.epoch);
+      return [info, tokenOf(nonce, output, bytesOf(asked.sealed))].map(hexOf);
+    }
+    case "token_request": {
+      const wanted = typeof asked.wanted === "number" ? [] : asked.wanted;
+      return hexOf(
+        tokenRequest(wanted.map((one) => ({ ...one, elements: one.elements.map(bytesOf) }))),
+      );
+    }
+    case "token_answer":
+      return orRefused(() =>
+        issuedIn(bytesOf(asked.answer), Number(asked.wanted)).map(
+          (one) => one && { evaluated: one.evaluated.map(hexOf), proof: hexOf(one.proof) },
+        ),
+      );
+    case "token_moment": {
+      const moment = TEXT.encode(`${asked.length}|${asked.epoch}`);
+      return pick(memoOf(asked.secret, "tokens").coins(moment), 1 << 16);
+    }
+    case "blind":
+      return asked.inputs.map((input) => {
+        const made = blinded(bytesOf(input), bytesOf(asked.public), bytesOf(asked.info));
+        return [hexOf(made.blind), hexOf(made.element)];
+      });
+    case "outputs":
+      return orRefused(() => {
+        const inputs = asked.inputs.map((input, at) => {
+          const [blind = "", element = ""] = [asked.blinds[at], asked.blinded[at]];
+          return { input: bytesOf(input), blind: bytesOf(blind), element: bytesOf(element) };
+        });
+        const told = [asked.proof, asked.public, asked.info].map(bytesOf) as [Bytes, Bytes, Bytes];
+        return outputsOf(inputs, asked.evaluated.map(bytesOf), ...told).map(hexOf);
+      });
+    case "binary_request": {
+      const content = bytesOf(asked.content);
+      return hexOf(writePost(asked.authority, "/v1/reports", TYPE, content, asked.step));
+    }
+    case "binary_response": {
+      const { body, ...told } = readAnswer(bytesOf(asked.response));
+      return { ...told, content: hexOf(body) };
     }
     default:
       return null;

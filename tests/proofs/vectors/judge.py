@@ -9,40 +9,59 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
-from hubbub.catalog import open_sealed, seal_info
-from hubbub.errors import BadPayload
+from hubbub.catalog import PrivateKey, open_sealed, seal_info
+from hubbub.errors import BadParameter, BadPayload
 from hubbub.mechanisms import REGISTRY
+from hubbub.sealing import x_wing_private
+from hubbub.tokens.poprf import blind
+from hubbub.wire.v1.services_pb2 import TokenResponse
 from tests.proofs.vectors.make import MORE
 
 HERE = Path(__file__).parent
 _NEAR = 1e-9
+_REFUSED = "refused"
+
+Asked = tuple[dict[str, Any], Any]
+"""What is asked, and the answer; or what tells of any answer whether it is right."""
 
 
-def requests() -> Iterator[tuple[dict[str, Any], Any]]:
-    """Everything that is asked, with what must be answered; of a seal, the file that opens it."""
+def requests() -> Iterator[Asked]:
+    """Everything that is asked, with what must be answered."""
+    for part in (_payloads, _lives, _submissions, _bundles, _seals, _notices, _tokens, _relayed):
+        yield from part()
+
+
+def _payloads() -> Iterator[Asked]:
     for name in (*REGISTRY, *MORE):
         known = _known(name)
         told = [(one["value"], one["payload"]) for one in known["payloads"]]
         asked = {name: known[name] for name in ("mechanism", "version", "parameters", "key")}
         values = [value for value, _ in told]
         yield {"ask": "payloads", **asked, "values": values}, [payload for _, payload in told]
-    for life in _known("wire/asking").values():
+    crowds = _known("wire/dummies")
+    for one in crowds["crowds"]:
+        asked = {"values": one["values"], "each": one["each"], "devices": len(one["devices"])}
+        yield {"ask": "dummies", "key": crowds["key"], **asked}, one["devices"]
+
+
+def _lives() -> Iterator[Asked]:
+    for life in (_known("wire/ledger"), *_known("wire/asking").values()):
         if isinstance(life, str):
             continue  # where they are from
         asked = {name: life[name] for name in ("signed", "secret", "coins", "start")}
         asked |= {"told": life.get("public", {})}
         asked |= {"steps": [[one["step"], one["with"]] for one in life["steps"]]}
         came = [one.get("outcome", one.get("kept")) for one in life["steps"]]
-        yield {"ask": "life", **asked}, {"steps": came, "spent": life["spent"]}
-    crowds = _known("wire/dummies")
-    for one in crowds["crowds"]:
-        asked = {"values": one["values"], "each": one["each"], "devices": len(one["devices"])}
-        yield {"ask": "dummies", "key": crowds["key"], **asked}, one["devices"]
+        yield {"ask": "life", **asked}, partial(_lived, came, life["spent"])
+
+
+def _submissions() -> Iterator[Asked]:
     for one in _known("wire/epochs")["epochs"]:
         asked = {"seconds": one["seconds"], "length": one["length"]}
         yield {"ask": "epoch", **asked}, [one["epoch"], one["start"]]
@@ -51,14 +70,90 @@ def requests() -> Iterator[tuple[dict[str, Any], Any]]:
     for one in wire["answers"]:
         asked = {"response": one["response"], "reports": len(wire["reports"])}
         yield {"ask": "results", **asked}, one["results"]
+
+
+def _bundles() -> Iterator[Asked]:
     bundle, log = _known("wire/bundle"), _known("wire/log")
+    operator, shipped = {"operator": bundle["operator"]}, log["shipped"]
     for signed, taken in [
-        *((b, True) for b in (bundle["signed"], *log["shipped"])),
+        *((b, True) for b in (bundle["signed"], *shipped)),
         *((b, False) for b in (*bundle["refused"].values(), *log["refused"].values())),
     ]:
-        yield {"ask": "bundle", "signed": signed, "operator": bundle["operator"]}, taken
-    seal = _known("wire/sealing")
-    yield {"ask": "seal", **{n: seal[n] for n in ("public", "stream", "epoch", "payload")}}, seal
+        yield {"ask": "bundle", "signed": signed, **operator}, taken
+    yield {"ask": "later", "bundles": shipped, **operator}, True
+    for one in log["refused after"]:
+        bundles = [shipped[one["after"]], one["signed"]]
+        yield {"ask": "later", "bundles": bundles, **operator}, False
+
+
+def _seals() -> Iterator[Asked]:
+    for kem, name in (("x25519", "sealing"), ("x-wing", "sealing_x_wing")):
+        seal = _known(f"wire/{name}")
+        private = bytes.fromhex(seal["private"])
+        key: PrivateKey = x_wing_private(private)
+        if kem == "x25519":
+            key = X25519PrivateKey.from_private_bytes(private)
+        asked = {n: seal[n] for n in ("public", "stream", "epoch", "payload")}
+        yield {"ask": "seal", "kem": kem, **asked}, partial(_opens, seal, key)
+
+
+def _notices() -> Iterator[Asked]:
+    known = _known("wire/notice")
+    asked = {"ask": "notice", "bundle": _known("wire/bundle")["signed"], "metric": "theme"}
+    asked |= {"operator": known["operator"], "epochs": [epoch for epoch, _ in known["sampling"]]}
+    for signed, samplings in (("notice", "sampling"), ("lowered", "lowered sampling")):
+        yield {**asked, "signed": known[signed]}, [chance for _, chance in known[samplings]]
+    for signed in known["refused"].values():
+        yield {**asked, "signed": signed}, _REFUSED
+
+
+def _tokens() -> Iterator[Asked]:
+    known = _known("wire/tokens")
+    asked = {name: known[name] for name in ("nonce", "output", "sealed")}
+    yield (
+        {"ask": "token", "stream": "theme", "epoch": 20_000, **asked},
+        [*(known["info"], known["token"])],
+    )
+    yield {"ask": "token_request", "wanted": known["wanted"]}, known["request"]
+    issued = TokenResponse.FromString(bytes.fromhex(known["answer"])).issued
+    told = [
+        None
+        if one.not_given
+        else {"evaluated": [e.hex() for e in one.evaluated], "proof": one.proof.hex()}
+        for one in issued
+    ]
+    for answer, wanted, right in (
+        (known["answer"], len(told), told),
+        (known["answer"], len(told) - 1, _REFUSED),
+        ("ff", 1, _REFUSED),
+    ):
+        yield {"ask": "token_answer", "answer": answer, "wanted": wanted}, right
+    for moment, step in known["steps of 65536"].items():
+        length, epoch = moment.split("|")
+        asked = {"secret": known["secret"], "length": length, "epoch": int(epoch)}
+        yield {"ask": "token_moment", **asked}, step
+    rfc = dict(known["rfc"])
+    outputs, proof = rfc.pop("outputs"), bytes.fromhex(rfc["proof"])
+    asked = {name: rfc[name] for name in ("public", "info", "inputs")}
+    yield {"ask": "blind", **asked}, partial(_blinds, rfc["inputs"])
+    for more, right in (
+        ({}, outputs),
+        ({"proof": (proof[:-1] + bytes([proof[-1] ^ 1])).hex()}, _REFUSED),
+        ({"evaluated": rfc["evaluated"][::-1]}, _REFUSED),
+        ({"evaluated": rfc["evaluated"][1:]}, _REFUSED),
+        ({"public": rfc["evaluated"][0]}, _REFUSED),
+        ({"info": "00"}, _REFUSED),
+    ):
+        yield {"ask": "outputs", **rfc, **more}, right
+
+
+def _relayed() -> Iterator[Asked]:
+    known = _known("wire/oblivious")
+    asked = {name: known[name] for name in ("authority", "content", "step")}
+    yield {"ask": "binary_request", **asked}, known["request"]
+    for one in known["responses"]:
+        right = {name: one[name] for name in ("status", "headers", "content")}
+        yield {"ask": "binary_response", "response": one["response"]}, right
 
 
 def judge(program: Sequence[str]) -> tuple[Counter[str], list[str]]:
@@ -78,29 +173,39 @@ def judge(program: Sequence[str]) -> tuple[Counter[str], list[str]]:
 
 
 def _fits(answer: Any, right: Any) -> bool:
-    if isinstance(right, dict) and "spent" in right:
-        return _lived(answer, right)
-    if not (isinstance(right, dict) and "private" in right):
-        return bool(answer == right)
-    key = X25519PrivateKey.from_private_bytes(bytes.fromhex(right["private"]))
+    return bool(right(answer)) if callable(right) else bool(answer == right)
+
+
+def _opens(seal: dict[str, Any], key: PrivateKey, answer: Any) -> bool:
     try:
-        info = seal_info(right["stream"], right["epoch"])
+        info = seal_info(seal["stream"], seal["epoch"])
         opened = open_sealed(bytes.fromhex(answer), key, info).hex()
-        return opened == str(right["payload"])
+        return opened == str(seal["payload"])
     except (BadPayload, TypeError, ValueError):
         return False
 
 
-def _lived(answer: Any, right: dict[str, Any]) -> bool:
+def _blinds(inputs: Sequence[str], answer: Any) -> bool:
+    """Each input by a scalar of its own, with what an issuer would see of it."""
+    try:
+        scalars = [bytes.fromhex(by) for by, _ in answer]
+        seen = [
+            blind(bytes.fromhex(one), by).element.hex()
+            for one, by in zip(inputs, scalars, strict=True)
+        ]
+    except (BadParameter, TypeError, ValueError):
+        return False
+    return seen == [element for _, element in answer] and len({*scalars}) == len(scalars)
+
+
+def _lived(came: Sequence[Any], spent: dict[str, float], answer: Any) -> bool:
     """What is kept after a step has no order, and sums are of doubles."""
     try:
         steps = [sorted(one) if isinstance(one, list) else one for one in answer["steps"]]
-        spent = answer["spent"]
-        near = all(abs(spent[name] - sum_) < _NEAR for name, sum_ in right["spent"].items())
+        near = all(abs(answer["spent"][name] - sum_) < _NEAR for name, sum_ in spent.items())
     except (KeyError, TypeError):
         return False
-    told = [sorted(one) if isinstance(one, list) else one for one in right["steps"]]
-    return near and steps == told
+    return near and steps == [sorted(one) if isinstance(one, list) else one for one in came]
 
 
 def _known(name: str) -> dict[str, Any]:

@@ -585,14 +585,13 @@ def _life(
                 client.enable()
             case "flush", None:
                 client.flush()
-                if public is not None or bundle.cover:
-                    records = client.ledger().payloads
-                    said["kept"] = [
-                        [one.stream.name, one.epoch, one.payload.hex()]
-                        for one in records[kept:]
-                        if one.stream
-                    ]
-                    kept = len(records)
+                records = client.ledger().payloads
+                said["kept"] = [
+                    [one.stream.name, one.epoch, one.payload.hex()]
+                    for one in records[kept:]
+                    if one.stream
+                ]
+                kept = len(records)
         steps.append(said)
         if step[0] == "disable" and step[1]:
             break  # the secret after it is a new one
@@ -660,6 +659,10 @@ def tokens() -> dict[str, Any]:
         "output": output.hex(),
         "sealed": sealed.hex(),
         "token": Minted(nonce, output).token(sealed).hex(),
+        "wanted": [
+            {"stream": stream, "epoch": epoch, "elements": [one.hex() for one in elements]}
+            for (stream, epoch), elements in wanted.items()
+        ],
         "request": request_for_tokens(wanted).hex(),
         "answer": answer.SerializeToString(deterministic=True).hex(),
         "secret": SECRET.hex(),
