@@ -17,6 +17,7 @@ from hubbub.issuer.accounts import Accounts, add_account
 from hubbub.issuer.allowances import Allowances
 from hubbub.issuer.issued_streams import read_issued_streams
 from hubbub.issuer.issuing import TokensApp
+from hubbub.issuer.subjects import Subjects
 from hubbub.runtime import Limiter, connect_redis
 from hubbub.runtime.http.connections import OpenConnections
 from hubbub.runtime.http.server import HttpDoor
@@ -60,7 +61,9 @@ class IssuerHouse:
         return key
 
     @contextmanager
-    def serving(self, redis_url: str, limiter: Limiter | None = None) -> Iterator[None]:
+    def serving(
+        self, redis_url: str, limiter: Limiter | None = None, subjects: Subjects | None = None
+    ) -> Iterator[None]:
         """In a thread of its own, on its own loop."""
         self.accounts.touch()
         started, ended = threading.Event(), threading.Event()
@@ -72,6 +75,7 @@ class IssuerHouse:
                 await server.client.delete(key)
             streams = read_issued_streams(self.made.streams)
             told: Any = {"limiter": Limiter(0, 1) if limiter is None else limiter, "clock": now}
+            told["subjects"] = subjects
             accounts = Accounts(self.accounts)
             self.app = TokensApp(streams, accounts, Allowances(server, self.key), self.key, **told)
             door = HttpDoor(

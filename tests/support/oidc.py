@@ -1,11 +1,15 @@
 """A real provider of OpenID Connect (oidc-provider, for Node), and what tests ask of it."""
 
 import json
+import re
+import secrets
 import shutil
 import subprocess
+from base64 import urlsafe_b64encode
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,7 +19,7 @@ import pytest
 from hubbub.cli.local.child_process import Child
 from hubbub.cli.local.ports import free_port
 from tests.support import web
-from tests.support.waiting import eventually
+from tests.support.waiting import HANG_SECONDS, eventually
 
 FOLDER: Final = Path(__file__).parent / "oidc_provider"
 CLIENT: Final = "hubbub"
@@ -35,10 +39,11 @@ needs_provider = pytest.mark.skipif(
 
 @dataclass(frozen=True)
 class Provider:
-    """One that runs. issuer: its address."""
+    """One that runs. issuer: its address. origin: of the service that people log in to."""
 
     issuer: str
     child: Child
+    origin: str
 
     def script_token(self, audience: str) -> str:
         """What a program gets by its own secret."""
@@ -49,10 +54,37 @@ class Provider:
         )
         return str(answer.raise_for_status().json()["access_token"])
 
+    def id_token(self, name: str) -> str:
+        """What an app gets once somebody logged in, as a browser does it without a script."""
+        verifier, back = secrets.token_urlsafe(32), f"{self.origin}/login/callback"
+        challenge = urlsafe_b64encode(sha256(verifier.encode()).digest()).rstrip(b"=").decode()
+        asked = {"client_id": CLIENT, "response_type": "code", "scope": "openid"}
+        asked |= {"redirect_uri": back, "code_challenge": challenge}
+        asked["code_challenge_method"] = "S256"
+        with httpx2.Client(timeout=HANG_SECONDS) as browser:
+            answer = browser.get(f"{self.issuer}/auth", params=asked)
+            while not (place := answer.headers.get("location", "")).startswith(back):
+                if place:
+                    answer = browser.get(answer.url.join(place))
+                    continue
+                [form] = re.findall(r'<form[^>]* action="([^"]+)"', answer.text)
+                [prompt] = re.findall(r'name="prompt" value="(\w+)"', answer.text)
+                typed = {"prompt": prompt, "login": name, "password": "any"}
+                answer = browser.post(answer.url.join(form), data=typed)
+            told = {"grant_type": "authorization_code", "redirect_uri": back}
+            told |= {"code": httpx2.URL(place).params["code"], "code_verifier": verifier}
+            answer = browser.post(f"{self.issuer}/token", auth=(CLIENT, SECRET), data=told)
+        return str(answer.raise_for_status().json()["id_token"])
+
 
 @contextmanager
-def provider(folder: Path, origin: str, *, skew: int = 0, port: int = 0) -> Iterator[Provider]:
-    """A provider that knows the service at `origin`. skew: seconds that its clock is ahead."""
+def provider(
+    folder: Path, origin: str, *, skew: int = 0, port: int = 0, jwks: Any = None
+) -> Iterator[Provider]:
+    """A provider that knows the service at `origin`.
+
+    skew: seconds that its clock is ahead. jwks: its private keys, if not those that all have here.
+    """
     if not (FOLDER / "node_modules" / "ready").exists():
         command = ["npm", "ci", "--silent", "--no-audit", "--no-fund"]
         done = subprocess.run(command, cwd=FOLDER, capture_output=True, text=True, check=False)
@@ -73,10 +105,11 @@ def provider(folder: Path, origin: str, *, skew: int = 0, port: int = 0) -> Iter
         "redirect_uris": [],
     }
     told = {"port": port, "skew": skew, "people": PEOPLE, "clients": [browsers, programs]}
+    told["jwks"] = jwks
     node = shutil.which("node") or "node"
     command = [node, str(FOLDER / "provider.js"), json.dumps(told)]
     child = Child("provider", command, {}, folder / f"provider-{port}.log")
-    found = Provider(f"http://127.0.0.1:{port}", child)
+    found = Provider(f"http://127.0.0.1:{port}", child, origin)
 
     def answers() -> bool:
         child.check()

@@ -1,6 +1,7 @@
 """The issuer's process: `python -m hubbub.issuer`, which is what `hubbub issuer` runs."""
 
 import sys
+import time
 from collections import Counter
 from collections.abc import Callable
 
@@ -12,6 +13,7 @@ from hubbub.issuer.issued_streams import read_issued_streams
 from hubbub.issuer.issuing import TokensApp
 from hubbub.issuer.metrics import ISSUED_TOKENS, TOKEN_REQUESTS
 from hubbub.issuer.settings import Settings, parse
+from hubbub.issuer.subjects import Subjects
 from hubbub.runtime import (
     RELOADS,
     Limiter,
@@ -24,6 +26,7 @@ from hubbub.runtime import (
     serve_until_signal,
 )
 from hubbub.runtime.http.public_door import no_terms, public_door
+from hubbub.runtime.oidc import ProviderKeys
 from hubbub.tokens import read_token_key
 
 
@@ -32,16 +35,26 @@ async def _serve(settings: Settings) -> None:
     accounts = Accounts(settings.accounts)
     server = await connect_redis(settings.common.redis_url, settings.common.redis_replicas)
     limiter = Limiter(settings.peer_rate, settings.peer_burst)
-    app = TokensApp(streams, accounts, Allowances(server, key), key, limiter=limiter)
+    allowances, subjects = Allowances(server, key), _subjects(settings)
+    app = TokensApp(streams, accounts, allowances, key, limiter=limiter, subjects=subjects)
     tls, proxies = settings.common.tls, settings.proxies
     door = public_door(settings.listen, app, tls=tls, proxies=proxies)
     reloads: Counter[str] = Counter(taken=0, refused=0)
-    reloader = Reloader((settings.streams, settings.accounts), _reading(settings, app), reloads)
+    files = [path for path in (settings.streams, settings.accounts) if path]
+    reloader = Reloader(files, _reading(settings, app), reloads)
     counters = {RELOADS: reloads, TOKEN_REQUESTS: app.counts, ISSUED_TOKENS: app.tokens}
     metrics = Metrics(no_terms, counters, {}, Stages())
     metrics.serve(settings.common.metrics_listen, None)
     told = {"devices": settings.listen, "streams": len(streams.streams)}
     await serve_until_signal([door], [reloader.run], told, reloader.reload)
+
+
+def _subjects(settings: Settings) -> Subjects | None:
+    """Who the provider's tokens are about; None where there is no provider."""
+    if not settings.provider:
+        return None
+    keys = ProviderKeys(settings.provider, settings.provider_roots, time.time)
+    return Subjects(settings.provider, keys, settings.audiences, time.time)
 
 
 def _reading(settings: Settings, app: TokensApp) -> Callable[[], Take]:

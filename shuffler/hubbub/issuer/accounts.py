@@ -27,10 +27,10 @@ class _Known:
 
 
 class Accounts:
-    """The keys of a file, as it was when this was made."""
+    """The keys of a file, as it was when this was made; without a file there are none."""
 
-    def __init__(self, path: Path) -> None:
-        self._known = _read(path)
+    def __init__(self, path: Path | None) -> None:
+        self._known: Mapping[str, _Known] = _read(path) if path else {}
 
     def account(self, key: str, named: str) -> tuple[str, bool]:
         """The account that a key is of, or may name, and whether it names it.

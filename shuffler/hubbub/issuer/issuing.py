@@ -15,10 +15,11 @@ from typing import Final
 
 from google.protobuf.unknown_fields import UnknownFieldSet
 
-from hubbub.errors import AccessRefused, BadParameter, StoreUnavailable
+from hubbub.errors import AccessRefused, BadParameter, ServiceUnavailable, StoreUnavailable
 from hubbub.issuer.accounts import Accounts
 from hubbub.issuer.allowances import Allowances
 from hubbub.issuer.issued_streams import IssuedStream, IssuedStreams
+from hubbub.issuer.subjects import Subjects, is_signed
 from hubbub.runtime import Limiter, hint_seconds, read_message
 from hubbub.runtime.http.connections import network_of
 from hubbub.runtime.http.problem import PROBLEM_TYPE, problem
@@ -53,7 +54,8 @@ class _Refused(Exception):
 class TokensApp:
     """An ASGI application.
 
-    key: the issuer's, private. counts: requests, by what became of them; tokens: the same of those.
+    key: the issuer's, private. subjects: of a provider; None: accounts are those of keys alone.
+    counts: requests, by what became of them; tokens: the same of those.
     """
 
     def __init__(
@@ -64,9 +66,10 @@ class TokensApp:
         key: bytes,
         *,
         limiter: Limiter,
+        subjects: Subjects | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self._allowances = allowances
+        self._allowances, self._subjects = allowances, subjects
         self.use(streams, accounts)
         self._key, self._limiter, self._clock = key, limiter, clock
         self.counts: Counter[str] = Counter(issued=0)
@@ -108,7 +111,7 @@ class TokensApp:
         headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
         address = network_of(scope["client"])
         try:
-            account, is_named = self._account(headers)
+            account, is_named = await self._account(headers)
         except _Refused:
             self._charge(address)
             raise
@@ -139,13 +142,17 @@ class TokensApp:
             raise refused
         self._limiter.charge(caller, 1)
 
-    def _account(self, headers: Mapping[bytes, str]) -> tuple[str, bool]:
-        shown = headers.get(b"authorization", "")
-        key = shown[len(_BEARER) :] if shown.lower().startswith(_BEARER) else ""
+    async def _account(self, headers: Mapping[bytes, str]) -> tuple[str, bool]:
+        said = headers.get(b"authorization", "")
+        shown = said[len(_BEARER) :].strip() if said.lower().startswith(_BEARER) else ""
         try:
-            return self._accounts.account(key.strip(), headers.get(b"hubbub-account", ""))
+            if self._subjects and is_signed(shown):
+                return await self._subjects.account(shown), False
+            return self._accounts.account(shown, headers.get(b"hubbub-account", ""))
         except AccessRefused as error:
             raise _Refused("no_account", HTTPStatus.UNAUTHORIZED, str(error)) from None
+        except ServiceUnavailable as error:
+            raise _Refused("provider_away", HTTPStatus.SERVICE_UNAVAILABLE, str(error)) from None
 
     async def _issue(self, account: str, request: TokenRequest) -> TokenResponse:
         asked = self._asked(request)

@@ -1,6 +1,6 @@
 // A real provider of OpenID Connect on a port of this machine, until it is ended.
 // Told by JSON: port, skew (seconds that its clock is ahead), people (groups by name), clients (as
-// oidc-provider has them).
+// oidc-provider has them), jwks (its keys, private; without: those that it has for trying).
 import { createServer } from "node:http";
 import Provider from "oidc-provider";
 
@@ -13,6 +13,7 @@ const claimsOf = (sub) => ({ sub, email: `${sub}@example.org`, groups: told.peop
 
 const provider = new Provider(issuer, {
   clients: told.clients,
+  ...(told.jwks ? { jwks: told.jwks } : {}),
   cookies: { keys: ["of a test"] },
   claims: { openid: ["sub"], email: ["email", "groups"], profile: [] },
   scopes: ["openid", "profile", "email"],

@@ -1,87 +1,16 @@
-"""Claims: what a provider's signed token says, and whether it says it to us, and now.
+"""Claims of who logs in: whether they answer the login that was begun, and who it is.
 
-OpenID Connect Core 1.0, sec. 3.1.3.7; JSON Web Tokens, RFC 7519 and, of programs, RFC 9068.
+OpenID Connect Core 1.0, sec. 3.1.3.7.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Mapping
+from typing import Any
 
 from authlib.oidc.core import CodeIDToken
-from joserfc import jwt
-from joserfc.errors import ExpiredTokenError, InvalidClaimError, JoseError, MissingClaimError
-from joserfc.jwk import KeySet
-from joserfc.jws import JWSRegistry
+from joserfc.errors import JoseError
 
 from hubbub.errors import AccessRefused
-from hubbub.errors.printable import visible
-
-# Signatures by a key that the provider alone has; none by a secret that both know.
-ALGORITHMS: Final = (
-    *("RS256", "RS384", "RS512", "PS256", "PS384", "PS512"),
-    *("ES256", "ES384", "ES512", "EdDSA", "Ed25519"),
-)
-LEEWAY_SECONDS: Final = 60
-"""So far two clocks may be apart."""
-
-# What a program may show: neither a notice that somebody logged out, nor an answer in a token.
-_TYPES: Final = {"", "jwt", "at+jwt", "application/at+jwt"}
-_LONGEST: Final = 200
-
-Claims = Mapping[str, Any]
-
-
-def opened(token: str, keys: KeySet, algorithms: Sequence[str]) -> tuple[Claims, Claims]:
-    """A token's claims and header, if the provider signed it.
-
-    Raises:
-        joserfc.errors.InvalidKeyIdError: by a key that is not among these.
-        AccessRefused: it is no such token, or nobody of the provider signed it.
-    """
-    registry = JWSRegistry(algorithms=list(algorithms), strict_check_header=False)
-    found = jwt.decode(token, keys, registry=registry)
-    kind = found.header.get("typ", "")
-    if not isinstance(kind, str) or kind.lower() not in _TYPES:
-        raise AccessRefused("the token is of a kind that lets nobody in")
-    return found.claims, found.header
-
-
-def check_times(claims: Claims, *, issuer: str, audience: str, now: float) -> None:
-    """Raises AccessRefused unless it is the issuer's, for this audience, and of now."""
-    options = {
-        "iss": {"essential": True, "value": issuer},
-        "sub": {"essential": True},
-        "aud": {"essential": True, "value": audience},
-        "exp": {"essential": True},
-    }
-    registry = jwt.JWTClaimsRegistry(now=int(now), leeway=LEEWAY_SECONDS, **options)  # type: ignore[arg-type]  # its own TypedDict
-    try:
-        registry.validate(dict(claims))
-    except ExpiredTokenError as error:
-        ago = now - float(claims["exp"])
-        raise AccessRefused(f"the token expired {ago:,.0f} seconds ago; get a new one") from error
-    except MissingClaimError as error:
-        raise AccessRefused(f'the token has no "{error.claim}"') from error
-    except InvalidClaimError as error:
-        raise AccessRefused(_wrong(error.claim, claims, audience, now)) from error
-
-
-def _wrong(claim: str, claims: Claims, audience: str, now: float) -> str:
-    if claim == "aud":
-        given = claims["aud"]
-        told = given if isinstance(given, str) else ", ".join(map(str, given))
-        return (
-            f'the token is for another audience, "{_short(told)}"; have the provider make it for '
-            f'"{audience}", or name its audience in the access file'
-        )
-    if claim == "iss":
-        return "the token is of another issuer than the access file names"
-    if claim in {"iat", "nbf"} and isinstance(claims[claim], int | float):
-        ahead = float(claims[claim]) - now
-        return (
-            f"the token is of a moment {ahead:,.0f} seconds from now: set the clocks of this "
-            "machine and of the provider right"
-        )
-    return f'the token\'s "{claim}" is none'
+from hubbub.runtime.oidc import Claims, short
 
 
 def check_id_token(
@@ -122,8 +51,4 @@ def groups_of(claims: Claims, claim: str) -> tuple[str, ...] | None:
 def name_of(claims: Claims) -> str:
     """What people call who it is about."""
     named = (claims.get(one) for one in ("email", "preferred_username", "name", "sub"))
-    return _short(next(one for one in named if isinstance(one, str) and one))
-
-
-def _short(text: str) -> str:
-    return visible(text)[:_LONGEST]
+    return short(next(one for one in named if isinstance(one, str) and one))

@@ -3,12 +3,13 @@
 from collections.abc import Callable, Mapping
 
 from hubbub.aggregator.access.access_file import AccessFile, Oidc
-from hubbub.aggregator.access.claims import Claims, groups_of, name_of
+from hubbub.aggregator.access.claims import groups_of, name_of
 from hubbub.aggregator.access.ended_sessions import EndedSessions
 from hubbub.aggregator.access.provider import Provider
 from hubbub.aggregator.access.rights import Caller, Grant, Way, granted
 from hubbub.aggregator.access.sessions import Begun, Session, Sessions, new_id
 from hubbub.errors import AccessRefused
+from hubbub.runtime.oidc import Claims
 
 
 class Login:

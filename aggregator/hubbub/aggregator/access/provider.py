@@ -1,38 +1,31 @@
-"""The provider of OpenID Connect: its own description, its keys, its answers to a code.
+"""The provider of OpenID Connect, as one where people log in: its answers to a code.
 
-Authlib speaks OAuth 2.0 (authorization code, PKCE with S256: RFC 6749, RFC 7636), joserfc reads
-what is signed. It is asked when somebody logs in, and for keys that are not known yet; never at the
-start, so that a provider that is down keeps nobody out who is in.
+Authlib speaks OAuth 2.0 (authorization code, PKCE with S256: RFC 6749, RFC 7636). The provider is
+asked when somebody logs in, and for keys that are not known yet; never at the start, so that one
+that is down keeps nobody out who is in.
 """
 
-import ssl
 from collections.abc import Callable, Mapping
 from typing import Any, Final
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import urlencode
 
 import httpx2
 from authlib.common.security import generate_token
 from authlib.integrations.base_client import OAuthError
 from authlib.integrations.httpx_client import AsyncOAuth2Client
-from joserfc.errors import InvalidKeyIdError, JoseError
-from joserfc.jwk import KeySet
 
 from hubbub.aggregator.access.access_file import Oidc
-from hubbub.aggregator.access.claims import ALGORITHMS, Claims, check_id_token, check_times, opened
+from hubbub.aggregator.access.claims import check_id_token
 from hubbub.aggregator.access.sessions import Begun
 from hubbub.errors import AccessRefused, ServiceUnavailable
 from hubbub.errors.printable import visible
-from hubbub.runtime.tls import is_loopback
+from hubbub.runtime.oidc import Claims, ProviderKeys, check_address, check_claims
+from hubbub.runtime.oidc.provider_keys import CALL_SECONDS
 
 CALLBACK: Final = "/login/callback"
 
-_CALL_SECONDS: Final = 10.0
-_FRESH_SECONDS: Final = 3600.0
-# An unknown key's name, which anybody may write, has us ask no more often.
-_APART_SECONDS: Final = 10.0
 _SECRET_LENGTH: Final = 43  # 256 bits, as RFC 7636 wants of a verifier
-_ENDPOINTS: Final = ("authorization_endpoint", "token_endpoint", "jwks_uri")
-_WELL_KNOWN: Final = "/.well-known/openid-configuration"
+_REMEDY: Final = "try again, or use a token of hubbub keys token"
 
 
 class Provider:
@@ -41,11 +34,7 @@ class Provider:
     def __init__(self, settings: Oidc, clock: Callable[[], float]) -> None:
         self.settings = settings
         self._clock = clock
-        self._verify = (
-            ssl.create_default_context(cafile=settings.authority) if settings.authority else True
-        )
-        self._described: tuple[float, Mapping[str, Any]] | None = None
-        self._keys: tuple[float, KeySet] | None = None
+        self._keys = ProviderKeys(settings.issuer, settings.authority, clock, _REMEDY)
 
     async def begin(self, to: str, *, anew: bool = False) -> tuple[str, Begun]:
         """Where a browser goes to log in, and what the answer must match.
@@ -55,7 +44,7 @@ class Provider:
         Raises:
             ServiceUnavailable: the provider does not answer, or not as one.
         """
-        described = await self._description()
+        described = await self._keys.description()
         state, nonce, verifier = (generate_token(_SECRET_LENGTH) for _ in range(3))
         begun = Begun(state, nonce, verifier, to)
         async with self._client(described) as client:
@@ -75,7 +64,7 @@ class Provider:
             AccessRefused: it let nobody in, or its answer is not to this login.
             ServiceUnavailable: the provider does not answer, or not as one.
         """
-        described = await self._description()
+        described = await self._keys.description()
         issuer = described["issuer"]
         if answer.get("iss", issuer) != issuer:  # RFC 9207: another provider's answer
             raise AccessRefused("the answer is another provider's; log in again")
@@ -86,7 +75,7 @@ class Provider:
         async with self._client(described) as client:
             token = await self._exchanged(client, described, begun, answer["code"])
             access_token = str(token.get("access_token", ""))
-            claims, header = await self._opened(str(token.get("id_token", "")))
+            claims, header = await self._keys.opened(str(token.get("id_token", "")))
             self._check(claims, self.settings.client)
             check_id_token(
                 claims,
@@ -95,7 +84,7 @@ class Provider:
                 nonce=begun.nonce,
                 access_token=access_token,
             )
-            return await self._with_more(client, described, claims, access_token)
+            return await self._with_more(described, claims, access_token)
 
     async def read(self, token: str) -> Claims:
         """Who a program's token is about.
@@ -104,14 +93,14 @@ class Provider:
             AccessRefused: it is not the provider's, not for us, or not of now.
             ServiceUnavailable: the provider's keys are not known, and it does not answer.
         """
-        claims, _ = await self._opened(token)
+        claims, _ = await self._keys.opened(token)
         self._check(claims, self.settings.audience)
         return claims
 
     async def logout_url(self) -> str | None:
         """Where a browser goes to log out there too; None where there is no such place."""
         try:
-            described = await self._description()
+            described = await self._keys.description()
         except ServiceUnavailable:
             return None
         if not isinstance(end := described.get("end_session_endpoint"), str):
@@ -123,7 +112,8 @@ class Provider:
         return f"{end}{'&' if '?' in end else '?'}{urlencode(asked)}"
 
     def _check(self, claims: Claims, audience: str) -> None:
-        check_times(claims, issuer=self.settings.issuer, audience=audience, now=self._clock())
+        own = self.settings
+        check_claims(claims, issuer=own.issuer, audiences=(audience,), now=self._clock())
 
     async def _exchanged(
         self, client: AsyncOAuth2Client, described: Mapping[str, Any], begun: Begun, code: str
@@ -142,107 +132,23 @@ class Provider:
                 "not help, compare client, secret and origin with what the provider has"
             ) from error
         except (httpx2.HTTPError, ValueError) as error:
-            raise self._down(error) from error
+            raise self._keys.down(error) from error
         if not found.get("id_token"):
             raise ServiceUnavailable("the provider's answer has no ID token: is it OpenID Connect?")
         return found
 
-    async def _with_more(
-        self, client: AsyncOAuth2Client, described: Mapping[str, Any], claims: Claims, token: str
-    ) -> Claims:
+    async def _with_more(self, described: Mapping[str, Any], claims: Claims, token: str) -> Claims:
         """The claims, with those that the provider tells at its userinfo endpoint alone."""
         first = self.settings.groups_claim.partition(".")[0]
         known = self.settings.groups_claim in claims or first in claims
         where = described.get("userinfo_endpoint")
         if known or not where or not token:
             return claims
-        _check_address("userinfo_endpoint", where)
+        check_address("userinfo_endpoint", where)
         headers = {"authorization": f"Bearer {token}"}
-        more = await self._ask(client, where, headers)
+        more = await self._keys.ask(where, headers)
         # Core 1.0, sec. 5.3.2: of somebody else it must not be used.
         return {**more, **claims} if more.get("sub") == claims["sub"] else claims
-
-    async def _opened(self, token: str) -> tuple[Claims, Claims]:
-        described = await self._description()
-        offered = described.get("id_token_signing_alg_values_supported") or ["RS256"]
-        algorithms = [one for one in ALGORITHMS if one in offered] or ["RS256"]
-        try:
-            return self._signed(token, await self._key_set(), algorithms)
-        except InvalidKeyIdError:
-            return self._signed(token, await self._key_set(new=True), algorithms, last=True)
-
-    @staticmethod
-    def _signed(
-        token: str, keys: KeySet, algorithms: list[str], *, last: bool = False
-    ) -> tuple[Claims, Claims]:
-        try:
-            return opened(token, keys, algorithms)
-        except InvalidKeyIdError as error:
-            if not last:
-                raise
-            raise AccessRefused("the token is signed by no key of the provider's") from error
-        except (JoseError, ValueError, TypeError, KeyError, RecursionError) as error:
-            raise AccessRefused("the token is not signed by the provider") from error
-
-    async def _key_set(self, *, new: bool = False) -> KeySet:
-        now = self._clock()
-        held = self._keys
-        if held and now - held[0] < (_APART_SECONDS if new else _FRESH_SECONDS):
-            return held[1]
-        described = await self._description()
-        try:
-            async with self._client(described) as client:
-                told: Any = await self._ask(client, described["jwks_uri"])
-                keys = KeySet.import_key_set(told)
-        except (ServiceUnavailable, JoseError, ValueError, TypeError, KeyError) as error:
-            if held:
-                return held[1]  # what was signed with these is signed
-            if isinstance(error, ServiceUnavailable):
-                raise
-            raise ServiceUnavailable("the provider's keys cannot be read") from error
-        self._keys = now, keys
-        return keys
-
-    async def _description(self) -> Mapping[str, Any]:
-        now = self._clock()
-        if self._described and now - self._described[0] < _FRESH_SECONDS:
-            return self._described[1]
-        issuer = self.settings.issuer
-        try:
-            async with self._client({}) as client:
-                found = await self._ask(client, issuer.rstrip("/") + _WELL_KNOWN)
-        except ServiceUnavailable:
-            if self._described:
-                return self._described[1]
-            raise
-        if found.get("issuer") != issuer:
-            raise ServiceUnavailable(
-                f'the provider at {issuer} calls itself "{visible(str(found.get("issuer")))[:200]}"'
-                "; write the issuer as it does"
-            )
-        for name in _ENDPOINTS:
-            _check_address(name, found.get(name))
-        self._described = now, found
-        return found
-
-    async def _ask(
-        self, client: AsyncOAuth2Client, url: str, headers: Mapping[str, str] | None = None
-    ) -> dict[str, Any]:
-        try:
-            answer = await client.request("GET", url, withhold_token=True, headers=headers)
-            answer.raise_for_status()
-            found = answer.json()
-        except (httpx2.HTTPError, httpx2.InvalidURL, ValueError) as error:
-            raise self._down(error) from error
-        if not isinstance(found, dict):
-            raise ServiceUnavailable(f"the provider's answer at {url} is none")
-        return found
-
-    def _down(self, error: Exception) -> ServiceUnavailable:
-        return ServiceUnavailable(
-            f"the provider at {self.settings.issuer} does not answer as one "
-            f"({type(error).__name__}); try again, or use a token of hubbub keys token"
-        )
 
     def _client(self, described: Mapping[str, Any]) -> AsyncOAuth2Client:
         own = self.settings
@@ -255,17 +161,11 @@ class Provider:
             redirect_uri=own.origin + CALLBACK,
             scope=" ".join(own.scopes),
             code_challenge_method="S256",
-            timeout=_CALL_SECONDS,
-            verify=self._verify,
+            timeout=CALL_SECONDS,
+            verify=self._keys.verify,
             follow_redirects=False,
         )
 
 
 def _said(answer: Mapping[str, str]) -> str:
     return visible(f"{answer['error']} {answer.get('error_description', '')}".strip())[:300]
-
-
-def _check_address(name: str, url: object) -> None:
-    parts = urlsplit(url) if isinstance(url, str) else urlsplit("")
-    if parts.scheme != "https" and not (parts.scheme == "http" and is_loopback(parts.netloc)):
-        raise ServiceUnavailable(f"the provider's {name} is no https address")

@@ -1,0 +1,212 @@
+"""Accounts that are logins at a real provider of OpenID Connect: whom its tokens are about."""
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from joserfc.jwk import KeySet, RSAKey
+
+from hubbub.cli.local.ports import free_port
+from hubbub.client import Client, MemoryState, transport_to
+from hubbub.client.testing import FakeClock
+from hubbub.client.transport.issuer_connection import ask_by_app
+from hubbub.errors import BadParameter, KeysUnusable
+from hubbub.issuer.settings import parse
+from hubbub.issuer.subjects import Subjects
+from hubbub.runtime.oidc import ProviderKeys
+from hubbub.shuffler.redeeming import Redeemer
+from tests.conftest import Made
+from tests.services.test_guards import serving_front
+from tests.support.issuing import DAY, IssuerHouse
+from tests.support.moment import now
+from tests.support.oidc import CLIENT, Provider, needs_provider, provider
+from tests.support.waiting import HANG_SECONDS
+from tests.support.web import post
+from tests.system.test_examples import _load
+
+AUDIENCE: Final = "urn:hubbub-issuer"
+APP: Final = "http://127.0.0.1:1"
+
+
+class _Clock:
+    """This machine's, moved ahead."""
+
+    ahead = 0.0
+
+    def __call__(self) -> float:
+        return now() + self.ahead
+
+
+@contextmanager
+def _issuer(
+    made: Made, redis_url: str, folder: Path, address: str, clock: _Clock
+) -> Iterator[IssuerHouse]:
+    """One whose accounts are those of a provider at this address."""
+    keys = ProviderKeys(address, None, clock)
+    subjects = Subjects(address, keys, (CLIENT, AUDIENCE), clock)
+    house = IssuerHouse(made, folder)
+    with house.serving(redis_url, subjects=subjects):
+        yield house
+
+
+@pytest.fixture(scope="module")
+def logins(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Provider]:
+    with provider(tmp_path_factory.mktemp("provider"), APP) as one:
+        yield one
+
+
+def _today() -> int:
+    return int(now()) // DAY
+
+
+def _said(house: IssuerHouse, token: str) -> tuple[int, str]:
+    """What the issuer answers who shows this, and why."""
+    _, request = house._question({("theme", _today()): 1})
+    shown = {"authorization": f"Bearer {token}"}
+    answer = post(f"{house.url}/v1/tokens", content=request, headers=shown)
+    is_refused = answer.status_code != 200
+    return answer.status_code, answer.json()["detail"] if is_refused else ""
+
+
+@needs_provider
+def test_whom_a_token_of_the_provider_is_about_is_an_account(
+    made: Made, redis_url: str, tmp_path: Path, logins: Provider
+) -> None:
+    """One for each person, however often they log in; and keys are accounts as before."""
+    with _issuer(made, redis_url, tmp_path, logins.issuer, _Clock()) as house:
+        shown = [logins.id_token("ana"), logins.id_token("bo"), logins.script_token(AUDIENCE)]
+        shown.append(house.account("ana"))
+        given = [len(house.mint(one, "theme", _today(), 1)) for one in shown]
+        assert given == [1, 1, 1, 1]
+        again = [logins.id_token("ana"), logins.script_token(AUDIENCE)]
+        assert [len(house.mint(one, "theme", _today(), 1)) for one in again] == [0, 0]
+        assert house.app is not None
+        assert house.app.counts == {"issued": 6}
+
+
+@needs_provider
+def test_a_token_that_is_not_for_us_not_of_now_or_not_the_providers_gets_nothing(
+    made: Made, redis_url: str, tmp_path: Path, logins: Provider
+) -> None:
+    clock = _Clock()
+    with _issuer(made, redis_url, tmp_path, logins.issuer, clock) as house:
+        token = logins.id_token("ana")
+        head, body, signature = token.split(".")
+        unsigned = f"eyJhbGciOiJub25lIn0.{body}."
+        wrong = {
+            logins.script_token("urn:somebody-else"): 'for another audience, "urn:somebody-else"',
+            unsigned: "not signed by the provider",
+            f"{head}.{body[:-4]}AAAA.{signature}": "not signed by the provider",
+            f"{head}.{body}.": "not signed by the provider",
+            "a.b.c": "not signed by the provider",
+            token.replace(".", ""): "no key of an account",
+        }
+        for shown, why in wrong.items():
+            status, said = _said(house, shown)
+            assert (status, why in said) == (401, True), said
+        clock.ahead = 600 + 3600
+        status, said = _said(house, token)
+        assert (status, "expired 3,6" in said) == (401, True), said
+        clock.ahead = 0
+        with provider(tmp_path, APP) as other:  # which signs by the same key
+            status, said = _said(house, other.id_token("ana"))
+        assert (status, "of another issuer" in said) == (401, True), said
+        assert house.app is not None
+        assert house.app.tokens["issued"] == 0
+        assert _said(house, token) == (200, ""), "none of that has used anything up"
+
+
+@needs_provider
+def test_keys_of_the_provider_may_follow_each_other(
+    made: Made, redis_url: str, tmp_path: Path
+) -> None:
+    """What the former one signed holds while it is among them; the new one is looked up once."""
+    first, second = (
+        RSAKey.generate_key(2048, {"kid": name, "use": "sig", "alg": "RS256"})
+        for name in ("first", "second")
+    )
+
+    def with_keys(port: int, *keys: RSAKey) -> Any:
+        jwks = KeySet([*keys]).as_dict(private=True)
+        return provider(tmp_path, APP, port=port, jwks=jwks)
+
+    clock, port = _Clock(), free_port()
+    with _issuer(made, redis_url, tmp_path, f"http://127.0.0.1:{port}", clock) as house:
+        with with_keys(port, first) as one:
+            old = one.id_token("ana")
+            assert _said(house, old) == (200, "")
+        with with_keys(port, second, first) as one:
+            new = one.id_token("bo")
+            clock.ahead = 11  # it asks for keys no more than every ten seconds
+            assert [_said(house, token) for token in (new, old)] == [(200, "")] * 2
+        with with_keys(port, second):
+            clock.ahead = 30
+            known = [_said(house, token) for token in (new, old)]
+            assert known == [(200, "")] * 2, "keys are known for an hour"
+        with with_keys(port, first) as other:  # which is asked for no key that it had before
+            stolen = other.id_token("eve")
+        with with_keys(port, second):
+            clock.ahead = 3700 - 60
+            status, said = _said(house, stolen)
+            assert (status, "signed by no key" in said) == (401, True), said
+
+
+@needs_provider
+def test_while_the_provider_is_away_reports_wait_and_then_go(
+    made: Made, redis_url: str, tmp_path: Path
+) -> None:
+    """Asked as examples/login_tokens.py does it."""
+    port = free_port()
+    with provider(tmp_path, APP, port=port) as one:
+        token = one.id_token("ana")
+
+    def devices(house: IssuerHouse, shuffler: str) -> None:
+        ask = _load("login_tokens").asking(house.url, lambda: token)
+        transport = transport_to(shuffler, roots=None, insecure=True)
+        clock = FakeClock()
+        told: Any = {"hold_seconds": None, "ask_issuer": ask_by_app(ask), "clock": clock}
+        with Client(house.bundle, MemoryState(), transport, **told) as client:
+            client.report("theme", "dark")
+            assert not client.flush(1)
+            assert (client.waiting, client.dropped) == (1, {})
+            status, said = _said(house, token)
+            assert (status, "does not answer as one" in said) == (503, True), said
+            clock.advance(600)  # who has no tokens asks again at most so much later
+            with provider(tmp_path, APP, port=port):
+                assert client.flush(HANG_SECONDS)
+
+    async def body(house: IssuerHouse) -> None:
+        async with serving_front(house.made, redis_url, redeemer=Redeemer(house.key)) as front:
+            await asyncio.to_thread(devices, house, front.address)
+            assert front.admission.counts == {"taken": 1}
+
+    address = f"http://127.0.0.1:{port}"
+    with _issuer(made, redis_url, tmp_path, address, _Clock()) as house:
+        asyncio.run(body(house))
+
+
+@pytest.mark.parametrize(
+    ("more", "why"),
+    [
+        ([], "nobody is an account"),
+        (["--oidc", "https://id.example.org"], "without --oidc-audience"),
+        (["--oidc", "http://id.example.org", "--oidc-audience", "app"], "no address of a provider"),
+        (["--oidc", "id.example.org", "--oidc-audience", "app"], "no address of a provider"),
+        (["--accounts", "accounts", "--oidc-audience", "app"], "are of a provider"),
+    ],
+)
+def test_an_issuer_that_would_know_nobody_or_everybody_does_not_start(
+    more: list[str], why: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HUBBUB_REDIS_URL", "redis://127.0.0.1:1/0")
+    needed = ["--insecure", "--streams", "streams.json", "--token-key", "tokens.key"]
+    with pytest.raises(BadParameter, match=why):
+        parse([*needed, *more])
+
+
+def test_authorities_of_a_provider_that_are_none_are_named(tmp_path: Path) -> None:
+    with pytest.raises(KeysUnusable, match="no authorities"):
+        ProviderKeys("https://id.example.org", tmp_path / "none.pem", now)
