@@ -43,6 +43,7 @@ _DEPLOY = """## Files of deploy/
 | `HUBBUB_USER` | of the compose file, in `.env`: the user that containers run as |
 | `HUBBUB_GATEWAY` | of the compose file of a relay: which shuffler it passes on to |
 | `HUBBUB_PEER` | of the compose files of two parties, in `.env`: where the other party's service is |
+| `HUBBUB_OIDC`, `HUBBUB_OIDC_AUDIENCE` | of the compose file of an issuer, in `.env`: its `--oidc` and `--oidc-audience` |
 
 ## Commands that a page prints
 

@@ -68,6 +68,7 @@ _CLOCKS = frozenset({"time.monotonic", "time.perf_counter", "time.process_time"}
 PORTS = {
     "tests/deploy/test_chart.py",
     "tests/deploy/test_compose.py",
+    "tests/deploy/test_compose_issuer.py",
     "tests/interfaces/test_notebook.py",
 }
 

@@ -18,6 +18,7 @@ import pytest
 import yaml
 
 from hubbub.aggregator.settings import parse as parse_aggregator
+from hubbub.issuer.settings import parse as parse_issuer
 from hubbub.runtime.probe import main as probe
 from hubbub.shuffler.settings import parse as parse_shuffler
 
@@ -68,6 +69,13 @@ PARTIES: dict[str, dict[str, Any]] = {
     )
 }
 
+ISSUER: dict[str, Any] = {
+    **EVERYTHING,
+    "party": "issuer",
+    "secrets": {"tokenKey": "hubbub-token-key", "accounts": "hubbub-accounts"},
+    "issuer": {"oidc": {"url": "https://id.example.org", "audiences": ["app", "pages"]}},
+}
+
 
 def _rendered(values: dict[str, Any], folder: Path) -> subprocess.CompletedProcess[str]:
     if helm := shutil.which("helm"):
@@ -109,8 +117,8 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize(
     "values",
-    [NEEDED, EVERYTHING, BARE, *PARTIES.values()],
-    ids=["needed", "everything", "bare", *PARTIES],
+    [NEEDED, EVERYTHING, BARE, *PARTIES.values(), ISSUER],
+    ids=["needed", "everything", "bare", *PARTIES, "issuer"],
 )
 def test_what_it_makes_is_what_kubernetes_takes(values: dict[str, Any], cache: Path) -> None:
     documents = _documents(values, cache)
@@ -190,8 +198,51 @@ def test_one_of_two_parties_has_its_service_and_its_redis_alone(
     assert jobs == [f"prod-hubbub-{party}"]
 
 
-def test_every_container_is_hardened(cache: Path) -> None:
-    for pod in _pods(_documents(EVERYTHING, cache)).values():
+def test_the_issuers_party_has_its_service_and_its_redis_alone(
+    cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HUBBUB_REDIS_URL", "redis://redis.example.org/0")
+    documents = _documents(ISSUER, cache)
+    pods = _pods(documents)
+    assert set(pods) == {"issuer", "redis-issuer"}
+    [container] = pods["issuer"]["containers"]
+    assert container["image"].startswith("registry.example.org/team/hubbub-shuffler:")
+    settings = parse_issuer(container["args"])
+    assert (settings.provider, settings.audiences) == ("https://id.example.org", ("app", "pages"))
+    assert settings.accounts == Path("/etc/hubbub/accounts/accounts")
+    mounts = {mount["mountPath"] for mount in container["volumeMounts"]}
+    for argument in container["args"]:
+        if path := re.search(r"=(/etc/hubbub/\w+)", argument):
+            assert path[1] in mounts, argument
+    secrets = {v["secret"]["secretName"] for v in pods["issuer"]["volumes"] if "secret" in v}
+    assert secrets == {"hubbub-token-key", "hubbub-accounts", "hubbub-issuer-tls"}
+    policies = {d["metadata"]["name"]: d["spec"] for d in documents if d["kind"] == "NetworkPolicy"}
+    assert set(policies) == {"prod-hubbub-issuer", "prod-hubbub-redis-issuer"}
+    outward = [
+        one["port"] for rule in policies["prod-hubbub-issuer"]["egress"] for one in rule["ports"]
+    ]
+    assert outward == [53, 53, 6379, 443]
+    [monitor] = [d for d in documents if d["kind"] == "ServiceMonitor"]
+    [endpoint] = monitor["spec"]["endpoints"]
+    assert (endpoint["scheme"], endpoint["port"]) == ("http", "metrics")
+    assert not [d for d in documents if d["metadata"]["name"].endswith("-peer")]
+    done = _rendered({**ISSUER, "secrets": {}}, cache)
+    assert done.returncode != 0
+    assert "secrets.tokenKey: a secret with tokens.key" in done.stderr
+
+
+def test_a_shuffler_has_an_issuers_key_where_one_is_named(cache: Path) -> None:
+    for secrets in ({}, {"tokenKey": "hubbub-token-key"}):
+        pod = _pods(_documents({**NEEDED, "secrets": secrets}, cache))["shuffler"]
+        [container] = pod["containers"]
+        given = "--token-key=/etc/hubbub/tokens/tokens.key" in container["args"]
+        mounted = "/etc/hubbub/tokens" in {one["mountPath"] for one in container["volumeMounts"]}
+        assert given is mounted is bool(secrets)
+
+
+@pytest.mark.parametrize("values", [EVERYTHING, ISSUER], ids=["everything", "issuer"])
+def test_every_container_is_hardened(values: dict[str, Any], cache: Path) -> None:
+    for pod in _pods(_documents(values, cache)).values():
         assert pod["securityContext"]["runAsNonRoot"] is True
         assert pod["automountServiceAccountToken"] is False
         for container in pod["containers"]:
@@ -373,6 +424,8 @@ def test_a_value_that_is_missing_or_wrong_is_refused(cache: Path) -> None:
         (("networkPolicies", "enable"), True),
         (("image", "pullPolicy"), "Sometimes"),
         (("peerService", "type"), "Public"),
+        (("issuer", "replicas"), 0),
+        (("issuer", "oidc"), {"url": "id.example.org", "audiences": []}),
     ):
         copy = json.loads(json.dumps(values))
         copy[path[0]][path[1]] = wrong

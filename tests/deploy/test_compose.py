@@ -153,10 +153,10 @@ class Machine:
     def __init__(self, document: dict[str, Any], installed: Path, home: Path) -> None:
         self.home = home
         self._document, self._installed = document, installed
-        ports = {6379: free_port(), **{port: free_port() for port in range(7070, 7078)}}
-        self.ports = {("redis-totals", 6379): free_port()}
-        for name in ("redis-pool", "shuffler", "aggregator"):
-            self.ports |= {(name, inner): outer for inner, outer in ports.items()}
+        ports = {port: free_port() for port in (*range(7070, 7078), 7090, 7094)}
+        services = document["services"]
+        self.ports = {(name, inner): outer for name in services for inner, outer in ports.items()}
+        self.ports |= {(name, 6379): free_port() for name in services if name.startswith("redis")}
         self.children: dict[str, Child] = {}
         home.mkdir()
 
@@ -384,6 +384,8 @@ def _extended(party: str, whole: dict[str, Any]) -> dict[str, Any]:
     """A party's file, with what its services have of the whole one's."""
     document: dict[str, Any] = yaml.safe_load((COMPOSE / f"{party}.yaml").read_text())
     for name, service in document["services"].items():
+        if "extends" not in service:
+            continue
         base = whole["services"][service.pop("extends")["service"]]
         ports = [*base.get("ports", []), *service.get("ports", [])]
         document["services"][name] = {**base, **service, "ports": ports}

@@ -14,6 +14,7 @@ import pytest
 import yaml
 
 from hubbub.aggregator.settings import parse as parse_aggregator
+from hubbub.issuer.settings import parse as parse_issuer
 from hubbub.shuffler.settings import parse as parse_shuffler
 from tests.support.surroundings import CALLER
 
@@ -95,14 +96,15 @@ def test_units_are_understood_and_give_arguments_that_services_take(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HUBBUB_REDIS_URL", "redis://redis.example.org/0")
-    parse = {"shuffler": parse_shuffler, "aggregator": parse_aggregator}
+    parse = {"shuffler": parse_shuffler, "aggregator": parse_aggregator, "issuer": parse_issuer}
+    more = {"issuer": ["--accounts", "/etc/hubbub/issuer/accounts"]}
     for role, parsed in parse.items():
         text = (DEPLOY / "systemd" / f"hubbub-{role}.service").read_text()
         [started] = re.findall(r"^ExecStart=((?:.*\\\n)*.*)$", text, re.MULTILINE)
         words = started.replace("\\\n", " ").replace("%d", str(tmp_path)).split()
         assert words[1:3] == ["-m", f"hubbub.{role}"]
         assert words.pop() == "$HUBBUB_ARGUMENTS"
-        parsed(words[3:])
+        parsed([*words[3:], *more.get(role, [])])
         (tmp_path / f"hubbub-{role}.service").write_text(
             text.replace("/opt/hubbub/bin/python", os.path.realpath(sys.executable))
         )

@@ -51,7 +51,7 @@ def parse(arguments: Sequence[str] | None = None) -> Settings:
         token_key=given.token_key,
         accounts=given.accounts,
         provider=given.oidc,
-        audiences=tuple(given.oidc_audience),
+        audiences=tuple(filter(None, given.oidc_audience)),
         provider_roots=given.oidc_roots,
         listen=given.listen,
         proxies=tuple(read_network("--proxy", proxy) for proxy in given.proxy),
@@ -105,14 +105,14 @@ def _check_accounts(given: argparse.Namespace) -> None:
     if not given.accounts and not given.oidc:
         raise BadParameter("nobody is an account; give --accounts FILE, --oidc URL, or both")
     if not given.oidc:
-        if given.oidc_audience or given.oidc_roots:
+        if any(given.oidc_audience) or given.oidc_roots:
             raise BadParameter("--oidc-audience and --oidc-roots are of a provider: say --oidc URL")
         return
     found = urlsplit(given.oidc)
     plain = found.scheme == "http" and is_loopback(found.netloc)
     if not (found.hostname and (found.scheme == "https" or plain)) or " " in given.oidc:
         raise BadParameter(f"--oidc {given.oidc!a} is no address of a provider; write https://HOST")
-    if not given.oidc_audience:
+    if not any(given.oidc_audience):
         raise BadParameter(
             "--oidc without --oidc-audience would take tokens for whomever they are made; name "
             "the app as the provider calls it"

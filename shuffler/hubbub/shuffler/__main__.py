@@ -132,7 +132,8 @@ async def _serve(settings: Settings) -> None:
 
 
 def _redeemer(settings: Settings, table: StreamTable) -> Redeemer | None:
-    redeemer = Redeemer(read_token_key(settings.token_key)) if settings.token_key else None
+    path = settings.token_key
+    redeemer = Redeemer(read_token_key(path)) if path and path.exists() else None
     refuse_untaken(table, redeemer)
     return redeemer
 

@@ -56,5 +56,6 @@ def refuse_untaken(table: "StreamTable", redeemer: Redeemer | None) -> None:
     if needs and redeemer is None:
         raise BadParameter(
             f"stream {needs[0]!a} takes reports with a token alone, and --token-key names no key "
-            "to check them by; give that of: hubbub keys issuer"
+            "to check them by, or none that was there at the start; give that of hubbub keys "
+            "issuer, and restart"
         )

@@ -192,7 +192,8 @@ def parser() -> argparse.ArgumentParser:
         "--token-key",
         type=Path,
         metavar="FILE",
-        help="made by: hubbub keys issuer; checks tokens, where the catalog names their issuer",
+        help="made by: hubbub keys issuer; checks tokens, and has to be there where the catalog "
+        "names their issuer",
     )
     add_common(known, metrics_listen="127.0.0.1:7074")
     _add_http(known)

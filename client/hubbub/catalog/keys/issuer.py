@@ -12,6 +12,7 @@ from hubbub.catalog.encoding import from_text, to_text
 from hubbub.catalog.keys.files import read, replace
 from hubbub.errors import KeysUnusable, MissingDependency
 from hubbub.tokens import TOKEN_KEY
+from hubbub.tokens.issuer_key import KEY_BYTES
 
 _PUBLIC: Final = "tokens.pub"
 
@@ -40,11 +41,31 @@ def make_token_key(folder: Path) -> None:
 
 def read_token_public(folder: Path) -> bytes:
     """What bundles say of it. Raises KeysUnusable where there is none, or it is none."""
-    path = folder / _PUBLIC
+    return _public(folder / _PUBLIC)
+
+
+def take_token_public(folder: Path, given: Path) -> None:
+    """Put an issuer's public key, as its party gave it, where bundles are built.
+
+    Raises:
+        KeysUnusable: it is none, or the folder cannot be written.
+    """
+    key = _public(given)
     try:
-        return from_text(read(path).decode("ascii").strip())
-    except ValueError as error:
-        raise KeysUnusable(f"{path}: no issuer's key; make one: hubbub keys issuer") from error
+        folder.mkdir(parents=True, exist_ok=True)
+        replace(folder / _PUBLIC, to_text(key).encode() + b"\n")
+    except OSError as error:
+        raise KeysUnusable(f"{folder}: cannot be written: {error.strerror}") from error
+
+
+def _public(path: Path) -> bytes:
+    try:
+        key = from_text(read(path).decode("ascii").strip())
+    except ValueError:
+        key = b""
+    if len(key) != KEY_BYTES:
+        raise KeysUnusable(f"{path}: no issuer's key; make one: hubbub keys issuer")
+    return key
 
 
 def _poprf() -> Any:

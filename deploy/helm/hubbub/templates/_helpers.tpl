@@ -16,6 +16,11 @@ app.kubernetes.io/managed-by: {{ .root.Release.Service }}
 helm.sh/chart: {{ .root.Chart.Name }}-{{ .root.Chart.Version }}
 {{- end }}
 
+{{- /* "yes" if a part is of this release: both services, or the one of its party: (dict "root" . "part" "shuffler") */}}
+{{- define "hubbub.runs" -}}
+{{- if .root.Values.party }}{{ if eq .root.Values.party .part }}yes{{ end }}{{ else if ne .part "issuer" }}yes{{ end -}}
+{{- end }}
+
 {{- /* where a service finds the other: (dict "root" . "within" "aggregator:7071") */}}
 {{- define "hubbub.peer" -}}
 {{- if .root.Values.party -}}
@@ -25,9 +30,10 @@ helm.sh/chart: {{ .root.Chart.Name }}-{{ .root.Chart.Version }}
 {{- end -}}
 {{- end }}
 
+{{- /* an issuer runs in the shuffler's image */}}
 {{- define "hubbub.image" -}}
 {{- $repository := required "image.repository: where the images of deploy/Containerfile were pushed to" .root.Values.image.repository -}}
-{{ $repository }}/hubbub-{{ .part }}:{{ .root.Values.image.tag }}
+{{ $repository }}/hubbub-{{ eq .part "issuer" | ternary "shuffler" .part }}:{{ .root.Values.image.tag }}
 {{- end }}
 
 {{- define "hubbub.pod" -}}

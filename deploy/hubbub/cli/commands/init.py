@@ -15,6 +15,7 @@ from cryptography.fernet import Fernet
 from hubbub.aggregator.access.tokens import add_token
 from hubbub.catalog import Catalog
 from hubbub.catalog.fields.rules import is_address
+from hubbub.catalog.keys.issuer import make_token_key, take_token_public
 from hubbub.cli.certificate_authorities import (
     PARTIES,
     ROLES,
@@ -32,9 +33,10 @@ from hubbub.errors.places import PROTECTS_NOBODY
 _NAMES: Final = {
     "shuffler": ("shuffler",),
     "aggregator": ("aggregator",),
-    "redis": ("redis-pool", "redis-totals"),
+    "redis": ("redis-pool", "redis-totals", "redis-issuer"),
 }
-_HOSTS: Final = {"shuffler": "redis-pool", "aggregator": "redis-totals"}
+_HOSTS: Final = {"shuffler": "redis-pool", "aggregator": "redis-totals", "issuer": "redis-issuer"}
+_BOTH: Final = ("shuffler", "aggregator")
 _CA: Final = "/etc/hubbub/tls/ca.pem"
 _WATCHING: Final = ("data/prometheus", "data/alertmanager", "data/grafana")
 _MADE: Final = (
@@ -45,6 +47,8 @@ _MADE: Final = (
     ("tls-authorities", "renews certificates: keep it offline, and a copy"),
     ("access/access.toml", "who may see what; logins at your provider"),
     ("passwords", "of Grafana, and tokens for the page and Prometheus"),
+    ("keys/tokens.key", "makes tokens: for the issuer, and who runs the shuffler"),
+    ("keys/tokens.pub", "its public half: for who builds bundles"),
 )
 _TOKEN_DAYS: Final = 365
 # Of the images; the key that signs bundles stays with whoever made it.
@@ -54,7 +58,7 @@ _DESCRIPTION: Final = """
 Makes, in FOLDER: keys, certificates, bundle and stream table of the catalog, settings and users for
 Redis, passwords and tokens drawn at random, folders for data. Nothing that is there is overwritten.
 Run as root, it gives what services read to user 10001. docs/operate/install.md goes on from here.
-With --party it is one of two parties' half: docs/operate/two-parties.md goes on from there.
+With --party it is one party's part: docs/operate/two-parties.md goes on from there, and tokens.md.
 """
 
 
@@ -85,10 +89,16 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
         help="for development: numbers protect nobody; its services are told so, and no others "
         "take its files",
     )
-    parties = parser.add_argument_group("one of two parties")
+    parser.add_argument(
+        "--tokens",
+        type=Path,
+        metavar="TOKENS.PUB",
+        help="where the catalog names an issuer of tokens: its public key, of who runs it",
+    )
+    parties = parser.add_argument_group("one of several parties")
     parties.add_argument(
         "--party",
-        choices=tuple(PARTIES),
+        choices=(*PARTIES, "issuer"),
         default="",
         help="the service that it runs: its keys, certificates and Redis alone",
     )
@@ -96,13 +106,14 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
         "--peer",
         default="",
         metavar="HOST:PORT",
-        help="where the other party's service is: the aggregator, or the shuffler's status",
+        help="of shuffler and aggregator: where the other's is, the aggregator or the shuffler's "
+        "status",
     )
     parties.add_argument(
         "--trust",
         type=Path,
         metavar="CA.PEM",
-        help="the other party's authorities; without: hubbub keys trust, later",
+        help="the other's authorities; without: hubbub keys trust, later",
     )
     parser.set_defaults(run=_run)
 
@@ -112,17 +123,22 @@ def _run(arguments: argparse.Namespace) -> int:
     _check_party(arguments)
     if party == "shuffler":
         make_shufflers(folder, arguments.host, arguments.peer, arguments.trust)
+    elif party == "issuer":
+        make_issuers(folder, arguments.host)
     else:
         catalog = read_aloud(arguments.catalog)
         made = Half(arguments.peer, arguments.trust) if party else None
-        initialise(folder, catalog, arguments.host, development=arguments.dev, half=made)
+        told = arguments.host, arguments.tokens
+        initialise(folder, catalog, *told, development=arguments.dev, half=made)
     if arguments.dev:
         say(f"{PROTECTS_NOBODY} Its services are told so by HUBBUB_DEV=1 in their .env files.")
     say(f"{folder}: ready to run")
     for name, meaning in _MADE:
         if (folder / name).exists():
             say(f"  {folder}/{name:<23} {meaning}")
-    if party:
+    if party == "issuer":
+        say("next: a certificate, the stream table and accounts, as docs/operate/tokens.md says")
+    elif party:
         say(f"next: give {folder}/tls/ca.pem to the other party, and go on as")
         say("docs/operate/two-parties.md says")
     file = f"{party or 'compose'}.yaml"
@@ -134,8 +150,17 @@ def _run(arguments: argparse.Namespace) -> int:
 
 def _check_party(arguments: argparse.Namespace) -> None:
     """Raises BadParameter where what is said of two parties does not go together."""
-    if not arguments.party and (arguments.peer or arguments.trust):
-        raise BadParameter("--peer and --trust are of two parties; say which with --party")
+    if arguments.party not in _BOTH and (arguments.peer or arguments.trust):
+        raise BadParameter(
+            "--peer and --trust are of the parties of shuffler and aggregator; say which with "
+            "--party"
+        )
+    if arguments.party in {"shuffler", "issuer"} and arguments.tokens:
+        raise BadParameter("--tokens is for who builds bundles; keys/tokens.key is for this one")
+    if arguments.party == "issuer":
+        if arguments.dev:
+            raise BadParameter("--dev is of one party: nobody hides there")
+        return
     if arguments.party and not is_address(arguments.peer):
         raise BadParameter("--party needs --peer HOST:PORT, where the other party's service is")
     if arguments.party == "shuffler" and arguments.dev:
@@ -169,24 +194,51 @@ def make_shufflers(folder: Path, hosts: list[str], peer: str, trust: Path | None
     _settle(folder, ("shuffler",), peer)
 
 
+def make_issuers(folder: Path, hosts: list[str]) -> None:
+    """The issuer's party's: its key, and a Redis; nothing of a report is ever there.
+
+    Raises:
+        KeysUnusable: there is such an installation already, or the folder cannot be written.
+        MissingDependency: rbcl is not installed.
+    """
+    _refuse_made(folder)
+    make_token_key(folder / "keys")
+    # Its own certificate is of an authority that devices believe already.
+    _certify(folder, names_by_role(hosts), ("redis",))
+    _settle(folder, ("issuer",), "")
+
+
 def initialise(
     folder: Path,
     catalog: Catalog,
     hosts: list[str],
+    tokens: Path | None = None,
     *,
     development: bool = False,
     half: Half | None = None,
 ) -> None:
     """Make all of it; or of two parties the aggregator's `half`.
 
+    tokens: the public key of the catalog's issuer of tokens, if it names one.
+
     Raises:
+        BadParameter: the catalog names an issuer, and there is no key, or a key and none is named.
         KeysUnusable: there is such an installation already, or the folder cannot be written.
     """
     _refuse_made(folder)
+    if bool(catalog.tokens) is not bool(tokens):
+        raise BadParameter(
+            "the catalog names no issuer, whose key --tokens is"
+            if tokens
+            else "the catalog names an issuer of tokens: give its tokens.pub with --tokens FILE; "
+            "who runs it makes it, with: hubbub init FOLDER --party issuer"
+        )
     names = names_by_role(hosts)
     names["shuffler"].append(
         catalog.shuffler.removeprefix("https://").rpartition(":")[0].strip("[]")
     )
+    if tokens:
+        take_token_public(folder / "keys", tokens)
     make_keys(folder / "keys", development=development)
     _certify(folder, names, PARTIES["aggregator"] if half else ROLES)
     if half:
@@ -201,7 +253,7 @@ def initialise(
     )
     _settle(
         folder,
-        ("aggregator",) if half else tuple(_HOSTS),
+        ("aggregator",) if half else _BOTH,
         half.peer if half else "",
         more="HUBBUB_DEV=1\n" if development else "",
     )
@@ -233,8 +285,10 @@ def _settle(folder: Path, services: Sequence[str], peer: str, *, more: str = "")
             (folder / "passwords").mkdir(mode=0o700)
         _write_redis(folder, services, more)
         data = [f"data/{_HOSTS[service]}" for service in services]
-        for name in ("notice", *data, *(() if peer else _WATCHING)):
+        for name in (*_folders(services), *data, *(() if services != _BOTH else _WATCHING)):
             (folder / name).mkdir(parents=True, exist_ok=True, mode=0o700)
+        if "issuer" in services:
+            _write(folder / "issuer" / "accounts", "")
         user, group = os.getuid(), os.getgid()
         if user == 0:  # services never run as root
             user = group = _USER
@@ -243,6 +297,11 @@ def _settle(folder: Path, services: Sequence[str], peer: str, *, more: str = "")
         _write(folder / ".env", f"HUBBUB_USER={user}:{group}\n{other}")
     except OSError as error:
         raise KeysUnusable(f"{error.filename}: cannot be written: {error.strerror}") from error
+
+
+def _folders(services: Sequence[str]) -> tuple[str, ...]:
+    """What is read from a folder, since it comes later, or changes."""
+    return ("issuer",) if "issuer" in services else ("notice", "tokens")
 
 
 def _write_redis(folder: Path, services: Sequence[str], more: str) -> None:
@@ -284,7 +343,8 @@ def _write_access(folder: Path) -> None:
 
 def _give(folder: Path, user: int) -> None:
     """Let the services read what is theirs."""
-    for made in ("keys", "tls", "redis", "access", "passwords", "data", "notice"):
+    read = ("keys", "tls", "redis", "access", "passwords", "data", "notice", "tokens", "issuer")
+    for made in read:
         for path in (folder / made, *(folder / made).rglob("*")):
             if path.exists() and path.name not in _OWN:
                 os.chown(path, user, user)
