@@ -1,13 +1,16 @@
 """What several epochs say together: never below the truth, near it, and what the card tells."""
 
+from dataclasses import replace
 from fractions import Fraction
 from math import comb, exp, log
 
 import numpy as np
 import pytest
+from dp_accounting.pld import privacy_loss_distribution
+from scipy.stats import binom
 
 from hubbub.errors import BadParameter
-from hubbub.privacy.many_epochs import composed_epsilon
+from hubbub.privacy.many_epochs import composed_epsilon, largest_local_together
 from hubbub.privacy.shuffled_epoch import ShuffledEpoch
 from hubbub.privacy.shuffled_histogram import central_epsilon
 
@@ -108,6 +111,54 @@ def test_epochs_add_up_and_different_crowds_go_together() -> None:
     assert max(one, central_epsilon(large, 1e-8)) < both
     alone = ShuffledEpoch(1, 16, 0.5)
     assert composed_epsilon([(alone, 3)], 1e-8) <= 1.5
+
+
+@pytest.mark.parametrize(
+    ("reports", "categories", "times", "central", "honest"),
+    [
+        (30_000, 16, 30, 1.0, 0.9),
+        (1000, 4, 7, 1.0, 1.0),
+        (300, 3, 2, 2.0, 1.0),
+        (100_000, 2, 31, 0.5, 0.9),
+        (100_000, 4096, 30, 2.0, 0.5),
+    ],
+)
+def test_the_largest_local_epsilon_of_many_epochs_is_just_below_what_an_attack_allows(
+    reports: int, categories: int, times: int, central: float, honest: float
+) -> None:
+    """By dp-accounting's PLD of two explicit mass functions, composed, from below.
+
+    The others all hold one value, which is neither where there are three.
+    """
+    crowd, delta = ShuffledEpoch(reports, categories, 1.0, honest), 1e-8
+    found = largest_local_together(crowd, times, central, delta, 16.0)
+    assert composed_epsilon([(replace(crowd, epsilon_local=found), times)], delta) <= central
+
+    def attacked(local: float) -> float:
+        q = 1 / (exp(local) + categories - 1)
+        p, others = 1 - (categories - 1) * q, crowd.others
+        lies = np.arange(int(others * q + 12 * (others * q) ** 0.5 + 45))
+        if categories == 2:
+            noise = binom.pmf(lies, others, q)
+            own, other = np.append(0, noise), np.append(noise, 0)
+            laws = p * own + q * other, q * own + p * other
+        else:
+            x, y = np.meshgrid(lies, lies, indexing="ij")
+            noise = np.pad(binom.pmf(x + y, others, 2 * q) * binom.pmf(x, x + y, 0.5), (0, 1))
+            first, second = np.roll(noise, 1, 0), np.roll(noise, 1, 1)
+            neither = (1 - p - q) * noise
+            laws = p * first + q * second + neither, q * first + p * second + neither
+        losses = [
+            {place: log(one) for place, one in enumerate(law.ravel().tolist()) if one > 1e-300}
+            for law in laws
+        ]
+        distribution = privacy_loss_distribution.from_two_probability_mass_functions(
+            *losses, pessimistic_estimate=False, value_discretization_interval=central * 1e-4
+        )
+        return float(distribution.self_compose(times).get_epsilon_for_delta(delta))
+
+    assert attacked(found) <= central
+    assert attacked(found + 0.03) > central
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from hubbub.catalog import (
     unchanged_exposure,
 )
 from hubbub.privacy.amplification import ASSUMPTION, DELTA, Amplified, sampled
-from hubbub.privacy.crowd import rests_on, shuffled_of, smallest_crowd
+from hubbub.privacy.crowd import of_all_epochs, rests_on, shuffled_of, smallest_crowd
 from hubbub.privacy.verdict import advice, verdict
 
 
@@ -224,8 +224,8 @@ def metric_card(metric: Metric, delta: float = DELTA) -> MetricCard:
             f" Reports leave the shuffler {shuffled.reports:,} at a time or not at all: to who "
             "sees "
             f"them so, an answer says {shuffled.epsilon:.3g} nats at delta {shuffled.delta:g}, "
-            f"{shuffled.assumption}.{_stops_at(metric)} What is estimated from them may be "
-            "published as it is."
+            f"{shuffled.assumption}.{of_all_epochs(metric)}{_stops_at(metric)} What is estimated "
+            "from them may be published as it is."
         )
     if metric.filled:
         sentence += (

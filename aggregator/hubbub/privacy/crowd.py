@@ -8,6 +8,7 @@ from hubbub.analysis.binomials import least
 from hubbub.catalog import CentralPromise, Metric
 from hubbub.catalog.crowds.device_dummies import devices_at_least
 from hubbub.catalog.models.judging import judging
+from hubbub.catalog.periods import days_at_most
 from hubbub.mechanisms import AnyMechanism, Memoized, cells_and_groups
 from hubbub.privacy.amplification import DELTA, Amplified, amplified
 from hubbub.privacy.gaussian_crowd import gaussian_mu
@@ -54,18 +55,26 @@ class ExactAccountant:
 
         So the same catalog gives the same epsilon, whoever builds it with which numpy.
         """
-        found = largest_local(
-            promise.crowd,
-            categories,
-            promise.epsilon,
-            promise.delta,
+        found = self.largest(promise, categories, groups)
+        return max(floor(found * 1000) / 1000, min(found, promise.epsilon / promise.epochs))
+
+    def largest(self, promise: CentralPromise, categories: int, groups: int = 1) -> float:
+        """The same in all its digits."""
+        crowd = _of_promise(promise, promise.crowd, categories, promise.epsilon, groups)
+        most = promise.max_local_epsilon
+        if promise.epochs > 1:
+            from hubbub.privacy.many_epochs import largest_local_together  # noqa: PLC0415 50 MB
+
+            together = promise.epochs, promise.epsilon, promise.delta
+            return largest_local_together(crowd, *together, most)
+        return largest_local(
+            *(promise.crowd, categories, promise.epsilon, promise.delta),
             honest=promise.honest,
             dummies=promise.dummies,
             groups=groups,
             each=promise.dummies_each,
-            most=promise.max_local_epsilon,
+            most=most,
         )
-        return max(floor(found * 1000) / 1000, min(found, promise.epsilon))
 
     def dummies(self, promise: CentralPromise, categories: int, *, by_devices: bool = False) -> int:
         """The fewest whose errors are as small as any's, to 5% of the variance."""
@@ -85,14 +94,17 @@ class ExactAccountant:
     def crowd_needed(
         self, promise: CentralPromise, categories: int, epsilon: float, groups: int = 1
     ) -> int | None:
-        """The smallest crowd, to three digits and above, up to a thousand million."""
+        """The smallest crowd, to three digits and above, up to a thousand million.
+
+        Not of many epochs together, which would take minutes: None then.
+        """
 
         def would(reports: int) -> bool:
             crowd = _of_promise(promise, reports, categories, epsilon, groups)
             return keeps(crowd, promise.epsilon, promise.delta)
 
         low, high = promise.crowd, 10**9
-        if not would(high):
+        if promise.epochs > 1 or not would(high):
             return None
         while high > low * 1.002 + 1:
             middle = round(sqrt(low * high))
@@ -105,7 +117,8 @@ def what_decides(
 ) -> str:
     """What else than the promise decides how much devices lie, in a sentence; "" if nothing does.
 
-    local: epsilon of a report. told: what its smallest crowd says. categories: None where which
+    local: epsilon of a report. told: what its smallest crowd says, or all epochs of a promise of
+    several. categories: None where which
     there are depends on the crowd: then none that would do is named.
     """
     if told < _KEPT * promise.epsilon:
@@ -113,7 +126,7 @@ def what_decides(
             f"devices lie more than a central epsilon of {promise.epsilon:g} needs, since a report "
             f"may say {local:.4g} at most; with a larger max_local_epsilon errors are smaller"
         )
-    if local > _ALONE * promise.epsilon:
+    if local > _ALONE * promise.epsilon / promise.epochs:
         return ""
     # From where on a report may say twice as much, or what is allowed.
     more = min(2 * promise.epsilon, promise.max_local_epsilon)
@@ -163,6 +176,30 @@ def central_of(metric: Metric, reports: int, dummies: int | None = None) -> Ampl
     )
 
 
+def kept_by(metric: Metric) -> float:
+    """What its smallest crowds say of what it promises: one alone, or all epochs together."""
+    promise, crowd = metric.central, smallest_crowd(metric)
+    if promise is None or crowd is None:
+        return inf
+    if promise.epochs == 1:
+        return central_epsilon(crowd, promise.delta)
+    from hubbub.privacy.many_epochs import composed_epsilon  # noqa: PLC0415 50 MB
+
+    return composed_epsilon([(crowd, promise.epochs)], promise.delta)
+
+
+def of_all_epochs(metric: Metric) -> str:
+    """What is promised of several epochs together, in a sentence; "" where nothing is."""
+    promise = metric.central
+    if promise is None or not metric.central_period:
+        return ""
+    days = days_at_most(metric.central_period)
+    return (
+        f" All epochs of any {days} days, {promise.epochs:,} at most, say epsilon "
+        f"{promise.epsilon:g} together at delta {promise.delta:g}."
+    )
+
+
 def rests_on(metric: Metric, found: Amplified) -> str:
     """In one short sentence, what a metric's central figure is of, and what it rests on."""
     if metric.central is not None:
@@ -171,7 +208,8 @@ def rests_on(metric: Metric, found: Amplified) -> str:
             f"Of one person in a whole epoch of {found.reports:,} reports, worked out exactly for "
             f"{metric.mechanism}, if {_of_devices(metric)}the shuffler is honest{added} and "
             f"{metric.honest:.0%} of the reports are; if it does collude, a report says epsilon "
-            f"{metric.report_loss:.3g}. What is estimated from it may be published as it is."
+            f"{metric.report_loss:.3g}.{of_all_epochs(metric)} What is estimated from it "
+            "may be published as it is."
         )
     if found.method == "none":
         return (

@@ -13,17 +13,19 @@ see hubbub.privacy.shuffled_histogram.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import lru_cache
-from math import exp, inf, sqrt
+from math import exp, inf, log, sqrt
 from typing import Final
 
 import numpy as np
 from dp_accounting.pld import pld_pmf, privacy_loss_distribution
 
 from hubbub.analysis.binomials import likely, pmf
+from hubbub.catalog.crowds.gaussian import epsilon_of_mu, mu_within
 from hubbub.errors import BadParameter
 from hubbub.privacy.shuffled_epoch import ShuffledEpoch
-from hubbub.privacy.shuffled_histogram import central_epsilon, profile
+from hubbub.privacy.shuffled_histogram import central_epsilon, largest_local, profile
 
 MAX_TIMES: Final = 100_000
 """How often one person reports at the most, of what is composed here."""
@@ -33,6 +35,10 @@ _LEFT_OUT: Final = 1e-3
 _WIDTH: Final = 5e-3
 # Of the loss of one epoch: rounding up costs half a step of the grid in each.
 _GRID: Final = 400
+# Where the search for a local epsilon ends: by itself, and by what it lets be told.
+_CLOSE: Final = 0.002
+_NEAR: Final = 1e-3
+_FLAT: Final = 0.05
 
 
 def composed_epsilon(epochs: Sequence[tuple[ShuffledEpoch, int]], delta: float) -> float:
@@ -68,6 +74,52 @@ def composed_epsilon(epochs: Sequence[tuple[ShuffledEpoch, int]], delta: float) 
     return min(float(whole.get_epsilon_for_delta(delta)), alone)
 
 
+@lru_cache(maxsize=256)
+def largest_local_together(
+    crowd: ShuffledEpoch, epochs: int, central: float, delta: float, most: float
+) -> float:
+    """The largest local epsilon with which so many such crowds together say `central` at most.
+
+    Within .002 below it, or of a thousandth of `central`. crowd: of any local epsilon. most: where
+    the search ends. What reports say by themselves is kept in any case: `central` over `epochs`.
+
+    Raises:
+        BadParameter: a number out of range.
+    """
+
+    def together(local: float) -> float:
+        return composed_epsilon([(replace(crowd, epsilon_local=local), epochs)], delta)
+
+    low, high = min(central / epochs, most), most
+    if low == most or together(most) <= central:
+        return most
+    # As if crowds were Gaussians, whose squares add up; what one of them says follows.
+    alone = epsilon_of_mu(mu_within(central, delta) / sqrt(epochs), delta)
+    at = largest_local(
+        *(crowd.reports, crowd.categories, alone, delta),
+        honest=crowd.honest,
+        dummies=crowd.dummies,
+        groups=crowd.groups,
+        each=crowd.each,
+        most=most,
+    )
+    slope, before = 0.5, None  # of the logarithm of what is told, by the local epsilon
+    while high - low > _CLOSE:
+        at = at if low < at < high else (low + high) / 2
+        off = log(together(at) / central)
+        if off > 0:
+            high = at
+        else:
+            low = at
+            if off > -_NEAR:
+                break
+        if before is not None and at != before[0]:
+            slope = max((off - before[1]) / (at - before[0]), _FLAT)
+        before = at, off
+        at -= (off + _NEAR / 2) / slope
+    return low
+
+
 @lru_cache(maxsize=64)
 def _losses(
     crowd: ShuffledEpoch, grid: float, left_out: float
@@ -81,14 +133,20 @@ def _losses(
     fine = max(1, int(noise[0] * _WIDTH))
     starts = np.arange(0, len(noise), fine)
     weights = np.add.reduceat(chances, starts)
+    totals = noise[starts] + 1
+    spreads = [likely(int(total) - 1, 2 / d, cut) for total in totals]
+    # How reports on both values are split does not depend on how many more there are.
+    first = min(spread[0] for spread in spreads)
+    every = np.arange(first, max(spread[-1] for spread in spreads) + 2)[:, None]
+    reach = len(likely(int(every[-1, 0]), 0.5, cut)) // 2 + 1
+    splits = np.floor(every / 2) + np.arange(-reach, reach + 1)[None, :]
+    halves = pmf(splits, every, 0.5)
     losses: dict[int, float] = {}
-    for lowest, weight in zip(noise[starts].tolist(), weights.tolist(), strict=True):
-        total = lowest + 1
-        both = np.append(spread := likely(int(total) - 1, 2 / d, cut), spread[-1] + 1)[:, None]
-        reach = len(likely(int(both[-1, 0]), 0.5, cut)) // 2 + 1
-        x = np.floor(both / 2) + np.arange(-reach, reach + 1)[None, :]
+    for total, weight, spread in zip(totals.tolist(), weights.tolist(), spreads, strict=True):
+        seen_on_both = slice(int(spread[0] - first), int(spread[-1] - first) + 2)
+        both, x = every[seen_on_both], splits[seen_on_both]
         # As likely as if all were drawn evenly, times how much likelier v makes it.
-        even = pmf(both, total, 2 / d) * pmf(x, both, 0.5)
+        even = pmf(both, total, 2 / d) * halves[seen_on_both]
         for_v, for_w = truth * x + q * total, truth * (both - x) + q * total
         seen = (even > 0) & (for_v > 0) & (for_w > 0)  # else it tells everything
         steps = np.ceil(np.log(for_v[seen] / for_w[seen]) / grid).astype(np.int64)

@@ -15,9 +15,10 @@ from hubbub.catalog.epochs import (
     closing_time,
     epoch_at,
     epoch_start,
+    epochs_within,
     grace_seconds,
 )
-from hubbub.catalog.exposure import crowds_within, epochs_within, exposure, unchanged_exposure
+from hubbub.catalog.exposure import crowds_within, exposure, unchanged_exposure
 from hubbub.catalog.fields.rules import metric_name_of
 from hubbub.catalog.keys.handover import MAX_HANDOVERS, Handover, hand_over
 from hubbub.catalog.keys.opening_keys import (
@@ -35,7 +36,7 @@ from hubbub.catalog.metric import Metric
 from hubbub.catalog.metric_facts import Fact, facts
 from hubbub.catalog.metrics_toml.source import Catalog, read_catalog
 from hubbub.catalog.notice import Notice, open_notice, sign_notice
-from hubbub.catalog.periods import days_of_period, reports_of_one
+from hubbub.catalog.periods import days_at_most, days_of_period, reports_of_one
 from hubbub.catalog.policy import SPANS, Budget, Caps, Release
 from hubbub.catalog.supersedes import superseded_by
 from hubbub.sealing import (
@@ -85,6 +86,7 @@ __all__ = [
     "cell_of",
     "closing_time",
     "crowds_within",
+    "days_at_most",
     "days_of_period",
     "epoch_at",
     "epoch_start",

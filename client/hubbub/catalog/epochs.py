@@ -1,6 +1,7 @@
 """Epochs by the names of their lengths: an hour, a day, a week, four weeks, a calendar month."""
 
 from collections.abc import Iterable
+from functools import cache
 from typing import Final
 
 from hubbub.epochs import MONTH_SECONDS, begins, holding
@@ -20,6 +21,8 @@ EPOCH_SECONDS: Final = {
 
 WRITTEN_EPOCHS: Final = tuple(length for length in EPOCH_SECONDS if length != MINUTE)
 """Those that a catalog may ask for."""
+
+_DAY_SECONDS: Final = EPOCH_SECONDS["day"]
 
 
 def epoch_at(seconds: float, length: str) -> int:
@@ -53,3 +56,31 @@ def closing_time(epoch: int, length: str) -> int:
 def longest_epoch(lengths: Iterable[str]) -> str:
     """The longest of these, and no less than a week: keys of epochs wait for it."""
     return max(("week", *lengths), key=EPOCH_SECONDS.__getitem__)
+
+
+def epochs_within(epoch: str, days: int) -> int:
+    """The most epochs of this length that so many days of UTC touch."""
+    match epoch:
+        case "minute":
+            return 24 * 60 * days
+        case "hour":
+            return 24 * days
+        case "day":
+            return days
+        case "28d":
+            return (days + 26) // 28 + 1
+        case "month":
+            return _months_within(days)
+        case _:
+            return (days + 5) // 7 + 1
+
+
+@cache
+def _months_within(days: int) -> int:
+    """The most months that begin or go on in so many days, over the calendar's 400 years."""
+    ends = [begins(month + 1, MONTH_SECONDS) // _DAY_SECONDS - 1 for month in range(4800)]
+    # Worst are days that begin on a month's last.
+    return max(
+        holding((end + days - 1) * _DAY_SECONDS, MONTH_SECONDS) - month + 1
+        for month, end in enumerate(ends)
+    )

@@ -5,44 +5,12 @@ in any part of it. Nothing is said past a metric's lifetime limit, which the dev
 """
 
 from collections.abc import Iterable
-from functools import cache
 from math import floor
-from typing import Final
 
+from hubbub.catalog.epochs import epochs_within
 from hubbub.catalog.metric import Metric
 from hubbub.catalog.periods import days_of_period
 from hubbub.catalog.policy import SPANS, Caps
-from hubbub.epochs import MONTH_SECONDS, begins, holding
-
-_DAY: Final = 86_400
-
-
-def epochs_within(epoch: str, days: int) -> int:
-    """The most epochs of this length that so many days of UTC touch."""
-    match epoch:
-        case "minute":
-            return 24 * 60 * days
-        case "hour":
-            return 24 * days
-        case "day":
-            return days
-        case "28d":
-            return (days + 26) // 28 + 1
-        case "month":
-            return _months_within(days)
-        case _:
-            return (days + 5) // 7 + 1
-
-
-@cache
-def _months_within(days: int) -> int:
-    """The most months that begin or go on in so many days, over the calendar's 400 years."""
-    ends = [begins(month + 1, MONTH_SECONDS) // _DAY - 1 for month in range(4800)]
-    # Worst are days that begin on a month's last.
-    return max(
-        holding((end + days - 1) * _DAY, MONTH_SECONDS) - month + 1
-        for month, end in enumerate(ends)
-    )
 
 
 def reported_within(metric: Metric, days: int) -> int:
@@ -50,7 +18,9 @@ def reported_within(metric: Metric, days: int) -> int:
     if not metric.report_on:
         return epochs_within(metric.epoch, days)
     length = len(days_of_period(metric.period, 0))
-    return _months_within(days) if metric.period == "month" else (days + length - 2) // length + 1
+    if metric.period == "month":
+        return epochs_within("month", days)
+    return (days + length - 2) // length + 1
 
 
 def exposure(metric: Metric, days: int) -> float:
@@ -59,12 +29,18 @@ def exposure(metric: Metric, days: int) -> float:
 
 
 def crowds_within(metric: Metric, days: int) -> int:
-    """The most crowds that one person is in, in so many days: one an epoch, until the limit."""
-    epochs = reported_within(metric, days)
+    """The most crowds that one person is in, in so many days: one an epoch, until the limit.
+
+    Of several epochs under one promise the first may use it up, and all others cost nothing.
+    """
+    epochs, promise = reported_within(metric, days), metric.central
     most = metric.limits.lifetime_central_epsilon
-    if most is None or metric.central is None:
+    if most is None or promise is None:
         return epochs
-    return min(epochs, floor(most / min(metric.central.epsilon, metric.report_loss) + 1e-6))
+    each = min(promise.epsilon, metric.report_loss)
+    whole = floor(most / promise.epsilon + 1e-6)
+    rest = floor(max(most - whole * promise.epsilon, 0.0) / each + 1e-6)
+    return min(epochs, max(whole * promise.epochs + rest, floor(most / each + 1e-6)))
 
 
 def unchanged_exposure(metric: Metric, days: int) -> float:

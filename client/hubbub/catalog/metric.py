@@ -12,7 +12,7 @@ from hubbub.catalog.choice import AUTO, CHOICE, Choice
 from hubbub.catalog.cover import DEFAULT, cover_conflicts, refusal_of_default
 from hubbub.catalog.crowds import central_fields
 from hubbub.catalog.crowds.central import central_conflicts
-from hubbub.catalog.crowds.central_promise import CentralPromise
+from hubbub.catalog.crowds.central_promise import CentralPromise, epochs_together
 from hubbub.catalog.discovery import DISCOVER, check_discovery, loss_of_either
 from hubbub.catalog.fields import kinds
 from hubbub.catalog.fields.field import Entry, check, dumped, entry
@@ -175,6 +175,7 @@ class Metric:
     report_on: str = field(default="", metadata=REPORT_ON)
     release: Release | None = field(default=None, metadata=RELEASE)
     central_epsilon: float | None = field(default=None, metadata=central_fields.CENTRAL_EPSILON)
+    central_period: str = field(default="", metadata=central_fields.CENTRAL_PERIOD)
     crowd: int | None = field(default=None, metadata=central_fields.CROWD)
     delta: float = field(default=1e-8, metadata=central_fields.DELTA)
     honest: float = field(default=0.9, metadata=central_fields.HONEST)
@@ -256,6 +257,7 @@ class Metric:
         return CentralPromise(
             *(self.central_epsilon, self.crowd, self.delta, self.honest),
             *(self.max_local_epsilon, self.dummies, self.dummies_each),
+            epochs_together(self.central_period, self.epoch),
         )
 
     @property

@@ -31,12 +31,14 @@ def _is_period(given: Any) -> bool:
     )
 
 
+PERIOD_KIND: Final = kinds.Kind(
+    lambda: _WORDS,
+    lambda given: "" if _is_period(given) else f"must be {_WORDS}",
+    lambda: {"type": "string", "pattern": f"^({_SPAN.pattern}|{_MONTH})$"},
+)
+"""The kind of every span of days that something is said of."""
 PERIOD: Final = entry(
-    kinds.Kind(
-        lambda: _WORDS,
-        lambda given: "" if _is_period(given) else f"must be {_WORDS}",
-        lambda: {"type": "string", "pattern": f"^({_SPAN.pattern}|{_MONTH})$"},
-    ),
+    PERIOD_KIND,
     'In which a device reports once, on a day that it draws: with `report_on = "one day"`.',
     '"30d"',
     label="period",
@@ -97,13 +99,18 @@ def refuse_long_periods(metrics: Iterable[Any], keys: Iterable[Any], now: float)
     for metric in metrics:
         if not metric.report_on:
             continue
-        longest = 31 if metric.period == _MONTH else _span_days(metric.period)
+        longest = days_at_most(metric.period)
         if longest > days:
             raise BadParameter(
                 f'metric "{metric.name}": its period of {longest} days is longer than the keys, '
                 f"which are of {days} days in all: devices whose day is later could not report; "
                 "make more first with hubbub keys rotate, or write a shorter period"
             )
+
+
+def days_at_most(period: str) -> int:
+    """How many days a period has, the longest of its kind."""
+    return 31 if period == _MONTH else _span_days(period)
 
 
 def _span_days(period: str) -> int:

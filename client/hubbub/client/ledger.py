@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import Any, Final, Self
 
-from hubbub.catalog import EPOCH_SECONDS, SPANS, Metric, days_of_period
+from hubbub.catalog import EPOCH_SECONDS, SPANS, Metric, days_at_most, days_of_period
 from hubbub.catalog.central_cap import central_cost, room_of
 from hubbub.client.outcome import Outcome
 from hubbub.epochs import begins
@@ -47,9 +47,10 @@ class Account:
     """What was said about one metric, over all its tiers. Holds counts and tags, never a value.
 
     spent: the most that all reports so far can say about this person, in nats, whoever looks.
-    central: the same to who sees whole shuffled epochs alone. Promises of reports add up, and so do
-        their deltas; a report without a central promise counts as it does for whoever looks, which
-        bounds it. So it is never too small, and hardly ever exact.
+    central: the same to who sees whole shuffled epochs alone. Promises of reports add up, of a
+        promise for many days those of each so many days, and so do their deltas; a report without
+        a central promise counts as it does for whoever looks, which bounds it. So it is never too
+        small, and hardly ever exact.
     floor: epochs up to this one count as reported.
     epochs: reports per epoch above the floor; none of one in which a device ran that has a default
         to say of it. losses: what they can say, in nats; an unchanged
@@ -137,7 +138,7 @@ class Account:
         """Enter one report, whatever the limits say."""
         cost = _cost(self, metric, tag)
         self.spent += cost
-        self.central += _central_cost(metric, cost)
+        self.central += _central_cost(self, metric, epoch, cost)
         self.losses[epoch] = self.losses.get(epoch, 0.0) + cost
         self.epochs[epoch] = self.epochs.get(epoch, 0) + 1
         if tag:
@@ -198,7 +199,7 @@ def charge(accounts: Mapping[str, Account], metric: Metric, epoch: int, tag: str
     cost = _cost(account, metric, tag)
     if account.spent + cost > metric.limits.lifetime_epsilon:
         return Outcome.OVER_BUDGET
-    central = account.central + _central_cost(metric, cost)
+    central = account.central + _central_cost(account, metric, epoch, cost)
     if central > (metric.limits.lifetime_central_epsilon or inf) + _ROUNDING:
         return Outcome.OVER_BUDGET
     if not _is_within_caps(accounts, metric, epoch, cost):
@@ -345,9 +346,22 @@ def _cost(account: Account, metric: Metric, tag: str) -> float:
     )
 
 
-def _central_cost(metric: Metric, cost: float) -> float:
-    """What a report says to who sees whole epochs, of one that says `cost` to whoever looks."""
-    return cost if metric.central is None else min(metric.central.epsilon, cost)
+def _central_cost(account: Account, metric: Metric, epoch: int, cost: float) -> float:
+    """What a report says to who sees whole epochs, of one that says `cost` to whoever looks.
+
+    Of a promise for so many days in a row it is charged up to the promise in each so many days from
+    1970 on: those before are remembered, and a report that is not counts as the first.
+    """
+    if metric.central is None:
+        return cost
+    most, before = metric.central.epsilon, 0.0
+    if metric.central_period:
+        seconds, days = EPOCH_SECONDS[metric.epoch], days_at_most(metric.central_period)
+        span = _last_day(epoch, seconds) // days
+        before = sum(
+            loss for own, loss in account.losses.items() if _last_day(own, seconds) // days == span
+        )
+    return min(most, before + cost) - min(most, before)
 
 
 def _response(metric: Metric, tag: str) -> str:

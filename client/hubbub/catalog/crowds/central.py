@@ -17,6 +17,10 @@ _LISTED: Final = "grr"
 # Which are the same over the parts of a range, where these are few enough.
 _NUMBERS: Final = ("wave", "mean.one_bit", "mean.piecewise")
 
+_OF_EACH: Final = (
+    "are worked out for epochs that each keep a promise of their own; write how many beside "
+    "central_period, or leave dummies out"
+)
 _OF_LISTED: Final = "go with listed values alone; leave them out"
 _OF_ONE: Final = "are made by devices, dummies by the shuffler; write one of them"
 # A device sends report and dummies apart, so a crowd that leaves once it is large enough may have
@@ -28,7 +32,7 @@ _OF_EPOCHS: Final = (
 
 CENTRAL_FIELDS: Final = (
     *("central_epsilon", "crowd", "delta", "honest", "max_local_epsilon", "rolling", "dummies"),
-    "dummies_each",
+    *("dummies_each", "central_period"),
 )
 """The fields of a metric that make its promise; the first two make one."""
 
@@ -77,6 +81,10 @@ def _misfits(metric: Any) -> dict[str, str]:
         found["dummies_each"] = _OF_ONE if metric.dummies else _OF_LISTED
     elif metric.dummies_each and metric.rolling:
         found["dummies_each"] = _OF_EPOCHS
+    if metric.central_period and metric.report_on:
+        found["central_period"] = (
+            "does not go with report_on, which has a person in one crowd of a period; leave it out"
+        )
     if metric.min_batch != metric.crowd:
         found["min_batch"] = "is the crowd; leave it out"
     if metric.limits.reports_per_epoch != 1:
@@ -146,9 +154,14 @@ def crowd_table(
         wrong(
             "epsilon",
             f"{given:g} says more than central_epsilon {promise.epsilon:g} in a crowd of "
-            f"{promise.crowd:,}; write {largest:.6g} at most, leave it out{would}",
+            f"{promise.crowd:,}{_of_all(promise)}; write {largest:.6g} at most, leave it out"
+            f"{would}",
         )
     return {**found, "epsilon": given}
+
+
+def _of_all(promise: CentralPromise) -> str:
+    return f" and {promise.epochs:,} epochs together" if promise.epochs > 1 else ""
 
 
 def _padded(
@@ -160,8 +173,9 @@ def _padded(
 ) -> CentralPromise:
     """The promise with the dummies that are written, or serve best."""
     by_devices = table.get("dummies") == DEVICES
-    if by_devices and table.get("rolling") is True:
-        wrong("dummies", _OF_EPOCHS)
+    in_words = isinstance(table.get("dummies"), str) and promise.epochs > 1
+    if in_words or (by_devices and table.get("rolling") is True):
+        wrong("dummies", _OF_EACH if in_words else _OF_EPOCHS)
         return replace(promise, dummies=0, dummies_each=0.0)
     written = [name for name in ("dummies", "dummies_each") if table.get(name)]
     if written and categories is None:

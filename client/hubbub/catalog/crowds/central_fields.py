@@ -5,6 +5,7 @@ from typing import Any, Final
 from hubbub.catalog.choice import AUTO
 from hubbub.catalog.fields import kinds
 from hubbub.catalog.fields.field import entry
+from hubbub.catalog.periods import PERIOD_KIND
 from hubbub.mechanisms.probability import MAX_EPSILON, MIN_EPSILON
 
 EPSILON: Final = kinds.number("a number of nats", MIN_EPSILON, MAX_EPSILON)
@@ -12,9 +13,17 @@ EPSILON: Final = kinds.number("a number of nats", MIN_EPSILON, MAX_EPSILON)
 
 CENTRAL_EPSILON: Final = entry(
     EPSILON,
-    "The most that a whole epoch, shuffled, may say about one person, in nats.",
+    "The most that a whole epoch, shuffled, may say about one person, in nats; with "
+    "`central_period`, all epochs of so many days.",
     "1.0",
     label="central epsilon",
+    defines=True,
+)
+CENTRAL_PERIOD: Final = entry(
+    PERIOD_KIND,
+    "For how many days in a row `central_epsilon` holds, all their epochs together.",
+    '"30d"',
+    label="central epsilon of any",
     defines=True,
 )
 CROWD: Final = entry(

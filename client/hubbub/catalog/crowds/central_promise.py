@@ -4,6 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
+from hubbub.catalog.epochs import epochs_within
+from hubbub.catalog.periods import days_at_most
+
 
 @dataclass(frozen=True, slots=True)
 class CentralPromise:
@@ -12,6 +15,7 @@ class CentralPromise:
     epsilon, delta: central. honest: the share of the reports that is counted on to lie as it
     should. max_local_epsilon: the most that a report may say to who sees it alone. dummies: how
     many reports of nobody the shuffler adds. dummies_each: how many every device adds, on average.
+    epochs: of how many epochs, with a report of the person in each, all of it holds together.
     """
 
     epsilon: float
@@ -21,6 +25,12 @@ class CentralPromise:
     max_local_epsilon: float
     dummies: int = 0
     dummies_each: float = 0.0
+    epochs: int = 1
+
+
+def epochs_together(central_period: str, epoch: str) -> int:
+    """How many epochs a promise is of: the most that any so many days in a row touch."""
+    return epochs_within(epoch, days_at_most(central_period)) if central_period else 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,11 @@ from hubbub.catalog.crowds.central import (
     crowd_mechanisms,
     crowd_table,
 )
-from hubbub.catalog.crowds.central_promise import Accountant, CentralPromise
+from hubbub.catalog.crowds.central_promise import (
+    Accountant,
+    CentralPromise,
+    epochs_together,
+)
 from hubbub.catalog.fields.field import CatalogField, fields_of
 from hubbub.catalog.fields.table_reader import Complain, read_fields
 from hubbub.catalog.limits import Limits, conflicts
@@ -206,8 +210,9 @@ def _central(
             f'"{strings[0]}" or "{AUTO}"; or of numbers, with {", ".join(numbers)} or "{AUTO}"',
         )
         return None
-    written = {**given, **({"epsilon": table["epsilon"]} if "epsilon" in table else {})}
-    if any(fields[name].problem(one) for name, one in written.items()):
+    epoch = table.get("epoch")
+    written = {name: table[name] for name in (*CENTRAL_FIELDS, "epsilon") if name in table}
+    if any(fields[name].problem(one) for name, one in [*written.items(), ("epoch", epoch)]):
         return None  # which is told with all other fields
     return CentralPromise(
         float(given["central_epsilon"]),
@@ -217,6 +222,7 @@ def _central(
         float(given["max_local_epsilon"]),
         0 if isinstance(given["dummies"], str) else given["dummies"],
         float(given["dummies_each"]),
+        epochs_together(given["central_period"], str(epoch)),
     )
 
 

@@ -93,15 +93,23 @@ def _check(arguments: argparse.Namespace) -> int:
     for metric in catalog.metrics.values():
         if metric.central:
             # With numpy and scipy, which the promise could not be read without.
-            from hubbub.privacy.crowd import shuffled_of, what_decides  # noqa: PLC0415 others need neither
+            from hubbub.privacy.crowd import (  # noqa: PLC0415 others need neither
+                kept_by,
+                of_all_epochs,
+                shuffled_of,
+                what_decides,
+            )
 
             whole = shuffled_of(metric)
             explain(
                 f"{metric.name}: a whole epoch of {whole.reports:,} reports or more says epsilon "
                 f"{whole.epsilon:.4g} at delta {whole.delta:g} of one person, {whole.assumption}"
             )
+            if said := of_all_epochs(metric):
+                explain(f"{metric.name}:{said}")
             cells = cells_and_groups(metric.randomizer)
-            if said := what_decides(metric.central, metric.report_loss, whole.epsilon, *cells):
+            told = kept_by(metric)
+            if said := what_decides(metric.central, metric.report_loss, told, *cells):
                 explain(f"{metric.name}: {said}")
         if metric.candidates:
             explain(

@@ -167,12 +167,13 @@ def _show_crowds(metrics: Sequence[MetricView]) -> None:
     """The other promise of metrics that are asked in a crowd, and on whom each rests."""
     table(
         "What is asked in a crowd says less to who sees whole epochs (in nats)",
-        ("metric", "a report", "in a crowd", "delta", "spent in all", "for life"),
+        ("metric", "a report", "in a crowd", "of any", "delta", "spent in all", "for life"),
         [
             (
                 metric.name,
                 f"{metric.epsilon:.3f}" if metric.epsilon else "declined",
                 f"{metric.central_epsilon:.3f}",
+                metric.central_period or "epoch",
                 f"{metric.delta:g}",
                 f"{metric.central:.3f}",
                 "" if (most := metric.lifetime_central_epsilon) is None else f"{most:g}",

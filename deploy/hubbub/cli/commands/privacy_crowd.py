@@ -13,10 +13,10 @@ from hubbub.errors import BadParameter
 from hubbub.mechanisms.probability import MAX_EPSILON
 from hubbub.privacy.amplification import DELTA
 from hubbub.privacy.card import meaning
-from hubbub.privacy.crowd import what_decides
+from hubbub.privacy.crowd import ExactAccountant, what_decides
 from hubbub.privacy.many_epochs import MAX_TIMES, composed_epsilon
 from hubbub.privacy.shuffled_epoch import MAX_CATEGORIES, MAX_EACH, MAX_REPORTS, ShuffledEpoch
-from hubbub.privacy.shuffled_histogram import central_epsilon, largest_local
+from hubbub.privacy.shuffled_histogram import central_epsilon
 
 _LIMITS: Final = {
     "reports": (1, MAX_REPORTS),
@@ -71,7 +71,10 @@ def add_crowd(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") ->
         "--delta", type=float, default=DELTA, help="of the central guarantee (%(default)s)"
     )
     crowd.add_argument(
-        "--epochs", type=int, default=1, help="that one person reports in (%(default)s)"
+        "--epochs",
+        type=int,
+        default=1,
+        help="that one person reports in, which keep --central all together (%(default)s)",
     )
     crowd.add_argument("--json", action="store_true", help="as JSON")
     crowd.set_defaults(run=_crowd)
@@ -116,17 +119,7 @@ def _worked_out(arguments: argparse.Namespace) -> tuple[ShuffledEpoch, float, fl
     """The crowd, what it says of one person, and what all epochs say together."""
     local = arguments.local_epsilon
     if arguments.central is not None:
-        local = largest_local(
-            arguments.reports,
-            arguments.values,
-            arguments.central,
-            arguments.delta,
-            honest=arguments.honest,
-            dummies=arguments.dummies,
-            groups=arguments.hashes,
-            each=arguments.dummies_each,
-            most=_most(arguments),
-        )
+        local = ExactAccountant().largest(_promise(arguments), arguments.values, arguments.hashes)
     crowd = ShuffledEpoch(
         *(arguments.reports, arguments.values, local),
         *(arguments.honest, arguments.dummies, arguments.hashes, arguments.dummies_each),
@@ -134,6 +127,14 @@ def _worked_out(arguments: argparse.Namespace) -> tuple[ShuffledEpoch, float, fl
     central = central_epsilon(crowd, arguments.delta)
     together = composed_epsilon([(crowd, arguments.epochs)], arguments.delta)
     return crowd, central, together
+
+
+def _promise(arguments: argparse.Namespace) -> CentralPromise:
+    """What is to be kept, by all epochs together."""
+    return CentralPromise(
+        *(arguments.central, arguments.reports, arguments.delta, arguments.honest),
+        *(_most(arguments), arguments.dummies, arguments.dummies_each, arguments.epochs),
+    )
 
 
 def _most(arguments: argparse.Namespace) -> float:
@@ -175,10 +176,7 @@ def _tell(
         f"{meaning(local)}"
     )
     if arguments.central is not None:
-        promise = CentralPromise(
-            *(arguments.central, arguments.reports, arguments.delta, arguments.honest),
-            *(_most(arguments), arguments.dummies, arguments.dummies_each),
-        )
-        said = what_decides(promise, local, central, arguments.values, arguments.hashes)
+        cells = arguments.values, arguments.hashes
+        said = what_decides(_promise(arguments), local, together, *cells)
         if said:
             explain(said)

@@ -1,0 +1,129 @@
+"""A central promise for many days together: worked out, checked, kept count of, and shown."""
+
+import json
+from collections import Counter
+from dataclasses import replace
+from math import ceil
+from pathlib import Path
+
+import pytest
+
+from hubbub.catalog import Metric, crowds_within, epochs_within
+from hubbub.cli.main import main
+from hubbub.client.ledger import Account, charge
+from hubbub.client.outcome import Outcome
+from hubbub.errors import CatalogInvalid
+from hubbub.privacy.card import metric_card
+from hubbub.privacy.central_catalog import read_with_promises
+from hubbub.privacy.crowd import kept_by, smallest_crowd
+from hubbub.privacy.many_epochs import composed_epsilon
+
+CATALOG = """
+shuffler = "127.0.0.1:1"
+[metrics.theme]
+description = "What theme"
+owner = "owner@example.org"
+expires = 2099-01-01
+epoch = "day"
+mechanism = "auto"
+values = ["light", "dark", "system", "contrast"]
+central_epsilon = 1.0
+central_period = "7d"
+crowd = 3000
+limits = { reports_per_epoch = 1, lifetime_epsilon = 500, lifetime_central_epsilon = 3.5 }
+"""
+
+
+@pytest.fixture(scope="module")
+def metric(tmp_path_factory: pytest.TempPathFactory) -> Metric:
+    path = tmp_path_factory.mktemp("weekly") / "metrics.toml"
+    path.write_text(CATALOG)
+    return read_with_promises(path).metrics["theme"]
+
+
+def test_all_epochs_of_a_period_together_keep_the_promise(metric: Metric) -> None:
+    crowd = smallest_crowd(metric)
+    assert crowd is not None
+    assert metric.central is not None
+    assert metric.central.epochs == 7
+    assert 0.99 <= composed_epsilon([(crowd, 7)], metric.delta) <= 1.0
+    assert kept_by(metric) == composed_epsilon([(crowd, 7)], metric.delta)
+    more = replace(crowd, epsilon_local=metric.epsilon + 0.03)
+    assert composed_epsilon([(more, 7)], metric.delta) > 1.0
+    said = metric_card(metric).sentence
+    assert "All epochs of any 7 days, 7 at most, say epsilon 1 together at delta 1e-08." in said
+
+
+def test_a_device_is_charged_the_promise_once_in_so_many_days(metric: Metric) -> None:
+    """Days 0 to 6 since 1970 are such days, and so on; its limit has room for three of them."""
+    accounts = {"theme": Account()}
+    found = [charge(accounts, metric, day, "") for day in range(2, 30)]
+    assert found[:19] == [None] * 19, "5 days of one week, two whole ones"
+    assert set(found[19:]) == {Outcome.OVER_BUDGET}
+    assert accounts["theme"].central == pytest.approx(3.0)
+    assert crowds_within(metric, 366) >= 21
+    # Never too small: of those days, the exact account of all that was reported.
+    crowd = smallest_crowd(metric)
+    assert crowd is not None
+    assert composed_epsilon([(crowd, 19)], 3 * metric.delta) <= accounts["theme"].central
+
+
+def test_what_is_forgotten_is_charged_anew_and_a_small_report_by_itself(metric: Metric) -> None:
+    accounts = {"theme": Account()}
+    assert charge(accounts, metric, 7, "") is None
+    accounts["theme"] = accounts["theme"].sums(8 * 86_400.0)
+    assert charge(accounts, metric, 8, "") is None
+    assert accounts["theme"].central == 2.0
+    small = replace(metric, epsilon=0.25)
+    accounts = {"theme": Account()}
+    for day in range(7, 14):
+        assert charge(accounts, small, day, "") is None
+        most = min((day - 6) * small.report_loss, 1.0)
+        assert accounts["theme"].central == pytest.approx(most)
+    assert crowds_within(small, 366) == 23, "three weeks, and two days that each cost less"
+
+
+@pytest.mark.parametrize(("epoch", "days"), [("hour", 30), ("day", 30), ("week", 30), ("28d", 30)])
+def test_no_span_of_the_ledger_has_more_epochs_than_the_promise_is_of(
+    epoch: str, days: int
+) -> None:
+    hours = {"hour": 1, "day": 24, "week": 168, "28d": 672}[epoch]
+    ends = [number * hours + hours - 1 for number in range(ceil(400 * 24 / hours))]
+    spans = [end // 24 // days for end in ends]
+    assert max(Counter(spans).values()) <= epochs_within(epoch, days)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ('"7d"', '"1d"', r'"central_period": must be "month", or from 2 to 366 days'),
+        ('"7d"', "7", r'"central_period": must be "month"'),
+        ("central_epsilon = 1.0\n", "", r'"central_epsilon": must be a number of nats'),
+        ("limits", 'dummies = "auto"\nlimits', r'"dummies": .* write how many'),
+        ("limits", 'dummies = "devices"\nlimits', r'"dummies": .* write how many'),
+        ("limits", "epsilon = 7\nlimits", r"in a crowd of 3,000 and 7 epochs together; write 2\.4"),
+        (
+            "limits",
+            'period = "30d"\nreport_on = "one day"\nlimits',
+            r"central_period.* does not go with report_on",
+        ),
+    ],
+)
+def test_what_does_not_go_with_it_is_refused_with_the_remedy(
+    old: str, new: str, said: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "metrics.toml"
+    path.write_text(CATALOG.replace(old, new, 1))
+    with pytest.raises(CatalogInvalid, match=said):
+        read_with_promises(path)
+
+
+def test_the_command_finds_the_local_epsilon_of_many_epochs(
+    capsys: pytest.CaptureFixture[str], metric: Metric
+) -> None:
+    asked = ["privacy", "crowd", "--reports", "3000", "--values", "4", "--honest", "0.9"]
+    assert main([*asked, "--central", "1", "--epochs", "7", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert metric.epsilon == pytest.approx(found["epsilon_local"], abs=1e-3)
+    assert 0.99 <= found["epsilon_all_epochs"] <= 1.0
+    assert found["epsilon_central"] < 0.5
