@@ -92,25 +92,7 @@ def _check(arguments: argparse.Namespace) -> int:
     table(str(arguments.catalog), header, rows, text_columns=2)
     for metric in catalog.metrics.values():
         if metric.central:
-            # With numpy and scipy, which the promise could not be read without.
-            from hubbub.privacy.crowd import (  # noqa: PLC0415 others need neither
-                kept_by,
-                of_all_epochs,
-                shuffled_of,
-                what_decides,
-            )
-
-            whole = shuffled_of(metric)
-            explain(
-                f"{metric.name}: a whole epoch of {whole.reports:,} reports or more says epsilon "
-                f"{whole.epsilon:.4g} at delta {whole.delta:g} of one person, {whole.assumption}"
-            )
-            if said := of_all_epochs(metric):
-                explain(f"{metric.name}:{said}")
-            cells = cells_and_groups(metric.randomizer)
-            told = kept_by(metric)
-            if said := what_decides(metric.central, metric.report_loss, told, *cells):
-                explain(f"{metric.name}: {said}")
+            _say_promise(metric)
         if metric.candidates:
             explain(
                 f"{metric.name}: looks for {several(len(metric.candidates), 'string')} of its own"
@@ -125,6 +107,29 @@ def _check(arguments: argparse.Namespace) -> int:
     say_expired(catalog)
     explain(f"{arguments.catalog}: {several(len(rows), 'metric')}, no problem found")
     return 0
+
+
+def _say_promise(metric: Metric) -> None:
+    """What a whole epoch says of one person, what several do, and what decides it."""
+    # With numpy and scipy, which the promise could not be read without.
+    from hubbub.privacy.crowd import (  # noqa: PLC0415 others need neither
+        kept_by,
+        of_all_epochs,
+        shuffled_of,
+        what_decides,
+    )
+
+    whole, cells = shuffled_of(metric), cells_and_groups(metric.randomizer)
+    explain(
+        f"{metric.name}: a whole epoch of {whole.reports:,} reports or more says epsilon "
+        f"{whole.epsilon:.4g} at delta {whole.delta:g} of one person, {whole.assumption}"
+    )
+    if said := of_all_epochs(metric):
+        explain(f"{metric.name}:{said}")
+    if metric.central and (
+        said := what_decides(metric.central, metric.report_loss, kept_by(metric), *cells)
+    ):
+        explain(f"{metric.name}: {said}")
 
 
 def _of_tree(metric: Metric) -> str:
