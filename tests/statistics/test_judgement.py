@@ -44,7 +44,10 @@ def test_of_many_reports_it_is_the_auc_of_bins_and_what_is_true_of_them() -> Non
     assert ends[3] == pytest.approx(0.5)
 
 
-@pytest.mark.parametrize(("epsilon", "reports"), [(0.7, 300), (2.0, 400), (4.0, 2_000), (8.0, 200)])
+@pytest.mark.parametrize(
+    ("epsilon", "reports"),
+    [(0.7, 300), (0.7, 2_000), (2.0, 400), (4.0, 2_000), (8.0, 200), (8.0, 500_000_000)],
+)
 def test_95_percent_intervals_hold(epsilon: float, reports: int) -> None:
     """1,000 collections: a share below .91 has a false-alarm rate of 1e-7 if 95% hold."""
     told = GeneralizedRandomizedResponse(epsilon, 2 * BINS)
@@ -77,6 +80,20 @@ def test_of_nobody_nothing_is_said_and_where_nobody_has_the_label_all_is_possibl
     numbers = judge("linear", told.channel, none, EDGES, 0.95)
     assert numbers is not None
     assert numbers.auc is None
+
+
+def test_where_no_share_is_likely_an_interval_is_as_wide_as_chance_is_there() -> None:
+    told = GeneralizedRandomizedResponse(1.0, 2 * BINS)
+    unlikely = 0
+    for counts in np.random.default_rng(2).multinomial(1_000, _sent(told), 300):
+        found = judge("logistic", told.channel, counts.astype(float), EDGES, 0.95)
+        assert found is not None
+        assert found.auc is not None
+        shares = [found.auc, *(one.true for one in found.calibration)]
+        assert all(one.low <= one.estimate <= one.high for one in shares)
+        assert all(one.high - one.low > 0.01 for one in shares)
+        unlikely += sum(one.estimate in {0.0, 1.0} for one in shares)
+    assert unlikely > 100
 
 
 def test_edges_have_about_as_many_people_between_them() -> None:

@@ -23,8 +23,6 @@ from hubbub.analysis.models.definition import Kind
 from hubbub.analysis.models.descent import scores
 from hubbub.mechanisms.pure import Pure
 
-# Shares that are tried for an interval: of an AUC, and of a bin.
-_TRIED: Final = np.linspace(0.0, 1.0, 2001)
 _FEWEST: Final = 3
 # Of each category, beside those that were seen, where it is asked how far they may be off.
 _UNSEEN: Final = 1.0
@@ -154,13 +152,32 @@ class _Sent:
 
         variance: of above - s below, by powers of s.
         """
-        ratio = min(max(above / below, 0.0), 1.0) if below > 0 else 0.5
-        off = (above - _TRIED * below) ** 2
-        error = variance[0] + variance[1] * _TRIED + variance[2] * _TRIED**2
-        held = _TRIED[off <= self.times**2 * np.maximum(error, 0.0)]
-        if not len(held):  # between two that were tried, or beyond
-            return Share(ratio, ratio, ratio)
-        return Share(ratio, min(float(held[0]), ratio), max(float(held[-1]), ratio))
+        if below <= 0:  # fewer than nobody, of whom nothing is known
+            return Share(0.5, 0.0, 1.0)
+        # Where it is beyond [0, 1] it is told as of the nearest end, and as wide as there.
+        above = min(max(above, 0.0), below)
+        ratio = above / below
+        held = [*_within(above, below, self.times**2 * variance), ratio]
+        return Share(ratio, min(held), max(held))
+
+
+def _within(above: float, below: float, most: Floats) -> list[float]:
+    """The ends of all s in [0, 1] for which (above - s below)^2 is at most so much.
+
+    most: by powers of s.
+    """
+    constant, linear, square = (float(one) for one in most)
+    held = [
+        s for s in (0.0, 1.0) if (above - s * below) ** 2 <= constant + s * linear + s**2 * square
+    ]
+    # Where both are equal, with what is large on both sides left out.
+    root = 4 * (above * (below * linear + above * square) + constant * (below**2 - square))
+    twice = 2 * (below**2 - square)
+    if twice and (inside := linear**2 + root) >= 0:
+        middle = 2 * above * below + linear
+        edges = ((middle + sign * sqrt(inside)) / twice for sign in (-1, 1))
+        held += [s for s in edges if 0 <= s <= 1]
+    return held
 
 
 def _spread(above: Floats, below: Floats, chances: Floats) -> Floats:
