@@ -179,6 +179,16 @@ def test_a_plan_is_drawn(kind: str, tmp_path: Path, capsys: pytest.CaptureFixtur
         (["--values", "1", "--epsilon", "1", "--reports", "9"], "1 values are outside [2, "),
         (["--values", "4", "--epsilon", "99", "--reports", "9"], "epsilon 99.0 is outside"),
         (["--values", "4", "--epsilon", "1", "--reports", "0"], "reports 0 is outside"),
+        (["--values", "4", "--error", "0.1", "--reports", "0"], "reports 0 is outside"),
+        (["--values", "4", "--detect", "0.1", "--reports", "-5"], "reports -5 is outside"),
+        (
+            ["--values", "4", "--epsilon", "1", "--reports", "9", "--simulate", "5"],
+            "--simulate goes with a question, without a number",
+        ),
+        (
+            ["--values", "4", "--epsilon", "1", "--reports", "9", "--simulate", "--seed", "-1"],
+            "--seed -1 is below 0",
+        ),
         (["--values", "4", "--epsilon", "1", "--error", "2"], "a share of 2.0 is outside (0, 1)"),
         (["--values", "4", "--reports", "10", "--error", "0.0001"], "10 reports are too few"),
         (["--mean", "24", "0", "--epsilon", "1", "--reports", "9"], "are no range"),
@@ -193,6 +203,15 @@ def test_a_plan_that_cannot_be_is_named(
 ) -> None:
     assert main(["plan", *arguments]) == 2
     assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("asked", [["--parts", "7", "16"], ["--values", "200"]])
+@pytest.mark.parametrize("reports", [1, 40])
+def test_as_many_are_drawn_as_are_asked_for(
+    asked: list[str], reports: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = [*asked, "--epsilon", "1", "--reports", str(reports), "--simulate"]
+    assert _json(given, capsys)["simulated"]["reports"] == reports
 
 
 def test_strings_that_nobody_lists_are_planned_beside_candidates(

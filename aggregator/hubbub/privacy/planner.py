@@ -62,8 +62,7 @@ def plan(question: MetricDraft, epsilon: float, reports: float) -> list[Row]:
     Raises:
         BadParameter: a number out of range.
     """
-    if not 1 <= reports <= _MAX_REPORTS:
-        raise BadParameter(f"reports {reports} is outside [1, {_MAX_REPORTS:.0e}]")
+    _check_reports(reports)
     rows = [
         row(question, name, given, reports) for name, given in question.suitable(epsilon).items()
     ]
@@ -130,7 +129,12 @@ def reports_for(
 def epsilon_for(
     question: MetricDraft, name: str, reports: float, target: Target, most: float
 ) -> Row | None:
-    """The smallest epsilon whose `target` is at most so much; None if there is none up to 16."""
+    """The smallest epsilon whose `target` is at most so much; None if there is none up to 16.
+
+    Raises:
+        BadParameter: `most` is not a share, or so many reports cannot be.
+    """
+    _check_reports(reports)
     _check_share(most)
 
     def at(epsilon: float) -> Row | None:
@@ -184,6 +188,11 @@ def _detectable(
 @lru_cache(maxsize=512)
 def _built(name: str, given: tuple[tuple[str, Any], ...]) -> AnyMechanism:
     return build(name, **dict(given))
+
+
+def _check_reports(reports: float) -> None:
+    if not 1 <= reports <= _MAX_REPORTS:
+        raise BadParameter(f"reports {reports} is outside [1, {_MAX_REPORTS:.0e}]")
 
 
 def _check_share(share: float) -> None:

@@ -167,6 +167,8 @@ _whole.__name__ = "whole number"  # what argparse calls it in its message
 
 def _run(arguments: argparse.Namespace) -> int:
     refuse_unread(arguments, CATALOG)
+    if arguments.seed < 0:
+        raise BadParameter(f"--seed {arguments.seed} is below 0")
     if arguments.attack:
         return attack(arguments)
     if arguments.capacity:

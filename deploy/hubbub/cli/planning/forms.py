@@ -28,7 +28,7 @@ _BELONGS: Final = {
     "detect": "--detect goes with a question, without --central",
     "whose": "--whose goes with a question and --error",
     "permanent_epsilon": "--permanent-epsilon goes with --values and --strings",
-    "simulate": "--simulate goes with a question, without --central, or with --attack",
+    "simulate": "--simulate goes with a question, without a number or --central, or with --attack",
     "seed": "--seed goes with a question and --simulate",
     "plot": "--plot goes with a question, without --central",
     **dict.fromkeys(_QUESTION, "{} is a question of its own"),
@@ -109,7 +109,8 @@ def _form(arguments: argparse.Namespace) -> _Form:
         own = ("metric", "catalog", "strings")
     if arguments.central is not None:
         return _Form("--central", (*own, *_CENTRAL, "reports"))
-    more = ["reports", "epsilon", "error", "detect", "simulate", "plot"]
+    more = ["reports", "epsilon", "error", "detect", "plot"]
+    more += [] if arguments.simulate else ["simulate"]  # how many is for --reports to say
     more += ["whose"] if arguments.error is not None else []
     more += ["seed"] if arguments.simulate is not None else []
     if asked in {"values", "strings"} and not arguments.metric:

@@ -26,7 +26,9 @@ def simulate(question: MetricDraft, one: Row, seed: int) -> dict[str, Any]:
     mechanism = build(one.mechanism, **one.parameters)
     values: list[Any] = list(question.values())
     weights = 1 / np.arange(1.0, len(values) + 1)
-    counts = np.rint(weights / weights.sum() * one.reports).astype(np.int64)
+    # Rounded in sum, so that as many report as were asked for, were it one of very many values.
+    upto = np.rint(np.cumsum(weights) / weights.sum() * one.reports)
+    counts = np.diff(upto, prepend=0.0).astype(np.int64)
     chance = np.random.default_rng(seed)
     totals = draw(mechanism, values, counts.tolist(), chance)
     strings = values if question.kind == "strings" else []
