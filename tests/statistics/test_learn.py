@@ -61,6 +61,20 @@ def test_means_are_unbiased_and_as_far_off_as_the_formula_says(epsilon: float) -
     assert abs(error / codes.squared_error - 1) < 0.05
 
 
+@pytest.mark.parametrize("epsilon", [1 / 1024, 0.003, 0.03])
+def test_where_words_do_not_tell_how_directions_lie_a_model_is_learned_without(
+    epsilon: float,
+) -> None:
+    model, chance = _model(epsilon), np.random.default_rng(1)
+    codes = VectorCodes(epsilon, 11, 16, 16)
+    units = unit_of(np.full((200, 11), 0.1), chance)
+    assert told_of(codes, units, chance).outer is None
+    learned = learn(model, 1000, codes, lambda *_: told_of(codes, units, chance))
+    assert np.isfinite(learned.weights).all()
+    assert (learned.stderrs > 0).all()
+    assert np.isfinite(learned.stderrs).all()
+
+
 def test_a_vector_of_no_length_is_told_as_nothing() -> None:
     units = unit_of(np.zeros((10_000, 4)), np.random.default_rng(2))
     assert np.allclose(np.linalg.norm(units, axis=1), 1)

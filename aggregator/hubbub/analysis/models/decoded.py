@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from functools import cache
 from math import sqrt
+from typing import Final
 
 import numpy as np
 
@@ -11,6 +12,9 @@ from hubbub.errors import BatchTooSmall
 from hubbub.mechanisms.directions import UNIT, book_bytes, steps
 from hubbub.mechanisms.vector_codes import VectorCodes
 
+# A sent word is so much longer along its person's direction than across, or tells not which it is.
+_LEAST_LONGER: Final = 1e-9
+
 
 @dataclass(frozen=True, slots=True)
 class DirectionMoments:
@@ -18,13 +22,14 @@ class DirectionMoments:
 
     outer: the mean of each direction's product with itself, shape (dimensions, dimensions), of
     trace 1. A sent word is longer along its person's direction, so that words tell it beside the
-    mean, whichever way directions point. Variances and outer are without bias.
+    mean, whichever way directions point; None where it is not, as at the smallest epsilons, where
+    half of all words are near. Variances and outer are without bias.
     """
 
     people: int
     mean: Floats
     variances: Floats
-    outer: Floats
+    outer: Floats | None
 
     @property
     def noise(self) -> float:
@@ -46,7 +51,9 @@ def told_by(
     mean = sums / people / UNIT / sqrt(mechanism.dimensions) / mechanism.reach
     squares = np.diag(moments) / mechanism.dimensions / mechanism.reach**2
     variances = np.maximum(squares - mean**2, 0.0) / (people - 1)
-    outer = (moments - np.eye(mechanism.dimensions)) / (mechanism.along - 1)
+    longer = mechanism.along - 1
+    told = abs(longer) > _LEAST_LONGER
+    outer = (moments - np.eye(mechanism.dimensions)) / longer if told else None
     return DirectionMoments(people, mean, variances, outer)
 
 
