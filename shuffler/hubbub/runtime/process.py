@@ -7,13 +7,14 @@ import os
 import resource
 import signal
 import sys
+import traceback
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from ipaddress import ip_network
 from pathlib import Path
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final, NoReturn, Protocol, TypeVar
 
 from hubbub.errors import BadParameter, HubbubError
 from hubbub.errors.arguments import tell_numbers_in_words
@@ -60,6 +61,10 @@ class Serves(Protocol):
 
     async def start(self) -> None:
         """Listen."""
+        ...
+
+    async def serve(self) -> None:
+        """Let people in until it is stopped, once it listens; raises what it fails with."""
         ...
 
     async def stop(self, grace_seconds: float) -> None:
@@ -186,8 +191,13 @@ async def serve_until_signal(
 ) -> None:
     """Serve and run the loops until SIGTERM or SIGINT, then finish the calls under way.
 
-    A loop that ends has failed: then everything stops, and its error is raised. told: what the line
-    in the log says of the start, beside the version. on_hangup: what SIGHUP does; it ends nothing.
+    A loop that ends has failed, as a door that lets nobody in: then everything stops at once, so
+    that nobody waits for what nothing works on. told: what the line in the log says of the start,
+    beside the version. on_hangup: what SIGHUP does; it ends nothing.
+
+    Raises:
+        PartFailed: by a fault of ours.
+        HubbubError: a loop's own, as an address that is taken.
     """
     stop = asyncio.Event()
     why: list[str] = []
@@ -199,20 +209,40 @@ async def serve_until_signal(
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, on_signal, number.name)
     asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, on_hangup)
-    tasks = [asyncio.create_task(loop()) for loop in loops]
+    parts = {asyncio.create_task(loop()): loop.__qualname__ for loop in loops}
     stopped = asyncio.create_task(stop.wait())
     for server in servers:
         await server.start()
+        parts[asyncio.create_task(server.serve())] = type(server).__qualname__
     _log.info("started", extra=facts(version=VERSION, **told))
-    await asyncio.wait([stopped, *tasks], return_when=asyncio.FIRST_COMPLETED)
-    _log.info("stopping", extra=facts(version=VERSION, why=why[0] if why else "a part has failed"))
+    await asyncio.wait([stopped, *parts], return_when=asyncio.FIRST_COMPLETED)
+    failed = [task for task in parts if task.done()]
+    said = why[0] if why else f"{parts[failed[0]]} has failed"
+    _log.info("stopping", extra=facts(version=VERSION, why=said))
     for server in servers:
-        await server.stop(_GRACE_SECONDS)
-    for task in (stopped, *tasks):
-        if task.done():
-            task.result()
+        await server.stop(0.0 if failed else _GRACE_SECONDS)
+    for task in failed:
+        _raise_failure(task, parts[task])
     await end_tasks(asyncio.all_tasks() - {asyncio.current_task()})
     _log.info("stopped")
+
+
+class PartFailed(Exception):
+    """A part of a running service has failed, by a fault of ours: what and where, and no value."""
+
+
+def _raise_failure(task: "asyncio.Task[None]", part: str) -> NoReturn:
+    error = task.exception()
+    if isinstance(error, HubbubError):
+        raise error
+    if error is None:
+        raise PartFailed(f"{part} has ended")
+    # PRIVACY: an error's own words may hold what it was about.
+    frames = traceback.extract_tb(error.__traceback__)
+    where = ", called by ".join(
+        f"{frame.name} in {Path(frame.filename).name}:{frame.lineno}" for frame in frames[::-1]
+    )
+    raise PartFailed(f"{part} has failed: {type(error).__name__} at {where}") from None
 
 
 async def end_tasks(tasks: Iterable["asyncio.Task[Any] | None"]) -> None:
@@ -236,6 +266,8 @@ def run_service(
 ) -> int:
     """Run a service to its end: 0 after a signal, 2 with a message if it could not start.
 
+    1 with a message where a part of it has failed since: whoever started it may start it again.
+
     loop_of: what makes the event loop that it is best served by; None for Python's own.
     """
     # Who asks for a reload before there is anything to load gets it with the start.
@@ -252,6 +284,9 @@ def run_service(
     except HubbubError as error:
         print(f"hubbub {role}: {visible_lines(str(error))}", file=sys.stderr)  # noqa: T201 to whoever started it
         return 2
+    except PartFailed as error:
+        _log.critical("%s; this is a fault of hubbub: tell its makers, and start it again", error)
+        return 1
     return 0
 
 

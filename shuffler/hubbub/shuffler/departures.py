@@ -13,6 +13,7 @@ from hubbub.shuffler.dummies import sealed_dummies
 from hubbub.shuffler.mixing_policy import Policy, fitting
 from hubbub.shuffler.pool import Pool
 from hubbub.shuffler.shards import Place, places
+from hubbub.shuffler.side_tasks import SideTasks
 from hubbub.shuffler.streams import Stream, StreamTable
 
 _log: Final = logging.getLogger("hubbub.shuffler")
@@ -25,7 +26,7 @@ _RETRY_SECONDS: Final = 1.0
 class Departures:
     """The crowds of one mixer.
 
-    landed: set whenever there is something new to look at.
+    beside: its tasks. landed: set whenever there is something new to look at.
     """
 
     def __init__(
@@ -33,6 +34,7 @@ class Departures:
         pool: Pool,
         table: StreamTable,
         policy: Policy,
+        beside: SideTasks,
         *,
         stages: Stages,
         clock: Clock,
@@ -42,6 +44,7 @@ class Departures:
         self._crowds = pool.crowds
         self._table = table
         self._policy = policy
+        self._beside = beside
         self._stages = stages
         self._clock = clock
         self._landed = landed
@@ -75,7 +78,7 @@ class Departures:
         for place, ids in held:
             for crowd_id in ids:
                 if crowd_id not in gathering and (place, crowd_id) not in self._cutting:
-                    cutting = asyncio.create_task(self._cut(place, crowd_id))
+                    cutting = self._beside.begin(self._cut(place, crowd_id))
                     self._cutting[place, crowd_id] = cutting
         return bool(gathering)
 
@@ -110,7 +113,7 @@ class Departures:
             await self._crowds.unstage(window, crowd_id)
             return None
         if held < stream.dummies:
-            self._padding[window] = asyncio.create_task(self._pad(window, stream, crowd_id, held))
+            self._padding[window] = self._beside.begin(self._pad(window, stream, crowd_id, held))
             return None
         return crowd_id
 

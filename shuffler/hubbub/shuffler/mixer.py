@@ -21,6 +21,7 @@ from hubbub.shuffler.departures import Departures
 from hubbub.shuffler.mixing_policy import Policy, fitting, shuffled
 from hubbub.shuffler.pool import Pool
 from hubbub.shuffler.shards import Place, Shard, places
+from hubbub.shuffler.side_tasks import SideTasks
 from hubbub.shuffler.streams import Stream, StreamTable
 from hubbub.wire.v1.services_pb2 import Batch
 from hubbub.wire.v1.services_pb2_grpc import IngestStub
@@ -72,8 +73,12 @@ class Mixer:
         self._flying: dict[bytes, asyncio.Task[None]] = {}
         self._of_window: Counter[Window] = Counter()
         self._landed = asyncio.Event()
+        self._beside = SideTasks()
         self._departures = Departures(
-            pool, table, policy, stages=stages, clock=self._clock, landed=self._landed
+            *(pool, table, policy, self._beside),
+            stages=stages,
+            clock=self._clock,
+            landed=self._landed,
         )
         self._failing = False
         self.closed: frozenset[Window] = frozenset()
@@ -95,6 +100,7 @@ class Mixer:
         next_restore = 0.0
         while True:
             self._landed.clear()
+            self._beside.check()
             try:
                 if self._clock.monotonic() > next_restore:
                     await self._pool.restore_archived()
@@ -197,7 +203,7 @@ class Mixer:
             self._landed.set()
 
         self._of_window[window] += 1
-        task = asyncio.create_task(self._deliver(place, batch_id, owner, key_id))
+        task = self._beside.begin(self._deliver(place, batch_id, owner, key_id))
         self._flying[batch_id] = task
         task.add_done_callback(landed)
 

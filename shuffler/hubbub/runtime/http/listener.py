@@ -76,11 +76,17 @@ class Listener:
         self._serve = serve
         self._speaks_first = speaks_first
         self._tasks: set[asyncio.Task[None]] = set()
+        self._accepting: asyncio.Task[None] | None = None
 
     def start(self, backlog: int) -> None:
         """Listen, in the running loop. Raises OSError."""
         self._listening.listen(backlog)
-        self._begin(self._accept(), self._listening)
+        self._accepting = self._begin(self._accept(), self._listening)
+
+    async def serve(self) -> None:
+        """Until it is closed; raises what it fails with before, and lets nobody in since."""
+        if self._accepting:
+            await self._accepting
 
     def close(self) -> None:
         """Let nobody in, nor those of whom the header or the handshake is still to come."""

@@ -97,6 +97,11 @@ class HttpDoor:
                 f"cannot listen on {self._address}: it is in use or not ours; choose another"
             ) from error
 
+    async def serve(self) -> None:
+        """Until it is stopped; raises what it fails with."""
+        if self._server:
+            await self._server.serve()
+
     async def stop(self, grace_seconds: float) -> None:
         """Let nobody in; requests under way have so long."""
         if self._server:

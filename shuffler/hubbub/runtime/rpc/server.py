@@ -135,6 +135,10 @@ class Server:
         await self._server.start()
         await self._health.set("", health_pb2.HealthCheckResponse.SERVING)
 
+    async def serve(self) -> None:
+        """Until it is stopped."""
+        await self._server.wait_for_termination()
+
     async def stop(self, grace_seconds: float) -> None:
         """Tell health checks, finish the calls under way, take no new ones."""
         await self._health.enter_graceful_shutdown()

@@ -1,0 +1,166 @@
+"""A part of a service that fails by a fault of ours: its process ends and says which part it was.
+
+Nobody waits for what nothing works on any more, and nothing of what it was about is told.
+"""
+
+import asyncio
+import os
+import socket
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hubbub.catalog import Bundle, Catalog, seal, seal_info
+from hubbub.cli.local.child_process import Child
+from hubbub.cli.local.local_run import LocalRun, Ports
+from hubbub.cli.local.ports import free_port
+from hubbub.client import SealedReport, TryAgain, transport_to
+from hubbub.conservation import Window
+from hubbub.runtime.http.connections import OpenConnections
+from hubbub.runtime.http.server import HttpDoor
+from hubbub.shuffler.crowd_pool import Crowds
+from hubbub.shuffler.pool import Pool
+from hubbub.shuffler.streams import read_stream_table
+from tests.conftest import Made
+from tests.support.mixing import a_sink, mixers, sealed_reports
+from tests.support.moment import now
+from tests.support.waiting import HANG_SECONDS
+
+SAID = "what a person said"
+FAULTY = f"""
+import runpy
+from hubbub.shuffler.pool import Pool
+
+async def failing(*_):
+    raise KeyError({SAID!r})
+
+Pool.add = failing
+runpy.run_module("hubbub.shuffler", run_name="__main__", alter_sys=True)
+"""
+SERVING = """
+import asyncio, sys
+from hubbub.runtime.process import run_service, serve_until_signal
+from types import SimpleNamespace
+
+class Door:
+    async def start(self): pass
+    async def serve(self): {door}
+    async def stop(self, grace_seconds): print("stopped within", grace_seconds)
+
+async def part(): {part}
+
+common = SimpleNamespace(log_format="text", tls=None)
+settings = SimpleNamespace(common=common)
+serve = lambda _: serve_until_signal([Door()], [part], {{}})
+sys.exit(run_service("relay", lambda: settings, serve))
+"""
+FOR_EVER = "await asyncio.Event().wait()"
+FAILS = f"raise KeyError({SAID!r})"
+
+
+class Faulty(LocalRun):
+    """Everything on this machine, with a shuffler that fails at the first report."""
+
+    def _service(self, role: str, *arguments: str, redis_url: str) -> None:
+        if role != "shuffler":
+            super()._service(role, *arguments, redis_url=redis_url)
+            return
+        environment = {**os.environ, "HUBBUB_REDIS_URL": redis_url}
+        command = [sys.executable, "-c", FAULTY, *arguments]
+        self.shuffler = Child(role, command, environment, self.home / "log" / "shuffler.log")
+        self._children.append(self.shuffler)
+
+
+def _report(bundle: Bundle) -> SealedReport:
+    epoch, key = int(now()) // 86_400, bundle.keys[0]
+    size = bundle.streams["theme"].randomizer.layout.payload_bytes
+    sealed = seal(bytes(size), key.key, seal_info("theme", epoch))
+    return SealedReport("theme", epoch, key.id, sealed)
+
+
+def test_who_waits_for_a_shuffler_whose_intake_fails_is_told_at_once_to_come_again(
+    made: Made, tmp_path: Path
+) -> None:
+    with Faulty(
+        tmp_path / "home", Catalog("127.0.0.1:1", dict(made.bundle.metrics)), Ports.free()
+    ) as run:
+        transport = transport_to(run.bundle.shuffler, roots=run.bundle.roots)
+        with closing(transport), pytest.raises(TryAgain) as told:
+            transport.submit([_report(run.bundle)], HANG_SECONDS)
+        assert told.value.reason != "deadline_exceeded"
+        assert run.shuffler.process.wait(HANG_SECONDS) == 1
+        said = (run.home / "log" / "shuffler.log").read_text()
+    assert "why Intake.run has failed" in said
+    assert "CRITICAL hubbub.runtime Intake.run has failed: KeyError at failing in <string>:" in said
+    assert "called by run in intake.py:" in said
+    assert SAID not in said
+    assert "Traceback" not in said
+
+
+@pytest.mark.parametrize(
+    ("door", "part", "told"),
+    [
+        (FOR_EVER, FAILS, "part has failed: KeyError at part in <string>:"),
+        (FOR_EVER, "pass", "part has ended; this is a fault of hubbub"),
+        (FAILS, FOR_EVER, "Door has failed: KeyError at serve in <string>:"),
+    ],
+)
+def test_a_process_ends_with_the_first_of_its_parts(door: str, part: str, told: str) -> None:
+    code = SERVING.format(door=door, part=part)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert told in done.stderr
+    assert SAID not in done.stderr
+    assert done.stdout == "stopped within 0.0\n"
+
+
+@pytest.mark.parametrize(("of", "step"), [(Pool, "claim"), (Crowds, "cut")])
+def test_a_mixer_ends_with_a_delivery_or_a_cut_that_fails(
+    of: type, step: str, made: Made, redis_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def failing(*_: Any) -> None:
+        raise KeyError(SAID)
+
+    async def body() -> None:
+        table = read_stream_table(made.streams)
+        if of is Crowds:
+            object.__setattr__(table.streams["theme"], "mix", "rolling")
+        window = Window("theme", int(now()) // 86_400)
+        async with a_sink() as (_, address), mixers(redis_url, table, address, 1) as mixing:
+            monkeypatch.setattr(of, step, failing)
+            await mixing.pools[0].add({window: sealed_reports(300)})
+            loop = mixing.loops[0]
+            while not loop.done():
+                mixing.clock.advance(0.1)
+                await asyncio.sleep(0)
+            assert isinstance(loop.exception(), KeyError)
+
+    asyncio.run(asyncio.wait_for(body(), HANG_SECONDS))
+
+
+def test_a_door_that_lets_nobody_in_any_more_says_so(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def failing(*_: Any) -> None:
+        raise KeyError(SAID)
+
+    async def body() -> None:
+        address = f"127.0.0.1:{free_port()}"
+        app: Callable[..., Any] = Counter
+        connections = OpenConnections((), Counter())
+        door = HttpDoor(address, app, tls=None, connections=connections)
+        await door.start()
+        serving = asyncio.create_task(door.serve())
+        monkeypatch.setattr(connections, "add", failing)
+        host, _, port = address.rpartition(":")
+        with socket.create_connection((host, int(port))), pytest.raises(KeyError):
+            await serving
+        await door.stop(0)
+
+    asyncio.run(asyncio.wait_for(body(), HANG_SECONDS))
