@@ -4,19 +4,20 @@ And what keeps them from the machine that they run on: its environment, its user
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from hubbub.catalog import Bundle, OpeningKey, read_opening_keys, stream_table
+from hubbub.cli.local.local_run import LocalRun
 from hubbub.client import Client, SystemClock
 from hubbub.client.clock import SYSTEM_CLOCK
 from hubbub.client.testing import memory_client
 from tests.support.bundles import DAY, Signed, make_signed
 from tests.support.devices import Device
-from tests.support.moment import now
+from tests.support.moment import far_from_midnight, now
 from tests.support.surroundings import forget_the_caller, hear_interrupts
 
 forget_the_caller(os.environ)
@@ -126,7 +127,18 @@ def _surroundings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         for variable in ("TMPDIR", "XDG_STATE_HOME"):
             patch.setenv(variable, str(tmp_path_factory.mktemp(variable.lower())))
         patch.setattr("tempfile.tempdir", None)
+        patch.setattr(LocalRun, "__enter__", _far_from_midnight(LocalRun.__enter__))
         yield
+
+
+def _far_from_midnight(enter: Callable[[LocalRun], LocalRun]) -> Callable[[LocalRun], LocalRun]:
+    """Whoever starts everything: its services have the machine's clock."""
+
+    def entered(run: LocalRun) -> LocalRun:
+        far_from_midnight()
+        return enter(run)
+
+    return entered
 
 
 @pytest.fixture(scope="session")

@@ -32,6 +32,7 @@ from hubbub.conservation import balances, sum_terms
 from hubbub.errors import KeysUnusable
 from hubbub.shuffler.streams import read_stream_table
 from tests.conftest import CATALOG
+from tests.support.moment import far_from_midnight
 from tests.support.oidc import SECRET, needs_provider, provider
 from tests.support.servers import answering, has_tls
 from tests.support.waiting import HANG_SECONDS, eventually
@@ -215,6 +216,7 @@ class Machine:
 def machine(document: dict[str, Any], installed: Path, tmp_path: Path) -> Iterator[Machine]:
     if not has_tls():
         pytest.skip("this Redis server has no TLS: install redis-server, that of Debian has")
+    far_from_midnight()
     machine = Machine(document, installed, tmp_path / "machine")
     try:
         for name in ("redis-pool", "redis-totals"):

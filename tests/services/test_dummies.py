@@ -172,6 +172,7 @@ def test_a_crowd_that_may_have_left_gets_no_more_dummies(
         window, own = _today(), replace(table.streams["theme"], mix="rolling")
         async with a_sink() as (_, address), mixers(redis_url, table, address, 1) as m:
             [mixer], [pool] = m.mixers, m.pools
+            await m.turn()  # from here on it waits, and the test looks in its place
             await pool.add({window: _reports(320)})
             await mixer._departures.look(window, 1, own, over=False)
             await mixer._departures._padding[window]

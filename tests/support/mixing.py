@@ -138,9 +138,11 @@ async def mixers(
     for pool in pools:
         await pool.heartbeat()
     loops = [asyncio.create_task(run()) for m in made for run in (m.run, m.heartbeat)]
-    yield Mixing(pools, clock, loops, made)
-    await end_tasks(loops)
-    for one in channels:
-        await one.close()
-    await server.client.flushdb()
-    await server.close()
+    try:
+        yield Mixing(pools, clock, loops, made)
+    finally:  # a test that failed would wait for them for ever
+        await end_tasks(loops)
+        for one in channels:
+            await one.close()
+        await server.client.flushdb()
+        await server.close()

@@ -2,7 +2,8 @@
 
 With an hour there may end a day, a week and a year. What reports or counts in this process asks
 `now`, which stands still at the end of the hour in which the test began. Programs that a test
-starts have the machine's clock: who starts them is `far_from_midnight`.
+starts have the machine's clock: who starts them is `far_from_midnight`, which LocalRun is by itself
+(tests/conftest.py).
 """
 
 import time

@@ -27,7 +27,6 @@ from hubbub.errors import HubbubError
 from tests.conftest import CATALOG, Made
 from tests.support import web
 from tests.support.developing import MORE_PORTS
-from tests.support.moment import far_from_midnight
 from tests.support.waiting import eventually
 
 ROOT = Path(__file__).parents[2]
@@ -53,7 +52,6 @@ def hubbub(tmp_path: Path) -> Hubbub:
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A running hubbub with the demo's catalog."""
-    far_from_midnight()
     folder = tmp_path_factory.mktemp("up") / "home"
     with LocalRun(folder, demo_catalog(), Ports.free()):
         yield folder

@@ -28,7 +28,7 @@ from hubbub.wire.v1.services_pb2 import EstimateRequest, Range
 from tests.interfaces.browser import Watched, chromium, needs_browser
 from tests.support import web
 from tests.support.asking import estimate
-from tests.support.moment import far_from_midnight, now
+from tests.support.moment import now
 from tests.support.pasted import in_notebook, in_shell
 from tests.support.waiting import eventually
 
@@ -64,7 +64,6 @@ OTHERS = {
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalRun]:
-    far_from_midnight()
     folder = tmp_path_factory.mktemp("crowd")
     path = folder / "metrics.toml"
     metrics = METRIC.format(name="met", crowd=600) + METRIC.format(name="missed", crowd=800)

@@ -22,7 +22,6 @@ from hubbub.cli.local.local_run import LocalRun, Ports
 from hubbub.cli.main import main, whole_parser
 from hubbub.cli.terminal.service_client import report_counts
 from hubbub.privacy.central_catalog import read_with_promises
-from tests.support.moment import far_from_midnight
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
@@ -38,7 +37,6 @@ BLOCKS = [
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalRun]:
-    far_from_midnight()
     home = tmp_path_factory.mktemp("docs") / "home"
     with LocalRun(home, demo_catalog(), Ports.free()) as running:
         yield running

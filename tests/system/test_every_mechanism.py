@@ -20,7 +20,7 @@ from hubbub.conservation import balances, sum_terms
 from hubbub.mechanisms import REGISTRY
 from tests.support import web
 from tests.support.asking import estimate
-from tests.support.moment import far_from_midnight, now
+from tests.support.moment import now
 from tests.support.waiting import eventually
 
 PEOPLE = 300
@@ -117,7 +117,6 @@ def _value(name: str, person: int) -> Any:
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalRun]:
-    far_from_midnight()
     folder = tmp_path_factory.mktemp("every")
     path = folder / "metrics.toml"
     metrics = "".join(metric_of(name) for name in (*REGISTRY, "auto"))
