@@ -13,7 +13,7 @@ from hubbub.mechanisms.directions import UNIT, book_bytes, steps
 from hubbub.mechanisms.vector_codes import VectorCodes
 
 # A sent word is so much longer along its person's direction than across, or tells not which it is.
-_LEAST_LONGER: Final = 1e-9
+_MIN_LONGER: Final = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ def told_by(
     squares = np.diag(moments) / mechanism.dimensions / mechanism.reach**2
     variances = np.maximum(squares - mean**2, 0.0) / (people - 1)
     longer = mechanism.along - 1
-    told = abs(longer) > _LEAST_LONGER
+    told = abs(longer) > _MIN_LONGER
     outer = (moments - np.eye(mechanism.dimensions)) / longer if told else None
     return DirectionMoments(people, mean, variances, outer)
 
