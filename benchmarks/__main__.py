@@ -26,7 +26,7 @@ from benchmarks.device import randomize, sealing
 from benchmarks.door import door
 from benchmarks.fleet import fleet
 from benchmarks.growth import commits, growth
-from benchmarks.history import Run, fell, newest, read_history, write_run
+from benchmarks.history import Run, fell, newest, read_history, unkept, write_run
 from benchmarks.host import latency, memory, report
 from benchmarks.idle import idle, silent
 from benchmarks.measure import Row
@@ -131,6 +131,9 @@ def main(asked: Sequence[str]) -> int:
         print(f"no stage {', '.join(sorted(unknown))}; there are {', '.join([*names, *BESIDE])}")
         return 2
     history = read_history()
+    for former in unkept(RESULTS.read_text(), history):
+        write_run(former)
+        history.append(former)
     rows: list[Row] = []
     for stage in STAGES:
         if not asked or stage.__name__ in asked:
@@ -150,11 +153,11 @@ def main(asked: Sequence[str]) -> int:
     )
     run = Run(made, rows, tables)
     write_run(run)
-    RESULTS.write_text("\n".join(_document([*history, run])) + "\n")
+    RESULTS.write_text("\n".join(document([*history, run])) + "\n")
     return 0
 
 
-def _document(history: Sequence[Run]) -> list[str]:
+def document(history: Sequence[Run]) -> list[str]:
     """All stages with their last figures, in their order; worse ones and older ones say so."""
     last = newest(history)
     today = history[-1].made

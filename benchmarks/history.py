@@ -4,7 +4,8 @@ Machines differ, so what is compared is the ratio to the limit or peer of the sa
 """
 
 import json
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Final
@@ -13,6 +14,9 @@ from benchmarks.measure import Row
 
 _FILE: Final = Path(__file__).with_name("history.jsonl")
 _WORSE: Final = 0.15
+# How RESULTS.md says of what day and machine it is, or one of its rows.
+_TODAY: Final = re.compile(r"^Made by `make bench` on (.*?)\. Every run", re.MULTILINE)
+_OF: Final = re.compile(r"(?:^|; )of (.*)$")
 
 
 @dataclass(frozen=True)
@@ -42,6 +46,30 @@ def write_run(run: Run, path: Path = _FILE) -> None:
     """Put one more behind the others."""
     with path.open("a") as file:
         file.write(json.dumps(asdict(run)) + "\n")
+
+
+def unkept(results: str, history: Sequence[Run]) -> list[Run]:
+    """Rows of RESULTS.md's first table whose stages no run has: a merge may have dropped its line.
+
+    A page that is made of the history alone would lose them.
+    """
+    kept, found = newest(history), dict[str, list[Row]]()
+    today = _TODAY.search(results)
+    for row, remark in _rows(results):
+        older = _OF.search(remark)
+        made = older or today
+        if row.stage not in kept and made:
+            found.setdefault(made[1], []).append(row)
+    return [Run(made, rows) for made, rows in sorted(found.items())]
+
+
+def _rows(results: str) -> Iterator[tuple[Row, str]]:
+    """Every stage, and what is remarked of it. Whether more is better is told by rates alone."""
+    lines = results.partition("\n## ")[0].splitlines()
+    for line in [line for line in lines if line.startswith("| ")][1:]:
+        stage, ours, limit, ratio, reach, remark = line.removeprefix("| ")[:-2].split(" | ")
+        more = reach.startswith(">=")
+        yield Row(stage, ours, limit, float(ratio), reach, more), remark.strip()
 
 
 def newest(history: Iterable[Run]) -> dict[str, tuple[Row, str]]:

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.history import Run, fell, newest, read_history, write_run
+from benchmarks.__main__ import RESULTS, document
+from benchmarks.history import Run, fell, newest, read_history, unkept, write_run
 from benchmarks.measure import Row
 
 
@@ -60,3 +61,25 @@ def test_every_run_is_kept_and_the_newest_figure_of_each_stage_is_shown(tmp_path
         "a": (3, "two"),
         "b": (2, "one"),
     }
+
+
+def test_rows_that_only_the_page_has_are_put_back_before_a_run_makes_it_anew() -> None:
+    runs = [
+        Run("2026-01-01, x", [_row("a", 0.5), _row("b", 2.25)]),
+        Run("2026-01-02, x", [_row("b", 4.0), _row("c", 1.0)]),
+    ]
+    page = "\n".join(document(runs))
+    assert "of 2026-01-01, x" in page
+    assert unkept(page, runs) == []
+    assert unkept(page, runs[:1]) == [Run("2026-01-02, x", [_row("c", 1.0)])]
+    lost = unkept(page, [])
+    remark = "WORSE by 78% than on 2026-01-01"
+    assert document(lost) == page.replace(remark, "").split("\n")
+    assert {run.made: {row.stage for row in run.rows} for run in lost} == {
+        "2026-01-01, x": {"a"},
+        "2026-01-02, x": {"b", "c"},
+    }
+
+
+def test_the_page_of_results_is_what_the_history_says() -> None:
+    assert RESULTS.read_text() == "\n".join(document(read_history())) + "\n"
