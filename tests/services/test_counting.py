@@ -29,7 +29,7 @@ from tests.support.servers import redis_server
 from tests.support.stores import totals
 
 HOUR = 3600.0
-# Bytes that a tag costs where there are some hundred, and their sets are hardly filled.
+# More bytes than a tag costs, so that a few hundred fill a window.
 OF_FEW = 100
 
 
@@ -376,7 +376,7 @@ def test_a_window_that_is_flooded_stops_no_other(
             client = counting.server.client
             if by == "memory":
                 used = int((await client.info("memory"))["used_memory"])
-                await client.config_set("maxmemory", used + 600_000)
+                await client.config_set("maxmemory", used + 420_000)
             most = 0 if by == "memory" else 2500
             counting.start(Room(counting.store, most, monotonic=_hurried()))
             flooded, honest = counting.window("crashed"), counting.window("theme")

@@ -1,5 +1,9 @@
 """What a store holds in one window, as tests ask it."""
 
+import struct
+from collections.abc import Sequence
+from typing import Any
+
 from hubbub.aggregator.store.contract import TotalsStore
 from hubbub.conservation import Window
 from hubbub.mechanisms import Totals
@@ -13,3 +17,17 @@ async def totals(store: TotalsStore, window: Window) -> Totals:
 async def batch_reports(store: TotalsStore, window: Window) -> int:
     [held] = await store.read([window])
     return held.batch_reports
+
+
+async def keep_in_sets(client: Any, window: Window, tags: Sequence[bytes], buckets: int) -> None:
+    """A window's tags as they were kept before decision 0137, in place of what there is of them."""
+    key = window.key("aggregator:tags")
+    salt = struct.unpack("<5Q", await client.hget(key, "salt"))
+    await client.unlink(*[held async for held in client.scan_iter(f"{key}:*")])
+    for tag in tags:
+        words = struct.unpack("<4I", tag)
+        hashed = sum(a * b for a, b in zip(words, salt[:4], strict=True)) + salt[4]
+        place = f"{key}:1.{(hashed % 2**64 >> 32) * buckets >> 32}"
+        await client.sadd(place, int.from_bytes(tag[8:], "little", signed=True))
+        await client.sadd(f"{place}+", int.from_bytes(tag[6:8], "little", signed=True))
+    await client.hset(key, "generations", f"{buckets}:{len(tags)}")

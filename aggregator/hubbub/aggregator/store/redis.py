@@ -8,9 +8,11 @@ Keys, for a window W = STREAM:EPOCH, behind the prefix "aggregator:":
                   counted, duplicate, rejected:REASON), crowd (of the smallest batch), at (when
                   reports were last counted). Version 0.1 had all cells in one field, cells
     batches:{W}   set: the same of all batches before those
-    tags:{W}      hash: generations ("BUCKETS:TAGS ..."), salt, of:BATCH (the tags of a batch that
+    tags:{W}      hash: generations ("BUCKETS=TAGS ..."), salt, of:BATCH (the tags of a batch that
                   may be half counted)
-    tags:{W}:G.B  set: 64 bits of each tag in bucket B of generation G; with "+" behind it 16 more
+    tags:{W}:G.H  hash: the buckets of generation G from 16,384 H on -> the ends of their tags.
+                  Before decision 0137 ("BUCKETS:TAGS") tags:{W}:G.B was a set, 64 bits of each
+                  tag in bucket B of generation G; with "+" behind it 16 more
     seen:{W}      hash, of version 0.1: tag -> the batch that it was counted in, and "+"
     windows       hash: every W -> its number of shards
     remembered    hash: every W whose tags and batch ids are held -> until when, for housekeeping.py
@@ -38,7 +40,7 @@ from hubbub.aggregator.store.contract import (
     WindowTotals,
     settled,
 )
-from hubbub.catalog import TAG_BYTES
+from hubbub.aggregator.store.tags import SALT_BYTES, bucket_keys, in_places
 from hubbub.conservation import Window
 from hubbub.errors import BadParameter, StoreUnavailable, TotalsUnreadable
 from hubbub.runtime import RedisServer, lua, script
@@ -47,15 +49,11 @@ _log: Final = logging.getLogger("hubbub.aggregator")
 
 _COMMIT: Final = lua(__package__, "commit")
 _FORGET: Final = lua(__package__, "forget")
-if TAG_BYTES != 16:  # noqa: PLR2004 what the script cuts by
-    raise AssertionError("commit.lua cuts tags of 16 bytes")
 # Of a batch id, which is random, so many bytes are kept.
 _ID_BYTES: Final = 8
 # Cells a field of the totals, unless that made more fields than one command takes.
 _CHUNK: Final = 512
 _MAX_CHUNKS: Final = 2048
-# Four numbers to multiply by and one to add, of 64 bits.
-_SALT_BYTES: Final = 40
 # So many keys are deleted at a time.
 _KEYS: Final = 5000
 # Beyond any batch, and beyond any window.
@@ -125,8 +123,8 @@ class RedisStore:
         expected = await self._expect(window)
         until = ("HSETNX", "aggregator:remembered", window.name, commit.seen_until)
         while True:
-            salt = self._salts.setdefault(keys[-1], secrets.token_bytes(_SALT_BYTES))
-            told = [*head, salt, expected, *_in_places(b"".join(commit.tags), salt), *tail]
+            salt = self._salts.setdefault(keys[-1], secrets.token_bytes(SALT_BYTES))
+            told = [*head, salt, expected, *in_places(b"".join(commit.tags), salt), *tail]
             _, [kind, *more] = await self._server.durable([until, script(_COMMIT, keys, told)])
             if kind != b"salt":
                 return Outcome(kind.decode()), frozenset(more)
@@ -169,7 +167,7 @@ class RedisStore:
                 [("HSET", tags, "forgotten", 1), ("HGET", tags, "generations")]
             )
             keys = [_key(what, window, shard) for what in ("seen", "batches")]
-            keys += _buckets(tags, generations or b"")
+            keys += bucket_keys(tags, generations or b"")
             for first in range(0, len(keys), _KEYS):
                 await self._server.durable([("UNLINK", *keys[first : first + _KEYS])])
             await self._server.durable([("UNLINK", tags)])
@@ -345,34 +343,6 @@ def _chunks(cells: Integers) -> list[Any]:
 
 def _chunk(size: int) -> int:
     return max(_CHUNK, -(-size // _MAX_CHUNKS))
-
-
-def _in_places(tags: bytes, salt: bytes) -> list[Any]:
-    """Tags in the order of their places, with their numbers, other bits, and places.
-
-    A place is a hash that is strongly universal whatever the tags, which nobody guesses without the
-    salt. Source: Dietzfelbinger 1996, Universal hashing and k-wise independent random variables.
-    """
-    multipliers = np.frombuffer(salt, dtype="<u8")
-    words = np.frombuffer(tags, dtype="<u4").reshape(-1, 4).astype(np.uint64)
-    places = (((words * multipliers[:4]).sum(axis=1) + multipliers[4]) >> 32).astype("<u4")
-    order = np.argsort(places, kind="stable")
-    ordered = np.frombuffer(tags, dtype="V16")[order].tobytes()
-    # Lua has no integers of 64 bits.
-    numbers = " ".join(map(str, np.frombuffer(ordered, dtype="<i8")[1::2].tolist()))
-    others = np.frombuffer(ordered, dtype="<i2")[3::8].tobytes()
-    return [ordered, numbers, others, places[order].tobytes()]
-
-
-def _buckets(tags: str, generations: bytes) -> list[str]:
-    """The keys of all buckets, from how many each generation has."""
-    numbers = [int(part.split(b":")[0]) for part in generations.split()]
-    return [
-        f"{tags}:{generation}.{bucket}{kind}"
-        for generation, buckets in enumerate(numbers, start=1)
-        for bucket in range(buckets)
-        for kind in ("", "+")
-    ]
 
 
 def _law(text: bytes | None) -> dict[str, int]:

@@ -84,7 +84,7 @@ MEASURED: Final = Costs(
     shuffler_us=8.3,
     pool_us=4.2,
     cut_us=13.0,
-    totals_us=14.0,  # in windows of some 10^8, on a busy machine; of 10^6 a quarter
+    totals_us=7.0,  # in windows of some 10^8, on a busy machine; of 10^6 half
     pool_bytes=120.0,
     tag_bytes=12.0,
 )
