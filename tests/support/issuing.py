@@ -48,6 +48,7 @@ class IssuerHouse:
         self.url = f"http://127.0.0.1:{self.port}"
         tokens = TokenIssuer(Tokens(self.url, devices), self.public)
         self.bundle: Bundle = replace(made.bundle, tokens=tokens)
+        folder.mkdir(exist_ok=True)
         streams = folder / "issued.json"
         streams.write_text(stream_table(self.bundle))
         self.made = replace(made, bundle=self.bundle, streams=streams, folder=folder)
@@ -62,16 +63,21 @@ class IssuerHouse:
 
     @contextmanager
     def serving(
-        self, redis_url: str, limiter: Limiter | None = None, subjects: Subjects | None = None
+        self,
+        redis_url: str,
+        limiter: Limiter | None = None,
+        subjects: Subjects | None = None,
+        *,
+        anew: bool = True,
     ) -> Iterator[None]:
-        """In a thread of its own, on its own loop."""
+        """In a thread of its own, on its own loop. anew: what accounts had is forgotten first."""
         self.accounts.touch()
         started, ended = threading.Event(), threading.Event()
         failed: list[BaseException] = []
 
         async def body() -> None:
             server = await connect_redis(redis_url)
-            for key in await server.client.keys("issuer:*"):
+            for key in await server.client.keys("issuer:*") if anew else ():
                 await server.client.delete(key)
             streams = read_issued_streams(self.made.streams)
             told: Any = {"limiter": Limiter(0, 1) if limiter is None else limiter, "clock": now}

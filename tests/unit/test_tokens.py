@@ -209,6 +209,41 @@ def test_an_issuer_that_answers_by_another_key_gets_no_report_to_mark(
     assert [issuer.takes(one) for one in shuffler.reports()] == [True]
 
 
+def test_another_key_of_the_issuers_loses_no_report_that_waits(
+    plain: Signed, state: State, clock: FakeClock
+) -> None:
+    """Tokens of the former are none to the shuffler any more, also those that reports have."""
+    former, other = Issuer(), Issuer()
+    refusing = FakeShuffler(*[dict.fromkeys(range(3), "refused_no_token")] * 50)
+    client = _client(_issued(plain.bundle, former), state, refusing, former, clock)
+    client.report("theme", "dark")
+    client.report("theme", "light")
+    assert not client.flush(1)
+    assert (client.waiting, client.dropped) == (2, {})
+    shuffler = FakeShuffler()
+    client = _client(_issued(plain.bundle, other), state, shuffler, other, clock)
+    client.report("theme", "dark")
+    assert client.flush(HANG_SECONDS)
+    assert client.dropped == {}
+    assert [other.takes(one) for one in shuffler.reports()] == [True] * 3
+    assert len({nonce_of(one.token) for one in shuffler.reports()}) == 3
+
+
+def test_who_asked_by_the_former_key_asks_the_same_by_the_new_one(
+    plain: Signed, state: State, clock: FakeClock
+) -> None:
+    """An account has its tokens once: another question would be answered with none."""
+    former, other = Issuer(), Issuer()
+    client = _client(_issued(plain.bundle, former), state, FakeShuffler(), other, clock)
+    client.report("theme", "dark")
+    assert not client.flush(1)
+    shuffler = FakeShuffler()
+    client = _client(_issued(plain.bundle, other), state, shuffler, other, clock)
+    assert client.flush(HANG_SECONDS)
+    assert len(set(other.asked)) == 1
+    assert [other.takes(one) for one in shuffler.reports()] == [True]
+
+
 def test_a_wrong_proof_of_one_stream_keeps_the_reports_of_that_one_alone(
     plain: Signed, state: State, issuer: Issuer, clock: FakeClock
 ) -> None:
@@ -381,8 +416,8 @@ def test_a_person_is_told_who_issues_tokens_and_what_that_sees(
 
 def test_whatever_is_in_the_place_of_a_wallet_is_an_empty_one() -> None:
     wallet = Wallet()
-    asked = wallet.ask({("theme", 7): [(b"n" * 16, b"b" * 32)]})
-    assert Wallet.load(wallet.data()).pending == asked
+    asked = wallet.ask({("theme", 7, "key"): [(b"n" * 16, b"b" * 32)]})
+    assert list(Wallet.load(wallet.data()).pending.values()) == list(asked.values())
     for wrong in (None, b"", b"{", b"[]", b"7", "text", 7, b'{"free": [["theme", "x", []]]}'):
         assert Wallet.load(wrong) == Wallet()
     for wrong in (b'{"pending": [["theme", 7, ["00"]]]}', b'{"spending": [[1, "s", 2, []]]}'):

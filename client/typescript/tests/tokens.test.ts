@@ -52,6 +52,7 @@ class Issuer {
   readonly keys = ristretto255_oprf.poprf(new Uint8Array()).generateKeyPair();
   readonly asked: Bytes[] = [];
   fails = false;
+  forged = "";
 
   readonly ask = (request: Bytes): Promise<Uint8Array> => {
     this.asked.push(request);
@@ -59,6 +60,7 @@ class Issuer {
     const issued = wantedIn(request).flatMap(([stream, epoch, elements]) => {
       const suite = ristretto255_oprf.poprf(tokenInfo(stream, epoch));
       const { evaluated, proof } = suite.blindEvaluateBatch(this.keys.secretKey, elements);
+      if (stream === this.forged) proof[63] = Number(proof[63]) ^ 1;
       const fields = evaluated.flatMap((one) => bytesField(1, one));
       return bytesField(1, [...fields, ...bytesField(2, proof)]);
     });
@@ -282,6 +284,54 @@ test("an issuer that answers by another key gets no report to mark", async () =>
   client.report("theme", "dark");
   assert.equal(await client.flush(0.1), false);
   assert.equal(shuffler.reports, 0);
+  assert.equal(await client.waiting(), 1);
+});
+
+test("another key of the issuer's loses no report that waits, and asks the same", async () => {
+  const [former, other] = [new Issuer(), new Issuer()];
+  const { client, storage, shuffler } = await device(former);
+  shuffler.post = () => {
+    // With tokens of the former key: none to a shuffler that has the other.
+    const refusal = bytesField(1, [0x10, 7]);
+    const headers = { "content-type": TYPE };
+    return Promise.resolve({ status: 200, headers, body: Uint8Array.from(refusal) });
+  };
+  client.report("theme", "dark");
+  assert.equal(await client.flush(0.1), false);
+  assert.deepEqual([await client.waiting(), client.dropped], [1, {}]);
+  const next = await device(other, storage);
+  next.client.report("theme", "light");
+  assert.equal(await next.client.flush(), true);
+  assert.deepEqual(next.client.dropped, {});
+  const sent = sentTo(next.shuffler);
+  assert.equal(sent.length, 2);
+  assert.ok(sent.every((one) => other.takes(one)));
+
+  // Who asked by the former key, and was answered by the other, asks the same by the other.
+  const own = new MemoryStorage();
+  const bundle = await bundleOf(former);
+  const told = { holdSeconds: null, now: () => life.start, ask: other.ask };
+  const early = await Client.over(bundle, own, new FakeShuffler(), told);
+  other.asked.splice(0);
+  early.report("theme", "dark");
+  assert.equal(await early.flush(0.1), false);
+  const before = other.asked.splice(0).map(hexOf);
+  const later = await device(other, own);
+  assert.equal(await later.client.flush(), true);
+  assert.ok(before.every((one) => other.asked.map(hexOf).includes(one)));
+});
+
+test("a wrong proof of one stream keeps the reports of that one alone", async () => {
+  const issuer = new Issuer();
+  issuer.forged = "language";
+  const { client, shuffler } = await device(issuer);
+  client.report("language", "de");
+  client.report("theme", "dark");
+  assert.equal(await client.flush(0.5), false);
+  assert.deepEqual(
+    sentTo(shuffler).map(({ stream }) => stream),
+    ["theme"],
+  );
   assert.equal(await client.waiting(), 1);
 });
 

@@ -10,14 +10,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib.util import find_spec
 from typing import Final
 
-from hubbub.catalog import Bundle, Metric, epoch_at, epoch_start, grace_seconds
+from hubbub.catalog import Bundle, epoch_at, epoch_start, grace_seconds
 from hubbub.client.clock import Clock
 from hubbub.client.cover import held_back
 from hubbub.client.delivery.waits import soon
 from hubbub.client.diagnostics import Diagnostics
 from hubbub.client.state.contract import OutboxReport, State
 from hubbub.client.state.secret import DeviceMemo
-from hubbub.client.state.wallet import Inputs, Period, Wallet
+from hubbub.client.state.wallet import Inputs, Kind, Period, Wallet
 from hubbub.client.transport.contract import NotSent, SealedReport
 from hubbub.client.transport.issuer_connection import AskIssuer, ask_by_app, ask_issuer
 from hubbub.errors import BadParameter
@@ -34,6 +34,7 @@ TOKEN_REFUSED: Final = frozenset({"refused_no_token", TOKEN_SPENT})
 _NOT_GIVEN: Final = (
     'the issuer gives nobody tokens of "%s": reports of this epoch wait, and expire without'
 )
+_KEY_LETTERS: Final = 16  # of the issuer's public key, in hex: enough to tell it from another
 _STEPS: Final = 1 << 16  # of an epoch, of which one is drawn
 _SHORTEST_SECONDS: Final = 0.5
 _APART_SECONDS: Final = 600.0  # between tries, at most, of who has nothing to wait for
@@ -56,16 +57,17 @@ class Purse:
     ) -> None:
         self._bundle, self._state, self._ask = bundle, state, ask
         self._clock, self._diagnostics = clock, diagnostics
+        self._key = bundle.tokens.public.hex()[:_KEY_LETTERS] if bundle.tokens else ""
         self._lock = threading.Lock()
         self._failures = 0
         self._not_before = 0.0
         self._answered: set[tuple[str, int]] = set()
-        self._lacking: set[Period] = set()
+        self._lacking: set[Kind] = set()
 
     @property
     def held(self) -> list[tuple[str, int, int]]:
         """Reports that wait for a token: their stream, and first and last epoch."""
-        return [(stream, epoch, epoch) for stream, epoch in sorted(self._lacking)]
+        return [(stream, epoch, epoch) for stream, epoch, _ in sorted(self._lacking)]
 
     def fetch(self, timeout_seconds: float) -> None:
         """Ask for what is due. What fails is tried again later.
@@ -117,7 +119,7 @@ class Purse:
             StateUnusable: it could not be kept; none may leave.
         """
         now = self._clock.now()
-        pairs = [(r.id, (r.stream, r.epoch)) for r in reports]
+        pairs = [(r.id, (r.stream, r.epoch, self._key)) for r in reports]
 
         def change(wallet: Wallet) -> dict[int, Minted]:
             wallet.close([one for one in wallet.periods if self._is_closed(one, now)])
@@ -125,7 +127,7 @@ class Purse:
 
         found = self._state.wallet(change)
         self._state.release(number for number, _ in pairs if number not in found)
-        self._lacking |= {period for number, period in pairs if number not in found}
+        self._lacking |= {kind for number, kind in pairs if number not in found}
         return found
 
     def settle(self, reports: Iterable[int]) -> None:
@@ -142,9 +144,13 @@ class Purse:
     def _lengths(self) -> list[str]:
         return sorted({metric.epoch for metric in self._bundle.streams.values()})
 
-    def _streams(self, length: str) -> list[Metric]:
-        found = self._bundle.streams.values()
-        return sorted((m for m in found if m.epoch == length), key=lambda metric: metric.name)
+    def _kinds(self, length: str, epoch: int) -> dict[Kind, int]:
+        """What is asked for together, and how many tokens of each, in the order of names."""
+        return {
+            (name, epoch, self._key): metric.limits.reports_per_epoch
+            for name, metric in sorted(self._bundle.streams.items())
+            if metric.epoch == length
+        }
 
     def _due(self, *, waiting: bool) -> list[tuple[str, int]]:
         now = self._clock.now()
@@ -161,7 +167,8 @@ class Purse:
     def _wanted(self) -> list[tuple[str, int]]:
         """The epochs of reports that wait for tokens of which the issuer was not asked."""
         streams = self._bundle.streams
-        found = ((streams[name].epoch, epoch) for name, epoch in self._lacking if name in streams)
+        held = ((name, epoch) for name, epoch, _ in self._lacking if name in streams)
+        found = ((streams[name].epoch, epoch) for name, epoch in held)
         return [one for one in found if one not in self._answered]
 
     def _is_open(self, length: str, epoch: int) -> bool:
@@ -170,8 +177,8 @@ class Purse:
             return False
         if self._clock.now() >= _too_late(epoch, length):
             return False
-        names = [metric.name for metric in self._streams(length)]
-        asked = self._state.wallet(lambda w: all(w.has_asked((name, epoch)) for name in names))
+        kinds = self._kinds(length, epoch)
+        asked = self._state.wallet(lambda wallet: all(map(wallet.has_asked, kinds)))
         if asked:
             self._note(length, epoch)
         return not asked
@@ -210,57 +217,54 @@ class Purse:
         if issuer is None:
             return
         wanted = {
-            (metric.name, epoch): [
-                (new_nonce(), poprf.new_blind()) for _ in range(metric.limits.reports_per_epoch)
-            ]
-            for metric in self._streams(length)
+            kind: [(new_nonce(), poprf.new_blind()) for _ in range(number)]
+            for kind, number in self._kinds(length, epoch).items()
         }
-        asked: dict[Period, Inputs] = self._state.wallet(lambda wallet: wallet.ask(wanted))
+        asked: dict[Kind, Inputs] = self._state.wallet(lambda wallet: wallet.ask(wanted))
         if asked:
             inputs = {
-                period: [(nonce, poprf.blind(nonce, by)) for nonce, by in pairs]
-                for period, pairs in asked.items()
+                kind: [(nonce, poprf.blind(nonce, by)) for nonce, by in pairs]
+                for kind, pairs in asked.items()
             }
-            sent = {period: [one.element for _, one in of] for period, of in inputs.items()}
+            sent = {kind[:2]: [one.element for _, one in of] for kind, of in inputs.items()}
             answer = ask(token_messages.request_of(sent), timeout_seconds)
             issued = token_messages.issued_in(answer, len(sent))
-            minted: dict[Period, list[Minted]] = {}
+            minted: dict[Kind, list[Minted]] = {}
             wrong: BadParameter | None = None
-            for (period, whole), one in zip(inputs.items(), issued, strict=True):
+            for (kind, whole), one in zip(inputs.items(), issued, strict=True):
                 if one is None:
-                    self._diagnostics.warn_once("tokens_not_given", _NOT_GIVEN, period[0])
+                    self._diagnostics.warn_once("tokens_not_given", _NOT_GIVEN, kind[0])
                     continue  # and the same is asked by the next process: the issuer may learn
                 evaluated, proof = one
-                told = (evaluated, proof, issuer.public, token_info(*period))
+                told = (evaluated, proof, issuer.public, token_info(*kind[:2]))
                 # An issuer with another stream table gives fewer: the first of them.
                 of = whole[: len(evaluated)]
                 try:
-                    outputs = poprf.finalize(of, *told) if evaluated else self._refused(period)
+                    outputs = poprf.finalize(of, *told) if evaluated else self._refused(kind[0])
                 except BadParameter as error:
                     wrong = error  # of this stream alone; the same is asked again
                     continue
                 nonces = (nonce for nonce, _ in of)
-                minted[period] = [Minted(*one) for one in zip(nonces, outputs, strict=False)]
+                minted[kind] = [Minted(*one) for one in zip(nonces, outputs, strict=False)]
             self._state.wallet(lambda wallet: wallet.keep(minted))
             self._lacking -= minted.keys()
             if wrong:
                 raise wrong
         self._note(length, epoch)
 
-    def _refused(self, period: Period) -> list[bytes]:
+    def _refused(self, stream: str) -> list[bytes]:
         """No outputs: the account has had its tokens of this epoch, for another device."""
         self._diagnostics.warn_once(
             "tokens_had",
             'this account has had its tokens of "%s": reports of this epoch expire',
-            period[0],
+            stream,
         )
         return []
 
     def _note(self, length: str, epoch: int) -> None:
-        names = {metric.name for metric in self._streams(length)}
         self._answered.add((length, epoch))
         # Of those that are held, who has tokens now finds out at the next attempt.
-        self._lacking -= {one for one in self._lacking if one[0] in names and one[1] == epoch}
+        self._lacking -= self._kinds(length, epoch).keys()
 
     def _is_closed(self, period: Period, now: float) -> bool:
         metric = self._bundle.streams.get(period[0])

@@ -15,6 +15,9 @@ from hubbub.tokens import Minted
 Period = tuple[str, int]
 """A stream and an epoch."""
 
+Kind = tuple[str, int, str]
+"""A stream, an epoch and the issuer's key by its name: tokens of another key are none any more."""
+
 Inputs = list[tuple[bytes, bytes]]
 """Nonces, each with the blind that its input was blinded by."""
 
@@ -28,56 +31,59 @@ _PARTS: Final = 2
 class Wallet:
     """What a device has of tokens.
 
-    pending: for which no answer was kept: after a kill the same is asked again, and answered again.
+    pending: for which no answer was kept: after a kill the same is asked again, and answered again;
+        also by who knows another key of the issuer's, which counts what it was asked.
     free: that no report has; an empty list where there are none, or the issuer gives no more.
-    spending: by the report's number in the outbox.
+    spending: by the report's number in the outbox, and what it is of.
     """
 
     pending: dict[Period, Inputs] = field(default_factory=dict)
-    free: dict[Period, list[Minted]] = field(default_factory=dict)
-    spending: dict[int, tuple[Period, Minted]] = field(default_factory=dict)
+    free: dict[Kind, list[Minted]] = field(default_factory=dict)
+    spending: dict[tuple[int, Kind], Minted] = field(default_factory=dict)
 
-    def has_asked(self, period: Period) -> bool:
+    def has_asked(self, kind: Kind) -> bool:
         """Whether the issuer has answered."""
-        return period in self.free
+        return kind in self.free
 
-    def ask(self, wanted: Mapping[Period, Inputs]) -> dict[Period, Inputs]:
+    def ask(self, wanted: Mapping[Kind, Inputs]) -> dict[Kind, Inputs]:
         """What is to be asked of these: as it was drawn now, or at the first time."""
         open_ = {one: drawn for one, drawn in wanted.items() if one not in self.free}
-        return {one: self.pending.setdefault(one, drawn) for one, drawn in open_.items()}
+        return {one: self.pending.setdefault(one[:2], drawn) for one, drawn in open_.items()}
 
-    def keep(self, minted: Mapping[Period, Sequence[Minted]]) -> None:
+    def keep(self, minted: Mapping[Kind, Sequence[Minted]]) -> None:
         """Keep what the issuer answered. PRIVACY: nothing is left by which it was blinded."""
-        for period, tokens in minted.items():
-            if self.pending.pop(period, None) is not None:
-                self.free.setdefault(period, []).extend(tokens)
+        for kind, tokens in minted.items():
+            if self.pending.pop(kind[:2], None) is not None:
+                self.free.setdefault(kind, []).extend(tokens)
 
-    def give(self, reports: Iterable[tuple[int, Period]]) -> dict[int, Minted]:
+    def give(self, reports: Iterable[tuple[int, Kind]]) -> dict[int, Minted]:
         """A token for each report, the one it has or another; of those without there are none."""
         found = {}
-        for number, period in reports:
-            if number not in self.spending and self.free.get(period):
-                self.spending[number] = period, self.free[period].pop()
-            if number in self.spending:
-                found[number] = self.spending[number][1]
+        for one in reports:
+            number, kind = one
+            if one not in self.spending and self.free.get(kind):
+                self.spending[one] = self.free[kind].pop()
+            if one in self.spending:
+                found[number] = self.spending[one]
         return found
 
     def settle(self, reports: Iterable[int]) -> None:
         """These reports have met their fate, or their tokens had gone with others."""
-        for number in reports:
-            self.spending.pop(number, None)
+        gone = set(reports)
+        self.spending = {one: t for one, t in self.spending.items() if one[0] not in gone}
 
     def close(self, closed: Iterable[Period]) -> None:
         """Nothing of these epochs can be sent any more."""
-        for period in closed:
-            self.pending.pop(period, None)
-            self.free.pop(period, None)
-            self.spending = {n: one for n, one in self.spending.items() if one[0] != period}
+        gone = set(closed)
+        self.pending = {one: drawn for one, drawn in self.pending.items() if one not in gone}
+        self.free = {one: tokens for one, tokens in self.free.items() if one[:2] not in gone}
+        self.spending = {one: t for one, t in self.spending.items() if one[1][:2] not in gone}
 
     @property
     def periods(self) -> set[Period]:
         """Of which it knows anything."""
-        return {*self.pending, *self.free, *(period for period, _ in self.spending.values())}
+        kinds = (*self.free, *(kind for _, kind in self.spending))
+        return {*self.pending, *(kind[:2] for kind in kinds)}
 
     def data(self) -> bytes:
         """All of it, as a state keeps it."""
@@ -89,7 +95,7 @@ class Wallet:
             ],
             "spending": [
                 [number, *one, _hex([(t.nonce, t.output)])]
-                for number, (one, t) in sorted(self.spending.items())
+                for (number, one), t in sorted(self.spending.items())
             ],
         }
         return json.dumps(told).encode()
@@ -100,14 +106,14 @@ class Wallet:
         try:
             told = json.loads(data) if data else {}
             return cls(
-                {_period(s, e): _pairs(pairs) for s, e, pairs in told.get("pending", [])},
+                {_period(*of): _pairs(pairs) for *of, pairs in told.get("pending", [])},
                 {
-                    _period(s, e): [Minted(*one) for one in _pairs(pairs)]
-                    for s, e, pairs in told.get("free", [])
+                    _kind(*of): [Minted(*one) for one in _pairs(pairs)]
+                    for *of, pairs in told.get("free", [])
                 },
                 {
-                    _whole(number): (_period(s, e), Minted(*_pairs(pairs)[0]))
-                    for number, s, e, pairs in told.get("spending", [])
+                    (_whole(number), _kind(*of)): Minted(*_pairs(pairs)[0])
+                    for number, *of, pairs in told.get("spending", [])
                 },
             )
         except (*FOREIGN, IndexError):
@@ -129,6 +135,12 @@ def _period(stream: Any, epoch: Any) -> Period:
     if not isinstance(stream, str):
         raise TypeError("no stream")
     return stream, _whole(epoch)
+
+
+def _kind(stream: Any, epoch: Any, key: Any) -> Kind:
+    if not isinstance(key, str):
+        raise TypeError("no key")
+    return *_period(stream, epoch), key
 
 
 def _whole(number: Any) -> int:

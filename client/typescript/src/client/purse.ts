@@ -26,6 +26,7 @@ import type { StoredReport } from "./storage.js";
 import { EMPTY, type Token, type Wallet } from "./wallet.js";
 
 const NONCE_BYTES = 16;
+const KEY_LETTERS = 16; // of the issuer's public key, in base64: enough to tell it from another
 const STEPS = 1 << 16; // of an epoch, of which one is drawn
 const SHORTEST_SECONDS = 0.5;
 const APART_SECONDS = 600; // between tries, at most
@@ -40,6 +41,7 @@ export class Purse {
   readonly #answered = new Set<string>();
   readonly #lacking = new Map<string, Due>();
   #turn: Promise<unknown> = Promise.resolve();
+  readonly #key: string;
   #failures = 0;
   #notBefore = 0;
 
@@ -50,12 +52,15 @@ export class Purse {
     readonly state: State,
     readonly ask: AskIssuer,
     readonly diagnostics: Diagnostics,
-  ) {}
+  ) {
+    this.#key = toText(issuer.publicKey).slice(0, KEY_LETTERS);
+  }
 
   /** This report needs a token, before it may leave. */
   needs({ stream, epoch, token }: Pick<StoredReport, "stream" | "epoch" | "token">): void {
     const metric = this.bundle.metrics.get(metricNameOf(stream));
-    if (metric && !token) this.#lacking.set(periodOf(stream, epoch), [metric.epoch, epoch]);
+    if (metric && !this.#isOurs(token))
+      this.#lacking.set(periodOf(stream, epoch), [metric.epoch, epoch]);
   }
 
   /**
@@ -69,13 +74,14 @@ export class Purse {
     const going: StoredReport[] = [];
     for (const report of reports) {
       if (going.length === most) break;
-      const period = periodOf(report.stream, report.epoch);
-      const [token, ...rest] = report.token ? [report.token] : (free[period] ?? []);
+      const kind = this.#kindOf(periodOf(report.stream, report.epoch));
+      const own = this.#isOurs(report.token) ? report.token : null;
+      const [token, ...rest] = own ? [own] : (free[kind] ?? []);
       if (!token) {
         this.needs(report);
         continue;
       }
-      if (!report.token) free[period] = rest;
+      if (!own) free[kind] = rest;
       going.push({ ...report, token });
     }
     return [{ ...device, wallet: { ...wallet, free } }, going];
@@ -186,7 +192,7 @@ export class Purse {
     const streams = this.#streams(length);
     for (const [stream, most] of streams) {
       const period = periodOf(stream, epoch);
-      if (before.pending[period] || before.free[period]) continue;
+      if (before.pending[period] || before.free[this.#kindOf(period)]) continue;
       const own: Blinded[] = [];
       for (let number = 0; number < most; number += 1) {
         await nextTask(); // some milliseconds each
@@ -198,21 +204,22 @@ export class Purse {
     // Kept before it is asked: after a kill the same is asked again, and answered again.
     const { wallet } = await this.state.change((own) => {
       const { pending, free } = this.#open(own.wallet ?? EMPTY);
-      const fresh = Object.entries(drawn).filter(([period]) => !free[period]);
+      const fresh = Object.entries(drawn).filter(([period]) => !free[this.#kindOf(period)]);
       return { ...own, wallet: { pending: { ...Object.fromEntries(fresh), ...pending }, free } };
     });
     const asked = streams.flatMap(([stream]) => {
-      const inputs = wallet?.pending[periodOf(stream, epoch)]?.map(
-        ([input, blind, element]): Blinded => {
-          return { input: fromText(input), blind: fromText(blind), element: fromText(element) };
-        },
-      );
+      const period = periodOf(stream, epoch);
+      if (wallet?.free[this.#kindOf(period)]) return [];
+      const inputs = wallet?.pending[period]?.map(([input, blind, element]): Blinded => {
+        return { input: fromText(input), blind: fromText(blind), element: fromText(element) };
+      });
       return inputs ? [{ stream, epoch, inputs, elements: inputs.map((one) => one.element) }] : [];
     });
     if (asked.length) {
       const answer = await this.ask(tokenRequest(asked), AbortSignal.timeout(1000 * CALL_SECONDS));
       const issued = issuedIn(answer, asked.length);
       const minted: Record<string, Token[]> = {};
+      let wrong: BadParameter | null = null;
       for (const [at, { stream, inputs }] of asked.entries()) {
         const one = issued[at];
         if (!one) {
@@ -228,15 +235,22 @@ export class Purse {
         // An issuer with another stream table gives fewer: the first of them.
         const of = inputs.slice(0, one.evaluated.length);
         const told = [one.evaluated, one.proof, publicKey, tokenInfo(stream, epoch)] as const;
-        const outputs = of.length ? outputsOf(of, ...told) : [];
-        minted[periodOf(stream, epoch)] = outputs.map((output, place) => {
-          return [toText(of[place]?.input ?? output), toText(output)];
-        });
+        try {
+          const outputs = of.length ? outputsOf(of, ...told) : [];
+          minted[periodOf(stream, epoch)] = outputs.map((output, place) => {
+            return [toText(of[place]?.input ?? output), toText(output), this.#key];
+          });
+        } catch (error) {
+          if (!(error instanceof BadParameter)) throw error;
+          wrong = error; // of this stream alone; the same is asked again
+        }
       }
       // PRIVACY: nothing is left by which they were blinded.
       await this.state.change((own) => {
         const { pending, free } = own.wallet ?? EMPTY;
-        const fresh = Object.entries(minted).filter(([period]) => pending[period]);
+        const fresh = Object.entries(minted)
+          .filter(([period]) => pending[period])
+          .map(([period, tokens]) => [this.#kindOf(period), tokens] as const);
         const left = Object.entries(pending).filter(([period]) => !minted[period]);
         return {
           ...own,
@@ -246,11 +260,22 @@ export class Purse {
           },
         };
       });
+      for (const period of Object.keys(minted)) this.#lacking.delete(period);
+      if (wrong) throw wrong;
     }
     this.#answered.add(keyOf(due));
     for (const [period, one] of this.#lacking) {
       if (keyOf(one) === keyOf(due)) this.#lacking.delete(period);
     }
+  }
+
+  /** Whether it is a token by the issuer's key of the bundle: another is none any more. */
+  #isOurs(token: Token | null | undefined): boolean {
+    return token?.[2] === this.#key;
+  }
+
+  #kindOf(period: string): string {
+    return `${period}|${this.#key}`;
   }
 
   /** The wallet without what nothing can be sent of any more. */

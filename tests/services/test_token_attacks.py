@@ -1,0 +1,210 @@
+"""Attacks on tokens, and accidents: none is spent twice, and no report is lost that could go."""
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hubbub.catalog.keys.gateway import GATEWAY_KEY, make_gateway_key, read_gateway
+from hubbub.cli.certificate_authorities import write_certificates
+from hubbub.cli.local.ports import free_port
+from hubbub.client import Client, FolderState, transport_to
+from hubbub.client.testing import FakeClock
+from hubbub.client.transport.contract import SealedReport as Sent
+from hubbub.client.transport.contract import TryAgain
+from hubbub.client.transport.issuer_connection import ask_issuer
+from hubbub.runtime import TlsFolder
+from hubbub.shuffler.ohttp_gateway import OhttpGateway, read_gateway_keys
+from hubbub.shuffler.redeeming import Redeemer
+from hubbub.tokens import Minted, new_nonce, poprf, token_info
+from hubbub.wire.v1.services_pb2 import Reason, SubmitRequest, SubmitResponse, TokenResponse
+from tests.conftest import Made
+from tests.services.test_guards import serving_front
+from tests.services.test_http_door import open_door
+from tests.support.issuing import DAY, Issuance, IssuerHouse
+from tests.support.moment import now
+from tests.support.relaying import Relay
+from tests.support.waiting import HANG_SECONDS
+
+_SPENT, _NO_TOKEN = Reason.REASON_TOKEN_SPENT, Reason.REASON_NO_TOKEN
+
+
+def _today() -> int:
+    return int(now()) // DAY
+
+
+def _paid(house: IssuerHouse, tokens: Sequence[Minted], epoch: int) -> SubmitRequest:
+    """A report of its own for each token."""
+    reports = [house.report("homepage", epoch) for _ in tokens]
+    spent = [one.token(report.sealed) for one, report in zip(tokens, reports, strict=True)]
+    return SubmitRequest(reports=reports, tokens=spent)
+
+
+def _minted(issued: Sequence[Issuance]) -> list[Minted]:
+    return [one.minted for one in issued]
+
+
+def _issued_for(house: IssuerHouse, epoch: int) -> Minted:
+    """A token that was issued for an epoch while that was open."""
+    nonce = new_nonce()
+    return Minted(nonce, poprf.evaluate(house.key, nonce, token_info("homepage", epoch)))
+
+
+def test_an_issuer_that_dies_before_its_answer_gives_the_same_tokens_once_it_is_back(
+    made: Made, redis_url: str, tmp_path: Path
+) -> None:
+    """And none to whoever takes the moment to ask for others."""
+    house, epoch = IssuerHouse(made, tmp_path), _today()
+    key = house.account("one")
+    drawn, request = house._question({("homepage", epoch): 5})
+    with house.serving(redis_url):
+        house._send(key, request)  # it counted that, and nobody heard the answer
+    with house.serving(redis_url, anew=False):
+        assert not house.mint(key, "homepage", epoch, 5)
+        [issued] = TokenResponse.FromString(house._send(key, request)).issued
+        told = (issued.evaluated, issued.proof, house.public, token_info("homepage", epoch))
+        assert len(poprf.finalize(drawn[0], *told)) == 5
+
+
+def test_the_same_tokens_at_both_doors_at_once_take_one_report_each(
+    made: Made, redis_url: str, tmp_path: Path
+) -> None:
+    house, epoch = IssuerHouse(made, tmp_path), _today()
+
+    def refused(answers: Sequence[SubmitResponse]) -> list[set[int]]:
+        return [{one.index for one in answer.refused} for answer in answers]
+
+    async def body() -> None:
+        async with open_door(house.made, redis_url, redeemer=Redeemer(house.key)) as door:
+            with house.serving(redis_url):
+                issued = await asyncio.to_thread(house.mint, *(key, "homepage", epoch, 60))
+            one, other = (_paid(house, _minted(issued), epoch) for _ in range(2))
+            answers = await asyncio.gather(door.front.send(one), door.send(other))
+            told = {refusal.reason for answer in answers for refusal in answer.refused}
+            assert told == {_SPENT}
+            first, second = refused(answers)
+            assert first ^ second == set(range(60))
+            assert not first & second
+            [terms] = (await door.front.pool.report_counts()).values()
+            assert (terms["acknowledged"], terms["pooled"]) == (60, 60)
+
+    key = house.account("one")
+    asyncio.run(body())
+
+
+def test_a_token_that_was_spent_directly_is_spent_through_a_relay_too(
+    made: Made, redis_url: str, tmp_path: Path
+) -> None:
+    house, epoch = IssuerHouse(made, tmp_path), _today()
+    write_certificates(tmp_path / "tls", {})
+    make_gateway_key(tmp_path / "tls")
+    token = _issued_for(house, epoch)
+
+    async def body() -> None:
+        keys = read_gateway_keys(tmp_path / "tls" / GATEWAY_KEY)
+        more: Any = {"redeemer": Redeemer(house.key), "gateway": OhttpGateway(keys, ())}
+        shown = TlsFolder(tmp_path / "tls", "shuffler")
+        async with open_door(house.made, redis_url, tls=shown, **more) as door:
+            relay = Relay(tmp_path / "tls", f"https://127.0.0.1:{door.port}", free_port())
+            assert not (await door.front.send(_paid(house, [token], epoch))).refused
+
+            def relayed() -> None:
+                other = house.report("homepage", epoch)
+                plain = (other.stream, other.epoch, other.key_id, other.sealed)
+                with relay.running():
+                    way = relay.transport(read_gateway(tmp_path / "tls"))
+                    sent = [Sent(*plain, token.token(other.sealed))]
+                    assert way.submit(sent, HANG_SECONDS).results == ["refused_token_spent"]
+                    way.close()
+
+            await asyncio.to_thread(relayed)
+
+    asyncio.run(body())
+
+
+@pytest.mark.parametrize(
+    ("days", "reason"),
+    [(0, None), (-1, None), (-3, Reason.REASON_EXPIRED), (3, Reason.REASON_NOT_YET)],
+    ids=["its own", "in its grace", "when it is closed", "long before"],
+)
+def test_a_token_is_worth_something_while_its_epoch_is_open(
+    made: Made, redis_url: str, tmp_path: Path, days: int, reason: int | None
+) -> None:
+    """And what is refused for its time has spent no token."""
+    house, epoch = IssuerHouse(made, tmp_path), _today() + days
+    token = _issued_for(house, epoch)
+
+    async def body() -> None:
+        async with serving_front(house.made, redis_url, redeemer=Redeemer(house.key)) as front:
+            answer = await front.send(_paid(house, [token], epoch))
+            assert [one.reason for one in answer.refused] == ([] if reason is None else [reason])
+            spent = await front.pool._server.client.keys("shuffler:spent*")
+            assert len(spent) == (1 if reason is None else 0)
+            other = await front.send(_paid(house, [_issued_for(house, epoch - 1)], epoch))
+            wrong = _NO_TOKEN if reason is None else reason
+            assert [one.reason for one in other.refused] == [wrong], "one of the epoch before"
+
+    asyncio.run(body())
+
+
+def test_over_another_key_of_the_issuers_reports_wait_and_then_go(
+    made: Made, redis_url: str, tmp_path: Path
+) -> None:
+    """The key changes between the asking for a token and its spending, at the edge of an epoch."""
+    former, other = (IssuerHouse(made, tmp_path / name) for name in ("former", "other"))
+    state = FolderState(tmp_path / "device")
+    clock = FakeClock(_today() * DAY - 0.5)  # tokens of the day to come are asked for by then
+
+    def device(house: IssuerHouse, address: str) -> Client:
+        transport = transport_to(address, roots=None, insecure=True)
+        told: Any = {"hold_seconds": None, "clock": clock}
+        ask = ask_issuer(house.url, house.account(f"one{house.port}"), None)
+        return Client(house.bundle, state, transport, ask_issuer=ask, **told)
+
+    async def body() -> None:
+        async with serving_front(other.made, redis_url, redeemer=Redeemer(other.key)) as front:
+            await asyncio.to_thread(devices, front.address)
+            assert front.admission.counts["taken"] == 2
+            [one, another] = (await front.pool.report_counts()).values()
+            assert one["acknowledged"] + another["acknowledged"] == 2
+
+    def devices(address: str) -> None:
+        with former.serving(redis_url):
+            client = device(former, address)
+            client.report("theme", "dark")
+            client._sender.enter()
+            client._sender.fetch_tokens(HANG_SECONDS)
+            clock.advance(1)
+            client.report("theme", "light")
+            client._sender.enter()
+            client._sender.fetch_tokens(HANG_SECONDS)
+            client._sender.attempt(HANG_SECONDS)
+            assert (client.waiting, client.dropped) == (2, {})
+        with other.serving(redis_url):
+            client = device(other, address)
+            assert client.flush(HANG_SECONDS), client.dropped
+            assert client.dropped == {}
+        state.close()
+
+    asyncio.run(body())
+
+
+def test_an_account_that_is_taken_away_in_mid_epoch_gets_no_more_and_keeps_what_it_had(
+    made: Made, redis_url: str, tmp_path: Path
+) -> None:
+    house, epoch = IssuerHouse(made, tmp_path), _today()
+    with house.serving(redis_url):
+        key = house.account("one")
+        tokens = _minted(house.mint(key, "homepage", epoch, 3))
+        house.accounts.write_text("")
+        house.account("another")
+        with pytest.raises(TryAgain, match="issuer_http_401"):
+            house.mint(key, "homepage", epoch + 1, 3)
+
+    async def body() -> None:
+        async with serving_front(house.made, redis_url, redeemer=Redeemer(house.key)) as front:
+            assert not (await front.send(_paid(house, tokens, epoch))).refused
+
+    asyncio.run(body())
