@@ -64,6 +64,18 @@ def test_the_figures_are_the_cards(catalog: Path) -> None:
     )
 
 
+def test_fakes_are_limited_by_accounts_where_reports_need_tokens(catalog: Path) -> None:
+    def assumed() -> str:
+        made = claims(read_with_promises(catalog), "metrics.toml")
+        return next(one.assumed for one in made if "fake reports" in one.says)
+
+    assert "limited by address" in assumed()
+    catalog.write_text(
+        f'tokens = {{ issuer = "https://issuer.example.org" }}\n{catalog.read_text()}'
+    )
+    assert "accounts" in assumed()
+
+
 def test_the_page_fits_an_afternoon(catalog: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["privacy", "review", str(catalog)]) == 0
     said = capsys.readouterr().out

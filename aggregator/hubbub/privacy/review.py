@@ -6,9 +6,12 @@ it rests on, and what is assumed. The figures are those of the privacy card.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from hubbub.catalog import X_WING, Catalog, Metric
 from hubbub.privacy.card import Card, card
+
+_ACCOUNTS: Final = "test_somebody_with_a_few_accounts_sends_as_many_reports_as_they_have_tokens"
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,8 +27,8 @@ class Claim:
 
 def claims(catalog: Catalog, path: str) -> tuple[Claim, ...]:
     """The ten claims of a catalog. path: of its file, as commands name it."""
-    made, metrics = card(catalog), list(catalog.metrics.values())
-    return (*_of_answers(made, path), *_of_the_device(), *_of_the_services(made, metrics, path))
+    made = card(catalog)
+    return (*_of_answers(made, path), *_of_the_device(), *_of_the_services(made, catalog, path))
 
 
 def _of_answers(made: Card, path: str) -> list[Claim]:
@@ -90,7 +93,8 @@ def _of_the_device() -> list[Claim]:
     ]
 
 
-def _of_the_services(made: Card, metrics: Sequence[Metric], path: str) -> list[Claim]:
+def _of_the_services(made: Card, catalog: Catalog, path: str) -> list[Claim]:
+    metrics = list(catalog.metrics.values())
     lowest = min(made.metrics, key=lambda one: one.min_batch)
     return [
         Claim(
@@ -127,13 +131,7 @@ def _of_the_services(made: Card, metrics: Sequence[Metric], path: str) -> list[C
             "One transaction per batch, and a tag per report that is counted once.",
             "Redis keeps what it has acknowledged.",
         ),
-        Claim(
-            "Who sends fake reports moves an estimate by a known amount at most.",
-            f"hubbub plan {path} --attack --fake 0.01",
-            ("test_no_payload_at_all_is_worth_more", "test_the_measured_gain_is_the_formulas"),
-            "Strict checks of every payload; the largest gain is computed.",
-            "How many fakes somebody can send: that is limited by address, not by person.",
-        ),
+        _of_fakes(catalog, path),
         Claim(
             _of_silence_and_seals(metrics),
             "python -m pytest tests/unit/test_cover.py tests/unit/test_x_wing.py",
@@ -146,6 +144,23 @@ def _of_the_services(made: Card, metrics: Sequence[Metric], path: str) -> list[C
             "recording of today opens to a quantum computer: the first claim remains.",
         ),
     ]
+
+
+def _of_fakes(catalog: Catalog, path: str) -> Claim:
+    by_tokens = catalog.tokens is not None
+    return Claim(
+        "Who sends fake reports moves an estimate by a known amount at most.",
+        f"hubbub plan {path} --attack --fake 0.01",
+        (
+            "test_no_payload_at_all_is_worth_more",
+            "test_the_measured_gain_is_the_formulas",
+            *([_ACCOUNTS] if by_tokens else []),
+        ),
+        "Strict checks of every payload; the largest gain is computed.",
+        "How many accounts somebody has: no report is taken without a token of one."
+        if by_tokens
+        else "How many fakes somebody can send: that is limited by address, not by person.",
+    )
 
 
 def _of_silence_and_seals(metrics: Sequence[Metric]) -> str:
