@@ -1,6 +1,7 @@
 """Totals go when their time is over, or an operator says so; the law keeps how many they were."""
 
 import asyncio
+import json
 import secrets
 import time
 from dataclasses import replace
@@ -11,11 +12,12 @@ import numpy as np
 import pytest
 
 from hubbub.aggregator.query.answer_store import MemoryAnswerStore, RedisAnswerStore
-from hubbub.aggregator.retention import Retention, days_of, promised
+from hubbub.aggregator.retention import Retention, days_of, length_of, promised
 from hubbub.aggregator.store.contract import Commit, TotalsStore
 from hubbub.aggregator.store.promises import RedisPromises
 from hubbub.aggregator.store.redis import RedisStore
 from hubbub.catalog import Bundle, Metric, epoch_at, epoch_start, read_catalog
+from hubbub.cli.commands import forget
 from hubbub.cli.main import main
 from hubbub.conservation import Window
 from hubbub.errors import CatalogInvalid
@@ -112,10 +114,77 @@ def test_what_was_promised_is_deleted_when_the_metric_is_retired_or_its_line_cha
         assert promise.is_over(young.epoch + 32, over + 32 * DAYS) is not bool(later)
         await server.client.hset("aggregator:retention", "theme", "{")
         await Retention(served, store, said, kept, Sure(), changed=changed).look()
-        assert (await promised(said))["theme"].days == {35: None}
+        assert (await promised(said))["theme"].days == {"day": {35: None}}
         await server.close()
 
     asyncio.run(body())
+
+
+@pytest.mark.parametrize("lengths", [("day", "hour"), ("day", "week"), ("week", "day")])
+def test_a_name_used_again_with_other_epochs_has_its_old_totals_judged_by_their_own(
+    made: Made,
+    redis_url: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    lengths: tuple[str, str],
+) -> None:
+    """35 days were promised; the name comes back without `keep`, and at last keeps 40 days."""
+    first, then = lengths
+    monkeypatch.setenv("HUBBUB_REDIS_URL", redis_url)
+    old = replace(made.bundle.metrics["theme"], epoch=first, keep="5w")
+    new = replace(old, epoch=then, keep="")
+    crashed = made.bundle.metrics["crashed"]
+
+    def with_theme(*one: Metric) -> Bundle:
+        metrics = {"crashed": crashed, **{metric.name: metric for metric in one}}
+        return replace(made.bundle, metrics=metrics, history={})
+
+    async def body() -> None:
+        server = await connect_redis(redis_url)
+        await server.client.flushdb()
+        store, said, kept = RedisStore(server), RedisPromises(server), RedisAnswerStore(server)
+
+        async def look(bundle: Bundle) -> set[Window]:
+            await Retention(bundle, store, said, kept, Sure(), changed=set()).look()
+            return set(await store.counted(["theme"]))
+
+        gone, left, recent = [await _count(store, old, days, 7) for days in (60, 47, 22)]
+        # What another version wrote, which knew of one length alone.
+        wrote = json.dumps({"epoch": first, "days": {"35": None}})
+        await server.client.hset("aggregator:retention", "theme", wrote)
+        assert await look(with_theme()) == {recent}
+        early = await _count(store, old, 45, 7)
+        own = [await _count(store, new, days, 7) for days in (55, 0)]
+        assert await look(with_theme(new)) == {recent, *own}
+        assert {gone, left, early}.isdisjoint(await store.counted(["theme"]))
+        assert await look(with_theme(replace(new, keep="40d"))) == {recent, own[1]}
+        assert set((await promised(said))["theme"].days) == {first, then}
+        # Back to the first length: nothing of what was promised is lost.
+        assert await look(with_theme(old)) == {recent, own[1]}
+        assert list((await promised(said))["theme"].days) == [then, first]
+        await server.close()
+
+    asyncio.run(body())
+    monkeypatch.setattr(forget, "read_bundle", lambda _: with_theme(new))
+    day = (datetime.now(UTC) - timedelta(days=30)).date().isoformat()
+    assert main(["forget", "theme", "--before", day, "--bundle", str(made.path), "--yes"]) == 0
+    assert "nothing is held of epochs that were over then" in capsys.readouterr().out
+    day = (datetime.now(UTC) - timedelta(days=1)).date().isoformat()
+    assert main(["forget", "theme", "--before", day, "--bundle", str(made.path), "--yes"]) == 0
+    assert "the law counts 7 as counted:deleted" in capsys.readouterr().out
+
+
+def test_a_number_that_two_lengths_could_have_is_taken_for_the_later_one() -> None:
+    """Months and spans of 28 days are near each other; the rest is far apart."""
+    now = datetime(2026, 11, 25, tzinfo=UTC).timestamp()
+    every = ["hour", "day", "week", "28d", "month"]
+    for length in every:
+        assert length_of(epoch_at(now, length) + 1, every, now) == length
+        assert length_of(epoch_at(now, length), ["hour", length], now) == length
+    years_ago = epoch_at(now - 5 * 365 * DAYS, "28d")
+    assert length_of(years_ago, every, now) == "month"
+    assert length_of(years_ago, ["28d", "day"], now) == "28d"
+    assert length_of(epoch_at(now, "hour"), ["day"], now) == "day"
 
 
 def test_a_retired_metric_is_forgotten_by_its_name_and_a_stranger_is_told_apart(

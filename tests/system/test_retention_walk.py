@@ -65,7 +65,7 @@ async def _promised(run: LocalRun) -> bool:
     server = await connect_redis(run.aggregator_redis)
     found = await promised(RedisPromises(server))
     await server.close()
-    return "theme" in found and found["theme"].days == {35: None}
+    return "theme" in found and found["theme"].days == {"day": {35: None}}
 
 
 def _then_retired(path: Path, told: Callable[..., str]) -> None:

@@ -43,45 +43,77 @@ class DropsEstimates(Protocol):
 class Promised:
     """What a metric's totals were said to be kept for, also once it is in no catalog any more.
 
-    epoch: the length of its epochs. days: every number of days that `keep` ever was -> the last
-    epoch that it holds for; None while the catalog says it.
+    days: every length that its epochs ever had, the one that was served last at the end -> every
+    number of days that `keep` was -> the last epoch of this length that it holds for; None while
+    the catalog says it.
     """
 
-    epoch: str
-    days: Mapping[int, int | None]
+    days: Mapping[str, Mapping[int, int | None]]
 
     @classmethod
     def load(cls, said: bytes) -> Self:
         """From what the store holds. Raises ValueError for anything else."""
         match json.loads(said):
-            case {"epoch": str(epoch), "days": dict(days)} if epoch in EPOCH_SECONDS and all(
-                last is None or is_whole(last) for last in days.values()
-            ):
-                return cls(epoch, {int(number): last for number, last in days.items()})
+            case {"epoch": str(epoch), "days": dict(days), **more}:
+                # A record of one length is as versions wrote it that knew of no other.
+                match more.get("former", {}):
+                    case dict(former):
+                        every = {**former, epoch: days}.items()
+                        return cls({length: _days(length, said) for length, said in every})
         raise ValueError("no promise")
 
     def data(self) -> str:
         """As the store holds it."""
-        return json.dumps({"epoch": self.epoch, "days": self.days})
+        *former, epoch = self.days
+        others = {"former": {name: self.days[name] for name in former}} if former else {}
+        return json.dumps({"epoch": epoch, "days": self.days[epoch], **others})
 
     def with_keep(self, metric: Metric) -> Self:
-        """With what the catalog says now."""
-        own = days_of(metric.keep)
-        return replace(self, epoch=metric.epoch, days={**self.days, **({own: None} if own else {})})
+        """With what the catalog says now, of epochs of every length."""
+        number = days_of(metric.keep)
+        own: dict[int, int | None] = {number: None} if number else {}
+        lengths = [*(length for length in self.days if length != metric.epoch), metric.epoch]
+        return replace(self, days={one: {**self.days.get(one, {}), **own} for one in lengths})
 
-    def until(self, epoch: int, metric: Metric) -> Self:
-        """Where what the catalog says no more holds for the epochs up to this one alone."""
+    def until(self, moment: float, metric: Metric) -> Self:
+        """Where what the catalog says no more holds for the epochs begun by this moment alone."""
         own = days_of(metric.keep)
         ended = {
-            number: epoch if last is None and number != own else last
-            for number, last in self.days.items()
+            length: {
+                number: epoch_at(moment, length) if last is None and number != own else last
+                for number, last in days.items()
+            }
+            for length, days in self.days.items()
         }
         return replace(self, days=ended)
 
     def is_over(self, epoch: int, now: float) -> bool:
         """Whether this epoch's totals were kept for as long as they were said to be, at most."""
-        held = [n for n, last in self.days.items() if last is None or epoch <= last]
-        return bool(held) and epoch_start(epoch + 1, self.epoch) <= now - min(held) * _DAY
+        length = length_of(epoch, self.days, now)
+        held = [n for n, last in self.days[length].items() if last is None or epoch <= last]
+        return bool(held) and epoch_start(epoch + 1, length) <= now - min(held) * _DAY
+
+
+def _days(length: str, said: object) -> dict[int, int | None]:
+    """The numbers of days of one length, as the store holds them. Raises ValueError."""
+    match said:
+        case dict(days) if length in EPOCH_SECONDS and all(
+            last is None or is_whole(last) for last in days.values()
+        ):
+            return {int(number): last for number, last in days.items()}
+    raise ValueError("no promise")
+
+
+def length_of(epoch: int, lengths: Collection[str], now: float) -> str:
+    """The length of an epoch of this number, of a name whose epochs had one of these lengths.
+
+    The numbers of hours, days and weeks of one time are far apart, and no epoch counts long before
+    it begins. Where a number could be of two lengths, as of a month and of 28 days years before, it
+    is taken for the later one, so that nothing is deleted too early.
+    """
+    # The next epoch, too: a device's clock may be ahead.
+    begun = [length for length in lengths if epoch_start(epoch - 1, length) <= now]
+    return max(begun or lengths, key=lambda length: epoch_start(epoch, length))
 
 
 async def promised(promises: Promises) -> dict[str, Promised]:
@@ -115,15 +147,18 @@ def _names_of(stream: str) -> set[str]:
 
 
 def ended_before(
-    windows: Collection[Window], length: str, before: float, *, now: float
+    windows: Collection[Window], lengths: Collection[str], before: float, *, now: float
 ) -> list[Window]:
-    """Those of these windows whose epochs, of this length, were over by then and are closed now."""
-    return sorted(
-        window
-        for window in windows
-        if epoch_start(window.epoch + 1, length) <= before
-        and closing_time(window.epoch, length) <= now
-    )
+    """Those of these windows whose epochs were over by then and are closed now.
+
+    lengths: one that every epoch has, or of a name that had several, all of them.
+    """
+
+    def ended(epoch: int) -> bool:
+        length = length_of(epoch, lengths, now)
+        return epoch_start(epoch + 1, length) <= before and closing_time(epoch, length) <= now
+
+    return sorted(window for window in windows if ended(window.epoch))
 
 
 async def delete_totals(windows: Sequence[Window], store: TotalsStore, kept: DropsEstimates) -> int:
@@ -188,11 +223,12 @@ class Retention:
         every = await self._remembered(self._clocks.latest() if settled else None)
         if not settled:
             return
-        counts = await self._store.report_counts() if any(p.days for p in every.values()) else {}
+        some = any(any(promise.days.values()) for promise in every.values())
+        counts = await self._store.report_counts() if some else {}
         for name, promise in every.items():
             windows = [
                 window
-                for window in ended_before(windows_of(name, counts), promise.epoch, now, now=now)
+                for window in ended_before(windows_of(name, counts), promise.days, now, now=now)
                 if promise.is_over(window.epoch, now)
             ]
             if windows:
@@ -212,9 +248,9 @@ class Retention:
         every = await promised(self._promises)
         for name, metric in self._bundle.metrics.items():
             before = every.get(name)
-            now = (before or Promised(metric.epoch, {})).with_keep(metric)
+            now = (before or Promised({})).with_keep(metric)
             if latest is not None:
-                now = now.until(epoch_at(latest, metric.epoch), metric)
+                now = now.until(latest, metric)
             if now != before:
                 await self._promises.promise(name, now.data())
                 every[name] = now

@@ -3,14 +3,14 @@
 import argparse
 import asyncio
 import time
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Final
 
 from hubbub.aggregator.query.answer_store import RedisAnswerStore
-from hubbub.aggregator.retention import delete_totals, ended_before, promised, windows_of
+from hubbub.aggregator.retention import delete_totals, ended_before, length_of, promised, windows_of
 from hubbub.aggregator.store.promises import RedisPromises
 from hubbub.aggregator.store.redis import RedisStore
 from hubbub.catalog import EPOCH_SECONDS, Bundle, closing_time, epoch_start, read_bundle
@@ -88,13 +88,14 @@ async def _in_redis(url: str, bundle: Bundle, arguments: argparse.Namespace, bef
     try:
         store = RedisStore(server)
         held = windows_of(name, await store.report_counts())
-        length = await _length_of(name, bundle, RedisPromises(server), held)
-        windows = ended_before(held, length, before, now=time.time())
+        lengths, now = await _lengths_of(name, bundle, RedisPromises(server), held), time.time()
+        length = {window: length_of(window.epoch, lengths, now) for window in held}
+        windows = ended_before(held, lengths, before, now=now)
         if not windows:
-            say(f"{name}: {_why_none(length, held, before)}")
+            say(f"{name}: {_why_none(length, before)}")
             return
         number = sum(held[window] for window in windows)
-        dates = sorted(epoch_date(w.epoch, EPOCH_SECONDS[length]) for w in windows)
+        dates = sorted(epoch_date(one.epoch, EPOCH_SECONDS[length[one]]) for one in windows)
         what = f"{name}: {several(number, 'report')}, of {dates[0]} to {dates[-1]}"
         if not arguments.yes:
             say(f"{what}, would be deleted, for good; to do it, add --yes")
@@ -105,20 +106,21 @@ async def _in_redis(url: str, bundle: Bundle, arguments: argparse.Namespace, bef
         await server.close()
 
 
-async def _length_of(
+async def _lengths_of(
     name: str, bundle: Bundle, promises: RedisPromises, held: Collection[Window]
-) -> str:
-    """The length of its epochs, also of one that is retired, as the store remembers it.
+) -> set[str]:
+    """The lengths its epochs have and had, also of one that is retired, as the store remembers.
 
     Raises:
         UnknownMetric: neither bundle nor store knows it.
     """
+    remembered = (await promised(promises)).get(metric_name_of(name))
+    had = set(remembered.days) if remembered else set[str]()
     try:
-        return bundle.metric(name).epoch
+        return had | {bundle.metric(name).epoch}
     except UnknownMetric as error:
-        retired = (await promised(promises)).get(metric_name_of(name))
-        if retired:
-            return retired.epoch
+        if had:
+            return had
         if held:
             raise UnknownMetric(
                 f'metric "{name}" is retired, and how long its epochs are is not remembered of '
@@ -127,12 +129,16 @@ async def _length_of(
         raise UnknownMetric(f"{error}; and no retired metric of this name is known") from error
 
 
-def _why_none(length: str, held: Iterable[Window], before: float) -> str:
-    """Nothing is held, or what is takes reports yet."""
-    asked = [one.epoch for one in held if epoch_start(one.epoch + 1, length) <= before]
+def _why_none(held: Mapping[Window, str], before: float) -> str:
+    """Nothing is held, or what is takes reports yet. held: windows, with their epochs' lengths."""
+    asked = [
+        closing_time(window.epoch, length)
+        for window, length in held.items()
+        if epoch_start(window.epoch + 1, length) <= before
+    ]
     if not asked:
         return "nothing is held of epochs that were over then"
-    closes = datetime.fromtimestamp(closing_time(min(asked), length), UTC)
+    closes = datetime.fromtimestamp(min(asked), UTC)
     return (
         "nothing was deleted: the epoch of what is held is not over, and takes reports until "
         f"{closes:%Y-%m-%d %H:%M} UTC; ask again then"
