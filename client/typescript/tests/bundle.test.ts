@@ -16,6 +16,7 @@ interface Answers {
   shuffler: string;
   keys: { id: number; start: number; end: number; public: string }[];
   values: Record<string, string[]>;
+  development: string;
   refused: Record<string, string>;
 }
 
@@ -47,6 +48,8 @@ test("the bundle says what it said", async () => {
     );
   }
   assert.deepEqual(bundle.line, [operator]);
+  assert.equal(bundle.development, false);
+  assert.equal((await opened(answers.development)).development, true);
 });
 
 for (const [why, signed] of Object.entries(answers.refused)) {

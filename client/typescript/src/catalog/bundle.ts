@@ -17,6 +17,7 @@ import type { Kem } from "../transport/sealing.js";
 
 const MAX_BYTES = 64 << 20;
 const X_WING_BYTES = 1216;
+const DEVELOPMENT_IDS = 2 ** 31; // ids of development's keys begin here, those of production at 1
 
 /**
  * A public key that reports are sealed to, for epochs that start in [start, end) seconds. xWing: its
@@ -136,6 +137,9 @@ async function bundleOf(body: Table, line: readonly string[]): Promise<Bundle> {
   if (version !== 1 && version !== 2 && version !== 3)
     throw new BundleRefused("of a newer version");
   const development = body["development"] === true;
+  const keys = listed(body["keys"]).map((key) => openingKey(table(key)));
+  if (development && !(keys.length && keys.every(({ id }) => id >= DEVELOPMENT_IDS)))
+    throw new BundleRefused("of development, with keys of production");
   const metrics = new Map<string, Metric>();
   const unknown = new Map<string, UnknownMetric>();
   for (const [name, entry] of Object.entries(table(body["metrics"]))) {
@@ -149,7 +153,7 @@ async function bundleOf(body: Table, line: readonly string[]): Promise<Bundle> {
   return {
     shuffler: text(body["shuffler"]),
     roots: body["roots"] === null ? null : text(body["roots"]),
-    keys: listed(body["keys"]).map((key) => openingKey(table(key))),
+    keys,
     metrics,
     unknown,
     cover: body["cover"] === true,

@@ -30,6 +30,8 @@ from hubbub.catalog import (
     sign_notice,
 )
 from hubbub.catalog.crowds.device_dummies import dummy_payloads
+from hubbub.catalog.keys.opening_keys import DEVELOPMENT_IDS
+from hubbub.catalog.keys.signed_lines import sign_lines
 from hubbub.catalog.log.log_writer import append, prove_bundle
 from hubbub.catalog.log.merkle import consistency_proof, inclusion_proof, leaf_hash, tree_root
 from hubbub.catalog.log.notes import NoteKey
@@ -461,11 +463,17 @@ MOMENTS = (0, 3599.999, 3600, 86_399, 86_400, 604_799.5, 604_800, 1_700_000_000,
 
 
 def bundle() -> dict[str, Any]:
-    """A signed bundle, what a device reads in it, and files that a device must refuse."""
+    """A signed bundle, what a device reads in it, and files that a device must refuse.
+
+    development: one of an installation whose numbers protect nobody.
+    """
     plain = _plain(CATALOG)
     [key] = plain.keys
     signed = sign_bundle(plain, SIGNING).decode()
     head, body = signed.splitlines()
+    own = replace(key, id=DEVELOPMENT_IDS + 1)
+    development = sign_bundle(replace(plain, keys=(own,), development=True), SIGNING).decode()
+    marked = development.splitlines()[1].replace(f'"id":{own.id},', f'"id":{key.id},')
     return {
         "provenance": PROVENANCE,
         "operator": SIGNING.public_key().public_bytes_raw().hex(),
@@ -473,7 +481,11 @@ def bundle() -> dict[str, Any]:
         "shuffler": plain.shuffler,
         "keys": [{"id": key.id, "start": key.start, "end": key.end, "public": key.public.hex()}],
         "values": {name: list(metric.values or ()) for name, metric in plain.metrics.items()},
+        "development": development,
         "refused": {
+            "of development, with keys of production": sign_lines(
+                "bundle", marked.encode(), SIGNING
+            ).decode(),
             "another operator's": sign_bundle(plain, STRANGER).decode(),
             "body altered": signed.replace("localhost", "elsewhere"),
             "a space more": f"{head}\n{body} \n",

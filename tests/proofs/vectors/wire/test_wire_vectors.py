@@ -49,6 +49,8 @@ def test_the_bundle_says_what_it_said() -> None:
         {"id": key.id, "start": key.start, "end": key.end, "public": key.public.hex()}
         for key in bundle.keys
     ] == known["keys"]
+    assert not bundle.development
+    assert open_bundle(known["development"].encode(), "known").development
 
 
 @pytest.mark.parametrize("why", _known("bundle")["refused"])
