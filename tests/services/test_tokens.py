@@ -11,6 +11,7 @@ import pytest
 from flask.testing import FlaskClient
 
 from hubbub.catalog import read_bundle, read_catalog
+from hubbub.catalog.encoding import to_text
 from hubbub.catalog.keys.gateway import GATEWAY_KEY, make_gateway_key, read_gateway
 from hubbub.cli.certificate_authorities import write_certificates
 from hubbub.cli.commands.demo import close_epochs
@@ -603,6 +604,13 @@ def test_an_issuers_key_is_made_once_and_its_public_half_is_signed(
     assert main(["keys", "issuer", str(keys)]) == 2
     assert main(build) == 0
     key = read_token_key(keys / "tokens.key")
+    (tmp_path / "odd.pub").write_text(to_text(bytes([1] * 32)))  # no point, as most scalars
+    capsys.readouterr()
+    for private in (keys / "tokens.key", tmp_path / "odd.pub", tmp_path / "none.pub"):
+        made = ["init", str(tmp_path / "made"), "--catalog", str(source), "--tokens", str(private)]
+        assert main(made) == 2
+        assert str(private) in capsys.readouterr().err
+    assert not (tmp_path / "made" / "app.hubbub").exists()
     assert poprf.public_of(key) in _public_of(tmp_path / "app.hubbub")
     assert read_stream_table(tmp_path / "streams.json").streams["theme"].tokens == 1
     accounts = tmp_path / "accounts"

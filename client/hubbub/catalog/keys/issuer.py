@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from hubbub.catalog.encoding import from_text, to_text
 from hubbub.catalog.keys.files import read, replace
-from hubbub.errors import KeysUnusable, MissingDependency
+from hubbub.errors import BadParameter, KeysUnusable, MissingDependency
 from hubbub.tokens import TOKEN_KEY
 from hubbub.tokens.issuer_key import KEY_BYTES
 
@@ -59,13 +59,28 @@ def take_token_public(folder: Path, given: Path) -> None:
 
 
 def _public(path: Path) -> bytes:
+    """PRIVACY: everybody reads what a bundle says, so never the private half."""
+    if path.name == TOKEN_KEY:
+        raise KeysUnusable(f"{path}: the private half, which bundles must not say; give {_PUBLIC}")
     try:
         key = from_text(read(path).decode("ascii").strip())
     except ValueError:
         key = b""
-    if len(key) != KEY_BYTES:
-        raise KeysUnusable(f"{path}: no issuer's key; make one: hubbub keys issuer")
+    if not _can_be_public(key):
+        raise KeysUnusable(
+            f"{path}: no issuer's public key; it is {_PUBLIC} of: hubbub keys issuer"
+        )
     return key
+
+
+def _can_be_public(key: bytes) -> bool:
+    try:
+        _poprf().check_elements([key])
+    except MissingDependency:  # who builds bundles may have no rbcl
+        return len(key) == KEY_BYTES
+    except BadParameter:
+        return False
+    return True
 
 
 def _poprf() -> Any:
