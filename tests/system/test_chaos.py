@@ -4,6 +4,7 @@ from tests.system.chaos.__main__ import run
 from tests.system.chaos.house import DUMMIES
 
 SECONDS = 20
+TOKEN_SECONDS = 6
 
 
 def test_nothing_is_lost_and_nothing_counted_twice_whatever_fails() -> None:
@@ -14,3 +15,13 @@ def test_nothing_is_lost_and_nothing_counted_twice_whatever_fails() -> None:
     assert int(found["counted_in_crowds"]) > 200, found  # type: ignore[call-overload]
     assert int(found["dummies"]) >= 3 * DUMMIES, found  # type: ignore[call-overload]
     assert int(found["dummies_of_devices"]) > 20, found  # type: ignore[call-overload]
+
+
+def test_a_token_takes_one_report_whoever_has_it_and_whatever_fails() -> None:
+    """A thief has every token as its device does; either may be first, and the other is refused."""
+    kills = 2 * TOKEN_SECONDS
+    found = run(TOKEN_SECONDS, seed=20_261_125, min_kills=kills, min_reports=200, tokens=True)
+    assert found["wrong"] == [], found
+    assert int(found["sent"]) >= 200, found  # type: ignore[call-overload]
+    tried = int(found["stolen"]) + int(found["in_vain"])  # type: ignore[call-overload]
+    assert tried > 20, found

@@ -1,4 +1,4 @@
-"""The chaos by hand: python -m tests.system.chaos --seconds 60 --seed 1 --runs 1 [--cluster]."""
+"""The chaos by hand: python -m tests.system.chaos --seconds 60 --seed 1 [--cluster | --tokens]."""
 
 import argparse
 import json
@@ -10,6 +10,7 @@ from pathlib import Path
 from hubbub.errors import HubbubError
 from tests.system.chaos.clustered import run_clustered
 from tests.system.chaos.faults import KILLS_A_SECOND, Faults
+from tests.system.chaos.guarded import GuardedHouse
 from tests.system.chaos.house import House
 from tests.system.chaos.verdict import drain, judge, redis_bytes
 
@@ -31,11 +32,12 @@ def run(
     *,
     min_kills: int = 0,
     min_reports: int = 0,
+    tokens: bool = False,
 ) -> dict[str, object]:
     """One run: what went wrong on purpose, what was sent and counted, and what is wrong."""
     with (
         tempfile.TemporaryDirectory(prefix="hubbub-chaos-") as folder,
-        House(Path(folder) / "house") as house,
+        (GuardedHouse if tokens else House)(Path(folder) / "house") as house,
     ):
         faults = Faults(house, seed, kills_a_second)
         faults.run(seconds, tell, min_kills)
@@ -44,6 +46,7 @@ def run(
         records = drain(house, tell)
         drained = time.monotonic() - began
         verdict = judge(house, records)
+        wrong, spent = house.judge_tokens()
         after = redis_bytes(house)
         largest: dict[str, list[int]] = {}
         for part in house.parts:
@@ -67,7 +70,8 @@ def run(
         "drained_in_seconds": round(drained, 1),
         "largest_mb_first_and_second_half": largest,
         "redis_mb_after": [round(used / MB, 1) for used in after],
-        "wrong": verdict.wrong,
+        **spent,
+        "wrong": verdict.wrong + wrong,
     }
 
 
@@ -88,6 +92,11 @@ def main() -> int:
         action="store_true",
         help="on a Redis Cluster, with what befalls one; as long as that takes",
     )
+    parser.add_argument(
+        "--tokens",
+        action="store_true",
+        help="of streams that need tokens, with an issuer and a thief of tokens",
+    )
     given = parser.parse_args()
     wrong = 0
     for seed in range(given.seed, given.seed + given.runs):
@@ -95,7 +104,7 @@ def main() -> int:
             if given.cluster:
                 found = run_on_cluster(seed)
             else:
-                found = run(given.seconds, seed, given.kills_a_second)
+                found = run(given.seconds, seed, given.kills_a_second, tokens=given.tokens)
         except (AssertionError, HubbubError) as error:
             found = {"seed": seed, "wrong": [str(error)]}
         wrong += bool(found["wrong"])

@@ -77,7 +77,8 @@ class Faults:
             self.done[what] += 1
 
     def _kill(self, chance: random.Random) -> None:
-        kind = chance.choices([*KILLED, "worker"], [*KILLED.values(), WORKER])[0]
+        kinds = {**KILLED, **self._house.MORE_KILLED, "worker": WORKER}
+        kind = chance.choices([*kinds], [*kinds.values()])[0]
         if kind == "worker":
             part = self._one(chance, "aggregator")
             workers = part.workers()

@@ -6,19 +6,23 @@ import signal
 import sys
 import threading
 import time
+from collections import Counter
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Self
+from typing import ClassVar, Self
 from urllib.parse import urlsplit
 
 from hubbub.catalog import Catalog, read_bundle
+from hubbub.catalog.tokens import Tokens
 from hubbub.cli.certificate_authorities import write_certificates
 from hubbub.cli.installation import build_bundle, make_keys
 from hubbub.cli.local.child_process import Child
 from hubbub.cli.local.embedded_redis import EmbeddedRedis
 from hubbub.cli.local.ports import free_port
 from hubbub.cli.terminal.service_client import Endpoints, report_counts
+from hubbub.client import Client
 from hubbub.conservation import sum_terms
 from hubbub.errors import HubbubError
 from hubbub.privacy.central_catalog import read_with_promises
@@ -128,6 +132,9 @@ class House:
 
     AGGREGATORS = 2
     REDIS_REPLICAS = 0  # that must have a write before it counts
+    CATALOG = CATALOG
+    MORE_KILLED: ClassVar[Mapping[str, int]] = {}  # as faults.KILLED has them
+    tokens: Tokens | None = None
 
     def __init__(self, home: Path) -> None:
         self.home = home
@@ -140,7 +147,7 @@ class House:
 
     def __enter__(self) -> Self:
         (self.home / "log").mkdir(parents=True)
-        (self.home / "metrics.toml").write_text(CATALOG)
+        (self.home / "metrics.toml").write_text(self.CATALOG)
         make_keys(self.home / "keys")
         write_certificates(self.home / "tls", {})
         self._build()
@@ -197,9 +204,21 @@ class House:
             although=(HubbubError,),
         )
 
-    def stop_devices(self) -> None:
-        """Kill the devices for good."""
-        for part in [part for part in self.parts if part.kind == "device"]:
+    def open_device(self, number: int) -> Client:
+        """A device's client, here: with its state, by its shuffler."""
+        front = self.fronts[number % len(self.fronts)]
+        return device.open_client(self.home / "app.hubbub", self.state_of(number), front)
+
+    def settle(self, records: dict[tuple[str, str, int], Counter[bytes]]) -> None:
+        """Let whoever else reports end, and add what was acknowledged to what devices recorded."""
+
+    def judge_tokens(self) -> tuple[list[str], dict[str, int]]:
+        """What is wrong with tokens, and what became of them: nothing where none are needed."""
+        return [], {}
+
+    def stop(self, kind: str) -> None:
+        """Kill all of a kind for good."""
+        for part in [part for part in self.parts if part.kind == kind]:
             self.parts.remove(part)
             part.child.process.kill()
             part.child.process.wait()
@@ -265,7 +284,8 @@ class House:
         self.parts.append(Part(child, kind, offset_file))
 
     def _build(self) -> None:
-        catalog = Catalog("127.0.0.1:1", read_with_promises(self.home / "metrics.toml").metrics)
+        metrics = read_with_promises(self.home / "metrics.toml").metrics
+        catalog = Catalog("127.0.0.1:1", metrics, tokens=self.tokens)
         build_bundle(
             catalog,
             self.home / "keys",

@@ -20,7 +20,6 @@ from hubbub.mechanisms import Totals, tally
 from hubbub.runtime import connect_redis
 from tests.support.stores import totals
 from tests.support.waiting import HANG_SECONDS, eventually
-from tests.system.chaos.device import open_client
 from tests.system.chaos.house import DEVICES, DUMMIES, MADE, PADDED, ROLLING, WHOLE, House
 
 
@@ -48,16 +47,16 @@ def drain(house: House, tell: Callable[[str], None]) -> dict[tuple[str, str, int
 
     Answers the payloads by fate, stream and epoch, as the devices recorded them.
     """
-    house.stop_devices()
+    house.stop("device")
     records: dict[tuple[str, str, int], Counter[bytes]] = {}
     for number in range(DEVICES):
         tell(f"device {number} sends what waits")
-        front = house.fronts[number % len(house.fronts)]
-        with open_client(house.home / "app.hubbub", house.state_of(number), front) as client:
+        with house.open_device(number) as client:
             assert client.flush(HANG_SECONDS), f"device {number} cannot send: a part hangs"
             for kept in client._state.payload_records():
                 entry = records.setdefault((str(kept.fate), kept.stream, kept.epoch), Counter())
                 entry[kept.payload] += 1
+    house.settle(records)
     close_epochs(house.pool_url)
     windows: dict[tuple[str, int], dict[str, int]] = {}
 
