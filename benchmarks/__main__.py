@@ -89,10 +89,11 @@ BESIDE: Final[Mapping[str, Beside]] = {
         "Crowds",
         "Central epsilon 1 at delta 1e-8, everybody honest, an epoch that leaves whole; errors in "
         "reports. 10,000 epochs (2,000 of wide questions) are drawn from the exact law, 20 made of "
-        "reports randomized one by one (of 1,000 people: sent, mixed and counted by the "
-        "services). Beside them what any so many people say of a larger population, and the least "
-        "error of a rare value of those mechanisms that need no crowd, at epsilon 1, and where "
-        "batches of 1,000 shuffled reports say as much.",
+        "reports randomized one by one; where it says services, they were sealed, mixed whole and "
+        "counted by them. ± is the standard error of a ratio if the claim is true. Beside them "
+        "what any so many people say of a larger population, and the least error of a rare value "
+        "of those mechanisms that need no crowd, at epsilon 1, and where batches of 1,000 shuffled "
+        "reports say as much.",
         CROWDS,
         crowds,
     ),

@@ -3,39 +3,27 @@
 Each row is one question, asked of so many people in one epoch that leaves whole: `grr` with the
 largest local epsilon that central epsilon 1 allows. Epochs are drawn from the exact law, 10,000 or,
 of wide questions, 2,000; 20 are made of reports that the shipping code randomizes, counts and
-estimates, and where there are a thousand people, everything is real: devices, sealing, the
-shuffler's mix, the aggregator's answer.
+estimates, and of some questions all is real: sealing, the shuffler's pool and mix, the aggregator's
+answer.
 """
 
 import sys
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from math import sqrt
-from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
+from benchmarks.served_crowds import CENTRAL, DELTA, Counts, Floats, served
 from hubbub.aggregator.ingest.fold import fold
 from hubbub.analysis import estimate
-from hubbub.cli.commands.demo import close_epochs
-from hubbub.cli.local.devices import send_everyone
-from hubbub.cli.local.local_run import LocalRun, Ports
-from hubbub.cli.terminal.service_client import ask, report_counts
-from hubbub.conservation import balances, sum_terms
 from hubbub.mechanisms import AnyMechanism, SystemBits, Totals, build
 from hubbub.privacy.amplification import amplified
-from hubbub.privacy.central_catalog import read_with_promises
 from hubbub.privacy.draws import draw
 from hubbub.privacy.shuffled_epoch import ShuffledEpoch
 from hubbub.privacy.shuffled_histogram import largest_local
-from hubbub.wire.v1.services_pb2 import EstimateRequest
 
-CENTRAL: Final = 1.0
-DELTA: Final = 1e-8
 QUESTIONS: Final = (
     (1_000, 2),
     (1_000, 16),
@@ -68,14 +56,18 @@ _DRAWN_WIDE: Final = 2_000
 _WIDE: Final = 1000  # values
 _MADE: Final = 20
 _TENTHS: Final = 10  # values that a tenth holds: so many errors an epoch are as surely known
-_SERVED: Final = 1_000  # people whose reports go the whole way
+# Questions whose reports go the whole way, and in how many epochs.
+_SERVED: Final = {
+    (1_000, 2): _MADE,
+    (1_000, 16): _MADE,
+    (10_000, 2): _MADE,
+    (10_000, 16): _MADE,
+    (100_000, 256): 1,
+}
 _BATCH: Final = 1_000
 _FINE: Final = 0.01  # of a local epsilon
 _ALONE: Final = ("unary.oue", "grr", "subset")
 _LAPLACE: Final = sqrt(2) * 2 / CENTRAL  # a changed answer moves two counts by one
-
-Floats = npt.NDArray[np.float64]
-Counts = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,20 +88,21 @@ def crowds() -> Iterator[tuple[str, ...]]:
         held = _held(people, values)
         mechanism = build("grr", epsilon=epsilon, categories=values)
         drawn = _errors(crowd, held, _drawn(mechanism, held))
-        served = people == _SERVED
-        made = _served(people, values, held) if served else _made(mechanism, held)
-        real = _errors(crowd, held, made)
-        off = 1 / sqrt(2 * _MADE * max(int((held == 0).sum()), 1))
-        together = f"{_both(real, values):.3f} ± {off:.3f}" + (" (services)" if served else "")
+        nobodys, tenths = int((held == 0).sum()), int((held == held[-1]).sum())
+        epochs = _SERVED.get((people, values), 0)
+        made = served(people, values, held, epochs) if epochs else _made(mechanism, held)
+        together = _over(_both(_errors(crowd, held, made), values), epochs or _MADE, nobodys or 1)
+        whole = f" (services, {epochs} epoch{'s' * (epochs > 1)})" if epochs else ""
+        many = _DRAWN if values < _WIDE else _DRAWN_WIDE
         yield (
             f"{people:,}",
             f"{values:,}",
             f"{epsilon:.3f}",
             f"{crowd.stderr(0):.2f}",
-            f"{drawn.rare:.3f}" if values > 2 else "",  # noqa: PLR2004 nobody is left for it
+            _over(drawn.rare, many, nobodys) if nobodys else "",
             f"{crowd.stderr(0.1):.1f}",
-            f"{drawn.tenth:.3f}",
-            together,
+            _over(drawn.tenth, many, tenths),
+            together + whole,
             f"{sqrt(people * 0.1 * 0.9):,.0f}",
             f"{_alone(people, values, 1.0, _ALONE[:1]):,.0f}",
             f"{_alone(people, values, 1.0):,.0f}",
@@ -150,57 +143,6 @@ def _made(mechanism: AnyMechanism, held: Counts) -> Iterator[Floats]:
         yield np.array(estimate(mechanism, totals).values)
 
 
-_CATALOG: Final = """
-[metrics.question_{number}]
-description = "The same question, one of {of}"
-owner = "benchmarks"
-expires = 2099-12-31
-epoch = "day"
-mechanism = "auto"
-values = {values}
-central_epsilon = {central}
-delta = {delta}
-crowd = {people}
-honest = 1.0
-max_local_epsilon = 16.0
-limits = {{ reports_per_epoch = 1, lifetime_epsilon = 500.0 }}
-"""
-
-
-def _served(people: int, values: int, held: Counts) -> Iterator[Floats]:
-    """Estimates of as many metrics, each one epoch of these people, as the query service says."""
-    names = [f"value {number}" for number in range(values)]
-    with TemporaryDirectory() as folder:
-        path = Path(folder) / "metrics.toml"
-        asked = [
-            _CATALOG.format(
-                number=n, of=_MADE, values=names, central=CENTRAL, delta=DELTA, people=people
-            )
-            for n in range(_MADE)
-        ]
-        path.write_text('shuffler = "127.0.0.1:1"\n' + "".join(asked))
-        with LocalRun(Path(folder) / "home", read_with_promises(path), Ports.free()) as run:
-            everyone: list[dict[str, Any]] = [
-                {f"question_{n}": names[value] for n in range(_MADE)}
-                for value in np.repeat(np.arange(values), held).tolist()
-            ]
-            send_everyone(everyone, run.bundle_path, lambda _: None)
-            close_epochs(run.shuffler_redis)
-            while True:
-                counts = report_counts(run.endpoints)
-                terms = sum_terms(counts.values())
-                if terms["pooled"] + terms["in_flight"] == 0:
-                    break
-                time.sleep(0.2)
-            if terms["counted"] != _MADE * people or not all(map(balances, counts.values())):
-                raise AssertionError("a report was lost or counted twice")
-            for n in range(_MADE):
-                request = EstimateRequest(metric=f"question_{n}")
-                found = ask(run.endpoints, "Estimate", request)
-                rows = {row.value: row.estimate for row in found.values}
-                yield np.array([rows[name] for name in names])
-
-
 def _errors(crowd: ShuffledEpoch, held: Counts, epochs: Iterator[Floats]) -> _Errors:
     rare = tenth = 0.0
     number = 0
@@ -213,6 +155,11 @@ def _errors(crowd: ShuffledEpoch, held: Counts, epochs: Iterator[Floats]) -> _Er
         sqrt(rare / number) / crowd.stderr(0),
         sqrt(tenth / number) / crowd.stderr(held[-1] / held.sum()),
     )
+
+
+def _over(ratio: float, epochs: int, values: int) -> str:
+    """Root mean square over what is claimed, and its own standard error where the claim is true."""
+    return f"{ratio:.3f} ± {1 / sqrt(2 * epochs * values):.3f}"
 
 
 def _both(errors: _Errors, values: int) -> float:

@@ -1,8 +1,11 @@
 """Mechanisms that a crowd accounts for as `grr`: every report is a mixture of its reports."""
 
+from collections import Counter
+from collections.abc import Iterator
 from fractions import Fraction
 from functools import partial
-from math import exp
+from itertools import combinations_with_replacement, product
+from math import exp, inf, nextafter
 from typing import Any
 
 import pytest
@@ -12,10 +15,13 @@ from hubbub.mechanisms import (
     AnyMechanism,
     OneHot,
     build,
-    cells_and_groups,
+    even_lies,
     lies_evenly,
 )
+from hubbub.mechanisms.tree import PrefixTree
 from hubbub.privacy.proofs.replay import distribution
+from hubbub.privacy.shuffled_epoch import ShuffledEpoch
+from hubbub.privacy.shuffled_histogram import delta_of
 
 FINE: tuple[tuple[str, dict[str, Any]], ...] = (
     ("wave", {"epsilon": 4.0, "low": 0, "high": 1, "buckets": 6}),
@@ -27,7 +33,11 @@ EVERY = [build(name, **given) for name, given in FINE] + [
 ]
 
 
-@pytest.mark.parametrize("mechanism", [one for one in EVERY if lies_evenly(one)], ids=repr)
+TREES = [one for one in EVERY if isinstance(one, PrefixTree)]
+MIXTURES = [one for one in EVERY if lies_evenly(one) and one not in TREES]
+
+
+@pytest.mark.parametrize("mechanism", MIXTURES, ids=repr)
 def test_every_value_names_every_cell_as_often_as_a_lie_of_grr(mechanism: AnyMechanism) -> None:
     """With q at least, of d cells: the rest, whatever it is, mixes truths of `grr`.
 
@@ -35,7 +45,9 @@ def test_every_value_names_every_cell_as_often_as_a_lie_of_grr(mechanism: AnyMec
     """
     layout = mechanism.layout
     assert isinstance(layout, OneHot)
-    cells, groups = cells_and_groups(mechanism)
+    lies = even_lies(mechanism, mechanism.privacy_loss())
+    cells, groups = lies.categories, lies.groups
+    assert lies.epsilon == mechanism.privacy_loss()
     assert cells * groups == layout.size
     lie = 1 / (exp(mechanism.privacy_loss()) + cells - 1)
     for value in mechanism.probes():
@@ -45,6 +57,64 @@ def test_every_value_names_every_cell_as_often_as_a_lie_of_grr(mechanism: AnyMec
         named = {next(iter(layout.cells(payload))): own for payload, own in chances.items()}
         for first in range(0, layout.size, cells):
             assert sum(named[first + cell] for cell in range(cells)) == Fraction(1, groups)
+
+
+@pytest.mark.parametrize("tree", TREES, ids=repr)
+def test_what_noise_hits_of_a_tree_is_no_less_than_its_account_says(tree: PrefixTree) -> None:
+    """In each group, of every two places that it tells apart: noise in all, and on one alone."""
+    lies = even_lies(tree, tree.privacy_loss())
+    assert (lies.groups, lies.epsilon >= tree.privacy_loss()) == (tree.groups, True)
+    noise = lies.categories / (exp(lies.epsilon) + lies.categories - 1)
+    held = [
+        [tree.response.likelihood(place, {point: 1}) for point in range(tree.points)]
+        for place in range(tree.cells)
+    ]
+    off = min(min(chances) for chances in held)
+    assert all(len(set(chances)) == 2 for chances in held), "a point is on the hyperplane or off"
+    assert noise <= tree.points * off * (1 + Fraction(1, 10**12))
+    for one, other in product(held, held):
+        alone = sum(a > off and b == off for a, b in zip(one, other, strict=True))
+        assert one is other or Fraction(alone, tree.points) >= Fraction(1, lies.categories)
+
+
+def _epochs(
+    tree: PrefixTree, strings: tuple[str, ...]
+) -> Iterator[tuple[tuple[int, ...], Fraction]]:
+    """What these people's reports may be, shuffled, with the chance of each order."""
+    space = [range(tree.layout.size)] * len(strings)
+    for shown in product(*space):
+        chance = Fraction(1)
+        for string, cell in zip(strings, shown, strict=True):
+            chance *= tree.likelihood(string, {cell: 1}) / tree.groups
+        yield tuple(sorted(shown)), chance
+
+
+@pytest.mark.parametrize("others", [0, 1, 2])
+@pytest.mark.parametrize("local", [0.5, 1.5, 3.0])
+def test_a_crowd_of_a_tree_is_never_told_less_than_all_outcomes_give(
+    others: int, local: float
+) -> None:
+    """Enumerated with fractions: whatever strings the others hold, and every pair of them."""
+    tree = PrefixTree(local, bits=2, cells=4, hashes=1)
+    lies, strings = even_lies(tree, tree.privacy_loss()), {}
+    for text in ("", "a", "b", "e", "t", "x", "o", "n", "i", "zz"):
+        strings.setdefault(tuple(tree.place(tree.spelled(text), g) for g in range(2)), text)
+    held = list(strings.values())[: 4 if others < 2 else 3]
+    crowd = ShuffledEpoch(others + 1, lies.categories, lies.epsilon, groups=lies.groups)
+    shares = (0.1, 0.4, 0.8)
+    told = [delta_of(crowd, share * local) for share in shares]
+    for rest in combinations_with_replacement(held, others):
+        laws = []
+        for own in held:
+            law: Counter[tuple[int, ...]] = Counter()
+            for shown, chance in _epochs(tree, (own, *rest)):
+                law[shown] += chance  # type: ignore[assignment]  # of fractions
+            laws.append(law)
+        for one, other in product(laws, laws):
+            for share, most in zip(shares, told, strict=True):
+                t = Fraction(nextafter(exp(share * local), inf))
+                over = sum(max(one[shown] - t * other[shown], 0) for shown in one)
+                assert over <= most
 
 
 def test_windows_of_several_cells_and_sets_of_bits_are_not_even() -> None:

@@ -13,11 +13,13 @@ from hubbub.catalog import CentralPromise, Metric, read_bundle, read_operator_ke
 from hubbub.catalog.crowds.crowd_strings import planned_strings, string_errors
 from hubbub.cli.main import main
 from hubbub.errors import CatalogInvalid
-from hubbub.mechanisms import build
+from hubbub.mechanisms import build, even_lies
 from hubbub.mechanisms.local_hash import LocalHashing
 from hubbub.privacy.central_catalog import read_with_promises
-from hubbub.privacy.crowd import ExactAccountant, central_of
+from hubbub.privacy.crowd import ExactAccountant, central_of, smallest_crowd
 from hubbub.privacy.draws import draw
+from hubbub.privacy.shuffled_epoch import ShuffledEpoch
+from hubbub.privacy.shuffled_histogram import central_epsilon
 from tests.support.bundles import DAY, make_signed
 
 TEXT = """
@@ -112,11 +114,38 @@ def test_more_hash_functions_lie_more_for_the_same_promise(tmp_path: Path) -> No
         assert 0.99 <= told.epsilon <= 1.0
 
 
+TREE = 'mechanism = "tree"\nbits = 20\ncells = 1024\n'
+
+
+@pytest.mark.slow
+def test_a_prefix_tree_keeps_the_promise_by_the_lies_of_its_geometry(tmp_path: Path) -> None:
+    metric = _read(tmp_path, TREE)
+    assert (metric.mechanism, metric.min_batch) == ("tree", 30_000)
+    told = central_of(metric, 30_000)
+    assert told is not None
+    assert 0.97 <= told.epsilon <= 1.0
+    lies = even_lies(metric.randomizer, metric.report_loss)
+    crowd = ShuffledEpoch(30_000, lies.categories, lies.epsilon, 0.9, groups=lies.groups)
+    assert smallest_crowd(metric) == crowd
+    assert central_epsilon(crowd, metric.delta) <= 1.0
+
+
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        ('mechanism = "cms"\nhashes = 4\nwidth = 64\n', r'of strings, with "local_hash" or "auto"'),
-        ('mechanism = "grr"\n', r'of strings, with "local_hash" or "auto"'),
+        pytest.param(
+            TREE + "epsilon = 7.9\n",
+            r"write \d\.\d+ at most, leave it out",
+            marks=pytest.mark.slow,
+        ),
+        (TREE + "dummies = 9\n", r'field "dummies": go with listed values alone'),
+        (TREE.replace("1024", "3"), r'field "cells": must be'),
+        (TREE.replace("bits = 20", "bits = 2"), r"bits 2 are below the 10"),
+        (
+            'mechanism = "cms"\nhashes = 4\nwidth = 64\n',
+            r'of strings, with local_hash, tree or "auto"',
+        ),
+        ('mechanism = "grr"\n', r'of strings, with local_hash, tree or "auto"'),
         pytest.param(
             AUTO + "dummies = 100\n",
             r'field "dummies": go with listed values alone',
@@ -156,6 +185,8 @@ def test_a_plan_shows_the_same_trade(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert all(row["epsilon_central"] <= 1 for row in crowds)
     [alone] = [row for row in found["rows"] if row["way"].startswith("alone")]
     assert alone["stderr_rare"] > 3 * crowds[-1]["stderr_rare"]
+    assert found["tree"]["epsilon_local"] > 3
+    assert found["tree"]["found_from"] < 0.05, "alone at epsilon 1 from an eighth"
     # What the catalog would take is what the plan says.
     metric = _read(tmp_path, AUTO)
     assert metric.epsilon == crowds[-1]["epsilon_local"]

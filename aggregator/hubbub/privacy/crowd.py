@@ -9,7 +9,7 @@ from hubbub.catalog import CentralPromise, Metric
 from hubbub.catalog.crowds.device_dummies import devices_at_least
 from hubbub.catalog.models.judging import judging
 from hubbub.catalog.periods import days_at_most
-from hubbub.mechanisms import AnyMechanism, Memoized, cells_and_groups
+from hubbub.mechanisms import AnyMechanism, Memoized, even_lies
 from hubbub.privacy.amplification import DELTA, Amplified, amplified
 from hubbub.privacy.gaussian_crowd import gaussian_mu
 from hubbub.privacy.padding import best_dummies
@@ -75,6 +75,17 @@ class ExactAccountant:
             each=promise.dummies_each,
             most=most,
         )
+
+    def keeps(
+        self, promise: CentralPromise, categories: int, epsilon: float, groups: int = 1
+    ) -> bool:
+        """By the exact account, of one epoch or of several together."""
+        crowd = _of_promise(promise, promise.crowd, categories, epsilon, groups)
+        if promise.epochs == 1:
+            return keeps(crowd, promise.epsilon, promise.delta)
+        from hubbub.privacy.many_epochs import composed_epsilon  # noqa: PLC0415 50 MB
+
+        return composed_epsilon([(crowd, promise.epochs)], promise.delta) <= promise.epsilon
 
     def dummies(self, promise: CentralPromise, categories: int, *, by_devices: bool = False) -> int:
         """The fewest whose errors are as small as any's, to 5% of the variance."""
@@ -235,9 +246,10 @@ def smallest_crowd(metric: Metric) -> ShuffledEpoch | None:
 
 
 def _crowd(metric: Metric, reports: int, dummies: int) -> ShuffledEpoch:
-    cells, groups = cells_and_groups(metric.randomizer)
+    lies = even_lies(metric.randomizer, metric.report_loss)
     return ShuffledEpoch(
-        *(reports, cells, metric.report_loss, metric.honest, dummies, groups), metric.dummies_each
+        *(reports, lies.categories, lies.epsilon, metric.honest, dummies, lies.groups),
+        metric.dummies_each,
     )
 
 

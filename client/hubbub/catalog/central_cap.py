@@ -15,7 +15,7 @@ from hubbub.catalog.crowds.gaussian import LEFT_OUT, epsilon_of_mu, mu_within
 from hubbub.catalog.exposure import crowds_within
 from hubbub.catalog.metric import Metric
 from hubbub.catalog.policy import SPANS, Caps
-from hubbub.mechanisms import cells_and_groups
+from hubbub.mechanisms import even_lies
 
 # Of delta: what Gaussians have; the rest is for what each crowd may tell beyond its own.
 _OF_GAUSSIANS: Final = 0.9
@@ -30,8 +30,8 @@ def with_gaussians(
     found = {}
     for name, metric in metrics.items():
         if (promise := metric.central) is not None:
-            cells, groups = cells_and_groups(metric.randomizer)
-            found[name] = accountant.gaussian(promise, cells, metric.report_loss, groups)
+            lies = even_lies(metric.randomizer, metric.report_loss)
+            found[name] = accountant.gaussian(promise, lies.categories, lies.epsilon, lies.groups)
     caps = replace(caps, central_mu=found)
     return caps, {name: replace(metric, caps=caps) for name, metric in metrics.items()}
 

@@ -26,7 +26,7 @@ DISCOVER: Final = entry(
 )
 
 _FIELDS: Final = {
-    "crowd": "a prefix tree has no account of a crowd",
+    "crowd": "who looks for strings would need a crowd of their own",
     "tiers": "they are streams of their own, and so is what looks for strings",
     "breakdown": "each of its values is a stream of its own, and so few devices find nothing",
     "default": "it is one of the values that are listed",

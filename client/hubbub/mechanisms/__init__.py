@@ -7,7 +7,7 @@ Everything between handles opaque bytes or integer sums. Standard library and mm
 """
 
 from hubbub.mechanisms.bits import BitSource, KeyedBits, SystemBits
-from hubbub.mechanisms.even import cells_and_groups, lies_evenly
+from hubbub.mechanisms.even import EvenLies, even_lies, lies_evenly
 from hubbub.mechanisms.layout import (
     BitVector,
     CohortBits,
@@ -42,6 +42,7 @@ __all__ = [
     "BitVector",
     "CohortBits",
     "Estimates",
+    "EvenLies",
     "KeyedBits",
     "Layout",
     "Mechanism",
@@ -58,8 +59,8 @@ __all__ = [
     "as_python",
     "build",
     "built_from",
-    "cells_and_groups",
     "described_parameters",
+    "even_lies",
     "is_number",
     "lies_evenly",
     "parameters",

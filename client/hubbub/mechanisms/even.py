@@ -5,18 +5,31 @@ q = 1 / (exp(loss) + d - 1), every value names each of the d cells with a chance
 is accounted for of `grr` holds for it, too: what two mixtures tell apart is never more than what
 the worst two of their parts do. A number that is rounded to one of two steps at random is one.
 Of hashed strings all of this is true among the reports of one hash function.
+
+A prefix tree's report is a point of its value's hyperplane, each alike, or any of a group's K
+points, each alike: noise. Of two values that a group tells apart a person's truth is on one
+hyperplane; where it is on both it tells nothing, and else it is one of the S - I points on the one
+alone, which noise hits with a chance of (S - I) / K, as it hits those on the other alone. So there
+are two counts, as of `grr` over K / (S - I) categories, of which more, with as much noise in all,
+hide less: each report that is on neither moves to either with some chance.
 """
+
+from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil
 
 from hubbub.mechanisms.grr import GeneralizedRandomizedResponse
 from hubbub.mechanisms.local_hash import LocalHashing
 from hubbub.mechanisms.mean_one_bit import OneBitMean
 from hubbub.mechanisms.mean_piecewise import PiecewiseMean
 from hubbub.mechanisms.mechanism import AnyMechanism
+from hubbub.mechanisms.probability import log_at_least
+from hubbub.mechanisms.tree import PrefixTree
 from hubbub.mechanisms.wave import SquareWave
 
 
 def lies_evenly(mechanism: AnyMechanism) -> bool:
-    """Whether its reports are a mixture of those of `grr` over the cells of its layout.
+    """Whether a crowd of it is accounted for as one of `grr`: as a mixture over its layout's cells.
 
     Of hash functions: over the cells of the one that a report was made with.
 
@@ -24,14 +37,33 @@ def lies_evenly(mechanism: AnyMechanism) -> bool:
     """
     if isinstance(mechanism, SquareWave | PiecewiseMean):
         return mechanism.window.width == 1
-    return isinstance(mechanism, GeneralizedRandomizedResponse | LocalHashing | OneBitMean)
+    even = GeneralizedRandomizedResponse | LocalHashing | OneBitMean | PrefixTree
+    return isinstance(mechanism, even)
 
 
-def cells_and_groups(mechanism: AnyMechanism) -> tuple[int, int]:
-    """Over how many cells its lies are spread, and among how many groups of so many cells.
+@dataclass(frozen=True, slots=True)
+class EvenLies:
+    """The reports of `grr` that a mechanism's say no more than, in a crowd.
 
-    Which group a report is in is drawn evenly, whatever the value is, and seen by all.
+    categories: over how many its lies are spread. groups: among how many groups of so many; which
+    a report is in is drawn evenly, whatever the value is, and seen by all. epsilon: local, nats.
     """
+
+    categories: int
+    groups: int
+    epsilon: float
+
+
+def even_lies(mechanism: AnyMechanism, loss: float) -> EvenLies:
+    """What a crowd of it is accounted for as. loss: of one report, at least, in nats."""
+    if isinstance(mechanism, PrefixTree):
+        space = mechanism.response.transform
+        categories = ceil(Fraction(space.points, space.on_one - space.on_two))
+        lied = mechanism.response.keep.complement.exact
+        noise = lied * Fraction(space.points, space.points - space.on_one)
+        # PRIVACY: up, towards less noise.
+        epsilon = log_at_least(categories / noise - categories + 1)
+        return EvenLies(categories, mechanism.groups, max(epsilon, loss))
     if isinstance(mechanism, LocalHashing):
-        return mechanism.width, mechanism.hashes
-    return mechanism.layout.size, 1
+        return EvenLies(mechanism.width, mechanism.hashes, loss)
+    return EvenLies(mechanism.layout.size, 1, loss)

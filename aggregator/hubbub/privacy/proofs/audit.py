@@ -23,6 +23,7 @@ import numpy as np
 from hubbub.catalog import Metric
 from hubbub.errors import HubbubError, ProofFailed
 from hubbub.mechanisms import AnyMechanism, BitSource, Memo, Memoized, Probability
+from hubbub.mechanisms.tree import PrefixTree
 from hubbub.privacy.crowd import smallest_crowd
 from hubbub.privacy.proofs.attack import Attacked, Draw, attack
 from hubbub.privacy.proofs.coins import prove_coins
@@ -83,7 +84,12 @@ def audit_proofs(mechanisms: Sequence[AnyMechanism]) -> Iterator[Check]:
 def steps_of(metric: Metric, observations: int) -> int:
     """How many steps `audit_metric` takes."""
     attacks = [observations, observations // (_FEWER_PEOPLE if metric.memoized else 1)]
-    return sum(2 * (each // 2) for each in attacks) + 4 + (4 if metric.central else 0)
+    return sum(2 * (each // 2) for each in attacks) + 4 + (4 if _has_counts(metric) else 0)
+
+
+def _has_counts(metric: Metric) -> bool:
+    """Whether whole epochs are attacked: where each value has one cell in which it is counted."""
+    return metric.central is not None and not isinstance(metric.randomizer, PrefixTree)
 
 
 def audit_metric(
@@ -99,7 +105,7 @@ def audit_metric(
     alarm: the chance, at most, that an honest metric fails.
     """
     yield _walked(metric)
-    if metric.central:
+    if _has_counts(metric):
         alarm /= 2
         yield from _whole_epochs(metric, source, alarm)
     values = _apart(metric)

@@ -8,7 +8,7 @@ from hubbub.catalog.choice import AUTO
 from hubbub.catalog.crowds.central_fields import DEVICES
 from hubbub.catalog.crowds.central_promise import Accountant, CentralPromise, Planned
 from hubbub.catalog.crowds.crowd_numbers import planned_number
-from hubbub.catalog.crowds.crowd_strings import CROWD_STRINGS, planned_strings
+from hubbub.catalog.crowds.crowd_strings import CROWD_STRINGS, CROWD_TREE, planned_strings
 from hubbub.catalog.crowds.device_dummies import each_of
 from hubbub.catalog.fields.field import fields_of
 from hubbub.catalog.fields.table_reader import Complain
@@ -56,7 +56,7 @@ def central_conflicts(metric: Any) -> dict[str, str]:
     lifetime = metric.limits.lifetime_central_epsilon
     if lifetime is not None and lifetime < metric.central_epsilon:
         found["limits"] = "lifetime_central_epsilon must not be below central_epsilon; raise it"
-    every = (_LISTED, CROWD_STRINGS, *_NUMBERS)
+    every = (_LISTED, CROWD_STRINGS, CROWD_TREE, *_NUMBERS)
     if metric.mechanism not in every:
         known = ", ".join(every)
         found["mechanism"] = f'must be "{AUTO}" or one of {known} with a crowd'
@@ -102,7 +102,7 @@ def crowd_mechanisms(domain: object) -> tuple[str, ...]:
         case "number":
             return _NUMBERS
         case "string":
-            return (CROWD_STRINGS,)
+            return CROWD_STRINGS, CROWD_TREE
         case _:
             return (_LISTED,)
 
@@ -146,10 +146,12 @@ def crowd_table(
         wrong(name, f'is chosen by {AUTO}; leave it out, or write "{planned.mechanism}" for {AUTO}')
     found |= {"mechanism": planned.mechanism, **planned.parameters}
     spread = planned.categories, planned.groups
-    largest = accountant.local_epsilon(promise, *spread)
+    largest = planned.epsilon or accountant.local_epsilon(promise, *spread)
     given = table.get("epsilon", largest)
     if isinstance(given, int | float) and given > largest:
-        needed = accountant.crowd_needed(promise, planned.categories, given, planned.groups)
+        needed = None
+        if planned.epsilon is None:
+            needed = accountant.crowd_needed(promise, planned.categories, given, planned.groups)
         would = "" if needed is None else f", or gather a crowd of {needed:,}"
         wrong(
             "epsilon",

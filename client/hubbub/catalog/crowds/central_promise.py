@@ -37,13 +37,15 @@ def epochs_together(central_period: str, epoch: str) -> int:
 class Planned:
     """A mechanism in a crowd, what was chosen for it, and the cells that its lies are spread over.
 
-    groups: among how many groups of so many cells (`cells_and_groups` of hubbub.mechanisms).
+    groups: among how many groups of so many cells (`even_lies` of hubbub.mechanisms). epsilon: the
+    largest that keeps the promise, where that does not follow from those.
     """
 
     mechanism: str
     parameters: Mapping[str, float]
     categories: int
     groups: int = 1
+    epsilon: float | None = None
 
 
 class Accountant(Protocol):
@@ -61,6 +63,12 @@ class Accountant(Protocol):
         self, promise: CentralPromise, categories: int, epsilon: float, groups: int = 1
     ) -> float:
         """The mu of a crowd whose reports say this local epsilon, as gaussian.py has it."""
+        ...
+
+    def keeps(
+        self, promise: CentralPromise, categories: int, epsilon: float, groups: int = 1
+    ) -> bool:
+        """Whether a crowd of reports of this local epsilon keeps the promise."""
         ...
 
     def dummies(self, promise: CentralPromise, categories: int, *, by_devices: bool = False) -> int:

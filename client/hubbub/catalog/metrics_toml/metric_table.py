@@ -207,7 +207,8 @@ def _central(
         wrong(
             "crowd",
             f'is of listed values, with mechanism "{listed[0]}" or "{AUTO}"; of strings, with '
-            f'"{strings[0]}" or "{AUTO}"; or of numbers, with {", ".join(numbers)} or "{AUTO}"',
+            f'{", ".join(strings)} or "{AUTO}"; or of numbers, with {", ".join(numbers)} or '
+            f'"{AUTO}"',
         )
         return None
     epoch = table.get("epoch")

@@ -11,7 +11,7 @@ from hubbub.cli.commands import catalog_codegen, catalog_new
 from hubbub.cli.terminal.catalog_reading import read_aloud
 from hubbub.cli.terminal.expiry_notice import say_expired
 from hubbub.cli.terminal.output import explain, say, several, table
-from hubbub.mechanisms import cells_and_groups
+from hubbub.mechanisms import even_lies
 
 
 def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -119,7 +119,7 @@ def _say_promise(metric: Metric) -> None:
         what_decides,
     )
 
-    whole, cells = shuffled_of(metric), cells_and_groups(metric.randomizer)
+    whole, lies = shuffled_of(metric), even_lies(metric.randomizer, metric.report_loss)
     explain(
         f"{metric.name}: a whole epoch of {whole.reports:,} reports or more says epsilon "
         f"{whole.epsilon:.4g} at delta {whole.delta:g} of one person, {whole.assumption}"
@@ -127,7 +127,9 @@ def _say_promise(metric: Metric) -> None:
     if said := of_all_epochs(metric):
         explain(f"{metric.name}:{said}")
     if metric.central and (
-        said := what_decides(metric.central, metric.report_loss, kept_by(metric), *cells)
+        said := what_decides(
+            *(metric.central, metric.report_loss, kept_by(metric), lies.categories, lies.groups)
+        )
     ):
         explain(f"{metric.name}: {said}")
 

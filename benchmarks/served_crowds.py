@@ -1,0 +1,123 @@
+"""Crowds through the services: sealed, submitted, mixed as whole epochs, counted, estimated.
+
+Of a thousand people each has a device of its own; of more, reports are sealed by a few processes
+and submitted many at a time, and all else is the same.
+"""
+
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from hubbub.catalog import epoch_at, epoch_start, key_at, read_bundle, seal, seal_info
+from hubbub.cli.commands.demo import close_epochs
+from hubbub.cli.local.devices import send_everyone
+from hubbub.cli.local.local_run import LocalRun, Ports
+from hubbub.cli.terminal.service_client import ask, report_counts
+from hubbub.client import SealedReport, TryAgain, transport_to
+from hubbub.conservation import balances, sum_terms
+from hubbub.mechanisms import SystemBits
+from hubbub.privacy.central_catalog import read_with_promises
+from hubbub.wire.v1.services_pb2 import EstimateRequest
+
+Floats = npt.NDArray[np.float64]
+Counts = npt.NDArray[np.int64]
+
+CENTRAL: Final = 1.0
+DELTA: Final = 1e-8
+_OWN_DEVICES: Final = 1_000  # people; of more, a device each takes too long
+_SUBMISSION: Final = 500
+_AT_ONCE: Final = 4
+_SECONDS: Final = 60.0
+_CATALOG: Final = """
+[metrics.question_{number}]
+description = "The same question, one of {of}"
+owner = "benchmarks"
+expires = 2099-12-31
+epoch = "day"
+mechanism = "auto"
+values = {values}
+central_epsilon = {central}
+delta = {delta}
+crowd = {people}
+honest = 1.0
+max_local_epsilon = 16.0
+limits = {{ reports_per_epoch = 1, lifetime_epsilon = 500.0 }}
+"""
+
+
+def served(people: int, values: int, held: Counts, epochs: int) -> Iterator[Floats]:
+    """Estimates of as many metrics, each one epoch of these people, as the query service says."""
+    names = [f"value {number}" for number in range(values)]
+    metrics = [f"question_{number}" for number in range(epochs)]
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "metrics.toml"
+        asked = [
+            _CATALOG.format(
+                number=n, of=epochs, values=names, central=CENTRAL, delta=DELTA, people=people
+            )
+            for n in range(epochs)
+        ]
+        path.write_text('shuffler = "127.0.0.1:1"\n' + "".join(asked))
+        with LocalRun(Path(folder) / "home", read_with_promises(path), Ports.free()) as run:
+            said: list[int] = np.repeat(np.arange(values), held).tolist()
+            if people <= _OWN_DEVICES:
+                everyone = [dict.fromkeys(metrics, names[one]) for one in said]
+                send_everyone(everyone, run.bundle_path, lambda _: None)
+            else:
+                _submit(run.bundle_path, metrics, said)
+            close_epochs(run.shuffler_redis)
+            while True:
+                counts = report_counts(run.endpoints)
+                terms = sum_terms(counts.values())
+                if terms["pooled"] + terms["in_flight"] == 0:
+                    break
+                time.sleep(0.2)
+            if terms["counted"] != epochs * people or not all(map(balances, counts.values())):
+                raise AssertionError("a report was lost or counted twice")
+            for metric in metrics:
+                found = ask(run.endpoints, "Estimate", EstimateRequest(metric=metric))
+                rows = {row.value: row.estimate for row in found.values}
+                yield np.array([rows[name] for name in names])
+
+
+def _submit(bundle_path: Path, metrics: Sequence[str], said: Sequence[int]) -> None:
+    """Everybody's report to every metric, sealed by processes, some hundred a call."""
+    bundle = read_bundle(bundle_path)
+    transport = transport_to(bundle.shuffler, roots=bundle.roots)
+
+    def send(reports: list[SealedReport]) -> None:
+        while True:
+            try:
+                transport.submit(reports, _SECONDS)
+            except TryAgain as error:
+                time.sleep(error.after_seconds or 1.0)
+            else:
+                return
+
+    parts = [said[first : first + _SUBMISSION] for first in range(0, len(said), _SUBMISSION)]
+    work = [(str(bundle_path), metric, part) for metric in metrics for part in parts]
+    with ProcessPoolExecutor() as sealing, ThreadPoolExecutor(_AT_ONCE) as sending:
+        for _ in sending.map(send, sealing.map(_sealed, *zip(*work, strict=True))):
+            pass
+    transport.close()
+
+
+def _sealed(bundle_path: str, metric: str, said: Sequence[int]) -> list[SealedReport]:
+    """Reports of today, each randomized with coins of the system and sealed."""
+    bundle, epoch = read_bundle(Path(bundle_path)), epoch_at(time.time(), "day")
+    asked, key = bundle.metric(metric), key_at(bundle.keys, epoch_start(epoch, "day"))
+    if key is None:
+        raise AssertionError("keys of today")
+    info, coins = seal_info(metric, epoch), SystemBits()
+    return [
+        SealedReport(
+            metric, epoch, key.id, seal(asked.randomizer.randomize(one, coins), key.key, info)
+        )
+        for one in said
+    ]
