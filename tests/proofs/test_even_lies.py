@@ -1,6 +1,6 @@
 """Mechanisms that a crowd accounts for as `grr`: every report is a mixture of its reports."""
 
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterator
 from fractions import Fraction
 from functools import partial
@@ -96,7 +96,8 @@ def test_a_crowd_of_a_tree_is_never_told_less_than_all_outcomes_give(
 ) -> None:
     """Enumerated with fractions: whatever strings the others hold, and every pair of them."""
     tree = PrefixTree(local, bits=2, cells=4, hashes=1)
-    lies, strings = even_lies(tree, tree.privacy_loss()), {}
+    lies = even_lies(tree, tree.privacy_loss())
+    strings: dict[tuple[int, ...], str] = {}
     for text in ("", "a", "b", "e", "t", "x", "o", "n", "i", "zz"):
         strings.setdefault(tuple(tree.place(tree.spelled(text), g) for g in range(2)), text)
     held = list(strings.values())[: 4 if others < 2 else 3]
@@ -106,15 +107,15 @@ def test_a_crowd_of_a_tree_is_never_told_less_than_all_outcomes_give(
     for rest in combinations_with_replacement(held, others):
         laws = []
         for own in held:
-            law: Counter[tuple[int, ...]] = Counter()
+            law: defaultdict[tuple[int, ...], Fraction] = defaultdict(Fraction)
             for shown, chance in _epochs(tree, (own, *rest)):
-                law[shown] += chance  # type: ignore[assignment]  # of fractions
+                law[shown] += chance
             laws.append(law)
         for one, other in product(laws, laws):
             for share, most in zip(shares, told, strict=True):
                 t = Fraction(nextafter(exp(share * local), inf))
-                over = sum(max(one[shown] - t * other[shown], 0) for shown in one)
-                assert over <= most
+                over = (one[shown] - t * other[shown] for shown in one)
+                assert sum((more for more in over if more > 0), Fraction(0)) <= most
 
 
 def test_windows_of_several_cells_and_sets_of_bits_are_not_even() -> None:

@@ -46,6 +46,11 @@ class _Roughly:
         odds = promise.crowd * promise.honest / lies - categories + 1
         return max(min(log(max(odds, 1.01)), promise.max_local_epsilon), promise.epsilon)
 
+    def keeps(
+        self, promise: CentralPromise, categories: int, epsilon: float, groups: int = 1
+    ) -> bool:
+        raise NotImplementedError
+
     def gaussian(
         self, promise: CentralPromise, categories: int, epsilon: float, groups: int = 1
     ) -> float:

@@ -54,7 +54,12 @@ class _Alone:
     """Keeps every central promise without a crowd, by local epsilons that are no larger."""
 
     def local_epsilon(self, promise: CentralPromise, _categories: int, _groups: int = 1) -> float:
-        return min(promise.epsilon, promise.max_local_epsilon)
+        return min(promise.epsilon / promise.epochs, promise.max_local_epsilon)
+
+    def keeps(
+        self, promise: CentralPromise, _categories: int, epsilon: float, _groups: int = 1
+    ) -> bool:
+        return epsilon * promise.epochs <= promise.epsilon
 
     def gaussian(
         self, _promise: CentralPromise, _categories: int, epsilon: float, _groups: int = 1
