@@ -12,6 +12,7 @@ import re
 import time
 from collections.abc import Callable
 from ipaddress import IPv6Address, ip_address
+from socket import AF_INET, inet_ntop, inet_pton
 from typing import Final
 
 # An owner of IPv6 has at least a network of so many bits to choose addresses from.
@@ -94,6 +95,10 @@ def network(address: str) -> str:
 
     What is no address stays as it is.
     """
+    try:  # of IPv4 a tenth of the time; it is asked three times for each report
+        return inet_ntop(AF_INET, inet_pton(AF_INET, address))
+    except (OSError, ValueError):
+        pass
     try:
         found = ip_address(address.partition("%")[0])
     except ValueError:
