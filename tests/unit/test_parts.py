@@ -51,6 +51,20 @@ def test_a_metric_of_parts_is_read_and_auto_chooses_what_tells_pairs(tmp_path: P
     assert _metric(tmp_path, f"{PARTS}\nreports = 1000", "auto").randomizer == metric.randomizer
 
 
+def test_limits_of_auto_are_kept_to_where_there_is_one_mechanism(tmp_path: Path) -> None:
+    size = _metric(tmp_path).randomizer.layout.size
+    assert _metric(tmp_path, f"{PARTS}\nmax_cells = {size}\nmax_payload_bytes = 1", "auto")
+    for wish, said in (
+        (f"max_cells = {size - 1}", f'"max_cells": pairs needs {size}; raise it, or list fewer'),
+        ("max_cells = true", '"max_cells": must be a whole number'),
+        ("max_payload_bytes = 0", '"max_payload_bytes": must be a whole number'),
+        ("reports = 0", '"reports": must be a whole number'),
+        ("permanent_epsilon = 3.0", '"permanent_epsilon": is not known for pairs'),
+    ):
+        with pytest.raises(CatalogInvalid, match=said):
+            _metric(tmp_path, f"{PARTS}\n{wish}", "auto")
+
+
 @pytest.mark.parametrize(
     ("parts", "said"),
     [

@@ -24,7 +24,7 @@ from hubbub.catalog.fields.table_reader import Complain, read_fields
 from hubbub.catalog.limits import Limits, conflicts
 from hubbub.catalog.metric import Metric
 from hubbub.catalog.metrics_toml.domain import read_candidates, read_values
-from hubbub.catalog.metrics_toml.sole_choice import with_sole_choice
+from hubbub.catalog.metrics_toml.sole_choice import check_wishes, with_sole_choice
 from hubbub.catalog.periods import period_conflicts
 from hubbub.catalog.policy import Caps
 from hubbub.catalog.values.part_values import ranges_of
@@ -82,7 +82,9 @@ def read_metric(
         complain(field, problem)
 
     fields = {field.name: field for field in fields_of(Metric) if field.entry.written}
-    table = with_sole_choice(spelled(table, wrong))
+    written = spelled(table, wrong)
+    table = with_sole_choice(written)
+    wishes = {} if table is written else written
     mechanism: Any = table.get("mechanism")
     if fields["mechanism"].problem(mechanism) or mechanism in OF_MODELS:
         _look_without_mechanism(table, fields, wrong)
@@ -114,6 +116,7 @@ def read_metric(
         more = {"mechanism": chosen, "parameters": given, "choice": choice, "values": listed}
         more["ranges"] = ranges_of(table.get("parts"))
         built = _built(name, around, {**found, **more})
+        check_wishes(wishes, built, wrong)
     except BadParameter as error:
         field, colon, problem = str(error).partition(": ")
         wrong(*((field, problem) if colon and field in fields else ("mechanism", str(error))))

@@ -1,10 +1,12 @@
 """`mechanism = "auto"` where there is one mechanism for what is asked: sets, parts, any string."""
 
+from collections.abc import Mapping
 from typing import Any, Final
 
 from hubbub.catalog.choice import AUTO, own_fields
 from hubbub.catalog.crowds.central import PROMISE
-from hubbub.catalog.metric import DOMAINS
+from hubbub.catalog.fields.table_reader import Complain
+from hubbub.catalog.metric import DOMAINS, Metric
 from hubbub.mechanisms.hcms import HadamardSketch
 from hubbub.mechanisms.pairs import PairedParts
 from hubbub.mechanisms.privset import PrivSet
@@ -12,18 +14,19 @@ from hubbub.mechanisms.tree import PrefixTree
 
 # As the planner weighs sketches: collisions then add little to the error of a rare string.
 _SKETCH: Final = {"hashes": 1024, "width": 1024}
+# What `auto` may be told of any of them; by the number of reports nothing is chosen.
+_WISHES: Final = frozenset({"reports", "max_payload_bytes", "max_cells"})
 
 
 def with_sole_choice(table: dict[str, Any]) -> dict[str, Any]:
-    """The table with that mechanism by its name, and without what `auto` is told of others.
+    """The table with that mechanism by its name, and without the wishes that check_wishes reads.
 
     Strings that are listed as candidates are counted by a sketch, others found by a prefix tree. In
     a crowd `auto` chooses by the crowd's account.
     """
     if table.get("mechanism") != AUTO:
         return table
-    wishes = {field.name for field in own_fields(AUTO)}
-    plain = {name: one for name, one in table.items() if name not in wishes}
+    plain = {name: one for name, one in table.items() if name not in _WISHES}
     if table.get("kind") == "set":
         return plain | {"mechanism": PrivSet.NAME}
     if "parts" in table:
@@ -33,3 +36,17 @@ def with_sole_choice(table: dict[str, Any]) -> dict[str, Any]:
     if "candidates" in table:
         return _SKETCH | plain | {"mechanism": HadamardSketch.NAME}
     return plain | {"mechanism": PrefixTree.NAME}
+
+
+def check_wishes(table: Mapping[str, Any], metric: Metric, wrong: Complain) -> None:
+    """Complain of each wish that is none, or that the one mechanism passes. table: as written."""
+    layout = metric.randomizer.layout
+    sizes = {"max_payload_bytes": layout.payload_bytes, "max_cells": layout.size}
+    for field in own_fields(AUTO):
+        if field.name not in _WISHES & table.keys():
+            continue
+        wish, size = table[field.name], sizes.get(field.name, 0)
+        if problem := field.problem(wish):
+            wrong(field.name, problem)
+        elif wish < size:
+            wrong(field.name, f"{metric.mechanism} needs {size:,}; raise it, or list fewer values")
