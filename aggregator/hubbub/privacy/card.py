@@ -19,6 +19,7 @@ from hubbub.catalog import (
     facts,
     unchanged_exposure,
 )
+from hubbub.mechanisms.long_hash import LongitudinalHash
 from hubbub.privacy.amplification import ASSUMPTION, DELTA, Amplified, sampled
 from hubbub.privacy.crowd import of_all_epochs, rests_on, shuffled_of, smallest_crowd
 from hubbub.privacy.verdict import advice, verdict
@@ -206,6 +207,19 @@ def _asked_how(metric: Metric, loss: float) -> str:
     return sentence
 
 
+def _hashed(metric: Metric, unchanged: float) -> str:
+    """What all answers ever say where a value is answered for by its bucket; else nothing."""
+    if not isinstance(metric.randomizer, LongitudinalHash):
+        return ""
+    buckets = metric.randomizer.transform.prime
+    return (
+        f" A device answers for one of {buckets} buckets of values, by a function that it keeps "
+        f"for life and shows: however many values a person had, all answers ever say "
+        f"{buckets * unchanged:.4g} nats at most of which they were; when they changed may show "
+        "besides."
+    )
+
+
 def metric_card(metric: Metric, delta: float = DELTA) -> MetricCard:
     """The line of one metric."""
     shuffled = shuffled_of(metric, delta=delta)
@@ -217,6 +231,7 @@ def metric_card(metric: Metric, delta: float = DELTA) -> MetricCard:
     sentence = ""
     if unchanged is not None:
         sentence += f" All answers ever, while it does not change: {meaning(unchanged)}"
+        sentence += _hashed(metric, unchanged)
     sentence += f" For life the device stops at {metric.limits.lifetime_epsilon:g} nats."
     sentence += _asked_how(metric, loss)
     if metric.central:

@@ -1,0 +1,43 @@
+"""What people are told of a value that is hashed for life."""
+
+from pathlib import Path
+
+import pytest
+
+from hubbub.catalog import read_catalog
+from hubbub.mechanisms.long_hash import LongitudinalHash
+from hubbub.privacy.card import metric_card
+
+CATALOG = """
+shuffler = "127.0.0.1:1"
+[metrics.theme]
+description = "a metric"
+owner = "owner@example.org"
+expires = 2099-01-01
+epoch = "day"
+mechanism = "{mechanism}"
+epsilon = 1.0
+permanent_epsilon = 3.0
+values = ["light", "dark", "system", "sepia", "none"]
+min_batch = 1000
+limits = {{ reports_per_epoch = 1, lifetime_epsilon = 50.0 }}
+"""
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "said"), [("long.hash", True), ("long.grr", False), ("long.unary", False)]
+)
+def test_a_card_says_what_all_answers_say_however_many_values_there_were(
+    tmp_path: Path, mechanism: str, said: bool
+) -> None:
+    path = tmp_path / "metrics.toml"
+    path.write_text(CATALOG.format(mechanism=mechanism))
+    metric = read_catalog(path).metrics["theme"]
+    sentence = metric_card(metric).sentence
+    assert ("however many values" in sentence) is said
+    if said:
+        assert isinstance(metric.randomizer, LongitudinalHash)
+        buckets = metric.randomizer.layout.size // metric.randomizer.transform.functions
+        assert f"one of {buckets} buckets of values" in sentence
+        assert f"all answers ever say {3 * buckets} nats at most of which they were" in sentence
+        assert "when they changed may show besides." in sentence
