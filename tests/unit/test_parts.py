@@ -53,7 +53,8 @@ def test_a_metric_of_parts_is_read_and_auto_chooses_what_tells_pairs(tmp_path: P
 
 def test_limits_of_auto_are_kept_to_where_there_is_one_mechanism(tmp_path: Path) -> None:
     size = _metric(tmp_path).randomizer.layout.size
-    assert _metric(tmp_path, f"{PARTS}\nmax_cells = {size}\nmax_payload_bytes = 1", "auto")
+    within = _metric(tmp_path, f"{PARTS}\nmax_cells = {size}\nmax_payload_bytes = 1", "auto")
+    assert within.mechanism == "pairs"
     for wish, said in (
         (f"max_cells = {size - 1}", f'"max_cells": pairs needs {size}; raise it, or list fewer'),
         ("max_cells = true", '"max_cells": must be a whole number'),
