@@ -7,6 +7,7 @@ from fractions import Fraction
 from functools import cached_property
 from itertools import combinations_with_replacement, permutations, product
 from math import comb, exp, inf, log, nextafter
+from random import Random
 from typing import Any
 
 import numpy as np
@@ -414,6 +415,23 @@ def test_the_largest_local_epsilon_is_within_three_hundredths_of_what_an_adversa
     assert _Adversary(planned).delta(central) <= DELTA * (1 + 1e-6)
     above = replace(planned, epsilon_local=found + 0.03)
     assert _Adversary(above).delta(central) > DELTA
+
+
+@pytest.mark.parametrize("place", range(12))
+def test_crowds_drawn_at_random_are_told_and_planned_within_what_is_promised(place: int) -> None:
+    """Told never below an adversary and within 3%; planned within .03; drawn by a fixed seed."""
+    drawn = Random(f"crowd {place}")
+    reports, categories = round(10 ** drawn.uniform(2.5, 6)), round(2 ** drawn.uniform(1.6, 16))
+    honest, dummies = drawn.choice((0.5, 0.7, 0.9, 1.0)), drawn.choice((0, 0, 5 * categories))
+    central = drawn.choice((0.25, 0.5, 1.0, 2.0, 4.0))
+    local = largest_local(reports, categories, central, DELTA, honest=honest, dummies=dummies)
+    crowd = ShuffledEpoch(reports, categories, local, honest, dummies)
+    told, adversary = central_epsilon(crowd, DELTA), _Adversary(crowd)
+    assert adversary.delta(told) <= DELTA * (1 + 1e-6)
+    assert adversary.delta(told / 1.03) > DELTA
+    if local < 16 - 0.03:
+        above = replace(crowd, epsilon_local=local + 0.03)
+        assert _Adversary(above).delta(central) > DELTA
 
 
 def test_more_people_fewer_lies_and_dummies_do_what_they_should() -> None:
