@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -100,6 +100,24 @@ held_out = 0.2
 hours = [0, 40]
 plan = ["free", "paid"]
 """
+OF_CLASSES = """
+[models.tariff]
+description = "What they choose"
+owner = "growth@example.org"
+expires = 2099-12-31
+epoch = "hour"
+min_batch = 20
+epsilon = 4.0
+kind = "softmax"
+classes = ["none", "month", "year"]
+begins = 2099-01-01
+rounds = 3
+held_out = 0.2
+
+[models.tariff.features]
+hours = [0, 40]
+plan = ["free", "paid"]
+"""
 # Of a model that began long ago: where columns lie, and three steps.
 _FIRST = 4_070_908_800 // 3600  # of 2099
 TAUGHT = [
@@ -116,6 +134,16 @@ TAUGHT = [
 WAS_JUDGED = FinishedRound(
     *(4, _FIRST + 8, 220, 0.0, 0.0, [0.5, 0.6, 0.4], TAUGHT[-1].weights, "", 4),
     (30, 3, 27, 4, 25, 5, 20, 3, 10, 10, 4, 21, 3, 26, 4, 25),
+)
+# Of two contrasts of three classes; the likeliest is a person's in three cases of four.
+CLASSES_TAUGHT = [
+    replace(one, weights=[*one.weights, 0.2, 0.3 * one.number, -0.3, 0.1]) for one in TAUGHT
+]
+CLASSES_JUDGED = replace(
+    WAS_JUDGED,
+    weights=CLASSES_TAUGHT[-1].weights,
+    judged=(18, 12, 12, 18, 10, 20, 8, 22, 6, 24, 5, 25, 3, 27, 2, 28),
+    reports=240,
 )
 CATALOG = HEAD + "".join(
     METRIC.format(name=name, mechanism=mechanism, epsilon=epsilon, more=more)
@@ -146,7 +174,7 @@ CATALOG = HEAD + "".join(
         ("crashed", "rr", 2.0, 'values = ["no", "yes"]\n' + BREAKDOWN),
     )
 )
-CATALOG += MODEL + JUDGED
+CATALOG += MODEL + JUDGED + OF_CLASSES
 DAYS = 14
 PEOPLE = 20_000
 
@@ -209,6 +237,8 @@ async def _fill(signed: Signed, url: str, today: int, held_of: Held) -> None:
         await RedisRounds(server).write("churn", one)
         await RedisRounds(server).write("stays", one)
     await RedisRounds(server).write("stays", WAS_JUDGED)
+    for one in (*CLASSES_TAUGHT, CLASSES_JUDGED):
+        await RedisRounds(server).write("tariff", one)
     for name in signed.bundle.streams:
         metric = signed.bundle.metric(name)
         if metric.base_name == "unheard" or metric.model:

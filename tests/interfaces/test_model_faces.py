@@ -4,6 +4,7 @@ import asyncio
 import csv
 import io
 import json
+import math
 from dataclasses import replace
 from pathlib import Path
 
@@ -31,7 +32,8 @@ def test_every_face_tells_the_same_of_a_model(
 ) -> None:
     told = web.get(f"{home.page}/v1/models/churn").json()
     judged = web.get(f"{home.page}/v1/models/stays").json()
-    assert web.get(f"{home.page}/v1/models").json() == {"models": [told, judged]}
+    classes = web.get(f"{home.page}/v1/models/tariff").json()
+    assert web.get(f"{home.page}/v1/models").json() == {"models": [told, judged, classes]}
     assert document(ask(home.endpoints, "Model", wire.ModelRequest(model="churn"))) == told
     assert main(["model", "churn", "--query", home.query, "--format", "json"]) == 0
     assert json.loads(capsys.readouterr().out) == told
@@ -70,6 +72,41 @@ def test_every_face_tells_the_same_of_who_judged_a_model(
     assert f"AUC {found['auc']:.3f}" in answer._repr_html_()
 
 
+def test_every_face_tells_the_same_of_a_model_of_classes(
+    home: House, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told = web.get(f"{home.page}/v1/models/tariff").json()
+    assert document(ask(home.endpoints, "Model", wire.ModelRequest(model="tariff"))) == told
+    assert (told["kind"], len(told["weights"]), len(told["edges"])) == ("softmax", 8, 7)
+    found = told["held_out"]
+    assert found["auc"] is None
+    # 176 of 240 said that the likeliest class is theirs, by grr of 16 categories.
+    keep = math.exp(4) / (math.exp(4) + 15)
+    other = (1 - keep) / 15
+    assert found["accuracy"] == pytest.approx((176 / 240 - 8 * other) / (keep - other), abs=1e-6)
+    assert found["accuracy_low"] < found["accuracy"] < found["accuracy_high"] < 1
+    rows = told["coefficients"]
+    assert [one["of_class"] for one in rows] == [*["none"] * 4, *["month"] * 4, *["year"] * 4]
+    assert sum(one["coefficient"] for one in rows if one["name"] == "hours") == pytest.approx(0)
+    assert main(["model", "tariff", "--query", home.query]) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "class column coefficient 95% interval" in shown
+    assert f"accuracy {found['accuracy']:.3f}, 95% interval {found['accuracy_low']:.3f} to" in shown
+    assert main(["model", "tariff", "--query", home.query, "--format", "csv"]) == 0
+    written = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+    assert [row["of_class"] for row in written] == [one["of_class"] for one in rows]
+    answer = hubbub.notebook.connect(home.page).model("tariff")
+    html = answer._repr_html_()
+    assert f"accuracy {found['accuracy']:.3f}" in html
+    assert "<th>class</th>" in html.replace(' scope="col"', "")
+    made = answer.to_sklearn()
+    people = pd.DataFrame([[0.0, 1.0, 0.0], [40.0, 0.0, 1.0]], columns=made.feature_names_in_)
+    score = np.array([[one["coefficient"] for one in rows[4 * k : 4 * k + 4]] for k in range(3)])
+    parts = np.exp(people.to_numpy() @ score[:, :3].T + score[:, 3])
+    assert made.predict_proba(people) == pytest.approx(parts / parts.sum(axis=1, keepdims=True))
+    assert set(made.predict(people)) <= {"none", "month", "year"}
+
+
 def test_a_model_of_scikit_learn_foretells_at_once(home: House) -> None:
     made = hubbub.notebook.connect(home.page).model("churn").to_sklearn()
     people = pd.DataFrame([[0.0, 1.0, 0.0], [40.0, 0.0, 1.0]], columns=made.feature_names_in_)
@@ -99,8 +136,8 @@ def test_what_is_no_model_is_told_so(home: House, capsys: pytest.CaptureFixture[
     refused = web.get(f"{home.page}/v1/models/theme")
     assert refused.status_code == 404
     assert refused.json()["detail"] == (
-        'model "theme" is not in the bundle; it has churn, stays; "theme" is a metric, which '
-        "hubbub query answers"
+        'model "theme" is not in the bundle; it has churn, stays, tariff; "theme" is a metric, '
+        "which hubbub query answers"
     )
     asked = web.get(f"{home.page}/v1/metrics/churn/estimates")
     assert asked.status_code == 400
@@ -115,7 +152,10 @@ def test_the_state_is_signed_for_devices_once(
     out = tmp_path / "models.hubbub"
     words = ["model", "publish", "--keys", str(home.signed.keys), "--query", home.query]
     assert main([*words, "--out", str(out)]) == 0
-    assert "signed, churn after round 3, stays after round 3" in capsys.readouterr().out
+    assert (
+        "signed, churn after round 3, stays after round 3, tariff after round 3"
+        in capsys.readouterr().out
+    )
     states = open_models(out.read_bytes(), operator=home.signed.bundle.operator).states
     finished, state = states["stays"], states["churn"]
     assert finished.weights == pytest.approx((-1.25, 0.4, -0.4, 0.1)), "the mean of two rounds"
@@ -146,6 +186,11 @@ def test_the_page_shows_coefficients_and_rounds(home: House) -> None:
         page = watched.open(f"{home.page}/metric?name=stays")
         expect(page.locator("#learned")).to_contain_text("as 220 devices told that taught it")
         expect(page.locator("#learned table").nth(1).locator("tbody tr")).to_have_count(8)
+        page = watched.open(f"{home.page}/metric?name=tariff")
+        expect(page.locator("#learned")).to_contain_text("Accuracy 0.7")
+        coefficients = page.locator("#learned table").first
+        expect(coefficients.locator("thead th").first).to_have_text("class")
+        expect(coefficients.locator("tbody tr")).to_have_count(12)
 
 
 @pytest.mark.parametrize("kept", ["memory", "redis"])

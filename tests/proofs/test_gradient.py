@@ -7,7 +7,17 @@ from dataclasses import dataclass
 import pytest
 
 from hubbub.mechanisms import Probability
-from hubbub.mechanisms.gradient import CLIP, ModelKind, gradient, longest, place, unit
+from hubbub.mechanisms.gradient import (
+    CLIP,
+    ModelKind,
+    chances,
+    contrasts,
+    gradient,
+    longest,
+    place,
+    to_judge,
+    unit,
+)
 
 
 @dataclass
@@ -72,6 +82,76 @@ def test_no_gradient_is_longer_than_its_clip(kind: ModelKind) -> None:
         for label in (0.0, 1.0):
             found = gradient(kind, [1.0, 0.0], label, [0.0, 1.0], [weight, weight, weight])
             assert math.hypot(*found) <= 1 + 1e-12
+
+
+@pytest.mark.parametrize("classes", [3, 16])
+def test_contrasts_are_of_unit_length_and_at_right_angles_to_each_other_and_to_ones(
+    classes: int,
+) -> None:
+    rows = [*contrasts(classes), [1 / math.sqrt(classes)] * classes]
+    for at, row in enumerate(rows):
+        for other, beside in enumerate(rows):
+            product = math.fsum(a * b for a, b in zip(row, beside, strict=True))
+            assert product == pytest.approx(float(at == other), abs=1e-12)
+
+
+WEIGHTS = [0.1, -0.2, 0.05, 0.7, 0.3, -0.4, -0.6, 0.2, 0.1]
+"""Of three contrasts, so four classes, and two columns with the intercept."""
+
+
+def _told(about: Sequence[float], weights: Sequence[float]) -> list[float]:
+    """Softmax of the scores of the four classes."""
+    rows = [weights[at : at + 3] for at in (0, 3, 6)]
+    told = [math.fsum(x * w for x, w in zip(about, row, strict=True)) for row in rows]
+    parts = [
+        math.exp(math.fsum(t * c for t, c in zip(told, own, strict=True)))
+        for own in zip(*contrasts(4), strict=True)
+    ]
+    return [part / math.fsum(parts) for part in parts]
+
+
+@pytest.mark.parametrize("label", [0, 3])
+def test_a_gradient_of_classes_is_that_of_the_surprise_at_length_one_of_its_columns(
+    label: int,
+) -> None:
+    columns, centre = [0.2, 1.0], [0.5, 0.25]
+    about = [-0.3, 0.75, 1.0]
+    found = gradient("softmax", columns, float(label), centre, WEIGHTS)
+    step = 1e-6
+    slopes = []
+    for at in range(9):
+        moved = ([w + sign * step * (at == i) for i, w in enumerate(WEIGHTS)] for sign in (1, -1))
+        up, down = (-math.log(_told(about, weights)[label]) for weights in moved)
+        slopes.append((up - down) / (2 * step))
+    length = math.hypot(*slopes) / math.hypot(*about)
+    clipped = [slope / max(length, CLIP["softmax"]) / math.hypot(*about) for slope in slopes]
+    assert found == pytest.approx(clipped, abs=1e-8)
+    assert math.hypot(*found) <= 1 + 1e-12
+    for weight in (-1e6, 1e6):
+        wild = gradient("softmax", [1.0, 0.0], 2.0, [0.0, 1.0], [weight * w for w in WEIGHTS])
+        assert math.hypot(*wild) <= 1 + 1e-12
+
+
+def test_rounds_settle_where_people_are_of_classes_with_these_chances() -> None:
+    softmax = [0.05, 0.6, 0.25, 0.1]
+    chance = chances(softmax)
+    assert math.fsum(chance) == pytest.approx(1.0)
+    for at in range(4):
+        mean = 0.0
+        for label, one in enumerate(chance):
+            off = [s - (place == label) for place, s in enumerate(softmax)]
+            mean += one * off[at] / max(math.hypot(*off), CLIP["softmax"])
+        assert mean == pytest.approx(0.0, abs=1e-12)
+
+
+def test_who_judges_tells_a_score_and_the_label_or_the_likeliest_class_and_if_it_is_right() -> None:
+    person, centre = [0.2, 1.0], [0.5, 0.25]
+    assert to_judge("logistic", person, 1.0, centre, [1.0, 2.0, 0.5]) == (pytest.approx(1.7), 1.0)
+    told = chances(_told([-0.3, 0.75, 1.0], WEIGHTS))
+    for label in range(4):
+        right = float(told[label] == max(told))
+        found = to_judge("softmax", person, float(label), centre, WEIGHTS)
+        assert found == (pytest.approx(max(told)), right)
 
 
 def test_where_columns_lie_is_told_over_its_clip() -> None:

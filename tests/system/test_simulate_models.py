@@ -17,6 +17,14 @@ label = "left"
 positive = "yes"
 features = { age = [18, 90], hours = [0, 1, 5, 24], plan = ["free", "paid"] }
 
+[models.tariff]
+kind = "softmax"
+epsilon = 6.0
+label = "tariff"
+classes = ["none", "month", "year"]
+held_out = 0.2
+features = { age = [18, 90], plan = ["free", "paid"] }
+
 [models.plain]
 kind = "logistic"
 epsilon = 4.0
@@ -37,7 +45,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     Path("metrics.toml").write_text(MODELS)
     chance = np.random.default_rng(1)
     for name, people in (("train.csv", 4_000), ("test.csv", 1_000)):
-        lines = ["age,hours,plan,left,money"]
+        lines = ["age,hours,plan,left,money,tariff"]
         for _ in range(people):
             age, hours, paid = (
                 chance.integers(18, 95),
@@ -47,7 +55,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
             left = chance.random() < (0.2 if paid else 0.7)
             spent = min(100, max(0, 2 * (age - 18)))
             told = ("paid" if paid else "free", "yes" if left else "no")
-            lines.append(f"{age},{hours},{told[0]},{told[1]},{spent}")
+            tariff = "none" if not paid else "year" if age > 50 else "month"
+            lines.append(f"{age},{hours},{told[0]},{told[1]},{spent},{tariff}")
         Path(name).write_text("\n".join(lines) + "\n")
     return tmp_path
 
@@ -98,6 +107,29 @@ def test_a_model_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
     assert "AUC: 0." in shown
     assert "the same people: --test has others" in shown
     assert "R squared: 0." in _said(capsys, "simulate", "spent", *TRAIN)
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_model_of_classes_is_rehearsed_and_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    asked = ("simulate", "tariff", *TRAIN, "--test", "test.csv")
+    found = json.loads(_said(capsys, *asked, "--json"))
+    assert found["summary"]["accuracy"]["low"] > 0.6, "the most frequent class is that of 60%"
+    assert found["summary"]["auc"] is None
+    assert found["without_privacy"]["accuracy"] > 0.95
+    last = found["runs"][-1]
+    told = {(one["of_class"], one["name"]): one["coefficient"] for one in last["coefficients"]}
+    assert len(told) == 3 * 4
+    assert told["none", "plan=free"] > told["year", "plan=free"]
+    judged = last["told_by_held_out"]["accuracy"]
+    assert judged["low"] < last["accuracy"] < judged["high"]
+    shown = " ".join(_said(capsys, *asked).split())
+    assert "class column coefficient 95% of coins" in shown
+    assert "none plan=free" in shown
+    assert "accuracy as they tell it: 0." in shown
+    Path("wrong.csv").write_text("age,plan,tariff\n33,free,secret\n")
+    refused = _refused(capsys, "simulate", "tariff", "--values", "wrong.csv")
+    assert 'line 2, column "tariff": label is none of the classes as written: "none",' in refused
+    assert "secret" not in refused
 
 
 @pytest.mark.usefixtures("folder")
@@ -153,7 +185,23 @@ def test_people_needed_are_planned(capsys: pytest.CaptureFixture[str]) -> None:
         capsys, "plan", "--model", "linear", "--features", "5000"
     )
     assert "--model needs --features" in _refused(capsys, "plan", "--model", "linear")
-    assert "--features is of --model" in _refused(capsys, "plan", "--features", "5")
+    assert "--features and --classes are of --model" in _refused(capsys, "plan", "--features", "5")
+    classes = ("plan", "--model", "softmax", "--features", "12", "--epsilon", "4")
+    assert "softmax needs --classes" in _refused(capsys, *classes)
+    assert "softmax has 3 to 16 classes, and" in _refused(capsys, *classes, "--classes", "2")
+    [wide] = json.loads(_said(capsys, *classes, "--classes", "6", "--format", "json"))["rows"]
+    [narrow] = json.loads(
+        _said(
+            *(capsys, "plan", "--model", "logistic", "--features", "64", "--epsilon", "4"),
+            *("--format", "json"),
+        )
+    )["rows"]
+    assert wide["squared_error"] == narrow["squared_error"], "5 rows of 13 are 65 numbers, too"
+    assert "12 columns and 6 classes" in _said(capsys, *classes, "--classes", "6")
+    assert "has 1365 numbers, above 1001" in _refused(
+        *(capsys, "plan", "--model", "softmax", "--features", "90", "--classes", "16"),
+    )
+    assert "classes are of softmax" in _refused(capsys, *question, "--classes", "3")
     asked = ("plan", "--model", "logistic", "--features", "4")
     assert "epsilon nan is outside" in _refused(capsys, *asked, "--epsilon", "nan")
     assert "--reports 0 is below 1" in _refused(capsys, *asked, "--reports", "0")
@@ -166,7 +214,7 @@ def test_fake_reports_push_a_round_no_farther_than_the_farthest_word(
 ) -> None:
     Path("metrics.toml").write_text(
         'shuffler = "shuffler.example.org:443"\n'
-        + MODELS.partition("[models.plain]")[0].replace(
+        + MODELS.partition("[models.tariff]")[0].replace(
             "[models.churn]",
             '[models.churn]\ndescription = "Who leaves"\nowner = "you@example.org"\n'
             'expires = 2099-12-31\nepoch = "day"\nmin_batch = 100\nbegins = 2098-12-01',

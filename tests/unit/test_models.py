@@ -52,6 +52,7 @@ from tests.support.bundles import DAY, Signed, make_signed
 from tests.support.fakes import MemoryStore
 
 START = 20_010
+MODELS = ("churn", "tariff")
 HOUR = 3600
 ROUNDS = 4
 PART = 0.2
@@ -70,6 +71,23 @@ held_out = 0.2
 positive = "left"
 
 [models.churn.features]
+hours = [0, 40]
+plan = ["free", "paid"]
+
+[models.tariff]
+description = "What they choose"
+owner = "growth@example.org"
+expires = 2099-06-30
+epoch = "hour"
+min_batch = 20
+epsilon = 6.0
+kind = "softmax"
+classes = ["none", "month", "year"]
+begins = 2024-10-14
+rounds = 4
+held_out = 0.2
+
+[models.tariff.features]
 hours = [0, 40]
 plan = ["free", "paid"]
 """
@@ -92,10 +110,11 @@ class Devices:
     rounds: MemoryRounds = field(default_factory=MemoryRounds)
     models: bytes = b""
     now: float = START * DAY
+    model: str = "churn"
 
     @property
     def metric(self) -> Metric:
-        return self.signed.bundle.metrics["churn"]
+        return self.signed.bundle.metrics[self.model]
 
     def client(self, number: int, shuffler: FakeShuffler, *, strict: bool = True) -> Client:
         secret = hashlib.sha256(number.to_bytes(4, "big")).digest()
@@ -125,11 +144,11 @@ class Devices:
         for number in people:
             hours, paid = number % 40, number % 3 == 0
             client = self.client(number, shuffler)
-            said = client.learn(
-                "churn",
-                {"hours": hours, "plan": "paid" if paid else "free"},
-                "left" if hours < 20 and not paid else "stayed",
-            )
+            label = "left" if hours < 20 and not paid else "stayed"
+            if self.model == "tariff":
+                label = "year" if paid else "none" if hours < 20 else "month"
+            plan = "paid" if paid else "free"
+            said = client.learn(self.model, {"hours": hours, "plan": plan}, label)
             if said is not Outcome.NOT_ITS_ROUND:
                 client.flush()
         return len(shuffler.reports())
@@ -156,12 +175,12 @@ class Devices:
     async def learned(self) -> LearnedModel:
         clocks = Clocks(lambda: self.now)
         query = QueryEngine(self.signed.bundle, self.store, clocks=clocks, rounds=self.rounds)
-        return await learned_model(query, "churn", 0.95)
+        return await learned_model(query, self.model, 0.95)
 
     async def state(self) -> bytes:
         one = await self.learned()
         told = ModelState(one.number, *map(tuple, (one.centre, one.weights, one.edges)))
-        return sign_models({"churn": told}, read_operator_key(self.signed.keys))
+        return sign_models({self.model: told}, read_operator_key(self.signed.keys))
 
 
 async def _all_rounds(devices: Devices) -> LearnedModel:
@@ -173,7 +192,8 @@ async def _all_rounds(devices: Devices) -> LearnedModel:
         assert await devices.learner().look() == 0, "the round is not over"
         devices.now = START * DAY + 2 * HOUR * (number + 1) + 121
         looked = await asyncio.gather(*(devices.learner().look() for _ in range(3)))
-        assert sum(looked) == 1, "several processes looked, and one step was taken"
+        # Models of one bundle have their rounds at once; nobody tells of the other one.
+        assert sum(looked) == len(MODELS), "several looked, and took one step of each"
         assert await devices.learner().look() == 0
         devices.models = await devices.state()
     return await devices.learned()
@@ -223,6 +243,28 @@ def test_devices_teach_a_model_round_by_round_and_each_in_one(signed: Signed) ->
     assert [one.state for one in found.steps] == ["finished"] * (ROUNDS + 1)
     share = found.steps[0].reports / PEOPLE  # by secrets that are the same in every run
     assert share == pytest.approx(0.1, abs=5 * (0.1 * 0.9 / PEOPLE) ** 0.5)
+
+
+@pytest.mark.slow
+def test_devices_teach_a_model_to_tell_classes_apart(signed: Signed) -> None:
+    devices = Devices(signed, model="tariff")
+    found = asyncio.run(_all_rounds(devices))
+    judged = found.held_out
+    assert judged is not None
+    assert found.reports + judged.reports == PEOPLE, "every device told it once"
+    assert judged.auc is None
+    assert judged.accuracy_low is not None
+    assert judged.accuracy_low > 1 / 3, "the model tells classes of people who taught it nothing"
+    assert (len(found.centre), len(found.weights), len(found.edges)) == (3, 2 * 4, 11)
+    told = {(one.of_class, one.name): one for one in found.coefficients}
+    assert [name for own, name in told if own == "none"] == [
+        *("hours", "plan=free", "plan=paid", "intercept"),
+    ]
+    for name in ("hours", "plan=paid", "intercept"):
+        every = [told[own, name].coefficient for own in ("none", "month", "year")]
+        assert sum(every) == pytest.approx(0.0, abs=1e-9)
+    assert told["year", "plan=paid"].low > 0, "who pays takes a year"
+    assert told["none", "hours"].coefficient < told["month", "hours"].coefficient
 
 
 def test_in_development_rounds_are_minutes_and_begin_once_somebody_tells(tmp_path: Path) -> None:
@@ -464,6 +506,18 @@ def test_the_state_says_who_signed_and_is_the_same_bytes(signed: Signed) -> None
         ('positive = "left"', 'positive = "left"\nnegative = "left"', "write both, and two"),
         ('positive = "left"', 'negative = "stayed"', "write both, and two"),
         ('positive = "left"', 'positive = "left"\npenalty = 1.0', "penalty is of ridge"),
+        ('positive = "left"', 'classes = ["a", "b", "c"]', "classes are of softmax"),
+        ('classes = ["none", "month", "year"]', "", "softmax has 3 to 16 classes, and here are 0"),
+        ('classes = ["none", "month", "year"]', 'classes = ["a", "b"]', "two are of logistic"),
+        ('["none", "month", "year"]', '["a", "b", "a"]', '"classes": holds a value twice'),
+        ('["none", "month", "year"]', '["a", "b", " "]', "one that is empty"),
+        ('["none", "month", "year"]', '["a", "b", "c"]\nrange = [0, 9]', "none of softmax"),
+        ('["none", "month", "year"]', '["a", "b", "c"]\npositive = "a"', "softmax has classes"),
+        (
+            "hours = [0, 40]",
+            f"hours = {[*range(701)]}",
+            "3 classes and 702 columns has 1406 numbers, above 1001",
+        ),
     ],
 )
 def test_a_models_table_says_what_is_wrong_with_it(

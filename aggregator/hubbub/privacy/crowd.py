@@ -8,6 +8,7 @@ from hubbub.analysis.binomials import least
 from hubbub.catalog import CentralPromise, Metric
 from hubbub.catalog.crowds.device_dummies import devices_at_least
 from hubbub.catalog.models.judging import judging
+from hubbub.catalog.models.of_metric import codes_of_round
 from hubbub.catalog.periods import days_at_most
 from hubbub.mechanisms import AnyMechanism, Memoized, even_lies
 from hubbub.privacy.amplification import DELTA, Amplified, amplified
@@ -34,10 +35,12 @@ def amplified_of(mechanism: AnyMechanism, reports: int, delta: float = DELTA) ->
 
 
 def _of_any_round(metric: Metric, reports: int, delta: float) -> Amplified:
-    """As `amplified_of`; of a model that is judged by the round that says more of its people."""
+    """As `amplified_of`; of a model by the round that says more of its people."""
     told: list[AnyMechanism] = [metric.randomizer]
-    if metric.model and metric.model.held_out:  # PRIVACY: values of it may lie further apart
-        told.append(judging(metric))
+    if metric.model:  # PRIVACY: values of one round may lie further apart than of another
+        told.append(codes_of_round(metric, 0))
+        if metric.model.held_out:
+            told.append(judging(metric))
     return max((amplified_of(one, reports, delta) for one in told), key=lambda one: one.epsilon)
 
 

@@ -89,6 +89,8 @@ def _question(metric: Metric) -> LeafletRow:
         often = f"up to {metric.limits.reports_per_epoch} times {often}"
     if metric.report_on:
         often = "on one day of a longer time"
+    if metric.model:
+        often = "once for life, at a time that your device draws"
     if metric.sampling < 1:
         often += ", some devices only"
     return LeafletRow(

@@ -3,28 +3,32 @@
 Both are in memory alone: a device uses one state of a model, that of its round, once.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from hubbub.catalog import Metric
 from hubbub.catalog.models.judging import bins_for, judged
-from hubbub.catalog.models.learning import Example
+from hubbub.catalog.models.learning import Example, Learning
 from hubbub.catalog.models.of_metric import codes_of_round
 from hubbub.catalog.models.state import ModelState, open_models
 from hubbub.client.outcome import Outcome
 from hubbub.errors import ModelsRefused
 from hubbub.mechanisms import BitSource
-from hubbub.mechanisms.gradient import gradient, place, score, unit
+from hubbub.mechanisms.gradient import gradient, place, to_judge, unit
 
 Teller = Callable[[BitSource], bytes]
 """Draws the coins of a person's report: called once that is charged for."""
 
 
 class Learner:
-    """Not safe between threads. operator: who signed the bundle. awaited: the last example each."""
+    """Not safe between threads. awaited: the last example each.
 
-    def __init__(self, operator: bytes) -> None:
+    models: those of the bundle, which `operator` signed.
+    """
+
+    def __init__(self, operator: bytes, models: Mapping[str, Learning]) -> None:
         self._operator = operator
+        self._models = models
         self._states: dict[str, ModelState] = {}
         self.awaited: dict[str, Example] = {}
 
@@ -39,13 +43,12 @@ class Learner:
         if number == 0:
             return _of_vector(metric, number, place(example.columns))
         state = self._states.get(metric.name)
-        if state is None or not _fits(state, metric, number, example):
+        if state is None or not _fits(state, model, number, metric.epsilon):
             return None
-        by, label = (state.centre, state.weights), example.label
+        told = (model.kind, example.columns, example.label, state.centre, state.weights)
         if number <= model.rounds:
-            vector = gradient(model.kind, example.columns, label, *by)
-            return _of_vector(metric, number, vector)
-        edges, own = state.edges, score(example.columns, *by)
+            return _of_vector(metric, number, gradient(*told))
+        edges, (own, label) = state.edges, to_judge(*told)
         return lambda coins: judged(metric, own, label, edges, coins)
 
     def settle(self, name: str, example: Example, outcome: Outcome) -> None:
@@ -66,14 +69,16 @@ class Learner:
         found = open_models(signed, operator=self._operator)
         wrong = []
         for name, state in found.states.items():
-            former, example = self._states.get(name), self.awaited.get(name)
+            former, model = self._states.get(name), self._models.get(name)
+            columns, weights = len(state.centre), len(state.weights)
             if former and state.number < former.number:
                 wrong.append(f'"{name}" is of round {state.number}, older than {former.number}')
             elif former and state.number == former.number and state != former:
                 wrong.append(f'"{name}" is told apart: another one of round {state.number} came')
-            elif example and len(example.columns) != len(state.centre):
+            elif model and (columns, weights) != (len(model.columns), model.dimensions):
                 wrong.append(
-                    f'"{name}" has {len(state.centre)} columns, the bundle {len(example.columns)}'
+                    f'"{name}" has {columns} columns and {weights} weights, in the bundle '
+                    f"{len(model.columns)} and {model.dimensions}"
                 )
             else:
                 self._states[name] = state
@@ -86,12 +91,10 @@ def _of_vector(metric: Metric, number: int, vector: list[float]) -> Teller:
     return lambda coins: codes_of_round(metric, number).randomize(unit(vector, coins), coins)
 
 
-def _fits(state: ModelState, metric: Metric, number: int, example: Example) -> bool:
+def _fits(state: ModelState, model: Learning, number: int, epsilon: float) -> bool:
     """Whether a device of this round goes by a state."""
-    judges = metric.model is not None and number > metric.model.rounds
+    judges = number > model.rounds
     return (
         # PRIVACY: of its own round alone. An older or newer one would be of other people.
-        state.number == number - 1
-        and len(state.centre) == len(example.columns)
-        and (not judges or len(state.edges) == bins_for(metric.epsilon) - 1)
+        state.number == number - 1 and (not judges or len(state.edges) == bins_for(epsilon) - 1)
     )

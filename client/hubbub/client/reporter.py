@@ -65,7 +65,7 @@ class Reporter:
         self._notice: Notice | None = None
         self._questions: dict[str, AskedMetric] = {}
         self._memos: dict[str, DeviceMemo] = {}
-        self._learner = Learner(bundle.operator)
+        self._learner = Learner(bundle.operator, bundle.models)
         self._off = self._held = False
         try:
             self.refresh()

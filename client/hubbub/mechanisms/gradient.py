@@ -7,15 +7,16 @@ mechanism's promise is of any; so floats decide here, and no claim rests on them
 
 import math
 from collections.abc import Sequence
+from operator import mul
 from typing import Final, Literal
 
 from hubbub.mechanisms.bits import BitSource
 from hubbub.mechanisms.probability import Probability
 
-ModelKind = Literal["logistic", "linear", "ridge"]
-KINDS: Final = ("logistic", "linear", "ridge")
+ModelKind = Literal["logistic", "linear", "ridge", "softmax"]
+KINDS: Final = ("logistic", "linear", "ridge", "softmax")
 
-CLIP: Final = {"logistic": 0.5, "linear": 0.25, "ridge": 0.25}
+CLIP: Final = {"logistic": 0.5, "linear": 0.25, "ridge": 0.25, "softmax": 1.0}
 """To which length a residual is clipped; of a number's label, in its range."""
 
 # Of columns in the first round: seven that are 1, which more bands of fewer features seldom have.
@@ -38,6 +39,20 @@ def place(columns: Sequence[float]) -> list[float]:
     return [*(one / longest(len(columns)) for one in columns), 0.0]
 
 
+def contrasts(classes: int) -> list[list[float]]:
+    """Rows of unit length, at right angles to each other and to ones: one fewer than classes.
+
+    Scores of classes count by their differences alone, so a model has a row of weights for each of
+    these and is the same in whatever order classes are named. Helmert (1876).
+    """
+    return [
+        [1 / math.sqrt(at * (at + 1))] * at
+        + [-at / math.sqrt(at * (at + 1))]
+        + [0.0] * (classes - at - 1)
+        for at in range(1, classes)
+    ]
+
+
 def gradient(
     kind: ModelKind,
     columns: Sequence[float],
@@ -45,23 +60,83 @@ def gradient(
     centre: Sequence[float],
     weights: Sequence[float],
 ) -> list[float]:
-    """A person's gradient over the clip: of length 1 at most, one number more than columns.
+    """A person's gradient over the clip: of length 1 at most, as many numbers as weights.
 
-    columns, label: in [0, 1]. centre: where columns lie. weights: of columns about it, then of the
-    intercept.
+    columns, label: in [0, 1]; of softmax the place of the person's class. centre: where columns
+    lie. weights: of columns about it, then of the intercept; of softmax so for each contrast.
     """
     about = _about(columns, centre)
-    foretold = score(columns, centre, weights)
+    length = math.sqrt(math.fsum(x * x for x in about))
+    return [r * x / length for r in _residuals(kind, about, label, weights) for x in about]
+
+
+def _residuals(
+    kind: ModelKind, about: Sequence[float], label: float, weights: Sequence[float]
+) -> list[float]:
+    """How far what is foretold is off, over the clip: of length 1 at most."""
+    if kind == "softmax":
+        told = _softmax(_class_scores(about, weights))
+        off = [s - (place == label) for place, s in enumerate(told)]
+        longer = max(math.sqrt(math.fsum(r * r for r in off)), CLIP[kind])
+        return [math.fsum(map(mul, row, off)) / longer for row in contrasts(len(off))]
+    [foretold] = _scores(about, weights)
     if kind == "logistic":
         foretold = 1 / (1 + math.exp(-min(max(foretold, -_MAX_SCORE), _MAX_SCORE)))
-    residual = min(max((foretold - label) / CLIP[kind], -1.0), 1.0)
-    length = math.sqrt(math.fsum(x * x for x in about))
-    return [residual * x / length for x in about]
+    return [min(max((foretold - label) / CLIP[kind], -1.0), 1.0)]
 
 
-def score(columns: Sequence[float], centre: Sequence[float], weights: Sequence[float]) -> float:
-    """What a model's weights come to for a person; all as `gradient` has them."""
-    return math.fsum(x * w for x, w in zip(_about(columns, centre), weights, strict=True))
+def to_judge(
+    kind: ModelKind,
+    columns: Sequence[float],
+    label: float,
+    centre: Sequence[float],
+    weights: Sequence[float],
+) -> tuple[float, float]:
+    """What a model's weights come to for a person, and the label; all as `gradient` has them.
+
+    Of softmax: the chance of the likeliest class, and 1 where that is the person's, or else 0.
+    """
+    about = _about(columns, centre)
+    if kind != "softmax":
+        return _scores(about, weights)[0], label
+    told = chances(_softmax(_class_scores(about, weights)))
+    likeliest = max(range(len(told)), key=told.__getitem__)
+    return told[likeliest], float(likeliest == label)
+
+
+def chances(softmax: Sequence[float]) -> list[float]:
+    """The chance of each class, of a model whose rounds have settled with clipped residuals.
+
+    Their mean is then 0: the chance P of a class is as s / f, with s what softmax has of it and f
+    how much the clip leaves of a residual of who is of that class.
+    """
+    square = math.fsum(s * s for s in softmax)
+    # Of who is of the class: |s - e|^2 = sum of s^2 - 2 s + 1.
+    lengths = [math.sqrt(max(square - 2 * s + 1, 0.0)) for s in softmax]
+    parts = [s * max(r / CLIP["softmax"], 1.0) for s, r in zip(softmax, lengths, strict=True)]
+    whole = math.fsum(parts)
+    return [part / whole for part in parts]
+
+
+def _scores(about: Sequence[float], weights: Sequence[float]) -> list[float]:
+    """A score for each row of weights."""
+    size = len(about)
+    rows = (weights[at : at + size] for at in range(0, len(weights), size))
+    return [math.fsum(map(mul, about, row)) for row in rows]
+
+
+def _class_scores(about: Sequence[float], weights: Sequence[float]) -> list[float]:
+    told = _scores(about, weights)
+    return [
+        math.fsum(map(mul, told, place)) for place in zip(*contrasts(len(told) + 1), strict=True)
+    ]
+
+
+def _softmax(scores: Sequence[float]) -> list[float]:
+    largest = max(scores)
+    parts = [math.exp(max(score - largest, -_MAX_SCORE)) for score in scores]
+    whole = math.fsum(parts)
+    return [part / whole for part in parts]
 
 
 def _about(columns: Sequence[float], centre: Sequence[float]) -> list[float]:

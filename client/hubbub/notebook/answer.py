@@ -14,6 +14,7 @@ from hubbub.query_results import (
     cell,
     columns_of,
     is_of_means,
+    judged_sentences,
     rows,
     title,
     trend_sentences,
@@ -94,8 +95,8 @@ class Answer(Sequence[Row]):
         """A model of scikit-learn with these coefficients, that is fitted: it predicts at once.
 
         Columns are those of the rows, in their order, in their own units: 0 or 1 of a band or of a
-        listed value. A logistic one ranks people as the model does; its chances are of a residual
-        that was clipped, so that few rounds leave them too near to the middle.
+        listed value. One of chances ranks people, or classes, as the model does; its chances are of
+        a residual that was clipped, so that few rounds leave them too near to the middle.
 
         Raises:
             TypeError: an answer of another kind, or a model that has no coefficients yet.
@@ -103,17 +104,20 @@ class Answer(Sequence[Row]):
         if self.question != "model" or not self._rows:
             raise TypeError("to_sklearn() is of a model, after its first step: connection.model()")
         linear, arrays = _library("sklearn.linear_model", "scikit-learn"), _library("numpy")
-        *columns, intercept = self._rows
-        slopes = arrays.array([one["coefficient"] for one in columns])
-        if self.document["kind"] == "logistic":
+        classes = list(dict.fromkeys(one.get("of_class", "") for one in self._rows))
+        size = len(self._rows) // len(classes)
+        told = arrays.array([one["coefficient"] for one in self._rows]).reshape(-1, size)
+        if (kind := self.document["kind"]) in {"logistic", "softmax"}:
             made = linear.LogisticRegression()
-            made.classes_, made.coef_ = arrays.array([0, 1]), slopes[None, :]
-            made.intercept_ = arrays.array([intercept["coefficient"]])
+            made.classes_ = arrays.array(classes if kind == "softmax" else [0, 1])
+            made.coef_, made.intercept_ = told[:, :-1], told[:, -1]
         else:
             made = linear.LinearRegression()
-            made.coef_, made.intercept_ = slopes, intercept["coefficient"]
-        made.n_features_in_ = len(columns)
-        made.feature_names_in_ = arrays.array([one["name"] for one in columns], dtype=object)
+            made.coef_, made.intercept_ = told[0, :-1], told[0, -1]
+        made.n_features_in_ = size - 1
+        made.feature_names_in_ = arrays.array(
+            [one["name"] for one in self._rows[: size - 1]], dtype=object
+        )
         return made
 
     def plot(self, most: int = 20, axes: Any = None) -> Any:
@@ -177,12 +181,12 @@ class Answer(Sequence[Row]):
         notes += trend_sentences(found)
         if "association" in found:
             notes.append(association_sentence(found))
-        if (judged := found.get("held_out")) and judged["auc"] is not None:
+        if judged := found.get("held_out"):
             level = f"{100 * found['confidence']:g}%"
-            notes.append(
-                f"AUC {judged['auc']:.3f}, {level} interval {judged['auc_low']:.3f} to "
-                f"{judged['auc_high']:.3f}, of {judged['reports']:,} people who taught it nothing"
-            )
+            notes += [
+                f"{said}, of {judged['reports']:,} people who taught it nothing"
+                for said in judged_sentences(judged, level)
+            ]
         if found.get("final") is False:
             notes.append("not final: reports of these epochs are still taken")
         return notes

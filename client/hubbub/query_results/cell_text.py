@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from math import floor
 from typing import Any, Final
 
-from hubbub.query_results.columns import COLUMNS, Column, QueryName, Unit
+from hubbub.query_results.columns import COLUMNS, OF_CLASS, Column, QueryName, Unit
 from hubbub.query_results.rows import Document, Row
 
 # Below this confidence an order is as good as unknown.
@@ -44,8 +44,12 @@ def is_of_means(question: QueryName, answer: Document) -> bool:
 
 def columns_of(question: QueryName, answer: Document) -> Sequence[Column]:
     """The columns that this answer has."""
-    means = is_of_means(question, answer)
-    return [column for column in COLUMNS[question] if column.of_means or not means]
+    means, classes = is_of_means(question, answer), answer.get("kind") == "softmax"
+    return [
+        column
+        for column in COLUMNS[question]
+        if (column.of_means or not means) and (classes or column is not OF_CLASS)
+    ]
 
 
 def title(column: Column, question: QueryName, answer: Document) -> str:

@@ -55,6 +55,11 @@ class Column:
         return (self.field, self.to) if self.to else (self.field,)
 
 
+OF_CLASS: Final = Column(
+    "of_class", "class", "text", "of softmax; coefficients of a column sum to 0 over classes"
+)
+"""What a model of one score has not."""
+
 _VALUE: Final = Column("value", "value", "text", "what was reported")
 _ESTIMATE: Final = Column(
     *("estimate", "estimate", "reports"),
@@ -222,6 +227,7 @@ COLUMNS: Final[Mapping[QueryName, Sequence[Column]]] = {
         Column("balanced", "balanced", "verdict", "whether no report is lost or counted twice"),
     ),
     "model": (
+        OF_CLASS,
         Column("name", "column", "text", "a feature, or a value or band of one"),
         Column("coefficient", "coefficient", "number", "per unit of the feature"),
         Column(

@@ -31,9 +31,10 @@ class FinishedRound:
     number: 0 of where columns lie. epoch: that it was. reports: that were in when it ended; too few
     teach nothing. noise: of its mean direction, whose length is at most 1; 0 where it taught
     nothing. rate: how long its step was. centre: where columns lie, in [0, 1]. weights: of columns
-    about the centre, then of the intercept. outer: how its people's directions lie, the lower
-    triangle as float32 in base64; "" where that is not known, or would be too long. at: when it was
-    worked out, in seconds since 1970. judged: of the round of those who judge, how often each bin
+    about the centre, then of the intercept; of softmax so for each contrast. outer: how its
+    people's directions lie, the lower triangle as float32 in base64; "" where that is not known, or
+    would be too long. at: when it was worked out, in seconds since 1970. judged: of the round of
+    those who judge, how often each bin
     and label was told.
     """
 

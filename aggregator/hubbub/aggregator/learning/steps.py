@@ -28,10 +28,9 @@ def step(
     the state stays as it was.
     """
     number, reports = len(before), int(cells.sum())
-    columns = learning.dimensions - 1
     last = before[-1] if before else None
-    centre = np.array(last.centre if last else np.zeros(columns))
-    state = Round(number, np.array(last.weights if last else np.zeros(columns + 1)))
+    centre = np.array(last.centre if last else np.zeros(len(learning.columns)))
+    state = Round(number, np.array(last.weights if last else np.zeros(learning.dimensions)))
     told: tuple[int, ...] = ()
     if number > learning.rounds:
         told = tuple(cells[: judging(metric).categories].tolist())

@@ -12,6 +12,7 @@ from hubbub.analysis.models import (
     Coefficient,
     Feature,
     Model,
+    Share,
     averaged,
     averaged_weights,
     coefficients,
@@ -66,8 +67,9 @@ class HeldOut:
     """How good the finished model is of people who taught it nothing.
 
     share: of all devices. date, state: of the round in which they judge, as a round's. reports: of
-    theirs; 0 until it is over. auc: of bins, so a little low, with its interval; None where the
-    label is a number, and until then. calibration: bins by what the model tells, none until then.
+    theirs; 0 until it is over. auc: of logistic, of bins, so a little low, with its interval; None
+    of other kinds, and until then. calibration: bins by what the model tells, none until then.
+    accuracy: of softmax, how often the likeliest class is the person's; None likewise.
     """
 
     share: float
@@ -78,6 +80,9 @@ class HeldOut:
     auc_low: float | None
     auc_high: float | None
     calibration: list[JudgedBin]
+    accuracy: float | None = None
+    accuracy_low: float | None = None
+    accuracy_high: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,13 +215,10 @@ def _held_out(
         told = line.date, line.state, line.reports
         return HeldOut(learning.held_out, *told, None, None, None, [])
     low, wide = learning.range[0], learning.range[1] - learning.range[0]
-    auc = judgement.auc
     return HeldOut(
         learning.held_out,
         *(line.date, line.state, judgement.reports),
-        auc.estimate if auc else None,
-        auc.low if auc else None,
-        auc.high if auc else None,
+        *_whole(judgement.auc),
         [
             JudgedBin(
                 *(low + wide * one.lowest, low + wide * one.highest, one.people),
@@ -224,7 +226,13 @@ def _held_out(
             )
             for one in judgement.calibration
         ],
+        *_whole(judgement.accuracy),
     )
+
+
+def _whole(share: Share | None) -> tuple[float | None, float | None, float | None]:
+    """A share and the ends of its interval."""
+    return (share.estimate, share.low, share.high) if share else (None, None, None)
 
 
 def _coefficients(
@@ -233,11 +241,13 @@ def _coefficients(
     if len(done) < 2:  # noqa: PLR2004 where columns lie, and one step
         return []
     states = [one.state() for one in done[1:]]
-    along = codes_of_round(metric, 0).along
+    along = codes_of_round(metric, 1).along
     weights, stderrs = averaged(learning.kind, states, np.array(done[0].centre), along)
     features = tuple(Feature(*column) for column in learning.columns)
     model = Model(
-        metric.name, learning.kind, metric.epsilon, features, *learning.range, learning.rounds
+        *(metric.name, learning.kind, metric.epsilon, features),
+        *(*learning.range, learning.rounds),
+        classes=learning.classes,
     )
     return coefficients(model, weights, stderrs, confidence)
 

@@ -2,7 +2,7 @@
 
 from hubbub.analysis.models.coefficients import Coefficient, coefficients, in_own_units
 from hubbub.analysis.models.decoded import DirectionMoments, told_by, told_by_cells, words_of
-from hubbub.analysis.models.definition import MAX_COLUMNS, Feature, Model
+from hubbub.analysis.models.definition import Feature, Model
 from hubbub.analysis.models.descent import (
     IN_ROUNDS,
     Learned,
@@ -12,6 +12,7 @@ from hubbub.analysis.models.descent import (
     deal,
     gradients,
     learn,
+    linear,
     noise_of,
     rate_of,
     rounds_for,
@@ -21,13 +22,12 @@ from hubbub.analysis.models.descent import (
 )
 from hubbub.analysis.models.evaluation import Evaluation, evaluate
 from hubbub.analysis.models.judgement import Bin, Judgement, Share, edges_of, judge
-from hubbub.analysis.models.prediction import foretold
+from hubbub.analysis.models.prediction import foretold, settled
 from hubbub.analysis.models.spread import Round
 from hubbub.analysis.models.without_privacy import without_privacy
 
 __all__ = [
     "IN_ROUNDS",
-    "MAX_COLUMNS",
     "Bin",
     "Coefficient",
     "DirectionMoments",
@@ -50,11 +50,13 @@ __all__ = [
     "in_own_units",
     "judge",
     "learn",
+    "linear",
     "noise_of",
     "rate_of",
     "rounds_for",
     "rounds_of",
     "scores",
+    "settled",
     "stepped",
     "told_by",
     "told_by_cells",

@@ -8,13 +8,15 @@ import numpy as np
 
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.models.definition import Feature, Model
+from hubbub.analysis.models.prediction import into_classes
 
 
 @dataclass(frozen=True, slots=True)
 class Coefficient:
     """Of one column, or of the intercept, per unit of the feature; of a chance on the logit scale.
 
-    The interval is of the coins and of who was drawn, not of rounds that were too few.
+    The interval is of the coins and of who was drawn, not of rounds that were too few. of_class: of
+    softmax; each class has its own, and those of a column sum to 0 over classes.
     """
 
     name: str
@@ -22,32 +24,50 @@ class Coefficient:
     stderr: float
     low: float
     high: float
+    of_class: str = ""
 
 
 def in_own_units(model: Model, weights: Floats) -> Floats:
-    """Weights of columns in [0, 1] and the intercept, as of columns in their own units."""
+    """Weights of columns in [0, 1] and the intercept, as of columns in their own units.
+
+    Of softmax of each class, one after the other.
+    """
     low, wide = _low(model.features), _wide(model.features)
-    logistic = model.kind == "logistic"
-    span, base = (1.0, 0.0) if logistic else (model.high - model.low, model.low)
-    slopes = weights[:-1] * span / wide
-    found: Floats = np.append(slopes, base + span * weights[-1] - float(slopes @ low))
-    return found
+    span, base = _units(model)
+    rows = weights.reshape(-1, len(low) + 1)
+    told = into_classes(len(rows)).T @ rows
+    slopes = told[:, :-1] * span / wide
+    found: Floats = np.column_stack([slopes, base + span * told[:, -1] - slopes @ low])
+    return found.ravel()
 
 
 def coefficients(
     model: Model, weights: Floats, stderrs: Floats, confidence: float
 ) -> list[Coefficient]:
-    """One for each column, then the intercept. weights, stderrs: of columns in [0, 1]."""
+    """One for each column, then the intercept; of softmax so for each class.
+
+    weights, stderrs: of columns in [0, 1], as `averaged` has them.
+    """
     times = NormalDist().inv_cdf((1 + confidence) / 2)
     low, wide = _low(model.features), _wide(model.features)
-    spread = stderrs * (1.0 if model.kind == "logistic" else model.high - model.low)
-    moved = np.sqrt(spread[-1] ** 2 + float(((spread[:-1] * low / wide) ** 2).sum()))
-    own, errors = in_own_units(model, weights), np.append(spread[:-1] / wide, moved)
+    spread = stderrs.reshape(-1, len(low) + 1) * _units(model)[0]
+    moved = np.sqrt(spread[:, -1] ** 2 + ((spread[:, :-1] * low / wide) ** 2).sum(axis=1))
+    errors = np.column_stack([spread[:, :-1] / wide, moved]).ravel()
     names = [*(feature.name for feature in model.features), "intercept"]
+    told = [(name, one) for one in model.classes or ("",) for name in names]
     return [
-        Coefficient(name, value, stderr, value - times * stderr, value + times * stderr)
-        for name, value, stderr in zip(names, own.tolist(), errors.tolist(), strict=True)
+        Coefficient(name, value, stderr, value - times * stderr, value + times * stderr, one)
+        for (name, one), value, stderr in zip(
+            told, in_own_units(model, weights).tolist(), errors.tolist(), strict=True
+        )
     ]
+
+
+def _units(model: Model) -> tuple[float, float]:
+    """How wide a label's range is, and where it begins; of chances as they are."""
+    if model.kind in {"logistic", "softmax"}:
+        return 1.0, 0.0
+    return model.high - model.low, model.low
 
 
 def _low(features: Sequence[Feature]) -> Floats:

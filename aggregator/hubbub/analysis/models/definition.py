@@ -6,14 +6,13 @@ from typing import Final
 import numpy as np
 
 from hubbub.analysis.arrays import Floats
+from hubbub.catalog.models.classes import check_classes, check_size, dimensions_of
 from hubbub.errors import BadParameter
 from hubbub.mechanisms.gradient import KINDS, ModelKind
 from hubbub.mechanisms.probability import MAX_EPSILON, MIN_EPSILON
 
 Kind = ModelKind
 
-# Beyond it a gradient needs more people than there are: its squared error grows with columns.
-MAX_COLUMNS: Final = 1000
 _MAX_ROUNDS: Final = 1000
 _MIN_HELD_OUT: Final = 0.01
 _MAX_HELD_OUT: Final = 0.5
@@ -41,7 +40,8 @@ class Model:
 
     epsilon: of each person, who is in one round, nats. low, high: of a label that is a number.
     rounds: 0 to choose by the noise. penalty: of ridge, what the squared coefficients cost.
-    held_out: the share of people who judge it and teach it nothing.
+    held_out: the share of people who judge it and teach it nothing. classes: of softmax, what a
+    label may be.
     """
 
     name: str
@@ -53,6 +53,7 @@ class Model:
     rounds: int = 0
     penalty: float = 0.0
     held_out: float = 0.0
+    classes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
@@ -61,12 +62,8 @@ class Model:
             raise BadParameter(
                 f"epsilon {self.epsilon} is outside [{MIN_EPSILON}, {MAX_EPSILON}] nats"
             )
-        if not 1 <= len(self.features) <= MAX_COLUMNS:
-            raise BadParameter(
-                f"{len(self.features)} columns are outside [1, {MAX_COLUMNS}]: a gradient's "
-                "squared error grows with them; leave columns out, or train centrally on data that "
-                "you may hold"
-            )
+        check_size(len(self.features), len(self.classes), self.kind)
+        check_classes(self.classes)
         if not 0 <= self.rounds <= _MAX_ROUNDS:
             raise BadParameter(f"rounds {self.rounds} is outside [0, {_MAX_ROUNDS}]")
         if not 0 <= self.penalty < np.inf:
@@ -76,6 +73,11 @@ class Model:
                 f"held_out {self.held_out} is outside [{_MIN_HELD_OUT}, {_MAX_HELD_OUT}]"
             )
         Feature("label", self.low, self.high)
+
+    @property
+    def dimensions(self) -> int:
+        """How many numbers a gradient has."""
+        return dimensions_of(len(self.features), len(self.classes))
 
     def scaled(self, columns: Floats) -> tuple[Floats, int]:
         """People's columns in [0, 1], shape (people, columns), and how many values were clipped."""

@@ -21,7 +21,7 @@ import numpy as np
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.models.decoded import DirectionMoments
 from hubbub.analysis.models.definition import Kind, Model
-from hubbub.analysis.models.prediction import foretold
+from hubbub.analysis.models.prediction import foretold, into_classes, settled
 from hubbub.analysis.models.spread import Round, variances_of
 from hubbub.mechanisms.gradient import CLIP, longest
 from hubbub.mechanisms.vector_codes import VectorCodes
@@ -38,8 +38,8 @@ _MAX_ROUNDS: Final = 64
 _NOISE_OF_FEW: Final = 0.2
 _NOISE_OF_MORE: Final = 0.14
 # Steps: as long as the noise lets them be, and no longer than the curvature does.
-_BY_NOISE: Final = {"logistic": 1.0, "linear": 0.1, "ridge": 0.1}
-_BY_CURVATURE: Final = {"logistic": 6.0, "linear": 1.2, "ridge": 1.2}
+_BY_NOISE: Final = {"logistic": 1.0, "linear": 0.1, "ridge": 0.1, "softmax": 1.0}
+_BY_CURVATURE: Final = {"logistic": 6.0, "linear": 1.2, "ridge": 1.2, "softmax": 3.0}
 Means = Callable[[int, Floats, Floats], DirectionMoments]
 """Asked for a round's number, the centre and weights: what the round's people tell.
 
@@ -96,10 +96,11 @@ def deal(people: int, rounds: int) -> Iterator[slice]:
 def learn(model: Model, people: int, codes: VectorCodes, means: Means) -> Learned:
     """The model of so many people, from what `means` tells of each round."""
     rounds = rounds_of(model, people, codes.squared_error)
-    centre = centre_of(means(0, np.zeros(len(model.features)), np.zeros(len(model.features) + 1)))
+    untaught = np.zeros(model.dimensions)
+    centre = centre_of(means(0, np.zeros(len(model.features)), untaught))
     noise = noise_of(people, rounds, codes.squared_error)
     rate = rate_of(model.kind, centre, noise)
-    states = [Round(0, np.zeros(len(centre) + 1))]
+    states = [Round(0, untaught)]
     for number in range(1, rounds + 1):
         found = means(number, centre, states[-1].weights)
         states.append(stepped(model.kind, model.penalty, states[-1], found, rate))
@@ -117,6 +118,7 @@ def stepped(
     kind: Kind, penalty: float, state: Round, found: DirectionMoments, rate: float
 ) -> Round:
     """The state after one more round."""
+    # Of ridge alone, which has one row of weights.
     pull = np.full(len(found.mean), penalty if kind == "ridge" else 0.0)
     pull[-1] = 0.0
     # The penalty is taken after the step, where it is stable however large.
@@ -129,15 +131,17 @@ def averaged(
 ) -> tuple[Floats, Floats]:
     """Weights of the columns in [0, 1] and of the intercept, with standard errors.
 
+    Of softmax weights are of each contrast, and standard errors of each class, one after the other.
     states: of the rounds after that of columns, in their order; one at least. along: the mean
     square of a sent word along its person's direction.
     """
-    whole = averaged_weights(states)
-    spread = variances_of(kind, states, whole, along)
+    whole, size = averaged_weights(states), len(centre) + 1
+    spread = variances_of(kind, states, whole, size, along).reshape(-1, size)
     # About the centre as it was found: moved to where the columns are 0.
-    whole[-1] -= float(whole[:-1] @ centre)
-    spread[-1] += float(spread[:-1] @ centre**2)
-    return whole, np.sqrt(spread)
+    rows = whole.reshape(-1, size)
+    rows[:, -1] -= rows[:, :-1] @ centre
+    spread[:, -1] += spread[:, :-1] @ centre**2
+    return rows.ravel(), np.sqrt(spread).ravel()
 
 
 def averaged_weights(states: Sequence[Round]) -> Floats:
@@ -158,27 +162,36 @@ def centre_of(found: DirectionMoments) -> Floats:
 
 
 def gradients(kind: Kind, columns: Floats, labels: Floats, weights: Floats) -> Floats:
-    """Each person's gradient over the clip: of length 1 at most; shape as `columns`.
+    """Each person's gradient over the clip: of length 1 at most; shape (people, weights).
 
-    columns: about the centre, with a last one of ones. labels: in [0, 1].
+    columns: about the centre, with a last one of ones. labels: in [0, 1], or places of classes.
     """
-    score = columns @ weights
-    residual = np.clip((foretold(kind, score) - labels) / CLIP[kind], -1.0, 1.0)
-    lengths = np.linalg.norm(columns, axis=1)
-    found: Floats = (residual / lengths)[:, None] * columns
+    size = columns.shape[1]
+    score = columns @ weights.reshape(-1, size).T
+    lengths = np.linalg.norm(columns, axis=1, keepdims=True)
+    if kind == "softmax":
+        off = foretold(kind, score)
+        off[np.arange(len(off)), labels.astype(int)] -= 1
+        off /= np.maximum(np.linalg.norm(off, axis=1, keepdims=True), CLIP[kind])
+        residual = off @ into_classes(score.shape[1]).T
+    else:
+        residual = np.clip((foretold(kind, score) - labels[:, None]) / CLIP[kind], -1.0, 1.0)
+    found: Floats = (residual[:, :, None] * (columns / lengths)[:, None, :]).reshape(
+        len(labels), -1
+    )
     return found
 
 
 def scores(kind: Kind, columns: Floats, weights: Floats) -> Floats:
-    """What the model foretells of columns in [0, 1]: a chance, or a label in [0, 1].
+    """What the model foretells of columns in [0, 1], as `settled` has it: a chance, or a label.
 
-    Of a logistic one with residuals clipped at 1/2 the rounds settle where P (1/2) = (1 - P) s for
-    s = 1/(1+exp(-score)) below 1/2, and the other way round above: the chance P follows from it.
+    Of softmax a chance of each class, shape (people, classes).
     """
-    score: Floats = columns @ weights[:-1] + weights[-1]
-    if kind != "logistic":
-        return score
-    s = foretold(kind, score)
-    low = np.minimum(s, 1 - s)
-    chance = low / (low + CLIP["logistic"])
-    return np.where(s < CLIP["logistic"], chance, 1 - chance)
+    return settled(kind, linear(kind, columns, weights))
+
+
+def linear(kind: Kind, columns: Floats, weights: Floats) -> Floats:
+    """Scores of columns in [0, 1]: a person's one, or, of softmax, one of each contrast."""
+    rows = weights.reshape(-1, columns.shape[1] + 1)
+    score: Floats = columns @ rows[:, :-1].T + rows[:, -1]
+    return score if kind == "softmax" else score[:, 0]

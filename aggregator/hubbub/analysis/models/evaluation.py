@@ -25,8 +25,9 @@ class Evaluation:
     """auc, accuracy: None where the label is a number, auc also where only one label is there.
 
     rms_error: root of the mean squared difference of what is foretold from the label, in [0, 1]; of
-    chances its square is Brier's score (1950). r_squared: of numbers. calibration: ten groups by
-    what is foretold. miscalibration: mean difference of these, by their people.
+    chances its square is Brier's score (1950), of classes summed over them. r_squared: of numbers.
+    calibration: ten groups by what is foretold, of classes by the chance of the likeliest, and how
+    often that is the person's. miscalibration: mean difference of these, by their people.
     """
 
     people: int
@@ -39,15 +40,11 @@ class Evaluation:
 
 
 def evaluate(kind: Kind, foretold: Floats, labels: Floats) -> Evaluation:
-    """What a model foretold of people, beside their labels in [0, 1]."""
+    """What a model foretold of people, beside their labels: in [0, 1], or places of classes."""
+    if kind == "softmax":
+        return _of_classes(foretold, labels)
     errors = foretold - labels
-    order = np.argsort(foretold, kind="stable")
-    groups = tuple(
-        Group(len(part), float(foretold[part].mean()), float(labels[part].mean()))
-        for part in np.array_split(order, _GROUPS)
-        if len(part)
-    )
-    off = sum(group.people * abs(group.foretold - group.true) for group in groups) / len(labels)
+    groups, off = _groups(foretold, labels)
     square = float((errors**2).mean())
     spread = float(labels.var())
     logistic = kind == "logistic"
@@ -60,6 +57,26 @@ def evaluate(kind: Kind, foretold: Floats, labels: Floats) -> Evaluation:
         off,
         groups,
     )
+
+
+def _of_classes(foretold: Floats, labels: Floats) -> Evaluation:
+    own = np.eye(foretold.shape[1])[labels.astype(int)]
+    right = (foretold.argmax(axis=1) == labels).astype(float)
+    groups, off = _groups(foretold.max(axis=1), right)
+    square = float(((foretold - own) ** 2).sum(axis=1).mean())
+    return Evaluation(len(labels), None, float(right.mean()), square**0.5, None, off, groups)
+
+
+def _groups(foretold: Floats, labels: Floats) -> tuple[tuple[Group, ...], float]:
+    """Groups of people by what is foretold, and the mean difference of what is true."""
+    order = np.argsort(foretold, kind="stable")
+    groups = tuple(
+        Group(len(part), float(foretold[part].mean()), float(labels[part].mean()))
+        for part in np.array_split(order, _GROUPS)
+        if len(part)
+    )
+    off = sum(group.people * abs(group.foretold - group.true) for group in groups) / len(labels)
+    return groups, off
 
 
 def _auc(foretold: Floats, labels: Floats) -> float | None:

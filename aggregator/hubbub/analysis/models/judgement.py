@@ -12,7 +12,6 @@ variance is exact: 4 (n-2) / (n (n-1)) of one report's share and 2 / (n (n-1)) o
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from math import sqrt
 from statistics import NormalDist
 from typing import Final
 
@@ -20,7 +19,7 @@ import numpy as np
 
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.models.definition import Kind
-from hubbub.analysis.models.descent import scores
+from hubbub.analysis.models.prediction import normal_points, root, settled
 from hubbub.mechanisms.pure import Pure
 
 _FEWEST: Final = 3
@@ -47,8 +46,8 @@ class Bin:
     """People whom a model tells alike.
 
     lowest, highest: between what it tells them; the first and the last bin have all beyond, too.
-    people: their share of all. true: of them the share who have the label, or their mean label in
-    [0, 1].
+    people: their share of all. true: of them the share who have the label, or, of softmax, are of
+    the class that is foretold; or their mean label in [0, 1].
     """
 
     lowest: float
@@ -59,20 +58,29 @@ class Bin:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """auc: None where the label is a number. reports: of people who taught the model nothing."""
+    """reports: of people who taught the model nothing. auc: of logistic; accuracy: of softmax."""
 
     reports: int
     auc: Share | None
+    accuracy: Share | None
     calibration: tuple[Bin, ...]
 
 
 def edges_of(centre: Floats, weights: Floats, bins: int) -> list[float]:
     """Between which scores bins are, so that each has about as many people.
 
-    As if scores were normal, and columns nearly independent. weights: about the centre.
+    As if scores were normal, and columns nearly independent. weights: about the centre. Of softmax
+    between which chances of the likeliest class.
     """
-    spread = _TOGETHER * sqrt(float((weights[:-1] ** 2 * centre * (1 - centre)).sum()))
-    whole = [float(weights[-1]) + spread * NormalDist().inv_cdf(at / bins) for at in range(1, bins)]
+    rows = weights.reshape(-1, len(centre) + 1)
+    loose = _TOGETHER * rows[:, :-1] * np.sqrt(centre * (1 - centre))
+    places = [at / bins for at in range(1, bins)]
+    if len(rows) > 1:
+        score = rows[:, -1] + normal_points(len(rows)) @ root(loose @ loose.T)
+        whole = np.quantile(settled("softmax", score).max(axis=1), places).tolist()
+    else:
+        spread = float(np.linalg.norm(loose))
+        whole = [float(weights[-1]) + spread * NormalDist().inv_cdf(at) for at in places]
     return [float(f"{one:.{_DIGITS}g}") for one in whole]
 
 
@@ -98,13 +106,15 @@ def judge(
         held, with_it = told[:, 2 * at : 2 * at + 2].sum(axis=1), told[:, 2 * at + 1]
         bins.append(Bin(low, high, float(sent.shares @ held), sent.ratio(with_it, held)))
     auc = sent.ratio_of_pairs(*_forms(told)) if kind == "logistic" else None
-    return Judgement(reports, auc, tuple(bins))
+    right, every = told[:, 1::2].sum(axis=1), np.ones(size)
+    accuracy = sent.ratio(right, every) if kind == "softmax" else None
+    return Judgement(reports, auc, accuracy, tuple(bins))
 
 
 def _foretold(kind: Kind, edges: Sequence[float]) -> list[float]:
     """Edges of scores as what the model tells, with the ends of all that it may."""
-    alone, one = np.array([[score] for score in edges]), np.array([1.0, 0.0])
-    return [0.0, *scores(kind, alone, one).tolist(), 1.0]
+    told = edges if kind == "softmax" else settled(kind, np.array(edges)).tolist()
+    return [0.0, *told, 1.0]
 
 
 def _forms(told: Floats) -> tuple[Floats, Floats]:

@@ -19,11 +19,18 @@ import numpy as np
 
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.models.definition import Kind
-from hubbub.analysis.models.prediction import foretold
+from hubbub.analysis.models.prediction import (
+    foretold,
+    into_classes,
+    lengths_of,
+    normal_points,
+    root,
+    settled,
+)
 from hubbub.mechanisms.gradient import CLIP
 
 # Of the slope, since scores are normal only nearly; tests/statistics/test_learn.py.
-_SURE: Final = {"logistic": 0.6, "linear": 0.7, "ridge": 0.7}
+_SURE: Final = {"logistic": 0.6, "linear": 0.7, "ridge": 0.7, "softmax": 0.6}
 # Of a normal number: at which quantiles' middles a mean over it is taken.
 _PARTS: Final = 64
 
@@ -44,15 +51,22 @@ class Round:
     outer: Floats | None = None
 
 
-def variances_of(kind: Kind, states: Sequence[Round], weights: Floats, along: float) -> Floats:
-    """Of weights averaged over the later half of the rounds; shape as they."""
+def variances_of(
+    kind: Kind, states: Sequence[Round], weights: Floats, columns: int, along: float
+) -> Floats:
+    """Of weights averaged over the later half of the rounds; of softmax of each class's.
+
+    columns: with that of the intercept, so how many weights a class has.
+    """
     size, rounds = len(weights), len(states)
     outer, people = _outer(states, size)
     eigenvalues, basis = np.linalg.eigh(outer)
     edge = 2 * sqrt(size / people) / (along - 1) if people else 0.0
     curved = np.maximum(eigenvalues - edge / 2, 0.0)
-    length = 1 / sqrt(max(outer[-1, -1], 1 / size)) if people else 0.0
-    slope = _SURE[kind] * _slope(kind, weights, outer, length)
+    # Of columns alone: products of their directions, whatever the residuals are.
+    own = np.einsum("aiaj->ij", outer.reshape(size // columns, columns, -1, columns))
+    length = 1 / sqrt(max(own[-1, -1], 1 / columns)) if people else 0.0
+    slope = _SURE[kind] * _slope(kind, weights.reshape(-1, columns), own, length)
     share = (1 + (along - 1) * curved) / (size - 1 + along)
     kept, found = np.zeros(size), np.zeros(size)
     for at in reversed(range(rounds)):
@@ -60,7 +74,9 @@ def variances_of(kind: Kind, states: Sequence[Round], weights: Floats, along: fl
         kept += (at >= rounds // 2) / (rounds - rounds // 2)
         found += (states[at].rate * CLIP[kind] * states[at].noise * kept) ** 2 * share
         kept *= np.minimum(np.abs(1 - states[at].rate * slope * length * curved), 1.0)
-    spread: Floats = basis**2 @ found
+    into = into_classes(size // columns)
+    told = np.tensordot(into.T, basis.reshape(size // columns, columns, size), axes=1)
+    spread: Floats = told.reshape(-1, size) ** 2 @ found
     return spread
 
 
@@ -74,16 +90,36 @@ def _outer(states: Sequence[Round], size: int) -> tuple[Floats, int]:
     return (total + total.T) / 2, people
 
 
-def _slope(kind: Kind, weights: Floats, outer: Floats, length: float) -> float:
+def _slope(kind: Kind, rows: Floats, outer: Floats, length: float) -> float:
     """Mean slope of what is foretold, over those whose residuals are not clipped.
 
-    Of chances: scores are taken as normal, and their labels as where the rounds settle (`scores`).
+    Of chances: scores are taken as normal, and their labels as where the rounds settle (`settled`).
+    rows: weights, a row for a score.
     """
-    if kind != "logistic":
+    if kind not in {"logistic", "softmax"}:
         return 1.0
-    spread = length * sqrt(max(float(weights[:-1] @ outer[:-1, :-1] @ weights[:-1]), 0.0))
-    s = foretold(kind, weights[-1] + spread * _normal())
+    together = length**2 * rows[:, :-1] @ outer[:-1, :-1] @ rows[:, :-1].T
+    if kind == "softmax":
+        return _slope_of_classes(rows[:, -1] + normal_points(len(rows)) @ root(together))
+    s = foretold(kind, rows[0, -1] + sqrt(max(float(together[0, 0]), 0.0)) * _normal())
     return float((s * (1 - s) / (1 + 2 * np.minimum(s, 1 - s))).mean())
+
+
+def _slope_of_classes(score: Floats) -> float:
+    """The trace of the slope of clipped residuals: its mean over scores and their classes.
+
+    Where residuals are as likely as they are foretold, products of directions with themselves lie
+    as the curvature does, so that their eigenvalues times its trace are its own.
+    """
+    s, chance = foretold("softmax", score), settled("softmax", score)
+    square = (s**2).sum(axis=1, keepdims=True)
+    cube = (s**3).sum(axis=1, keepdims=True)
+    lengths = np.maximum(lengths_of(s), CLIP["softmax"])
+    # What is clipped turns and grows no longer: of J = diag(s) - s s' along its residual r nothing.
+    along = (cube - 2 * s**2 + s - (square - s) ** 2) / lengths**2
+    clipped = CLIP["softmax"] / lengths * (1 - square - along)
+    slopes = np.where(lengths > CLIP["softmax"], clipped, 1 - square)
+    return float((chance * slopes).sum(axis=1).mean())
 
 
 def _normal() -> Floats:

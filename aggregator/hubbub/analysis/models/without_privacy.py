@@ -6,16 +6,24 @@ import numpy as np
 
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.models.definition import Kind
-from hubbub.analysis.models.prediction import foretold
+from hubbub.analysis.models.prediction import foretold, into_classes
 
 _STEPS: Final = 30
 # Columns that follow from each other, as of all values of a list, have no one answer without it.
 _LEAST: Final = 1e-4
+_CONVERGED: Final = 1e-9
 
 
-def without_privacy(kind: Kind, columns: Floats, labels: Floats, penalty: float) -> Floats:
-    """Weights of the columns in [0, 1], then of the intercept, which is not penalized."""
+def without_privacy(
+    kind: Kind, columns: Floats, labels: Floats, penalty: float, classes: int = 0
+) -> Floats:
+    """Weights of the columns in [0, 1], then of the intercept, which is not penalized.
+
+    classes: of softmax how many; then weights are of each contrast, one after the other.
+    """
     whole = np.column_stack([columns, np.ones(len(columns))])
+    if kind == "softmax":
+        return _of_classes(whole, labels, classes)
     pull = np.full(whole.shape[1], _LEAST + penalty)
     pull[-1] = _LEAST / len(whole)
     weights = np.zeros(whole.shape[1])
@@ -26,6 +34,30 @@ def without_privacy(kind: Kind, columns: Floats, labels: Floats, penalty: float)
         curvature = (whole * bend[:, None]).T @ whole / len(whole) + np.diag(pull)
         step = np.linalg.solve(curvature, slope)
         weights = weights - step
-        if float(np.abs(step).max()) < 1e-9:  # noqa: PLR2004 converged
+        if float(np.abs(step).max()) < _CONVERGED:
             break
     return weights
+
+
+def _of_classes(whole: Floats, labels: Floats, classes: int) -> Floats:
+    people, size = whole.shape
+    own = np.eye(classes)[labels.astype(int)]
+    into = into_classes(classes - 1)
+    pull = np.full(size, _LEAST)
+    pull[-1] = _LEAST / people
+    rows = np.zeros((classes - 1, size))
+    for _ in range(_STEPS):
+        told = foretold("softmax", whole @ rows.T)
+        slope = into @ (told - own).T @ whole / people + pull * rows
+        curvature = np.zeros((classes - 1, size, classes - 1, size))
+        for a in range(classes - 1):
+            for b in range(a + 1):
+                bend = told @ (into[a] * into[b]) - (told @ into[a]) * (told @ into[b])
+                curvature[a, :, b] = (whole * bend[:, None]).T @ whole / people
+                curvature[b, :, a] = curvature[a, :, b]
+            curvature[a, :, a] += np.diag(pull)
+        step = np.linalg.solve(curvature.reshape(rows.size, rows.size), slope.ravel())
+        rows -= step.reshape(rows.shape)
+        if float(np.abs(step).max()) < _CONVERGED:
+            break
+    return rows.ravel()

@@ -171,10 +171,14 @@ class Bundle:
             UnknownMetric: there is no such model.
         """
         _check_name(name)
-        models = {one: metric.model for one, metric in self.metrics.items() if metric.model}
-        if name not in models:
-            raise UnknownMetric(_unknown("model", name, models))
-        return models[name]
+        if name not in self.models:
+            raise UnknownMetric(_unknown("model", name, self.models))
+        return self.models[name]
+
+    @property
+    def models(self) -> dict[str, Learning]:
+        """What the reports of each metric teach that is a model."""
+        return {name: metric.model for name, metric in self.metrics.items() if metric.model}
 
     def promises(self) -> dict[str, Promise]:
         """What it promises of every name that it knows, those retired among them."""

@@ -8,9 +8,6 @@ from typing import Any, Final, Self
 from hubbub.errors import BadParameter, ValueOutOfDomain
 from hubbub.mechanisms import as_python, is_number
 
-MAX_COLUMNS: Final = 1000
-"""Beyond it a gradient needs more people than there are: its squared error grows with columns."""
-
 _PAIR: Final = 2
 _SHOWN: Final = 10
 _WRITE: Final = "write its range [low, high], the ends of its bands, or its values as texts"
@@ -94,12 +91,6 @@ def features_of(told: Mapping[str, Any]) -> tuple[Feature, ...]:
         if not isinstance(says, Sequence) or isinstance(says, str):
             raise BadParameter(f'feature "{name}": {_WRITE}')
         found.append(Feature(name, tuple(says)))
-    columns = sum(len(feature.columns) for feature in found)
-    if not 1 <= columns <= MAX_COLUMNS:
-        raise BadParameter(
-            f"{columns} columns are outside [1, {MAX_COLUMNS}]: a gradient's squared error grows "
-            "with them; leave columns out, or train centrally on data that you may hold"
-        )
     return tuple(found)
 
 

@@ -9,6 +9,13 @@ from typing import Any, Final
 from hubbub.catalog.epochs import MINUTE, epoch_at, epoch_start
 from hubbub.catalog.fields import kinds
 from hubbub.catalog.fields.field import check, entry
+from hubbub.catalog.models.classes import (
+    FEWEST_CLASSES,
+    MOST_CLASSES,
+    check_classes,
+    check_size,
+    dimensions_of,
+)
 from hubbub.catalog.models.features import Feature, features_of
 from hubbub.errors import BadParameter, ValueOutOfDomain
 from hubbub.mechanisms import BitSource, as_python, is_number
@@ -26,7 +33,10 @@ _MAX_ROUNDS: Final = 64
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """One person as a model takes them: columns and label in [0, 1]. clipped: how many values."""
+    """One person as a model takes them: columns and label in [0, 1]. clipped: how many values.
+
+    Of softmax the label is the place of its class.
+    """
 
     columns: tuple[float, ...]
     label: float
@@ -122,6 +132,14 @@ def text_label(label: str, positive: str, negative: str) -> float:
     return 0.0
 
 
+def class_label(label: Any, classes: Sequence[str]) -> float:
+    """The place of a label's class. Raises ValueOutOfDomain of another; never shows it."""
+    if not (isinstance(label, str) and label in classes):
+        shown = ", ".join(f'"{one}"' for one in classes)
+        raise ValueOutOfDomain(f"label is none of the classes as written: {shown}")
+    return float(classes.index(label))
+
+
 @dataclass(frozen=True, slots=True)
 class Learning:
     """What is learned, of whom, and when.
@@ -133,7 +151,8 @@ class Learning:
     kind: ModelKind = field(
         metadata=entry(
             kinds.one_of(lambda: KINDS),
-            "What the model is: `logistic` of a chance, `linear`, or `ridge` with its `penalty`.",
+            "What the model is: `logistic` of a chance, `softmax` of a chance for each of its "
+            "`classes`, `linear`, or `ridge` with its `penalty`.",
             '"logistic"',
         )
     )
@@ -179,6 +198,14 @@ class Learning:
             '"no"',
         ),
     )
+    classes: tuple[str, ...] = field(
+        default=(),
+        metadata=entry(
+            kinds.values(),
+            f"What a label of `softmax` may be: {FEWEST_CLASSES} to {MOST_CLASSES} texts.",
+            '["monthly", "yearly", "none"]',
+        ),
+    )
     range: tuple[float, float] = field(
         default=(0.0, 1.0),
         metadata=entry(_pair(), "Between what a label lies that is a number.", "[0, 100]"),
@@ -211,8 +238,12 @@ class Learning:
         check(self)
         if (self.kind == "ridge") != (self.penalty > 0):
             raise BadParameter("penalty is of ridge, and ridge has one: write penalty = 0.01")
-        if self.kind == "logistic" and self.range != (0.0, 1.0):
-            raise BadParameter("range is of a label that is a number; logistic has 0 and 1")
+        check_size(len(self.columns), len(self.classes), self.kind)
+        check_classes(self.classes)
+        if self.kind == "softmax" and (self.positive or self.negative):
+            raise BadParameter("positive and negative are of logistic; softmax has classes")
+        if self.kind in {"logistic", "softmax"} and self.range != (0.0, 1.0):
+            raise BadParameter(f"range is of a label that is a number, and none of {self.kind}")
         if self.negative and self.positive in ("", self.negative):
             raise BadParameter("negative is the label beside positive: write both, and two")
 
@@ -223,8 +254,8 @@ class Learning:
 
     @property
     def dimensions(self) -> int:
-        """How many numbers a gradient has: of the columns and the intercept."""
-        return len(self.columns) + 1
+        """How many numbers a gradient has: of columns and intercept, for each contrast."""
+        return dimensions_of(len(self.columns), len(self.classes))
 
     @property
     def last(self) -> int:
@@ -303,8 +334,10 @@ class Learning:
         return Example(columns, place, outside + sum(clipped for _, clipped in told))
 
     def _label(self, label: Any) -> tuple[float, int]:
-        """A label in [0, 1], and whether it was clipped."""
+        """A label in [0, 1], or the place of its class, and whether it was clipped."""
         label = as_python(label)
+        if self.kind == "softmax":
+            return class_label(label, self.classes), 0
         if self.kind == "logistic":
             if self.positive and isinstance(label, str):
                 return text_label(label, self.positive, self.negative), 0

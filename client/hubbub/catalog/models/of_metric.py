@@ -75,6 +75,10 @@ def in_minutes(metric: Any, begins: date) -> Any:
 
 
 def codes_of_round(metric: Any, number: int) -> VectorCodes:
-    """The mechanism of one round, with a pool of words of its own."""
+    """The mechanism of one round, with a pool of words of its own.
+
+    In round 0 vectors have a number for each column and a last one, however many classes there are.
+    """
     codes: VectorCodes = metric.randomizer
-    return replace(codes, seed=f"{metric.name}/{number}")
+    size = codes.dimensions if number else len(metric.model.columns) + 1
+    return replace(codes, seed=f"{metric.name}/{number}", dimensions=size)

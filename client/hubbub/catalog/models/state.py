@@ -30,8 +30,8 @@ class ModelState:
     """What rounds have taught so far.
 
     number: the last round that is in it. centre: where columns lie, in [0, 1]. weights: of columns
-    about the centre, then of the intercept. edges: of the finished model, between which scores are
-    told apart by those who judge it.
+    about the centre, then of the intercept; of softmax so for each contrast. edges: of the finished
+    model, between which scores are told apart by those who judge it.
 
     Raises:
         BadParameter: it is none.
@@ -46,7 +46,8 @@ class ModelState:
         if not (type(self.number) is int and 0 <= self.number < _MAX_ROUNDS):
             raise BadParameter("the number of a model's state is no round")
         if not (
-            len(self.weights) == len(self.centre) + 1
+            self.weights
+            and len(self.weights) % (len(self.centre) + 1) == 0
             and all(is_number(one) and abs(one) <= _LARGEST_WEIGHT for one in self.weights)
             and all(is_number(one) and 0 <= one <= 1 for one in self.centre)
         ):

@@ -11,6 +11,7 @@ from hubbub.cli.terminal.output import explain, say, table
 from hubbub.cli.terminal.query_options import add_format, add_where, document, where, write
 from hubbub.cli.terminal.service_client import ask
 from hubbub.errors import BadParameter, HubbubError, ServiceUnavailable
+from hubbub.query_results import judged_sentences
 from hubbub.wire.v1.services_pb2 import ModelRequest
 
 _ROWS: Final = 20
@@ -108,9 +109,13 @@ def _show(found: dict[str, Any]) -> None:
         table(
             f"{found['model']}: {found['kind']}, {found['reports']:,} reports by "
             f"{found['mechanism']}, epsilon {found['epsilon']:.3f} each",
-            ("column", "coefficient", f"{level} interval", "standard error"),
+            (
+                *(("class",) if (classes := found["kind"] == "softmax") else ()),
+                *("column", "coefficient", f"{level} interval", "standard error"),
+            ),
             [
                 (
+                    *((row["of_class"],) if classes else ()),
                     row["name"],
                     f"{row['coefficient']:,.4g}",
                     f"{row['low']:,.4g} to {row['high']:,.4g}",
@@ -118,6 +123,7 @@ def _show(found: dict[str, Any]) -> None:
                 )
                 for row in rows[:_ROWS]
             ],
+            text_columns=1 + classes,
         )
         if len(rows) > _ROWS:
             say(f"and {len(rows) - _ROWS:,} more: --format json has them all")
@@ -165,8 +171,5 @@ def _show_held_out(found: dict[str, Any], level: str) -> None:
             for one in found["calibration"]
         ],
     )
-    if found["auc"] is not None:
-        say(
-            f"AUC {found['auc']:.3f}, {level} interval {found['auc_low']:.3f} to "
-            f"{found['auc_high']:.3f}"
-        )
+    for sentence in judged_sentences(found, level):
+        say(sentence)

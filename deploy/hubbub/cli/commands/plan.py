@@ -13,7 +13,7 @@ from hubbub.catalog import Metric
 from hubbub.cli.planning.attack import CATALOG, attack, chosen_metrics
 from hubbub.cli.planning.capacity import add_capacity, capacity
 from hubbub.cli.planning.central import add_central, plan_central
-from hubbub.cli.planning.forms import note_given, refuse_unread
+from hubbub.cli.planning.forms import asks_of_model, note_given, refuse_unread
 from hubbub.cli.planning.models import add_model, plan_model
 from hubbub.cli.planning.plot import plot
 from hubbub.cli.planning.simulated_totals import simulate
@@ -42,6 +42,7 @@ examples:
   hubbub plan --parts 7 16 14 2 --epsilon 1 --reports 1e5   tables of every two answers
   hubbub plan --values 16 --reports 30000 --central 1       what would a crowd give?
   hubbub plan --model logistic --features 64 --epsilon 1    how many people does a model need?
+  hubbub plan --model softmax --features 20 --classes 5     the same of one that tells classes apart
   hubbub plan metrics.toml --attack                         what could fake reports do?
   hubbub plan --capacity --devices 1e8 --per-day 1          how many machines?
 """
@@ -173,7 +174,7 @@ def _run(arguments: argparse.Namespace) -> int:
         return attack(arguments)
     if arguments.capacity:
         return capacity(arguments)
-    if (arguments.model, arguments.features) != (None, None):
+    if asks_of_model(arguments):
         return plan_model(arguments)
     return _plan(arguments)
 

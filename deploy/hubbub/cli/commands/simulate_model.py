@@ -14,6 +14,7 @@ from hubbub.analysis.models import (
     evaluate,
     foretold,
     in_own_units,
+    linear,
     noise_of,
     without_privacy,
 )
@@ -51,10 +52,11 @@ def simulate_model(
     count = arguments.reports or len(people.labels)
     if count < _MIN_PEOPLE:
         raise BadParameter(f"{count} people are below {_MIN_PEOPLE}: no model follows from them")
-    if model.kind == "logistic" and people.labels.min() == people.labels.max():
+    if model.kind in {"logistic", "softmax"} and people.labels.min() == people.labels.max():
+        look = "; look whether positive names a text as the file has it"
         raise BadParameter(
             f'{arguments.values}: column "{planned.label}" says the same of everybody, so there is '
-            "nothing to foretell; look whether positive names a text as the file has it"
+            f"nothing to foretell{look if planned.positive else ''}"
         )
     runs = arguments.runs or _RUNS
     made = rehearse_model(
@@ -65,8 +67,10 @@ def simulate_model(
         confidence=arguments.confidence,
     )
     trained = list(watched(made, runs))
-    plain = without_privacy(model.kind, people.columns, people.labels, model.penalty)
-    whole = test.columns @ plain[:-1] + plain[-1]
+    plain = without_privacy(
+        *(model.kind, people.columns, people.labels, model.penalty), len(model.classes)
+    )
+    whole = linear(model.kind, test.columns, plain)
     beside = evaluate(model.kind, foretold(model.kind, whole), test.labels)
     document = {
         **_question(model, arguments, trained[-1], people, test),
@@ -141,9 +145,14 @@ def _show(document: dict[str, Any]) -> None:
         f"{document['model']}: {document['kind']}, {document['people']:,} people in "
         f"{document['rounds']} rounds by {document['mechanism']}, epsilon "
         f"{document['epsilon']:.3f} each; the last run",
-        ("column", "coefficient", f"{100 * document['confidence']:g}% of coins", "without privacy"),
+        (
+            *(("class",) if (classes := document["kind"] == "softmax") else ()),
+            *("column", "coefficient"),
+            *(f"{100 * document['confidence']:g}% of coins", "without privacy"),
+        ),
         [
             (
+                *((row["of_class"],) if classes else ()),
                 row["name"],
                 f"{row['coefficient']:,.4g}",
                 f"{row['low']:,.4g} to {row['high']:,.4g}",
@@ -151,6 +160,7 @@ def _show(document: dict[str, Any]) -> None:
             )
             for row in rows[:_ROWS]
         ],
+        text_columns=1 + classes,
     )
     if len(rows) > _ROWS:
         say(f"and {len(rows) - _ROWS:,} more: --json has them all")
@@ -192,8 +202,9 @@ def _show_told(told: dict[str, Any], confidence: float) -> None:
             for one in told["calibration"]
         ],
     )
-    if auc := told["auc"]:
-        say(
-            f"AUC as they tell it: {auc['estimate']:.4f}, {level} interval {auc['low']:.4f} to "
-            f"{auc['high']:.4f}"
-        )
+    for name in ("auc", "accuracy"):
+        if share := told[name]:
+            say(
+                f"{_FIGURES[name]} as they tell it: {share['estimate']:.4f}, {level} interval "
+                f"{share['low']:.4f} to {share['high']:.4f}"
+            )

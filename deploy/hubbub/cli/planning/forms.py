@@ -13,7 +13,7 @@ from hubbub.errors import BadParameter
 _QUESTION: Final = ("values", "strings", "mean", "ranges", "set", "parts")
 _CENTRAL: Final = ("central", "honest", "max_local", "dummies", "delta")
 _FAKE: Final = ("attack", "fake", "accounts", "others", "targets")
-_MODEL: Final = ("model", "features")
+_MODEL: Final = ("model", "features", "classes")
 _CAPACITY: Final = (
     *("capacity", "devices", "per_day", "epoch", "per_visit", "door", "peak", "outage_hours"),
     *("cluster_nodes", "machine_cores", "machine_gb", "measure"),
@@ -86,6 +86,11 @@ def refuse_unread(arguments: argparse.Namespace, default: object) -> None:
         raise BadParameter(f"{said}: {form.name} would not read {them}; leave {them} out")
 
 
+def asks_of_model(arguments: argparse.Namespace) -> bool:
+    """Whether an option of a model is given."""
+    return any(getattr(arguments, name) is not None for name in _MODEL)
+
+
 def _is_given(arguments: argparse.Namespace, name: str, default: object) -> bool:
     value = getattr(arguments, name)
     if isinstance(value, bool) or name == "metric":
@@ -101,7 +106,7 @@ def _form(arguments: argparse.Namespace) -> _Form:
     if arguments.capacity:
         rate = ("metric", "catalog") if arguments.per_day is None else ("per_day", "epoch")
         return _Form("--capacity", (*(set(_CAPACITY) - {"per_day", "epoch"}), *rate))
-    if (arguments.model, arguments.features) != (None, None):
+    if asks_of_model(arguments):
         return _Form("--model", (*_MODEL, "reports", "epsilon"))
     asked = next((name for name in _QUESTION if getattr(arguments, name) is not None), None)
     own: tuple[str, ...] = (asked or "",)

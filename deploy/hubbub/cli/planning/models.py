@@ -5,7 +5,8 @@ import json
 from math import ceil
 from typing import Any, Final
 
-from hubbub.analysis.models import IN_ROUNDS, MAX_COLUMNS, noise_of
+from hubbub.analysis.models import IN_ROUNDS, noise_of
+from hubbub.catalog.models.classes import check_size, dimensions_of
 from hubbub.cli.terminal.output import say, table
 from hubbub.errors import BadParameter
 from hubbub.mechanisms.gradient import KINDS
@@ -28,6 +29,9 @@ def add_model(parser: argparse.ArgumentParser) -> None:
     models.add_argument(
         "--features", type=int, metavar="N", help="its columns: a list of values has one for each"
     )
+    models.add_argument(
+        "--classes", type=int, metavar="K", help="of softmax: how many a label may be of"
+    )
 
 
 def plan_model(arguments: argparse.Namespace) -> int:
@@ -38,17 +42,26 @@ def plan_model(arguments: argparse.Namespace) -> int:
     """
     _refuse_wrong(arguments)
     asked = _EPSILONS if arguments.epsilon is None else (arguments.epsilon,)
-    rows = [_row(arguments.features, epsilon, arguments.reports) for epsilon in asked]
+    numbers = dimensions_of(arguments.features, arguments.classes or 0)
+    rows = [_row(numbers, epsilon, arguments.reports) for epsilon in asked]
     if arguments.format == "json":
         say(
             json.dumps(
-                {"model": arguments.model, "features": arguments.features, "rows": rows}, indent=1
+                {
+                    "model": arguments.model,
+                    "features": arguments.features,
+                    **({"classes": arguments.classes} if arguments.classes else {}),
+                    "rows": rows,
+                },
+                indent=1,
             )
         )
         return 0
     given = arguments.reports is not None
+    classes = f" and {arguments.classes} classes" if arguments.classes else ""
     table(
-        f"a {arguments.model} model of {arguments.features:,} columns, each person in one round",
+        f"a {arguments.model} model of {arguments.features:,} columns{classes}, each person in one "
+        "round",
         (
             *("mechanism", "epsilon", "words", "error of one", "a round", f"{_ROUNDS} rounds"),
             *("fine", "shuffled"),
@@ -86,25 +99,25 @@ def plan_model(arguments: argparse.Namespace) -> int:
 def _refuse_wrong(arguments: argparse.Namespace) -> None:
     """What no plan is made for. Raises BadParameter."""
     if arguments.model is None:
-        raise BadParameter("--features is of --model; give its kind: --model logistic")
+        raise BadParameter("--features and --classes are of --model; as --model logistic")
     if arguments.features is None:
         raise BadParameter("--model needs --features, how many columns it has; for example 64")
     if arguments.features < 1:
         raise BadParameter(f"--features {arguments.features} is below 1")
     if arguments.reports is not None and arguments.reports < 1:
         raise BadParameter(f"--reports {arguments.reports} is below 1")
-    if arguments.features > MAX_COLUMNS:
-        raise BadParameter(
-            f"--features {arguments.features} is outside [1, {MAX_COLUMNS}]: a gradient's squared "
-            "error grows with its columns, and people needed with it; leave columns out, or train "
-            "centrally on data that you may hold (docs/learn.md)"
-        )
+    if arguments.model == "softmax" and arguments.classes is None:
+        raise BadParameter("--model softmax needs --classes, how many a label may be of; as 5")
+    try:
+        check_size(arguments.features, arguments.classes or 0, arguments.model)
+    except BadParameter as error:
+        raise BadParameter(f"--features {arguments.features}: {error} (docs/learn.md)") from error
 
 
-def _row(features: int, epsilon: float, people: int | None) -> dict[str, Any]:
-    """What one epsilon asks for."""
+def _row(numbers: int, epsilon: float, people: int | None) -> dict[str, Any]:
+    """What one epsilon asks for, of so many numbers of a gradient."""
     words = words_for(epsilon)
-    codes = VectorCodes(epsilon, features + 1, words, 1)
+    codes = VectorCodes(epsilon, numbers, words, 1)
     error = codes.squared_error
     a_round = ceil(error / _ENOUGH**2)
     found: dict[str, Any] = {

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from hubbub.analysis.models import Feature, Model
 from hubbub.catalog.metrics_toml.model_table import AS_METRICS
-from hubbub.catalog.models.learning import text_label
+from hubbub.catalog.models.learning import class_label, text_label
 from hubbub.cli.rehearsals.truth import csv_rows
 from hubbub.errors import BadParameter, ValueOutOfDomain
 
@@ -25,6 +25,7 @@ _KEYS: Final = (
     "negative",
     "range",
     "features",
+    "classes",
     "rounds",
     "penalty",
     "held_out",
@@ -70,13 +71,17 @@ class Planned:
                 "penalty", self.table.get("penalty", 0.01 if self.table["kind"] == "ridge" else 0)
             ),
             _number("held_out", self.table.get("held_out", 0)),
+            _classes(self.table.get("classes", [])),
         )
         return model, dict(every)
 
 
 @dataclass(frozen=True, slots=True)
 class People:
-    """Columns in [0, 1], shape (people, columns); labels in [0, 1]; how many values clipped."""
+    """Columns in [0, 1], shape (people, columns); labels in [0, 1]; how many values clipped.
+
+    Of softmax labels are the places of classes.
+    """
 
     columns: Floats
     labels: Floats
@@ -150,7 +155,7 @@ def read_people(path: Path, planned: Planned, option: str = "--values") -> tuple
                 f'{path}: column "{planned.label}" is not 0 or 1 in every line; name the text that '
                 'counts as 1 by positive = "..." in the model\'s table'
             )
-    else:
+    elif model.kind != "softmax":
         inside = np.clip(labels, model.low, model.high)
         clipped += int((inside != labels).sum())
         labels = (inside - model.low) / (model.high - model.low)
@@ -179,14 +184,19 @@ def _rows(
         where = f'{path}, line {number}, column "{planned.label}"'
         if not text:
             raise BadParameter(f"{where}: there is no value")
-        if planned.positive is None:
-            found.append(_read(where, text))
-        else:
-            try:
-                found.append(text_label(text, planned.positive, planned.negative))
-            except ValueOutOfDomain as error:
-                raise BadParameter(f"{where}: {error}") from error
+        try:
+            found.append(_label(where, text, planned))
+        except ValueOutOfDomain as error:
+            raise BadParameter(f"{where}: {error}") from error
         yield found
+
+
+def _label(where: str, text: str, planned: Planned) -> float:
+    if planned.table["kind"] == "softmax":
+        return class_label(text, planned.table["classes"])
+    if planned.positive is None:
+        return _read(where, text)
+    return text_label(text, planned.positive, planned.negative)
 
 
 def _coded(where: str, text: str, says: Sequence[Any]) -> list[float]:
@@ -215,6 +225,12 @@ def _columns(name: str, says: Any) -> list[Feature]:
     if list(says) != sorted(set(says)):
         raise BadParameter(f'feature "{name}": the ends of its bands do not ascend')
     return [Feature(f"{name} in [{a:g}, {b:g})") for a, b in pairwise(says)]
+
+
+def _classes(given: Any) -> tuple[str, ...]:
+    if not (isinstance(given, list) and all(isinstance(one, str) for one in given)):
+        raise BadParameter("classes of a model is a list of texts")
+    return tuple(given)
 
 
 def _pair(name: str, given: Any) -> tuple[float, float]:

@@ -18,8 +18,10 @@ from hubbub.analysis.models import (
     gradients,
     judge,
     learn,
+    linear,
     rounds_of,
     scores,
+    settled,
 )
 from hubbub.catalog.models.judging import bins_for, judging
 from hubbub.cli.rehearsals.model_table import People
@@ -48,7 +50,7 @@ def codes_of(model: Model) -> VectorCodes:
     """The mechanism of a model's rounds: of its columns and the intercept."""
     words = words_for(model.epsilon)
     books = min(MAX_CELLS // words, _MAX_BOOKS)
-    return VectorCodes(model.epsilon, len(model.features) + 1, words, books)
+    return VectorCodes(model.epsilon, model.dimensions, words, books)
 
 
 def rehearse_model(
@@ -98,7 +100,7 @@ def _learned(
         else:
             about = np.column_stack([columns - centre, np.ones(len(turn))])
             vectors = gradients(model.kind, about, labels, weights)
-        own = replace(codes, seed=f"{pool}/{number}")
+        own = replace(codes, seed=f"{pool}/{number}", dimensions=vectors.shape[1])
         return told_of(own, unit_of(vectors, chance), chance)
 
     return learn(model, len(order), codes, means)
@@ -109,15 +111,18 @@ def _told(
 ) -> Judgement | None:
     """What people say of a finished model who taught it nothing, drawn as devices do."""
     edges = edges_of(learned.centre, learned.about, bins_for(model.epsilon))
-    score = judges.columns @ learned.weights[:-1] + learned.weights[-1]
-    ones = chance.random(len(score)) < judges.labels
+    score, labels = linear(model.kind, judges.columns, learned.weights), judges.labels
+    if model.kind == "softmax":
+        told = settled(model.kind, score)
+        score, labels = told.max(axis=1), told.argmax(axis=1) == labels
+    ones = chance.random(len(score)) < labels
     held = 2 * np.searchsorted(edges, score, side="right") + ones
-    told = judging(model)
-    p, q = float(told.channel.p), float(told.channel.q)
-    true = np.bincount(held, minlength=told.categories)
-    counts = np.zeros(told.categories)
+    coins = judging(model)
+    p, q = float(coins.channel.p), float(coins.channel.q)
+    true = np.bincount(held, minlength=coins.categories)
+    counts = np.zeros(coins.categories)
     for category, number in enumerate(true.tolist()):
-        chances = np.full(told.categories, q)
+        chances = np.full(coins.categories, q)
         chances[category] = p
         counts += chance.multinomial(number, chances / chances.sum())
-    return judge(model.kind, told.channel, counts, edges, confidence)
+    return judge(model.kind, coins.channel, counts, edges, confidence)

@@ -1520,7 +1520,7 @@ class LearnedModel(_message.Message):
     model: _builtins.str
     description: _builtins.str
     kind: _builtins.str
-    """logistic, linear or ridge."""
+    """logistic, linear, ridge or softmax."""
     mechanism: _builtins.str
     epsilon: _builtins.float
     """Of each person, who is in one round, in nats, as proven."""
@@ -1546,7 +1546,7 @@ class LearnedModel(_message.Message):
     @_builtins.property
     def centre(self) -> _containers.RepeatedScalarFieldContainer[_builtins.float]:
         """The state that devices learn by: where columns lie, in [0, 1], and the weights of columns about
-        it, the intercept last.
+        it, the intercept last; of softmax so for each contrast of its classes.
         """
 
     @_builtins.property
@@ -1612,6 +1612,9 @@ class HeldOut(_message.Message):
     AUC_LOW_FIELD_NUMBER: _builtins.int
     AUC_HIGH_FIELD_NUMBER: _builtins.int
     CALIBRATION_FIELD_NUMBER: _builtins.int
+    ACCURACY_FIELD_NUMBER: _builtins.int
+    ACCURACY_LOW_FIELD_NUMBER: _builtins.int
+    ACCURACY_HIGH_FIELD_NUMBER: _builtins.int
     share: _builtins.float
     """Of all devices."""
     date: _builtins.str
@@ -1619,9 +1622,13 @@ class HeldOut(_message.Message):
     """finished, running, or to come."""
     reports: _builtins.int
     auc: _builtins.float
-    """Of bins, so a little low; not set where the label is a number, and until it is known."""
+    """Of logistic, of bins, so a little low; not set of other kinds, and until it is known."""
     auc_low: _builtins.float
     auc_high: _builtins.float
+    accuracy: _builtins.float
+    """Of softmax, how often the likeliest class is the person's; likewise."""
+    accuracy_low: _builtins.float
+    accuracy_high: _builtins.float
     @_builtins.property
     def calibration(self) -> _containers.RepeatedCompositeFieldContainer[Global___JudgedBin]: ...
     def __init__(
@@ -1635,17 +1642,32 @@ class HeldOut(_message.Message):
         auc_low: _builtins.float | None = ...,
         auc_high: _builtins.float | None = ...,
         calibration: _abc.Iterable[Global___JudgedBin] | None = ...,
+        accuracy: _builtins.float | None = ...,
+        accuracy_low: _builtins.float | None = ...,
+        accuracy_high: _builtins.float | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_auc", b"_auc", "_auc_high", b"_auc_high", "_auc_low", b"_auc_low", "auc", b"auc", "auc_high", b"auc_high", "auc_low", b"auc_low"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_accuracy", b"_accuracy", "_accuracy_high", b"_accuracy_high", "_accuracy_low", b"_accuracy_low", "_auc", b"_auc", "_auc_high", b"_auc_high", "_auc_low", b"_auc_low", "accuracy", b"accuracy", "accuracy_high", b"accuracy_high", "accuracy_low", b"accuracy_low", "auc", b"auc", "auc_high", b"auc_high", "auc_low", b"auc_low"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_auc", b"_auc", "_auc_high", b"_auc_high", "_auc_low", b"_auc_low", "auc", b"auc", "auc_high", b"auc_high", "auc_low", b"auc_low", "calibration", b"calibration", "date", b"date", "reports", b"reports", "share", b"share", "state", b"state"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_accuracy", b"_accuracy", "_accuracy_high", b"_accuracy_high", "_accuracy_low", b"_accuracy_low", "_auc", b"_auc", "_auc_high", b"_auc_high", "_auc_low", b"_auc_low", "accuracy", b"accuracy", "accuracy_high", b"accuracy_high", "accuracy_low", b"accuracy_low", "auc", b"auc", "auc_high", b"auc_high", "auc_low", b"auc_low", "calibration", b"calibration", "date", b"date", "reports", b"reports", "share", b"share", "state", b"state"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__accuracy: _TypeAlias = _typing.Literal["accuracy"]  # noqa: Y015
+    _WhichOneofArgType__accuracy: _TypeAlias = _typing.Literal["_accuracy", b"_accuracy"]  # noqa: Y015
+    _WhichOneofReturnType__accuracy_high: _TypeAlias = _typing.Literal["accuracy_high"]  # noqa: Y015
+    _WhichOneofArgType__accuracy_high: _TypeAlias = _typing.Literal["_accuracy_high", b"_accuracy_high"]  # noqa: Y015
+    _WhichOneofReturnType__accuracy_low: _TypeAlias = _typing.Literal["accuracy_low"]  # noqa: Y015
+    _WhichOneofArgType__accuracy_low: _TypeAlias = _typing.Literal["_accuracy_low", b"_accuracy_low"]  # noqa: Y015
     _WhichOneofReturnType__auc: _TypeAlias = _typing.Literal["auc"]  # noqa: Y015
     _WhichOneofArgType__auc: _TypeAlias = _typing.Literal["_auc", b"_auc"]  # noqa: Y015
     _WhichOneofReturnType__auc_high: _TypeAlias = _typing.Literal["auc_high"]  # noqa: Y015
     _WhichOneofArgType__auc_high: _TypeAlias = _typing.Literal["_auc_high", b"_auc_high"]  # noqa: Y015
     _WhichOneofReturnType__auc_low: _TypeAlias = _typing.Literal["auc_low"]  # noqa: Y015
     _WhichOneofArgType__auc_low: _TypeAlias = _typing.Literal["_auc_low", b"_auc_low"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__accuracy) -> _WhichOneofReturnType__accuracy | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__accuracy_high) -> _WhichOneofReturnType__accuracy_high | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__accuracy_low) -> _WhichOneofReturnType__accuracy_low | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__auc) -> _WhichOneofReturnType__auc | None: ...
     @_typing.overload
@@ -1705,11 +1727,14 @@ class Coefficient(_message.Message):
     STDERR_FIELD_NUMBER: _builtins.int
     LOW_FIELD_NUMBER: _builtins.int
     HIGH_FIELD_NUMBER: _builtins.int
+    OF_CLASS_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     coefficient: _builtins.float
     stderr: _builtins.float
     low: _builtins.float
     high: _builtins.float
+    of_class: _builtins.str
+    """Of softmax, whose classes have coefficients each; else empty."""
     def __init__(
         self,
         *,
@@ -1718,10 +1743,11 @@ class Coefficient(_message.Message):
         stderr: _builtins.float = ...,
         low: _builtins.float = ...,
         high: _builtins.float = ...,
+        of_class: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["coefficient", b"coefficient", "high", b"high", "low", b"low", "name", b"name", "stderr", b"stderr"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["coefficient", b"coefficient", "high", b"high", "low", b"low", "name", b"name", "of_class", b"of_class", "stderr", b"stderr"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

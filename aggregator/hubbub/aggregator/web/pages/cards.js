@@ -86,8 +86,11 @@ const tooFew = (metric) =>
 /** How far a model has come. Round 0 tells where columns lie, and teaches no weight. */
 function learned({ number, rounds, finished, held_out: judged }) {
   if (finished) {
-    const auc = judged && judged.auc !== null ? `, of AUC ${figure(judged.auc, 3)}` : "";
-    return `A finished model${auc}: all ${rounds} rounds are over.`;
+    const good = [
+      ["AUC", judged?.auc],
+      ["accuracy", judged?.accuracy],
+    ].flatMap(([name, share]) => (share == null ? [] : [`, of ${name} ${figure(share, 3)}`]));
+    return `A finished model${good.join("")}: all ${rounds} rounds are over.`;
   }
   if (number < 1) return `A model; none of its ${rounds} rounds is over yet.`;
   return `A model, after round ${number} of ${rounds}.`;

@@ -40,6 +40,8 @@ const JUDGE = {
   finished: "judged it, too few to say anything",
 };
 
+const WELL = { auc: "AUC", accuracy: "Accuracy" };
+
 /** How good the finished model is, as devices say that taught it nothing; or when they will. */
 function judged(found, level) {
   const date = found.date.replace("T", " ");
@@ -47,10 +49,13 @@ function judged(found, level) {
     const share = `${figure(100 * found.share, 2)}% of devices teach nothing and ${JUDGE[found.state]}`;
     return [h("p", {}, `${share}: round of ${date}.`)];
   }
-  const auc =
-    found.auc === null ? "" : `AUC ${figure(found.auc, 3)}, ${level} interval ${figure(found.auc_low, 3)} to ${figure(found.auc_high, 3)}: `;
+  const good = ["auc", "accuracy"].flatMap((name) => {
+    if (found[name] === null) return [];
+    const ends = `${figure(found[`${name}_low`], 3)} to ${figure(found[`${name}_high`], 3)}`;
+    return [`${WELL[name]} ${figure(found[name], 3)}, ${level} interval ${ends}: `];
+  });
   return [
-    h("p", {}, `${auc}as ${count(found.reports)} devices told that taught it nothing, in the round of ${date}.`),
+    h("p", {}, `${good.join("")}as ${count(found.reports)} devices told that taught it nothing, in the round of ${date}.`),
     tabled(
       "Calibration",
       ["foretold", "people", "true", `${level} interval`],
@@ -90,7 +95,7 @@ export async function showModel(name) {
       ),
     );
     const drawn = largest.slice(0, DRAWN).map((one) => ({
-      value: shown(one.name, 60),
+      value: shown(one.of_class ? `${one.of_class}: ${one.name}` : one.name, 60),
       estimate: one.coefficient,
       low: one.low,
       high: one.high,
@@ -102,7 +107,8 @@ export async function showModel(name) {
       format: d3.format("~g"),
       told: d3.format(".4~g"),
     });
-    await fillAnswer(table, "Coefficients", "model", found, largest);
+    const without = found.kind === "softmax" ? [] : ["of_class"];
+    await fillAnswer(table, "Coefficients", "model", found, largest, { without });
   } else {
     $("learned").replaceChildren(...parts);
   }

@@ -1,0 +1,48 @@
+"""Classes: what a label of softmax may be, and how many numbers a gradient has with them."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from hubbub.errors import BadParameter
+
+MAX_COLUMNS: Final = 1000
+"""Beyond it a gradient needs more people than there are: its squared error grows with columns."""
+
+FEWEST_CLASSES: Final = 3
+MOST_CLASSES: Final = 16
+_REMEDY: Final = "or train centrally on data that you may hold"
+
+
+def dimensions_of(columns: int, classes: int) -> int:
+    """How many numbers a gradient has: of columns and intercept, for each contrast of classes."""
+    return max(classes - 1, 1) * (columns + 1)
+
+
+def check_classes(classes: Sequence[str]) -> None:
+    """Raises BadParameter of classes that are no names."""
+    if len(set(classes)) < len(classes) or not all(one.strip() for one in classes):
+        raise BadParameter("classes has one twice, or one that is empty: write each once")
+
+
+def check_size(columns: int, classes: int, kind: str) -> None:
+    """Raises BadParameter of so many columns and classes as no gradient is told of."""
+    if not 1 <= columns <= MAX_COLUMNS:
+        raise BadParameter(
+            f"{columns} columns are outside [1, {MAX_COLUMNS}]: a gradient's squared error grows "
+            f"with them; leave columns out, {_REMEDY}"
+        )
+    if kind != "softmax":
+        if classes:
+            raise BadParameter("classes are of softmax; other kinds have one score")
+        return
+    if not FEWEST_CLASSES <= classes <= MOST_CLASSES:
+        raise BadParameter(
+            f"softmax has {FEWEST_CLASSES} to {MOST_CLASSES} classes, and here are {classes}; "
+            "two are of logistic, with positive and negative"
+        )
+    if (numbers := dimensions_of(columns, classes)) > MAX_COLUMNS + 1:
+        raise BadParameter(
+            f"a gradient of {classes} classes and {columns} columns has {numbers} numbers, above "
+            f"{MAX_COLUMNS + 1}: its squared error grows with them; leave columns or classes out, "
+            + _REMEDY
+        )
