@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 
+from hubbub.errors import BadParameter
 from hubbub.mechanisms import Probability
 from hubbub.mechanisms.gradient import (
     CLIP,
@@ -18,6 +19,7 @@ from hubbub.mechanisms.gradient import (
     to_judge,
     unit,
 )
+from hubbub.mechanisms.gradient_size import check_classes, check_size, dimensions_of
 
 
 @dataclass
@@ -146,15 +148,36 @@ def test_rounds_settle_where_people_are_of_classes_with_these_chances() -> None:
 
 def test_who_judges_tells_a_score_and_the_label_or_the_likeliest_class_and_if_it_is_right() -> None:
     person, centre = [0.2, 1.0], [0.5, 0.25]
-    assert to_judge("logistic", person, 1.0, centre, [1.0, 2.0, 0.5]) == (pytest.approx(1.7), 1.0)
+    assert to_judge("logistic", person, 1.0, centre, [1.0, 2.0, 0.5]) == pytest.approx((1.7, 1.0))
     told = chances(_told([-0.3, 0.75, 1.0], WEIGHTS))
     for label in range(4):
         right = float(told[label] == max(told))
         found = to_judge("softmax", person, float(label), centre, WEIGHTS)
-        assert found == (pytest.approx(max(told)), right)
+        assert found == pytest.approx((max(told), right))
 
 
 def test_where_columns_lie_is_told_over_its_clip() -> None:
     assert longest(4) == 2.0
     assert longest(1000) == 2.7
     assert place([1.0, 0.0, 0.5, 1.0]) == [0.5, 0.0, 0.25, 0.5, 0.0]
+
+
+def test_a_gradient_has_a_number_for_each_column_and_contrast_up_to_a_thousand_and_one() -> None:
+    assert dimensions_of(64, 0) == 65
+    assert dimensions_of(12, 6) == 65
+    check_size(1000, 0, "logistic")
+    check_size(65, 16, "softmax")
+    check_classes(["a", "b", "c"])
+    for columns, classes, kind, why in (
+        (0, 0, "linear", "0 columns are outside"),
+        (1001, 0, "linear", "1001 columns are outside"),
+        (4, 3, "logistic", "classes are of softmax"),
+        (4, 2, "softmax", "two are of logistic"),
+        (4, 17, "softmax", "here are 17"),
+        (66, 16, "softmax", "has 1005 numbers, above 1001"),
+    ):
+        with pytest.raises(BadParameter, match=why):
+            check_size(columns, classes, kind)
+    for names in (["a", "b", "a"], ["a", " ", "b"]):
+        with pytest.raises(BadParameter, match="one twice, or one that is empty"):
+            check_classes(names)

@@ -190,10 +190,10 @@ def test_the_devices_gradient_of_classes_is_that_of_a_rehearsal() -> None:
     whole = gradients("softmax", about, labels, weights)
     told = settled("softmax", about @ weights.reshape(3, 11).T)
     for at in range(5):
-        one = ("softmax", columns[at].tolist(), labels[at], centre.tolist(), weights.tolist())
-        assert gradient(*one) == pytest.approx(whole[at], abs=1e-12)
+        one = (columns[at].tolist(), labels[at], centre.tolist(), weights.tolist())
+        assert gradient("softmax", *one) == pytest.approx(whole[at], abs=1e-12)
         judged = (told[at].max(), float(told[at].argmax() == labels[at]))
-        assert to_judge(*one) == pytest.approx(judged, abs=1e-12)
+        assert to_judge("softmax", *one) == pytest.approx(judged, abs=1e-12)
 
 
 def test_intervals_of_classes_hold_where_the_rounds_end_without_coins() -> None:

@@ -29,7 +29,7 @@ from hubbub.catalog import (
 )
 from hubbub.catalog.encoding import to_text
 from hubbub.catalog.models.judging import judging
-from hubbub.catalog.models.of_metric import codes_for, in_minutes
+from hubbub.catalog.models.of_metric import codes_for, codes_of_round, in_minutes
 from hubbub.catalog.models.state import ModelState, open_models, sign_models
 from hubbub.cli.main import main
 from hubbub.client import Client, MemoryState, Outcome
@@ -44,7 +44,9 @@ from hubbub.errors import (
     ValueOutOfDomain,
 )
 from hubbub.mechanisms import tally
+from hubbub.privacy.central_catalog import read_with_promises
 from hubbub.privacy.crowd import amplified_of, shuffled_of
+from hubbub.privacy.leaflet import leaflet
 from hubbub.privacy.verdict import advice
 from hubbub.runtime import Clocks
 from tests.conftest import CATALOG
@@ -576,3 +578,29 @@ def test_the_card_advises_of_a_model_what_a_model_has(signed: Signed) -> None:
     assert "hubbub plan --model logistic" in said
     assert "rappor" not in said
     assert "lifetime_epsilon" not in said
+
+
+def test_the_leaflet_says_of_a_model_that_a_device_tells_it_once(tmp_path: Path) -> None:
+    path = tmp_path / "metrics.toml"
+    path.write_text(CATALOG + MODEL)
+    often = {one.asks: one.often for one in leaflet(read_with_promises(path)).questions}
+    for asked in ("Who leaves", "What they choose"):
+        assert often[asked] == "once for life, at a time that your device draws"
+
+
+def test_what_mixing_gives_holds_of_the_round_of_columns_and_of_the_others(signed: Signed) -> None:
+    metric = signed.bundle.metrics["tariff"]
+    rounds = [codes_of_round(metric, number) for number in (0, 1)]
+    assert [one.dimensions for one in rounds] == [4, 8]
+    assert rounds[0].layout == rounds[1].layout, "totals of both are alike"
+    assert all(3.99 < one.privacy_loss() / 1.5 <= 4 for one in rounds)
+    told = [amplified_of(one, 5000).epsilon for one in rounds]
+    told.append(amplified_of(judging(metric), 5000).epsilon)
+    assert shuffled_of(metric, 5000).epsilon == max(told)
+
+
+def test_a_state_of_fewer_weights_than_classes_take_is_refused(signed: Signed) -> None:
+    learner = Devices(signed).client(0, FakeShuffler())._reporter._learner
+    key = read_operator_key(signed.keys)
+    with pytest.raises(ModelsRefused, match="3 columns and 4 weights, in the bundle 3 and 8"):
+        learner.hear(sign_models({"tariff": STATE}, key))

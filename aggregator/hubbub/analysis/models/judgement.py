@@ -12,6 +12,7 @@ variance is exact: 4 (n-2) / (n (n-1)) of one report's share and 2 / (n (n-1)) o
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from math import sqrt
 from statistics import NormalDist
 from typing import Final
 

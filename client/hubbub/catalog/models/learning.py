@@ -9,17 +9,17 @@ from typing import Any, Final
 from hubbub.catalog.epochs import MINUTE, epoch_at, epoch_start
 from hubbub.catalog.fields import kinds
 from hubbub.catalog.fields.field import check, entry
-from hubbub.catalog.models.classes import (
-    FEWEST_CLASSES,
-    MOST_CLASSES,
-    check_classes,
-    check_size,
-    dimensions_of,
-)
 from hubbub.catalog.models.features import Feature, features_of
 from hubbub.errors import BadParameter, ValueOutOfDomain
 from hubbub.mechanisms import BitSource, as_python, is_number
 from hubbub.mechanisms.gradient import KINDS, ModelKind
+from hubbub.mechanisms.gradient_size import (
+    MAX_CLASSES,
+    MIN_CLASSES,
+    check_classes,
+    check_size,
+    dimensions_of,
+)
 
 # Rounds begin so many epochs apart: the reports of one are in when the next begins. In development
 # a report is in at once.
@@ -202,7 +202,7 @@ class Learning:
         default=(),
         metadata=entry(
             kinds.values(),
-            f"What a label of `softmax` may be: {FEWEST_CLASSES} to {MOST_CLASSES} texts.",
+            f"What a label of `softmax` may be: {MIN_CLASSES} to {MAX_CLASSES} texts.",
             '["monthly", "yearly", "none"]',
         ),
     )

@@ -6,10 +6,10 @@ from math import ceil
 from typing import Any, Final
 
 from hubbub.analysis.models import IN_ROUNDS, noise_of
-from hubbub.catalog.models.classes import check_size, dimensions_of
 from hubbub.cli.terminal.output import say, table
 from hubbub.errors import BadParameter
 from hubbub.mechanisms.gradient import KINDS
+from hubbub.mechanisms.gradient_size import check_size, dimensions_of
 from hubbub.mechanisms.vector_codes import VectorCodes, words_for
 from hubbub.privacy.amplification import amplified
 

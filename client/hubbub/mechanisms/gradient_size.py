@@ -1,4 +1,4 @@
-"""Classes: what a label of softmax may be, and how many numbers a gradient has with them."""
+"""Size of a gradient: how many numbers columns and classes make, and which are refused."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -8,8 +8,8 @@ from hubbub.errors import BadParameter
 MAX_COLUMNS: Final = 1000
 """Beyond it a gradient needs more people than there are: its squared error grows with columns."""
 
-FEWEST_CLASSES: Final = 3
-MOST_CLASSES: Final = 16
+MIN_CLASSES: Final = 3
+MAX_CLASSES: Final = 16
 _REMEDY: Final = "or train centrally on data that you may hold"
 
 
@@ -35,9 +35,9 @@ def check_size(columns: int, classes: int, kind: str) -> None:
         if classes:
             raise BadParameter("classes are of softmax; other kinds have one score")
         return
-    if not FEWEST_CLASSES <= classes <= MOST_CLASSES:
+    if not MIN_CLASSES <= classes <= MAX_CLASSES:
         raise BadParameter(
-            f"softmax has {FEWEST_CLASSES} to {MOST_CLASSES} classes, and here are {classes}; "
+            f"softmax has {MIN_CLASSES} to {MAX_CLASSES} classes, and here are {classes}; "
             "two are of logistic, with positive and negative"
         )
     if (numbers := dimensions_of(columns, classes)) > MAX_COLUMNS + 1:
