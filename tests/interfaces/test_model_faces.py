@@ -187,7 +187,7 @@ def test_the_page_shows_coefficients_and_rounds(home: House) -> None:
         expect(page.locator("#learned")).to_contain_text("as 220 devices told that taught it")
         expect(page.locator("#learned table").nth(1).locator("tbody tr")).to_have_count(8)
         page = watched.open(f"{home.page}/metric?name=tariff")
-        expect(page.locator("#learned")).to_contain_text("Accuracy 0.7")
+        expect(page.locator("#learned")).to_contain_text("Accuracy 0.803")
         coefficients = page.locator("#learned table").first
         expect(coefficients.locator("thead th").first).to_have_text("class")
         expect(coefficients.locator("tbody tr")).to_have_count(12)
