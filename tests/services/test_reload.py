@@ -85,7 +85,7 @@ def test_files_are_read_when_they_have_changed_and_stand_still(
 
     async def live() -> None:
         clock = Looks()
-        reloader = Reloader([path], read, counts, clock)
+        reloader = Reloader(lambda: [path], read, counts, clock)
         task = asyncio.create_task(reloader.run())
         await _looks(clock, 5)
         assert taken == []
@@ -114,6 +114,47 @@ def test_files_are_read_when_they_have_changed_and_stand_still(
         "reloaded",
     ]
     assert counts == {"taken": 2, "refused": 2}
+
+
+def test_a_file_that_another_names_later_is_looked_at_from_then_on(tmp_path: Path) -> None:
+    """Also where the naming was refused, as the named file was not there yet."""
+    first, named = tmp_path / "first", tmp_path / "named"
+    first.write_text("")
+    taken: list[str] = []
+    counts: Counter[str] = Counter()
+
+    def read() -> Take:
+        try:
+            text = named.read_text() if first.read_text() else "none"
+        except OSError as error:
+            raise BadParameter("named: cannot be read") from error
+
+        def take() -> Mapping[str, Any]:
+            taken.append(text)
+            return {}
+
+        return take
+
+    async def live() -> None:
+        clock = Looks()
+        reloader = Reloader(
+            lambda: [first, named][: 1 + bool(first.read_text())], read, counts, clock
+        )
+        task = asyncio.create_task(reloader.run())
+        await _looks(clock, 3)
+        first.write_text("named")
+        await _looks(clock, 5)
+        assert (taken, counts["refused"]) == ([], 1)
+        for text in ("one", "other two"):
+            named.write_text(text)
+            await _looks(clock, 5)
+        assert taken == ["one", "other two"]
+        first.write_text("")
+        await _looks(clock, 5)
+        assert taken == ["one", "other two", "none"]
+        task.cancel()
+
+    asyncio.run(live())
 
 
 def test_limits_of_a_file_are_checked_as_those_of_the_command_line(tmp_path: Path) -> None:

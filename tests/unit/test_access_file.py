@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from hubbub.aggregator.access.access_file import read_access
+from hubbub.aggregator.access.access_file import files_of, read_access
 from hubbub.aggregator.access.access_setup import access_of
 from hubbub.aggregator.access.rights import Caller, Grant
 from hubbub.cli.main import main
@@ -42,7 +42,7 @@ def test_what_it_says_is_read_and_what_it_leaves_out_has_a_default(tmp_path: Pat
     assert found.oidc is not None
     assert (found.oidc.audience, found.oidc.groups_claim) == ("hubbub", "groups")
     assert (found.oidc.session_seconds, found.oidc.title) == (8 * 3600, "id.example.org")
-    assert found.files == (tmp_path / "access.toml",)
+    assert files_of(tmp_path / "access.toml") == [tmp_path / "access.toml"]
 
 
 @pytest.mark.parametrize(
@@ -113,10 +113,20 @@ def test_certificates_are_in_groups_and_an_empty_list_lets_no_role_in(tmp_path: 
     assert access.certified(["hubbub analyst"]) is None
 
 
-def test_a_provider_without_groups_lets_nobody_in_and_is_refused(tmp_path: Path) -> None:
-    text = WHOLE.partition("[groups")[0]
+@pytest.mark.parametrize("text", [WHOLE.partition("[groups")[0], "", "# to come\n", "[groups]\n"])
+def test_a_file_without_groups_lets_nobody_in_and_is_refused(tmp_path: Path, text: str) -> None:
     with pytest.raises(BadParameter, match="nobody may see anything"):
         read_access(_file(tmp_path, text))
+
+
+def test_files_that_are_named_are_known_before_they_or_it_can_be_used(tmp_path: Path) -> None:
+    """So that it is read anew when what was missing is there."""
+    path = _file(tmp_path, '[oidc]\nissuer = 3\nsecret_file = "a"\nsession_keys = "b"\n')
+    assert files_of(path) == [path, tmp_path / "a", tmp_path / "b"]
+    for unusable in ("[oidc", "oidc = 1", "[oidc]\nsecret_file = ['x']\nauthority = ''\n"):
+        assert files_of(_file(tmp_path, unusable)) == [path]
+    path.unlink()
+    assert files_of(path) == [path]
 
 
 def test_keys_of_sessions_are_made_and_changed(tmp_path: Path) -> None:
@@ -128,7 +138,7 @@ def test_keys_of_sessions_are_made_and_changed(tmp_path: Path) -> None:
     assert found.oidc is not None
     assert len(found.oidc.session_keys) == 2, "the new one and the former"
     assert keys.stat().st_mode & 0o777 == 0o600
-    assert found.files == (tmp_path / "access.toml", keys)
+    assert files_of(tmp_path / "access.toml") == [tmp_path / "access.toml", keys]
 
 
 def test_without_the_extra_the_remedy_is_said(

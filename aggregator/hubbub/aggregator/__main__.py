@@ -143,7 +143,7 @@ async def _serve(settings: Settings) -> None:
     retention = Retention(bundle, store, promises, kept, clocks, changed=intake.changed)
     own = (intake, opener, room, query, keeping, retention, clocks)
     parts = Parts(bundle, *own, servers, metrics, upstream, http, door.access)
-    reloader = Reloader(files(settings), reading(settings, parts), reloads)
+    reloader = Reloader(lambda: files(settings), reading(settings, parts), reloads)
     try:
         learner = ModelLearner(lambda: parts.bundle, store, query.rounds, clocks)
         loops += [learner.run, clocks.run, memory.run, keeping.run, reloader.run, retention.run]

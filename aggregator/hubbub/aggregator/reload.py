@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hubbub.aggregator.access.access_file import AccessFile, read_access
+from hubbub.aggregator.access.access_file import AccessFile, files_of, read_access
 from hubbub.aggregator.access.access_setup import login_of
 from hubbub.aggregator.access.callers import Access
 from hubbub.aggregator.housekeeping import Housekeeping
@@ -64,7 +64,7 @@ def files(settings: Settings) -> list[Path]:
         settings.keys,
         *(path for folder in folders for path in folder.files),
         *([settings.limits] if settings.limits else []),
-        *(read_access(settings.http_access).files if settings.http_access else ()),
+        *(files_of(settings.http_access) if settings.http_access else ()),
     ]
 
 

@@ -41,7 +41,7 @@ async def _serve(settings: Settings) -> None:
     door = public_door(settings.listen, app, tls=tls, proxies=proxies)
     reloads: Counter[str] = Counter(taken=0, refused=0)
     files = [path for path in (settings.streams, settings.accounts) if path]
-    reloader = Reloader(files, _reading(settings, app), reloads)
+    reloader = Reloader(lambda: files, _reading(settings, app), reloads)
     counters = {RELOADS: reloads, TOKEN_REQUESTS: app.counts, ISSUED_TOKENS: app.tokens}
     metrics = Metrics(no_terms, counters, {}, Stages())
     metrics.serve(settings.common.metrics_listen, None)

@@ -29,19 +29,19 @@ _Stamps = Mapping[Path, tuple[int, int, int] | None]
 class Reloader:
     """Looks at the files of a service.
 
-    files: what it was started with. read: reads and checks all of them, in a thread; raises
-    HubbubError for any that is refused, and then nothing has changed. counts: reloads by outcome,
-    taken or refused.
+    files: what is looked at, asked at every look, as a file may name others. read: reads and checks
+    all of them, in a thread; raises HubbubError for any that is refused, and then nothing has
+    changed. counts: reloads by outcome, taken or refused.
     """
 
     def __init__(
         self,
-        files: Iterable[Path],
+        files: Callable[[], Iterable[Path]],
         read: Callable[[], Take],
         counts: Counter[str],
         clock: Clock | None = None,
     ) -> None:
-        self._files = tuple(files)
+        self._files = files
         self._read = read
         self._clock = clock or SystemClock()
         self._wanted = asyncio.Event()
@@ -63,7 +63,8 @@ class Reloader:
                 continue
             before, seen = seen, self._stamps()
             if seen == before != self._used:
-                changed = [path.name for path in self._files if seen[path] != self._used[path]]
+                every = {**self._used, **seen}
+                changed = [one.name for one in every if seen.get(one) != self._used.get(one)]
                 await self._reload("changed: " + " ".join(changed))
 
     async def _reload(self, why: str) -> None:
@@ -80,8 +81,8 @@ class Reloader:
         _log.info("reloaded", extra=facts(why=why, **taken))
 
     def _stamps(self) -> _Stamps:
-        found: dict[Path, tuple[int, int, int] | None] = dict.fromkeys(self._files)
-        for path in self._files:
+        found: dict[Path, tuple[int, int, int] | None] = dict.fromkeys(self._files())
+        for path in found:
             with suppress(OSError):  # gone: reading it will say so
                 status = path.stat()
                 found[path] = (status.st_mtime_ns, status.st_ino, status.st_size)

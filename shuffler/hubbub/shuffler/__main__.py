@@ -118,7 +118,7 @@ async def _serve(settings: Settings) -> None:
     metrics.serve(settings.common.metrics_listen, tls)
     doors = for_devices, for_operators, http_door
     parts = Parts(table, onward, mixer, admission, pressure, limiter, *doors, metrics, redeemer)
-    reloader = Reloader(files(settings), reading(settings, parts), reloads)
+    reloader = Reloader(lambda: files(settings), reading(settings, parts), reloads)
     try:
         await serve_until_signal(
             [door for door in doors if door],

@@ -27,6 +27,7 @@ from hubbub.errors import BadParameter
 from hubbub.runtime.tls import SERVERS, is_loopback, names_of
 
 _LONGEST_SESSION_HOURS: Final = 24 * 7
+_FILES: Final = "secret_file", "session_keys", "authority"
 # Certificates of services are for what they do: who took one over asks nothing by it.
 _SERVICES: Final = names_of(SERVERS)
 
@@ -58,7 +59,7 @@ class Oidc:
 
 @dataclass(frozen=True, slots=True)
 class AccessFile:
-    """All of it. groups: what each may. files: itself and all that it names.
+    """All of it. groups: what each may.
 
     certificates: which groups somebody is in over gRPC, by a common name or a URI of theirs; None
     where no group says so.
@@ -66,7 +67,6 @@ class AccessFile:
 
     groups: Mapping[str, Grant]
     oidc: Oidc | None
-    files: tuple[Path, ...]
     certificates: Mapping[str, tuple[str, ...]] | None = None
 
 
@@ -84,18 +84,26 @@ def read_access(path: Path) -> AccessFile:
     table = _Table(path, "", found)
     table.only("origin", "oidc", "groups")
     groups, certificates = _groups(table.table("groups"))
-    provider = table.table("oidc") if "oidc" in found else None
-    files = [path]
-    oidc = None
-    if provider is not None:
-        oidc, more = _oidc(path, provider, table.text("origin"))
-        files += more
-        if not groups:
-            raise BadParameter(
-                f'{path}: nobody may see anything: say which groups may, as [groups."telemetry"] '
-                'with metrics = ["*"]'
-            )
-    return AccessFile(groups, oidc, tuple(files), certificates)
+    oidc = _oidc(path, table.table("oidc"), table.text("origin")) if "oidc" in found else None
+    # Of an empty file, too, which is what a full disk or a script's mistake leaves: without its
+    # groups every certificate of an analyst would see everything.
+    if not groups:
+        raise BadParameter(
+            f'{path}: nobody may see anything: say which groups may, as [groups."telemetry"] '
+            'with metrics = ["*"]'
+        )
+    return AccessFile(groups, oidc, certificates)
+
+
+def files_of(path: Path) -> list[Path]:
+    """A file of access, and those that it names, whether or not they or it can be used."""
+    try:
+        told = tomllib.loads(path.read_text(encoding="utf-8")).get("oidc")
+    except (OSError, ValueError):
+        return [path]
+    held = told if isinstance(told, dict) else {}
+    named = (held.get(field) for field in _FILES)
+    return [path, *(path.parent / name for name in named if isinstance(name, str) and name)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +175,7 @@ def _groups(groups: _Table) -> tuple[dict[str, Grant], dict[str, tuple[str, ...]
     return found, dict(certified) if said else None
 
 
-def _oidc(path: Path, table: _Table, origin: str) -> tuple[Oidc, list[Path]]:
+def _oidc(path: Path, table: _Table, origin: str) -> Oidc:
     known = {one.name for one in fields(Oidc)} - {"origin", "secret", "session_seconds"}
     table.only(*sorted(known | {"secret_file", "session_hours"}))
     issuer = _address(table, "issuer", table.text("issuer"))
@@ -175,11 +183,7 @@ def _oidc(path: Path, table: _Table, origin: str) -> tuple[Oidc, list[Path]]:
     if urlsplit(own).path not in {"", "/"} or urlsplit(own).query:
         raise BadParameter(f"{path}: origin is more than https://HOST")
     client = table.text("client")
-    named = {
-        field: path.parent / table.text(field)
-        for field in ("secret_file", "session_keys", "authority")
-        if field in table.held
-    }
+    named = {field: path.parent / table.text(field) for field in _FILES if field in table.held}
     secret = (
         _read(named["secret_file"], "its secret_file").strip() if "secret_file" in named else ""
     )
@@ -203,7 +207,7 @@ def _oidc(path: Path, table: _Table, origin: str) -> tuple[Oidc, list[Path]]:
     )
     if "openid" not in oidc.scopes:
         raise table.wrong("scopes", 'lacks "openid", without which nobody says who logs in')
-    return oidc, list(named.values())
+    return oidc
 
 
 def _address(table: _Table, field: str, text: str) -> str:

@@ -24,7 +24,7 @@ def access_of(
         KeysUnusable: the file of tokens is none.
         MissingDependency: it names a provider, and what speaks with one is not installed.
     """
-    found = access or AccessFile({}, None, ())
+    found = access or AccessFile({}, None)
     login = login_of(found, ended=ended)
     known = Tokens(tokens) if tokens else None
     return Access(known, found.groups, login, ended, found.certificates)
