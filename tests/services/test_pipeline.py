@@ -414,16 +414,30 @@ def test_a_folder_in_use_and_a_changed_metric_are_refused(run: LocalRun) -> None
         pass
 
 
-def test_fillers_hide_what_a_device_has_and_are_a_term_of_the_law(tmp_path: Path) -> None:
-    """40 devices, half of whose people decline one metric: every stream gets 40 all the same."""
-    source = tmp_path / "metrics.toml"
+@pytest.mark.parametrize("switched_off", [False, True])
+def test_fillers_hide_what_a_device_has_and_are_a_term_of_the_law(
+    tmp_path: Path, switched_off: bool
+) -> None:
+    """40 devices, half of whose people decline one metric: every stream gets 40 all the same.
+
+    Also of a catalog that says `cover` no more, which these devices do not know yet.
+    """
+    source, ports = tmp_path / "metrics.toml", Ports.free()
     source.write_text(FILLED)
-    with LocalRun(tmp_path / "home", read_catalog(source), Ports.free()) as run:
+    catalog = read_catalog(source)
+    if switched_off:
+        with LocalRun(tmp_path / "home", catalog, ports) as run:
+            known = run.bundle
+        source.write_text(FILLED.replace("cover = true", ""))
+        catalog = read_catalog(source)
+    with LocalRun(tmp_path / "home", catalog, ports) as run:
+        assert run.bundle.cover is not switched_off
+        bundle = known if switched_off else run.bundle
         transport, said = _transport(run), dict.fromkeys(("asked", "crash"), 0)
         for number in range(40):
             clock = FakeClock(now() - 86_400)
             client = Client(
-                run.bundle, MemoryState(), transport, hold_seconds=None, clock=clock, strict=True
+                bundle, MemoryState(), transport, hold_seconds=None, clock=clock, strict=True
             )
             client.prefer(1.0 if number % 2 else 0.1)
             client.flush(HANG_SECONDS)

@@ -132,6 +132,24 @@ def test_a_program_that_ends_as_it_reports_is_filled_up_by_the_next(
     device.state.close()
 
 
+def test_cover_is_switched_off_and_on_and_nothing_is_lost_or_sent_twice(
+    filled: Signed, tmp_path: Path, clock: FakeClock
+) -> None:
+    plain = replace(filled, bundle=replace(filled.bundle, cover=False))
+    for signed in (filled, plain, filled):
+        device = Device(signed, FolderState(tmp_path / "state"), clock)
+        device.client.prefer(1.0)
+        assert device.client.report("crash", "disk") is Outcome.QUEUED
+        sent = device.next_day()
+        # Whether this device is among those that are asked is its own coin.
+        sent.pop("asked", None)
+        filler = {} if signed is plain else {"crash": ["filler"], "crash/0.5": ["filler"]}
+        assert sent == {**filler, "crash/1": ["report"]}
+        [spent] = [one.spent for one in device.client.ledger().metrics if one.name == "crash"]
+        device.client.close(HANG_SECONDS)
+    assert 2.9 < spent <= 3.0
+
+
 def test_who_is_off_sends_no_filler_and_what_waits_is_purged(
     filled: Signed, state: State, clock: FakeClock
 ) -> None:
