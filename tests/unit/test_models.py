@@ -33,6 +33,7 @@ from hubbub.catalog.models.of_metric import codes_for, codes_of_round, in_minute
 from hubbub.catalog.models.state import ModelState, open_models, sign_models
 from hubbub.cli.main import main
 from hubbub.client import Client, MemoryState, Outcome
+from hubbub.client.state.secret import DeviceMemo
 from hubbub.client.testing import FakeClock, FakeShuffler, coins
 from hubbub.conservation import Window
 from hubbub.errors import (
@@ -43,10 +44,12 @@ from hubbub.errors import (
     UnknownMetric,
     ValueOutOfDomain,
 )
-from hubbub.mechanisms import tally
+from hubbub.mechanisms import KeyedBits, tally
 from hubbub.privacy.central_catalog import read_with_promises
 from hubbub.privacy.crowd import amplified_of, shuffled_of
 from hubbub.privacy.leaflet import leaflet
+from hubbub.privacy.proofs import audit
+from hubbub.privacy.proofs.audit import Check, audit_metric
 from hubbub.privacy.verdict import advice
 from hubbub.runtime import Clocks
 from tests.conftest import CATALOG
@@ -604,3 +607,32 @@ def test_a_state_of_fewer_weights_than_classes_take_is_refused(signed: Signed) -
     key = read_operator_key(signed.keys)
     with pytest.raises(ModelsRefused, match="3 columns and 4 weights, in the bundle 3 and 8"):
         learner.hear(sign_models({"tariff": STATE}, key))
+
+
+def test_the_audit_attacks_who_judges_a_model_too(
+    signed: Signed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    metric = signed.bundle.metrics["churn"]
+
+    def steps(people: int) -> Iterator[Check | None]:
+        memo = DeviceMemo(b"s" * 32, "churn")
+        return audit_metric(metric, KeyedBits(b"seed" * 8), lambda _: memo, people, 1e-6)
+
+    def lower() -> tuple[bool, float]:
+        found = next(one for one in steps(3000) if one and one.kind == "a judge's report")
+        assert found.lower is not None
+        return found.held, found.lower
+
+    every = [one for one in steps(200) if one]
+    assert [one.kind for one in every][1:] == ["a judge's report", "one report"]
+    assert all(one.held for one in every)
+    held, shown = lower()
+    assert held
+    assert shown > 2, "the attack comes near to 4"
+
+    def tells_all(_: Metric, _score: float, label: float, *_more: Any) -> bytes:
+        told = 2 * (judging(metric).categories // 2 - 1) + 1 if label else 0
+        return codes_of_round(metric, 0).layout.encode(told)
+
+    monkeypatch.setattr(audit, "judged", tells_all)
+    assert not lower()[0], "who tells all is found"

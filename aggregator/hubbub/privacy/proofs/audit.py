@@ -5,6 +5,7 @@ every metric's own parameters where all its outcomes can be walked. The attacks,
 
     one report        may say no more than its claim
     a second report   of the same person, whose value may have changed: no more than one report says
+    a judge's report  of a model that devices judge: no more than one report says
     many reports      of one unchanged value: no more than the permanent response
     a whole epoch     of a metric with a central promise: no more than that, and than its account
                       says at a delta where an attack comes near
@@ -21,6 +22,7 @@ from typing import Any, Final
 import numpy as np
 
 from hubbub.catalog import Metric
+from hubbub.catalog.models.judging import judged, judging
 from hubbub.errors import HubbubError, ProofFailed
 from hubbub.mechanisms import AnyMechanism, BitSource, Memo, Memoized, Probability
 from hubbub.mechanisms.tree import PrefixTree
@@ -84,6 +86,8 @@ def audit_proofs(mechanisms: Sequence[AnyMechanism]) -> Iterator[Check]:
 def steps_of(metric: Metric, observations: int) -> int:
     """How many steps `audit_metric` takes."""
     attacks = [observations, observations // (_FEWER_PEOPLE if metric.memoized else 1)]
+    if metric.model and not metric.model.held_out:
+        attacks.pop()  # of the second report; in place of it those who judge are attacked
     return sum(2 * (each // 2) for each in attacks) + 4 + (4 if _has_counts(metric) else 0)
 
 
@@ -108,6 +112,9 @@ def audit_metric(
     if _has_counts(metric):
         alarm /= 2
         yield from _whole_epochs(metric, source, alarm)
+    if metric.model and metric.model.held_out:
+        alarm /= 2
+        yield from _judges(metric, source, observations, alarm)
     values = _apart(metric)
     once = _report(metric, source)
     yield from _under_attack(
@@ -115,6 +122,8 @@ def audit_metric(
         _Plan("one report", values, observations, metric.report_loss, alarm / 2),
         lambda value: (once(devices(metric.name), value),),
     )
+    if metric.model:
+        return  # one report for life
     if metric.memoized is None:
 
         def after_another(value: Any) -> tuple[bytes, ...]:
@@ -169,9 +178,29 @@ def _report(metric: Metric, source: BitSource) -> Callable[[Memo, Any], bytes]:
     return lambda _device, value: mechanism.randomize(value, source)
 
 
-def _under_attack(metric: Metric, plan: _Plan, draw: Draw) -> Iterator[Step]:
+def _judges(metric: Metric, source: BitSource, observations: int, alarm: float) -> Iterator[Step]:
+    """Reports of who judges a model: of the lowest bin without the label, and the highest with."""
+    told = judging(metric)
+    edges = [float(at) for at in range(told.categories // 2 - 1)]
+    people = {0: (-1.0, 0.0), told.categories - 1: (edges[-1] + 1, 1.0)}
+
+    def draw(value: int) -> tuple[bytes, ...]:
+        sent = judged(metric, *people[value], edges, source)
+        [category] = metric.randomizer.layout.cells(sent)
+        return (told.layout.encode(category),)
+
+    plan = _Plan(
+        "a judge's report", (0, told.categories - 1), observations, metric.report_loss, alarm
+    )
+    yield from _under_attack(metric, plan, draw, told)
+
+
+def _under_attack(
+    metric: Metric, plan: _Plan, draw: Draw, mechanism: AnyMechanism | None = None
+) -> Iterator[Step]:
+    """mechanism: which drew the payloads, where that is another than the metric's."""
     for found in attack(
-        metric.randomizer,
+        mechanism or metric.randomizer,
         plan.values,
         draw,
         observations=plan.observations,
@@ -240,7 +269,8 @@ def _walked(metric: Metric) -> Check:
     """The worst ratio of the metric's own mechanism, where its outcomes are few enough."""
     mechanism = metric.randomizer
     probes = list(mechanism.probes())
-    most = _WALKED // len(probes)
+    # A pool of words has more outcomes than are walked, and each takes its book.
+    most = 0 if metric.model else _WALKED // len(probes)
     try:
         rows = [
             distribution(lambda coins, v=value: mechanism.randomize(v, coins), most)  # type: ignore[misc]
@@ -263,6 +293,9 @@ def _apart(metric: Metric) -> tuple[Any, Any]:
     match mechanism.VALUES:
         case "strings":
             return "a", "example.org"
+        case "vectors":
+            one, other = mechanism.probes()[:2]
+            return one, other
         case "numbers":
             return mechanism.low, mechanism.high
         case _ if mechanism.FAMILY == "pairs":
