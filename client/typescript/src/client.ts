@@ -1,7 +1,7 @@
 /** What browsers and Node have alike. */
 export type { Public } from "./catalog/metric.js";
 export type { Value } from "./catalog/values.js";
-export { Client, type Options } from "./client/client.js";
+export type { Client, Options } from "./client/client.js";
 export type { Account } from "./transport/issuing.js";
 export type { Outcome } from "./client/outcome.js";
 export type { LedgerView, MetricView, PayloadView } from "./client/view.js";

@@ -56,7 +56,7 @@ const before = Object.getOwnPropertyNames(globalThis).length;
 const [page, node, testing] = await Promise.all(
   ["hubbub", "hubbub/node", "hubbub/testing"].map((name) => import(name)),
 );
-const whole = [page.open, node.open, page.Client, testing.capture].every(Boolean);
+const whole = [page.open, node.open, testing.memoryClient, testing.capture].every(Boolean);
 const same = before === Object.getOwnPropertyNames(globalThis).length;
 console.log(whole && same ? "nothing new" : "something new");
 """

@@ -5,7 +5,7 @@
  * Content-Security-Policy and Trusted Types. Its colours and fonts are the page's.
  */
 import type { Client } from "../client/client.js";
-import { StateUnusable } from "../errors.js";
+import { BadParameter, StateUnusable } from "../errors.js";
 import type { LedgerView, MetricView, PayloadView } from "../client/view.js";
 
 /** What it says, in the page's language; numbers and dates follow the page's `lang` by themselves. */
@@ -74,10 +74,19 @@ code { overflow-wrap: anywhere; }
 :focus-visible { outline: 2px solid; outline-offset: 2px; }
 `;
 const MOST_PAYLOADS = 20;
+const NAME = /^[a-z][a-z0-9]*-[a-z0-9-]*$/;
 
-/** Defines the element under a name, once. Without it nothing of a page is touched. */
+/**
+ * Defines the element under a name, once. Without it nothing of a page is touched; where there are no
+ * elements, as in Node, nothing is defined.
+ *
+ * @throws BadParameter a name that no element may have.
+ */
 export function defineLedger(name = "hubbub-ledger"): void {
-  if (customElements.get(name)) return;
+  if (typeof name !== "string" || !NAME.test(name)) {
+    throw new BadParameter("defineLedger(): give a name in small letters with a hyphen: my-ledger");
+  }
+  if (!("customElements" in globalThis) || customElements.get(name)) return;
   // A class of HTMLElement stands within: Node, which renders pages for others, has none.
   customElements.define(
     name,
@@ -93,8 +102,11 @@ export function defineLedger(name = "hubbub-ledger"): void {
         return this.#client;
       }
 
-      set client(client: Client | null) {
-        this.#client = client;
+      set client(client: Client | null | undefined) {
+        if (client && !("ledger" in Object(client))) {
+          throw new BadParameter(`<${name}>: client is none; give what open() returned, or null`);
+        }
+        this.#client = client ?? null;
         void this.refresh();
       }
 
@@ -103,7 +115,8 @@ export function defineLedger(name = "hubbub-ledger"): void {
       }
 
       set words(words: Partial<LedgerWords>) {
-        this.#words = { ...WORDS, ...words };
+        const told = Object.entries(Object(words) as object);
+        this.#words = { ...WORDS, ...Object.fromEntries(told.filter(isWord)) };
         void this.refresh();
       }
 
@@ -143,6 +156,10 @@ export function defineLedger(name = "hubbub-ledger"): void {
       }
     },
   );
+}
+
+function isWord([, words]: [string, unknown]): boolean {
+  return typeof words === "string";
 }
 
 /** What of it changes. */

@@ -1,8 +1,9 @@
 /** Opens a client in a page or a worker. */
 import { openBundle } from "../catalog/bundle.js";
 import { Client, type Options } from "../client/client.js";
+import { checked } from "../client/options.js";
 import type { Storage } from "../client/storage.js";
-import { BundleRefused, StateUnusable } from "../errors.js";
+import { BadParameter, BundleRefused, StateUnusable } from "../errors.js";
 import type { Bytes } from "../mechanisms/packing.js";
 import type { Account } from "../transport/issuing.js";
 import { BrowserStorage, isPrivate } from "./indexeddb.js";
@@ -25,16 +26,18 @@ export interface BrowserOptions extends Options {
 }
 
 const APP = "app";
+const NEEDED = { bundle: "string, or object: URL or Uint8Array" };
 
 /**
  * A client for this origin. As a page goes away it sends what it can.
  *
  * @throws BundleRefused the bundle cannot be had, or is not to be taken.
- * @throws BadParameter an option is out of range.
+ * @throws BadParameter an option is unknown, of another type or out of range.
  */
 export async function open(options: BrowserOptions): Promise<Client> {
-  const { operator = null, app = APP } = options;
-  const bundle = await openBundle(await contentOf(options.bundle), operator);
+  const { operator = null, app = APP } = checked(options, NEEDED, { app: "string" });
+  const [content, forgets] = await Promise.all([contentOf(options.bundle), isPrivate()]);
+  const bundle = await openBundle(content, operator);
   const address = options.shuffler ?? bundle.shuffler;
   const transport =
     options.relay === undefined
@@ -45,7 +48,7 @@ export async function open(options: BrowserOptions): Promise<Client> {
           address,
           fetchPost,
         );
-  const storage: Storage = (await isPrivate()) ? nowhere() : new BrowserStorage(app);
+  const storage: Storage = forgets ? nowhere() : new BrowserStorage(app);
   const told = {
     ...options,
     ...(bundle.tokens && {
@@ -63,6 +66,9 @@ export async function open(options: BrowserOptions): Promise<Client> {
 
 async function contentOf(bundle: string | URL | Bytes): Promise<Bytes> {
   if (bundle instanceof Uint8Array) return bundle;
+  if (typeof bundle !== "string" && !(bundle instanceof URL)) {
+    throw new BadParameter(`open(): give bundle: ${NEEDED.bundle}`);
+  }
   try {
     const response = await fetch(bundle, { credentials: "omit" });
     if (!response.ok) throw new Error(`it answers ${response.status}`);

@@ -109,10 +109,8 @@ export function metricOf(bundle: Bundle, name: string): Metric {
   const metric = bundle.metrics.get(name);
   if (metric) return metric;
   const names = [...bundle.metrics.keys()].join(", ");
-  throw (
-    bundle.unknown.get(name) ??
-    new UnknownMetric(`the bundle has no metric "${name}"; it has ${names}`)
-  );
+  const said = typeof name === "string" ? `has no metric "${name}"` : "names metrics by strings";
+  throw bundle.unknown.get(name) ?? new UnknownMetric(`the bundle ${said}; it has ${names}`);
 }
 
 /** Who signed it, in base64. */

@@ -27,11 +27,6 @@ const FIELDS = new Set([
   ...SPANS.map(([field]) => field),
   ...["central_epsilon_per_year", "central_delta_per_year", "central_mu"],
 ]);
-const DELTA = 1e-8; // where the bundle says none
-// Of delta: what Gaussians have; the rest is for what each crowd may tell beyond its own.
-const OF_GAUSSIANS = 0.9;
-const LEFT_OUT = 1e-13;
-
 /** The caps that a bundle's table says. @throws TypeError it says what this version does not know. */
 export async function capsOf(thing: unknown): Promise<Caps> {
   const told = table(thing ?? {});
@@ -44,14 +39,6 @@ export async function capsOf(thing: unknown): Promise<Caps> {
     return { bySpan, room: null, crowdCosts: new Map() };
   }
   // Few catalogs have one.
-  const { muWithin } = await import("../more.js");
-  const delta = number(told["central_delta_per_year"] ?? DELTA);
-  const room = muWithin(number(told["central_epsilon_per_year"]), OF_GAUSSIANS * delta) ** 2;
-  const least = (room * LEFT_OUT) / ((1 - OF_GAUSSIANS) * delta);
-  const crowdCosts = new Map(
-    Object.entries(table(told["central_mu"] ?? {})).map(([name, mu]) => {
-      return [name, Math.max(number(mu) ** 2, least)];
-    }),
-  );
-  return { bySpan, room, crowdCosts };
+  const { crowdCapsOf } = await import("../more.js");
+  return { bySpan, ...crowdCapsOf(told) };
 }

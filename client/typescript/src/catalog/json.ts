@@ -5,28 +5,28 @@ export type Table = Readonly<Record<string, unknown>>;
 
 /** An object. */
 export function table(thing: unknown): Table {
-  if (typeof thing !== "object" || thing === null || Array.isArray(thing)) {
-    throw new TypeError("a table is something else");
-  }
+  holds(typeof thing === "object" && thing !== null && !Array.isArray(thing));
   return thing as Table;
 }
 
 /** A list. */
 export function listed(thing: unknown): readonly unknown[] {
-  if (!Array.isArray(thing)) throw new TypeError("a list is something else");
-  return thing;
+  holds(Array.isArray(thing));
+  return thing as unknown[];
 }
 
 /** A string. */
 export function text(thing: unknown): string {
-  if (typeof thing !== "string") throw new TypeError("a text is something else");
-  return thing;
+  holds(typeof thing === "string");
+  return thing as string;
 }
 
 /** A finite number. */
 export function number(thing: unknown): number {
-  if (typeof thing !== "number" || !Number.isFinite(thing)) {
-    throw new TypeError("a number is something else");
-  }
-  return thing;
+  holds(Number.isFinite(thing));
+  return thing as number;
+}
+
+function holds(truth: boolean): void {
+  if (!truth) throw new TypeError("it is something else");
 }

@@ -74,6 +74,7 @@ export class Client {
     purse?: PurseOf,
   ) {
     const { holdSeconds = HOLD_SECONDS, maxEpsilon = Infinity, public: told = {} } = options;
+    if (!(maxEpsilon >= 0)) throw new BadParameter(`maxEpsilon ${maxEpsilon} is below 0`);
     if (holdSeconds !== null && !(holdSeconds >= 0 && holdSeconds <= LONGEST_HOLD_SECONDS)) {
       throw new BadParameter(`holdSeconds ${holdSeconds} is outside [0, ${LONGEST_HOLD_SECONDS}]`);
     }
@@ -164,8 +165,8 @@ export class Client {
    * never.
    */
   async flush(timeoutSeconds = 10): Promise<boolean> {
-    const deadline = Date.now() + 1000 * timeoutSeconds;
     try {
+      const deadline = Date.now() + 1000 * timeoutSeconds;
       await this.#sender.enter();
       for (;;) {
         await this.#sender.fetchTokens();
@@ -175,7 +176,7 @@ export class Client {
           return waiting.every((report) => this.#reporter.isHeld(report));
         }
         const wait = came === "sent" ? 0 : 1000 * (came.afterSeconds ?? 0.2);
-        if (Date.now() + wait >= deadline) return false;
+        if (!(Date.now() + wait < deadline)) return false;
         await new Promise((resolve) => setTimeout(resolve, wait));
       }
     } catch (error) {
@@ -208,14 +209,14 @@ export class Client {
    *
    * @throws StateUnusable this page has stopped, but that could not be written down.
    */
-  async disable({ forget = false } = {}): Promise<void> {
+  async disable(how?: { readonly forget?: boolean }): Promise<void> {
     this.#reporter.switch(false);
     await this.#sender.stop();
     const off = (consent: Consent) => ({
       ...consent,
       generation: turned(consent.generation, false),
     });
-    const device = forget
+    const device = how?.forget
       ? await this.#state.forget(off)
       : await this.#state.change((own) => ({ ...own, consent: off(own.consent) }));
     await this.#reporter.stand(device);
@@ -240,11 +241,17 @@ export class Client {
    * maxLocal: the most that any report may say to whoever looks; as much as maxEpsilon where it is not
    * said. With it a metric with a crowd is held to maxEpsilon by the promise of its crowd.
    *
-   * @throws BadParameter a number below 0.
+   * @throws BadParameter neither null nor a number from 0 on.
    */
-  async prefer(maxEpsilon: number | null, { maxLocal = maxEpsilon } = {}): Promise<void> {
+  async prefer(
+    maxEpsilon: number | null,
+    how?: { readonly maxLocal?: number | null },
+  ): Promise<void> {
+    const maxLocal = how?.maxLocal === undefined ? maxEpsilon : how.maxLocal;
     for (const most of [maxEpsilon, maxLocal]) {
-      if (most !== null && !(most >= 0)) throw new BadParameter("no number of nats from 0 on");
+      if (most !== null && !(Number.isFinite(most) && most >= 0)) {
+        throw new BadParameter("prefer(): give a number of nats from 0 on, or null for any");
+      }
     }
     const device = await this.#state.change((own) => {
       return { ...own, consent: { ...own.consent, preference: maxEpsilon, maxLocal } };

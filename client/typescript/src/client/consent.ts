@@ -29,27 +29,3 @@ export function isOn(generation: number): boolean {
 export function turned(generation: number, on: boolean): number {
   return generation + Number(on !== isOn(generation));
 }
-
-/**
- * What two places that both were told something say together.
- *
- * ordered: one is known to be the later, of one history: then the last word holds. Otherwise nobody
- * knows which was said last, and the more careful one does.
- */
-export function agreed(earlier: Consent, later: Consent, ordered: boolean): Consent {
-  const generation = Math.max(earlier.generation, later.generation);
-  const since = Math.max(earlier.since, later.since);
-  if (ordered) return { ...later, generation, since };
-  const on = isOn(earlier.generation) && isOn(later.generation);
-  return {
-    generation: turned(generation, on),
-    preference: least(earlier.preference, later.preference),
-    maxLocal: least(earlier.maxLocal, later.maxLocal),
-    since,
-  };
-}
-
-function least(one: number | null, other: number | null): number | null {
-  const smaller = Math.min(one ?? Infinity, other ?? Infinity);
-  return smaller === Infinity ? null : smaller;
-}

@@ -2,9 +2,9 @@
 import { listed, number, table, text, type Table } from "../catalog/json.js";
 import type { Notice } from "../catalog/sampling.js";
 import type { Consent } from "./consent.js";
-import { UNASKED, agreed } from "./consent.js";
+import { UNASKED } from "./consent.js";
 import type { Accounts } from "./account.js";
-import { loadAccounts, merged } from "./ledger.js";
+import { loadAccounts } from "./ledger.js";
 import { loadTrust, type Trust } from "./trust.js";
 import type { Wallet } from "./wallet.js";
 
@@ -64,32 +64,6 @@ export function witnessed({ state, commits, consent, accounts, trust }: Device):
   return JSON.stringify({ state, commits, consent, accounts: plain, trust });
 }
 
-/**
- * The device by what a witness knows: with all that it lost since, and allowing no more than either.
- *
- * PRIVACY: what was spent under a state that is gone stays spent, and a no stays a no.
- *
- * @throws TypeError the witness says nothing that can be read.
- */
-export function heeded(device: Device, witness: string): Device {
-  const told = table(JSON.parse(witness) as unknown);
-  const [state, commits] = [text(told["state"]), number(told["commits"])];
-  if (state === device.state && commits <= device.commits) return device;
-  const consent = loadConsent(table(told["consent"]));
-  const isNew = device.commits === 0;
-  const trust = told["trust"] === null ? null : loadTrust(told["trust"]);
-  return {
-    ...device,
-    state,
-    commits: Math.max(commits, device.commits),
-    consent: isNew ? consent : agreed(device.consent, consent, state === device.state),
-    accounts: merged(device.accounts, loadAccounts(told["accounts"])),
-    // Of one history the witness is the later: it has seen newer bundles, and more of their log.
-    trust: state === device.state ? (trust ?? device.trust) : (device.trust ?? trust),
-    counts: counted(device.counts, ["state_lost"]),
-  };
-}
-
 /** The counts with each of these once more. */
 export function counted(counts: Device["counts"], names: readonly string[]): Device["counts"] {
   return names.reduce((sum, name) => ({ ...sum, [name]: (sum[name] ?? 0) + 1 }), counts);
@@ -111,7 +85,8 @@ function loadNotice(thing: unknown): Notice | null {
   };
 }
 
-function loadConsent(told: Table): Consent {
+/** The consent that a document told. @throws TypeError it is none. */
+export function loadConsent(told: Table): Consent {
   const least = (thing: unknown) => (thing === null ? null : number(thing));
   return {
     generation: number(told["generation"]),

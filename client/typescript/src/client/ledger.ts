@@ -101,14 +101,6 @@ export function entered(accounts: Accounts, charge: Charge, caps: Caps): Account
   return { ...accounts, [metric.name]: bounded(after) };
 }
 
-/** Accounts that allow no more than either's, with the responses of the first. */
-export function merged(one: Accounts, other: Accounts): Accounts {
-  const names = new Set([...Object.keys(one), ...Object.keys(other)]);
-  return Object.fromEntries(
-    [...names].map((name) => [name, stricter(one[name] ?? OPENED, other[name] ?? OPENED)]),
-  );
-}
-
 /** What crowds have said after a day, those to come among it, as the sum of mu squared. */
 export function crowdsSince(accounts: Accounts, day: number): number {
   return sumOf(Object.values(accounts).map((account) => sumAfter(account.crowds, day)));
@@ -189,27 +181,6 @@ function recent(days: Numbers): Numbers {
   if (oldest === undefined || after === undefined || more.length + 2 <= DAYS) return days;
   const { [oldest]: gone = 0, ...rest } = days;
   return recent(raised(rest, after, gone));
-}
-
-/** An account that allows no more than either: for when one of them was lost for a while. */
-function stricter(one: Account, other: Account): Account {
-  const account: Account = {
-    spent: Math.max(one.spent, other.spent),
-    central: Math.max(one.central, other.central),
-    floor: Math.max(one.floor, other.floor),
-    epochs: larger(one.epochs, other.epochs),
-    losses: larger(one.losses, other.losses),
-    responses: one.responses,
-    days: larger(one.days, other.days),
-    crowds: larger(one.crowds, other.crowds),
-    filled: larger(one.filled, other.filled),
-  };
-  return closed({ ...account, floor: -1 }, account.floor);
-}
-
-function larger(one: Numbers, other: Numbers): Numbers {
-  const all = Object.keys({ ...one, ...other });
-  return Object.fromEntries(all.map((key) => [key, Math.max(one[key] ?? 0, other[key] ?? 0)]));
 }
 
 /** The day, counted from 1970, in which an epoch ends. */

@@ -5,10 +5,10 @@
  * after a reload, and the shuffler knows a resend by that.
  */
 import { toText } from "../catalog/encoding.js";
-import { halfOf, keyAt, signerOf, type Bundle } from "../catalog/bundle.js";
+import { halfOf, keyAt, type Bundle } from "../catalog/bundle.js";
 import { epochStart } from "../catalog/epochs.js";
 import type { Stream } from "../catalog/metric.js";
-import { GivenUp, NoticeRefused, StateUnusable, TryAgain } from "../errors.js";
+import { GivenUp, TryAgain } from "../errors.js";
 import { SystemBits } from "../mechanisms/bits.js";
 import { joined, type Bytes } from "../mechanisms/packing.js";
 import { seal, sealInfo } from "../transport/sealing.js";
@@ -242,19 +242,8 @@ export class Sender {
   async #hear(signed: Bytes): Promise<void> {
     const text = toText(signed);
     if (!text || text === this.#heard) return;
-    const { openNotice, follows } = await import("../more.js");
-    try {
-      const notice = await openNotice(signed, signerOf(this.bundle));
-      const device = await this.state.change((own) => {
-        return own.notice && !follows(notice, own.notice) ? own : { ...own, notice };
-      });
-      await this.reporter.stand(device);
-      this.#heard = text;
-    } catch (error) {
-      if (error instanceof NoticeRefused) this.#heard = text;
-      else if (!(error instanceof StateUnusable)) throw error;
-      this.diagnostics.warnOnce("notice", `a notice is not heeded: ${error.message}`);
-    }
+    const { hear } = await import("../more.js");
+    if (await hear(this, signed)) this.#heard = text;
   }
 
   #inTurn<T>(work: () => Promise<T>): Promise<T> {

@@ -5,9 +5,11 @@
  * witness knows. PRIVACY: the witness is told before anything leaves.
  */
 import type { Caps } from "../catalog/caps.js";
+import { number, table, text } from "../catalog/json.js";
 import type { Metric, Stream } from "../catalog/metric.js";
+import { StateUnusable } from "../errors.js";
 import { isOn, type Consent } from "./consent.js";
-import { counted, heeded, loadDevice, newDevice, witnessed, type Device } from "./device.js";
+import { counted, loadDevice, newDevice, witnessed, type Device } from "./device.js";
 import { opened } from "./account.js";
 import { charged } from "./ledger.js";
 import type { Purse } from "./purse.js";
@@ -52,6 +54,8 @@ type Work<T> = (rows: Rows, device: Device) => Promise<readonly [Device, T]>;
 
 /** One device's, over a storage. Its methods reject with StateUnusable: then nothing has changed. */
 export class State {
+  #heeded: typeof import("./regaining.js").heeded | undefined;
+
   constructor(
     readonly storage: Storage,
     readonly caps: Caps,
@@ -185,17 +189,12 @@ export class State {
   #step<T>(work: Work<T>, strict = true): Promise<{ device: Device; told: T }> {
     return this.storage.alone(async () => {
       const witness = await this.storage.readWitness();
-      const done = await this.storage.transaction(async (rows) => {
-        const document = await rows.device();
-        const before = heed(document === undefined ? newDevice() : loadDevice(document), witness);
-        const [after, told] = await work(rows, before);
-        if (after === before && document !== undefined && before.commits) {
-          return { device: after, told };
-        }
-        const device = { ...after, commits: after.commits + 1 };
-        await rows.keepDevice(device);
-        return { device, told };
-      });
+      let done = await this.#changed(work, witness);
+      if (!done) {
+        this.#heeded = (await import("../more.js").catch(() => null))?.heeded;
+        done = await this.#changed(work, witness);
+      }
+      if (!done) throw new StateUnusable("what was lost of this device cannot be read");
       const known = witnessed(done.device);
       if (known !== witness) {
         try {
@@ -207,6 +206,25 @@ export class State {
       return done;
     });
   }
+
+  /** One transaction; null, and nothing changed, where what regains a lost state is to be had first. */
+  #changed<T>(work: Work<T>, witness: string | null): Promise<{ device: Device; told: T } | null> {
+    return this.storage.transaction(async (rows) => {
+      const document = await rows.device();
+      let before = loaded(document);
+      if (isAhead(witness, before)) {
+        if (!this.#heeded) return null;
+        before = this.#heeded(before, witness);
+      }
+      const [after, told] = await work(rows, before);
+      if (after === before && document !== undefined && before.commits) {
+        return { device: after, told };
+      }
+      const device = { ...after, commits: after.commits + 1 };
+      await rows.keepDevice(device);
+      return { device, told };
+    });
+  }
 }
 
 /** Whether a report waits on: of what is said of its token another may be the end. */
@@ -214,12 +232,23 @@ export function isFree(fate: string | null): fate is null | typeof SPENT | typeo
   return fate === null || fate === SPENT || fate === NO_TOKEN;
 }
 
-function heed(device: Device, witness: string | null): Device {
-  if (witness === null) return device;
+/** @throws StateUnusable it is none of this version. */
+function loaded(document: unknown): Device {
   try {
-    return heeded(device, witness);
+    return document === undefined ? newDevice() : loadDevice(document);
+  } catch (cause) {
+    throw new StateUnusable("what is kept of this device cannot be read", { cause });
+  }
+}
+
+/** Whether the witness knows of more than a device, or of another one in its place. */
+function isAhead(witness: string | null, { state, commits }: Device): witness is string {
+  if (witness === null) return false;
+  try {
+    const told = table(JSON.parse(witness));
+    return text(told["state"]) !== state || number(told["commits"]) > commits;
   } catch {
-    return { ...device, counts: counted(device.counts, ["witness_damaged"]) };
+    return true;
   }
 }
 

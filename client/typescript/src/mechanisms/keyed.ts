@@ -21,7 +21,9 @@ export class KeyedBits implements BitSource {
 
   /** @throws BadParameter the key is shorter than 32 bytes. */
   constructor(readonly key: Uint8Array) {
-    if (key.length < BLOCK_BYTES) throw new BadParameter(`a key is below ${BLOCK_BYTES} bytes`);
+    if (!(key instanceof Uint8Array && key.length >= BLOCK_BYTES)) {
+      throw new BadParameter(`a key is no Uint8Array of ${BLOCK_BYTES} bytes or more`);
+    }
   }
 
   /** As BitSource says. */

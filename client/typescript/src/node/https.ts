@@ -21,7 +21,7 @@ const LARGEST_ANSWER_BYTES = 1 << 20;
  * @throws BadParameter the address is none of HTTPS.
  */
 export function httpsTransport(address: string, roots: string | null): Transport {
-  if (!address.startsWith("https://")) {
+  if (!address.startsWith("https://") || !URL.canParse(address)) {
     throw new BadParameter(
       "the shuffler's address is not of HTTPS; give shuffler: https://HOST:PORT",
     );

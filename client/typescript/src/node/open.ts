@@ -7,9 +7,12 @@ import { openBundle } from "../catalog/bundle.js";
 import { askingIssuer, type Account } from "../transport/issuing.js";
 import { relayTransport } from "../transport/relay.js";
 import { Client, type Options } from "../client/client.js";
-import { BundleRefused } from "../errors.js";
+import { checked } from "../client/options.js";
+import { BadParameter, BundleRefused } from "../errors.js";
 import { FolderStorage } from "./files.js";
 import { httpsPost, httpsTransport } from "./https.js";
+
+const NEEDED = { bundle: "string, or object: URL", folder: "string" };
 
 /** What an app says in Node. */
 export interface NodeOptions extends Options {
@@ -31,10 +34,13 @@ export interface NodeOptions extends Options {
  * A client for the bundle in a file. Close it as the program ends: what waits is sent then.
  *
  * @throws BundleRefused the bundle cannot be had, or is not to be taken.
+ * @throws BadParameter an option is unknown, of another type or out of range.
  * @throws BadParameter an option is out of range.
  */
 export async function open(options: NodeOptions): Promise<Client> {
-  const { operator = null } = options;
+  const { operator = null } = checked(options, NEEDED);
+  // It would be whatever folder the program runs in.
+  if (!options.folder) throw new BadParameter("open(): folder has no name; give string");
   const bundle = await openBundle(await contentOf(options.bundle), operator);
   const address = options.shuffler ?? bundle.shuffler;
   const post = httpsPost(withSystems(bundle.roots));

@@ -1,0 +1,22 @@
+/** The cap on what all crowds of a year may say, as client/hubbub/catalog/central_cap.py has it. */
+import type { Caps } from "./caps.js";
+import { muWithin } from "./gaussian.js";
+import { number, table, type Table } from "./json.js";
+
+const DELTA = 1e-8; // where the bundle says none
+// Of delta: what Gaussians have; the rest is for what each crowd may tell beyond its own.
+const OF_GAUSSIANS = 0.9;
+const LEFT_OUT = 1e-13;
+
+/** What a bundle's table with such a cap says. */
+export function crowdCapsOf(told: Table): Pick<Caps, "room" | "crowdCosts"> {
+  const delta = number(told["central_delta_per_year"] ?? DELTA);
+  const room = muWithin(number(told["central_epsilon_per_year"]), OF_GAUSSIANS * delta) ** 2;
+  const least = (room * LEFT_OUT) / ((1 - OF_GAUSSIANS) * delta);
+  const crowdCosts = new Map(
+    Object.entries(table(told["central_mu"] ?? {})).map(([name, mu]) => {
+      return [name, Math.max(number(mu) ** 2, least)];
+    }),
+  );
+  return { room, crowdCosts };
+}

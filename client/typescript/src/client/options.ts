@@ -1,0 +1,32 @@
+/** What an app says as it opens a client, held against what may be said: JavaScript has no compiler. */
+import { BadParameter } from "../errors.js";
+
+/** By an option's name what it may be; types are in it as `typeof` names them, and "null". */
+export type Allowed = Readonly<Record<string, string>>;
+
+const SHARED: Allowed = {
+  ...{ holdSeconds: "number or null", strict: "boolean", maxEpsilon: "number", public: "object" },
+  ...{ onDrop: "function", now: "function", coins: "object", ask: "function" },
+  ...{ operatorNamed: "boolean", operator: "string", shuffler: "string", relay: "string" },
+  account: "string or function",
+};
+
+/**
+ * The options, once each is known and of its type. needed: of this platform, without which nothing
+ * opens. more: others of this platform.
+ *
+ * @throws BadParameter one is not; the message says which, and never what it held.
+ */
+export function checked<T>(options: T, needed: Allowed, more: Allowed = {}): T {
+  const given = new Map<string, unknown>(Object.entries(Object(options) as object));
+  const allowed = new Map(Object.entries({ ...SHARED, ...needed, ...more }));
+  for (const name of new Set([...Object.keys(needed), ...given.keys()])) {
+    const [own, types] = [given.get(name), allowed.get(name)];
+    const type = own === null ? "null" : typeof own;
+    if (!types) throw new BadParameter(`open() has no option ${name}`);
+    if (!types.includes(type) && (own !== undefined || name in needed)) {
+      throw new BadParameter(`open(): ${name} is ${type}; give ${types}`);
+    }
+  }
+  return options;
+}

@@ -1,0 +1,97 @@
+/**
+ * What a device knows again once its state was lost, or put back: by its witness, and as strictly as
+ * either of both says. Loaded where that has happened.
+ */
+import { number, table, text } from "../catalog/json.js";
+import { closed, OPENED, type Account, type Accounts, type Numbers } from "./account.js";
+import { isOn, turned, type Consent } from "./consent.js";
+import { counted, loadConsent, type Device } from "./device.js";
+import { loadAccounts } from "./ledger.js";
+import { loadTrust } from "./trust.js";
+
+/**
+ * The device by what a witness knows: with all that it lost since, and allowing no more than either.
+ *
+ * PRIVACY: what was spent under a state that is gone stays spent, and a no stays a no.
+ *
+ * A witness that says nothing that can be read is counted.
+ */
+export function heeded(device: Device, witness: string): Device {
+  try {
+    return withWhatIsKnown(device, witness);
+  } catch {
+    return { ...device, counts: counted(device.counts, ["witness_damaged"]) };
+  }
+}
+
+function withWhatIsKnown(device: Device, witness: string): Device {
+  const told = table(JSON.parse(witness) as unknown);
+  const [state, commits] = [text(told["state"]), number(told["commits"])];
+  if (state === device.state && commits <= device.commits) return device;
+  const consent = loadConsent(table(told["consent"]));
+  const isNew = device.commits === 0;
+  const trust = told["trust"] === null ? null : loadTrust(told["trust"]);
+  return {
+    ...device,
+    state,
+    commits: Math.max(commits, device.commits),
+    consent: isNew ? consent : agreed(device.consent, consent, state === device.state),
+    accounts: merged(device.accounts, loadAccounts(told["accounts"])),
+    // Of one history the witness is the later: it has seen newer bundles, and more of their log.
+    trust: state === device.state ? (trust ?? device.trust) : (device.trust ?? trust),
+    counts: counted(device.counts, ["state_lost"]),
+  };
+}
+
+/** Accounts that allow no more than either's, with the responses of the first. */
+function merged(one: Accounts, other: Accounts): Accounts {
+  const names = new Set([...Object.keys(one), ...Object.keys(other)]);
+  return Object.fromEntries(
+    [...names].map((name) => [name, stricter(one[name] ?? OPENED, other[name] ?? OPENED)]),
+  );
+}
+
+/** An account that allows no more than either: for when one of them was lost for a while. */
+function stricter(one: Account, other: Account): Account {
+  const account: Account = {
+    spent: Math.max(one.spent, other.spent),
+    central: Math.max(one.central, other.central),
+    floor: Math.max(one.floor, other.floor),
+    epochs: larger(one.epochs, other.epochs),
+    losses: larger(one.losses, other.losses),
+    responses: one.responses,
+    days: larger(one.days, other.days),
+    crowds: larger(one.crowds, other.crowds),
+    filled: larger(one.filled, other.filled),
+  };
+  return closed({ ...account, floor: -1 }, account.floor);
+}
+
+function larger(one: Numbers, other: Numbers): Numbers {
+  const all = Object.keys({ ...one, ...other });
+  return Object.fromEntries(all.map((key) => [key, Math.max(one[key] ?? 0, other[key] ?? 0)]));
+}
+
+/**
+ * What two places that both were told something say together.
+ *
+ * ordered: one is known to be the later, of one history: then the last word holds. Otherwise nobody
+ * knows which was said last, and the more careful one does.
+ */
+function agreed(earlier: Consent, later: Consent, ordered: boolean): Consent {
+  const generation = Math.max(earlier.generation, later.generation);
+  const since = Math.max(earlier.since, later.since);
+  if (ordered) return { ...later, generation, since };
+  const on = isOn(earlier.generation) && isOn(later.generation);
+  return {
+    generation: turned(generation, on),
+    preference: least(earlier.preference, later.preference),
+    maxLocal: least(earlier.maxLocal, later.maxLocal),
+    since,
+  };
+}
+
+function least(one: number | null, other: number | null): number | null {
+  const smaller = Math.min(one ?? Infinity, other ?? Infinity);
+  return smaller === Infinity ? null : smaller;
+}

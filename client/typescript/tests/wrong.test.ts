@@ -1,0 +1,194 @@
+/** JavaScript has no compiler: whatever is given, an outcome or one of this package's own errors. */
+import assert from "node:assert/strict";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import test, { after } from "node:test";
+
+import { open as openPage } from "../src/browser/open.js";
+import type { Client } from "../src/client/client.js";
+import { BadParameter, HubbubError, StateUnusable } from "../src/errors.js";
+import { defineLedger } from "../src/ledger.js";
+import { open as openNode } from "../src/node.js";
+import { capture, KeyedBits, memoryClient } from "../src/testing.js";
+import { known } from "./known.js";
+
+/** As JavaScript calls them. */
+type Loose = (...given: unknown[]) => unknown;
+
+const life = known("wire/ledger") as { signed: string; start: number };
+const signed = new TextEncoder().encode(life.signed);
+const WRONG: readonly unknown[] = [
+  ...[undefined, null, true, 7, -1, NaN, Infinity, 7n, "", "x", Symbol("x"), () => 7],
+  ...[
+    {},
+    [],
+    [null],
+    new Set([{}]),
+    new Map(),
+    new Date(0),
+    Object.create(null) as object,
+    new Uint8Array(),
+  ],
+  ...[{ bundle: null }, { forget: {} }, { maxLocal: "x" }, new URL("file:///nowhere")],
+];
+const OPTIONS = [
+  ...["bundle", "folder", "app", "holdSeconds", "strict", "maxEpsilon", "public", "onDrop", "now"],
+  ...["coins", "ask", "operatorNamed", "operator", "shuffler", "account", "relay", "unknown"],
+];
+const folder = await mkdtemp(join(tmpdir(), "hubbub-"));
+const bundle = join(folder, "app.hubbub");
+await writeFile(bundle, signed);
+
+after(() => rm(folder, { recursive: true }));
+
+function fresh(strict: boolean): Promise<Client> {
+  return memoryClient(signed, { strict, now: () => life.start });
+}
+
+/** What a call does; what is thrown is ours, or the test fails. */
+async function tried(call: Loose, ...given: unknown[]): Promise<unknown> {
+  try {
+    return await call(...given);
+  } catch (error) {
+    assert.ok(error instanceof HubbubError, String((error as Error).stack));
+    return error;
+  }
+}
+
+/** Of a client, by method, what it may be given that is right, as the rest is made wrong in turn. */
+const METHODS: readonly [keyof Client, readonly unknown[]][] = [
+  ["report", ["theme", "dark"]],
+  ["report", ["domain", "example.org"]],
+  ["report", ["hours", 7.5]],
+  ["report", ["startup", 7]],
+  ["report", ["both", { theme: "dark", age: 41, on: true }]],
+  ["report", ["asked", true]],
+  ["flush", [0]],
+  ["disable", [{ forget: false }]],
+  ["enable", []],
+  ["prefer", [0.5, { maxLocal: 0.5 }]],
+  ["ledger", []],
+  ["waiting", []],
+  ["settled", []],
+  ["leave", []],
+  ["close", [0]],
+];
+
+for (const strict of [true, false]) {
+  for (const [method, right] of METHODS) {
+    test(`${method}(${JSON.stringify(right).slice(1, -1)}) takes anything, strict ${strict}`, async () => {
+      const client = await fresh(strict);
+      const call = (client[method] as Loose).bind(client);
+      for (const wrong of WRONG) {
+        for (let at = 0; at <= right.length; at += 1) {
+          const came = await tried(call, ...right.slice(0, at), wrong, ...right.slice(at + 1));
+          if (method === "report" && !strict) assert.equal(typeof came, "string");
+        }
+      }
+      // Nothing that was said has damaged the device.
+      if (method === "close") return;
+      await client.prefer(null);
+      await client.enable();
+      assert.equal((await client.ledger()).on, true);
+      // Who forgot keeps that this epoch was answered.
+      const said = client.report("language", "de");
+      assert.equal(said, method === "disable" ? "already_reported" : "queued");
+    });
+  }
+}
+
+test("what a person cannot mean is no preference, and the former one holds", async () => {
+  const client = await fresh(true);
+  await client.prefer(0.3);
+  for (const wrong of WRONG.filter((one) => one !== null && one !== 7)) {
+    await assert.rejects((client.prefer as Loose).call(client, wrong) as Promise<void>, {
+      message: "prefer(): give a number of nats from 0 on, or null for any",
+    });
+  }
+  assert.equal((await client.ledger()).metrics[0]?.epsilon.toFixed(2), "0.25");
+});
+
+test("a wrong flush ends, and a no without its options is a no", async () => {
+  const client = await fresh(true);
+  assert.equal(await (client.flush as Loose).call(client, Symbol("x")), false);
+  assert.equal(await (client.flush as Loose).call(client, "x"), true);
+  await (client.disable as Loose).call(client, null);
+  assert.equal(client.report("theme", "dark"), "disabled");
+});
+
+for (const [where, open, needed] of [
+  ["a page", openPage as unknown as Loose, { bundle: "/app.hubbub" }],
+  ["Node", openNode as unknown as Loose, { bundle, folder: join(folder, "device") }],
+] as const) {
+  test(`open() of ${where} takes no options of other types, and says which`, async () => {
+    for (const wrong of [undefined, null, 7, "x", true, {}, [], { bundle: undefined }]) {
+      const error = await tried(open, wrong);
+      assert.ok(error instanceof BadParameter);
+      assert.match(error.message, /^open\(\)/);
+    }
+    for (const option of OPTIONS) {
+      for (const wrong of WRONG) {
+        if (option === "folder" && wrong === "x") continue; // a folder as any
+        // A text may be a place where no bundle is; all else is of another type, or out of range.
+        const came = await tried(open, { ...needed, shuffler: "https://[::1]:1", [option]: wrong });
+        if (came instanceof BadParameter) assert.match(came.message, new RegExp(option));
+        if (came instanceof HubbubError) continue;
+        await (came as Client).close(0);
+      }
+    }
+  });
+}
+
+test("what is wrong is named, with what is right", async () => {
+  const node = openNode as unknown as Loose;
+  const needed = { bundle, folder: join(folder, "device") };
+  const shuffler = "https://[::1]:1";
+  for (const [options, said] of [
+    [undefined, "open(): bundle is undefined; give string, or object: URL"],
+    [{ bundle }, "open(): folder is undefined; give string"],
+    [{ bundle, folder: "" }, "open(): folder has no name; give string"],
+    [{ ...needed, strict: "no" }, "open(): strict is string; give boolean"],
+    [{ ...needed, holdSeconds: "60" }, "open(): holdSeconds is string; give number or null"],
+    [{ ...needed, shuffler, holdSeconds: -1 }, "holdSeconds -1 is outside [0, 86400]"],
+    [{ ...needed, shuffler, maxEpsilon: NaN }, "maxEpsilon NaN is below 0"],
+    [{ ...needed, public: null }, "open(): public is null; give object"],
+    [{ ...needed, shuffler: 7 }, "open(): shuffler is number; give string"],
+    [{ ...needed, operater: "x" }, "open() has no option operater"],
+    [{ ...needed, toString: "x" }, "open() has no option toString"],
+  ] as const) {
+    assert.equal(((await tried(node, options)) as Error).message, said);
+  }
+  const page = openPage as unknown as Loose;
+  assert.match(
+    ((await tried(page, { bundle: new ArrayBuffer(8) })) as Error).message,
+    /give bundle: string, or object: URL or Uint8Array/,
+  );
+});
+
+test("what is for tests, and the element, take anything too", async () => {
+  const captured = capture();
+  for (const wrong of WRONG) {
+    assert.ok((await tried(memoryClient as unknown as Loose, wrong)) instanceof HubbubError);
+    await tried(memoryClient as unknown as Loose, signed, wrong);
+    await tried((key) => new KeyedBits(key as Uint8Array), wrong);
+    await tried(defineLedger as Loose, wrong);
+    assert.deepEqual((captured.values as Loose)(wrong), []);
+  }
+  captured.stop();
+});
+
+test("a device's state that this version cannot read reports nothing, and says so", async () => {
+  const { MemoryStorage } = await import("../src/client/memory.js");
+  const { Client } = await import("../src/client/client.js");
+  const { openBundle } = await import("../src/catalog/bundle.js");
+  const { FakeShuffler } = await import("../src/testing.js");
+  for (const document of [7, null, {}, { secret: "x" }]) {
+    const storage = new MemoryStorage();
+    await storage.transaction((rows) => rows.keepDevice(document));
+    const opened = await openBundle(signed, null);
+    const client = await Client.over(opened, storage, new FakeShuffler(), { holdSeconds: null });
+    assert.equal(client.report("theme", "dark"), "no_state");
+    await assert.rejects(client.ledger(), StateUnusable);
+  }
+});
