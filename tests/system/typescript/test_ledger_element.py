@@ -49,6 +49,7 @@ def test_a_person_sees_what_was_spent_and_who_runs_what(
     expect(region.get_by_role("columnheader")).to_have_count(4)
     for who in ("Example Foundation, Oslo", "Example Ltd, Dublin"):
         expect(region.get_by_text(who)).to_be_visible()
+    expect(region.get_by_text("Only both together could tell whose")).to_be_visible()
     region.get_by_text("The last payloads").click()
     expect(region.get_by_role("listitem")).to_contain_text(["theme"])
     expect(region.get_by_role("listitem")).to_contain_text(["waiting"])

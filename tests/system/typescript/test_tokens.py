@@ -5,7 +5,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from playwright.sync_api import Browser
+from playwright.sync_api import Browser, expect
 
 from hubbub.cli.local.local_run import ACCOUNT_KEY
 from tests.interfaces.browser import HANG_MS, needs_browser
@@ -34,6 +34,11 @@ async ([shuffler, account]) => {
   const said = [client.report("theme", "dark"), client.report("theme", "light")];
   const sent = await client.flush(60);
   const { payloads } = await client.ledger();
+  (await import("/ledger.js")).defineLedger();
+  const shown = document.createElement("hubbub-ledger");
+  shown.client = client;
+  document.body.append(shown);
+  await shown.refresh();
   return [...said, sent, client.dropped, payloads.map((one) => one.fate)];
 }
 """
@@ -55,6 +60,9 @@ def test_devices_of_an_account_send_as_many_reports_as_they_have_tokens(
         page.goto(origin)
         said = page.evaluate(PAGE, [door, key])
         assert said == ["queued", "queued", True, {}, ["sent", "sent"]]
+        # Who gives the tokens sees that this account asked: its person is told.
+        issuer = json.loads(up.bundle.read_bytes().splitlines()[1])["tokens"]["issuer"]
+        expect(page.get_by_text(f"tokens of an account at {issuer}, which")).to_be_visible()
         context.close()
 
         def node(device: str) -> str:

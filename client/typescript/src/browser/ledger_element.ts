@@ -4,6 +4,7 @@
  * Elements and texts alone, no markup from strings and no style attribute: it works under a strict
  * Content-Security-Policy and Trusted Types. Its colours and fonts are the page's.
  */
+import type { Runs } from "../catalog/bundle.js";
 import type { Client } from "../client/client.js";
 import { BadParameter, StateUnusable } from "../errors.js";
 import type { LedgerView, MetricView, PayloadView } from "../client/view.js";
@@ -27,6 +28,9 @@ export interface LedgerWords {
   readonly crowd: string;
   readonly shuffler: string;
   readonly aggregator: string;
+  readonly apart: string;
+  readonly together: string;
+  readonly issuer: string;
   readonly notice: string;
   readonly payloads: string;
 }
@@ -59,6 +63,11 @@ const WORDS: LedgerWords = {
   crowd: "{0}; to who sees whole crowds {1}, but for a chance of {2}",
   shuffler: "The shuffler, which mixes reports and cannot read them, is run by {0}.",
   aggregator: "The aggregator, which counts them and cannot tell from whom, is run by {0}.",
+  apart: "Only both together could tell whose a randomized answer is.",
+  together: "Both are run by one: take what a report says as said to somebody who knows you.",
+  issuer:
+    "Reports go with tokens of an account at {0}, which knows that the account asked for them, and " +
+    "cannot tell which reports they went with.",
   notice: "Until {0} the operator asks less than this app was made with.",
   payloads: "The last payloads, as they left or wait",
 };
@@ -216,12 +225,15 @@ function show(
   parts.toggleText.data = words.switch;
   parts.toggle.checked = ledger.on;
   parts.forget.textContent = words.forget;
-  const { runs, notice } = ledger;
-  parts.runs.replaceChildren(
-    ...(runs ? [made("p", {}, filled(words.shuffler, runs.shuffler))] : []),
-    ...(runs ? [made("p", {}, filled(words.aggregator, runs.aggregator))] : []),
-    ...(notice ? [made("p", {}, filled(words.notice, say.date(notice.until)))] : []),
-  );
+  const { runs, notice, issuer } = ledger;
+  const told = [
+    issuer && filled(words.issuer, issuer),
+    runs && filled(words.shuffler, runs.shuffler),
+    runs && filled(words.aggregator, runs.aggregator),
+    runs && (areApart(runs) ? words.apart : words.together),
+    notice && filled(words.notice, say.date(notice.until)),
+  ];
+  parts.runs.replaceChildren(...told.flatMap((line) => (line ? [made("p", {}, line)] : [])));
   const heads = [words.metric, words.epsilon, words.spent, words.reports];
   parts.table.replaceChildren(
     made("caption", {}, words.caption),
@@ -256,6 +268,11 @@ function row(metric: MetricView, words: LedgerWords, say: Saying): HTMLElement {
     made("td", {}, meter, used),
     made("td", {}, reports),
   );
+}
+
+/** Whether two parties are named. */
+function areApart({ shuffler, aggregator }: Runs): boolean {
+  return shuffler.toLowerCase() !== aggregator.toLowerCase();
 }
 
 function line({ made: moment, metric, payload, fate }: PayloadView, say: Saying): HTMLElement {

@@ -1,6 +1,7 @@
 /** What a person may see: what left this device, and what is left to spend. */
 import { signerOf, type Bundle, type Runs } from "../catalog/bundle.js";
 import { samplingOf } from "../catalog/sampling.js";
+import type { Metric } from "../catalog/metric.js";
 import type { Kem } from "../transport/sealing.js";
 import { epochAt } from "../catalog/epochs.js";
 import { metricNameOf, streamWithin } from "../catalog/tiers.js";
@@ -14,7 +15,7 @@ import type { PastReport, StoredReport } from "./storage.js";
  * One metric's budget on this device; epsilon and spent in nats.
  *
  * epsilon: of one report at this person's tier; 0 if they allow none. reports: in the epoch that runs
- * now, or the period where it asks once in one, of `reportsPerEpoch`. spent: the most that all reports so far can say, of `lifetimeEpsilon`.
+ * now, or the period where it asks once in one, of `reportsPerEpoch`. spentInEpoch: by those. spent: the most that all reports so far can say, of `lifetimeEpsilon`.
  */
 export interface MetricView {
   readonly name: string;
@@ -95,7 +96,10 @@ export function view(
       reports: reported === Infinity ? reportsPerEpoch : reported,
       reportsPerEpoch,
       public: metric.breakdown?.fields ?? [],
-      spentInEpoch: account.losses[epoch] ?? 0,
+      spentInEpoch: inPeriod(metric, epoch).reduce(
+        (sum, day) => sum + (account.losses[day] ?? 0),
+        0,
+      ),
       spent: account.spent,
       lifetimeEpsilon,
       ...{ centralEpsilon: metric.centralEpsilon, delta: metric.delta },
@@ -113,4 +117,11 @@ export function view(
     ...{ runs: bundle.runs, issuer: bundle.tokens?.issuer ?? null },
     ...{ notice: notice && { number: notice.number, until: notice.until } },
   };
+}
+
+/** The epoch, or the days of its period where it asks once in one. */
+function inPeriod({ period }: Metric, epoch: number): number[] {
+  if (!period) return [epoch];
+  const [first, after] = period.days(epoch);
+  return Array.from({ length: after - first }, (_, at) => first + at);
 }
