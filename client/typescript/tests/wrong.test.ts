@@ -151,7 +151,7 @@ test("what is wrong is named, with what is right", async () => {
     [{ ...needed, strict: "no" }, "open(): strict is string; give boolean"],
     [{ ...needed, holdSeconds: "60" }, "open(): holdSeconds is string; give number or null"],
     [{ ...needed, shuffler, holdSeconds: -1 }, "holdSeconds -1 is outside [0, 86400]"],
-    [{ ...needed, shuffler, maxEpsilon: NaN }, "maxEpsilon NaN is below 0"],
+    [{ ...needed, shuffler, maxEpsilon: NaN }, "maxEpsilon NaN is outside [0, Infinity]"],
     [{ ...needed, public: null }, "open(): public is null; give object"],
     [{ ...needed, shuffler: 7 }, "open(): shuffler is number; give string"],
     [{ ...needed, operater: "x" }, "open() has no option operater"],
@@ -162,7 +162,7 @@ test("what is wrong is named, with what is right", async () => {
   const page = openPage as unknown as Loose;
   assert.match(
     ((await tried(page, { bundle: new ArrayBuffer(8) })) as Error).message,
-    /give bundle: string, or object: URL or Uint8Array/,
+    /bundle is object; give string, or object: URL or Uint8Array/,
   );
 });
 

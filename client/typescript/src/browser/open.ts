@@ -67,7 +67,7 @@ export async function open(options: BrowserOptions): Promise<Client> {
 async function contentOf(bundle: string | URL | Bytes): Promise<Bytes> {
   if (bundle instanceof Uint8Array) return bundle;
   if (typeof bundle !== "string" && !(bundle instanceof URL)) {
-    throw new BadParameter(`open(): give bundle: ${NEEDED.bundle}`);
+    throw new BadParameter(`open(): bundle is object; give ${NEEDED.bundle}`);
   }
   try {
     const response = await fetch(bundle, { credentials: "omit" });

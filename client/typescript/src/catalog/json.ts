@@ -28,5 +28,5 @@ export function number(thing: unknown): number {
 }
 
 function holds(truth: boolean): void {
-  if (!truth) throw new TypeError("it is something else");
+  if (!truth) throw new TypeError("no such thing");
 }

@@ -74,7 +74,8 @@ export class Client {
     purse?: PurseOf,
   ) {
     const { holdSeconds = HOLD_SECONDS, maxEpsilon = Infinity, public: told = {} } = options;
-    if (!(maxEpsilon >= 0)) throw new BadParameter(`maxEpsilon ${maxEpsilon} is below 0`);
+    if (!(maxEpsilon >= 0))
+      throw new BadParameter(`maxEpsilon ${maxEpsilon} is outside [0, Infinity]`);
     if (holdSeconds !== null && !(holdSeconds >= 0 && holdSeconds <= LONGEST_HOLD_SECONDS)) {
       throw new BadParameter(`holdSeconds ${holdSeconds} is outside [0, ${LONGEST_HOLD_SECONDS}]`);
     }

@@ -40,7 +40,7 @@ export function newDevice(): Device {
 /** The device that a document told. @throws TypeError it is none. */
 export function loadDevice(thing: unknown): Device {
   const told = table(thing);
-  if (!SECRET.test(text(told["secret"]))) throw new TypeError("there is no secret");
+  if (!SECRET.test(text(told["secret"]))) throw new TypeError("no secret");
   return {
     state: text(told["state"]),
     commits: number(told["commits"]),

@@ -194,7 +194,7 @@ export class State {
         this.#heeded = (await import("../more.js").catch(() => null))?.heeded;
         done = await this.#changed(work, witness);
       }
-      if (!done) throw new StateUnusable("what was lost of this device cannot be read");
+      if (!done) throw new StateUnusable("what is kept of this device cannot be read");
       const known = witnessed(done.device);
       if (known !== witness) {
         try {
