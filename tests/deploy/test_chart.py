@@ -19,6 +19,7 @@ import yaml
 
 from hubbub.aggregator.settings import parse as parse_aggregator
 from hubbub.issuer.settings import parse as parse_issuer
+from hubbub.relay.settings import parse as parse_relay
 from hubbub.runtime.probe import main as probe
 from hubbub.shuffler.settings import parse as parse_shuffler
 
@@ -76,6 +77,13 @@ ISSUER: dict[str, Any] = {
     "issuer": {"oidc": {"url": "https://id.example.org", "audiences": ["app", "pages"]}},
 }
 
+RELAY: dict[str, Any] = {
+    **EVERYTHING,
+    "party": "relay",
+    "relay": {"gateway": "https://reports.example.org:7077", "arguments": ["--peer-rate=0"]},
+    "networkPolicies": {"peer": [{"ipBlock": {"cidr": "192.0.2.7/32"}}]},
+}
+
 
 def _rendered(values: dict[str, Any], folder: Path) -> subprocess.CompletedProcess[str]:
     if helm := shutil.which("helm"):
@@ -117,8 +125,8 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize(
     "values",
-    [NEEDED, EVERYTHING, BARE, *PARTIES.values(), ISSUER],
-    ids=["needed", "everything", "bare", *PARTIES, "issuer"],
+    [NEEDED, EVERYTHING, BARE, *PARTIES.values(), ISSUER, RELAY],
+    ids=["needed", "everything", "bare", *PARTIES, "issuer", "relay"],
 )
 def test_what_it_makes_is_what_kubernetes_takes(values: dict[str, Any], cache: Path) -> None:
     documents = _documents(values, cache)
@@ -240,7 +248,49 @@ def test_a_shuffler_has_an_issuers_key_where_one_is_named(cache: Path) -> None:
         assert given is mounted is bool(secrets)
 
 
-@pytest.mark.parametrize("values", [EVERYTHING, ISSUER], ids=["everything", "issuer"])
+def test_a_third_party_has_a_relay_and_nothing_of_the_other_two(cache: Path) -> None:
+    documents = _documents(RELAY, cache)
+    [(part, pod)] = _pods(documents).items()
+    assert part == "relay"
+    [container] = pod["containers"]
+    told = parse_relay(container["args"])
+    gateway, there = RELAY["relay"]["gateway"], RELAY["networkPolicies"]["peer"]
+    assert told.gateway == f"{gateway}/.well-known/ohttp-gateway"
+    assert container["command"][1:] == ["-m", "hubbub.relay"]
+    assert "envFrom" not in container
+    secrets = [v["secret"]["secretName"] for v in pod["volumes"] if "secret" in v]
+    assert secrets == ["hubbub-relay-tls"]
+    [policy] = [d["spec"] for d in documents if d["kind"] == "NetworkPolicy"]
+    assert policy["egress"][1:] == [{"ports": [{"port": 7077}], "to": there}]
+    assert policy["ingress"][0] == {"ports": [{"port": 7080}]}
+    [service] = [d["spec"] for d in documents if d["kind"] == "Service"]
+    assert [(one["name"], one["port"]) for one in service["ports"]] == [("devices", 443)]
+    default = {**RELAY, "relay": {"gateway": "https://reports.example.org/gateway"}}
+    [policy] = [d["spec"] for d in _documents(default, cache) if d["kind"] == "NetworkPolicy"]
+    assert policy["egress"][1:] == [{"ports": [{"port": 443}], "to": there}]
+
+
+def test_a_shuffler_takes_what_comes_through_relays(
+    cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HUBBUB_REDIS_URL", "redis://redis.example.org/0")
+    values = {
+        **EVERYTHING,
+        "secrets": {"gatewayKey": "hubbub-gateway-key"},
+        "shuffler": {"service": {"httpPort": 8443}, "arguments": ["--relay=192.0.2.9"]},
+    }
+    pod = _pods(_documents(values, cache))["shuffler"]
+    told = parse_shuffler(pod["containers"][0]["args"])
+    assert told.http is not None
+    assert told.http.gateway_key == Path("/etc/hubbub/gateway/gateway.key")
+    assert [str(one) for one in told.http.relays] == ["192.0.2.9/32"]
+    secrets = [v["secret"]["secretName"] for v in pod["volumes"] if "secret" in v]
+    assert "hubbub-gateway-key" in secrets
+
+
+@pytest.mark.parametrize(
+    "values", [EVERYTHING, ISSUER, RELAY], ids=["everything", "issuer", "relay"]
+)
 def test_every_container_is_hardened(values: dict[str, Any], cache: Path) -> None:
     for pod in _pods(_documents(values, cache)).values():
         assert pod["securityContext"]["runAsNonRoot"] is True
@@ -414,6 +464,8 @@ def test_a_value_that_is_missing_or_wrong_is_refused(cache: Path) -> None:
     done = _rendered(NEEDED | {"party": "shuffler"}, cache)
     assert done.returncode != 0
     assert "peer: where the other party's service is" in done.stderr
+    done = _rendered(NEEDED | {"party": "relay"}, cache)
+    assert "relay.gateway: the shuffler's HTTP door" in done.stderr
     schema = json.loads((CHART / "values.schema.json").read_text())
     values = yaml.safe_load((CHART / "values.yaml").read_text())
     jsonschema.validate(values, schema)
