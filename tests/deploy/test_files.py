@@ -266,9 +266,14 @@ def test_the_files_of_an_installation_speak_of_things_that_exist() -> None:
             assert (ROOT / document).exists(), document
         base, _, runbook = rule["annotations"]["runbook_url"].rpartition("/")
         assert base == "{{ $externalLabels.runbooks }}"
-        assert (ROOT / "docs" / "operate" / runbook).is_file(), rule["alert"]
+        assert runbook == f"alerts.md#{rule['alert'].lower()}"
     settings = yaml.safe_load((DEPLOY / "compose" / "prometheus.yml").read_text())
     assert settings["global"]["external_labels"].keys() == {"runbooks"}
+
+
+def test_every_alert_has_its_place_in_the_runbook_and_no_other_has() -> None:
+    page = (ROOT / "docs" / "operate" / "alerts.md").read_text(encoding="utf-8")
+    assert re.findall(r"^## (.+)$", page, re.MULTILINE) == [rule["alert"] for rule in _alerts()]
 
 
 def test_every_panel_says_what_it_means() -> None:
