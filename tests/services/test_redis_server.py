@@ -24,6 +24,7 @@ from hubbub.cli.certificate_authorities import write_certificates
 from hubbub.cli.local.ports import free_port
 from hubbub.conservation import Window
 from hubbub.errors import StoreFull, StoreUnavailable
+from hubbub.issuer.allowances import Allowances
 from hubbub.mechanisms import Totals
 from hubbub.runtime import RedisServer, connect_redis, lua
 from hubbub.shuffler.mixing_policy import Take
@@ -232,15 +233,18 @@ def test_each_role_may_do_its_own_work_and_nothing_else(tmp_path: Path) -> None:
     """The users that ship, on one server."""
     users = (ROOT / "deploy/hubbub/cli/redis/users.acl").read_text()
     (tmp_path / "users.acl").write_text(users)
-    assert len(re.findall(r">CHANGE-ME-\w+", users)) == 4
+    assert len(re.findall(r">CHANGE-ME-\w+", users)) == 5
 
     async def body(port: int) -> None:
         urls = [
             f"redis://{role}:CHANGE-ME-{role.upper()}@127.0.0.1:{port}/0"
-            for role in ("shuffler", "aggregator")
+            for role in ("shuffler", "aggregator", "issuer")
         ]
-        pooling, adding = [await connect_redis(url) for url in urls]
+        pooling, adding, issuing = [await connect_redis(url) for url in urls]
         pool, store = Pool(pooling), RedisStore(adding)
+        allowances, asked = Allowances(issuing, b"key"), {WINDOW.stream: [b"blinded"]}
+        for account in ("one", "one", "other"):
+            assert await allowances.allow(account, (86_400, 1), asked, devices=1, keep=60) == [True]
         await pool.heartbeat()
         await pool.add({WINDOW: _reports(50)})
         taken = await pool.take(WINDOW, Take(20, 20), await pool.level(WINDOW))
@@ -268,7 +272,13 @@ def test_each_role_may_do_its_own_work_and_nothing_else(tmp_path: Path) -> None:
         entry = Entry("i", 1, 2026, "p", "me", "m", "mode", "", (1,), "laplace", 1.0, 0.0, ())
         assert await record.spend(entry, (1.0, 0.0)) == (entry, False)
         assert list(await record.entries()) == [entry]
-        for mine, others in ((pooling, "aggregator"), (adding, "shuffler")):
+        for mine, others in (
+            (pooling, "aggregator"),
+            (adding, "shuffler"),
+            (issuing, "shuffler"),
+            (issuing, "aggregator"),
+            (pooling, "issuer"),
+        ):
             for command in (
                 ("SMEMBERS", f"{others}:windows"),
                 ("HGETALL", f"{others}:windows"),
@@ -288,6 +298,7 @@ def test_each_role_may_do_its_own_work_and_nothing_else(tmp_path: Path) -> None:
                     await client.execute_command(*command)
         await pooling.close()
         await adding.close()
+        await issuing.close()
         with pytest.raises(StoreUnavailable, match=r"Auth|WRONGPASS|NOAUTH"):
             await connect_redis(f"redis://127.0.0.1:{port}/0")
 
