@@ -7,6 +7,7 @@ import test, { after } from "node:test";
 
 import { openBundle, type Bundle } from "../src/catalog/bundle.js";
 import { Client, type Options } from "../src/client/client.js";
+import { newDevice } from "../src/client/device.js";
 import { MemoryStorage } from "../src/client/memory.js";
 import type { Storage } from "../src/client/storage.js";
 import { StateUnusable, UnknownMetric, ValueOutOfDomain } from "../src/errors.js";
@@ -279,4 +280,31 @@ test("an app that says nothing of what its metrics are told apart by hears of it
     Client.over(opened, new MemoryStorage(), new FakeShuffler(), { ...options, ...more });
   await assert.rejects(over({}), /os/);
   await over({ public: { os: () => "linux", version: "2.1" } });
+});
+
+test("the ledger's sum of a period is that of its days, until the next one", async () => {
+  const opened = await openBundle(new TextEncoder().encode(lives.apart.signed), null);
+  const clock = new Clock();
+  const period = 4 * DAY; // of `seldom`, as its bundle says
+  const first = Math.ceil(clock.seconds / period) * period;
+  const storage = new MemoryStorage();
+  const device = { ...newDevice(), secret: lives.apart.secret, commits: 1 }; // it draws its days
+  await storage.transaction((rows) => rows.keepDevice(device));
+  const client = await Client.over(opened, storage, new FakeShuffler(), {
+    ...{ holdSeconds: null, now: clock.now, public: { os: "linux", version: "2.1" } },
+  });
+  const seldom = async () => (await client.ledger()).metrics.find(({ name }) => name === "seldom");
+  for (const before of [0, 1, 2, 3]) {
+    let reported = 0;
+    for (let day = 0; day < 4; day += 1) {
+      clock.seconds = first + before * period + day * DAY;
+      if (client.report("seldom", "a") === "queued") reported += 1;
+      assert.ok(await client.flush());
+      const own = await seldom();
+      assert.equal(own?.reports, reported);
+      assert.equal(own.spentInEpoch, reported * own.epsilon, `day ${String(day)}`);
+      assert.equal(own.spent, (before + reported) * own.epsilon);
+    }
+    assert.equal(reported, 1);
+  }
 });
