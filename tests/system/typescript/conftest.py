@@ -45,6 +45,7 @@ METRICS = {
     "full": ("A value", LETTERS, 3, LIE_OFTEN),
     "many": ("A value", LETTERS, 100, LIE_OFTEN),
     "left": ("A value", LETTERS, 1, LIE_OFTEN),
+    "foxes": ("A value", LETTERS, 20, LIE_OFTEN),
     "heap": ("A value", LETTERS, 1000, LIE_OFTEN),
     **{f"question_{number}": ("One of many", '"a", "b", "c", "d"', 1, BITS) for number in range(5)},
 }

@@ -11,11 +11,12 @@ from typing import Any
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
-from playwright.sync_api import sync_playwright
+from playwright.sync_api import Page, sync_playwright
 from scipy.stats import chi2
 
 from hubbub.catalog import filler_info, open_sealed, seal_info
 from tests.interfaces.browser import CHROMIUM, HANG_MS, OPTIONS, needs_browser
+from tests.interfaces.firefox import Firefox, firefox, needs_firefox
 from tests.support.node import needs_node, run
 from tests.system.typescript.pages import served
 
@@ -24,12 +25,13 @@ FALSE_ALARM = 1e-6
 ASKED = {"epsilon": 1.0, "categories": 5, "value": 3}
 STREAM, EPOCH = "theme", 20_000
 KEY = X25519PrivateKey.from_private_bytes(bytes([3]) * 32)
-# Node and Debian's chromium, and what `playwright install firefox webkit` has put here.
+# Node, Debian's chromium and Firefox, and what `playwright install webkit` has put here.
 _INSTALLED = Path(os.environ.get("PLAYWRIGHT_BROWSERS_PATH", Path.home() / ".cache/ms-playwright"))
 ENGINES = [
     "node",
     pytest.param("chromium", marks=needs_browser),
-    *(name for name in ("firefox", "webkit") if [*_INSTALLED.glob(f"{name}-*")]),
+    pytest.param("firefox", marks=needs_firefox),
+    *(["webkit"] if [*_INSTALLED.glob("webkit-*")] else []),
 ]
 
 pytestmark = needs_node
@@ -48,7 +50,7 @@ class _Node:
 
 
 class _Page:
-    def __init__(self, page: Any) -> None:
+    def __init__(self, page: Page | Firefox) -> None:
         self._page = page
 
     def ask(self, what: str, *told: Any) -> Any:
@@ -57,7 +59,9 @@ class _Page:
 
 
 @pytest.fixture(scope="module", params=ENGINES)
-def engine(request: pytest.FixtureRequest, site: Path) -> Iterator[_Node | _Page]:
+def engine(
+    request: pytest.FixtureRequest, site: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[_Node | _Page]:
     run(
         *("npx", "esbuild", "tests/engine.ts", "--bundle", "--splitting", "--format=esm"),
         *("--target=es2022", "--log-level=warning", f"--outdir={site}"),
@@ -65,11 +69,16 @@ def engine(request: pytest.FixtureRequest, site: Path) -> Iterator[_Node | _Page
     if request.param == "node":
         yield _Node(site)
         return
+    if request.param == "firefox":
+        with firefox(tmp_path_factory.mktemp("firefox")) as own, served(site) as origin:
+            own.goto(origin)
+            yield _Page(own)
+        return
     with sync_playwright() as playwright:
         kind = getattr(playwright, request.param)
-        own = CHROMIUM if request.param == "chromium" else kind.executable_path
+        program = CHROMIUM if request.param == "chromium" else kind.executable_path
         options = OPTIONS if request.param == "chromium" else []
-        browser = kind.launch(executable_path=own, args=options, timeout=HANG_MS)
+        browser = kind.launch(executable_path=program, args=options, timeout=HANG_MS)
         page = browser.new_page()
         page.set_default_timeout(HANG_MS)
         with served(site) as origin:

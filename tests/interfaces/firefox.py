@@ -1,0 +1,102 @@
+"""Debian's Firefox, driven by Marionette, the protocol that it listens to itself.
+
+Playwright drives no Firefox but builds of its own.
+"""
+
+import json
+import shutil
+import socket
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from tests.interfaces.browser import HANG_MS
+from tests.support.waiting import HANG_SECONDS, eventually
+
+FIREFOX: Final = shutil.which("firefox-esr") or shutil.which("firefox")
+# Marionette's port is a free one, which it writes into the profile; its makers are asked nothing.
+_SETTINGS: Final = """
+user_pref("marionette.port", 0);
+user_pref("app.update.disabledForTesting", true);
+user_pref("browser.safebrowsing.update.enabled", false);
+user_pref("datareporting.policy.dataSubmissionEnabled", false);
+user_pref("extensions.systemAddon.update.enabled", false);
+user_pref("network.captive-portal-service.enabled", false);
+user_pref("network.connectivity-service.enabled", false);
+user_pref("services.settings.server", "data:,");
+"""
+
+needs_firefox = pytest.mark.skipif(
+    FIREFOX is None, reason="no Firefox on this machine: apt-get install firefox-esr"
+)
+
+
+class Firefox:
+    """One tab. port: Marionette's."""
+
+    def __init__(self, port: int) -> None:
+        self._line = socket.create_connection(("127.0.0.1", port), HANG_SECONDS)
+        self._heard = self._line.makefile("rb")
+        self._asked = 0
+        self._hear()  # who it is
+        limits = {"script": int(HANG_MS), "pageLoad": int(HANG_MS)}
+        # The door's certificate is of an authority that `hubbub up` made.
+        self._ask("WebDriver:NewSession", acceptInsecureCerts=True, timeouts=limits)
+
+    def goto(self, address: str) -> None:
+        """Open a page, and wait until it is loaded."""
+        self._ask("WebDriver:Navigate", url=address)
+
+    def evaluate(self, function: str, *told: Any) -> Any:
+        """What a function of JavaScript, or its promise, comes to in the page."""
+        script = f"return window.eval({json.dumps(f'({function})')})(...arguments)"
+        return self._ask("WebDriver:ExecuteScript", script=script, args=list(told))["value"]
+
+    def quit(self) -> None:
+        """End the browser, as closing its last window does."""
+        self._ask("Marionette:Quit", flags=["eAttemptQuit"])
+        self._heard.close()
+        self._line.close()
+
+    def _ask(self, what: str, **told: Any) -> Any:
+        self._asked += 1
+        words = json.dumps([0, self._asked, what, told]).encode()
+        self._line.sendall(b"%d:%b" % (len(words), words))
+        _, number, error, found = self._hear()
+        assert number == self._asked
+        assert error is None, f"{what}: {error}"
+        return found
+
+    def _hear(self) -> Any:
+        size = b""
+        while (digit := self._heard.read(1)) != b":":
+            assert digit, "Firefox has gone"
+            size += digit
+        return json.loads(self._heard.read(int(size)))
+
+
+def _port(process: "subprocess.Popen[bytes]", profile: Path) -> int:
+    """Marionette's, once it listens; 0 before."""
+    assert process.poll() is None, (profile / "said").read_text()
+    told = profile / "MarionetteActivePort"
+    return int(told.read_text() or 0) if told.exists() else 0
+
+
+@contextmanager
+def firefox(profile: Path) -> Iterator[Firefox]:
+    """A browser with a profile that has seen nothing. profile: an empty folder."""
+    assert FIREFOX is not None
+    (profile / "user.js").write_text(_SETTINGS)
+    command = [FIREFOX, "--headless", "--marionette", "--no-remote", "--profile", str(profile)]
+    with (profile / "said").open("w") as said, subprocess.Popen(command, stderr=said) as process:
+        try:
+            own = Firefox(eventually(partial(_port, process, profile)))
+            yield own
+            own.quit()
+        finally:
+            process.terminate()
