@@ -33,6 +33,7 @@ from benchmarks.measure import Row
 from benchmarks.overload import overload
 from benchmarks.page import page
 from benchmarks.queries import decoding, estimating
+from benchmarks.relayed import relayed
 from benchmarks.services import folding, opening, storing
 from benchmarks.trust import covers, fillers, logs, seals, tokens
 from benchmarks.unlisted import HEADER as UNLISTED
@@ -46,7 +47,7 @@ STAGES: Final[Sequence[Callable[[], Iterator[Row]]]] = (
     *(randomize, report, memory, latency, sealing, seals, covers, fillers, tokens, logs),
     *(opening, transport),
     *(folding, storing, growth, commits, estimating, decoding, answering, kept),
-    *(bulk, whole_epoch, overload, door, idle, silent, page, fleet),
+    *(bulk, whole_epoch, overload, door, relayed, idle, silent, page, fleet),
 )
 RESULTS: Final = Path(__file__).with_name("RESULTS.md")
 

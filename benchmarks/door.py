@@ -10,11 +10,11 @@ import ssl
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 from benchmarks.measure import ROUNDS, Row
 from benchmarks.own import own_hubbub
@@ -22,6 +22,7 @@ from benchmarks.stock import METRIC, Stock, sealed_stock
 from hubbub.cli.local.local_run import LocalRun
 from hubbub.cli.local.ports import free_port
 from hubbub.client import SealedReport, transport_to
+from hubbub.client.transport.http_connection import REPORTS_PATH, REPORTS_TYPE
 from hubbub.wire.v1.report_pb2 import SealedReport as Message
 from hubbub.wire.v1.services_pb2 import SubmitRequest
 
@@ -29,19 +30,21 @@ _AT_ONCE: Final = 16
 _FRESH: Final = 20  # of each, a round
 _KEPT: Final = 40
 _WAIT_SECONDS: Final = 30.0
-_Send = Callable[[SealedReport], object]
-_Dial = Callable[[], tuple[_Send, Callable[[], object]]]
+_Asked = TypeVar("_Asked")
+_Post = Callable[[str, str, bytes], bytes]
+_Close = Callable[[], object]
+_Line = tuple[Callable[[_Asked], object], _Close]
 
 
 def door() -> Iterator[Row]:
     """Of HTTP beside its bare server, and of gRPC."""
     with own_hubbub() as run, _bare(run.home / "tls") as (bare_pid, bare_address):
-        reports = _reports(run)
-        pid = _pid_of(run.http_door)
+        reports = sealed(run, costs=3)
+        pid = pid_of(run.http_door)
         roots = run.bundle.roots or ""
-        hello = _cost(bare_pid, lambda: dial_http(bare_address, roots), reports)
-        http = _cost(pid, lambda: dial_http(run.http_door, roots), reports)
-        grpc = _cost(pid, lambda: dial_grpc(run), reports)
+        hello = _alone(bare_pid, lambda: dial_http(bare_address, roots), reports)
+        http = _alone(pid, lambda: dial_http(run.http_door, roots), reports)
+        grpc = _alone(pid, lambda: dial_grpc(run), reports)
     for place, (kind, most) in enumerate((("fresh", 800), ("kept", 250))):
         yield Row(
             f"door of HTTP, a report on a {kind} connection",
@@ -59,54 +62,80 @@ def door() -> Iterator[Row]:
         )
 
 
-def _cost(pid: int, dial: _Dial, reports: Iterator[SealedReport]) -> tuple[float, float]:
-    """Microseconds of a process for a report on a connection of its own, and on a kept one."""
+def _alone(
+    pid: int, dial: Callable[[], _Line[_Asked]], asked: Iterator[_Asked]
+) -> tuple[float, float]:
+    [fresh], [kept] = cost([pid], dial, asked)
+    return fresh, kept
 
-    def fresh(mine: list[SealedReport]) -> None:
-        for report in mine:
+
+def cost(
+    pids: Sequence[int], dial: Callable[[], _Line[_Asked]], asked: Iterator[_Asked]
+) -> tuple[list[float], list[float]]:
+    """Microseconds of each process for a report on a connection of its own, and on a kept one.
+
+    asked: what is sent, made before the clock runs. The round is taken that cost the least.
+    """
+
+    def fresh(mine: list[_Asked]) -> None:
+        for one in mine:
             send, close = dial()
-            send(report)
+            send(one)
             close()
 
-    def kept(mine: list[SealedReport]) -> None:
-        for report in mine:
-            lines[id(mine)][0](report)
+    def kept(mine: list[_Asked]) -> None:
+        for one in mine:
+            lines[id(mine)][0](one)
 
     found = []
     with ThreadPoolExecutor(_AT_ONCE) as devices:
         for _ in range(ROUNDS):
-            round_: list[float] = []
+            round_: list[list[float]] = []
             for work, number in ((fresh, _FRESH), (kept, _KEPT)):
-                parts = [list(itertools.islice(reports, number)) for _ in range(_AT_ONCE)]
+                parts = [list(itertools.islice(asked, number)) for _ in range(_AT_ONCE)]
                 lines = {id(part): dial() for part in parts} if work is kept else {}
                 for part in parts:
                     if lines:
                         lines[id(part)][0](part.pop())
-                before = _processor_us(pid)
+                before = [_processor_us(pid) for pid in pids]
                 list(devices.map(work, parts))
-                round_.append((_processor_us(pid) - before) / sum(map(len, parts)))
+                sent = sum(map(len, parts))
+                after = [_processor_us(pid) for pid in pids]
+                round_.append([(b - a) / sent for a, b in zip(before, after, strict=True)])
                 for _, close in lines.values():
                     close()
             found.append(round_)
-    return min(fresh for fresh, _ in found), min(kept for _, kept in found)
+    return min((fresh for fresh, _ in found), key=sum), min((kept for _, kept in found), key=sum)
 
 
-def dial_http(address: str, roots: str) -> tuple[_Send, Callable[[], object]]:
-    """By hand: what is measured is the other end, which the client should not hold up."""
+def dial_http(address: str, roots: str) -> _Line[SealedReport]:
+    """A device at the door of HTTP."""
+    post, close = dial_posts(address, roots)
+
+    def send(report: SealedReport) -> None:
+        one = Message(
+            stream=report.stream, epoch=report.epoch, key_id=report.key_id, sealed=report.sealed
+        )
+        post(REPORTS_PATH, REPORTS_TYPE, SubmitRequest(reports=[one]).SerializeToString())
+
+    return send, close
+
+
+def dial_posts(address: str, roots: str) -> tuple[_Post, _Close]:
+    """What posts (path, type, body) and gives the body of an answer of 200; and what hangs up.
+
+    By hand: what is measured is the other end, which the client should not hold up.
+    """
     host, _, port = address.rpartition(":")
     trust = ssl.create_default_context(cadata=roots)
     line = trust.wrap_socket(socket.create_connection((host, int(port))), server_hostname=host)
     line.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     heard = line.makefile("rb")
 
-    def send(report: SealedReport) -> None:
-        one = Message(
-            stream=report.stream, epoch=report.epoch, key_id=report.key_id, sealed=report.sealed
-        )
-        body = SubmitRequest(reports=[one]).SerializeToString()
+    def post(path: str, kind: str, body: bytes) -> bytes:
         head = (
-            f"POST /v1/reports HTTP/1.1\r\nhost: {address}\r\n"
-            f"content-type: application/protobuf\r\ncontent-length: {len(body)}\r\n\r\n"
+            f"POST {path} HTTP/1.1\r\nhost: {address}\r\n"
+            f"content-type: {kind}\r\ncontent-length: {len(body)}\r\n\r\n"
         )
         line.sendall(head.encode() + body)
         status = heard.readline()
@@ -114,27 +143,29 @@ def dial_http(address: str, roots: str) -> tuple[_Send, Callable[[], object]]:
         for field in iter(heard.readline, b"\r\n"):
             if field.startswith(b"content-length:"):
                 length = int(field.partition(b":")[2])
-        heard.read(length)
+        answer = heard.read(length)
         if not status.startswith(b"HTTP/1.1 200 "):
             raise AssertionError(status)
+        return answer
 
     def close() -> None:
         heard.close()
         line.close()
 
-    return send, close
+    return post, close
 
 
-def dial_grpc(run: LocalRun) -> tuple[_Send, Callable[[], object]]:
+def dial_grpc(run: LocalRun) -> _Line[SealedReport]:
     way = transport_to(run.bundle.shuffler, roots=run.bundle.roots, transport="grpc")
     return (lambda report: way.submit([report], _WAIT_SECONDS)), way.close
 
 
-def _reports(run: LocalRun) -> Iterator[SealedReport]:
-    """As many as are asked for, no two the same."""
-    stock: Stock = sealed_stock(run.bundle_path, 3 * ROUNDS * _AT_ONCE * (_FRESH + _KEPT) + 1)
-    for sealed in stock.reports(0, 3 * ROUNDS * _AT_ONCE * (_FRESH + _KEPT)):
-        yield SealedReport(METRIC, stock.epoch, stock.key_id, sealed)
+def sealed(run: LocalRun, *, costs: int) -> Iterator[SealedReport]:
+    """As many as so many costs ask for, no two the same."""
+    number = costs * ROUNDS * _AT_ONCE * (_FRESH + _KEPT)
+    stock: Stock = sealed_stock(run.bundle_path, number)
+    for report in stock.reports(0, number):
+        yield SealedReport(METRIC, stock.epoch, stock.key_id, report)
 
 
 @contextmanager
@@ -143,12 +174,12 @@ def _bare(tls: Path) -> Iterator[tuple[int, str]]:
     command = [sys.executable, "-m", "benchmarks.bare_door", address.rpartition(":")[2], str(tls)]
     with subprocess.Popen(command) as server:
         try:
-            yield _pid_of(address), address
+            yield pid_of(address), address
         finally:
             server.terminate()
 
 
-def _pid_of(address: str) -> int:
+def pid_of(address: str) -> int:
     """Who listens there, once somebody does."""
     port = int(address.rpartition(":")[2])
     until = time.monotonic() + _WAIT_SECONDS
