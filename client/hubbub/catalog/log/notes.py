@@ -4,8 +4,9 @@ import base64
 import binascii
 import hashlib
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Self
 
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
@@ -13,7 +14,8 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 from hubbub.catalog.keys.points import refuse_weak_signing_key
 from hubbub.errors import BadParameter
 
-_ED25519: Final = b"\x01"
+ED25519: Final = b"\x01"
+COSIGNATURE: Final = b"\x04"
 _ID_BYTES: Final = 4
 _LINE: Final = re.compile(r"— (?P<name>[^\s+]+) (?P<signature>[A-Za-z0-9+/=]+)")
 _NAME: Final = re.compile(r"[^\s+]{1,200}")
@@ -22,7 +24,10 @@ _MAX_SIGNATURES: Final = 100
 
 @dataclass(frozen=True, slots=True)
 class NoteKey:
-    """Whose signature is looked for. name: without spaces and plus signs. public: Ed25519.
+    """Whose signature is looked for.
+
+    name: without spaces and plus signs. public: Ed25519. kind: what is signed: ED25519, the text of
+    a note, or COSIGNATURE, that and when (cosignature.py).
 
     Raises:
         BadParameter: no such name, or a key that protects nothing.
@@ -30,6 +35,7 @@ class NoteKey:
 
     name: str
     public: bytes
+    kind: bytes = ED25519
 
     def __post_init__(self) -> None:
         if not (isinstance(self.name, str) and _NAME.fullmatch(self.name)):
@@ -39,20 +45,57 @@ class NoteKey:
     @property
     def id(self) -> bytes:
         """The four bytes that a signature begins with."""
-        named = self.name.encode() + b"\n" + _ED25519 + self.public
+        named = self.name.encode() + b"\n" + self.kind + self.public
         return hashlib.sha256(named).digest()[:_ID_BYTES]
 
     def __str__(self) -> str:
         """It as other tools of such logs take it: name, id and key."""
-        public = base64.b64encode(_ED25519 + self.public).decode()
+        public = base64.b64encode(self.kind + self.public).decode()
         return f"{self.name}+{self.id.hex()}+{public}"
+
+    @classmethod
+    def read(cls, told: str, kind: bytes) -> Self:
+        """What `str()` made of a key of this kind. Raises BadParameter for anything else."""
+        name, _, rest = told.partition("+")
+        try:
+            public = base64.b64decode(rest.partition("+")[2], validate=True)
+        except ValueError:
+            public = b""
+        key = cls(name, public[1:], kind)
+        if str(key) != told:
+            raise BadParameter("its name, id and key do not fit, or it is a key of another kind")
+        return key
 
 
 def sign_note(text: str, name: str, key: Ed25519PrivateKey) -> str:
     """A text, which ends with a line's end, as a note that one signed."""
     own = NoteKey(name, key.public_key().public_bytes_raw())
-    signature = base64.b64encode(own.id + key.sign(text.encode())).decode()
-    return f"{text}\n— {name} {signature}\n"
+    return signed_note(text, own, key.sign(text.encode()))
+
+
+def signed_note(text: str, key: NoteKey, signature: bytes) -> str:
+    """A text as a note with this signature alone, whatever it is of."""
+    return _note(text, [(key.name, key.id + signature)])
+
+
+def merge_notes(note: str, other: str) -> str:
+    """A note with another's lines as well; who signed both has that of the other.
+
+    Raises:
+        BadParameter: they are no notes, do not say the same, or together have too many lines.
+    """
+    (text, lines), (said, more) = _parts(note), _parts(other)
+    if said != text:
+        raise BadParameter("they do not say the same")
+    by_signer = {(name, signed[:_ID_BYTES]): (name, signed) for name, signed in [*lines, *more]}
+    if len(by_signer) > _MAX_SIGNATURES:
+        raise BadParameter(f"a note has {_MAX_SIGNATURES} signatures at most")
+    return _note(text, list(by_signer.values()))
+
+
+def signers(note: str) -> list[str]:
+    """The names in a note's lines, which nobody has checked. Raises BadParameter: no note."""
+    return [name for name, _ in _parts(note)[1]]
 
 
 def note_text(note: str) -> str:
@@ -66,15 +109,30 @@ def refuse_unsigned(note: str, key: NoteKey) -> None:
     Raises:
         BadParameter: no note, the key signed it not, or its signature does not fit.
     """
-    text, lines = _parts(note)
+    for signature in signatures(note, key):
+        refuse_unfit(signature, note_text(note), key)
+
+
+def signatures(note: str, key: NoteKey) -> list[bytes]:
+    """What stands in a signer's lines, one at least. Raises BadParameter if there is none."""
+    _, lines = _parts(note)
     ours = [signed for name, signed in lines if name == key.name and signed[:_ID_BYTES] == key.id]
     if not ours:
         raise BadParameter(f"the note is not signed by {key}")
-    for signed in ours:
-        try:
-            Ed25519PublicKey.from_public_bytes(key.public).verify(signed[_ID_BYTES:], text.encode())
-        except InvalidSignature:
-            raise BadParameter(f"the signature of {key.name} does not fit the note") from None
+    return [signed[_ID_BYTES:] for signed in ours]
+
+
+def refuse_unfit(signature: bytes, message: str, key: NoteKey) -> None:
+    """Check a signature. Raises BadParameter if the key did not sign this message."""
+    try:
+        Ed25519PublicKey.from_public_bytes(key.public).verify(signature, message.encode())
+    except InvalidSignature:
+        raise BadParameter(f"the signature of {key.name} does not fit the note") from None
+
+
+def _note(text: str, lines: Sequence[tuple[str, bytes]]) -> str:
+    signed = (f"— {name} {base64.b64encode(one).decode()}\n" for name, one in lines)
+    return f"{text}\n{''.join(signed)}"
 
 
 def _parts(note: str) -> tuple[str, list[tuple[str, bytes]]]:

@@ -31,6 +31,7 @@ from hubbub.cli.installation import (
 )
 from hubbub.cli.terminal.day_argument import as_day
 from hubbub.cli.terminal.output import say
+from hubbub.cli.witnesses import WITNESS_KEY, make_witness
 from hubbub.errors import BadParameter
 from hubbub.issuer.accounts import add_account
 from hubbub.tokens import TOKEN_KEY
@@ -129,12 +130,20 @@ def _add_tokens(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") 
 
 
 def _add_signing(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add the actions that are about the operator's key and certificates."""
+    """Add the actions that are about the operator's key, a witness's, and certificates."""
     handover = actions.add_parser(
         "handover", help="another signing key, which the old one hands over to"
     )
     handover.add_argument("folder", type=Path, help="folder made by: hubbub keys new")
     handover.set_defaults(run=_hand_over)
+    witness = actions.add_parser(
+        "witness", help="the key of who cosigns logs of others, and what audits know it by"
+    )
+    witness.add_argument("folder", type=Path, help="new folder for it, and for what was cosigned")
+    witness.add_argument(
+        "--name", required=True, help="the witness's: a host's, or a path on one, without https://"
+    )
+    witness.set_defaults(run=_make_witness)
     tls = actions.add_parser("tls", help="an authority and a certificate for each role")
     tls.add_argument("folder", type=Path, help="new folder for the certificates")
     tls.add_argument(
@@ -268,6 +277,15 @@ def _hand_over(arguments: argparse.Namespace) -> int:
     say(f"{arguments.folder}/handovers.json: the old key's word for it; goes into bundles")
     say(f"{kept}: the old key; destroy it once apps with the new bundle are out")
     say("now: hubbub catalog build; ship the bundle. Devices that took it refuse the old key")
+    return 0
+
+
+def _make_witness(arguments: argparse.Namespace) -> int:
+    folder: Path = arguments.folder
+    made = make_witness(folder, arguments.name)
+    say(f"{folder}/{WITNESS_KEY}: cosigns logs, with: hubbub log cosign; keep it, and the folder")
+    say("who audits names its public half as --witness:")
+    say(str(made))
     return 0
 
 

@@ -1,6 +1,7 @@
-"""`hubbub log`: the transparency log of bundles, notices and keys, checked by whoever wishes."""
+"""`hubbub log`: the transparency log of bundles, notices and keys, which anybody may check."""
 
 import argparse
+import time
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,15 +9,21 @@ from typing import Final
 
 from hubbub.catalog import Bundle, open_bundle, open_notice, read_bundle
 from hubbub.catalog.bundles.difference import differences
-from hubbub.catalog.encoding import MALFORMED, from_text, read_json
+from hubbub.catalog.encoding import MALFORMED, read_json
 from hubbub.catalog.log.checkpoint import Checkpoint
 from hubbub.catalog.log.log_reader import Fetch, ReadLog, bundle_sizes, read_log
 from hubbub.catalog.log.log_writer import folder_fetch
 from hubbub.catalog.log.merkle import refuse_inconsistent, tree_root
-from hubbub.catalog.log.notes import NoteKey
+from hubbub.catalog.log.notes import COSIGNATURE, ED25519, NoteKey, signers
 from hubbub.catalog.log.tiles import CHECKPOINT
 from hubbub.cli.terminal.difference_table import show_difference
 from hubbub.cli.terminal.output import say, several
+from hubbub.cli.witnesses import (
+    cosign_newest,
+    cosigned_file,
+    publish_cosigned,
+    refuse_unwitnessed,
+)
 from hubbub.errors import BadParameter, BundleRefused, HubbubError, LogBroken
 
 _SECONDS: Final = 30.0
@@ -28,32 +35,80 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     """Add `log` to the command line."""
     log = commands.add_parser("log")
     actions = log.add_subparsers(required=True, metavar="ACTION")
+    _add_audit(actions)
+    cosign = actions.add_parser(
+        "cosign", help="for a witness: sign a log's newest checkpoint, if it grew from the last one"
+    )
+    cosign.add_argument(
+        "where", metavar="URL|FOLDER", help="where the log is served, or its folder"
+    )
+    _add_whose(cosign, "an app's, which says whose log it is in")
+    cosign.add_argument(
+        "--keys", type=Path, required=True, metavar="FOLDER", help="made by: hubbub keys witness"
+    )
+    cosign.add_argument(
+        "--state",
+        type=Path,
+        metavar="FILE",
+        help="the checkpoint that was cosigned last, and where the new one is kept (in --keys)",
+    )
+    cosign.add_argument(
+        "--first",
+        action="store_true",
+        help="this witness never cosigned this log: take it as it is now",
+    )
+    cosign.set_defaults(run=_cosign)
+    publish = actions.add_parser(
+        "publish", help="put witnesses' lines below the checkpoint that a log's folder serves"
+    )
+    publish.add_argument("folder", type=Path, help="the log's, as it is served")
+    publish.add_argument(
+        "cosigned", type=Path, nargs="+", metavar="FILE", help="that very checkpoint, cosigned"
+    )
+    _add_whose(publish, "the app's, which is in this log")
+    publish.set_defaults(run=_publish)
+
+
+def _add_audit(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     audit = actions.add_parser(
         "audit", help="check all of a log: every bundle ever shipped, and what each changed"
     )
     audit.add_argument("where", metavar="URL|FOLDER", help="where the log is served, or its folder")
-    whose = audit.add_mutually_exclusive_group(required=True)
-    whose.add_argument(
-        "--bundle", type=Path, help="an app's, as its device has it: it must be in this very log"
-    )
-    whose.add_argument("--key", help="the log's own, as NAME+ID+KEY, instead")
+    _add_whose(audit, "an app's, as its device has it: it must be in this very log")
     audit.add_argument(
         "--known",
         type=Path,
         metavar="FILE",
         help="the checkpoint that was seen last: the log must have grown from it; kept there anew",
     )
+    audit.add_argument(
+        "--witness",
+        action="append",
+        default=[],
+        metavar="NAME+ID+KEY",
+        help="who must have cosigned the checkpoint, as hubbub keys witness says it (repeat)",
+    )
+    audit.add_argument(
+        "--witnesses", type=int, metavar="N", help="how many of them suffice (all of them)"
+    )
     audit.set_defaults(run=_audit)
+
+
+def _add_whose(action: argparse.ArgumentParser, bundle: str) -> None:
+    whose = action.add_mutually_exclusive_group(required=True)
+    whose.add_argument("--bundle", type=Path, help=bundle)
+    whose.add_argument("--key", help="the log's own, as NAME+ID+KEY, instead")
 
 
 def _audit(arguments: argparse.Namespace) -> int:
     fetch = _fetch(arguments.where)
-    bundle = read_bundle(arguments.bundle) if arguments.bundle else None
-    key = _key(arguments.key) if bundle is None else bundle.log
-    if key is None:
-        raise BadParameter(f"--bundle {arguments.bundle}: it names no log")
+    bundle, key = _whose(arguments)
+    witnesses, enough = _witnesses(arguments)
     log = read_log(fetch, key)
     say(f"{arguments.where}: {_entries(len(log.entries))}, signed by {key}")
+    if witnesses:
+        for told in refuse_unwitnessed(log.checkpoint, key, witnesses, enough, time.time()):
+            say(told)
     if arguments.known:
         _refuse_unknown(log, key, arguments.known)
     if bundle:
@@ -65,6 +120,47 @@ def _audit(arguments: argparse.Namespace) -> int:
         return 1
     say("every entry is there, is signed, and takes no more under a name than was promised before")
     return 0
+
+
+def _cosign(arguments: argparse.Namespace) -> int:
+    fetch = _fetch(arguments.where)
+    _, log = _whose(arguments)
+    state = arguments.state or cosigned_file(arguments.keys, log)
+    made = cosign_newest(fetch, log, arguments.keys, state, first=arguments.first, now=time.time())
+    grew = "taken as it was found" if arguments.first else "which grew from what was cosigned last"
+    say(f"{arguments.where}: {_entries(made.size)}, {grew}")
+    say(f"{state}: its checkpoint, cosigned; keep it here, and give the operator a copy, for:")
+    say("  hubbub log publish")
+    return 0
+
+
+def _publish(arguments: argparse.Namespace) -> int:
+    _, log = _whose(arguments)
+    note = publish_cosigned(arguments.folder, log, arguments.cosigned)
+    say(f"{arguments.folder / CHECKPOINT}: has lines of {', '.join(signers(note))}")
+    return 0
+
+
+def _whose(arguments: argparse.Namespace) -> tuple[Bundle | None, NoteKey]:
+    """The bundle, if one was given, and the log's key."""
+    if arguments.bundle is None:
+        return None, _key("--key", arguments.key, ED25519)
+    bundle = read_bundle(arguments.bundle)
+    if bundle.log is None:
+        raise BadParameter(f"--bundle {arguments.bundle}: it names no log")
+    return bundle, bundle.log
+
+
+def _witnesses(arguments: argparse.Namespace) -> tuple[list[NoteKey], int]:
+    """Who must have cosigned, each once, and how many of them suffice."""
+    told = dict.fromkeys(arguments.witness)
+    witnesses = [_key("--witness", one, COSIGNATURE) for one in told]
+    enough = len(witnesses) if arguments.witnesses is None else arguments.witnesses
+    if arguments.witnesses is not None and not 1 <= enough <= len(witnesses):
+        raise BadParameter(
+            f"--witnesses {enough} is not from 1 to {len(witnesses)}, as many as --witness names"
+        )
+    return witnesses, enough
 
 
 def _entries(number: int) -> str:
@@ -156,16 +252,12 @@ def _show(name: str, former: Bundle | None, bundle: Bundle) -> None:
         say(title)
 
 
-def _key(told: str) -> NoteKey:
-    name, _, rest = told.partition("+")
-    _, _, public = rest.partition("+")
+def _key(option: str, told: str, kind: bytes) -> NoteKey:
     try:
-        key = NoteKey(name, from_text(public)[1:])
-    except ValueError as error:
-        raise BadParameter("--key is no NAME+ID+KEY, as hubbub log audit says it") from error
-    if str(key) != told:
-        raise BadParameter("--key is no NAME+ID+KEY of this kind: its parts do not fit")
-    return key
+        return NoteKey.read(told, kind)
+    except BadParameter as error:
+        maker = "hubbub log audit" if kind == ED25519 else "hubbub keys witness"
+        raise BadParameter(f"{option} is no NAME+ID+KEY as {maker} says it: {error}") from error
 
 
 def _fetch(where: str) -> Fetch:

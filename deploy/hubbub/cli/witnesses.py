@@ -1,0 +1,209 @@
+"""Witnesses of a log: they cosign what grew from what they saw, and audits ask for their word."""
+
+import fcntl
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from hashlib import sha256
+from pathlib import Path
+from typing import Final
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from hubbub.catalog.keys.files import read, replace
+from hubbub.catalog.keys.signing_keys import read_signing_key, signing_pem
+from hubbub.catalog.log.checkpoint import Checkpoint
+from hubbub.catalog.log.cosignature import cosign, cosigned_at, witness_key
+from hubbub.catalog.log.log_reader import Fetch, read_log
+from hubbub.catalog.log.notes import COSIGNATURE, NoteKey, merge_notes
+from hubbub.catalog.log.tiles import CHECKPOINT
+from hubbub.errors import BadParameter, KeysUnusable, LogBroken
+from hubbub.errors.unreadable import unreadable
+
+WITNESS_KEY: Final = "witness.key"
+_PUBLIC: Final = "witness.pub"
+_CLOCKS_DIFFER: Final = 300
+"""Seconds by which a witness's clock may be ahead of an auditor's."""
+
+
+def make_witness(folder: Path, name: str) -> NoteKey:
+    """A witness's key in a folder that has none, and what others know it by.
+
+    Raises:
+        BadParameter: no name for a signer of notes.
+        KeysUnusable: there is one, or the folder cannot be written.
+    """
+    path = folder / WITNESS_KEY
+    if path.exists():
+        raise KeysUnusable(f"{path}: there is one, and audits know it; take another folder")
+    key = Ed25519PrivateKey.generate()
+    made = witness_key(name, key)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        replace(path, signing_pem(key), secret=True)
+        replace(folder / _PUBLIC, f"{made}\n".encode())
+    except OSError as error:
+        raise KeysUnusable(f"{folder}: cannot be written: {error.strerror}") from error
+    return made
+
+
+def cosigned_file(folder: Path, log: NoteKey) -> Path:
+    """Where a witness keeps what it cosigned last of a log, unless told otherwise."""
+    return folder / f"witness.{sha256(log.name.encode()).hexdigest()[:16]}.checkpoint"
+
+
+def cosign_newest(
+    fetch: Fetch, log: NoteKey, folder: Path, state: Path, *, first: bool, now: float
+) -> Checkpoint:
+    """Cosign a log's newest checkpoint in `state`, if all of the log grew from what that has.
+
+    folder: of the witness's key. first: there is no `state`, and the log is taken as it is found.
+
+    Raises:
+        KeysUnusable: the witness's key cannot be read.
+        LogBroken: the log is not what it signed, forked, or shows an older checkpoint than before.
+        BadParameter: `state` is lost, unreadable or of others; or the clock went back.
+    """
+    own, key = _read_witness(folder)
+    with _alone(folder):
+        # What is read once nobody else cosigns cannot be older than what they cosigned.
+        read_now = read_log(fetch, log)
+        before = _cosigned_before(state, log, own, first=first)
+        if before:
+            seen, at = before
+            read_now.refuse_other(seen.size, seen.root, str(state))
+            if at > now:
+                raise BadParameter(
+                    f"{state}: was cosigned later than this machine's clock says it is, "
+                    f"{_utc(now)}; set the clock right"
+                )
+        note = cosign(read_now.checkpoint.note, own.name, key, int(now))
+        try:
+            replace(state, note.encode())
+        except OSError as error:
+            raise BadParameter(f"{state}: cannot be written: {error.strerror}") from error
+    return read_now.checkpoint
+
+
+def publish_cosigned(folder: Path, log: NoteKey, given: Sequence[Path]) -> str:
+    """Put the lines of cosigned checkpoints below the one that a log's folder serves: its note.
+
+    Raises:
+        LogBroken: the folder's own is not the log's, or cannot be read or written.
+        BadParameter: one that was given cannot be read, or is of another checkpoint.
+    """
+    path = folder / CHECKPOINT
+    served = _read_checkpoint(path, log, LogBroken)
+    note = served.note
+    for one in given:
+        cosigned = _read_checkpoint(one, log, BadParameter)
+        if cosigned.size != served.size:
+            raise BadParameter(
+                f"{one}: is of {cosigned.size} entries, and {path} has {served.size}: the witness "
+                "must cosign this one"
+            )
+        try:
+            note = merge_notes(note, cosigned.note)
+        except BadParameter as error:
+            raise BadParameter(f"{one}: beside {path}, {error}") from error
+    try:
+        replace(path, note.encode())
+    except OSError as error:
+        raise LogBroken(f"{path}: cannot be written: {error.strerror}") from error
+    return note
+
+
+def refuse_unwitnessed(
+    checkpoint: Checkpoint, log: NoteKey, witnesses: Sequence[NoteKey], enough: int, now: float
+) -> list[str]:
+    """What each witness says of a checkpoint, in words.
+
+    enough: how many of them must have cosigned it, in [1, witnesses].
+
+    Raises:
+        BadParameter: two of them are one, or one is the log itself.
+        LogBroken: fewer did; names who did not.
+    """
+    publics = [log.public, *(one.public for one in witnesses)]
+    if len(set(publics)) < len(publics):
+        raise BadParameter(
+            "one key stands for two witnesses, or for the log and a witness: name others"
+        )
+    told, wrong = [], []
+    for witness in witnesses:
+        try:
+            told.append(f"{witness.name}: cosigned it at {_utc(_time(checkpoint, witness, now))}")
+        except BadParameter as error:
+            wrong.append(str(error))
+    if len(told) < enough:
+        raise LogBroken(
+            f"{CHECKPOINT}: {len(told)} of {enough} cosignatures that it must have; "
+            f"{'; '.join(wrong)}; wait until it is cosigned, or ask the witness why not"
+        )
+    return [*told, *wrong]
+
+
+def _time(checkpoint: Checkpoint, witness: NoteKey, now: float) -> int:
+    at = cosigned_at(checkpoint.note, witness)
+    if at > now + _CLOCKS_DIFFER:
+        raise BadParameter(f"the time of {witness.name} is ahead of this machine's clock")
+    return at
+
+
+def _read_witness(folder: Path) -> tuple[NoteKey, Ed25519PrivateKey]:
+    path = folder / _PUBLIC
+    if not path.exists():
+        raise KeysUnusable(
+            f"{path}: is not there; make a key: hubbub keys witness FOLDER --name NAME"
+        )
+    key = read_signing_key(folder / WITNESS_KEY)
+    try:
+        own = NoteKey.read(read(path).decode().strip(), COSIGNATURE)
+    except (UnicodeDecodeError, BadParameter) as error:
+        raise KeysUnusable(
+            f"{path}: {error}; put it back as hubbub keys witness made it"
+        ) from error
+    if own != witness_key(own.name, key):
+        raise KeysUnusable(f"{path}: is not of the key beside it; put back what was made with it")
+    return own, key
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """One that cosigns at a time: two could sign two forks that grew from one checkpoint."""
+    with (folder / WITNESS_KEY).open("rb") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def _cosigned_before(
+    state: Path, log: NoteKey, own: NoteKey, *, first: bool
+) -> tuple[Checkpoint, int] | None:
+    if first and state.exists():
+        raise BadParameter(f"{state}: is there, so this log was cosigned before; leave out --first")
+    if first:
+        return None
+    if not state.exists():
+        raise BadParameter(
+            f"{state}: is not there; put it back, or, if this log was never cosigned here: --first"
+        )
+    seen = _read_checkpoint(state, log, BadParameter)
+    try:
+        return seen, cosigned_at(seen.note, own)
+    except BadParameter as error:
+        raise BadParameter(f"{state}: {error}; put back what was cosigned last") from error
+
+
+def _read_checkpoint(
+    path: Path, log: NoteKey, refusal: type[BadParameter | LogBroken]
+) -> Checkpoint:
+    try:
+        return Checkpoint.open(path.read_bytes().decode(), log)
+    except (OSError, UnicodeDecodeError) as error:
+        raise refusal(f"{path}: cannot be read: {unreadable(error)}") from error
+    except BadParameter as error:
+        raise refusal(f"{path}: {error}") from error
+
+
+def _utc(seconds: float) -> str:
+    return f"{datetime.fromtimestamp(int(seconds), UTC):%Y-%m-%d %H:%M:%S} UTC"

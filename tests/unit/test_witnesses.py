@@ -1,0 +1,381 @@
+"""Witnesses of a log: the specification's formula, what they refuse, and what audits ask."""
+
+import base64
+import hashlib
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+
+from hubbub.catalog import read_bundle
+from hubbub.catalog.log.checkpoint import Checkpoint
+from hubbub.catalog.log.cosignature import cosign, cosigned_at, witness_key
+from hubbub.catalog.log.log_writer import append, folder_fetch, log_key, prove_bundle
+from hubbub.catalog.log.notes import (
+    COSIGNATURE,
+    ED25519,
+    NoteKey,
+    merge_notes,
+    note_text,
+    signed_note,
+    signers,
+)
+from hubbub.catalog.log.tiles import CHECKPOINT
+from hubbub.cli.main import main
+from hubbub.cli.witnesses import cosign_newest, cosigned_file, make_witness, refuse_unwitnessed
+from hubbub.client import Client, Outcome
+from hubbub.errors import BadParameter, KeysUnusable, LogBroken
+from tests.unit.test_log import Operator
+
+ORIGIN = "log.example.org/app"
+WITNESS = "witness.example.com/w1"
+LOG = Ed25519PrivateKey.from_private_bytes(bytes([1]) * 32)
+KEY = Ed25519PrivateKey.from_private_bytes(bytes([2]) * 32)
+OWN = NoteKey(ORIGIN, LOG.public_key().public_bytes_raw())
+SEEN = witness_key(WITNESS, KEY)
+AT = 1_679_315_147
+# The specification's own example: a checkpoint that a witness cosigned, whose key it does not say.
+EXAMPLE = (
+    "example.com/behind-the-sofa\n20852163\nCsUYapGGPo4dkMgIAUqom/Xajj7h2fB2MPA3j2jxq2I=\n\n"
+    "— example.com/behind-the-sofa Az3grlgtzPICa5OS8npVmf1Myq/5IZniMp+ZJurmRDeOoRDe4URYN7u5/Zhcyv"
+    "2q1gGzGku9nTo+zyWE+xeMcTOAYQ8=\n"
+    "— witness.example.com/w1 jWbPPwAAAABkGFDLEZMHwSRaJNiIDoe9DYn/zXcrtPHeolMI5OWXEhZCB9dlrDJsX3b2"
+    "oyin1nPZqhf5nNo0xUe+mbIUBkBIfZ+qnA==\n"
+)
+
+
+def checkpoint(size: int = 3) -> Checkpoint:
+    return Checkpoint.sign(ORIGIN, size, bytes([size]) * 32, LOG)
+
+
+def parts(line: str) -> tuple[str, bytes]:
+    """Name, and what is signed, of a note's line."""
+    dash, name, signed = line.split(" ")
+    assert dash == "—"
+    return name, base64.b64decode(signed)
+
+
+def test_a_cosignature_is_what_the_specification_computes() -> None:
+    note = checkpoint().note
+    text, _, _ = note.rpartition("\n\n")
+    *before, line, end = cosign(note, WITNESS, KEY, AT).split("\n")
+    assert ("\n".join([*before, ""]), end) == (note, ""), "all that was there stays as it was"
+    public = KEY.public_key().public_bytes_raw()
+    key_id = hashlib.sha256(WITNESS.encode() + b"\n\x04" + public).digest()[:4]
+    signature = KEY.sign(f"cosignature/v1\ntime 1679315147\n{text}\n".encode())
+    assert parts(line) == (WITNESS, key_id + bytes.fromhex("00000000641850cb") + signature)
+    told = base64.b64encode(b"\x04" + public).decode()
+    assert str(SEEN) == f"{WITNESS}+{key_id.hex()}+{told}"
+
+
+def test_a_cosignature_of_a_known_key_and_time_has_these_bytes() -> None:
+    public = "8139770ea87d175f56a35466c34c7ecccb8d8a91b4ee37a25df60f5b8fc9b394"
+    assert KEY.public_key().public_bytes_raw().hex() == public
+    assert cosign(checkpoint().note, WITNESS, KEY, AT).split("\n")[-2] == (
+        "— witness.example.com/w1 dF+16AAAAABkGFDL2YTuy05yEnRmOpML+bKUCxTCxg11L8tPoC1hYSDxqzt8"
+        "I7ZS1rm/kwwNqpWFJP0maqSBG0KfvQl3u9FxW6VIDw=="
+    )
+
+
+def test_the_specifications_example_is_read_with_its_witness_and_its_time() -> None:
+    assert signers(EXAMPLE) == ["example.com/behind-the-sofa", WITNESS]
+    name, signed = parts(EXAMPLE.split("\n")[-2])
+    assert (name, int.from_bytes(signed[4:12], "big"), len(signed)) == (WITNESS, AT, 76)
+    assert merge_notes(EXAMPLE, EXAMPLE) == EXAMPLE
+
+
+def test_what_is_cosigned_is_believed_and_by_who_reads_the_format_alone() -> None:
+    for at in (0, AT, (1 << 63) - 1):
+        note = cosign(checkpoint().note, WITNESS, KEY, at)
+        assert cosigned_at(note, SEEN) == at
+        assert Checkpoint.open(note, OWN).size == 3
+        _, signed = parts(note.split("\n")[-2])
+        message = f"cosignature/v1\ntime {at}\n{note_text(note)}".encode()
+        Ed25519PublicKey.from_public_bytes(SEEN.public).verify(signed[12:], message)
+
+
+def test_a_line_that_was_altered_anywhere_is_refused() -> None:
+    note = checkpoint().note
+    _, signed = parts(cosign(note, WITNESS, KEY, AT).split("\n")[-2])
+    for at in range(4, len(signed)):
+        wrong = signed[4:at] + bytes([signed[at] ^ 1]) + signed[at + 1 :]
+        with pytest.raises(BadParameter, match="does not fit"):
+            cosigned_at(signed_note(note_text(note), SEEN, wrong), SEEN)
+    for wrong in (
+        signed[4:-1],
+        signed[4:] + b"\0",
+        signed[12:],
+        signed[4:12],
+        b"\xff" + signed[5:],
+    ):
+        with pytest.raises(BadParameter, match=r"no cosignature/v1"):
+            cosigned_at(signed_note(note_text(note), SEEN, wrong), SEEN)
+
+
+def test_a_cosignature_of_another_checkpoint_name_or_kind_is_none() -> None:
+    name, signed = parts(cosign(checkpoint(3).note, WITNESS, KEY, AT).split("\n")[-2])
+    copied = merge_notes(
+        checkpoint(4).note, signed_note(note_text(checkpoint(4).note), SEEN, signed[4:])
+    )
+    assert name in signers(copied)
+    with pytest.raises(BadParameter, match="does not fit"):
+        cosigned_at(copied, SEEN)
+    note = cosign(checkpoint().note, WITNESS, KEY, AT)
+    for other in (
+        NoteKey("witness.example.com/w2", SEEN.public, COSIGNATURE),
+        NoteKey(WITNESS, SEEN.public, ED25519),
+        NoteKey(WITNESS, OWN.public, COSIGNATURE),
+    ):
+        with pytest.raises(BadParameter, match="is not signed by"):
+            cosigned_at(note, other)
+
+
+def test_a_later_cosignature_stands_in_the_place_of_the_same_witnesss_and_beside_anothers() -> None:
+    other = Ed25519PrivateKey.from_private_bytes(bytes([3]) * 32)
+    note = cosign(cosign(checkpoint().note, WITNESS, KEY, AT), "w2.example", other, AT)
+    again = cosign(note, WITNESS, KEY, AT + 60)
+    assert signers(again) == [ORIGIN, WITNESS, "w2.example"]
+    assert cosigned_at(again, SEEN) == AT + 60
+    with pytest.raises(BadParameter, match="do not say the same"):
+        merge_notes(note, checkpoint(4).note)
+    full = checkpoint().note
+    for number in range(99):
+        full = cosign(full, f"w{number}.example", other, AT)
+    with pytest.raises(BadParameter, match="100 signatures at most"):
+        cosign(full, WITNESS, KEY, AT)
+
+
+def test_keys_are_read_as_they_are_written_and_no_others() -> None:
+    assert NoteKey.read(str(SEEN), COSIGNATURE) == SEEN
+    assert NoteKey.read(str(OWN), ED25519) == OWN
+    told = str(SEEN)
+    for wrong in (told[:-1], told.replace("w1", "w2"), "", "+", WITNESS, told + "A", f" {told}"):
+        with pytest.raises(BadParameter):
+            NoteKey.read(wrong, COSIGNATURE)
+    with pytest.raises(BadParameter, match="of another kind"):
+        NoteKey.read(str(OWN), COSIGNATURE)
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Callable[..., Path]:
+    """A log's folder with these entries more."""
+
+    def grow(*contents: bytes, folder: str = "log") -> Path:
+        append(tmp_path / folder, ORIGIN, LOG, [("keys", content) for content in contents])
+        return tmp_path / folder
+
+    return grow
+
+
+@pytest.fixture
+def sign(tmp_path: Path) -> Callable[..., Checkpoint]:
+    """A witness that cosigns what a folder shows."""
+    keys = tmp_path / "witness"
+    make_witness(keys, WITNESS)
+
+    def sign(folder: Path, *, first: bool = False, now: float = AT) -> Checkpoint:
+        state = cosigned_file(keys, OWN)
+        return cosign_newest(folder_fetch(folder), OWN, keys, state, first=first, now=now)
+
+    return sign
+
+
+def test_a_witness_cosigns_what_grew_and_what_is_the_same(
+    tmp_path: Path, log: Callable[..., Path], sign: Callable[..., Checkpoint]
+) -> None:
+    state = cosigned_file(tmp_path / "witness", OWN)
+    own = NoteKey.read((tmp_path / "witness" / "witness.pub").read_text().strip(), COSIGNATURE)
+    for contents, at in (((b"1",), AT), ((), AT + 1), ((b"2", b"3"), AT + 1.5)):
+        folder = log(*contents)
+        made = sign(folder, first=at == AT, now=at)
+        kept = state.read_text()
+        assert Checkpoint.open(kept, OWN).size == made.size
+        assert cosigned_at(kept, own) == int(at)
+
+
+def test_a_witness_refuses_a_fork_an_older_checkpoint_and_a_clock_that_went_back(
+    tmp_path: Path, log: Callable[..., Path], sign: Callable[..., Checkpoint]
+) -> None:
+    older = log(b"1", b"2", folder="older")
+    sign(log(b"1", b"2", b"3"), first=True)
+    state = cosigned_file(tmp_path / "witness", OWN)
+    kept = state.read_bytes()
+    forks = (log(b"1", b"2", b"other", folder="same"), log(b"1", b"2", b"o", b"4", folder="longer"))
+    for fork in forks:
+        with pytest.raises(LogBroken, match="forked"):
+            sign(fork)
+    with pytest.raises(LogBroken, match="cut short, or another"):
+        sign(older)
+    altered = log(b"1", b"2", b"3", b"4", folder="altered")
+    (altered / CHECKPOINT).write_text((altered / CHECKPOINT).read_text().replace("\n4\n", "\n5\n"))
+    with pytest.raises(LogBroken, match="does not fit"):
+        sign(altered)
+    with pytest.raises(BadParameter, match="set the clock right"):
+        sign(log(b"4"), now=AT - 1)
+    assert state.read_bytes() == kept, "what was refused leaves no trace"
+    assert sign(tmp_path / "log").size == 4
+
+
+def test_a_witness_that_lost_what_it_saw_says_so_and_signs_nothing(
+    tmp_path: Path, log: Callable[..., Path], sign: Callable[..., Checkpoint]
+) -> None:
+    folder, state = log(b"1"), cosigned_file(tmp_path / "witness", OWN)
+    with pytest.raises(BadParameter, match=r"is not there.*--first"):
+        sign(folder)
+    sign(folder, first=True)
+    with pytest.raises(BadParameter, match="leave out --first"):
+        sign(folder, first=True)
+    state.write_bytes((folder / CHECKPOINT).read_bytes())
+    with pytest.raises(BadParameter, match="is not signed by"):
+        sign(folder)
+    for damaged in (b"", b"\xff", state.read_bytes()[:-9]):
+        state.write_bytes(damaged)
+        with pytest.raises(BadParameter, match=state.name):
+            sign(folder)
+
+
+def test_a_witnesss_key_is_made_once_and_read_with_its_name(
+    tmp_path: Path, log: Callable[..., Path], sign: Callable[..., Checkpoint]
+) -> None:
+    with pytest.raises(KeysUnusable, match="there is one"):
+        make_witness(tmp_path / "witness", WITNESS)
+    with pytest.raises(BadParameter, match="without spaces"):
+        make_witness(tmp_path / "other", "a witness")
+    public = tmp_path / "witness" / "witness.pub"
+    with pytest.raises(KeysUnusable, match="make a key: hubbub keys witness"):
+        cosign_newest(folder_fetch(tmp_path), OWN, tmp_path, tmp_path / "s", first=True, now=AT)
+    public.write_text(str(SEEN))
+    with pytest.raises(KeysUnusable, match="not of the key beside it"):
+        sign(log(b"1"), first=True)
+    public.write_text(WITNESS)
+    with pytest.raises(KeysUnusable, match="put it back"):
+        sign(log(b"1"), first=True)
+
+
+def test_an_audit_counts_each_witness_once_and_no_time_that_is_to_come() -> None:
+    other = Ed25519PrivateKey.from_private_bytes(bytes([3]) * 32)
+    second = witness_key("w2.example", other)
+    one = Checkpoint.open(cosign(checkpoint().note, WITNESS, KEY, AT), OWN)
+    assert refuse_unwitnessed(one, OWN, [SEEN, second], 1, AT)[0] == (
+        f"{WITNESS}: cosigned it at 2023-03-20 12:25:47 UTC"
+    )
+    with pytest.raises(LogBroken, match=r"1 of 2 .* is not signed by w2\.example"):
+        refuse_unwitnessed(one, OWN, [SEEN, second], 2, AT)
+    refuse_unwitnessed(one, OWN, [SEEN], 1, AT - 300)
+    with pytest.raises(LogBroken, match=f"the time of {WITNESS} is ahead"):
+        refuse_unwitnessed(one, OWN, [SEEN], 1, AT - 301)
+    for twice in (NoteKey("w2", SEEN.public, COSIGNATURE), NoteKey("w2", OWN.public, COSIGNATURE)):
+        with pytest.raises(BadParameter, match="one key stands for two"):
+            refuse_unwitnessed(one, OWN, [SEEN, twice], 1, AT)
+
+
+def test_an_audit_with_a_witness_finds_the_bundle_of_a_fork_from_the_first_day(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "xdg"))
+    operator = Operator(tmp_path)
+    assert operator.build() == 0
+    seen = str(make_witness(tmp_path / "w", "w.example"))
+    bundle = ["--bundle", str(operator.out)]
+    sign = ["log", "cosign", str(operator.log), *bundle, "--keys", str(tmp_path / "w"), "--first"]
+    assert main(sign) == 0
+    assert main(sign[:-1]) == 0
+    # Another log from the first entry on, with one bundle, for one person, by the same keys.
+    personal = operator.sign(serial=read_bundle(operator.out).serial + 1)
+    things = [("keys", b"{}"), ("bundle", personal)]
+    fork = append(tmp_path / "fork", ORIGIN, log_key(operator.keys), things)
+    device = tmp_path / "device.hubbub"
+    device.write_bytes(personal + prove_bundle(fork).dump() + b"\n")
+    audit = ["log", "audit", str(tmp_path / "fork"), "--bundle", str(device)]
+    assert main(audit) == 0, "without a witness nothing contradicts it"
+    assert main([*audit, "--witness", seen]) == 2
+    assert "is not signed by w.example" in capsys.readouterr().err
+    assert main([*sign[:2], str(tmp_path / "fork"), *sign[3:-1]]) == 2
+    assert "has forked" in capsys.readouterr().err
+    cosigned = next((tmp_path / "w").glob("*.checkpoint"))
+    assert main(["log", "publish", str(operator.log), str(cosigned), *bundle]) == 0
+    assert main(["log", "audit", str(operator.log), *bundle, "--witness", seen]) == 0
+    audit[2] = str(operator.log)
+    assert main([*audit, "--witness", seen]) == 2
+    assert "not those that" in capsys.readouterr().err, "nor is it in the log that the witness saw"
+
+
+def test_a_device_passes_over_the_lines_of_witnesses(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "xdg"))
+    operator = Operator(tmp_path)
+    assert operator.build() == 0
+    for line in (
+        signed_note("", SEEN, bytes(72)),
+        signed_note("", NoteKey("other", b"1" * 32), b"1"),
+    ):
+        head, body, proof = operator.out.read_bytes().splitlines()
+        told = json.loads(proof)
+        told["checkpoint"] += line.lstrip("\n")
+        operator.out.write_bytes(b"\n".join([head, body, json.dumps(told).encode(), b""]))
+        found = read_bundle(operator.out)
+        assert found.proof is not None
+        assert len(signers(found.proof.checkpoint.note)) > 1
+        client = Client.from_bundle(
+            operator.out,
+            insecure=True,
+            state_dir=tmp_path / "state",
+            shuffler="127.0.0.1:9",  # the port of discarding, where nobody answers
+            hold_seconds=3600.0,
+        )
+        assert client.report("theme", "dark") is Outcome.QUEUED
+        client.close(0)
+
+
+def test_an_operator_publishes_what_witnesses_cosigned_and_audits_ask_for_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "xdg"))
+    operator = Operator(tmp_path)
+    assert operator.build() == 0
+    bundle, where = ["--bundle", str(operator.out)], str(operator.log)
+    own = read_bundle(operator.out).log
+    assert own is not None
+    asked, cosigned = [], []
+    for name in ("w1.example", "w2.example"):
+        keys = tmp_path / name
+        capsys.readouterr()
+        assert main(["keys", "witness", str(keys), "--name", name]) == 0
+        asked += ["--witness", capsys.readouterr().out.splitlines()[-1]]
+        assert main(["log", "cosign", where, *bundle, "--keys", str(keys), "--first"]) == 0
+        cosigned.append(str(cosigned_file(keys, own)))
+    known = tmp_path / "known"
+    audit = ["log", "audit", where, *bundle]
+    assert main([*audit, *asked, "--known", str(known)]) == 2
+    assert "0 of 2 cosignatures" in (said := capsys.readouterr().err)
+    assert "w1.example" in said
+    assert "w2.example" in said
+    assert not known.exists(), "what was refused is not what was seen"
+    assert main(["log", "publish", where, cosigned[0], *bundle]) == 0
+    assert main([*audit, *asked]) == 2
+    assert "not signed by w2.example" in capsys.readouterr().err
+    assert main([*audit, *asked, "--witnesses", "1"]) == 0
+    assert "w1.example: cosigned it at" in capsys.readouterr().out
+    assert main(["log", "publish", where, *cosigned, *bundle]) == 0
+    assert main([*audit, *asked]) == 0
+    assert main([*audit, *asked, *asked[:2]]) == 0, "a witness named twice is one"
+    assert main(audit) == 0
+    assert main([*audit, "--witnesses", "1"]) == 2
+    assert "--witnesses 1 is not from 1 to 0" in capsys.readouterr().err
+    assert main([*audit, "--witness", str(own)]) == 2
+    assert "as hubbub keys witness says it" in capsys.readouterr().err
+
+    assert operator.build() == 0, "a log goes on below witnesses' lines"
+    assert signers((operator.log / CHECKPOINT).read_text()) == [ORIGIN]
+    assert main([*audit, *asked]) == 2
+    assert main(["log", "publish", where, cosigned[0], *bundle]) == 2
+    assert "the witness must cosign this one" in capsys.readouterr().err
+    for name in ("w1.example", "w2.example"):
+        assert main(["log", "cosign", where, *bundle, "--keys", str(tmp_path / name)]) == 0
+    assert main(["log", "publish", where, *cosigned, *bundle]) == 0
+    assert main([*audit, *asked, "--known", str(known)]) == 0
+    assert cosigned_at(known.read_text(), NoteKey.read(asked[1], COSIGNATURE)) <= time.time()
