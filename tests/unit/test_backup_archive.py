@@ -1,6 +1,8 @@
 """A backup's archive, and what is said where its passphrase takes this machine too long."""
 
+import io
 import re
+import tarfile
 from pathlib import Path
 
 import pytest
@@ -38,3 +40,32 @@ def test_a_passphrase_that_this_machine_would_take_long_for_is_not_called_wrong(
 def test_another_passphrase_is_refused_at_once(sealed: Path) -> None:
     with pytest.raises(BackupUnusable, match="does not open by this passphrase"):
         archive.unpack(sealed, archive.open_with("another one altogether"), None)
+
+
+@pytest.mark.parametrize(
+    ("name", "leads_to"),
+    [("../elsewhere", ""), ("/elsewhere", ""), ("out", "../elsewhere"), ("in/../../out", "")],
+)
+def test_nothing_of_an_archive_lies_elsewhere(tmp_path: Path, name: str, leads_to: str) -> None:
+    member = tarfile.TarInfo(name)
+    member.type, member.linkname = (tarfile.SYMTYPE, leads_to) if leads_to else (b"0", "")
+    made = io.BytesIO()
+    with tarfile.open(fileobj=made, mode="w:gz") as made_elsewhere:
+        made_elsewhere.addfile(member)
+    (tmp_path / "sealed").write_bytes(made.getvalue())
+    with pytest.raises(BackupUnusable, match="is to lie elsewhere; take the backup"):
+        archive.unpack(tmp_path / "sealed", lambda clear: clear, tmp_path / "home")
+    assert sorted(path.name for path in tmp_path.rglob("*")) in (["sealed"], ["home", "sealed"])
+
+
+def test_files_come_back_with_who_may_read_them_and_links_within(tmp_path: Path) -> None:
+    home, again = tmp_path / "home", tmp_path / "again"
+    (home / "keys").mkdir(parents=True, mode=0o700)
+    (home / "keys" / "secret").write_text("a key")
+    (home / "keys" / "secret").chmod(0o600)
+    (home / "newest").symlink_to("keys/secret")
+    archive.pack(home, tmp_path / "sealed", lambda clear: clear)
+    assert archive.unpack(tmp_path / "sealed", lambda clear: clear, again) == 1
+    assert (again / "newest").read_text() == "a key"
+    modes = [(again / one).stat().st_mode & 0o777 for one in ("keys", "keys/secret")]
+    assert modes == [0o700, 0o600]

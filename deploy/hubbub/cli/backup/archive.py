@@ -7,6 +7,7 @@ import io
 import tarfile
 import time
 from collections.abc import Callable
+from copy import copy
 from pathlib import Path
 from typing import Final
 
@@ -20,6 +21,8 @@ Opener = Callable[[bytes], bytes]
 # What the services write, and what is Redis' own.
 _NOT_OURS: Final = frozenset({"redis-shuffler", "redis-aggregator", "log", "lock", "data"})
 _SHORTEST_PASSPHRASE: Final = 12
+_REMEDY: Final = "take the backup that hubbub backup made, or make another"
+_MODE: Final = 0o755  # nobody writes but whose they are
 _TRIES: Final = 40
 _PAUSE_SECONDS: Final = 0.5
 
@@ -103,7 +106,7 @@ def unpack(sealed: Path, opener: Opener, folder: Path | None) -> int:
     """Put the files into a folder, or nowhere: how many there are.
 
     Raises:
-        BackupUnusable: passphrase or key are others'.
+        BackupUnusable: passphrase or key are others', or a file in it is to lie elsewhere.
     """
     try:
         clear = opener(sealed.read_bytes())
@@ -113,7 +116,10 @@ def unpack(sealed: Path, opener: Opener, folder: Path | None) -> int:
         ) from None
     with tarfile.open(fileobj=io.BytesIO(clear), mode="r:gz") as archive:
         if folder is not None:
-            archive.extractall(folder, filter=_inside)  # noqa: S202 which keeps it inside
+            # Python 3.11.3 and before have no filters of their own; each is looked at as it comes.
+            archive.extraction_filter = lambda member, _: member
+            members = (_inside(member, folder.resolve(), sealed) for member in archive)
+            archive.extractall(folder, members)  # noqa: S202 all of them inside
         return sum(member.isfile() for member in archive.getmembers())
 
 
@@ -122,7 +128,14 @@ def _plain(member: tarfile.TarInfo) -> tarfile.TarInfo | None:
     return member if member.isfile() or member.isdir() or member.issym() else None
 
 
-def _inside(member: tarfile.TarInfo, folder: str) -> tarfile.TarInfo:
+def _inside(member: tarfile.TarInfo, folder: Path, sealed: Path) -> tarfile.TarInfo:
     """Nothing outside of the folder; owners as they were, for services that have a user each."""
-    checked = tarfile.data_filter(member, folder)
-    return checked.replace(uid=member.uid, gid=member.gid, uname="", gname="", deep=False)
+    place = folder / member.name
+    leads_to = place.parent / member.linkname if member.issym() else place
+    if _plain(member) is None or not all(
+        one.resolve().is_relative_to(folder) for one in (place.parent, leads_to)
+    ):
+        raise BackupUnusable(f"{sealed}: a file in it is to lie elsewhere; {_REMEDY}")
+    made = copy(member)
+    made.mode, made.uname, made.gname = member.mode & _MODE, "", ""
+    return made
