@@ -27,6 +27,15 @@ METRICS = (
     ("daily", "grr", 2.0, 'values = ["light", "dark"]'),
     ("hours", "mean.one_bit", 2.0, f'domain = "number"\nlow = 0\nhigh = 10\n{PERIOD}'),
     ("kept", "long.grr", 1.0, 'permanent_epsilon = 2.0\nvalues = ["light", "dark"]'),
+    ("plugins", "privset", 4.0, f'kind = "set"\nvalues = ["git", "vim", "go"]\nmost = 2\n{PERIOD}'),
+    (
+        *("profile", "pairs", 4.0),
+        f"""parts.theme = ["light", "dark"]
+parts.Person = ["new", "old"]
+parts.age = {{ edges = [0, 18, 65] }}
+{PERIOD}""",
+    ),
+    ("weekly", "pairs", 4.0, 'parts = { day = ["work", "free"], theme = ["light", "dark"] }'),
     ("page", "cms", 2.0, 'domain = "string"\nhashes = 16\nwidth = 64'),
 )
 FIRST = 20_010  # on which a period begins: 2024-10-14
@@ -94,6 +103,56 @@ def test_a_person_reports_once_and_who_was_not_there_is_missed(
         assert abs(run["missed"] - 750) < 6 * sqrt(1500 / 4)
 
 
+def test_of_sets_each_value_has_its_days_and_of_parts_each_cell(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Truth and answer are of the same value: intervals of one miss in a million hold it."""
+    lines = ["count,day,value"]
+    for day in range(DAYS):
+        git = 12_000 + 600 * day
+        lines += [f"{git},{FIRST + day},git|vim", f"{40_000 - git},{FIRST + day},vim"]
+        lines += [f"20000,{FIRST + day},"]
+    found = _told(capsys, "plugins", lines, "--runs", "2", "--confidence", "0.999999")
+    shares = {one["value"]: one["rows"] for one in found["runs"][0]["series"]}
+    for day in range(DAYS):
+        assert shares["git"][day]["true"] == pytest.approx(0.2 + 0.01 * day)
+        assert shares["vim"][day]["true"] == pytest.approx(2 / 3)
+        assert shares["go"][day]["true"] == 0
+    assert found["summary"]["coverage"] > 0.99
+    assert found["people_above_most"] == 0
+    # Of parts by person: who is old goes dark; a column `Person` is a part, and `person` who it is.
+    lines = ["Day,theme,Person,age,person"]
+    for person in range(6000):
+        theme, new, age = ("dark", "old", 40) if person % 4 else ("light", "new", 7)
+        lines += [f"{FIRST + day},{theme},{new},{age},{person}" for day in range(0, DAYS, 3)]
+    found = _told(capsys, "profile", lines, "--runs", "2", "--confidence", "0.999999")
+    shares = {one["value"]: one["rows"] for one in found["runs"][0]["series"]}
+    assert len(shares) == 3 * 2 * 2
+    assert all(row["true"] == 0.75 for row in shares["theme=dark, Person=old"])
+    assert all(row["true"] == 0.25 for row in shares["Person=new, age=below 18"])
+    assert found["summary"]["coverage"] > 0.99
+    assert 0 < found["runs"][0]["missed"] < 6000
+
+
+def test_a_part_that_is_called_day_is_no_day(capsys: pytest.CaptureFixture[str]) -> None:
+    found = _told(capsys, "weekly", ["day,theme,count", "work,dark,3000"], "--runs", "2")
+    assert "days" not in found
+    assert found["people"] == 3000
+
+
+def test_sets_that_are_too_large_are_told_over_days_too(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    lines = ["day,value,count"]
+    for day in range(DAYS):
+        lines += [f"{FIRST + day},git|vim|go,15000", f"{FIRST + day},vim,45000"]
+    Path("days.csv").write_text("\n".join(lines))
+    assert main(["simulate", "plugins", "--values", "days.csv", "--runs", "1", "--seed", "3"]) == 0
+    told = capsys.readouterr().out
+    assert "25.0% of the people hold more than most = 2" in told
+    assert "raise most, to 3 at most" in told
+
+
 def test_dates_means_and_daily_reports_are_rehearsed_too(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -131,6 +190,10 @@ def test_people_read_days_lines_and_steps(capsys: pytest.CaptureFixture[str]) ->
             [],
             "line 1: write a head of day",
         ),
+        ("profile", ["day,value", "1,dark"], [], "a head of day,theme,Person,age, with person"),
+        ("profile", ["day,theme,Person,age", "1,dark,old,x"], [], "line 2: write a day, a value"),
+        ("plugins", ["day,value", "1,git|emacs"], [], "line 2: write a day, a value"),
+        ("theme", ["day,day,value", "1,2,dark"], [], "line 1: write a head of day,value"),
         ("theme", ["day,value", "1,blue"], [], "line 2: write a day, a value of metric"),
         ("theme", ["day,value", "2024-13-01,dark"], [], "line 2: write a day"),
         ("theme", ["day,value", "1"], [], "line 2: write a day"),

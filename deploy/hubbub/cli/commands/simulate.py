@@ -10,7 +10,7 @@ from typing import Any, Final, TypeVar
 
 from hubbub.catalog import Bundle, days_of_period, metric_name_of
 from hubbub.catalog.discovery import counting
-from hubbub.cli.commands.simulate_days import simulate_days
+from hubbub.cli.commands.simulate_days import say_above_most, simulate_days
 from hubbub.cli.commands.simulate_model import simulate_model
 from hubbub.cli.rehearsals.central import central_of_plan
 from hubbub.cli.rehearsals.days import has_days
@@ -64,8 +64,8 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
         metavar="FILE",
         help="CSV, plain or .gz: a person's value a line, or value,count; of a set its values with "
         "| between them; of parts, and of public fields, a column each under a head of their "
-        "names; with a head of day,value and person or count, days; of a model, a column a "
-        "feature and one the label",
+        "names; with a column day beside them, and person or count, days; of a model, a column "
+        "a feature and one the label",
     )
     parser.add_argument(
         "--test", type=Path, metavar="FILE", help="of a model: people held out, to judge it by"
@@ -112,7 +112,7 @@ def _simulate(arguments: argparse.Namespace) -> int:
 
 def _simulate_metric(arguments: argparse.Namespace) -> int:
     bundle = _bundle(arguments.catalog, arguments.metric)
-    if has_days(arguments.values):
+    if has_days(arguments.values, bundle.metric(arguments.metric)):
         return simulate_days(arguments, bundle, _watched)
     plan = Plan(
         bundle,
@@ -263,13 +263,7 @@ def _say_recall(last: Run, found: Summary) -> None:
 
 def _say_beside(plan: Plan, last: Run, found: Summary) -> None:
     """What is said of two parts, of public values, and of people whose sets are too large."""
-    if above := plan.above_most:
-        held = max(code.bit_count() for code in plan.truth.codes)
-        say(
-            f"{above / plan.truth.people:.1%} of the people hold more than "
-            f"most = {plan.metric.parameters['most']}, so estimates are low and intervals miss: "
-            f"raise most, to {held} at most"
-        )
+    say_above_most(plan.metric, plan.truth.codes, plan.truth.counts)
     for one in last.associations:
         told = "cannot be said" if one.cramers_v is None else f"{one.cramers_v:.3f}"
         say(

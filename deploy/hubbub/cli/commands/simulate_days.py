@@ -3,9 +3,9 @@
 import argparse
 import json
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict
-from typing import Final
+from typing import Any, Final
 
 from hubbub.catalog import Bundle, Metric
 from hubbub.cli.rehearsals.days import read_days
@@ -16,6 +16,7 @@ from hubbub.cli.rehearsals.over_days import (
     rehearse_days,
     summary_of,
 )
+from hubbub.cli.rehearsals.truth import above_most
 from hubbub.cli.terminal.output import say, several, table
 from hubbub.errors import BadParameter, BatchTooSmall
 
@@ -49,6 +50,7 @@ def simulate_days(arguments: argparse.Namespace, bundle: Bundle, watched: Watch)
             f"of {metric.fewest:,}, all {len(days.days):,} days together {most:,} at most; give "
             "more people, or lower min_batch"
         )
+    counts = days.held.sum(axis=0).tolist()  # a person once a day
     if arguments.json:
         document = {
             "metric": metric.name,
@@ -56,6 +58,7 @@ def simulate_days(arguments: argparse.Namespace, bundle: Bundle, watched: Watch)
             "epsilon": metric.report_loss,
             "period": metric.period or None,
             "days": len(days.days),
+            "people_above_most": above_most(metric, days.codes, counts),
             "confidence": arguments.confidence,
             "seed": arguments.seed,
             "seconds": seconds,
@@ -69,9 +72,21 @@ def simulate_days(arguments: argparse.Namespace, bundle: Bundle, watched: Watch)
         _show(metric, series)
     if len(last.series) > _SERIES:
         say(f"and {len(last.series) - _SERIES:,} more values: --json has them all")
+    say_above_most(metric, days.codes, counts)
     _say(metric, last, found)
     say(f"{several(arguments.runs, 'run')} in {seconds:.1f} s")
     return 0
+
+
+def say_above_most(metric: Metric, codes: Sequence[Any], counts: Sequence[int]) -> None:
+    """Say which part of the people hold sets that are too large, if somebody does."""
+    if above := above_most(metric, codes, counts):
+        held = max(code.bit_count() for code in codes)
+        say(
+            f"{above / sum(counts):.1%} of the people hold more than "
+            f"most = {metric.parameters['most']}, so estimates are low and intervals miss: "
+            f"raise most, to {held} at most"
+        )
 
 
 def _show(metric: Metric, series: DaySeries) -> None:

@@ -2,6 +2,7 @@
 
 import re
 from array import array
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
@@ -11,8 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from hubbub.catalog import Metric
-from hubbub.cli.rehearsals.truth import coder, csv_rows
+from hubbub.cli.rehearsals.truth import coder, csv_rows, numbered
 from hubbub.errors import BadParameter, ValueOutOfDomain
+from hubbub.mechanisms.parts import parts_of
 
 Numbers = npt.NDArray[np.int64]
 
@@ -20,8 +22,8 @@ _FIRST: Final = date(1970, 1, 1)
 _MAX_DAYS: Final = 1000
 _MAX_PEOPLE: Final = 10**9
 _NUMBER: Final = re.compile(r"[0-9]{1,6}")
-_HEADS: Final = (["day", "value"], ["count", "day", "value"], ["day", "person", "value"])
-_HEAD: Final = "day,value, with person or count beside them if need be"
+_FAMILIES: Final = {"listed", "ranges", "mean", "sets", "pairs"}
+_WORDS: Final = {"day", "value", "person", "count"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,14 +31,13 @@ class Days:
     """What people hold on each day: a row per person and day, or per day, value and how many.
 
     days: those of the file, ascending, numbered from 1970. codes: the values as the mechanism takes
-        them, each once; names: as the file writes them.
+        them, each once.
     day, value: per row, places in `days` and `codes`. count: how many people the row is of.
     person: per row whose it is, from 0 on; None where the file does not say who is who.
     """
 
     days: tuple[int, ...]
     codes: tuple[Any, ...]
-    names: tuple[str, ...]
     day: Numbers
     value: Numbers
     count: Numbers
@@ -55,53 +56,63 @@ class Days:
         return self.counted(slice(None), self.count)
 
 
-def has_days(path: Path) -> bool:
-    """Whether a file's head has a column `day`."""
+def has_days(path: Path, metric: Metric) -> bool:
+    """Whether a file's head has a column `day`, which is none of the metric's own columns."""
     head = next(iter(csv_rows(path)), (0, ()))[1]
-    return "day" in [cell.strip().lower() for cell in head]
+    own = {*_parts(metric), *metric.breakdown}
+    return "day" in _words(head, but=own) and "day" not in own
 
 
 def read_days(path: Path, metric: Metric) -> Days:
     """A CSV file, plain or .gz, with a head: day, value, and person or count.
 
-    A day is 2026-11-22, or a number of days since 1970.
+    A day is 2026-11-22, or a number of days since 1970. Of a set its values, with | between them;
+    of parts a column a part in place of value.
 
     Raises:
         BadParameter: it cannot be read; a line is not of such columns, or its value is not one of
             the metric's; a person stands twice on a day. The message names the line.
     """
-    if metric.epoch != "day" or metric.randomizer.FAMILY not in {"listed", "ranges", "mean"}:
+    if metric.epoch != "day" or metric.randomizer.FAMILY not in _FAMILIES:
         raise BadParameter(
-            f'metric "{metric.name}": a column day is for a metric of days with listed values or '
-            "numbers; leave the column out"
+            f'metric "{metric.name}": a column day is for a metric of days with listed values, '
+            "sets, parts or numbers; leave the column out"
         )
+    parts = _parts(metric)
+    own = [*parts] or ["value"]
     rows = csv_rows(path)
-    head = [cell.strip().lower() for cell in next(rows)[1]]
-    if sorted(head) not in _HEADS:
-        raise BadParameter(f"--values {path}: line 1: write a head of {_HEAD}")
-    other = next((name for name in head if name not in {"day", "value"}), "")
-    places = [head.index(name) for name in ("day", "value", other) if name]
-    code, codes, own = coder(metric), dict[Any, str](), dict[Any, int]()
+    head = _words(next(rows)[1], but=parts)
+    other = next((name for name in head if name not in {"day", *own}), "")
+    if len({*head}) != len(head) or {*head} not in [
+        {"day", *own, *more} for more in ((), ("person",), ("count",))
+    ]:
+        raise BadParameter(
+            f"--values {path}: line 1: write a head of day,{','.join(own)}, with person or count "
+            "beside them if need be"
+        )
+    code, codes = coder(metric), dict[Any, int]()
     people: dict[str, int] = {}
-    known: dict[tuple[str, str], tuple[int, int]] = {}  # lines say the same again and again
+    known: dict[tuple[str, ...], tuple[int, int]] = {}  # lines say the same again and again
     columns = [array("q") for _ in range(4)]
+    places = [head.index(name) for name in ("day", *own)]
     for line, row in rows:
         if not row:
             continue
         try:
-            cells = [row[place].strip() for place in places]
-            told = (cells[0], cells[1])
+            cells = [cell.strip() for cell in row]
+            told = tuple(cells[place] for place in places)
             if told not in known:
-                value = code(cells[1])
-                codes.setdefault(value, cells[1])
-                known[told] = _day(cells[0]), own.setdefault(value, len(own))
-            count = 1 if other != "count" else _count(cells[2])
+                when, *held = told
+                given = numbered(dict(zip(own, held, strict=True)), metric) if parts else held[0]
+                known[told] = _day(when), codes.setdefault(code(given), len(codes))
+            last = cells[head.index(other)] if other else ""
+            count = 1 if other != "count" else _count(last)
         except (ValueOutOfDomain, ValueError, IndexError) as error:
             raise BadParameter(
                 f"--values {path}: line {line}: write a day, a value of metric "
                 f'"{metric.name}", and in count a whole number of people'
             ) from error
-        who = people.setdefault(cells[2], len(people)) if other == "person" else 0
+        who = people.setdefault(last, len(people)) if other == "person" else 0
         for column, cell in zip(columns, (*known[told], count, who), strict=True):
             column.append(cell)
     day, place, number, person = (np.frombuffer(column, np.int64) for column in columns)
@@ -110,9 +121,19 @@ def read_days(path: Path, metric: Metric) -> Days:
     days, order = np.unique(day, return_inverse=True)
     if other == "person" and len(np.unique(person * len(days) + order)) < len(day):
         raise BadParameter(f"--values {path}: a person stands twice on one day; leave one out")
-    names = tuple(codes.values())
     whose = person if other == "person" else None
-    return Days(tuple(days.tolist()), tuple(codes), names, order, place, number, whose)
+    return Days(tuple(days.tolist()), tuple(codes), order, place, number, whose)
+
+
+def _words(head: Sequence[str], but: Collection[str]) -> list[str]:
+    """A head's cells, its own words in small letters. but: names that are as they are written."""
+    cells = [cell.strip() for cell in head]
+    return [cell.lower() if cell not in but and cell.lower() in _WORDS else cell for cell in cells]
+
+
+def _parts(metric: Metric) -> Collection[str]:
+    """The parts of a metric that has some, each a column of the file."""
+    return parts_of(metric.values or ()) if metric.randomizer.FAMILY == "pairs" else ()
 
 
 def _day(text: str) -> int:

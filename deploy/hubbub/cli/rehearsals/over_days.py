@@ -1,16 +1,19 @@
 """A rehearsal over days: who reports when, what is answered, and each day's truth."""
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import sqrt
+from typing import Any
 
 import numpy as np
 
 from hubbub.aggregator.query import EpochRange, EstimateQuery, QueryEngine
 from hubbub.aggregator.query.answers import Trended
 from hubbub.aggregator.query.trend_series import Shift
-from hubbub.aggregator.query.trends import MAX_SERIES
+from hubbub.aggregator.query.trends import MAX_SERIES, MEAN
+from hubbub.analysis.arrays import Floats
+from hubbub.analysis.families import family_for
 from hubbub.catalog import EPOCH_SECONDS, Bundle, Metric, days_of_period
 from hubbub.catalog.crowds.device_dummies import gathered, made_each
 from hubbub.catalog.discovery import counting
@@ -121,9 +124,9 @@ def rehearse_days(
             f'metric "{metric.name}": a permanent response is rehearsed over epochs in which '
             "nobody changes: leave the column day out, and give --epochs"
         )
-    chance = np.random.default_rng(seed)
+    chance, truth = np.random.default_rng(seed), _truth(metric, days)
     for _ in range(runs):
-        yield _run(bundle, metric, days, confidence, chance)
+        yield _run(bundle, metric, days, truth, confidence=confidence, chance=chance)
 
 
 def summary_of(runs: Sequence[DayRun]) -> DaySummary:
@@ -142,7 +145,13 @@ def summary_of(runs: Sequence[DayRun]) -> DaySummary:
 
 
 def _run(
-    bundle: Bundle, metric: Metric, days: Days, confidence: float, chance: np.random.Generator
+    bundle: Bundle,
+    metric: Metric,
+    days: Days,
+    truth: Mapping[str, Floats],
+    *,
+    confidence: float,
+    chance: np.random.Generator,
 ) -> DayRun:
     held, missed = _reporting(metric, days, chance)
     windows = {}
@@ -156,7 +165,7 @@ def _run(
         found = asyncio.run(_trend(bundle, metric, days, confidence, DrawnStore(windows)))
     except BatchTooSmall:
         return DayRun(reports, (), missed, answered=False, below=len(days.days))
-    told = tuple(_beside(metric, days, found))
+    told = tuple(_beside(days, truth, found))
     below = sum(
         Window(metric.name, day) not in windows or int(own.sum()) < metric.fewest
         for day, own in zip(days.days, held, strict=True)
@@ -209,18 +218,11 @@ async def _trend(
     return await query.trend(metric.name, asked, number=MAX_SERIES)
 
 
-def _beside(metric: Metric, days: Days, found: Trended) -> Iterator[DaySeries]:
+def _beside(days: Days, truth: Mapping[str, Floats], found: Trended) -> Iterator[DaySeries]:
     """Every series with the truth of each of its days."""
-    held = days.held
-    people = held.sum(axis=1)
     places = {day: place for place, day in enumerate(days.days)}
-    names = None if metric.values is None else [metric.values[code] for code in days.codes]
     for series in found.series:
-        if names is None:
-            worth = np.array(days.codes, dtype=np.float64)
-        else:
-            worth = np.array([name == series.value for name in names], dtype=np.float64)
-        true = (held @ worth) / np.maximum(people, 1)
+        true = truth[series.value]
         rows = tuple(
             DayRow(
                 *(point.date, float(true[places[point.epoch]]), point.reports),
@@ -230,3 +232,19 @@ def _beside(metric: Metric, days: Days, found: Trended) -> Iterator[DaySeries]:
             for point in series.points
         )
         yield DaySeries(series.value, rows, tuple(series.shifts), tuple(series.weekdays))
+
+
+def _truth(metric: Metric, days: Days) -> Mapping[str, Floats]:
+    """By what answers call it, each value's share of a day's people; of numbers the mean."""
+    mechanism: Any = metric.randomizer
+    people = np.maximum(days.held.sum(axis=1), 1)
+    if metric.values is None:
+        return {MEAN: days.held @ np.array(days.codes, dtype=np.float64) / people}
+    names = family_for(mechanism).labels(mechanism, metric.values)
+    holding = np.zeros((len(days.days), len(names)))
+    for code, held in zip(days.codes, days.held.T, strict=True):
+        # A part's cell of each table, and each value of a set.
+        several = mechanism.FAMILY in {"pairs", "sets"}
+        own = np.flatnonzero(mechanism.row(code)) if several else [code]
+        holding[:, own] += held[:, None]
+    return dict(zip(names, (holding / people[:, None]).T, strict=True))

@@ -21,7 +21,7 @@ from hubbub.catalog import Bundle, Metric, days_of_period
 from hubbub.catalog.crowds.device_dummies import gathered, made_each
 from hubbub.catalog.discovery import counting
 from hubbub.cli.rehearsals.beside import Associated, PublicRow, associations, public_rows
-from hubbub.cli.rehearsals.truth import Truth
+from hubbub.cli.rehearsals.truth import Truth, above_most
 from hubbub.conservation import Window
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import Totals
@@ -57,11 +57,7 @@ class Plan:
     @property
     def above_most(self) -> int:
         """Of sets, how many people hold more values than a device tells."""
-        metric, truth = self.metric, self.truth
-        if metric.kind != "set":
-            return 0
-        most, people = metric.parameters["most"], zip(truth.codes, truth.counts, strict=True)
-        return sum(number for code, number in people if code.bit_count() > most)
+        return above_most(self.metric, self.truth.codes, self.truth.counts)
 
 
 @dataclass(frozen=True, slots=True)

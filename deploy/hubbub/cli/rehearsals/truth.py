@@ -89,6 +89,14 @@ def read_truth(path: Path, metric: Metric) -> Truth:
     return Truth(told, codes, tuple(held.values()), streams if apart else ())
 
 
+def above_most(metric: Metric, codes: Sequence[Any], counts: Sequence[int]) -> int:
+    """Of sets, how many people hold more values than a device tells."""
+    if metric.kind != "set":
+        return 0
+    most = metric.parameters["most"]
+    return sum(n for code, n in zip(codes, counts, strict=True) if code.bit_count() > most)
+
+
 def _is_apart(path: Path, metric: Metric) -> bool:
     """Whether a file's head has the public fields of a metric that is told apart by them."""
     head = next(iter(csv_rows(path)), (0, ()))[1]
@@ -148,10 +156,10 @@ def _lines_of_columns(
                 "number of people, from 0 on"
             )
         told = {field: held.pop(field).strip() for field in public}
-        yield number, (_numbered(held, metric) if parted else held["value"], told, int(count))
+        yield number, (numbered(held, metric) if parted else held["value"], told, int(count))
 
 
-def _numbered(held: dict[str, str], metric: Metric) -> dict[str, Any]:
+def numbered(held: Mapping[str, str], metric: Metric) -> dict[str, Any]:
     """The same with the parts that are numbers as such; what is none is told later."""
     found: dict[str, Any] = dict(held)
     for part, own in metric.ranges.items():
