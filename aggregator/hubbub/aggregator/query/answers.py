@@ -54,6 +54,8 @@ class MetricLine:
     is told apart.
     until_first_batch: why there is no answer yet, and when there is one; "" where a batch has left.
     one_look: why its intervals cannot hold at every look; "" where they can.
+    discover: the share of its devices that look for strings that nobody listed, asked as NAME/tree;
+    0 where none do.
     updated: when the last report was counted. epochs: the newest ones, ascending; all are counted
     in `reports`. facts: what the catalog says of it beside that, as people read it.
     """
@@ -84,6 +86,7 @@ class MetricLine:
     parts: list[str] = field(default_factory=list)
     public: list[str] = field(default_factory=list)
     one_look: str = ""
+    discover: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -77,6 +77,7 @@ async def line(
         else [],
         public=list(metric.breakdown),
         one_look=one_look(metric),
+        discover=metric.discover,
     )
 
 

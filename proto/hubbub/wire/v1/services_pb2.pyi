@@ -748,6 +748,7 @@ class MetricLine(_message.Message):
     PARTS_FIELD_NUMBER: _builtins.int
     PUBLIC_FIELD_NUMBER: _builtins.int
     ONE_LOOK_FIELD_NUMBER: _builtins.int
+    DISCOVER_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     description: _builtins.str
     owner: _builtins.str
@@ -781,6 +782,10 @@ class MetricLine(_message.Message):
     """What stands before all of it: of a development installation that its numbers protect nobody."""
     one_look: _builtins.str
     """Why its intervals cannot hold at every look; empty where they can."""
+    discover: _builtins.float
+    """The share of its devices that look for strings that nobody listed, asked as NAME/tree; 0 where
+    none do.
+    """
     @_builtins.property
     def tiers(self) -> _containers.RepeatedScalarFieldContainer[_builtins.float]:
         """Smaller ones that a person may choose."""
@@ -830,10 +835,11 @@ class MetricLine(_message.Message):
         parts: _abc.Iterable[_builtins.str] | None = ...,
         public: _abc.Iterable[_builtins.str] | None = ...,
         one_look: _builtins.str = ...,
+        discover: _builtins.float = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_candidates", b"_candidates", "_highest", b"_highest", "_lowest", b"_lowest", "_total_values", b"_total_values", "_updated", b"_updated", "_waiting", b"_waiting", "_withheld", b"_withheld", "candidates", b"candidates", "highest", b"highest", "lowest", b"lowest", "total_values", b"total_values", "updated", b"updated", "waiting", b"waiting", "withheld", b"withheld"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_candidates", b"_candidates", "_highest", b"_highest", "_lowest", b"_lowest", "_total_values", b"_total_values", "_updated", b"_updated", "_waiting", b"_waiting", "_withheld", b"_withheld", "candidates", b"candidates", "description", b"description", "epoch_length", b"epoch_length", "epochs", b"epochs", "epsilon", b"epsilon", "expires", b"expires", "facts", b"facts", "highest", b"highest", "kind", b"kind", "lowest", b"lowest", "mechanism", b"mechanism", "min_batch", b"min_batch", "name", b"name", "notice", b"notice", "one_look", b"one_look", "owner", b"owner", "parts", b"parts", "public", b"public", "reports", b"reports", "tiers", b"tiers", "total_values", b"total_values", "unit", b"unit", "until_first_batch", b"until_first_batch", "updated", b"updated", "waiting", b"waiting", "withheld", b"withheld"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_candidates", b"_candidates", "_highest", b"_highest", "_lowest", b"_lowest", "_total_values", b"_total_values", "_updated", b"_updated", "_waiting", b"_waiting", "_withheld", b"_withheld", "candidates", b"candidates", "description", b"description", "discover", b"discover", "epoch_length", b"epoch_length", "epochs", b"epochs", "epsilon", b"epsilon", "expires", b"expires", "facts", b"facts", "highest", b"highest", "kind", b"kind", "lowest", b"lowest", "mechanism", b"mechanism", "min_batch", b"min_batch", "name", b"name", "notice", b"notice", "one_look", b"one_look", "owner", b"owner", "parts", b"parts", "public", b"public", "reports", b"reports", "tiers", b"tiers", "total_values", b"total_values", "unit", b"unit", "until_first_batch", b"until_first_batch", "updated", b"updated", "waiting", b"waiting", "withheld", b"withheld"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__candidates: _TypeAlias = _typing.Literal["candidates"]  # noqa: Y015
     _WhichOneofArgType__candidates: _TypeAlias = _typing.Literal["_candidates", b"_candidates"]  # noqa: Y015

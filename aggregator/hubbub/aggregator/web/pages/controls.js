@@ -1,7 +1,7 @@
 // The controls of a metric's page: what they show is the address, and what they are set to goes there.
 import { $, ask, h, shown } from "./shell.js";
 import { offerBeside } from "./beside.js";
-import { CATALOG, SavedLists } from "./lists.js";
+import { SavedLists } from "./lists.js";
 
 const RANGES = [
   ["newest", "newest epoch"],
@@ -59,7 +59,7 @@ export class Controls {
     await offerBeside(this.metric, this.form.beside);
     const looks = this.metric.candidates !== null;
     $("lists").hidden = $("typed").hidden = !looks;
-    if (looks) await this.lists.begin(this.metric.candidates);
+    if (looks) await this.lists.begin(this.metric);
     this.show();
   }
 

@@ -13,9 +13,9 @@ const SORTED = ["value", "estimate", "stderr", "low", "share", "rank", "detected
 const note = (text, kind = "") => h("p", { class: `note ${kind}` }, text);
 const span = (one) => `${count(one.low)} to ${count(one.high)}`;
 
-/** What an analyst should not miss.
+/** What an analyst should not miss, each in a note.
  *  part: not all values are shown. looked: strings were looked for, and not found. */
-export function showFlags(found, part, looked) {
+export function flagsOf(found, part, looked) {
   const flags = [];
   if (found.findings.length) {
     const chance = found.honest_p_value.toExponential(0);
@@ -61,20 +61,22 @@ export function showFlags(found, part, looked) {
       note("Nothing stands out from zero: ask for more epochs, or wait for more reports."),
     );
   }
-  $("flags").replaceChildren(...flags);
+  return flags;
 }
 
 /** Whether its values are ranges of numbers, which have an order of their own. */
 export const numeric = ({ kind, lowest }) => kind === "ranges" || (kind === "values" && lowest !== null);
 
-/** Bars with whiskers, and the table of the same numbers, in an order that a reader chose. */
+/** Bars with whiskers, and the table of the same numbers, in an order that a reader chose.
+ *  place: its elements `answer`, `drawing`, `said` and `table`. sort: none where it has one order. */
 export async function showEstimates(
+  place,
   found,
   { first, hourly, consistent, beside, order, sort, find },
 ) {
   const mean = found.kind === "mean";
   const updated = found.updated && utc(found.updated);
-  $("answer").textContent =
+  place.answer.textContent =
     `${several(found.reports, "report")}, ${period(found, hourly)}` +
     (updated ? `; last counted ${updated}.` : ".") +
     before(found);
@@ -90,7 +92,7 @@ export async function showEstimates(
   const level = percent(found.confidence, 0);
   const what = mean ? "The mean" : "Reports of each value";
   bars(
-    $("bars"),
+    place.drawing,
     drawn,
     `${what} with ${level} intervals; the table has the same numbers`,
     {
@@ -130,10 +132,10 @@ export async function showEstimates(
     const { estimate, low, high } = found.mean;
     said.push(`${inUnit("Mean", found)}: ${figure(estimate)}, ${figure(low)} to ${figure(high)}.`);
   }
-  $("bars-said").textContent = [...said, ...found.notes.map((one) => shown(one, 400))].join(" ");
+  place.said.textContent = [...said, ...found.notes.map((one) => shown(one, 400))].join(" ");
   const unit = mean ? shown(found.unit) || "the metric’s own unit" : "reports";
-  const sorting = mean ? {} : { order, sort, fields: SORTED };
-  await fillAnswer($("table"), `All numbers in ${unit}`, "estimates", found, rows, sorting);
+  const sorting = mean || !sort ? {} : { order, sort, fields: SORTED };
+  await fillAnswer(place.table, `All numbers in ${unit}`, "estimates", found, rows, sorting);
 }
 
 /** Buttons for the rows before and after; `go` asks for the page that begins at a row. */

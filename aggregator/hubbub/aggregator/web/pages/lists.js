@@ -1,7 +1,11 @@
 // Lists of strings to look for: the catalog's own, and those that analysts saved; ticked, kept, forgotten.
 import { $, Refused, ask, button, count, h, shown, several } from "./shell.js";
 
-export const CATALOG = "catalog";
+/** Lists that nobody saved: the catalog's own, and what the metric's devices found. */
+const OWN = new Map([
+  ["catalog", "the catalog’s own"],
+  ["discovered", "what was discovered"],
+]);
 
 const at = (name) => `/v1/candidates/${encodeURIComponent(name)}`;
 
@@ -10,7 +14,7 @@ export class SavedLists {
   constructor(form, asks) {
     this.form = form;
     this.asks = asks;
-    this.own = null;
+    this.metric = null;
     this.typed = [];
     form.keeping.addEventListener("click", () => this.keep());
     form.keep.addEventListener("keydown", (event) => {
@@ -20,12 +24,12 @@ export class SavedLists {
     });
   }
 
-  /** own: how many strings the catalog has. */
-  async begin(own) {
-    this.own = own;
+  async begin(metric) {
+    this.metric = metric;
     const { lists } = await ask("/v1/candidates");
     const all = lists.map((one) => [one.name, one.total]);
-    if (own) all.unshift([CATALOG, own]);
+    if (metric.discover) all.unshift(["discovered", null]);
+    if (metric.candidates) all.unshift(["catalog", metric.candidates]);
     const before = this.ticked();
     $("lists").replaceChildren(
       h("legend", {}, "Strings to look for"),
@@ -39,13 +43,13 @@ export class SavedLists {
   }
 
   line(name, total) {
-    const called = name === CATALOG ? "the catalog’s own" : shown(name);
+    const called = OWN.get(name) ?? shown(name);
     const box = h("input", { type: "checkbox", value: name });
     const forget =
-      name === CATALOG
+      OWN.has(name)
         ? null
         : button("Forget", () => this.forget(name, total), { "aria-label": `Forget ${called}` });
-    return h("span", { class: "list" }, h("label", {}, box, ` ${called} (${count(total)})`), forget);
+    return h("span", { class: "list" }, h("label", {}, box, ` ${called}${total === null ? "" : ` (${count(total)})`}`), forget);
   }
 
   ticked() {
@@ -76,7 +80,7 @@ export class SavedLists {
     const saved = await this.told(() => ask(at(name), {}, body, "PUT"));
     if (!saved) return null;
     this.form.keep.value = "";
-    await this.begin(this.own);
+    await this.begin(this.metric);
     this.say(`Saved: ${shown(name)}, ${several(saved.total, "string")}.`);
     return this.asks([name]);
   }
@@ -85,7 +89,7 @@ export class SavedLists {
     const whole = `Forget the list “${shown(name)}” of ${several(total, "string")}, for everybody?`;
     if (!confirm(whole)) return;
     if ((await this.told(() => ask(at(name), {}, null, "DELETE"))) === undefined) return;
-    await this.begin(this.own);
+    await this.begin(this.metric);
     this.asks([]);
   }
 

@@ -9,7 +9,8 @@ import { lines } from "./charts.js";
 import { Compared } from "./compare.js";
 import { Controls } from "./controls.js";
 import { Crossed } from "./cross.js";
-import { numeric, showEstimates, showFlags, showPages } from "./estimates.js";
+import { Discovered } from "./discovered.js";
+import { flagsOf, numeric, showEstimates, showPages } from "./estimates.js";
 import { Marks } from "./marks.js";
 import { showModel } from "./model.js";
 import { privacyCard } from "./privacy.js";
@@ -49,6 +50,7 @@ let controls = null;
 let compared = null;
 let crossed = null;
 let broken = null;
+let discovered = null;
 let marks = null;
 let newest = null; // the answer that is shown
 
@@ -79,8 +81,9 @@ async function estimates() {
   newest = found;
   const beside = await besides(address.state.beside, { ...asked, ...looking() }, found.values);
   controls.answered(found);
-  showFlags(found, Number(first) || find, metric.candidates !== null);
-  await showEstimates(found, {
+  $("flags").replaceChildren(...flagsOf(found, Number(first) || find, metric.candidates !== null));
+  const place = { answer: $("answer"), drawing: $("bars"), said: $("bars-said"), table: $("table") };
+  await showEstimates(place, found, {
     first: Number(first),
     hourly: metric.epoch_length === "hour",
     consistent: wantsConsistent(),
@@ -89,7 +92,8 @@ async function estimates() {
     sort: (field) => change({ order: field, first: "0" }, estimates),
     find,
   });
-  showPages(found, Number(first), paged.number, (to) => change({ first: `${to}` }, estimates));
+  const go = (to) => change({ first: `${to}` }, estimates);
+  showPages(found, Number(first), paged.number, go);
 }
 
 const wantsConsistent = () => address.state.show === "consistent" && metric.kind !== "mean";
@@ -192,8 +196,16 @@ async function takeAway() {
   $("take").replaceChildren(...(body ? [] : buttons.flatMap((one) => [one, " "])));
 }
 
-/** All that the address says. */
+/** All that the address says. Of what was found others tell: it may be known where no count is. */
 async function everything() {
+  try {
+    await counted();
+  } finally {
+    await discovered.show(question());
+  }
+}
+
+async function counted() {
   await estimates();
   await trend();
   await crossed.show(question());
@@ -256,7 +268,7 @@ function showInstead(state) {
 
 /** What is shown where strings are looked for and none were named. */
 function unnamed() {
-  const named = metric.candidates || address.state.list.length || address.typed.length;
+  const named = metric.candidates || metric.discover || address.state.list.length || address.typed.length;
   return metric.candidates === null || named ? null : unlisted(metric);
 }
 
@@ -312,6 +324,7 @@ async function begin() {
   broken = new BrokenDown(path, metric, address, (changes) =>
     change(changes, () => broken.show(question())),
   );
+  discovered = new Discovered(path, metric, address);
   compared = new Compared(path, metric, address, (changes) =>
     change(changes, () => compared.show(question())),
   );

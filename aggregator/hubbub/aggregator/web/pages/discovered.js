@@ -1,0 +1,54 @@
+// What a metric's devices found that look for what nobody listed, beside what the others count.
+import { $, ask, figure, h, shown } from "./shell.js";
+import { flagsOf, showEstimates } from "./estimates.js";
+import { showState } from "./states.js";
+
+// More than shares that can be found leave room for.
+const ROWS = 1000;
+// What the service has no answer to: a question that cannot be asked, and too few reports.
+const UNANSWERED = [400, 409];
+
+export class Discovered {
+  constructor(path, metric, address) {
+    this.path = path;
+    this.metric = metric;
+    this.address = address;
+    $("discovery").hidden = !metric.discover;
+    const command = `hubbub discover ${metric.name} --as-candidates FILE`;
+    $("discovering").replaceChildren(
+      `${figure(100 * metric.discover)}% of the devices tell any string, listed or not; the others count what is listed. `,
+      h("code", {}, shown(command, 300)),
+      " writes what was found as a list.",
+    );
+  }
+
+  async show({ asked }) {
+    if (!this.metric.discover) return;
+    const { last, epochs, confidence } = asked;
+    const given = { last: last ?? "", epochs: epochs ?? "", confidence, tier: "tree" };
+    try {
+      await this.draw(await ask(`${this.path}/estimates`, { ...given, number: ROWS, order: "rank" }));
+    } catch (error) {
+      if (!UNANSWERED.includes(error.status)) throw error;
+      showState($("discovered"), error, {});
+    }
+  }
+
+  async draw(found) {
+    const place = {
+      answer: h("p", { class: "muted" }),
+      drawing: h("div"),
+      said: h("figcaption", { class: "muted" }),
+      table: h("table"),
+    };
+    $("discovered").replaceChildren(
+      ...flagsOf(found, false, false),
+      place.answer,
+      h("figure", {}, place.drawing, place.said),
+      h("div", { class: "wide", tabindex: "0", role: "region", "aria-label": "Table of strings that were found" }, place.table),
+    );
+    const hourly = this.metric.epoch_length === "hour";
+    await showEstimates(place, found, { first: 0, order: "rank", hourly });
+    if (this.address.state.looks === "any") place.said.append(" These hold at one look only.");
+  }
+}

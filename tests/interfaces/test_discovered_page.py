@@ -1,0 +1,129 @@
+"""What a metric's tree found stands on its page beside what its other devices count."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, expect
+
+from tests.interfaces.browser import Watched, chromium, needs_browser
+from tests.support import web
+from tests.support.pages import page_of
+
+pytestmark = needs_browser
+
+METRIC = """
+[metrics.{name}]
+description = "A plugin that is in use"
+owner = "owner@example.org"
+expires = 2099-01-01
+epoch = "day"
+epsilon = 4.0
+min_batch = 1000
+limits = {{ reports_per_epoch = 1, lifetime_epsilon = 500.0 }}
+{more}
+"""
+LISTED = 'mechanism = "projective"\nvalues = ["git", "vim"]\nother = true'
+SKETCH = 'mechanism = "hcms"\ndomain = "string"\nhashes = 16\nwidth = 64'
+CATALOG = 'shuffler = "127.0.0.1:1"\n' + "".join(
+    METRIC.format(name=name, more=f"{more}\n{share and f'discover = {share}'}")
+    for name, share, more in (
+        ("plugin", "0.5", LISTED),
+        ("young", "0.05", LISTED),
+        ("early", "0.9", LISTED),
+        ("sketch", "0.5", SKETCH),
+        ("plain", "", LISTED),
+    )
+)
+COUNTED = {0: 3000, 1: 1000, 2: 2000}
+FOUND = {"git": 6000, "spell-check": 4000, "<b>x": 2000}
+HELD: dict[str, dict[Any, int]] = {
+    "plugin": COUNTED,
+    "plugin/tree": FOUND,
+    "young": COUNTED,
+    "young/tree": {"git": 20},
+    "early": {0: 20},
+    "early/tree": FOUND,
+    "sketch": FOUND,
+    "sketch/tree": FOUND,
+    "plain": COUNTED,
+}
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with chromium() as one:
+        yield one
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    folder: Path = tmp_path_factory.mktemp("discovered")
+    with page_of(folder, CATALOG, HELD) as page:
+        yield page
+
+
+def _json(address: str, path: str, **given: Any) -> Any:
+    return web.get(f"{address}/v1/metrics/{path}", params=given).json()
+
+
+def test_what_was_found_is_drawn_beside_what_is_counted(browser: Browser, address: str) -> None:
+    told = _json(address, "plugin/estimates", tier="tree")
+    assert {one["value"] for one in told["values"]} == set(FOUND)
+    assert _json(address, "plugin")["metric"]["discover"] == 0.5
+    with Watched(browser) as watched:
+        page = watched.open(f"{address}/metric?name=plugin")
+        expect(page.locator("#table tbody tr")).to_have_count(3)  # git, vim, other
+        section = page.locator("#discovery")
+        rows = section.locator("tbody tr")
+        names = rows.locator("td:first-child").all_inner_texts()
+        assert names == [one["value"] for one in told["values"]]
+        whiskers = section.locator("svg path.whisker")
+        ends = whiskers.evaluate_all("paths => paths.map(p => [+p.dataset.low, +p.dataset.high])")
+        assert ends == [[one["low"], one["high"]] for one in told["values"]]
+        said = section.inner_text()
+        assert "50% of the devices tell any string, listed or not" in said
+        assert "hubbub discover plugin --as-candidates FILE" in said
+        assert "Strings that were not found: " in said
+        assert "12,000 reports" in said
+        # Its confidence is the page's; that intervals hold at every look is of the count alone.
+        page.select_option("[name=confidence]", "0.99")
+        wider = _json(address, "plugin/estimates", tier="tree", confidence=0.99)["values"][0]
+        expect(whiskers.first).to_have_attribute("data-low", f"{wider['low']}")
+        page.select_option("[name=looks]", "any")
+        watched.settled()
+        assert "look as often as you like" in page.inner_text("#bars-said")
+        assert "look as often as you like" not in section.inner_text()
+        assert "These hold at one look only." in section.inner_text()
+        assert names == rows.locator("td:first-child").all_inner_texts()
+        page = watched.open(f"{address}/metric?name=plain")
+        assert not page.is_visible("#discovery")
+
+
+def test_each_half_says_by_itself_that_it_has_too_few(browser: Browser, address: str) -> None:
+    with Watched(browser, clean=False) as watched:  # what is refused is in the browser's log
+        page = watched.open(f"{address}/metric?name=young")
+        expect(page.locator("#table tbody tr")).to_have_count(3)
+        assert "Too few reports" in page.inner_text("#discovered")
+        assert "young/tree" in page.inner_text("#discovered")
+        assert not page.inner_text("#state")
+        page = watched.open(f"{address}/metric?name=early")
+        assert "Too few reports to tell anything" in page.inner_text("#flags")
+        assert not page.is_visible("#table")
+        expect(page.locator("#discovered tbody tr")).to_have_count(len(FOUND))
+
+
+def test_strings_that_nobody_named_are_those_that_were_found(
+    browser: Browser, address: str
+) -> None:
+    with Watched(browser) as watched:
+        page = watched.open(f"{address}/metric?name=sketch")
+        expect(page.locator("#table tbody tr")).to_have_count(len(FOUND))
+        found = page.locator("#lists label", has_text="what was discovered").locator("input")
+        expect(found).to_be_checked()
+        assert not page.locator("#lists button").count()
+        page.fill("textarea[name=typed]", "vim")
+        page.locator("textarea[name=typed]").blur()
+        expect(page.locator("#table tbody tr")).to_have_count(len(FOUND) + 1)
+        assert "list=discovered" in page.url
