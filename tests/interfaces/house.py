@@ -102,7 +102,7 @@ plan = ["free", "paid"]
 """
 OF_CLASSES = """
 [models.tariff]
-description = "What they choose"
+description = "The tariff that is taken"
 owner = "growth@example.org"
 expires = 2099-12-31
 epoch = "hour"
