@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import re
 import ssl
 import subprocess
 import sys
@@ -175,6 +176,8 @@ CATALOG = HEAD + "".join(
     )
 )
 CATALOG += MODEL + JUDGED + OF_CLASSES
+LISTED = len(re.findall(r"^\[(?:metrics|models)\.\w+\]$", CATALOG, re.MULTILINE))
+"""How many metrics and models it has."""
 DAYS = 14
 PEOPLE = 20_000
 

@@ -16,7 +16,7 @@ from pyarrow import parquet
 from hubbub.cli.main import main
 from hubbub.cli.terminal.bars import bars
 from hubbub.conservation import epoch_date
-from tests.interfaces.house import DAYS, House
+from tests.interfaces.house import DAYS, LISTED, House
 from tests.support.bundles import DAY
 from tests.support.waiting import HANG_SECONDS, eventually
 from tests.system.chaos.line import Line
@@ -145,7 +145,7 @@ def test_a_pipe_hears_no_picture(home: House, capsys: pytest.CaptureFixture[str]
     assert "mean" in capsys.readouterr().out
     assert main(["metrics", *where]) == 0
     said = capsys.readouterr().out
-    assert "10 metrics" in said
+    assert f"{LISTED} metrics" in said
     assert re.search(r"unheard .* never", said)
     assert main(["query", "hostile", *where]) == 0
     said = capsys.readouterr().out

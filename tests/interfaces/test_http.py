@@ -19,7 +19,7 @@ from hubbub.cli.main import main
 from hubbub.cli.terminal.service_client import ask
 from hubbub.errors import BadParameter, HubbubError, KeysUnusable, ServiceUnavailable
 from hubbub.wire.v1.services_pb2 import EstimateRequest
-from tests.interfaces.house import DAYS, STRINGS, House, house
+from tests.interfaces.house import DAYS, LISTED, STRINGS, House, house
 from tests.support import web
 from tests.support.pasted import in_notebook, in_shell
 from tests.support.waiting import HANG_SECONDS, eventually
@@ -31,7 +31,7 @@ def _get(home: House, path: str, **parameters: Any) -> httpx2.Response:
 
 def test_metrics_tell_what_is_held_and_what_a_report_reveals(home: House) -> None:
     page = _get(home, "/v1/metrics", number=2)
-    assert page.json()["total"] == 10
+    assert page.json()["total"] == LISTED
     assert len(page.json()["metrics"]) == 2
     assert page.headers["link"] == '</v1/metrics?first=2&number=2>; rel="next"'
     rest = _get(home, "/v1/metrics", first=2, number=100)
@@ -348,7 +348,7 @@ def test_away_from_this_machine_there_is_tls_and_tokens(tmp_path: Path) -> None:
         trusted = hubbub.notebook.connect(
             address, token=secret, authority=tmp_path / "tls" / "ca.pem"
         )
-        assert len(trusted.metrics()) == 10
+        assert len(trusted.metrics()) == LISTED
         shown = trusted.estimates("theme").document
         trust = ssl.create_default_context(cafile=tmp_path / "tls" / "ca.pem")
         told = web.get(

@@ -20,7 +20,7 @@ from hubbub.errors import (
     UnknownMetric,
 )
 from hubbub.errors.printable import visible
-from tests.interfaces.house import DAYS, STRINGS, THEMES, House
+from tests.interfaces.house import DAYS, LISTED, STRINGS, THEMES, House
 
 mpl.use("Agg")
 ROOT = Path(__file__).parents[2]
@@ -46,7 +46,7 @@ def test_frames_have_a_row_per_value_and_every_digit(
     assert list(answer.df["low"]) == [row["low"] for row in answer]
     trend = connection.trend("theme", ["dark"])
     assert len(trend) == len(trend.to_pandas()) == DAYS
-    assert len(connection.metrics().to_polars()) == 10
+    assert len(connection.metrics().to_polars()) == LISTED
 
 
 def test_a_notebook_shows_a_table_with_what_not_to_miss(

@@ -15,7 +15,7 @@ from playwright.sync_api import Browser, Page, Route, expect
 
 from hubbub.aggregator.access.tokens import add_token
 from tests.interfaces.browser import Watched, chromium, needs_browser
-from tests.interfaces.house import DAYS, HOSTILE, House, house
+from tests.interfaces.house import DAYS, HOSTILE, LISTED, House, house
 from tests.support import web
 from tests.support.moment import far_from_midnight
 from tests.support.pasted import in_notebook, in_shell
@@ -432,7 +432,7 @@ def test_a_page_that_asks_for_a_token_takes_one(
         page.fill("dialog input", secret)
         page.keyboard.press("Enter")
         watched.settled()
-        assert page.locator("#metrics h2").count() == 10
+        assert page.locator("#metrics h2").count() == LISTED
         page.evaluate("sessionStorage.setItem('token', 'of-last-year')")
         page.reload()
         expect(page.locator("dialog")).to_contain_text("it has expired, was removed, or has a slip")
