@@ -19,6 +19,7 @@ ALL: dict[Any, dict[str, Any]] = {
         "until": "",
         "final": True,
         "reports": 30,
+        "reports_stderr": 0.0,
         "mechanism": "grr",
         "epsilon": 1.0,
         "confidence": 0.95,

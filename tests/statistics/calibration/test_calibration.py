@@ -36,6 +36,9 @@ PROVEN = {
     "Shuffled.epsilon": "test_no_shuffle_of_real_reports_says_more_than_is_proven",
     "Shuffled.delta": "test_no_shuffle_of_real_reports_says_more_than_is_proven",
     "Twins.values": "test_strings_that_set_the_same_bits_are_named_together",
+    "Estimated.reports_stderr": (
+        "test_a_number_of_reports_that_is_an_estimate_is_called_one_in_every_face"
+    ),
     "Estimated.beginnings": "test_long_strings_are_found_by_their_beginning_and_said_so",
     "Released.noise": "test_the_noise_has_the_scale_that_theory_asks_for",
     **dict.fromkeys(
