@@ -211,6 +211,11 @@ test("a state that is lost is known to its witness", async () => {
   assert.equal((await last.ledger()).counts["state_lost"], 1);
 });
 
+test("a folder in folders that are not there yet is made with them", async () => {
+  const client = await clientOver(new FolderStorage(join(await folder(), "state", "device")));
+  assert.equal(client.report("theme", "dark"), "queued");
+});
+
 test("a state that is damaged is set aside, and nothing is said twice", async () => {
   const path = await folder();
   const client = await clientOver(new FolderStorage(path));

@@ -45,6 +45,12 @@ export interface LedgerElement extends HTMLElement {
   refresh(): Promise<void>;
 }
 
+declare global {
+  interface HTMLElementTagNameMap {
+    "hubbub-ledger": LedgerElement;
+  }
+}
+
 const WORDS: LedgerWords = {
   title: "What leaves this device",
   switch: "Send randomized answers",

@@ -33,7 +33,6 @@ export class FolderStorage implements Storage {
 
   transaction<T>(work: (rows: Rows) => Promise<T>): Promise<T> {
     return this.#tried(async () => {
-      await mkdir(this.folder, { recursive: true, mode: OWNERS_FOLDER });
       for (let tries = 0; tries < MOST_TRIES; tries += 1) {
         const { last, steps, held } = await this.#read();
         const before = bodyOf(held);
@@ -129,6 +128,7 @@ export class FolderStorage implements Storage {
 
   async #tried<T>(work: () => Promise<T>): Promise<T> {
     try {
+      await mkdir(this.folder, { recursive: true, mode: OWNERS_FOLDER });
       return await work();
     } catch (error) {
       const code = codeOf(error);
