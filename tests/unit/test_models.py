@@ -450,6 +450,25 @@ def test_what_is_no_example_is_refused_and_not_shown(
     assert shuffler.submissions == []
 
 
+@pytest.mark.parametrize(
+    "label",
+    [
+        *("Month", "month ", "", "months", None, 0, 1.0, True, float("nan"), b"month", ["month"]),
+        np.array(["month", "year"]),
+    ],
+)
+def test_a_label_that_is_no_class_is_refused_and_not_shown(signed: Signed, label: object) -> None:
+    devices, shuffler = Devices(signed, model="tariff"), FakeShuffler()
+    named = 'model "tariff": label is none of the classes as written: "none", "month", "year"$'
+    with pytest.raises(ValueOutOfDomain, match=named):
+        devices.client(0, shuffler).learn("tariff", [1, "free"], label)
+    lenient = devices.client(0, shuffler, strict=False)
+    assert lenient.learn("tariff", [1, "free"], label) is Outcome.NOT_A_VALUE
+    assert lenient.learn("tariff", [1, "free"], np.str_("month")) is not Outcome.NOT_A_VALUE
+    assert lenient.flush()
+    assert shuffler.submissions == []
+
+
 def test_numbers_of_numpy_are_taken_as_pythons_own(signed: Signed) -> None:
     model = signed.bundle.metrics["churn"].model
     assert model is not None
