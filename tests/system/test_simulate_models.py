@@ -188,7 +188,9 @@ def test_people_needed_are_planned(capsys: pytest.CaptureFixture[str]) -> None:
     assert "--features and --classes are of --model" in _refused(capsys, "plan", "--features", "5")
     classes = ("plan", "--model", "softmax", "--features", "12", "--epsilon", "4")
     assert "softmax needs --classes" in _refused(capsys, *classes)
-    assert "softmax has 3 to 16 classes, and" in _refused(capsys, *classes, "--classes", "2")
+    assert "--classes 2: softmax has 3 to 16 classes, and" in _refused(
+        *(capsys, *classes, "--classes", "2")
+    )
     [wide] = json.loads(_said(capsys, *classes, "--classes", "6", "--format", "json"))["rows"]
     [narrow] = json.loads(
         _said(

@@ -111,7 +111,10 @@ def _refuse_wrong(arguments: argparse.Namespace) -> None:
     try:
         check_size(arguments.features, arguments.classes or 0, arguments.model)
     except BadParameter as error:
-        raise BadParameter(f"--features {arguments.features}: {error} (docs/learn.md)") from error
+        classes = "" if arguments.classes is None else f" --classes {arguments.classes}"
+        raise BadParameter(
+            f"--features {arguments.features}{classes}: {error} (docs/learn.md)"
+        ) from error
 
 
 def _row(numbers: int, epsilon: float, people: int | None) -> dict[str, Any]:
