@@ -20,6 +20,7 @@ from hubbub.catalog import (
     sign_bundle,
     stream_table,
 )
+from hubbub.catalog.crowds.central_promise import CentralPromise
 from hubbub.catalog.crowds.device_dummies import devices_at_least
 from hubbub.catalog.metrics_toml.schema import catalog_schema
 from hubbub.cli.main import main
@@ -27,7 +28,7 @@ from hubbub.cli.terminal import long_work
 from hubbub.errors import BadParameter, BundleRefused, CatalogInvalid
 from hubbub.mechanisms import build
 from hubbub.privacy.central_catalog import read_with_promises
-from hubbub.privacy.crowd import central_of
+from hubbub.privacy.crowd import central_of, what_decides
 from hubbub.privacy.padding import best_dummies
 from hubbub.privacy.shuffled_epoch import ShuffledEpoch
 from hubbub.privacy.shuffled_histogram import largest_local
@@ -273,6 +274,24 @@ def test_the_schema_takes_what_the_reader_takes() -> None:
     assert not list(schema.iter_errors(whole))
     del whole["metrics"]["theme"]["central_epsilon"]
     assert list(schema.iter_errors(whole))
+
+
+def test_what_makes_devices_lie_more_than_needed_is_told_with_what_would_help() -> None:
+    promise = CentralPromise(1.0, 30_000, 1e-8, 0.9, max_local_epsilon=4.0)
+    assert "a report may say 4 at most; with a larger max_local" in what_decides(
+        promise, 4.0, 0.5, 4
+    )
+    assert what_decides(promise, 3.0, 0.3, 4).endswith(
+        "needs, since epsilon is 3; with a larger one, or none, errors are smaller"
+    )
+    assert what_decides(promise, 3.0, 0.3, 4, coarse=True) == "", "a tree has none between"
+    strict = replace(promise, epsilon=0.001, epochs=30)
+    assert what_decides(strict, 0.011, 0.00097, 4) == "", "for its three digits alone"
+
+
+def test_a_promise_below_every_epsilon_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["plan", "--values", "4", "--reports", "1000", "--central", "1e-5"]) == 2
+    assert "--central 1e-05 is outside [0.0009765625, 16.0]" in capsys.readouterr().err
 
 
 @pytest.mark.slow

@@ -13,11 +13,14 @@ from hubbub.cli.main import main
 from hubbub.client.ledger import Account, charge
 from hubbub.client.outcome import Outcome
 from hubbub.errors import CatalogInvalid
+from hubbub.mechanisms.probability import MIN_EPSILON
 from hubbub.privacy.card import metric_card
 from hubbub.privacy.central_catalog import read_with_promises
 from hubbub.privacy.crowd import kept_by, smallest_crowd
 from hubbub.privacy.many_epochs import composed_epsilon
 
+LISTED = 'mechanism = "auto"\nvalues = ["light", "dark", "system", "contrast"]\n'
+TREE = 'mechanism = "tree"\ndomain = "string"\n'
 CATALOG = """
 shuffler = "127.0.0.1:1"
 [metrics.theme]
@@ -101,11 +104,25 @@ def test_no_span_of_the_ledger_has_more_epochs_than_the_promise_is_of(
         ("central_epsilon = 1.0\n", "", r'"central_epsilon": must be a number of nats'),
         ("limits", 'dummies = "auto"\nlimits', r'"dummies": .* write how many'),
         ("limits", 'dummies = "devices"\nlimits', r'"dummies": .* write how many'),
-        ("limits", "epsilon = 7\nlimits", r"in a crowd of 3,000 and 7 epochs together; write 2\.4"),
+        (
+            "limits",
+            "epsilon = 7\nlimits",
+            r"in a crowd of 3,000 and 7 epochs together; write 2\.4\d* at most, or leave it out",
+        ),
         (
             "limits",
             'period = "30d"\nreport_on = "one day"\nlimits',
             r"central_period.* does not go with report_on",
+        ),
+        (
+            'epsilon = 1.0\ncentral_period = "7d"\ncrowd = 3000',
+            'epsilon = 0.001\ncentral_period = "366d"\ncrowd = 10',
+            r"a crowd of 10 keeps a central epsilon of 0.001 over 366 epochs together only if a",
+        ),
+        (
+            LISTED + 'central_epsilon = 1.0\ncentral_period = "7d"\ncrowd = 3000',
+            TREE + 'central_epsilon = 0.01\ncentral_period = "366d"\ncrowd = 10',
+            r'"crowd": a crowd of 10 keeps .* says less than 0.000977, and none does: gather more',
         ),
     ],
 )
@@ -127,3 +144,21 @@ def test_the_command_finds_the_local_epsilon_of_many_epochs(
     assert metric.epsilon == pytest.approx(found["epsilon_local"], abs=1e-3)
     assert 0.99 <= found["epsilon_all_epochs"] <= 1.0
     assert found["epsilon_central"] < 0.5
+
+
+def test_a_tree_whose_part_of_the_promise_is_below_any_epsilon_keeps_it_by_its_crowd(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "metrics.toml"
+    text = CATALOG.replace(LISTED, TREE)
+    assert text != CATALOG
+    most = "max_local_epsilon = 0.1\nlimits"
+    for old, new in (("1.0", "0.3"), ("7d", "366d"), ("3000", "30000"), ("limits", most)):
+        text = text.replace(old, new, 1)
+    path.write_text(text)
+    metric = read_with_promises(path).metrics["theme"]
+    assert metric.central is not None
+    assert metric.central.epsilon / metric.central.epochs < MIN_EPSILON < metric.epsilon
+    told = kept_by(metric)
+    assert told is not None
+    assert told <= metric.central.epsilon

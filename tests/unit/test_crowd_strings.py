@@ -135,7 +135,7 @@ def test_a_prefix_tree_keeps_the_promise_by_the_lies_of_its_geometry(tmp_path: P
     [
         pytest.param(
             TREE + "epsilon = 7.9\n",
-            r"write \d\.\d+ at most, leave it out",
+            r"write \d\.\d+ at most, or leave it out",
             marks=pytest.mark.slow,
         ),
         (TREE + "dummies = 9\n", r'field "dummies": go with listed values alone'),
@@ -195,6 +195,12 @@ def test_a_plan_shows_the_same_trade(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert 'crowd = 30000, domain = "string", mechanism = "auto"' in capsys.readouterr().out
     assert main([*command, "--dummies", "9"]) == 2
     assert "--dummies go with listed values alone" in capsys.readouterr().err
+
+
+def test_a_plan_says_where_a_tree_finds_none(capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["plan", "--strings", "50", "--reports", "100", "--central", "1"]
+    assert main([*command, "--max-local", "1.2"]) == 0
+    assert "at a local epsilon of 1, none in so few reports" in capsys.readouterr().out
 
 
 def test_what_a_crowd_of_hashed_strings_says_is_worked_out_for_given_numbers(

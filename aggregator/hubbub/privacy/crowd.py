@@ -10,7 +10,9 @@ from hubbub.catalog.crowds.device_dummies import devices_at_least
 from hubbub.catalog.models.judging import judging
 from hubbub.catalog.models.of_metric import codes_of_round
 from hubbub.catalog.periods import days_at_most
+from hubbub.errors import BadParameter
 from hubbub.mechanisms import AnyMechanism, Memoized, even_lies
+from hubbub.mechanisms.probability import MIN_EPSILON
 from hubbub.privacy.amplification import DELTA, Amplified, amplified
 from hubbub.privacy.gaussian_crowd import gaussian_mu
 from hubbub.privacy.padding import best_dummies
@@ -46,6 +48,8 @@ def _of_any_round(metric: Metric, reports: int, delta: float) -> Amplified:
 
 # Of a promise: what is told below it is not for the accountant's grain alone.
 _KEPT: Final = 0.98
+# How much more a report might say and nothing is told of it: its epsilon is in three digits.
+_GRAIN: Final = 2e-3
 # Of a promise: a report that says no more by itself needs no crowd.
 _ALONE: Final = 1.1
 
@@ -57,9 +61,18 @@ class ExactAccountant:
         """The largest that keeps the promise, within .002 below it, in three digits.
 
         So the same catalog gives the same epsilon, whoever builds it with which numpy.
+
+        Raises:
+            BadParameter: it is less than any report says.
         """
         found = self.largest(promise, categories, groups)
-        return max(floor(found * 1000) / 1000, min(found, promise.epsilon / promise.epochs))
+        if found < MIN_EPSILON:
+            raise BadParameter(promise.unkept())
+        return max(
+            floor(found * 1000) / 1000,
+            min(found, promise.epsilon / promise.epochs),
+            MIN_EPSILON,
+        )
 
     def largest(self, promise: CentralPromise, categories: int, groups: int = 1) -> float:
         """The same in all its digits."""
@@ -84,8 +97,9 @@ class ExactAccountant:
     ) -> bool:
         """By the exact account, of one epoch or of several together."""
         crowd = _of_promise(promise, promise.crowd, categories, epsilon, groups)
-        if promise.epochs == 1:
-            return keeps(crowd, promise.epsilon, promise.delta)
+        alone = keeps(crowd, promise.epsilon, promise.delta)
+        if promise.epochs == 1 or not alone:  # several say no less, and take longer
+            return alone
         from hubbub.privacy.many_epochs import composed_epsilon  # noqa: PLC0415 50 MB
 
         return composed_epsilon([(crowd, promise.epochs)], promise.delta) <= promise.epsilon
@@ -127,19 +141,29 @@ class ExactAccountant:
 
 
 def what_decides(
-    promise: CentralPromise, local: float, told: float, categories: int | None, groups: int = 1
+    promise: CentralPromise,
+    local: float,
+    told: float,
+    categories: int | None,
+    groups: int = 1,
+    *,
+    coarse: bool = False,
 ) -> str:
     """What else than the promise decides how much devices lie, in a sentence; "" if nothing does.
 
     local: epsilon of a report. told: what its smallest crowd says, or all epochs of a promise of
-    several. categories: None where which
-    there are depends on the crowd: then none that would do is named.
+    several. categories: None where which there are depends on the crowd: then none that would do
+    is named. coarse: whether not every epsilon is to be had, as of a tree.
     """
     if told < _KEPT * promise.epsilon:
-        return (
-            f"devices lie more than a central epsilon of {promise.epsilon:g} needs, since a report "
-            f"may say {local:.4g} at most; with a larger max_local_epsilon errors are smaller"
-        )
+        said = f"devices lie more than a central epsilon of {promise.epsilon:g} needs, since"
+        if local > promise.max_local_epsilon - _GRAIN:
+            return (
+                f"{said} a report may say {local:.4g} at most; with a larger max_local_epsilon "
+                "errors are smaller"
+            )
+        if not coarse and told * (1 + _GRAIN / local) < _KEPT * promise.epsilon:
+            return f"{said} epsilon is {local:.4g}; with a larger one, or none, errors are smaller"
     if local > _ALONE * promise.epsilon / promise.epochs:
         return ""
     # From where on a report may say twice as much, or what is allowed.

@@ -152,12 +152,15 @@ def crowd_table(
         needed = None
         if planned.epsilon is None:
             needed = accountant.crowd_needed(promise, planned.categories, given, planned.groups)
-        would = "" if needed is None else f", or gather a crowd of {needed:,}"
+        would = (
+            ", or leave it out"
+            if needed is None
+            else f", leave it out, or gather a crowd of {needed:,}"
+        )
         wrong(
             "epsilon",
             f"{given:g} says more than central_epsilon {promise.epsilon:g} in a crowd of "
-            f"{promise.crowd:,}{_of_all(promise)}; write {largest:.6g} at most, leave it out"
-            f"{would}",
+            f"{promise.crowd:,}{_of_all(promise)}; write {largest:.6g} at most{would}",
         )
     return {**found, "epsilon": given}
 

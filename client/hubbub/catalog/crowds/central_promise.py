@@ -6,6 +6,7 @@ from typing import Protocol
 
 from hubbub.catalog.epochs import epochs_within
 from hubbub.catalog.periods import days_at_most
+from hubbub.mechanisms.probability import MIN_EPSILON
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +27,15 @@ class CentralPromise:
     dummies: int = 0
     dummies_each: float = 0.0
     epochs: int = 1
+
+    def unkept(self) -> str:
+        """What is wrong with it where no report says so little that it is kept."""
+        together = f" over {self.epochs:,} epochs together" if self.epochs > 1 else ""
+        return (
+            f"a crowd of {self.crowd:,} keeps a central epsilon of {self.epsilon:g}{together} only "
+            f"if a report says less than {MIN_EPSILON:.3g}, and none does: gather more reports, or "
+            f"raise central_epsilon"
+        )
 
 
 def epochs_together(central_period: str, epoch: str) -> int:

@@ -13,7 +13,7 @@ from hubbub.catalog.choice import AUTO
 from hubbub.catalog.crowds.central_promise import Accountant, CentralPromise, Planned
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import EvenLies, build, even_lies
-from hubbub.mechanisms.probability import MAX_EPSILON
+from hubbub.mechanisms.probability import MAX_EPSILON, MIN_EPSILON
 
 CROWD_STRINGS: Final = "local_hash"
 """The mechanism over strings that somebody looks for whose whole epochs are accounted for."""
@@ -82,11 +82,13 @@ def _planned_tree(
         return lies.epsilon <= MAX_EPSILON and accountant.keeps(promise, *told)
 
     most = min(float(table.get("epsilon", promise.max_local_epsilon)), promise.max_local_epsilon)
-    low = min(promise.epsilon / promise.epochs, most)
+    low = min(max(promise.epsilon / promise.epochs, MIN_EPSILON), most)
     lies_at(low)  # refuses numbers of which no tree is made
     # Geometries come and go as it falls, so halving alone would miss some.
     steps = (most - step * _STEP for step in range(ceil((most - low) / _STEP)))
     low = next(filter(holds, steps), low)
+    if promise.epsilon / promise.epochs < low and not holds(low):
+        raise BadParameter(promise.unkept())
     high = min(low + _STEP, most)
     while high - low > _GRAIN:
         middle = round((low + high) / 2, 4)

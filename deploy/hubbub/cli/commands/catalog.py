@@ -5,6 +5,7 @@ from math import ceil, isfinite
 from pathlib import Path
 
 from hubbub.catalog import Metric
+from hubbub.catalog.crowds.crowd_strings import CROWD_TREE
 from hubbub.catalog.discovery import finder_of
 from hubbub.cli.command_table import load_module
 from hubbub.cli.commands import catalog_codegen, catalog_new
@@ -128,7 +129,8 @@ def _say_promise(metric: Metric) -> None:
         explain(f"{metric.name}:{said}")
     if metric.central and (
         said := what_decides(
-            *(metric.central, metric.report_loss, kept_by(metric), lies.categories, lies.groups)
+            *(metric.central, metric.report_loss, kept_by(metric), lies.categories, lies.groups),
+            coarse=metric.mechanism == CROWD_TREE,
         )
     ):
         explain(f"{metric.name}: {said}")

@@ -20,7 +20,7 @@ from hubbub.cli.planning.central_numbers import in_catalog, plan_central_numbers
 from hubbub.cli.terminal.output import explain, say, several, table
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import build
-from hubbub.mechanisms.probability import MAX_EPSILON
+from hubbub.mechanisms.probability import MAX_EPSILON, MIN_EPSILON
 from hubbub.mechanisms.tree import PrefixTree
 from hubbub.privacy.amplification import DELTA
 from hubbub.privacy.crowd import ExactAccountant, what_decides
@@ -94,8 +94,8 @@ def plan_central(arguments: argparse.Namespace, question: MetricDraft) -> int:
             "its own epsilon"
         )
     for name, given in (("--central", central), ("--max-local", arguments.max_local)):
-        if not 0 < given <= MAX_EPSILON:
-            raise BadParameter(f"{name} {given:g} is outside (0, {MAX_EPSILON}]")
+        if not MIN_EPSILON <= given <= MAX_EPSILON:
+            raise BadParameter(f"{name} {given:g} is outside [{MIN_EPSILON}, {MAX_EPSILON}]")
     if arguments.dummies and question.kind != "values":
         raise BadParameter("--dummies go with listed values alone: leave them out")
     _pad(arguments, question)
@@ -249,10 +249,11 @@ def _show(arguments: argparse.Namespace, question: MetricDraft, ways: Sequence[_
     if question.kind == "strings":
         say("of strings held as by Zipf's law, a thousand of them: collisions are in the errors")
         local, share = _found_unlisted(arguments)
-        holders = f"{share:.3g} of the reports, {share * arguments.reports:,.0f},"
+        holders = f"what {share:.3g} of the reports, {share * arguments.reports:,.0f}, hold"
         say(
             f'of strings that nobody listed mechanism = "tree" finds, at a local epsilon of '
-            f"{local:.4g}, what {holders if share < 1 else 'more than all'} hold, 95 times in 100"
+            f"{local:.4g}, "
+            + (f"{holders}, 95 times in 100" if share < 1 else "none in so few reports")
         )
         more = ', domain = "string", mechanism = "auto"'
     say(in_catalog(arguments, best) + more)
