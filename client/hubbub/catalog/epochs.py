@@ -60,19 +60,17 @@ def longest_epoch(lengths: Iterable[str]) -> str:
 
 def epochs_within(epoch: str, days: int) -> int:
     """The most epochs of this length that so many days of UTC touch."""
-    match epoch:
-        case "minute":
-            return 24 * 60 * days
-        case "hour":
-            return 24 * days
-        case "day":
-            return days
-        case "28d":
-            return (days + 26) // 28 + 1
-        case "month":
-            return _months_within(days)
-        case _:
-            return (days + 5) // 7 + 1
+    if epoch == "month":
+        return _months_within(days)
+    seconds = EPOCH_SECONDS[epoch]
+    if seconds < _DAY_SECONDS:
+        return _DAY_SECONDS // seconds * days
+    return spans_within(seconds // _DAY_SECONDS, days)
+
+
+def spans_within(length: int, days: int) -> int:
+    """The most spans of so many days each, one behind the other, that so many days touch."""
+    return (days + length - 2) // length + 1
 
 
 @cache

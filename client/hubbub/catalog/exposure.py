@@ -7,9 +7,9 @@ in any part of it. Nothing is said past a metric's lifetime limit, which the dev
 from collections.abc import Iterable
 from math import floor
 
-from hubbub.catalog.epochs import epochs_within
+from hubbub.catalog.epochs import epochs_within, spans_within
 from hubbub.catalog.metric import Metric
-from hubbub.catalog.periods import days_of_period
+from hubbub.catalog.periods import days_at_most
 from hubbub.catalog.policy import SPANS, Caps
 
 
@@ -17,10 +17,9 @@ def reported_within(metric: Metric, days: int) -> int:
     """The most epochs of so many days in which one person reports: of periods one each."""
     if not metric.report_on:
         return epochs_within(metric.epoch, days)
-    length = len(days_of_period(metric.period, 0))
     if metric.period == "month":
         return epochs_within("month", days)
-    return (days + length - 2) // length + 1
+    return spans_within(days_at_most(metric.period), days)
 
 
 def exposure(metric: Metric, days: int) -> float:
