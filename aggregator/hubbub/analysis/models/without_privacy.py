@@ -1,5 +1,6 @@
 """The same model fitted to data that are seen, by Newton's method: what a private one is beside."""
 
+from collections.abc import Callable
 from typing import Final
 
 import numpy as np
@@ -12,6 +13,8 @@ _STEPS: Final = 30
 # Columns that follow from each other, as of all values of a list, have no one answer without it.
 _LEAST: Final = 1e-4
 _CONVERGED: Final = 1e-9
+Derivatives = Callable[[Floats], tuple[Floats, Floats]]
+"""Of weights: slopes of what is to be least, and its curvature, shape (weights, weights)."""
 
 
 def without_privacy(
@@ -26,17 +29,14 @@ def without_privacy(
         return _of_classes(whole, labels, classes)
     pull = np.full(whole.shape[1], _LEAST + penalty)
     pull[-1] = _LEAST / len(whole)
-    weights = np.zeros(whole.shape[1])
-    for _ in range(_STEPS if kind == "logistic" else 1):
+
+    def derivatives(weights: Floats) -> tuple[Floats, Floats]:
         told = foretold(kind, whole @ weights)
         bend = told * (1 - told) if kind == "logistic" else np.ones(len(whole))
         slope = whole.T @ (told - labels) / len(whole) + pull * weights
-        curvature = (whole * bend[:, None]).T @ whole / len(whole) + np.diag(pull)
-        step = np.linalg.solve(curvature, slope)
-        weights = weights - step
-        if float(np.abs(step).max()) < _CONVERGED:
-            break
-    return weights
+        return slope, (whole * bend[:, None]).T @ whole / len(whole) + np.diag(pull)
+
+    return _minimised(whole.shape[1], derivatives, steps=_STEPS if kind == "logistic" else 1)
 
 
 def _of_classes(whole: Floats, labels: Floats, classes: int) -> Floats:
@@ -45,8 +45,9 @@ def _of_classes(whole: Floats, labels: Floats, classes: int) -> Floats:
     into = into_classes(classes - 1)
     pull = np.full(size, _LEAST)
     pull[-1] = _LEAST / people
-    rows = np.zeros((classes - 1, size))
-    for _ in range(_STEPS):
+
+    def derivatives(weights: Floats) -> tuple[Floats, Floats]:
+        rows = weights.reshape(classes - 1, size)
         told = foretold("softmax", whole @ rows.T)
         slope = into @ (told - own).T @ whole / people + pull * rows
         curvature = np.zeros((classes - 1, size, classes - 1, size))
@@ -56,8 +57,18 @@ def _of_classes(whole: Floats, labels: Floats, classes: int) -> Floats:
                 curvature[a, :, b] = (whole * bend[:, None]).T @ whole / people
                 curvature[b, :, a] = curvature[a, :, b]
             curvature[a, :, a] += np.diag(pull)
-        step = np.linalg.solve(curvature.reshape(rows.size, rows.size), slope.ravel())
-        rows -= step.reshape(rows.shape)
+        return slope.ravel(), curvature.reshape(rows.size, rows.size)
+
+    return _minimised((classes - 1) * size, derivatives, steps=_STEPS)
+
+
+def _minimised(size: int, derivatives: Derivatives, *, steps: int) -> Floats:
+    """So many weights where slopes are 0, by Newton's method from 0 on."""
+    weights = np.zeros(size)
+    for _ in range(steps):
+        slope, curvature = derivatives(weights)
+        step = np.linalg.solve(curvature, slope)
+        weights = weights - step
         if float(np.abs(step).max()) < _CONVERGED:
             break
-    return rows.ravel()
+    return weights
