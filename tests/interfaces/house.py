@@ -68,57 +68,34 @@ BREAKDOWN = """
 os = ["linux", "macos", "haiku"]
 version = { 2 = "2.*", old = "*" }
 """
-MODEL = """
-[models.churn]
-description = "People that leaves"
+OF_MODELS = """
+[models.{name}]
+description = "{description}"
 owner = "growth@example.org"
 expires = 2099-12-31
 epoch = "hour"
 min_batch = 20
 epsilon = 4.0
-kind = "logistic"
 begins = 2099-01-01
-rounds = 4
+{more}
 
-[models.churn.features]
+[models.{name}.features]
 hours = [0, 40]
 plan = ["free", "paid"]
 """
-JUDGED = """
-[models.stays]
-description = "People that stay, judged"
-owner = "growth@example.org"
-expires = 2099-12-31
-epoch = "hour"
-min_batch = 20
-epsilon = 4.0
-kind = "logistic"
-begins = 2099-01-01
-rounds = 3
-held_out = 0.2
-
-[models.stays.features]
-hours = [0, 40]
-plan = ["free", "paid"]
-"""
-OF_CLASSES = """
-[models.tariff]
-description = "The tariff that is taken"
-owner = "growth@example.org"
-expires = 2099-12-31
-epoch = "hour"
-min_batch = 20
-epsilon = 4.0
-kind = "softmax"
-classes = ["none", "month", "year"]
-begins = 2099-01-01
-rounds = 3
-held_out = 0.2
-
-[models.tariff.features]
-hours = [0, 40]
-plan = ["free", "paid"]
-"""
+MODEL = OF_MODELS.format(
+    name="churn", description="People that leaves", more='kind = "logistic"\nrounds = 4'
+)
+JUDGED = OF_MODELS.format(
+    name="stays",
+    description="People that stay, judged",
+    more='kind = "logistic"\nrounds = 3\nheld_out = 0.2',
+)
+OF_CLASSES = OF_MODELS.format(
+    name="tariff",
+    description="The tariff that is taken",
+    more='kind = "softmax"\nclasses = ["none", "month", "year"]\nrounds = 3\nheld_out = 0.2',
+)
 # Of a model that began long ago: where columns lie, and three steps.
 _FIRST = 4_070_908_800 // 3600  # of 2099
 TAUGHT = [

@@ -1,4 +1,4 @@
-"""A signed bundle made with the client's own packages alone, for tests of the bare client."""
+"""Signed bundles and pieces of catalogs, made with the client's own packages alone."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -60,4 +60,23 @@ values = ["light", "dark", "system"]
 min_batch = 100
 limits = {{ reports_per_epoch = 1, lifetime_epsilon = 50.0 }}
 {more}
+"""
+
+
+def crowd_text(crowd: int, more: str = "", limits: str = "") -> str:
+    """The metric theme, of four values in a crowd at central epsilon 1, as metrics.toml has it.
+
+    more: lines of further fields. limits: further ones, from a comma on.
+    """
+    return f"""
+[metrics.theme]
+description = "What theme"
+owner = "owner@example.org"
+expires = 2099-01-01
+epoch = "day"
+mechanism = "auto"
+values = ["light", "dark", "system", "contrast"]
+central_epsilon = 1.0
+{more}crowd = {crowd}
+limits = {{ reports_per_epoch = 1, lifetime_epsilon = 500{limits} }}
 """

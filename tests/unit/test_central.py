@@ -33,21 +33,10 @@ from hubbub.privacy.padding import best_dummies
 from hubbub.privacy.shuffled_epoch import ShuffledEpoch
 from hubbub.privacy.shuffled_histogram import largest_local
 from tests.conftest import CATALOG
-from tests.support.bundles import DAY, make_signed
+from tests.support.bundles import DAY, crowd_text, make_signed
 
 HEAD = 'shuffler = "127.0.0.1:1"\n'
-THEME = """
-[metrics.theme]
-description = "What theme"
-owner = "owner@example.org"
-expires = 2099-01-01
-epoch = "day"
-mechanism = "auto"
-values = ["light", "dark", "system", "contrast"]
-central_epsilon = 1.0
-crowd = 30000
-limits = { reports_per_epoch = 1, lifetime_epsilon = 500 }
-"""
+THEME = crowd_text(30_000)
 
 
 def _read(folder: Path, text: str) -> Metric:

@@ -18,23 +18,13 @@ from hubbub.privacy.card import metric_card
 from hubbub.privacy.central_catalog import read_with_promises
 from hubbub.privacy.crowd import kept_by, smallest_crowd
 from hubbub.privacy.many_epochs import composed_epsilon
+from tests.support.bundles import crowd_text
 
 LISTED = 'mechanism = "auto"\nvalues = ["light", "dark", "system", "contrast"]\n'
 TREE = 'mechanism = "tree"\ndomain = "string"\n'
-CATALOG = """
-shuffler = "127.0.0.1:1"
-[metrics.theme]
-description = "What theme"
-owner = "owner@example.org"
-expires = 2099-01-01
-epoch = "day"
-mechanism = "auto"
-values = ["light", "dark", "system", "contrast"]
-central_epsilon = 1.0
-central_period = "7d"
-crowd = 3000
-limits = { reports_per_epoch = 1, lifetime_epsilon = 500, lifetime_central_epsilon = 3.5 }
-"""
+CATALOG = 'shuffler = "127.0.0.1:1"\n' + crowd_text(
+    3000, 'central_period = "7d"\n', ", lifetime_central_epsilon = 3.5"
+)
 
 
 @pytest.fixture(scope="module")

@@ -14,24 +14,11 @@ from hubbub.client import Client, FolderState, MemoryState, Outcome
 from hubbub.client.state.contract import State
 from hubbub.client.testing import FakeClock, FakeShuffler
 from hubbub.privacy.central_catalog import read_with_promises
-from tests.support.bundles import DAY, Signed, make_signed, metric_text
+from tests.support.bundles import DAY, Signed, crowd_text, make_signed, metric_text
 from tests.support.waiting import HANG_SECONDS
 
 FIRST, EACH, VALUES = 20_000, 2.25, 4
-CROWD = f"""
-shuffler = "127.0.0.1:1"
-[metrics.theme]
-description = "What theme"
-owner = "owner@example.org"
-expires = 2099-01-01
-epoch = "day"
-mechanism = "auto"
-values = ["light", "dark", "system", "contrast"]
-central_epsilon = 1.0
-crowd = 1000
-dummies_each = {EACH}
-limits = {{ reports_per_epoch = 1, lifetime_epsilon = 500 }}
-"""
+CROWD = 'shuffler = "127.0.0.1:1"\n' + crowd_text(1000, f"dummies_each = {EACH}\n")
 
 
 @pytest.fixture(scope="module")
