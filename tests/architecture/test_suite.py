@@ -73,6 +73,7 @@ PORTS = {
     "tests/deploy/test_compose.py",
     "tests/deploy/test_compose_issuer.py",
     "tests/interfaces/test_notebook.py",
+    "tests/support/composed.py",
 }
 
 

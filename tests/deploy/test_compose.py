@@ -10,7 +10,6 @@ import re
 import shutil
 import ssl
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -22,9 +21,6 @@ import yaml
 from hubbub.catalog import Catalog, read_bundle, read_catalog
 from hubbub.cli.commands.demo import close_epochs
 from hubbub.cli.commands.init import initialise
-from hubbub.cli.local.child_process import Child
-from hubbub.cli.local.embedded_redis import redis_binary
-from hubbub.cli.local.ports import free_port
 from hubbub.cli.main import main
 from hubbub.cli.terminal.service_client import Endpoints, report_counts
 from hubbub.client import Client, MemoryState, transport_to
@@ -32,13 +28,20 @@ from hubbub.conservation import balances, sum_terms
 from hubbub.errors import KeysUnusable
 from hubbub.shuffler.streams import read_stream_table
 from tests.conftest import CATALOG
+from tests.support.composed import (
+    COMPOSE,
+    ROOT,
+    Machine,
+    check_schema,
+    extended,
+    refuse_lacking,
+    until_probed,
+)
 from tests.support.moment import far_from_midnight
 from tests.support.oidc import SECRET, needs_provider, provider
-from tests.support.servers import answering, has_tls
+from tests.support.servers import has_tls
 from tests.support.waiting import HANG_SECONDS, eventually
 
-ROOT = Path(__file__).parents[2]
-COMPOSE = ROOT / "deploy" / "compose"
 PEOPLE = 60
 
 
@@ -60,14 +63,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_the_file_is_a_compose_file() -> None:
-    schema = ["--builtin-schema", "vendor.compose-spec", str(COMPOSE / "compose.yaml")]
-    done = subprocess.run(
-        [str(Path(sys.executable).with_name("check-jsonschema")), *schema],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
+    check_schema(COMPOSE / "compose.yaml")
 
 
 def test_every_file_that_it_names_is_there_after_init(
@@ -148,70 +144,6 @@ def test_alerts_reach_somebody(document: dict[str, Any], tmp_path: Path) -> None
         subprocess.run([amtool, "check-config", str(COMPOSE / "alertmanager.yml")], check=True)
 
 
-class Machine:
-    """What the compose file says, as processes of this machine."""
-
-    def __init__(self, document: dict[str, Any], installed: Path, home: Path) -> None:
-        self.home = home
-        self._document, self._installed = document, installed
-        ports = {port: free_port() for port in (*range(7070, 7078), 7090, 7094)}
-        services = document["services"]
-        self.ports = {(name, inner): outer for name in services for inner, outer in ports.items()}
-        self.ports |= {(name, 6379): free_port() for name in services if name.startswith("redis")}
-        self.children: dict[str, Child] = {}
-        home.mkdir()
-
-    def root(self, name: str) -> Path:
-        return self.home / name
-
-    def start(self, name: str) -> None:
-        service = self._document["services"][name]
-        root = self.root(name)
-        if not root.exists():
-            for kind in ("configs", "secrets"):
-                for used in service[kind]:
-                    place = root / used["target"].lstrip("/")
-                    place.parent.mkdir(parents=True, exist_ok=True)
-                    source = self._installed / self._document[kind][used["source"]]["file"]
-                    place.write_text(self._here(name, source.read_text()))
-                    place.chmod(source.stat().st_mode)
-            for volume in service.get("volumes", []):
-                source, target = volume.split(":")[:2]
-                place = root / target.lstrip("/")
-                place.parent.mkdir(parents=True, exist_ok=True)
-                place.symlink_to(self._installed / source)
-        if name.startswith("redis"):
-            command = ["sh", *service["entrypoint"][1:], "/etc/redis/redis.conf"]
-        else:
-            command = [sys.executable, "-m", f"hubbub.{name}", *service["command"]]
-        environment = {"PATH": f"{Path(redis_binary()).parent}:/usr/bin:/bin"}
-        for file in service.get("env_file", []):
-            for line in (self._installed / file).read_text().splitlines():
-                key, _, value = line.partition("=")
-                environment[key] = self._here(name, value)
-        self.children[name] = Child(
-            name,
-            [self._here(name, word) for word in command],
-            environment,
-            self.home / f"{name}.log",
-        )
-
-    def until_redis_answers(self, name: str) -> None:
-        answering(self.children[name], self.ports[name, 6379], tls=True)
-
-    def _here(self, name: str, text: str) -> str:
-        """Paths and addresses of a container, on this machine."""
-        for place in ("/etc/hubbub", "/etc/redis", "/etc/prometheus"):
-            text = text.replace(place, f"{self.root(name)}{place}")
-        for (host, inner), outer in self.ports.items():
-            text = re.sub(rf"(?<![\w.-]){host}:{inner}\b", f"127.0.0.1:{outer}", text)
-            if host == name:
-                text = text.replace(f"0.0.0.0:{inner}", f"127.0.0.1:{outer}")
-                text = text.replace(f"tls-port {inner}", f"tls-port {outer}")
-        data = self.root(name) / "data"
-        return text.replace("appendonly yes", f'dir "{data}"\nappendonly yes')
-
-
 @pytest.fixture
 def machine(document: dict[str, Any], installed: Path, tmp_path: Path) -> Iterator[Machine]:
     if not has_tls():
@@ -234,7 +166,7 @@ def machine(document: dict[str, Any], installed: Path, tmp_path: Path) -> Iterat
 @needs_provider
 def test_what_it_says_runs(machine: Machine, installed: Path) -> None:
     for name, inner in (("shuffler", 7070), ("aggregator", 7072)):
-        _until_probed(machine, name, inner)
+        until_probed(machine, name, inner)
     # Devices report, with the bundle that init made.
     bundle = read_bundle(installed / "app.hubbub")
     front = f"127.0.0.1:{machine.ports['shuffler', 7070]}"
@@ -254,7 +186,7 @@ def test_what_it_says_runs(machine: Machine, installed: Path) -> None:
         tls=str(installed / "tls"),
     )
     url = (machine.root("shuffler"), (installed / "shuffler.env").read_text().strip())
-    close_epochs(machine._here("shuffler", url[1].partition("=")[2]))
+    close_epochs(machine.here("shuffler", url[1].partition("=")[2]))
 
     def counted() -> bool:
         terms = sum_terms(report_counts(where).values())
@@ -319,29 +251,6 @@ def _until_a_login_is_asked_for(machine: Machine, installed: Path) -> None:
     assert by_command == {"gRPC Query/Pipeline"}, "the audit has what is asked over gRPC, too"
 
 
-def _until_probed(machine: Machine, name: str, inner: int) -> None:
-    """By the health check of its image."""
-    text = (ROOT / "deploy" / "Containerfile").read_text()
-    [command] = [
-        json.loads(check)
-        for check in re.findall(r'CMD (\["/opt/hubbub/bin/python", "-m", .*\])', text)
-        if f'"127.0.0.1:{inner}"' in check
-    ]
-    command = [sys.executable, *command[1:]]
-    command = [
-        str(machine.root(name) / word.lstrip("/")) if word.startswith("/etc/") else word
-        for word in command
-    ]
-    place = command.index(f"127.0.0.1:{inner}")
-    command[place] = f"127.0.0.1:{machine.ports[name, inner]}"
-
-    def probed() -> bool:
-        machine.children[name].check()
-        return subprocess.run(command, capture_output=True, check=False).returncode == 0
-
-    eventually(probed)
-
-
 def test_services_of_a_development_installation_are_told_so(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -382,35 +291,13 @@ def parties(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return {"shuffler": there, "aggregator": here}
 
 
-def _extended(party: str, whole: dict[str, Any]) -> dict[str, Any]:
-    """A party's file, with what its services have of the whole one's."""
-    document: dict[str, Any] = yaml.safe_load((COMPOSE / f"{party}.yaml").read_text())
-    for name, service in document["services"].items():
-        if "extends" not in service:
-            continue
-        base = whole["services"][service.pop("extends")["service"]]
-        ports = [*base.get("ports", []), *service.get("ports", [])]
-        document["services"][name] = {**base, **service, "ports": ports}
-    return document
-
-
 @pytest.mark.parametrize("party", ["shuffler", "aggregator"])
 def test_each_of_two_parties_has_a_file_and_all_that_it_names(
     party: str, parties: dict[str, Path], document: dict[str, Any]
 ) -> None:
-    checker = [str(Path(sys.executable).with_name("check-jsonschema")), "--builtin-schema"]
-    subprocess.run([*checker, "vendor.compose-spec", str(COMPOSE / f"{party}.yaml")], check=True)
-    own, folder = _extended(party, document), parties[party]
-    for kind in ("configs", "secrets"):
-        for entry in own[kind].values():
-            assert (folder / entry["file"]).exists(), entry
-        for service in own["services"].values():
-            assert {one["source"] for one in service[kind]} <= own[kind].keys()
-    for service in own["services"].values():
-        assert set(service["networks"]) <= own["networks"].keys()
-        assert set(service.get("depends_on", {})) <= own["services"].keys()
-        for file in (*service.get("env_file", []), *service.get("volumes", [])):
-            assert (folder / file.split(":")[0]).exists(), file
+    check_schema(COMPOSE / f"{party}.yaml")
+    own = extended(party, document)
+    refuse_lacking(own, parties[party])
     # Beside what the whole installation is told, where the other party is; nothing else.
     command, both = (set(one["services"][party]["command"]) for one in (own, document))
     [dialled], [within] = command - both, both - command

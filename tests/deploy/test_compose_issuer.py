@@ -22,7 +22,14 @@ from hubbub.client.transport.issuer_connection import ask_issuer
 from hubbub.issuer.accounts import add_account
 from hubbub.issuer.settings import parse
 from tests.conftest import CATALOG
-from tests.deploy.test_compose import COMPOSE, Machine, _extended, _until_probed
+from tests.support.composed import (
+    COMPOSE,
+    Machine,
+    check_schema,
+    extended,
+    refuse_lacking,
+    until_probed,
+)
 from tests.support.servers import has_tls
 from tests.support.waiting import HANG_SECONDS, eventually
 
@@ -38,7 +45,7 @@ def whole() -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def file(whole: dict[str, Any]) -> dict[str, Any]:
     """The issuer's, with what its Redis has of the whole one's, and no provider."""
-    own = _extended("issuer", whole)
+    own = extended("issuer", whole)
     issuer = own["services"]["issuer"]
     issuer["command"] = [re.sub(r"\$\{\w+:-\}", "", word) for word in issuer["command"]]
     return own
@@ -65,19 +72,11 @@ def parties(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 def test_it_is_a_file_of_hardened_services_with_all_that_they_need_and_nothing_else(
     file: dict[str, Any], parties: dict[str, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    checker = [str(Path(sys.executable).with_name("check-jsonschema")), "--builtin-schema"]
-    subprocess.run([*checker, "vendor.compose-spec", str(COMPOSE / "issuer.yaml")], check=True)
+    check_schema(COMPOSE / "issuer.yaml")
     there = parties["issuer"]
-    for kind in ("configs", "secrets"):
-        for entry in file[kind].values():
-            assert (there / entry["file"]).exists(), entry
-        for service in file["services"].values():
-            assert {one["source"] for one in service[kind]} <= file[kind].keys()
+    refuse_lacking(file, there)
     for service in file["services"].values():
         assert (service["read_only"], service["cap_drop"]) == (True, ["ALL"])
-        assert set(service["networks"]) <= file["networks"].keys()
-        for name in (*service.get("env_file", []), *service.get("volumes", [])):
-            assert (there / name.split(":")[0]).exists(), name
     outside = [p for s in file["services"].values() for p in s["ports"] if p[:4] != "127."]
     assert outside == ["7090:7090"]
     monkeypatch.setenv("HUBBUB_REDIS_URL", "redis://redis.example.org/0")
@@ -127,12 +126,12 @@ def test_what_it_says_runs_and_devices_report_by_its_tokens(
     machines: tuple[Machine, Machine], file: dict[str, Any], parties: dict[str, Path]
 ) -> None:
     issuer, both = machines
-    _until_probed(both, "shuffler", 7070)
+    until_probed(both, "shuffler", 7070)
 
     def is_healthy() -> bool:
         issuer.children["issuer"].check()
         told = file["services"]["issuer"]["healthcheck"]["test"][2:]
-        here = [issuer._here("issuer", word) for word in told]
+        here = [issuer.here("issuer", word) for word in told]
         here = [re.sub(r"127\.0\.0\.1:7094", metrics, word) for word in here]
         return subprocess.run([sys.executable, *here], capture_output=True).returncode == 0  # noqa: PLW1510 asked for
 

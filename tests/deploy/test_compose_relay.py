@@ -15,11 +15,12 @@ import yaml
 from hubbub.cli.local.child_process import Child
 from hubbub.cli.local.ports import free_port
 from hubbub.client import Client, Outcome
+from tests.support.composed import COMPOSE, check_schema
 from tests.support.developing import developing
 from tests.support.waiting import HANG_SECONDS, eventually
 from tests.system.typescript.pages import counted, door_of
 
-FILE = Path(__file__).parents[2] / "deploy" / "compose" / "relay.yaml"
+FILE = COMPOSE / "relay.yaml"
 CATALOG = """
 shuffler = "127.0.0.1:1"
 
@@ -46,9 +47,7 @@ def service() -> dict[str, Any]:
 
 
 def test_the_file_is_a_compose_file_of_a_hardened_service(service: dict[str, Any]) -> None:
-    checker = str(Path(sys.executable).with_name("check-jsonschema"))
-    schema = [checker, "--builtin-schema", "vendor.compose-spec", str(FILE)]
-    subprocess.run(schema, check=True, stdout=subprocess.DEVNULL)
+    check_schema(FILE)
     assert service["read_only"] is True
     assert service["cap_drop"] == ["ALL"]
     assert "no-new-privileges:true" in service["security_opt"]
