@@ -1,10 +1,10 @@
 /** A plain page: it reports a choice, and shows its person what left the device. */
 import { open } from "hubbub";
-import { defineLedger, type LedgerElement } from "hubbub/ledger";
+import { defineLedger } from "hubbub/ledger";
 
 defineLedger();
 const client = await open({ bundle: "app.hubbub", shuffler: location.origin });
-const ledger = document.querySelector<LedgerElement>("hubbub-ledger");
+const ledger = document.querySelector("hubbub-ledger");
 const theme = document.querySelector<HTMLSelectElement>("#theme");
 const said = document.querySelector("#said");
 if (!ledger || !theme || !said) throw new Error("index.html is another one");

@@ -3,7 +3,7 @@ import { createContext, useContext, useEffect, useRef, useState, type ReactNode 
 import { createRoot } from "react-dom/client";
 
 import { open, type BrowserOptions, type Client, type Value } from "hubbub";
-import { defineLedger, type LedgerElement } from "hubbub/ledger";
+import { defineLedger } from "hubbub/ledger";
 
 const Reporting = createContext<Client | null>(null);
 
@@ -34,7 +34,7 @@ export function Ledger() {
   const place = useRef<HTMLDivElement>(null);
   useEffect(() => {
     defineLedger();
-    const shown = document.createElement("hubbub-ledger") as LedgerElement;
+    const shown = document.createElement("hubbub-ledger");
     shown.client = client;
     place.current?.replaceChildren(shown);
   }, [client]);
