@@ -38,7 +38,8 @@ from tests.support.composed import (
     until_probed,
 )
 from tests.support.moment import far_from_midnight
-from tests.support.oidc import SECRET, needs_provider, provider
+from tests.support.node import needs_node
+from tests.support.oidc import SECRET, provider
 from tests.support.servers import has_tls
 from tests.support.waiting import HANG_SECONDS, eventually
 
@@ -163,7 +164,7 @@ def machine(document: dict[str, Any], installed: Path, tmp_path: Path) -> Iterat
             child.stop()
 
 
-@needs_provider
+@needs_node
 def test_what_it_says_runs(machine: Machine, installed: Path) -> None:
     for name, inner in (("shuffler", 7070), ("aggregator", 7072)):
         until_probed(machine, name, inner)

@@ -18,7 +18,8 @@ from hubbub.aggregator.query import QueryEngine
 from tests.interfaces.browser import Watched, chromium, needs_browser
 from tests.support import web
 from tests.support.bundles import metric_text
-from tests.support.oidc import Provider, access_file, needs_provider, provider
+from tests.support.node import needs_node
+from tests.support.oidc import Provider, access_file, provider
 from tests.support.pages import page_of
 
 AUDIENCE: Final = "urn:hubbub"
@@ -28,7 +29,7 @@ CATALOG: Final = 'shuffler = "127.0.0.1:1"\n' + "".join(
 )
 HELD: Final = {name: {0: 500, 1: 900} for name in ("theme", "browser")}
 
-pytestmark = needs_provider
+pytestmark = needs_node
 
 
 @dataclass

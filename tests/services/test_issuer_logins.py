@@ -22,7 +22,8 @@ from tests.conftest import Made
 from tests.services.test_guards import serving_front
 from tests.support.issuing import DAY, IssuerHouse
 from tests.support.moment import now
-from tests.support.oidc import CLIENT, Provider, needs_provider, provider
+from tests.support.node import needs_node
+from tests.support.oidc import CLIENT, Provider, provider
 from tests.support.waiting import HANG_SECONDS
 from tests.support.web import post
 from tests.system.test_examples import _load
@@ -71,7 +72,7 @@ def _said(house: IssuerHouse, token: str) -> tuple[int, str]:
     return answer.status_code, answer.json()["detail"] if is_refused else ""
 
 
-@needs_provider
+@needs_node
 def test_whom_a_token_of_the_provider_is_about_is_an_account(
     made: Made, redis_url: str, tmp_path: Path, logins: Provider
 ) -> None:
@@ -87,7 +88,7 @@ def test_whom_a_token_of_the_provider_is_about_is_an_account(
         assert house.app.counts == {"issued": 6}
 
 
-@needs_provider
+@needs_node
 def test_a_token_that_is_not_for_us_not_of_now_or_not_the_providers_gets_nothing(
     made: Made, redis_url: str, tmp_path: Path, logins: Provider
 ) -> None:
@@ -119,7 +120,7 @@ def test_a_token_that_is_not_for_us_not_of_now_or_not_the_providers_gets_nothing
         assert _said(house, token) == (200, ""), "none of that has used anything up"
 
 
-@needs_provider
+@needs_node
 def test_keys_of_the_provider_may_follow_each_other(
     made: Made, redis_url: str, tmp_path: Path
 ) -> None:
@@ -154,7 +155,7 @@ def test_keys_of_the_provider_may_follow_each_other(
             assert (status, "signed by no key" in said) == (401, True), said
 
 
-@needs_provider
+@needs_node
 def test_while_the_provider_is_away_reports_wait_and_then_go(
     made: Made, redis_url: str, tmp_path: Path
 ) -> None:

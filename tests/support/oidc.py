@@ -1,10 +1,10 @@
 """A real provider of OpenID Connect (oidc-provider, for Node), and what tests ask of it."""
 
+import fcntl
 import json
 import re
 import secrets
 import shutil
-import subprocess
 from base64 import urlsafe_b64encode
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any, Final
 
 import httpx2
-import pytest
 
 from hubbub.cli.local.child_process import Child
 from hubbub.cli.local.ports import free_port
 from tests.support import web
+from tests.support.node import run
 from tests.support.waiting import HANG_SECONDS, eventually
 
 FOLDER: Final = Path(__file__).parent / "oidc_provider"
@@ -30,11 +30,6 @@ PEOPLE: Final = {
     "eve": ["nobody"],
     "robot": ["telemetry"],
 }
-
-needs_provider = pytest.mark.skipif(
-    not (shutil.which("node") and shutil.which("npm")),
-    reason="no Node on this machine: apt-get install nodejs npm",
-)
 
 
 @dataclass(frozen=True)
@@ -77,6 +72,16 @@ class Provider:
         return str(answer.raise_for_status().json()["id_token"])
 
 
+def _install() -> None:
+    """What the provider is made of, once: parts of `make test` that run beside each other wait."""
+    ready = FOLDER / "node_modules" / "ready"
+    with (FOLDER / "package-lock.json").open() as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not ready.exists():
+            run("npm", "ci", "--loglevel=error", "--no-audit", "--no-fund", folder=FOLDER)
+            ready.touch()
+
+
 @contextmanager
 def provider(
     folder: Path, origin: str, *, skew: int = 0, port: int = 0, jwks: Any = None
@@ -85,11 +90,7 @@ def provider(
 
     skew: seconds that its clock is ahead. jwks: its private keys, if not those that all have here.
     """
-    if not (FOLDER / "node_modules" / "ready").exists():
-        command = ["npm", "ci", "--silent", "--no-audit", "--no-fund"]
-        done = subprocess.run(command, cwd=FOLDER, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stdout + done.stderr
-        (FOLDER / "node_modules" / "ready").touch()
+    _install()
     port = port or free_port()
     browsers: dict[str, Any] = {
         "client_id": CLIENT,
