@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from fractions import Fraction
 from functools import partial
-from itertools import combinations_with_replacement, product
+from itertools import combinations, combinations_with_replacement, product
 from math import exp, inf, nextafter
 from typing import Any
 
@@ -19,6 +19,7 @@ from hubbub.mechanisms import (
     lies_evenly,
 )
 from hubbub.mechanisms.tree import PrefixTree
+from hubbub.mechanisms.vector_codes import VectorCodes
 from hubbub.privacy.proofs.replay import distribution
 from hubbub.privacy.shuffled_epoch import ShuffledEpoch
 from hubbub.privacy.shuffled_histogram import delta_of
@@ -46,7 +47,7 @@ def test_every_value_names_every_cell_as_often_as_a_lie_of_grr(mechanism: AnyMec
     layout = mechanism.layout
     assert isinstance(layout, OneHot)
     lies = even_lies(mechanism, mechanism.privacy_loss())
-    cells, groups = lies.categories, lies.groups
+    cells, groups = int(lies.categories), lies.groups
     assert lies.epsilon == mechanism.privacy_loss()
     assert cells * groups == layout.size
     lie = 1 / (exp(mechanism.privacy_loss()) + cells - 1)
@@ -74,7 +75,7 @@ def test_what_noise_hits_of_a_tree_is_no_less_than_its_account_says(tree: Prefix
     assert noise <= tree.points * off * (1 + Fraction(1, 10**12))
     for one, other in product(held, held):
         alone = sum(a > off and b == off for a, b in zip(one, other, strict=True))
-        assert one is other or Fraction(alone, tree.points) >= Fraction(1, lies.categories)
+        assert one is other or Fraction(alone, tree.points) >= Fraction(1, int(lies.categories))
 
 
 def _epochs(
@@ -127,3 +128,67 @@ def test_windows_of_several_cells_and_sets_of_bits_are_not_even() -> None:
     ):
         assert not lies_evenly(build(name, **given))
     assert sum(map(lies_evenly, EVERY[:3])) == 3
+
+
+CODES = [VectorCodes(1.0, 3, words=5, books=1), VectorCodes(2.5, 2, words=3, books=2)]
+
+
+@pytest.mark.parametrize(
+    ("codes", "others"),
+    [
+        *product(CODES, (0, 1, 2)),
+        # Three are near, of which one or two may be common.
+        (VectorCodes(0.4, 2, words=7, books=1), 1),
+    ],
+    ids=repr,
+)
+def test_a_crowd_of_codes_is_never_told_less_than_all_outcomes_give(
+    codes: VectorCodes, others: int
+) -> None:
+    """Enumerated with fractions, whichever words are near to the others and to each of a pair.
+
+    Also such as no vector is near to: the account is of any so many words of each book.
+    """
+    lies = even_lies(codes, codes.privacy_loss())
+    assert lies_evenly(codes)
+    assert (lies.groups, lies.categories) == (1, codes.words / codes.near)
+    near, far = codes.channel.p / codes.books, codes.channel.q / codes.books
+    one_book = [set(words) for words in combinations(range(codes.words), codes.near)]
+    rows = [
+        [near if cell % codes.words in own[cell // codes.words] else far for cell in cells]
+        for own in product(one_book, repeat=codes.books)
+        for cells in [range(codes.words * codes.books)]
+    ]
+    crowd = ShuffledEpoch(others + 1, lies.categories, lies.epsilon)
+    shares = (0.1, 0.4, 0.8)
+    told = [delta_of(crowd, share * codes.epsilon) for share in shares]
+    largest = [Fraction(0)] * len(shares)
+    # Which word is which is a name: one of the pair may be the first row.
+    for rest in combinations_with_replacement(rows, others):
+        seen = [_histograms([own, *rest]) for own in rows]
+        for other in seen[1:]:
+            for place, share in enumerate(shares):
+                t = Fraction(nextafter(exp(share * codes.epsilon), inf))
+                over = (chance - t * other[counts] for counts, chance in seen[0].items())
+                found = sum((more for more in over if more > 0), Fraction(0))
+                largest[place] = max(largest[place], found)
+    for most, exact in zip(told, largest, strict=True):
+        assert most >= exact
+        assert most <= 1.35 * float(exact) + 1e-3, "a small crowd shows how many lied"
+
+
+def _histograms(rows: list[list[Fraction]]) -> dict[tuple[int, ...], Fraction]:
+    """How many reports may be of each cell, of people with these chances of each."""
+    found = {(0,) * len(rows[0]): Fraction(1)}
+    for row in rows:
+        grown: defaultdict[tuple[int, ...], Fraction] = defaultdict(Fraction)
+        for counts, chance in found.items():
+            for cell, own in enumerate(row):
+                grown[(*counts[:cell], counts[cell] + 1, *counts[cell + 1 :])] += chance * own
+        found = grown
+    return found
+
+
+def test_half_of_the_words_are_too_many_to_be_accounted_for() -> None:
+    assert not lies_evenly(VectorCodes(0.05, 16, words=32, books=4))
+    assert lies_evenly(VectorCodes(0.2, 16, words=32, books=4))

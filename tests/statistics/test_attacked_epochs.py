@@ -10,6 +10,7 @@ from numpy.random import default_rng
 from hubbub.catalog import Metric
 from hubbub.mechanisms import KeyedBits, build
 from hubbub.mechanisms.hashing import encoded, position
+from hubbub.mechanisms.vector_codes import VectorCodes
 from hubbub.privacy.central_catalog import read_with_promises
 from hubbub.privacy.crowd import smallest_crowd
 from hubbub.privacy.proofs import audit
@@ -41,20 +42,26 @@ CROWDS = [
     ShuffledEpoch(10_000, 16, 6.0, 0.9),
     ShuffledEpoch(2000, 64, 7.0, 0.5, 1500),
     ShuffledEpoch(9000, 32, 4.5, 0.9, groups=3),
+    ShuffledEpoch(4000, 256 / 9, 5.0),
 ]
-"""Two values and more; some who do not lie as they should; dummies; hash functions."""
+"""Two values and more; some who do not lie as they should; dummies; hash functions; codes."""
 
 
 def _drawn(crowd: ShuffledEpoch, epochs: int = EPOCHS) -> Neighbours:
-    chance = default_rng(20_261_123)
+    chance, cells = default_rng(20_261_123), int(crowd.categories)
+    if cells < crowd.categories:
+        codes = VectorCodes(crowd.epsilon_local, 64, words=256, books=4096)
+        assert codes.words / codes.near == crowd.categories
+        values = codes.probes()
+        return draw_neighbours(codes, crowd, (values[0], values[1], values[2]), epochs, chance)
     if crowd.groups > 1:
-        hashed = {"hashes": crowd.groups, "width": crowd.categories}
+        hashed = {"hashes": crowd.groups, "width": cells}
         hashing = build("local_hash", epsilon=crowd.epsilon_local, **hashed)
         strings = ("a", "b", "c")
-        assert len({position(encoded(one), 0, crowd.categories) for one in strings}) == 3
+        assert len({position(encoded(one), 0, cells) for one in strings}) == 3
         return draw_neighbours(hashing, crowd, strings, epochs, chance)
-    grr = build("grr", epsilon=crowd.epsilon_local, categories=crowd.categories)
-    return draw_neighbours(grr, crowd, (0, crowd.categories - 1, 1), epochs, chance)
+    grr = build("grr", epsilon=crowd.epsilon_local, categories=cells)
+    return draw_neighbours(grr, crowd, (0, cells - 1, 1), epochs, chance)
 
 
 def _attacked(drawn: Neighbours, claim: float, delta: float = DELTA) -> Attacked:
@@ -77,6 +84,7 @@ def test_an_attack_comes_near_what_is_claimed_and_never_above(crowd: ShuffledEpo
         (CROWDS[2], ShuffledEpoch(10_000, 16, 6.0 - log(2), 0.9)),  # lies that are rarer
         (CROWDS[3], ShuffledEpoch(2000, 64, 7.0, 1.0, 3000)),  # everybody honest, dummies twice
         (CROWDS[4], ShuffledEpoch(9000, 32, 4.5, 0.9)),  # all functions hide together
+        (CROWDS[5], ShuffledEpoch(8000, 256 / 9, 5.0)),  # as many again
     ],
 )
 def test_an_account_that_counts_on_more_noise_is_caught(

@@ -121,10 +121,11 @@ def test_epochs_add_up_and_different_crowds_go_together() -> None:
         (300, 3, 2, 2.0, 1.0),
         (100_000, 2, 31, 0.5, 0.9),
         (100_000, 4096, 30, 2.0, 0.5),
+        (4320, 256 / 11, 4, 1.0, 1.0),
     ],
 )
 def test_the_largest_local_epsilon_of_many_epochs_is_just_below_what_an_attack_allows(
-    reports: int, categories: int, times: int, central: float, honest: float
+    reports: int, categories: float, times: int, central: float, honest: float
 ) -> None:
     """By dp-accounting's PLD of two explicit mass functions, composed, from below.
 

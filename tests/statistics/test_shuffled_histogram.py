@@ -266,7 +266,7 @@ class _Adversary:
     @cached_property
     def _thirds(self) -> int:
         """Values beside v, w and u that are looked at."""
-        d, mean = self.crowd.categories, self._noise(1)
+        d, mean = int(self.crowd.categories), self._noise(1)
         small = _wide(2 * mean) * _wide((d - 3) * mean) <= _CELLS
         return d - 3 if small and self.crowd.groups == 1 else 0
 
@@ -315,7 +315,7 @@ class _Adversary:
         return float(np.maximum(for_v - t * for_w - off, 0)[edge <= s].sum())
 
     def _alike(self, central: float) -> float:
-        (p, q), t, d = self._chances, exp(central), self.crowd.categories
+        (p, q), t, d = self._chances, exp(central), int(self.crowd.categories)
         shape = _wide(self._noise(1) + 1), _wide(self._noise(d - 2) + 1)
         if self.crowd.groups > 1 or shape[0] * shape[1] > _CELLS:
             return 0.0

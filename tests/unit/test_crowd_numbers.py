@@ -40,19 +40,19 @@ def _read(folder: Path, more: str) -> Metric:
 class _Roughly:
     """A quick accountant: 61 lies a value keep epsilon 1, other epsilons in proportion."""
 
-    def local_epsilon(self, promise: CentralPromise, categories: int, groups: int = 1) -> float:
+    def local_epsilon(self, promise: CentralPromise, categories: float, groups: int = 1) -> float:
         del groups
         lies = 61 / promise.epsilon**2
         odds = promise.crowd * promise.honest / lies - categories + 1
         return max(min(log(max(odds, 1.01)), promise.max_local_epsilon), promise.epsilon)
 
     def keeps(
-        self, promise: CentralPromise, categories: int, epsilon: float, groups: int = 1
+        self, promise: CentralPromise, categories: float, epsilon: float, groups: int = 1
     ) -> bool:
         raise NotImplementedError
 
     def gaussian(
-        self, promise: CentralPromise, categories: int, epsilon: float, groups: int = 1
+        self, promise: CentralPromise, categories: float, epsilon: float, groups: int = 1
     ) -> float:
         raise NotImplementedError
 
@@ -60,7 +60,7 @@ class _Roughly:
         raise NotImplementedError
 
     def crowd_needed(
-        self, promise: CentralPromise, categories: int, epsilon: float, groups: int = 1
+        self, promise: CentralPromise, categories: float, epsilon: float, groups: int = 1
     ) -> int | None:
         del promise, categories, groups
         return round(epsilon * 1000)
@@ -81,7 +81,7 @@ def test_auto_takes_the_steps_with_the_least_worst_error(crowd: int) -> None:
         return max(one.variance(x / 199 * crowd, crowd) for x in range(200))
 
     every = [worst("mean.piecewise" if s > 1 else "mean.one_bit", s) for s in range(1, 71)]
-    assert worst(found.mechanism, found.categories - 1) <= 1.06 * min(every)
+    assert worst(found.mechanism, int(found.categories) - 1) <= 1.06 * min(every)
     assert (found.categories > 20) == (crowd > 10**5)
 
 

@@ -57,7 +57,7 @@ _ALONE: Final = 1.1
 class ExactAccountant:
     """Keeps central promises by the exact account of a whole shuffled epoch."""
 
-    def local_epsilon(self, promise: CentralPromise, categories: int, groups: int = 1) -> float:
+    def local_epsilon(self, promise: CentralPromise, categories: float, groups: int = 1) -> float:
         """The largest that keeps the promise, within .002 below it, in three digits.
 
         So the same catalog gives the same epsilon, whoever builds it with which numpy.
@@ -74,7 +74,7 @@ class ExactAccountant:
             MIN_EPSILON,
         )
 
-    def largest(self, promise: CentralPromise, categories: int, groups: int = 1) -> float:
+    def largest(self, promise: CentralPromise, categories: float, groups: int = 1) -> float:
         """The same in all its digits."""
         crowd = _of_promise(promise, promise.crowd, categories, promise.epsilon, groups)
         most = promise.max_local_epsilon
@@ -93,7 +93,7 @@ class ExactAccountant:
         )
 
     def keeps(
-        self, promise: CentralPromise, categories: int, epsilon: float, groups: int = 1
+        self, promise: CentralPromise, categories: float, epsilon: float, groups: int = 1
     ) -> bool:
         """By the exact account, of one epoch or of several together."""
         crowd = _of_promise(promise, promise.crowd, categories, epsilon, groups)
@@ -114,13 +114,13 @@ class ExactAccountant:
         )
 
     def gaussian(
-        self, promise: CentralPromise, categories: int, epsilon: float, groups: int = 1
+        self, promise: CentralPromise, categories: float, epsilon: float, groups: int = 1
     ) -> float:
         """The smallest, within two percent above it."""
         return gaussian_mu(_of_promise(promise, promise.crowd, categories, epsilon, groups))
 
     def crowd_needed(
-        self, promise: CentralPromise, categories: int, epsilon: float, groups: int = 1
+        self, promise: CentralPromise, categories: float, epsilon: float, groups: int = 1
     ) -> int | None:
         """The smallest crowd, to three digits and above, up to a thousand million.
 
@@ -144,7 +144,7 @@ def what_decides(
     promise: CentralPromise,
     local: float,
     told: float,
-    categories: int | None,
+    categories: float | None,
     groups: int = 1,
     *,
     coarse: bool = False,
@@ -176,7 +176,7 @@ def what_decides(
 
 
 def _of_promise(
-    promise: CentralPromise, reports: int, categories: int, epsilon: float, groups: int
+    promise: CentralPromise, reports: int, categories: float, epsilon: float, groups: int
 ) -> ShuffledEpoch:
     return ShuffledEpoch(
         *(reports, categories, epsilon, promise.honest, promise.dummies, groups),

@@ -27,6 +27,8 @@ class ShuffledEpoch:
 
     Or of hashed strings, whose reports show by which of so many functions they were hashed.
 
+    Or of codes of directions, where `categories` is how many times as many words there are as near.
+
     reports: all that it has, without the dummies. categories: how many values there are.
     epsilon_local: of one report alone, in nats; infinite if nobody lies. honest: the share of the
     reports that lie as they should; all others are taken for known. dummies: reports that hold a
@@ -39,7 +41,7 @@ class ShuffledEpoch:
     """
 
     reports: int
-    categories: int
+    categories: float
     epsilon_local: float
     honest: float = 1.0
     dummies: int = 0
@@ -49,7 +51,7 @@ class ShuffledEpoch:
     def __post_init__(self) -> None:
         if not (isinstance(self.reports, int) and 1 <= self.reports <= MAX_REPORTS):
             raise BadParameter(f"reports {self.reports} is outside [1, {MAX_REPORTS}]")
-        if not (isinstance(self.categories, int) and 2 <= self.categories <= MAX_CATEGORIES):  # noqa: PLR2004 two values at least
+        if not 2 <= self.categories <= MAX_CATEGORIES:  # noqa: PLR2004 two values at least
             raise BadParameter(f"categories {self.categories} is outside [2, {MAX_CATEGORIES}]")
         if not (0 < self.epsilon_local <= MAX_EPSILON or self.epsilon_local == inf):
             raise BadParameter(

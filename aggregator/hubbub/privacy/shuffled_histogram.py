@@ -19,6 +19,9 @@ Where reports show one of several groups that they are in, drawn evenly whatever
 hash function of `local_hash`), only those of the person's own group hide it: each of the others is
 in it, and noise, with chance d q / groups, and all else is as it was.
 
+Of codes of directions v and w are two vectors, and x and y how many reports are words near either;
+there are as many categories as `even_lies` says, and no whole number of them.
+
 All rounding is up. With one epsilon alone (not knowing that it is `grr`) the bound of
 hubbub.privacy.amplification holds, up to 9 times looser where values are many, and at two values
 twice.
@@ -116,7 +119,7 @@ def keeps(crowd: ShuffledEpoch, central: float, delta: float) -> bool:
 @lru_cache(maxsize=1024)
 def largest_local(
     reports: int,
-    categories: int,
+    categories: float,
     central: float,
     delta: float,
     *,

@@ -12,6 +12,15 @@ hyperplane; where it is on both it tells nothing, and else it is one of the S - 
 alone, which noise hits with a chance of (S - I) / K, as it hits those on the other alone. So there
 are two counts, as of `grr` over K / (S - I) categories, of which more, with as much noise in all,
 hide less: each report that is on neither moves to either with some chance.
+
+A code of directions is any word of the pool, each alike: noise; or any of those near, each alike.
+Which book it is of is drawn, and nobody knows it of a person. Of two vectors without a common near
+word there are two counts, of the words near either, which each are `near` / `words` of the pool: as
+of `grr` over words / near categories, a whole number of them or not. Where words are near to both
+less is told. Say u is, and u' near to neither; compare with a second vector that has u' for u.
+Given how many reports are on the two, in one and the other case a sum x - t y has the same mean,
+and spreads (t - 1) and (t + 1) times as far about it as the same fair coins: the mean of what is
+above 0 of it is no less in the second.
 """
 
 from dataclasses import dataclass
@@ -25,6 +34,7 @@ from hubbub.mechanisms.mean_piecewise import PiecewiseMean
 from hubbub.mechanisms.mechanism import AnyMechanism
 from hubbub.mechanisms.probability import log_at_least
 from hubbub.mechanisms.tree import PrefixTree
+from hubbub.mechanisms.vector_codes import VectorCodes
 from hubbub.mechanisms.wave import SquareWave
 
 
@@ -33,8 +43,11 @@ def lies_evenly(mechanism: AnyMechanism) -> bool:
 
     Of hash functions: over the cells of the one that a report was made with.
 
-    Of windows: if they are one cell wide, which they are for few parts and a large epsilon.
+    Of windows: if they are one cell wide, which they are for few parts and a large epsilon. Of
+    codes: if fewer than half of the words are near, which they are from epsilon .14 on.
     """
+    if isinstance(mechanism, VectorCodes):
+        return 2 * mechanism.near < mechanism.words
     if isinstance(mechanism, SquareWave | PiecewiseMean):
         return mechanism.window.width == 1
     even = GeneralizedRandomizedResponse | LocalHashing | OneBitMean | PrefixTree
@@ -45,11 +58,12 @@ def lies_evenly(mechanism: AnyMechanism) -> bool:
 class EvenLies:
     """The reports of `grr` that a mechanism's say no more than, in a crowd.
 
-    categories: over how many its lies are spread. groups: among how many groups of so many; which
-    a report is in is drawn evenly, whatever the value is, and seen by all. epsilon: local, nats.
+    categories: over how many its lies are spread; of codes no whole number. groups: among how many
+    groups of so many; which a report is in is drawn evenly, whatever the value is, and seen by all.
+    epsilon: local, nats.
     """
 
-    categories: int
+    categories: float
     groups: int
     epsilon: float
 
@@ -66,4 +80,6 @@ def even_lies(mechanism: AnyMechanism, loss: float) -> EvenLies:
         return EvenLies(categories, mechanism.groups, max(epsilon, loss))
     if isinstance(mechanism, LocalHashing):
         return EvenLies(mechanism.width, mechanism.hashes, loss)
+    if isinstance(mechanism, VectorCodes):
+        return EvenLies(mechanism.words / mechanism.near, 1, loss)
     return EvenLies(mechanism.layout.size, 1, loss)

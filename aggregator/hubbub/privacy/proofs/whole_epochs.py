@@ -3,11 +3,13 @@
 Two epochs differ in one person, who holds v in one and w in the other. Everybody else holds a third
 value (of two values: w), which is worst where lies are many, or w too, which is worse where they
 are few; who is not counted on to be honest is known, and taken away. So is, of strings, by which
-hash function the person's was hashed. The attacker looks at how many more reports name v than w;
-where everybody else holds w, at how many name v, since the others make w's count a noisy one.
-On half of the epochs a threshold is
-chosen, and on the other half Clopper-Pearson bounds on how often it is passed give a lower bound on
-epsilon at delta:
+hash function the person's was hashed. Of codes v and w are opposite vectors, no word is near
+both, and a report names the one that its word is near.
+
+The attacker looks at how many more reports name v than w; where everybody else holds w, at how many
+name v, since the others make w's count a noisy one. On half of the epochs a threshold is chosen,
+and on the other half Clopper-Pearson bounds on how often it is passed give a lower bound on epsilon
+at delta:
 
     ln( (lowest P[passed | v] - delta) / highest P[passed | w] )
 
@@ -27,6 +29,7 @@ from scipy.special import betaincinv
 
 from hubbub.analysis.arrays import Floats
 from hubbub.mechanisms import AnyMechanism
+from hubbub.mechanisms.vector_codes import VectorCodes
 from hubbub.privacy.draws import Counts, one_hot_chances
 from hubbub.privacy.proofs.attack import Attacked
 from hubbub.privacy.shuffled_epoch import ShuffledEpoch
@@ -55,11 +58,10 @@ def draw_neighbours(
 
     values: the person's in the one, in the other, and everybody else's. epochs: of each.
     """
-    one, other = (int(np.argmax(one_hot_chances(mechanism, value))) for value in values[:2])
+    naming = _naming_codes if isinstance(mechanism, VectorCodes) else _naming
 
     def on_both(value: Any, likelier: int = 1) -> list[float]:
-        chances = likelier * one_hot_chances(mechanism, value)
-        named = [float(chances[one]), float(chances[other])]
+        named = [likelier * chance for chance in naming(mechanism, value, values)]
         return [*named, max(0.0, 1 - sum(named))]
 
     alike = values[1] == values[2]
@@ -80,6 +82,20 @@ def draw_neighbours(
     parts = [min(_AT_ONCE, epochs - first) for first in range(0, epochs, _AT_ONCE)]
     v, w = (np.concatenate([drawn(value, many) for many in parts]) for value in values[:2])
     return Neighbours(v, w)
+
+
+def _naming(mechanism: Any, value: Any, values: tuple[Any, Any, Any]) -> list[float]:
+    """The chances that a report of a value names the one, and the other."""
+    chances = one_hot_chances(mechanism, value)
+    return [float(chances[np.argmax(one_hot_chances(mechanism, own))]) for own in values[:2]]
+
+
+def _naming_codes(mechanism: Any, value: Any, values: tuple[Any, Any, Any]) -> list[float]:
+    """That its word is near the one, and near the other; third ones have no near word of theirs."""
+    near, far = (
+        float(mechanism.near * chance) for chance in (mechanism.channel.p, mechanism.channel.q)
+    )
+    return [near if value == own else far for own in values[:2]]
 
 
 def attack_epochs(drawn: Neighbours, *, delta: float, claim: float, alarm: float) -> Attacked:

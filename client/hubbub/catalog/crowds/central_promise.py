@@ -53,7 +53,7 @@ class Planned:
 
     mechanism: str
     parameters: Mapping[str, float]
-    categories: int
+    categories: float
     groups: int = 1
     epsilon: float | None = None
 
@@ -65,18 +65,18 @@ class Accountant(Protocol):
     report shows which it is in, as the hash functions of strings.
     """
 
-    def local_epsilon(self, promise: CentralPromise, categories: int, groups: int = 1) -> float:
+    def local_epsilon(self, promise: CentralPromise, categories: float, groups: int = 1) -> float:
         """The largest local epsilon that keeps the promise, in nats."""
         ...
 
     def gaussian(
-        self, promise: CentralPromise, categories: int, epsilon: float, groups: int = 1
+        self, promise: CentralPromise, categories: float, epsilon: float, groups: int = 1
     ) -> float:
         """The mu of a crowd whose reports say this local epsilon, as gaussian.py has it."""
         ...
 
     def keeps(
-        self, promise: CentralPromise, categories: int, epsilon: float, groups: int = 1
+        self, promise: CentralPromise, categories: float, epsilon: float, groups: int = 1
     ) -> bool:
         """Whether a crowd of reports of this local epsilon keeps the promise."""
         ...
@@ -86,7 +86,7 @@ class Accountant(Protocol):
         ...
 
     def crowd_needed(
-        self, promise: CentralPromise, categories: int, epsilon: float, groups: int = 1
+        self, promise: CentralPromise, categories: float, epsilon: float, groups: int = 1
     ) -> int | None:
         """The smallest crowd that keeps the promise at this local epsilon; None if none does."""
         ...

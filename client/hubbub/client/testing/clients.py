@@ -53,16 +53,16 @@ class TestBundle:
 class _Alone:
     """Keeps every central promise without a crowd, by local epsilons that are no larger."""
 
-    def local_epsilon(self, promise: CentralPromise, _categories: int, _groups: int = 1) -> float:
+    def local_epsilon(self, promise: CentralPromise, _categories: float, _groups: int = 1) -> float:
         return min(promise.epsilon / promise.epochs, promise.max_local_epsilon)
 
     def keeps(
-        self, promise: CentralPromise, _categories: int, epsilon: float, _groups: int = 1
+        self, promise: CentralPromise, _categories: float, epsilon: float, _groups: int = 1
     ) -> bool:
         return epsilon * promise.epochs <= promise.epsilon
 
     def gaussian(
-        self, _promise: CentralPromise, _categories: int, epsilon: float, _groups: int = 1
+        self, _promise: CentralPromise, _categories: float, epsilon: float, _groups: int = 1
     ) -> float:
         return mu_of_pure(epsilon)
 
@@ -73,7 +73,7 @@ class _Alone:
         return 0
 
     def crowd_needed(
-        self, _promise: CentralPromise, _categories: int, _epsilon: float, _groups: int = 1
+        self, _promise: CentralPromise, _categories: float, _epsilon: float, _groups: int = 1
     ) -> None:
         """None would do."""
 

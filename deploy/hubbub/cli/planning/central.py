@@ -184,7 +184,7 @@ def _hashed_crowd(arguments: argparse.Namespace, floor: float) -> _Way:
         *(arguments.central, reports, arguments.delta, arguments.honest, floor)
     )
     planned = planned_strings({"mechanism": AUTO}, promise, accountant)
-    width, hashes = planned.categories, planned.groups
+    width, hashes = int(planned.categories), planned.groups
     local = accountant.local_epsilon(promise, width, hashes)
     crowd = ShuffledEpoch(reports, width, local, arguments.honest, groups=hashes)
     return _Way(
