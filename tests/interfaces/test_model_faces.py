@@ -47,7 +47,7 @@ def test_every_face_tells_the_same_of_a_model(
     rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
     assert [float(row["low"]) for row in rows] == [one["low"] for one in told["coefficients"]]
     assert main(["model", "churn", "--query", home.query]) == 0
-    assert "next state: 2099-01-01T10:00:00Z" in capsys.readouterr().out
+    assert "next state: 2099-01-01T10:02:00Z" in capsys.readouterr().out
     answer = hubbub.notebook.connect(home.page).model("churn")
     assert [dict(row) for row in answer] == told["coefficients"]
     assert "churn: 690 reports" in answer._repr_html_()

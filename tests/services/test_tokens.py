@@ -611,6 +611,8 @@ def test_an_issuers_key_is_made_once_and_its_public_half_is_signed(
         assert main(made) == 2
         assert str(private) in capsys.readouterr().err
     assert not (tmp_path / "made" / "app.hubbub").exists()
+    assert main(["init", str(tmp_path), "--party", "issuer", "--catalog", str(source)]) == 2
+    assert "the issuer's party builds none: leave it out" in capsys.readouterr().err
     assert poprf.public_of(key) in _public_of(tmp_path / "app.hubbub")
     assert read_stream_table(tmp_path / "streams.json").streams["theme"].tokens == 1
     accounts = tmp_path / "accounts"

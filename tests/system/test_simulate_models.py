@@ -188,7 +188,7 @@ def test_people_needed_are_planned(capsys: pytest.CaptureFixture[str]) -> None:
     assert "--features and --classes are of --model" in _refused(capsys, "plan", "--features", "5")
     classes = ("plan", "--model", "softmax", "--features", "12", "--epsilon", "4")
     assert "softmax needs --classes" in _refused(capsys, *classes)
-    assert "--classes 2: softmax has 3 to 16 classes, and" in _refused(
+    assert "--classes 2: classes has 2, and softmax tells 3 to 16" in _refused(
         *(capsys, *classes, "--classes", "2")
     )
     [wide] = json.loads(_said(capsys, *classes, "--classes", "6", "--format", "json"))["rows"]
@@ -203,7 +203,7 @@ def test_people_needed_are_planned(capsys: pytest.CaptureFixture[str]) -> None:
     assert "has 1365 numbers, above 1001" in _refused(
         *(capsys, "plan", "--model", "softmax", "--features", "90", "--classes", "16"),
     )
-    assert "classes are of softmax" in _refused(capsys, *question, "--classes", "3")
+    assert "classes is of softmax" in _refused(capsys, *question, "--classes", "3")
     asked = ("plan", "--model", "logistic", "--features", "4")
     assert "epsilon nan is outside" in _refused(capsys, *asked, "--epsilon", "nan")
     assert "--reports 0 is below 1" in _refused(capsys, *asked, "--reports", "0")

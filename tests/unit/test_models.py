@@ -32,6 +32,7 @@ from hubbub.catalog.models.judging import judging
 from hubbub.catalog.models.of_metric import codes_for, codes_of_round, in_minutes
 from hubbub.catalog.models.state import ModelState, open_models, sign_models
 from hubbub.cli.main import main
+from hubbub.cli.terminal.model_tables import show_calibration
 from hubbub.client import Client, MemoryState, Outcome
 from hubbub.client.state.secret import DeviceMemo
 from hubbub.client.testing import FakeClock, FakeShuffler, coins
@@ -44,7 +45,8 @@ from hubbub.errors import (
     UnknownMetric,
     ValueOutOfDomain,
 )
-from hubbub.mechanisms import KeyedBits, tally
+from hubbub.mechanisms import BitSource, KeyedBits, tally
+from hubbub.mechanisms.vector_codes import VectorCodes
 from hubbub.privacy.central_catalog import read_with_promises
 from hubbub.privacy.crowd import amplified_of, shuffled_of
 from hubbub.privacy.leaflet import leaflet
@@ -290,8 +292,15 @@ def test_in_development_rounds_are_minutes_and_begin_once_somebody_tells(tmp_pat
         learner = ModelLearner(lambda: cast("Any", bundle), store, rounds, Clocks(lambda: now))
         return asyncio.run(learner.look())
 
-    now += 11 * 60
+    def following() -> str | None:
+        query = QueryEngine(cast("Any", bundle), store, clocks=Clocks(lambda: now), rounds=rounds)
+        return asyncio.run(learned_model(query, "churn", 0.95)).next
+
+    now += 61
+    assert following() == "2024-10-14T00:01:03Z", "once its reports have come"
+    now += 10 * 60 - 1
     assert look() == 0, "nobody told of round 0"
+    assert following() == "2024-10-14T00:13:03Z", "the next round 0 is over then"
     cells = np.zeros(metric.randomizer.layout.size, dtype=np.int64)
     cells[:30] = 1
     commit = Commit(b"%016d" % 1, [b"%016d" % 2], cells, 0, {}, 1 << 40)
@@ -530,9 +539,14 @@ def test_the_state_says_who_signed_and_is_the_same_bytes(signed: Signed) -> None
         ('positive = "left"', 'positive = "left"\nnegative = "left"', "write both, and two"),
         ('positive = "left"', 'negative = "stayed"', "write both, and two"),
         ('positive = "left"', 'positive = "left"\npenalty = 1.0', "penalty is of ridge"),
-        ('positive = "left"', 'classes = ["a", "b", "c"]', "classes are of softmax"),
-        ('classes = ["none", "month", "year"]', "", "softmax has 3 to 16 classes, and here are 0"),
-        ('classes = ["none", "month", "year"]', 'classes = ["a", "b"]', "two are of logistic"),
+        ('positive = "left"', 'classes = ["a", "b", "c"]', '"classes": is of softmax'),
+        ('classes = ["none", "month", "year"]', "", '"classes": is missing: softmax tells 3'),
+        ('classes = ["none", "month", "year"]', 'classes = ["a", "b"]', '"classes": has 2, and'),
+        (
+            '["none", "month", "year"]',
+            '["a", 3]',
+            "none empty and none twice$",
+        ),
         ('["none", "month", "year"]', '["a", "b", "a"]', '"classes": holds a value twice'),
         ('["none", "month", "year"]', '["a", "b", " "]', "one that is empty"),
         ('["none", "month", "year"]', '["a", "b", "c"]\nrange = [0, 9]', "none of softmax"),
@@ -643,7 +657,8 @@ def test_the_audit_attacks_who_judges_a_model_too(
         return found.held, found.lower
 
     every = [one for one in steps(200) if one]
-    assert [one.kind for one in every][1:] == ["a judge's report", "one report"]
+    kinds = [one.kind for one in every][1:]
+    assert kinds == ["a judge's report", "one report, by 4 of its books"]
     assert all(one.held for one in every)
     held, shown = lower()
     assert held
@@ -655,3 +670,34 @@ def test_the_audit_attacks_who_judges_a_model_too(
 
     monkeypatch.setattr(audit, "judged", tells_all)
     assert not lower()[0], "who tells all is found"
+
+
+def test_the_audit_catches_codes_that_always_name_a_near_word(
+    signed: Signed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    metric = signed.bundle.metrics["churn"]
+
+    def found() -> Check:
+        memo = DeviceMemo(b"s" * 32, "churn")
+        steps = audit_metric(metric, KeyedBits(b"seed" * 8), lambda _: memo, 3000, 1e-6)
+        return next(one for one in steps if one and one.kind.startswith("one report"))
+
+    honest = found()
+    assert honest.held
+    assert honest.lower is not None
+    assert honest.lower > 2, "the attack comes near to 4"
+
+    def near(codes: VectorCodes, value: Any, source: BitSource) -> bytes:
+        number = source.below(codes.books)
+        return codes.layout.encode(number * codes.words + codes.order(value, number)[0])
+
+    monkeypatch.setattr(VectorCodes, "randomize", near)
+    assert not found().held
+
+
+def test_of_a_bin_that_nobody_is_in_nothing_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    told = [(0.0, 0.4, 1.02, 0.3, 0.2, 0.4), (0.4, 1.0, -0.02, 0.5, 0.0, 1.0)]
+    show_calibration("calibration", "95%", told)
+    some, nobody = [line for line in capsys.readouterr().out.splitlines() if " to " in line]
+    assert some.split() == ["0", "to", "0.4", "100.0%", "0.3", "0.2", "to", "0.4"]
+    assert nobody.split() == ["0.4", "to", "1", "0.0%", "nobody"]

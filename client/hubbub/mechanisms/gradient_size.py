@@ -24,6 +24,23 @@ def check_classes(classes: Sequence[str]) -> None:
         raise BadParameter("classes has one twice, or one that is empty: write each once")
 
 
+def problem_with_classes(classes: int, kind: str) -> str:
+    """What is wrong with so many classes of a kind of model; "" if nothing is."""
+    if kind != "softmax":
+        return "is of softmax; other kinds have one score: leave it out" if classes else ""
+    if not classes:
+        return (
+            f"is missing: softmax tells {MIN_CLASSES} to {MAX_CLASSES} classes apart; write the "
+            "texts that a label may be"
+        )
+    if not MIN_CLASSES <= classes <= MAX_CLASSES:
+        return (
+            f"has {classes}, and softmax tells {MIN_CLASSES} to {MAX_CLASSES} classes apart; two "
+            "are of logistic, with positive and negative"
+        )
+    return ""
+
+
 def check_size(columns: int, classes: int, kind: str) -> None:
     """Raises BadParameter of so many columns and classes as no gradient is told of."""
     if not 1 <= columns <= MAX_COLUMNS:
@@ -31,15 +48,10 @@ def check_size(columns: int, classes: int, kind: str) -> None:
             f"{columns} columns are outside [1, {MAX_COLUMNS}]: a gradient's squared error grows "
             f"with them; leave columns out, {_REMEDY}"
         )
+    if problem := problem_with_classes(classes, kind):
+        raise BadParameter(f"classes {problem}")
     if kind != "softmax":
-        if classes:
-            raise BadParameter("classes are of softmax; other kinds have one score")
         return
-    if not MIN_CLASSES <= classes <= MAX_CLASSES:
-        raise BadParameter(
-            f"softmax has {MIN_CLASSES} to {MAX_CLASSES} classes, and here are {classes}; "
-            "two are of logistic, with positive and negative"
-        )
     if (numbers := dimensions_of(columns, classes)) > MAX_COLUMNS + 1:
         raise BadParameter(
             f"a gradient of {classes} classes and {columns} columns has {numbers} numbers, above "

@@ -21,8 +21,8 @@ _log: Final = logging.getLogger("hubbub.aggregator")
 _LOOK_SECONDS: Final = 10.0
 _DEVELOPMENT_LOOK_SECONDS: Final = 1.0
 # The last batches of an epoch leave when its grace is over, and travel.
-_TRAVEL_SECONDS: Final = 120.0
-_DEVELOPMENT_TRAVEL_SECONDS: Final = 3.0
+_TRAVEL_SECONDS: Final = 120
+_DEVELOPMENT_TRAVEL_SECONDS: Final = 3
 
 
 class ModelLearner:
@@ -84,9 +84,18 @@ class ModelLearner:
     def _over(self, metric: Metric, learning: Learning, before: list[FinishedRound]) -> int | None:
         """The epoch of the next round, once that is over; None until then, and after the last."""
         number, now = len(before), self._clocks.earliest()
-        if number > learning.last:
+        if number > learning.last or due_at(metric, learning, before, now) > now:
             return None
-        first = before[0].epoch if before else learning.first_epoch(metric.epoch, now)
-        end = learning.complete_at(number, metric.epoch, first)
-        travel = _DEVELOPMENT_TRAVEL_SECONDS if metric.development else _TRAVEL_SECONDS
-        return learning.epoch_of(number, metric.epoch, first) if end + travel <= now else None
+        return learning.epoch_of(number, metric.epoch, _first(metric, learning, before, now))
+
+
+def due_at(metric: Metric, learning: Learning, before: list[FinishedRound], now: float) -> int:
+    """When the step of the round after those `before` may be taken, in seconds since 1970."""
+    first = _first(metric, learning, before, now)
+    travel = _DEVELOPMENT_TRAVEL_SECONDS if metric.development else _TRAVEL_SECONDS
+    return learning.complete_at(len(before), metric.epoch, first) + travel
+
+
+def _first(metric: Metric, learning: Learning, before: list[FinishedRound], now: float) -> int:
+    """The epoch of round 0."""
+    return before[0].epoch if before else learning.first_epoch(metric.epoch, now)

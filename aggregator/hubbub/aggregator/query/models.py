@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from hubbub.aggregator.learning.learner import due_at
 from hubbub.aggregator.learning.rounds import FinishedRound
 from hubbub.aggregator.query.engine import QueryEngine
 from hubbub.aggregator.query.overview import iso_time
@@ -51,7 +52,8 @@ class JudgedBin:
 
     lowest, highest: between what it tells them, a chance or a label in its own unit; the first and
     the last bin have all beyond, too. people: their share of those who judge. estimate: of them the
-    share who have the label, or their mean label; low, high: its interval.
+    share who have the label, or their mean label; low, high: its interval, which is all that it may
+    be where nobody is there as far as reports tell: where `people` is not above 0.
     """
 
     lowest: float
@@ -158,7 +160,9 @@ def _learned(
     judged = done[learning.last].judged if len(done) > learning.last else ()
     done = done[: learning.rounds + 1]
     last, finished = (done[-1] if done else None), len(done) > learning.rounds
-    following = learning.complete_at(len(done), metric.epoch, first)
+    following = due_at(metric, learning, done, now)
+    if metric.development and not done and following <= now:  # nobody began: rounds come again
+        following += (learning.last + 1) * EPOCH_SECONDS[metric.epoch]
     weights, edges = _judged_by(metric, learning, done) or (last.weights if last else [], [])
     return LearnedModel(
         model=metric.name,

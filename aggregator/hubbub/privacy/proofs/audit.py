@@ -3,7 +3,7 @@
 Three parts. The coins: the source, digit by digit. The proofs: every mechanism at small sizes, and
 every metric's own parameters where all its outcomes can be walked. The attacks, on real coins:
 
-    one report        may say no more than its claim
+    one report        may say no more than its claim; of a model, by some books of its pool
     a second report   of the same person, whose value may have changed: no more than one report says
     a judge's report  of a model that devices judge: no more than one report says
     many reports      of one unchanged value: no more than the permanent response
@@ -16,6 +16,7 @@ All attacks together raise a false alarm with a chance below ALARM.
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from itertools import count
 from typing import Any, Final
 
@@ -26,6 +27,7 @@ from hubbub.catalog.models.judging import judged, judging
 from hubbub.errors import HubbubError, ProofFailed
 from hubbub.mechanisms import AnyMechanism, BitSource, Memo, Memoized, Probability
 from hubbub.mechanisms.tree import PrefixTree
+from hubbub.mechanisms.vector_codes import VectorCodes
 from hubbub.privacy.crowd import smallest_crowd
 from hubbub.privacy.proofs.attack import Attacked, Draw, attack
 from hubbub.privacy.proofs.coins import prove_coins
@@ -42,6 +44,8 @@ _REPEATED: Final = 30
 _FEWER_PEOPLE: Final = 4
 # Outcomes that are walked of a metric's own mechanism, over all its values.
 _WALKED: Final = 200_000
+# Books of a model's pool that its reports are drawn of: each takes its words, and all in order.
+_BOOKS: Final = 4
 # Whole epochs that are drawn of each of two neighbours: a second's work.
 _EPOCHS: Final = 2_000_000
 # A delta at which so many epochs come near to what an account says.
@@ -116,14 +120,20 @@ def audit_metric(
         alarm /= 2
         yield from _judges(metric, source, observations, alarm)
     values = _apart(metric)
+    if metric.model:  # one report for life
+        codes = _few_books(metric.randomizer)
+        kind = f"one report, by {codes.books} of its books"
+        plan = _Plan(kind, values, observations, metric.report_loss, alarm / 2)
+        yield from _under_attack(
+            metric, plan, lambda value: (codes.randomize(value, source),), codes
+        )
+        return
     once = _report(metric, source)
     yield from _under_attack(
         metric,
         _Plan("one report", values, observations, metric.report_loss, alarm / 2),
         lambda value: (once(devices(metric.name), value),),
     )
-    if metric.model:
-        return  # one report for life
     if metric.memoized is None:
 
         def after_another(value: Any) -> tuple[bytes, ...]:
@@ -146,6 +156,28 @@ def audit_metric(
     yield from _under_attack(
         metric, _Plan(kind, values, people, metric.lifetime_loss, alarm / 2), again_and_again
     )
+
+
+class _FewBooks(VectorCodes):
+    """Codes that order the words of a book once for each vector. All coins are the mechanism's."""
+
+    def order(self, value: Sequence[float], number: int) -> list[int]:
+        return _ordered(self, tuple(value), number)
+
+
+@lru_cache(maxsize=256)
+def _ordered(codes: VectorCodes, value: tuple[float, ...], number: int) -> list[int]:
+    return VectorCodes.order(codes, value, number)
+
+
+def _few_books(codes: Any) -> _FewBooks:
+    """The same with as many books as are soon made.
+
+    A book is drawn alike whatever the vector is, and each has the same two chances: what tells two
+    vectors apart is in each of them, and shows sooner in few.
+    """
+    sizes = codes.epsilon, codes.dimensions, codes.words, min(codes.books, _BOOKS)
+    return _FewBooks(*sizes, codes.seed)
 
 
 @dataclass(frozen=True, slots=True)

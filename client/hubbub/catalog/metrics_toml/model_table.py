@@ -11,6 +11,7 @@ from hubbub.catalog.models.learning import Learning
 from hubbub.catalog.models.of_metric import codes_for
 from hubbub.catalog.policy import Caps
 from hubbub.errors import BadParameter
+from hubbub.mechanisms.gradient_size import problem_with_classes
 from hubbub.mechanisms.vector_codes import VectorCodes
 
 AS_METRICS: Final = (
@@ -40,6 +41,10 @@ def read_model(name: str, table: Mapping[str, Any], caps: Caps, complain: Compla
             else:
                 found[field] = says.entry.kind.read(table[field])
     told = read_fields(Learning, {"penalty": _penalty(table), **table}, wrong)
+    if not complained and (
+        problem := problem_with_classes(len(told.get("classes", ())), told["kind"])
+    ):
+        wrong("classes", problem)
     if complained:
         return None
     try:

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, time
 from typing import Any, Final
 
@@ -68,6 +68,25 @@ def _features() -> kinds.Kind:
         read=features_of,
         dump=lambda given: [[one.name, list(one.says)] for one in given],
         load=lambda told: tuple(map(Feature.load, told)),
+    )
+
+
+def _classes() -> kinds.Kind:
+    words = "a list of texts, none empty and none twice"
+
+    def problem(given: Any) -> str:
+        texts = isinstance(given, list | tuple) and all(isinstance(one, str) for one in given)
+        return kinds.values().problem(given) if texts else f"must be {words}"
+
+    return replace(
+        kinds.values(),
+        words=lambda: words,
+        problem=problem,
+        schema=lambda: {
+            "type": "array",
+            "uniqueItems": True,
+            "items": {"type": "string", "minLength": 1, "maxLength": kinds.MAX_VALUE_BYTES},
+        },
     )
 
 
@@ -201,7 +220,7 @@ class Learning:
     classes: tuple[str, ...] = field(
         default=(),
         metadata=entry(
-            kinds.values(),
+            _classes(),
             f"What a label of `softmax` may be: {MIN_CLASSES} to {MAX_CLASSES} texts.",
             '["monthly", "yearly", "none"]',
         ),

@@ -37,6 +37,7 @@ _NAMES: Final = {
 }
 _HOSTS: Final = {"shuffler": "redis-pool", "aggregator": "redis-totals", "issuer": "redis-issuer"}
 _BOTH: Final = ("shuffler", "aggregator")
+_CATALOG: Final = Path("metrics.toml")
 _CA: Final = "/etc/hubbub/tls/ca.pem"
 _WATCHING: Final = ("data/prometheus", "data/alertmanager", "data/grafana")
 _MADE: Final = (
@@ -72,8 +73,7 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     parser.add_argument(
         "--catalog",
         type=Path,
-        default=Path("metrics.toml"),
-        help="the catalog to build (%(default)s)",
+        help=f"the catalog to build ({_CATALOG})",
     )
     parser.add_argument(
         "--host",
@@ -126,7 +126,7 @@ def _run(arguments: argparse.Namespace) -> int:
     elif party == "issuer":
         make_issuers(folder, arguments.host)
     else:
-        catalog = read_aloud(arguments.catalog)
+        catalog = read_aloud(arguments.catalog or _CATALOG)
         made = Half(arguments.peer, arguments.trust) if party else None
         told = arguments.host, arguments.tokens
         initialise(folder, catalog, *told, development=arguments.dev, half=made)
@@ -155,8 +155,16 @@ def _check_party(arguments: argparse.Namespace) -> None:
             "--peer and --trust are of the parties of shuffler and aggregator; say which with "
             "--party"
         )
-    if arguments.party in {"shuffler", "issuer"} and arguments.tokens:
-        raise BadParameter("--tokens is for who builds bundles; keys/tokens.key is for this one")
+    if arguments.party in {"shuffler", "issuer"}:
+        if arguments.tokens:
+            raise BadParameter(
+                "--tokens is for who builds bundles; keys/tokens.key is for this one"
+            )
+        if arguments.catalog:
+            raise BadParameter(
+                f"--catalog is for who builds bundles, and the {arguments.party}'s party builds "
+                "none: leave it out"
+            )
     if arguments.party == "issuer":
         if arguments.dev:
             raise BadParameter("--dev is of one party: nobody hides there")

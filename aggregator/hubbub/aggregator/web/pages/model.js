@@ -62,8 +62,9 @@ function judged(found, level) {
       found.calibration.map((one) => [
         `${figure(one.lowest, 3)} to ${figure(one.highest, 3)}`,
         `${figure(100 * Math.min(Math.max(one.people, 0), 1), 3)}%`,
-        figure(one.estimate, 3),
-        `${figure(one.low, 3)} to ${figure(one.high, 3)}`,
+        ...(one.people > 0
+          ? [figure(one.estimate, 3), `${figure(one.low, 3)} to ${figure(one.high, 3)}`]
+          : ["nobody", ""]),
       ]),
     ),
   ];
