@@ -4,27 +4,30 @@ Devices visit the HTTP door, each on a fresh TLS 1.3 connection with the reports
 after the other as fast as they are served; pool, mixer, opening and commit follow; an analyst asks
 all the time. Everything runs on this machine's processors, the devices too.
 
-By hand: python -m benchmarks.day --seconds 3600 --per-visit 10
+The hour that RESULTS.md keeps: python -m benchmarks day. As long as wanted, printed alone:
+python -m benchmarks.day --seconds 120 --per-visit 1. SIGTERM and Ctrl-C end the load early, and the
+rest goes as after its time; build/day.json has every look so far, whatever becomes of it.
 """
 
 import argparse
-import asyncio
 import json
-import socket
-import ssl
+import os
+import signal
 import sys
 import tempfile
 import threading
 import time
-import urllib.request
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
-from dataclasses import dataclass, field
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from benchmarks.overload import Measured
-from benchmarks.stock import METRIC, Stock, sealed_stock
+import numpy as np
+
+from benchmarks.day_load import Load, Supply
+from benchmarks.measure import Row
+from benchmarks.overload import Measured, processor_seconds
 from hubbub.catalog import Catalog
 from hubbub.cli.commands.demo import close_epochs
 from hubbub.cli.commands.up import demo_catalog
@@ -35,15 +38,19 @@ from hubbub.conservation import balances, sum_terms
 from tests.support.cluster import Cluster, redis_cluster
 from tests.support.scraping import scraped
 
+_SECONDS: Final = 3480.0  # an hour, with its start and its end
+_PER_VISIT: Final = 10
 _VISITORS: Final = 16
-_PORTION: Final = 40_000  # reports that are sealed at a time, beside everything else
+_TAG_BYTES: Final = 12  # what a counted report may keep of Redis
+_ALONE: Final = 100  # visits and questions before the load
 _LOOKS: Final = 120
 _DRAIN_SECONDS: Final = 600.0
-_ALL_OPEN_SECONDS: Final = 5.0
+_KEPT: Final = Path("build/day.json")
 _STAGES: Final = {
     "shuffler": ("add", "deliver"),
     "aggregator": ("batch", "open", "fold", "commit"),
 }
+_SERVICES: Final = ("shuffler", "aggregator")
 
 
 class OnCluster(Measured):
@@ -67,10 +74,22 @@ class OnCluster(Measured):
         """The same."""
         return self._cluster.url
 
-    def redis_bytes(self) -> int:
+    def check(self) -> None:
+        """Raises ServiceUnavailable if any process has ended, a node's too."""
+        super().check()
+        for node in self._cluster.nodes:
+            node.child.check()
+
+    def redis_bytes(self, what: str = "used_memory") -> int:
         """What its masters hold, by their own word."""
         told = (node.ask("INFO", "memory").decode() for node in self._cluster.masters())
-        return sum(int(one.partition("used_memory:")[2].split()[0]) for one in told)
+        return sum(int(one.partition(f"\n{what}:")[2].split()[0]) for one in told)
+
+    def processor_seconds(self) -> dict[str, float]:
+        """What each service, the Cluster, and devices and analyst have had of all processors."""
+        found = {child.name: processor_seconds(child.process.pid) for child in self._children}
+        found["Cluster"] = sum(processor_seconds(n.child.process.pid) for n in self._cluster.nodes)
+        return {**found, "devices": processor_seconds(os.getpid()) - sum(found.values())}
 
     def stage_ms(self) -> dict[str, float]:
         """What a stage of each service took on average, so far."""
@@ -84,194 +103,150 @@ class OnCluster(Measured):
                 name = 'hubbub_stage_seconds_{}{{stage="' + stage + '"}}'
                 calls = told.get(("", name.format("count")), 0.0)
                 if calls:
-                    found[f"{role}: {stage}"] = 1000 * told["", name.format("sum")] / calls
+                    took = 1000 * told["", name.format("sum")] / calls
+                    found[f"{role}: {stage}"] = round(took, 2)
         return found
 
 
-class Supply:
-    """Sealed reports, a portion ahead of who sends them: no two are the same."""
-
-    def __init__(self, bundle: Path) -> None:
-        self._bundle = bundle
-        self._lock = threading.Lock()
-        self._stock, self._next = self._sealed(), 0
-        self._ahead = ThreadPoolExecutor(1)
-        self._coming = self._ahead.submit(self._sealed)
-
-    def visit(self, reports: int) -> bytes:
-        """What one visit says."""
-        with self._lock:
-            if self._next + reports > len(self._stock):
-                self._stock, self._next = self._coming.result(), 0
-                self._coming = self._ahead.submit(self._sealed)
-            self._next += reports
-            return self._stock.submission(self._next - reports, reports)
-
-    def _sealed(self) -> Stock:
-        return sealed_stock(self._bundle, _PORTION)
-
-    def close(self) -> None:
-        """No more."""
-        self._ahead.shutdown()
-
-
-@dataclass
-class Seen:
-    """What devices and the analyst saw, and what was held at each look."""
-
-    acknowledged: int = 0
-    refused: int = 0
-    idle: int = 0
-    visits: Times = field(default_factory=Times)
-    questions: Times = field(default_factory=Times)
-    looks: list[dict[str, float]] = field(default_factory=list)
-    lock: threading.Lock = field(default_factory=threading.Lock)
-
-
-def _visit(address: str, trust: ssl.SSLContext, body: bytes) -> bool:
-    """One visit: whether its reports were acknowledged, or it is to come back."""
-    host, _, port = address.rpartition(":")
-    line = socket.create_connection((host, int(port)), timeout=60)
-    line.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    with trust.wrap_socket(line, server_hostname=host) as spoken:
-        head = (
-            f"POST /v1/reports HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n"
-            f"content-type: application/protobuf\r\ncontent-length: {len(body)}\r\n\r\n"
-        )
-        spoken.sendall(head.encode() + body)
-        status = spoken.recv(1 << 16).split(b"\r\n")[0]
-    if b" 200 " not in status and b" 429 " not in status:
-        raise AssertionError(status)
-    return b" 200 " in status
-
-
-def _devices(run: OnCluster, supply: Supply, seen: Seen, per_visit: int, until: float) -> None:
-    trust = ssl.create_default_context(cadata=run.bundle.roots)
-    while time.monotonic() < until:
-        body = supply.visit(per_visit)
-        due = time.perf_counter()
-        while not _visit(run.http_door, trust, body):
-            with seen.lock:
-                seen.refused += 1
-            time.sleep(0.2)
-        with seen.lock:
-            seen.visits.add(time.perf_counter() - due)
-            seen.acknowledged += per_visit
-
-
-def _analyst(run: OnCluster, seen: Seen, until: float) -> None:
-    url = f"{run.endpoints.page}v1/metrics/{METRIC}"
-    while time.monotonic() < until:
-        begun = time.perf_counter()
-        try:
-            with urllib.request.urlopen(url, timeout=60) as answer:  # noqa: S310 our own page
-                answer.read()
-        except urllib.error.HTTPError as error:
-            if error.code not in {404, 409}:  # before the first batch there is no answer
-                raise
-        seen.questions.add(time.perf_counter() - begun)
-        time.sleep(0.5)
-
-
-async def _strangers(run: OnCluster, number: int, seen: Seen, until: float) -> None:
-    """Connections that say nothing, opened again a second after they were ended."""
-    host, _, port = run.http_door.rpartition(":")
-
-    async def stranger(place: int) -> None:
-        await asyncio.sleep(_ALL_OPEN_SECONDS * place / number)
-        source = f"127.0.{2 + place // 200}.{1 + place % 200}"  # a limit by address is no help
-        while time.monotonic() < until:
-            with suppress(OSError, TimeoutError):
-                async with asyncio.timeout(max(0.0, until - time.monotonic())):
-                    reader, writer = await asyncio.open_connection(
-                        host, int(port), local_addr=(source, 0)
-                    )
-                    seen.idle += 1
-                    with suppress(OSError):
-                        await reader.read()
-                    seen.idle -= 1
-                    writer.close()
-            await asyncio.sleep(1)
-
-    await asyncio.gather(*(stranger(place) for place in range(number)))
+@contextmanager
+def _ended_by_signals(over: threading.Event) -> Iterator[None]:
+    """What would end the program ends the load, and the rest goes as after its time."""
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    former = [signal.signal(number, lambda *_: over.set()) for number in numbers]
+    try:
+        yield
+    finally:
+        for number, handler in zip(numbers, former, strict=True):
+            signal.signal(number, handler)
 
 
 def measure(seconds: float, per_visit: int, idle: int = 0) -> dict[str, Any]:
     """Figures by name; an AssertionError if a report was lost or counted twice."""
+    over = threading.Event()
     with (
+        _ended_by_signals(over),
         tempfile.TemporaryDirectory() as home,
         redis_cluster(Path(home) / "cluster") as cluster,
         OnCluster(Path(home) / "run", demo_catalog(), Ports.free(), cluster) as run,
+        closing(Supply(run.bundle_path)) as supply,
     ):
-        supply, seen, empty = Supply(run.bundle_path), Seen(), run.redis_bytes()
-        began = time.monotonic()
-        until = began + seconds
-        with ThreadPoolExecutor(_VISITORS + 2) as everybody:
-            work = [
-                everybody.submit(_devices, run, supply, seen, per_visit, until)
-                for _ in range(_VISITORS)
-            ]
-            work.append(everybody.submit(_analyst, run, seen, until))
-            if idle:
-                silent = _strangers(run, idle, seen, until)
-                work.append(everybody.submit(asyncio.run, silent))
-            while time.monotonic() < until:
-                time.sleep(max(1.0, seconds / _LOOKS))
-                seen.looks.append({**_look(run), "idle": seen.idle})
-                _tell(seen, time.monotonic() - began)
-            for one in work:
-                one.result()
-        supply.close()
+        load = Load(run, supply, per_visit, over)
+        alone, asked = Times(), Times()
+        for _ in range(_ALONE):
+            alone.add(load.visit())
+            asked.add(load.ask())
+        found = {
+            "reports_a_visit": per_visit,
+            "acknowledged_alone_ms": _shares(alone),
+            "question_alone_ms": _shares(asked),
+        }
+        found |= _under_load(run, load, seconds, idle)
+        found["law"] = _drained(run, load)
+        _keep({**found, "looks": load.seen.looks})
+        return found
+
+
+def _under_load(run: OnCluster, load: Load, seconds: float, idle: int) -> dict[str, Any]:
+    """Look at everything from time to time until the time is over, or somebody has failed."""
+    began, used, before = time.monotonic(), run.processor_seconds(), load.seen.acknowledged
+
+    def look() -> dict[str, Any]:
         took = time.monotonic() - began
-        stages = run.stage_ms()
-        terms = _drained(run, seen.acknowledged)
-        return _figures(seen, took, stages, terms, run.redis_bytes() - empty)
+        load.seen.looks.append({"seconds": round(took, 1), **_look(run, load)})
+        found = _figures(run, load, took, load.seen.acknowledged - before, used)
+        _keep({**found, "looks": load.seen.looks})
+        _tell(load, took)
+        return found
+
+    with ThreadPoolExecutor(_VISITORS + 2) as everybody:
+        work = [everybody.submit(load.devices) for _ in range(_VISITORS)]
+        work.append(everybody.submit(load.analyst))
+        if idle:
+            work.append(everybody.submit(load.strangers, idle))
+        try:
+            while (left := began + seconds - time.monotonic()) > 0:
+                if load.over.wait(min(left, max(1.0, seconds / _LOOKS))):
+                    break
+                look()
+                for one in work:
+                    if one.done():
+                        one.result()
+        finally:
+            load.over.set()
+        for one in work:
+            one.result()
+    return look()
 
 
-def _look(run: OnCluster) -> dict[str, float]:
+def _look(run: OnCluster, load: Load) -> dict[str, float]:
     run.check()
+    held = {name: size / 1e6 for name, size in run.resident_bytes().items()}
+    held |= {
+        "Cluster's masters": run.redis_bytes() / 1e6,
+        "Cluster's masters, resident": run.redis_bytes("used_memory_rss") / 1e6,
+    }
     terms = sum_terms(report_counts(run.endpoints).values())
-    held = {name: float(size) for name, size in run.resident_bytes().items()}
-    return {**held, "redis": run.redis_bytes(), "counted": terms["counted"]}
+    return {
+        **{name: round(megabytes, 2) for name, megabytes in held.items()},
+        "acknowledged": load.seen.acknowledged,
+        "counted": terms["counted"],
+        "idle": load.seen.idle,
+    }
 
 
-def _drained(run: OnCluster, acknowledged: int) -> dict[str, int]:
+def _drained(run: OnCluster, load: Load) -> dict[str, int]:
+    """The law's terms, once everything that was acknowledged is counted."""
     close_epochs(run.shuffler_redis)
     deadline = time.monotonic() + _DRAIN_SECONDS
     while True:
         terms = sum_terms(report_counts(run.endpoints).values())
-        if terms["counted"] == acknowledged and balances(terms):
+        if terms["counted"] == load.seen.acknowledged and balances(terms):
             return dict(terms)
         if time.monotonic() > deadline:
             raise AssertionError(
-                f"{acknowledged} were acknowledged, and it does not drain: {terms}"
+                f"{load.seen.acknowledged} were acknowledged, and it does not drain: {terms}"
             )
         time.sleep(0.5)
 
 
 def _figures(
-    seen: Seen, took: float, stages: dict[str, float], terms: dict[str, int], redis_bytes: int
+    run: OnCluster, load: Load, took: float, acknowledged: int, used: dict[str, float]
 ) -> dict[str, Any]:
-    half = len(seen.looks) // 2
-    flat = {}
-    for name in ("shuffler", "aggregator"):
-        # The first fifth is the start: opening processes, caches.
-        early = max(look[name] for look in seen.looks[len(seen.looks) // 5 : half + 1])
-        late = max(look[name] for look in seen.looks[half:])
-        flat[name] = {"mb": round(late / 1e6, 1), "second_by_first_half": round(late / early, 3)}
+    seen, now = load.seen, run.processor_seconds()
+    # The first fifth is the start: opening processes, caches.
+    looks = seen.looks[len(seen.looks) // 5 :]
+    hours = [look["seconds"] / 3600 for look in looks]
+    half, flat = len(looks) // 2, {}
+    for name in _SERVICES if half else ():
+        held = [look[name] for look in looks]
+        flat[name] = {
+            "mb": max(held[half:]),
+            "mb_before": max(held[:half]),
+            "mb_an_hour": round(float(np.polyfit(hours, held, 1)[0]), 2),
+        }
+    bytes_a_report = 0.0
+    if half:
+        counted = [look["counted"] for look in looks]
+        bytes_a_report = (
+            1e6 * np.polyfit(counted, [look["Cluster's masters"] for look in looks], 1)[0]
+        )
     return {
         "seconds": round(took, 1),
-        "reports_a_second": round(seen.acknowledged / took, 1),
+        "reports_a_second": round(acknowledged / took, 1),
+        "acknowledged": seen.acknowledged,
         "visits": seen.visits.counts.total(),
         "told_to_come_back": seen.refused,
+        "cut_off": seen.failed,
         "idle_connections": max(look["idle"] for look in seen.looks),
-        "acknowledged": seen.acknowledged,
-        "law": terms,
-        "until_acknowledged_ms": _shares(seen.visits),
+        "acknowledged_ms": _shares(seen.visits),
+        "questions": seen.questions.counts.total(),
         "question_ms": _shares(seen.questions),
-        "stage_ms": {name: round(ms, 2) for name, ms in stages.items()},
+        "stage_ms": run.stage_ms(),
+        "processor_us_a_report": {
+            name: round(1e6 * (now[name] - used[name]) / max(acknowledged, 1), 1) for name in now
+        },
         "memory": flat,
-        "redis_bytes_a_report": round(redis_bytes / max(seen.acknowledged, 1), 1),
+        "redis_bytes_a_report": round(float(bytes_a_report), 1),
     }
 
 
@@ -280,19 +255,77 @@ def _shares(times: Times) -> dict[str, float]:
     return {name: round(1000 * times.percentile(share), 1) for name, share in shares.items()}
 
 
-def _tell(seen: Seen, elapsed: float) -> None:
+def _keep(found: dict[str, Any]) -> None:
+    _KEPT.parent.mkdir(exist_ok=True)
+    new = _KEPT.with_suffix(".new")
+    new.write_text(json.dumps(found, indent=1))
+    new.replace(_KEPT)
+
+
+def _tell(load: Load, elapsed: float) -> None:
     if sys.stderr.isatty():
-        print(f"\r\033[K{elapsed:.0f} s: {seen.acknowledged:,}", end="", file=sys.stderr)
+        print(f"\r\033[K{elapsed:.0f} s: {load.seen.acknowledged:,}", end="", file=sys.stderr)
+
+
+def day() -> Iterator[Row]:
+    """An hour of it, or until it is told to end."""
+    yield from _rows(measure(_SECONDS, _PER_VISIT))
+
+
+def _rows(found: dict[str, Any]) -> Iterator[Row]:
+    what = "a day at scale, everything on 2 cores and a Cluster of six nodes"
+    spent = ", ".join(f"{name} {us:.0f}" for name, us in found["processor_us_a_report"].items())
+    stages = ", ".join(f"{name} {ms:.1f}" for name, ms in found["stage_ms"].items())
+    counted, acknowledged = found["law"]["counted"], found["acknowledged"]
+    yield Row(
+        f"{what}: counted",
+        f"{counted:,} in {found['seconds']:,.0f} s, {found['reports_a_second']:,.0f}/s in visits "
+        f"of {found['reports_a_visit']} (processor us a report: {spent}; ms a call: {stages})",
+        f"acknowledged: {acknowledged:,}, and the law balances",
+        counted / acknowledged,
+        "1",
+        more=True,
+    )
+    for name in ("acknowledged", "question"):
+        loaded, alone = found[f"{name}_ms"]["p99"], found[f"{name}_alone_ms"]["p99"]
+        yield Row(
+            f"{what}: {name}, p99",
+            f"{loaded:.0f} ms (p50 {found[f'{name}_ms']['p50']:.0f}, "
+            f"longest {found[f'{name}_ms']['longest']:,.0f})",
+            f"alone: {alone:.0f} ms",
+            loaded / alone,
+            "<= 1,000 ms",
+        )
+    for name, held in found["memory"].items():
+        yield Row(
+            f"{what}: memory of the {name}",
+            f"{held['mb']:.0f} MB in the second half, {held['mb_an_hour']:+.1f} MB an hour",
+            f"in the first, past its start: {held['mb_before']:.0f} MB",
+            held["mb"] / held["mb_before"],
+            "<= 1.05",
+        )
+    if found["memory"]:
+        grown = found["redis_bytes_a_report"]
+        yield Row(
+            f"{what}: memory of the Cluster's masters",
+            f"{grown:.1f} bytes a counted report",
+            f"a tag: {_TAG_BYTES}",
+            grown / _TAG_BYTES,
+            "<= 1.5",
+        )
 
 
 def main() -> int:
     """Measure and print."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.day", description=__doc__)
-    parser.add_argument("--seconds", type=float, default=3600.0, help="for so long (%(default)s)")
-    parser.add_argument("--per-visit", type=int, default=1, help="reports (%(default)s)")
+    parser.add_argument("--seconds", type=float, default=_SECONDS, help="for so long (%(default)s)")
+    parser.add_argument("--per-visit", type=int, default=_PER_VISIT, help="reports (%(default)s)")
     parser.add_argument("--idle", type=int, default=0, help="connections of strangers (none)")
     given = parser.parse_args()
-    print(json.dumps(measure(given.seconds, given.per_visit, given.idle), indent=1))
+    found = measure(given.seconds, given.per_visit, given.idle)
+    print(json.dumps(found, indent=1))
+    for row in _rows(found):
+        print(row)
     return 0
 
 

@@ -67,10 +67,10 @@ class Measured(LocalRun):
             "aggregator's Redis": self._redis[1].child,
         }
         children = {**{child.name: child for child in self._children}, **roles}
-        return {name: _processor_seconds(child.process.pid) for name, child in children.items()}
+        return {name: processor_seconds(child.process.pid) for name, child in children.items()}
 
 
-def _processor_seconds(pid: int) -> float:
+def processor_seconds(pid: int) -> float:
     """Of a process, those that it started, and those of them that have ended."""
     try:
         told = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
@@ -79,7 +79,7 @@ def _processor_seconds(pid: int) -> float:
     except OSError:  # it has ended meanwhile, and its parent has its time
         return 0.0
     ticks = sum(map(int, told[11:15]))
-    return ticks / os.sysconf("SC_CLK_TCK") + sum(map(_processor_seconds, others))
+    return ticks / os.sysconf("SC_CLK_TCK") + sum(map(processor_seconds, others))
 
 
 @dataclass

@@ -6,7 +6,8 @@ import secrets
 import sys
 import time
 from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import Executor, ProcessPoolExecutor
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -74,12 +75,12 @@ class Stock:
         ).SerializeToString()
 
 
-def sealed_stock(bundle_path: Path, number: int) -> Stock:
-    """So many reports of today, at least."""
+def sealed_stock(bundle_path: Path, number: int, pool: Executor | None = None) -> Stock:
+    """So many reports of today, at least; by a pool of processes that stays, if there is one."""
     portions = math.ceil(number / _PORTION)
     parts: list[bytes] = []
-    with ProcessPoolExecutor(os.cpu_count()) as pool:
-        for part in pool.map(_seal, [str(bundle_path)] * portions):
+    with ProcessPoolExecutor(os.cpu_count()) if pool is None else nullcontext(pool) as sealing:
+        for part in sealing.map(_seal, [str(bundle_path)] * portions):
             parts.append(part)
             if sys.stderr.isatty():
                 done = len(parts) / portions
