@@ -4,8 +4,6 @@
  * Both places are shared by all tabs and workers of an origin. A browser that clears one of them and
  * not the other leaves a device that knows what it said.
  */
-import { openDB, type DBSchema, type IDBPDatabase, type IDBPTransaction } from "idb";
-
 import {
   HISTORY,
   type PastReport,
@@ -15,14 +13,7 @@ import {
 } from "../client/storage.js";
 import { StateUnusable } from "../errors.js";
 
-interface Schema extends DBSchema {
-  device: { key: string; value: unknown };
-  waiting: { key: number; value: StoredReport };
-  past: { key: number; value: PastReport };
-}
-type Stores = ("device" | "waiting" | "past")[];
-
-const STORES: Stores = ["device", "waiting", "past"];
+const STORES = ["device", "waiting", "past"];
 const VERSION = 1;
 const THE_DEVICE = "device";
 // Nothing is ever asked of it: a name to keep a text under.
@@ -31,7 +22,7 @@ const WITNESS = "https://hubbub.invalid/witness";
 /** One app's of this origin. */
 export class BrowserStorage implements Storage {
   readonly #name: string;
-  #database: Promise<IDBPDatabase<Schema>> | undefined;
+  #database: Promise<IDBDatabase> | undefined;
 
   constructor(app: string) {
     this.#name = `hubbub:${app}`;
@@ -41,13 +32,21 @@ export class BrowserStorage implements Storage {
     return this.#tried(async () => {
       const database = await this.#opened();
       const own = database.transaction(STORES, "readwrite", { durability: "strict" });
+      const done = new Promise<void>((resolve, reject) => {
+        own.oncomplete = () => {
+          resolve();
+        };
+        own.onabort = () => {
+          reject(faultOf(own));
+        };
+      });
       try {
         const told = await work(rowsOf(own));
-        await own.done;
+        await done;
         return told;
       } catch (error) {
         // It may be over already, as when the disk is full; then it has kept nothing.
-        own.done.catch(() => undefined);
+        done.catch(() => undefined);
         try {
           own.abort();
         } catch {
@@ -100,23 +99,29 @@ export class BrowserStorage implements Storage {
     );
   }
 
-  #opened(): Promise<IDBPDatabase<Schema>> {
-    this.#database ??= openDB<Schema>(this.#name, VERSION, {
-      upgrade(database) {
-        database.createObjectStore("device");
-        database.createObjectStore("waiting", { keyPath: "id", autoIncrement: true });
-        database.createObjectStore("past", { autoIncrement: true });
-      },
-      blocking: () => {
-        this.close(); // a later version of hubbub, or who clears the storage
-      },
-      terminated: () => {
-        this.#database = undefined;
-      },
-    });
+  #opened(): Promise<IDBDatabase> {
+    this.#database ??= this.#open();
     // What could not be opened is tried anew.
     this.#database.catch(() => (this.#database = undefined));
     return this.#database;
+  }
+
+  async #open(): Promise<IDBDatabase> {
+    const request = indexedDB.open(this.#name, VERSION);
+    request.onupgradeneeded = () => {
+      const database = request.result;
+      database.createObjectStore("device");
+      database.createObjectStore("waiting", { keyPath: "id", autoIncrement: true });
+      database.createObjectStore("past", { autoIncrement: true });
+    };
+    const database = await came(request);
+    database.onversionchange = () => {
+      this.close(); // a later version of hubbub, or who clears the storage
+    };
+    database.onclose = () => {
+      this.#database = undefined;
+    };
+    return database;
   }
 
   async #tried<T>(work: () => Promise<T>): Promise<T> {
@@ -140,30 +145,49 @@ export async function isPrivate(): Promise<boolean> {
   }
 }
 
-function rowsOf(own: IDBPTransaction<Schema, Stores, "readwrite">): Rows {
+/** What a request comes to; the transaction stays open for who awaits it. */
+function came<T>(request: IDBRequest<T>): Promise<T> {
+  return new Promise((resolve, reject) => {
+    request.onsuccess = () => {
+      resolve(request.result);
+    };
+    request.onerror = () => {
+      reject(faultOf(request));
+    };
+  });
+}
+
+/** What went wrong; nothing of its own where the browser closed the database, or was told to abort. */
+function faultOf({ error }: IDBRequest | IDBTransaction): DOMException {
+  return error ?? new DOMException("", "AbortError");
+}
+
+function rowsOf(own: IDBTransaction): Rows {
   const [devices, waiting, past] = [
     own.objectStore("device"),
     own.objectStore("waiting"),
     own.objectStore("past"),
   ];
   return {
-    device: () => devices.get(THE_DEVICE),
+    device: () => came<unknown>(devices.get(THE_DEVICE)),
     async keepDevice(document) {
-      await devices.put(document, THE_DEVICE);
+      await came(devices.put(document, THE_DEVICE));
     },
-    waiting: () => waiting.getAll(),
+    waiting: () => came(waiting.getAll() as IDBRequest<StoredReport[]>),
     async keep(report) {
-      await waiting.put(report);
+      await came(waiting.put(report));
     },
-    remove: (id) => waiting.delete(id),
-    past: () => past.getAll(),
+    remove: (id) => came(waiting.delete(id)),
+    past: () => came(past.getAll() as IDBRequest<PastReport[]>),
     async remember(report) {
-      await past.put(report);
-      if ((await past.count()) > HISTORY) await (await past.openCursor())?.delete();
+      await came(past.put(report));
+      if ((await came(past.count())) <= HISTORY) return;
+      const oldest = await came(past.openCursor());
+      if (oldest) await came(oldest.delete());
     },
     async clear() {
-      await waiting.clear();
-      await past.clear();
+      await came(waiting.clear());
+      await came(past.clear());
     },
   };
 }
