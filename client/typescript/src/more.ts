@@ -3,14 +3,14 @@
  *
  * In one, for each piece more would be cut along what it shares with the others.
  */
-export { breakdownOf, periodOf } from "./catalog/asking.js";
+export { breakdownOf, centralDaysOf, periodOf } from "./catalog/asking.js";
 export { coderOf } from "./catalog/coding.js";
 export { finderOf } from "./catalog/discovery.js";
 export { dummiesOf } from "./catalog/dummies.js";
 export { general } from "./catalog/general.js";
 export { lineOf } from "./catalog/handovers.js";
 export { openProof } from "./catalog/log/proof.js";
-export { crowdCapsOf } from "./catalog/crowd_caps.js";
+export { crowdCapOf } from "./catalog/crowd_cap.js";
 export { partsOf } from "./catalog/parts.js";
 export { cover, running, secondsToNext } from "./client/cover.js";
 export { forgotten } from "./client/forgetting.js";

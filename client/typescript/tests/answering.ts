@@ -122,14 +122,16 @@ async function answer(asked: Asked): Promise<unknown> {
     }
     case "life": {
       const steps = asked.steps.map(([step, given]) => ({ step, with: given }));
-      const { said, spent } = await live(
+      const { said, ledger } = await live(
         { ...asked, public: asked.told, steps },
         new MemoryStorage(),
       );
       const came = said.map(({ outcome, kept }, at) => {
         return steps[at]?.step === "flush" ? kept : (outcome ?? null);
       });
-      return { steps: came, spent };
+      const sums = (kind: "spent" | "central") =>
+        Object.fromEntries(ledger.metrics.map((metric) => [metric.name, metric[kind]]));
+      return { steps: came, spent: sums("spent"), central: sums("central") };
     }
     case "epoch": {
       const epoch = epochAt(asked.seconds, asked.length);

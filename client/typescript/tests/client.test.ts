@@ -17,9 +17,10 @@ import { known } from "./known.js";
 import { keptIn, live, type Life } from "./life.js";
 
 const life = known("wire/ledger") as Life;
+type Asked = "apart" | "unlisted" | "covered" | "discovering" | "crowded";
 const lives = {
   "the known one": life,
-  ...(known("wire/asking") as Record<"apart" | "unlisted" | "covered" | "discovering", Life>),
+  ...(known("wire/asking") as Record<Asked, Life>),
 };
 const signed = new TextEncoder().encode(life.signed);
 const DAY = 86_400;
@@ -56,7 +57,7 @@ function bundle(): Promise<Bundle> {
 }
 
 async function lived(own: Life, storage: Storage): Promise<void> {
-  const { said, on, spent } = await live(own, storage);
+  const { said, ledger } = await live(own, storage);
   for (const [at, { step, outcome, payload, stream, kept }] of own.steps.entries()) {
     const told = said[at];
     if (step === "report") assert.equal(told?.outcome, outcome, String(at));
@@ -65,11 +66,17 @@ async function lived(own: Life, storage: Storage): Promise<void> {
     }
     if (kept) assert.deepEqual(told?.kept.map(String).sort(), kept.map(String).sort());
   }
-  assert.equal(on, own !== life);
+  assert.equal(ledger.on, own !== life);
   if (own === life) assert.deepEqual(await keptIn(storage), []);
-  for (const [name, sum] of Object.entries(spent)) {
-    assert.ok(Math.abs(sum - (own.spent[name] ?? NaN)) < 1e-9, name);
+  const areClose = (one: number | null, other = NaN) => Math.abs((one ?? NaN) - other) < 1e-9;
+  for (const { name, spent, central, centralEpsilon } of ledger.metrics) {
+    assert.ok(areClose(spent, own.spent[name]), name);
+    assert.ok(centralEpsilon === null || areClose(central, own.central?.[name]), name);
   }
+  const year = own.crowds_in_year;
+  assert.ok(
+    year === undefined ? ledger.crowdsInYear === null : areClose(ledger.crowdsInYear, year),
+  );
 }
 
 for (const [where, made] of STORAGES) {

@@ -6,6 +6,7 @@ import type { Value } from "../src/catalog/values.js";
 import { Client } from "../src/client/client.js";
 import { newDevice } from "../src/client/device.js";
 import type { Storage } from "../src/client/storage.js";
+import type { LedgerView } from "../src/client/view.js";
 import { FakeShuffler, KeyedBits } from "../src/testing.js";
 import { bytesOf, hexOf } from "./known.js";
 
@@ -28,17 +29,18 @@ export interface Life {
     kept?: Kept[];
   }[];
   spent: Record<string, number>;
+  /** To who sees whole epochs, where there is a promise to those; and by all crowds of a year. */
+  central?: Record<string, number>;
+  crowds_in_year?: number;
 }
 
 /**
  * What came of each step: of a report its outcome and all that is kept after it, of a flush what is kept
- * or was sent that was not before the last one; and in the end whether the device reports, and what was
- * spent.
+ * or was sent that was not before the last one; and in the end the ledger.
  */
 export interface Lived {
   readonly said: readonly { outcome?: string; kept: Kept[] }[];
-  readonly on: boolean;
-  readonly spent: Readonly<Record<string, number>>;
+  readonly ledger: LedgerView;
 }
 
 /** Everything that is kept or was sent. */
@@ -98,6 +100,5 @@ export async function live(
       told.kept = await keptIn(storage);
     }
   }
-  const { metrics, on } = await client.ledger();
-  return { said, on, spent: Object.fromEntries(metrics.map(({ name, spent }) => [name, spent])) };
+  return { said, ledger: await client.ledger() };
 }

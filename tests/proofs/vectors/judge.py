@@ -58,7 +58,7 @@ def _lives() -> Iterator[Asked]:
         asked |= {"told": life.get("public", {})}
         asked |= {"steps": [[one["step"], one["with"]] for one in life["steps"]]}
         came = [one.get("outcome", one.get("kept")) for one in life["steps"]]
-        yield {"ask": "life", **asked}, partial(_lived, came, life["spent"])
+        yield {"ask": "life", **asked}, partial(_lived, came, life)
 
 
 def _submissions() -> Iterator[Asked]:
@@ -198,11 +198,15 @@ def _blinds(inputs: Sequence[str], answer: Any) -> bool:
     return seen == [element for _, element in answer] and len({*scalars}) == len(scalars)
 
 
-def _lived(came: Sequence[Any], spent: dict[str, float], answer: Any) -> bool:
+def _lived(came: Sequence[Any], life: dict[str, Any], answer: Any) -> bool:
     """What is kept after a step has no order, and sums are of doubles."""
     try:
         steps = [sorted(one) if isinstance(one, list) else one for one in answer["steps"]]
-        near = all(abs(answer["spent"][name] - sum_) < _NEAR for name, sum_ in spent.items())
+        near = all(
+            abs(answer[kind][name] - sum_) < _NEAR
+            for kind in ("spent", "central")
+            for name, sum_ in life.get(kind, {}).items()
+        )
     except (KeyError, TypeError):
         return False
     return near and steps == [sorted(one) if isinstance(one, list) else one for one in came]

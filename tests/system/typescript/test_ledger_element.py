@@ -1,9 +1,11 @@
 """<hubbub-ledger> in real pages: what a person sees, and their no, by mouse and keyboard."""
 
+import json
+
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from tests.interfaces.browser import needs_browser
-from tests.support.node import needs_node, run
+from tests.support.node import ROOT, needs_node, run
 from tests.system.typescript.pages import opened, report
 
 SHOW = """
@@ -18,6 +20,19 @@ async (lang) => {
   await shown.refresh();
 }
 """
+# A device of known answers, as on the second day that its bundle has a key of.
+CROWDED = """
+async ([signed, shuffler, seconds]) => {
+  const { open } = await import("/hubbub.js");
+  const bundle = new TextEncoder().encode(signed);
+  const own = { app: "crowds", now: () => seconds, holdSeconds: null, strict: true };
+  window.client = await open({ bundle, shuffler, ...own });
+  const said = ["weekly", "each", "capped"].map((name) => client.report(name, "a"));
+  await client.settled();
+  return said;
+}
+"""
+KNOWN = ROOT / "tests" / "proofs" / "vectors" / "wire" / "asking.json"
 # Everything that a page can forbid, and still run its own scripts.
 POLICY = (
     "default-src 'none'; script-src 'self'; connect-src *; style-src 'none';"
@@ -58,6 +73,23 @@ def test_a_person_sees_what_was_spent_and_who_runs_what(
     expect(region.get_by_role("listitem")).to_contain_text(["sent"])
     # The value itself is nowhere: what is shown are payloads.
     assert "dark" not in page.content() + region.inner_text()
+
+
+def test_a_person_sees_what_is_promised_of_crowds_and_what_all_of_a_year_can_say(
+    device: BrowserContext, origin: str, door: str
+) -> None:
+    known = json.loads(KNOWN.read_text("utf-8"))["crowded"]
+    page = device.new_page()
+    page.goto(origin)
+    asked = [known["signed"], door, known["start"] + 86_400]
+    assert page.evaluate(CROWDED, asked) == ["queued"] * 3
+    _shown(page)
+    seldom = "but for a chance of 1E-8"
+    week = "to who sees all crowds of any 7 days together 1"
+    assert _row(page, "In a crowd, weekly")[0] == f"0.25; {week}, {seldom}"
+    assert _row(page, "In a crowd, each")[0] == f"0.5; to who sees whole crowds 1, {seldom}"
+    region = page.get_by_role("region", name="What leaves this device")
+    expect(region).to_contain_text("All crowds of a year together can say 0.839 of 2 nats")
 
 
 def test_a_no_by_keyboard_stops_every_tab_and_forgetting_keeps_the_sums(

@@ -26,6 +26,8 @@ export interface LedgerWords {
   readonly of: string;
   readonly notAsked: string;
   readonly crowd: string;
+  readonly crowdOfDays: string;
+  readonly crowds: string;
   readonly shuffler: string;
   readonly aggregator: string;
   readonly apart: string;
@@ -67,6 +69,10 @@ const WORDS: LedgerWords = {
   of: "{0} of {1}",
   notAsked: "not asked",
   crowd: "{0}; to who sees whole crowds {1}, but for a chance of {2}",
+  crowdOfDays: "{0}; to who sees all crowds of any {3} days together {1}, but for a chance of {2}",
+  crowds:
+    "All crowds of a year together can say {0} of {1} nats about you to who sees whole crowds; then " +
+    "nothing more is asked in one.",
   shuffler: "The shuffler, which mixes reports and cannot read them, is run by {0}.",
   aggregator: "The aggregator, which counts them and cannot tell from whom, is run by {0}.",
   apart: "Only both together could tell whose a randomized answer is.",
@@ -231,8 +237,11 @@ function show(
   parts.toggleText.data = words.switch;
   parts.toggle.checked = ledger.on;
   parts.forget.textContent = words.forget;
-  const { runs, notice, issuer } = ledger;
+  const { runs, notice, issuer, crowdsInYear, crowdsCap } = ledger;
   const told = [
+    crowdsInYear !== null &&
+      crowdsCap !== null &&
+      filled(words.crowds, say.number(crowdsInYear), say.number(crowdsCap)),
     issuer && filled(words.issuer, issuer),
     runs && filled(words.shuffler, runs.shuffler),
     runs && filled(words.aggregator, runs.aggregator),
@@ -255,12 +264,8 @@ function show(
 }
 
 function row(metric: MetricView, words: LedgerWords, say: Saying): HTMLElement {
-  const { epsilon, spent, lifetimeEpsilon, centralEpsilon, delta, sampling } = metric;
-  const own = say.number(epsilon);
-  const promised =
-    centralEpsilon === null || delta === null
-      ? own
-      : filled(words.crowd, own, say.number(centralEpsilon), say.chance(delta));
+  const { epsilon, spent, lifetimeEpsilon, sampling } = metric;
+  const promised = promise(metric, words, say);
   const used = filled(words.of, say.number(spent), say.number(lifetimeEpsilon));
   const meter = made("meter", { "aria-label": words.spent });
   meter.max = lifetimeEpsilon;
@@ -274,6 +279,16 @@ function row(metric: MetricView, words: LedgerWords, say: Saying): HTMLElement {
     made("td", {}, meter, used),
     made("td", {}, reports),
   );
+}
+
+/** What a report says about a person: to whoever looks, and to who sees whole crowds. */
+function promise(metric: MetricView, words: LedgerWords, say: Saying): string {
+  const { epsilon, centralEpsilon, delta, centralDays } = metric;
+  const own = say.number(epsilon);
+  if (centralEpsilon === null || delta === null) return own;
+  const told = [own, say.number(centralEpsilon), say.chance(delta)];
+  if (centralDays === null) return filled(words.crowd, ...told);
+  return filled(words.crowdOfDays, ...told, say.number(centralDays));
 }
 
 /** Whether two parties are named. */

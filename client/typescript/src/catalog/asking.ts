@@ -7,25 +7,22 @@ import { pick } from "../mechanisms/bits.js";
 import { joined, packed } from "../mechanisms/packing.js";
 import { purpose } from "../mechanisms/permanent.js";
 import type { Memo } from "../mechanisms/randomizer.js";
-import { epochAt, epochStart } from "./epochs.js";
+import { DAY_SECONDS, epochAt, epochStart } from "./epochs.js";
 import { listed, text, type Table } from "./json.js";
 import type { Breakdown, Period } from "./metric.js";
 
 const SPAN = /^([1-9][0-9]{0,2})([dw])$/;
 const MONTH = "month";
-const DAY_SECONDS = 86_400;
+const MONTH_DAYS = 31; // at most
 const DAY_BYTES = 8;
 
 /** A metric's period, if it is asked on one day of each. @throws UnknownMetric one of a later version. */
 export function periodOf({ period, report_on: on, epoch }: Table): Period | null {
   if (period === undefined && on === undefined) return null;
-  const [, many, unit] = SPAN.exec(text(period)) ?? [];
-  if (on !== "one day" || epoch !== "day" || !(many ?? period === MONTH)) {
-    throw new UnknownMetric("a metric is asked at times that are not known; upgrade hubbub");
-  }
-  const span = Number(many) * (unit === "w" ? 7 : 1);
+  const span = daysOf(period);
+  if (on !== "one day" || epoch !== "day") throw unknown();
   const days = (day: number): readonly [number, number] => {
-    if (many) return [day - (day % span), day - (day % span) + span];
+    if (period !== MONTH) return [day - (day % span), day - (day % span) + span];
     const month = epochAt(day * DAY_SECONDS, MONTH);
     return [epochStart(month, MONTH) / DAY_SECONDS, epochStart(month + 1, MONTH) / DAY_SECONDS];
   };
@@ -38,6 +35,27 @@ export function periodOf({ period, report_on: on, epoch }: Table): Period | null
       return first + pick(memo.coins(joined(purpose("period"), bytes)), after - first) === day;
     },
   };
+}
+
+/**
+ * For how many days in a row a metric's central promise is, if it is for more than an epoch.
+ *
+ * @throws UnknownMetric a span of a later version.
+ */
+export function centralDaysOf({ central_period: span }: Table): number | null {
+  return span === undefined ? null : daysOf(span);
+}
+
+/** The days of a span at most. */
+function daysOf(told: unknown): number {
+  if (told === MONTH) return MONTH_DAYS;
+  const [, many, unit] = SPAN.exec(text(told)) ?? [];
+  if (!many) throw unknown();
+  return Number(many) * (unit === "w" ? 7 : 1);
+}
+
+function unknown(): UnknownMetric {
+  return new UnknownMetric("a metric is asked at times that are not known; upgrade hubbub");
 }
 
 /** What is public of devices by which a metric's answers are told apart, if anything is. */

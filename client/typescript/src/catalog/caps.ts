@@ -6,13 +6,21 @@
  */
 import { number, table } from "./json.js";
 
-/** In nats, by how many days a span has; and room and cost of crowds, as mu squared. */
+/** In nats, by how many days a span has; and what crowds may say, null: as much as they like. */
 export interface Caps {
   readonly bySpan: ReadonlyMap<number, number>;
-  /** How much all crowds of any 366 days may cost; null: as much as they like. */
-  readonly room: number | null;
-  /** What one report costs of it, by metric. */
-  readonly crowdCosts: ReadonlyMap<string, number>;
+  readonly crowds: CrowdCap | null;
+}
+
+/** The most that all crowds of any 366 days may say to who sees whole epochs. */
+export interface CrowdCap {
+  /** In nats. */
+  readonly epsilon: number;
+  /** The same as mu squared, and what one report costs of it, by metric. */
+  readonly room: number;
+  readonly costs: ReadonlyMap<string, number>;
+  /** What so much of the room says, in nats. */
+  said(cost: number): number;
 }
 
 /** How many days a year has at most. */
@@ -36,9 +44,9 @@ export async function capsOf(thing: unknown): Promise<Caps> {
     if (told[field] !== undefined) bySpan.set(days, number(told[field]));
   }
   if (told["central_epsilon_per_year"] === undefined) {
-    return { bySpan, room: null, crowdCosts: new Map() };
+    return { bySpan, crowds: null };
   }
   // Few catalogs have one.
-  const { crowdCapsOf } = await import("../more.js");
-  return { bySpan, ...crowdCapsOf(told) };
+  const { crowdCapOf } = await import("../more.js");
+  return { bySpan, crowds: crowdCapOf(told) };
 }

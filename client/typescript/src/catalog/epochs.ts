@@ -5,10 +5,13 @@
  */
 import { BadParameter } from "../errors.js";
 
+/** How long a day is. */
+export const DAY_SECONDS = 86_400;
+
 const SPANS: ReadonlyMap<string, number> = new Map([
   ["minute", 60],
   ["hour", 3600],
-  ["day", 86_400],
+  ["day", DAY_SECONDS],
   ["week", 604_800],
   ["28d", 2_419_200],
 ]);
@@ -39,6 +42,11 @@ function span(length: string): number {
   const seconds = SPANS.get(length);
   if (seconds === undefined) throw new BadParameter("no epoch has this length; upgrade hubbub");
   return seconds;
+}
+
+/** The day, counted from 1970, in which an epoch ends. */
+export function lastDay(epoch: number, length: string): number {
+  return Math.floor((epochStart(epoch + 1, length) - 1) / DAY_SECONDS);
 }
 
 /** How long after an epoch's end its reports are still taken: as long as one, of months the mean one. */

@@ -6,6 +6,7 @@
 
 const CLOSE = 1e-9;
 const ROUNDING = 1e-12;
+const MOST = 1e6;
 
 /** The largest mu that says no more than epsilon at delta, rounded down. */
 export function muWithin(epsilon: number, delta: number): number {
@@ -17,6 +18,18 @@ export function muWithin(epsilon: number, delta: number): number {
     else high = middle;
   }
   return low;
+}
+
+/** What mu says at delta, in nats, rounded up. */
+export function epsilonOf(mu: number, delta: number): number {
+  let [low, high] = [0, 1];
+  while (deltaOf(mu, high) > delta && high < MOST) [low, high] = [high, 2 * high];
+  while (high - low > CLOSE * high) {
+    const middle = (low + high) / 2;
+    if (deltaOf(mu, middle) <= delta) high = middle;
+    else low = middle;
+  }
+  return high;
 }
 
 /** The delta of Gaussians mu apart at an epsilon, rounded up. */

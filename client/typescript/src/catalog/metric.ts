@@ -26,6 +26,16 @@ export interface Limits {
   readonly lifetimeCentralEpsilon: number | null;
 }
 
+/**
+ * What all reports of an epoch say about a person to who sees it shuffled. epsilon: in nats. days: for
+ * how many in a row that is, all their epochs together; null for each epoch alone.
+ */
+export interface CentralPromise {
+  readonly epsilon: number;
+  readonly delta: number;
+  readonly days: number | null;
+}
+
 /** When a device is asked that is asked on one day of each period. Days are numbered from 1970. */
 export interface Period {
   /** The days of the period that holds this one: the first, and the first after them. */
@@ -76,9 +86,8 @@ export interface Metric {
   /** What a device says that ran in an epoch and was told nothing of it; null for nothing. */
   readonly default: Coded | null;
   readonly limits: Limits;
-  /** The promise to who sees whole epochs alone, in nats; null where there is none. */
-  readonly centralEpsilon: number | null;
-  readonly delta: number | null;
+  /** The promise to who sees whole epochs alone; null where there is none, as in development. */
+  readonly central: CentralPromise | null;
   /** Its own, then its tiers', the smallest epsilon first. */
   readonly streams: readonly [Stream, ...Stream[]];
   /** What may never change under its name, as a text. */
@@ -92,11 +101,12 @@ const DEFINING = [
   ...["kind", "edges", "outside", "other", "ranges", "central_epsilon", "crowd", "delta"],
   ...["honest", "dummies", "max_local_epsilon", "rolling", "kem"],
 ];
-// What devices of before did not know: part of a definition where a metric has it.
-const DEFINING_LATER = [
-  ...["beginnings", "default", "period", "report_on", "breakdown", "dummies_each", "discover"],
+// What devices of before did not know, part of a definition where a metric has it; and what of that
+// few metrics ask.
+const ASKING = [
+  ...["period", "report_on", "breakdown", "dummies_each", "discover", "central_period"],
 ];
-const ASKING = ["period", "report_on", "breakdown", "dummies_each", "discover"];
+const DEFINING_LATER = ["beginnings", "default", ...ASKING];
 const KNOWN: ReadonlySet<string> = new Set([
   ...[...DEFINING, ...DEFINING_LATER],
   ...["description", "owner", "expires", "min_batch", "unit", "tiers", "sampling", "grown"],
@@ -108,6 +118,7 @@ const KNOWN: ReadonlySet<string> = new Set([
 /** Kinds of values that are numbers. */
 export const NUMERIC: ReadonlySet<string> = new Set(["count", "number", "duration", "size"]);
 const KINDS: ReadonlySet<string> = new Set(["", "boolean", ...NUMERIC, "set"]);
+const DELTA = 1e-8; // of a promise that says none
 const DAY_MS = 86_400_000;
 
 /**
@@ -124,10 +135,12 @@ export async function metricFrom(
   if (more !== undefined)
     throw new UnknownMetric(`metric "${name}" has ${more}: upgrade hubbub, or leave it out`);
   await refuseKind(name, entry);
-  const central = optional(entry["lifetime_central_epsilon"]);
   const streams = await streamsOf(name, entry);
   const code = await coder(name, entry, streams[0].randomizer);
   const asking = ASKING.some((field) => field in entry) ? await import("../more.js") : null;
+  const promise = optional(entry["central_epsilon"]);
+  const delta = number(entry["delta"] ?? DELTA);
+  const days = asking?.centralDaysOf(entry) ?? null;
   return {
     name,
     description: text(entry["description"]),
@@ -143,10 +156,9 @@ export async function metricFrom(
     limits: {
       reportsPerEpoch: number(entry["reports_per_epoch"]),
       lifetimeEpsilon: number(entry["lifetime_epsilon"]),
-      lifetimeCentralEpsilon: central,
+      lifetimeCentralEpsilon: optional(entry["lifetime_central_epsilon"]),
     },
-    centralEpsilon: development ? null : optional(entry["central_epsilon"]),
-    delta: development ? null : optional(entry["delta"]),
+    central: promise === null || development ? null : { epsilon: promise, delta, days },
     streams,
     definition: definitionOf(entry),
     code,

@@ -12,7 +12,7 @@ export function metricNameOf(stream: string): string {
  */
 export function streamWithin(metric: Metric, most: number, local: number): Stream | undefined {
   const [own, ...tiers] = metric.streams;
-  const promised = Math.min(metric.centralEpsilon ?? own.epsilon, own.epsilon);
+  const promised = Math.min(metric.central?.epsilon ?? own.epsilon, own.epsilon);
   if (promised <= most && own.epsilon <= local) return own;
   return tiers.filter((tier) => tier.epsilon <= Math.min(most, local)).pop();
 }

@@ -36,8 +36,6 @@ export const OPENED: Account = {
   ...{ epochs: {}, losses: {}, responses: {}, days: {}, crowds: {}, filled: {} },
 };
 
-/** How long a day is. */
-export const DAY_SECONDS = 86_400;
 /** The account in which every epoch up to this one counts as reported. */
 export function closed(account: Account, epoch: number): Account {
   if (epoch <= account.floor) return account;

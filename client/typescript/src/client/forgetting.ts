@@ -1,6 +1,7 @@
 /** What is left of a ledger once a person has all forgotten: the sums that limits need. */
 import { YEAR_DAYS } from "../catalog/caps.js";
-import { DAY_SECONDS, OPENED, raised, type Accounts, type Numbers } from "./account.js";
+import { DAY_SECONDS } from "../catalog/epochs.js";
+import { OPENED, raised, type Accounts, type Numbers } from "./account.js";
 
 const SPANS = [0, 1, 31, YEAR_DAYS];
 

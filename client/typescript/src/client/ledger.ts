@@ -5,12 +5,11 @@
  * and another value costs anew. As client/hubbub/client/ledger.py.
  */
 import { YEAR_DAYS, type Caps } from "../catalog/caps.js";
-import { epochStart } from "../catalog/epochs.js";
+import { lastDay } from "../catalog/epochs.js";
 import { number, table, type Table } from "../catalog/json.js";
 import type { Metric, Stream } from "../catalog/metric.js";
 import {
   closed,
-  DAY_SECONDS,
   filtered,
   OPENED,
   raised,
@@ -57,7 +56,7 @@ export function charged(accounts: Accounts, charge: Charge, caps: Caps): Account
   }
   const cost = costOf(account, stream, tag);
   if (account.spent + cost > limits.lifetimeEpsilon) return "over_budget";
-  const central = account.central + centralCost(metric, cost);
+  const central = account.central + centralCost(account, metric, epoch, cost);
   if (central > (limits.lifetimeCentralEpsilon ?? Infinity) + ROUNDING) return "over_budget";
   if (!isWithinCaps(accounts, charge, cost, caps)) return "over_budget";
   return entered(accounts, charge, caps);
@@ -87,11 +86,11 @@ export function entered(accounts: Accounts, charge: Charge, caps: Caps): Account
   const cost = costOf(account, stream, tag);
   const day = lastDay(epoch, metric.epoch);
   const response = `${stream.tier}:${tag}`;
-  const crowd = caps.crowdCosts.get(metric.name);
+  const crowd = caps.crowds?.costs.get(metric.name);
   const after: Account = {
     ...account,
     spent: account.spent + cost,
-    central: account.central + centralCost(metric, cost),
+    central: account.central + centralCost(account, metric, epoch, cost),
     epochs: raised(account.epochs, epoch, 1),
     losses: raised(account.losses, epoch, cost),
     responses: tag ? raised(account.responses, response, 1) : account.responses,
@@ -137,9 +136,20 @@ function costOf(account: Account, { tier, randomizer }: Stream, tag: string): nu
   return said(before + 1) - said(before);
 }
 
-/** What a report says to who sees whole epochs, of one that says `cost` to whoever looks. */
-function centralCost({ centralEpsilon }: Metric, cost: number): number {
-  return Math.min(centralEpsilon ?? Infinity, cost);
+/**
+ * What a report says to who sees whole epochs, of one that says `cost` to whoever looks.
+ *
+ * Of a promise for so many days in a row it is charged up to the promise in each so many days from
+ * 1970 on: those before are remembered, and a report that is not counts as the first.
+ */
+function centralCost(account: Account, metric: Metric, asked: number, cost: number): number {
+  const { central, epoch: length } = metric;
+  if (!central) return cost;
+  const { epsilon: most, days } = central;
+  const span = (epoch: number) => Math.floor(lastDay(epoch, length) / (days ?? 1));
+  const own = days ? filtered(account.losses, (epoch) => span(epoch) === span(asked)) : {};
+  const before = sumOf(Object.values(own));
+  return Math.min(most, before + cost) - Math.min(most, before);
 }
 
 /**
@@ -152,16 +162,16 @@ function isWithinCaps(
   accounts: Accounts,
   { metric, epoch }: Charge,
   cost: number,
-  { bySpan, room, crowdCosts }: Caps,
+  { bySpan, crowds }: Caps,
 ): boolean {
   const today = lastDay(epoch, metric.epoch);
   for (const [days, cap] of bySpan) {
     const said = Object.values(accounts).map((account) => sumAfter(account.days, today - days));
     if (sumOf(said) + cost > cap + ROUNDING) return false;
   }
-  const crowd = crowdCosts.get(metric.name);
-  if (crowd === undefined || room === null) return true;
-  return crowdsSince(accounts, today - YEAR_DAYS) + crowd <= room * (1 + ROUNDING);
+  const crowd = crowds?.costs.get(metric.name);
+  if (!crowds || crowd === undefined) return true;
+  return crowdsSince(accounts, today - YEAR_DAYS) + crowd <= crowds.room * (1 + ROUNDING);
 }
 
 /** The account, of which epochs of long ago count as reported once there are too many. */
@@ -181,11 +191,6 @@ function recent(days: Numbers): Numbers {
   if (oldest === undefined || after === undefined || more.length + 2 <= DAYS) return days;
   const { [oldest]: gone = 0, ...rest } = days;
   return recent(raised(rest, after, gone));
-}
-
-/** The day, counted from 1970, in which an epoch ends. */
-function lastDay(epoch: number, length: string): number {
-  return Math.floor((epochStart(epoch + 1, length) - 1) / DAY_SECONDS);
 }
 
 function sumAfter(numbers: Numbers, day: number): number {

@@ -3,12 +3,13 @@ import { signerOf, type Bundle, type Runs } from "../catalog/bundle.js";
 import { samplingOf } from "../catalog/sampling.js";
 import type { Metric } from "../catalog/metric.js";
 import type { Kem } from "../transport/sealing.js";
-import { epochAt } from "../catalog/epochs.js";
+import { YEAR_DAYS } from "../catalog/caps.js";
+import { DAY_SECONDS, epochAt } from "../catalog/epochs.js";
 import { metricNameOf, streamWithin } from "../catalog/tiers.js";
 import { isOn } from "./consent.js";
 import type { Device } from "./device.js";
 import { OPENED, opened } from "./account.js";
-import { reportedOf } from "./ledger.js";
+import { crowdsSince, reportedOf } from "./ledger.js";
 import type { PastReport, StoredReport } from "./storage.js";
 
 /**
@@ -31,6 +32,8 @@ export interface MetricView {
   /** The promise to who sees whole epochs alone, and its delta; null where there is none. */
   readonly centralEpsilon: number | null;
   readonly delta: number | null;
+  /** For how many days in a row that is, all their epochs together; null for each epoch alone. */
+  readonly centralDays: number | null;
   /** The most that all reports so far can say to those, of what they may; null for no limit. */
   readonly central: number;
   readonly lifetimeCentralEpsilon: number | null;
@@ -60,6 +63,12 @@ export interface LedgerView {
   readonly metrics: readonly MetricView[];
   readonly payloads: readonly PayloadView[];
   readonly counts: Readonly<Record<string, number>>;
+  /**
+   * The most that all crowds of the last 366 days can say to who sees whole epochs alone, in nats, of
+   * `crowdsCap` that may be; null where the catalog has no cap on it.
+   */
+  readonly crowdsInYear: number | null;
+  readonly crowdsCap: number | null;
   /** Who runs the shuffler and the aggregator, as the operator signed it; null where it does not say. */
   readonly runs: Runs | null;
   /** Who gives this account tokens, and sees that it asked; null where reports go without. */
@@ -83,6 +92,7 @@ export function view(
     const epoch = epochAt(now, metric.epoch);
     const reported = reportedOf(account, metric, epoch);
     const { reportsPerEpoch, lifetimeEpsilon } = metric.limits;
+    const { central: promise } = metric;
     const sampling = samplingOf(metric, epoch, notice);
     const own = streamWithin(metric, consent.preference ?? Infinity, consent.maxLocal ?? Infinity);
     return {
@@ -102,11 +112,14 @@ export function view(
       ),
       spent: account.spent,
       lifetimeEpsilon,
-      ...{ centralEpsilon: metric.centralEpsilon, delta: metric.delta },
+      ...{ centralEpsilon: promise?.epsilon ?? null, delta: promise?.delta ?? null },
+      centralDays: promise?.days ?? null,
       ...{ central: account.central, lifetimeCentralEpsilon: metric.limits.lifetimeCentralEpsilon },
       ...{ kem: metric.kem, sampling, lowered: sampling < metric.sampling },
     };
   });
+  const { crowds } = bundle.caps;
+  const today = Math.floor(now / DAY_SECONDS);
   const payloads = [...reports.past, ...waiting].map(
     ({ stream, epoch, made, payload, fate }): PayloadView => {
       return { metric: metricNameOf(stream), epoch, made, payload, fate };
@@ -116,6 +129,8 @@ export function view(
     ...{ on: isOn(consent.generation), metrics, payloads, counts: device.counts },
     ...{ runs: bundle.runs, issuer: bundle.tokens?.issuer ?? null },
     ...{ notice: notice && { number: notice.number, until: notice.until } },
+    crowdsInYear: crowds && crowds.said(crowdsSince(device.accounts, today - YEAR_DAYS)),
+    crowdsCap: crowds && crowds.epsilon,
   };
 }
 

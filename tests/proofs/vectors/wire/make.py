@@ -35,6 +35,7 @@ from hubbub.catalog.keys.signed_lines import sign_lines
 from hubbub.catalog.log.log_writer import append, prove_bundle
 from hubbub.catalog.log.merkle import consistency_proof, inclusion_proof, leaf_hash, tree_root
 from hubbub.catalog.log.notes import NoteKey
+from hubbub.catalog.policy import Caps
 from hubbub.catalog.runs import Runs
 from hubbub.catalog.values.list_versions import digests_of
 from hubbub.client.client import Client
@@ -456,6 +457,36 @@ epsilon = 2.0
 period = "2d"
 report_on = "one day"
 """
+CROWDED = """
+shuffler = "localhost:7000"
+""" + "".join(
+    f"""
+[metrics.{name}]
+description = "In a crowd, {name}"
+owner = "nobody"
+expires = 2099-12-31
+epoch = "{epoch}"
+min_batch = 1000
+limits = {{ reports_per_epoch = 1, lifetime_epsilon = 500.0 }}
+values = ["a", "b", "c"]
+mechanism = "grr"
+epsilon = {epsilon}
+"""
+    for name, epoch, epsilon in (
+        *(("weekly", "day", 0.25), ("monthly", "hour", 2.0)),
+        *(("each", "day", 0.5), ("capped", "day", 3.0)),
+    )
+)
+# For how many days together, and for life, in nats.
+PROMISED = {
+    "weekly": ("7d", 2.6),
+    "monthly": ("month", 1.5),
+    "each": ("", 2.6),
+    "capped": ("", None),
+}
+CROWD_CAPS = Caps(
+    central_epsilon_per_year=2.0, central_delta_per_year=1e-6, central_mu={"capped": 0.2}
+)
 GROWN = {"grown": (2, 3), "both": (2,)}
 PUBLIC = {"os": "macos", "version": "two b"}
 ASKED = ("seldom", "monthly", "apart", "grown", "both", "silence", "count")
@@ -506,8 +537,9 @@ def ledger() -> dict[str, Any]:
 
 
 def asking() -> dict[str, Any]:
-    """Lives of devices that are asked seldom, apart, of lists that grew, or that say a default, and
-    of one that looks for strings on some days.
+    """Lives of devices that are asked seldom, apart, of lists that grew, or that say a default, of
+    one that looks for strings on some days, and of one that is asked in crowds, some of which
+    promise for many days together.
 
     public: what the app says in the clear. Every flush tells what waited then or was sent by it,
     and was not there before: stream, epoch and payload, empty of a filler.
@@ -536,6 +568,16 @@ def asking() -> dict[str, Any]:
             ("flush", None),
         )
     ]
+    in_crowds: list[tuple[str, Any]] = [
+        step
+        for day in range(1, 28)
+        for step in (
+            ("clock", day * DAY + 60),
+            *(("report", [name, "ab"[day % 2]]) for name in PROMISED),
+            *([("clock", day * DAY + 3660), ("report", ["monthly", "a"])] if day % 4 else []),
+            ("flush", None),
+        )
+    ]
     plain, covered = _plain(ASKING), _plain(COVERED)
     names = dict(plain.metrics)
     for name, grown in GROWN.items():
@@ -553,7 +595,25 @@ def asking() -> dict[str, Any]:
         "unlisted": _life(apart, days[:5], {**PUBLIC, "os": "plan9"}),
         "covered": _life(covered, in_covered),
         "discovering": _life(_plain(DISCOVERING), looking, {}),
+        "crowded": _life(_crowded(), in_crowds),
     }
+
+
+def _crowded() -> Bundle:
+    plain = _plain(CROWDED)
+    names = {}
+    for name, (period, most) in PROMISED.items():
+        metric = plain.metrics[name]
+        names[name] = replace(
+            metric,
+            central_epsilon=1.0,
+            crowd=metric.min_batch,
+            central_period=period,
+            limits=replace(metric.limits, lifetime_central_epsilon=most),
+            caps=CROWD_CAPS,
+        )
+    history = {name: metric.digest() for name, metric in names.items()}
+    return replace(plain, metrics=names, history=history, caps=CROWD_CAPS)
 
 
 def _said(name: str, day: int) -> str | int:
@@ -607,7 +667,10 @@ def _life(
         steps.append(said)
         if step[0] == "disable" and step[1]:
             break  # the secret after it is a new one
-    spent = {one.name: one.spent for one in client.ledger().metrics}
+    seen = client.ledger()
+    spent = {one.name: one.spent for one in seen.metrics}
+    central = {one.name: one.central for one in seen.metrics if one.central_epsilon is not None}
+    crowds = {} if seen.crowds_in_year is None else {"crowds_in_year": seen.crowds_in_year}
     return {
         "provenance": PROVENANCE,
         "signed": signed.decode(),
@@ -617,6 +680,8 @@ def _life(
         **({} if public is None else {"public": dict(public)}),
         "steps": steps,
         "spent": spent,
+        **({"central": central} if central else {}),
+        **crowds,
     }
 
 

@@ -1,6 +1,6 @@
 /** The cap on what all crowds of a year may say, as client/hubbub/catalog/central_cap.py has it. */
-import type { Caps } from "./caps.js";
-import { muWithin } from "./gaussian.js";
+import type { CrowdCap } from "./caps.js";
+import { epsilonOf, muWithin } from "./gaussian.js";
 import { number, table, type Table } from "./json.js";
 
 const DELTA = 1e-8; // where the bundle says none
@@ -9,14 +9,16 @@ const OF_GAUSSIANS = 0.9;
 const LEFT_OUT = 1e-13;
 
 /** What a bundle's table with such a cap says. */
-export function crowdCapsOf(told: Table): Pick<Caps, "room" | "crowdCosts"> {
+export function crowdCapOf(told: Table): CrowdCap {
+  const epsilon = number(told["central_epsilon_per_year"]);
   const delta = number(told["central_delta_per_year"] ?? DELTA);
-  const room = muWithin(number(told["central_epsilon_per_year"]), OF_GAUSSIANS * delta) ** 2;
+  const room = muWithin(epsilon, OF_GAUSSIANS * delta) ** 2;
   const least = (room * LEFT_OUT) / ((1 - OF_GAUSSIANS) * delta);
-  const crowdCosts = new Map(
+  const costs = new Map(
     Object.entries(table(told["central_mu"] ?? {})).map(([name, mu]) => {
       return [name, Math.max(number(mu) ** 2, least)];
     }),
   );
-  return { room, crowdCosts };
+  const said = (cost: number) => (cost ? epsilonOf(Math.sqrt(cost), OF_GAUSSIANS * delta) : 0);
+  return { epsilon, room, costs, said };
 }
