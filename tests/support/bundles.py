@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hubbub.catalog import (
+    Accountant,
     Bundle,
     read_bundle,
     read_catalog,
@@ -25,10 +26,12 @@ class Signed:
     bundle: Bundle
 
 
-def make_signed(folder: Path, catalog_text: str, *, start: int) -> Signed:
+def make_signed(
+    folder: Path, catalog_text: str, *, start: int, accountant: Accountant | None = None
+) -> Signed:
     source = folder / "metrics.toml"
     source.write_text(catalog_text)
-    catalog = read_catalog(source)
+    catalog = read_catalog(source, accountant)
     keys = folder / "keys"
     write_new_keys(keys, start=start, period_seconds=28 * DAY, periods=13)
     bundle = Bundle(

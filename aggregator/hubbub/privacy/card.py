@@ -21,7 +21,7 @@ from hubbub.catalog import (
 )
 from hubbub.mechanisms.long_hash import LongitudinalHash
 from hubbub.privacy.amplification import ASSUMPTION, DELTA, Amplified, sampled
-from hubbub.privacy.crowd import of_all_epochs, rests_on, shuffled_of, smallest_crowd
+from hubbub.privacy.crowd import crowds_of, of_all_epochs, rests_on, shuffled_of
 from hubbub.privacy.verdict import advice, verdict
 
 
@@ -141,14 +141,15 @@ def card(catalog: Catalog, delta: float = DELTA) -> Card:
 
 def _central(metrics: Sequence[Metric], delta: float) -> dict[str, float] | None:
     """Per span, what the metrics with a central promise say together; None if there are none."""
-    crowds = [(metric, crowd) for metric in metrics if (crowd := smallest_crowd(metric))]
-    if not crowds:
+    crowded = [metric for metric in metrics if metric.crowd]
+    if not crowded:
         return None
     from hubbub.privacy.many_epochs import composed_epsilon  # noqa: PLC0415 50 MB for crowds alone
 
     return {
         span: composed_epsilon(
-            [(crowd, crowds_within(metric, days)) for metric, crowd in crowds], delta
+            [one for metric in crowded for one in crowds_of(metric, crowds_within(metric, days))],
+            delta,
         )
         for span, days in SPANS.items()
     }

@@ -198,9 +198,9 @@ def central_of(metric: Metric, reports: int, dummies: int | None = None) -> Ampl
     grain = 10 ** max(len(str(reports)) - 3, 0)
     reports = max(reports // grain * grain, promise.crowd)
     dummies = promise.dummies if dummies is None else min(dummies, promise.dummies)
-    crowd = _crowd(metric, reports, dummies)
+    crowds = [_crowd(metric, reports, dummies), *_of_judges(metric, reports)]
     return Amplified(
-        central_epsilon(crowd, promise.delta),
+        max(central_epsilon(crowd, promise.delta) for crowd in crowds),
         promise.delta,
         reports,
         metric.report_loss,
@@ -229,6 +229,12 @@ def kept_by(metric: Metric) -> float:
 def of_all_epochs(metric: Metric) -> str:
     """What is promised of several epochs together, in a sentence; "" where nothing is."""
     promise = metric.central
+    if promise and metric.model and promise.epochs > 1:
+        return (
+            f" All {promise.epochs} rounds that a device is in say epsilon {promise.epsilon:g} "
+            f"together at delta {promise.delta:g}, or {metric.limits.lifetime_epsilon:.3g} to who "
+            "sees each report by itself."
+        )
     if promise is None or not metric.central_period:
         return ""
     days = days_at_most(metric.central_period)
@@ -270,6 +276,25 @@ def _groups(metric: Metric) -> bool:
 def smallest_crowd(metric: Metric) -> ShuffledEpoch | None:
     """The smallest that its reports ever leave in; None without a central promise."""
     return None if metric.crowd is None else _crowd(metric, metric.crowd, metric.dummies)
+
+
+def crowds_of(metric: Metric, times: int) -> list[tuple[ShuffledEpoch, int]]:
+    """The smallest crowds of so many reports of one person, each with how many; or more than those.
+
+    Of a model that is judged a device is in rounds or judges: both are counted.
+    """
+    smallest, most = smallest_crowd(metric), metric.crowd
+    if smallest is None or most is None:
+        return []
+    return [(smallest, times), *((crowd, 1) for crowd in _of_judges(metric, most))]
+
+
+def _of_judges(metric: Metric, reports: int) -> list[ShuffledEpoch]:
+    """The crowd of those who judge a model; none where nobody does."""
+    if not (metric.model and metric.model.held_out):
+        return []
+    categories = judging(metric).categories
+    return [ShuffledEpoch(reports, categories, metric.report_loss, metric.honest)]
 
 
 def _crowd(metric: Metric, reports: int, dummies: int) -> ShuffledEpoch:

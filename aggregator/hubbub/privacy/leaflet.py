@@ -90,7 +90,10 @@ def _question(metric: Metric) -> LeafletRow:
     if metric.report_on:
         often = "on one day of a longer time"
     if metric.model:
+        times = metric.model.reports
         often = "once for life, at a time that your device draws"
+        if times > 1:
+            often = f"{times} times in all, at times that your device draws"
     if metric.sampling < 1:
         often += ", some devices only"
     return LeafletRow(

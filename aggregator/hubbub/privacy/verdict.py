@@ -38,7 +38,7 @@ def advice(metrics: Sequence[Metric]) -> tuple[str, ...]:
     lines = [f"Most of a year is {metric.name}: {largest:.4g} of {total:.4g} nats."]
     if metric.epoch in {"hour", "day"} and (weekly := _in_weeks(metric, days)) < largest:
         lines.append(f'With epoch = "week" it says {weekly:.4g}.')
-    lines += _once(metric.model) if metric.model else _often(metric)
+    lines += _of_model(metric, metric.model) if metric.model else _often(metric)
     lines.append(
         "For all metrics at once: [caps] epsilon_per_year, which the device keeps whatever they "
         "ask; or sampling below 1, for who cannot see whether a device takes part."
@@ -46,8 +46,11 @@ def advice(metrics: Sequence[Metric]) -> tuple[str, ...]:
     return (" ".join(lines),)
 
 
-def _once(learning: Learning) -> list[str]:
-    """Of a model, which a device tells one report for life."""
+def _of_model(metric: Metric, learning: Learning) -> list[str]:
+    """Of a model, which a device tells one report for life, or some in a crowd."""
+    if metric.central and learning.reports > 1:
+        said = f"A device tells it {learning.reports} times in all"
+        return [f"{said}: with a smaller max_local_epsilon, or fewer rounds_each, it says less."]
     said = f"A device tells it once for life: at epsilon = 2.0 it says 2 ({verdict(2.0)})"
     return [f"{said}, and takes more people: hubbub plan --model {learning.kind}."]
 

@@ -14,8 +14,9 @@ from hubbub.catalog.crowds.central_promise import Accountant
 from hubbub.catalog.crowds.gaussian import LEFT_OUT, epsilon_of_mu, mu_within
 from hubbub.catalog.exposure import crowds_within
 from hubbub.catalog.metric import Metric
+from hubbub.catalog.models.judging import judging
 from hubbub.catalog.policy import SPANS, Caps
-from hubbub.mechanisms import even_lies
+from hubbub.mechanisms import AnyMechanism, even_lies
 
 # Of delta: what Gaussians have; the rest is for what each crowd may tell beyond its own.
 _OF_GAUSSIANS: Final = 0.9
@@ -30,8 +31,14 @@ def with_gaussians(
     found = {}
     for name, metric in metrics.items():
         if (promise := metric.central) is not None:
-            lies = even_lies(metric.randomizer, metric.report_loss)
-            found[name] = accountant.gaussian(promise, lies.categories, lies.epsilon, lies.groups)
+            told: list[AnyMechanism] = [metric.randomizer]
+            if metric.model and metric.model.held_out:  # a device is in rounds, or judges
+                told.append(judging(metric))
+            lies = [even_lies(one, metric.report_loss) for one in told]
+            found[name] = max(
+                accountant.gaussian(promise, one.categories, one.epsilon, one.groups)
+                for one in lies
+            )
     caps = replace(caps, central_mu=found)
     return caps, {name: replace(metric, caps=caps) for name, metric in metrics.items()}
 

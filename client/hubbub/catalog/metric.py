@@ -257,7 +257,7 @@ class Metric:
         return CentralPromise(
             *(self.central_epsilon, self.crowd, self.delta, self.honest),
             *(self.max_local_epsilon, self.dummies, self.dummies_each),
-            epochs_together(self.central_period, self.epoch),
+            self.model.reports if self.model else epochs_together(self.central_period, self.epoch),
         )
 
     @property

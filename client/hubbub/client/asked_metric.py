@@ -31,7 +31,8 @@ class AskedMetric:
     stopped: bool = False
     days: range = range(0)  # the period that `own_day` was drawn for
     own_day: int = -1
-    own_round: int = -1  # of a model, once drawn
+    own_rounds: frozenset[int] = frozenset()  # of a model, once drawn
+    round: int = -1  # of a model, that it was last asked in
 
     def left_out(self, metric: Metric, epoch: int) -> Outcome | None:
         """Why this device takes no part in an epoch: a notice, or its own coin, whatever the value.
@@ -63,9 +64,13 @@ class AskedMetric:
     def is_asked_on(self, metric: Metric, epoch: int) -> bool:
         """Whether this is the device's own day of the period, or round of a model."""
         if metric.model:
-            if self.own_round < 0:  # PRIVACY: of the secret alone.
-                self.own_round = metric.model.turn(self.own.coins(b"round"))
-            return metric.model.round_in(epoch, metric.epoch) == self.own_round
+            if not self.own_rounds:  # PRIVACY: of the secret alone.
+                self.own_rounds = metric.model.turns(self.own.coins(b"round"))
+            number = metric.model.round_in(epoch, metric.epoch)
+            if number not in self.own_rounds:
+                return False
+            self.round = number
+            return True
         if metric.report_on and epoch not in self.days:
             # PRIVACY: of the secret and the calendar alone.
             self.days = days_of_period(metric.period, epoch)

@@ -41,7 +41,9 @@ class Learner:
         if model is None:
             return None
         if number == 0:
-            return _of_vector(metric, number, place(example.columns))
+            vector = place(example.columns)
+            size = codes_of_round(metric, number).dimensions
+            return _of_vector(metric, number, vector + [0.0] * (size - len(vector)))
         state = self._states.get(metric.name)
         if state is None or not _fits(state, model, number, metric.epsilon):
             return None

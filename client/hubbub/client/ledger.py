@@ -137,8 +137,8 @@ class Account:
     def add(self, metric: Metric, epoch: int, tag: str) -> None:
         """Enter one report, whatever the limits say."""
         cost = _cost(self, metric, tag)
+        self.central += _central_cost(self, metric, epoch, cost)  # beside what was spent before
         self.spent += cost
-        self.central += _central_cost(self, metric, epoch, cost)
         self.losses[epoch] = self.losses.get(epoch, 0.0) + cost
         self.epochs[epoch] = self.epochs.get(epoch, 0) + 1
         if tag:
@@ -350,12 +350,15 @@ def _central_cost(account: Account, metric: Metric, epoch: int, cost: float) -> 
     """What a report says to who sees whole epochs, of one that says `cost` to whoever looks.
 
     Of a promise for so many days in a row it is charged up to the promise in each so many days from
-    1970 on: those before are remembered, and a report that is not counts as the first.
+    1970 on: those before are remembered, and a report that is not counts as the first. Of a model's
+    it is charged once for life.
     """
     if metric.central is None:
         return cost
     most, before = metric.central.epsilon, 0.0
-    if metric.central_period:
+    if metric.model:
+        before = account.spent  # one promise of all that it ever says
+    elif metric.central_period:
         seconds, days = EPOCH_SECONDS[metric.epoch], days_at_most(metric.central_period)
         span = _last_day(epoch, seconds) // days
         before = sum(

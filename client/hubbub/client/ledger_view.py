@@ -42,7 +42,8 @@ class MetricView:
             looks: shuffler and aggregator together among them.
         central_epsilon, delta: the promise to who sees whole epochs alone, while the shuffler is
             honest; None where there is none.
-        central_period: for how many days in a row that is, all epochs together; "" for each epoch.
+        central_period: for how many days in a row that is, all epochs together; "" for each epoch,
+            "life" of a model.
         kem: what its reports are sealed with, "x25519" or "x-wing".
         central: the most that all reports so far can say to those, of `lifetime_central_epsilon`.
         sampling: the chance that a device takes part in the epoch that runs now; 0 where the
@@ -197,5 +198,5 @@ def _metric(
         kem=metric.kem,
         sampling=sampling,
         lowered=sampling < metric.sampling,
-        central_period=metric.central_period if promise else "",
+        central_period=("life" if metric.model else metric.central_period) if promise else "",
     )

@@ -285,7 +285,7 @@ class Reporter:
             return obstacle
         if question.finds and question.finder:
             metric, code = question.finder, text
-        teller = self._learner.teller(metric, question.own_round, code)
+        teller = self._learner.teller(metric, question.round, code)
         if metric.model and teller is None:
             return Outcome.AWAITS_STATE
         memo = question.memo

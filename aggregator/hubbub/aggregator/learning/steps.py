@@ -38,7 +38,7 @@ def step(
         codes = codes_of_round(metric, number)
         found = told_by_cells(codes, cells.astype(np.float64))
         if number == 0:
-            centre = centre_of(found)
+            centre = centre_of(found.first(len(learning.columns) + 1))
             state = replace(state, noise=found.noise)
         else:
             expected = float(np.sqrt(codes.squared_error / reports))

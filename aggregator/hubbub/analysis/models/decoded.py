@@ -1,9 +1,9 @@
 """From a round's words to what they tell of its people: mean direction, and how directions lie."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from math import sqrt
-from typing import Final
+from typing import Final, Self
 
 import numpy as np
 
@@ -30,6 +30,12 @@ class DirectionMoments:
     mean: Floats
     variances: Floats
     outer: Floats | None
+
+    def first(self, numbers: int) -> Self:
+        """Of so many of the first coordinates alone."""
+        return replace(
+            self, mean=self.mean[:numbers], variances=self.variances[:numbers], outer=None
+        )
 
     @property
     def noise(self) -> float:

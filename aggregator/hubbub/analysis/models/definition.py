@@ -41,7 +41,8 @@ class Model:
     epsilon: of each person, who is in one round, nats. low, high: of a label that is a number.
     rounds: 0 to choose by the noise. penalty: of ridge, what the squared coefficients cost.
     held_out: the share of people who judge it and teach it nothing. classes: of softmax, what a
-    label may be.
+    label may be. rounds_each: of a model in a crowd, how many rounds each person is in, that of
+    columns among them; epsilon is of each of them then.
     """
 
     name: str
@@ -54,6 +55,7 @@ class Model:
     penalty: float = 0.0
     held_out: float = 0.0
     classes: tuple[str, ...] = ()
+    rounds_each: int = 0
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
@@ -66,6 +68,8 @@ class Model:
         check_classes(self.classes)
         if not 0 <= self.rounds <= _MAX_ROUNDS:
             raise BadParameter(f"rounds {self.rounds} is outside [0, {_MAX_ROUNDS}]")
+        if not 0 <= self.rounds_each <= self.rounds + 1:
+            raise BadParameter(f"rounds_each {self.rounds_each} is outside [0, {self.rounds + 1}]")
         if not 0 <= self.penalty < np.inf:
             raise BadParameter(f"penalty {self.penalty} is below 0, or no number")
         if not (self.held_out == 0 or _MIN_HELD_OUT <= self.held_out <= _MAX_HELD_OUT):

@@ -80,9 +80,13 @@ def rounds_of(model: Model, people: float, squared_error: float) -> int:
     return model.rounds or rounds_for(people, squared_error)
 
 
-def noise_of(people: float, rounds: int, squared_error: float) -> float:
-    """The noise of a round's mean direction, whose length is at most 1."""
-    return sqrt(squared_error * rounds / (people * IN_ROUNDS))
+def noise_of(people: float, rounds: int, squared_error: float, rounds_each: int = 0) -> float:
+    """The noise of a round's mean direction, whose length is at most 1.
+
+    rounds_each: how many rounds each person is in; 0 for one, or that of columns.
+    """
+    in_a_round = rounds_each / (rounds + 1) if rounds_each else IN_ROUNDS / rounds
+    return sqrt(squared_error / (people * in_a_round))
 
 
 def deal(people: int, rounds: int) -> Iterator[slice]:
@@ -97,8 +101,9 @@ def learn(model: Model, people: int, codes: VectorCodes, means: Means) -> Learne
     """The model of so many people, from what `means` tells of each round."""
     rounds = rounds_of(model, people, codes.squared_error)
     untaught = np.zeros(model.dimensions)
-    centre = centre_of(means(0, np.zeros(len(model.features)), untaught))
-    noise = noise_of(people, rounds, codes.squared_error)
+    columns = means(0, np.zeros(len(model.features)), untaught)
+    centre = centre_of(columns.first(len(model.features) + 1))
+    noise = noise_of(people, rounds, codes.squared_error, model.rounds_each)
     rate = rate_of(model.kind, centre, noise)
     states = [Round(0, untaught)]
     for number in range(1, rounds + 1):

@@ -289,6 +289,9 @@ def _neighbours(metric: Metric) -> tuple[Any, Any, Any]:
                 break
         one, other, third = found.values()
         return one, other, third
+    if mechanism.VALUES == "vectors":
+        one, other, third, *_ = mechanism.probes()
+        return one, other, third
     one, other = _apart(metric)
     if mechanism.layout.size == 2:  # noqa: PLR2004 two values
         return one, other, other

@@ -38,6 +38,10 @@ CENTRAL_FIELDS: Final = (
 
 FOLLOWING: Final = ("epsilon", "min_batch", "reports")
 """What follows from a promise, and need not be written beside it."""
+NEEDS_NUMPY: Final = (
+    "is worked out with numpy and scipy, which are not installed here: pip install 'hubbub[plan]'"
+)
+"""What is wrong with a promise where nobody can work it out."""
 PROMISE: Final = CENTRAL_FIELDS[:2]
 """What makes a promise: both or none."""
 
@@ -57,7 +61,7 @@ def central_conflicts(metric: Any) -> dict[str, str]:
     if lifetime is not None and lifetime < metric.central_epsilon:
         found["limits"] = "lifetime_central_epsilon must not be below central_epsilon; raise it"
     every = (_LISTED, CROWD_STRINGS, CROWD_TREE, *_NUMBERS)
-    if metric.mechanism not in every:
+    if metric.mechanism not in every and not metric.model:
         known = ", ".join(every)
         found["mechanism"] = f'must be "{AUTO}" or one of {known} with a crowd'
     found |= _misfits(metric)
@@ -127,11 +131,7 @@ def crowd_table(
     if table.get("min_batch", promise.crowd) != promise.crowd:
         wrong("min_batch", f"is the crowd, {promise.crowd:,}, or nothing; leave it out")
     if accountant is None:
-        wrong(
-            "central_epsilon",
-            "is worked out with numpy and scipy, which are not installed here: "
-            "pip install 'hubbub[plan]'",
-        )
+        wrong("central_epsilon", NEEDS_NUMPY)
         return {**found, "mechanism": crowd_mechanisms(table.get("domain"))[0], "dummies": 0}
     promise = _padded(table, promise, categories, accountant, wrong)
     if "dummies" in table:

@@ -3,13 +3,20 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
+from hubbub.catalog.crowds.central import CENTRAL_FIELDS, FOLLOWING, NEEDS_NUMPY, PROMISE
+from hubbub.catalog.crowds.central_promise import Accountant
+from hubbub.catalog.crowds.crowd_models import (
+    CROWD_ROUNDS,
+    CROWD_ROUNDS_EACH,
+    model_epsilon,
+    model_promise,
+)
 from hubbub.catalog.fields.field import fields_of
 from hubbub.catalog.fields.table_reader import Complain, read_fields
-from hubbub.catalog.limits import Limits
 from hubbub.catalog.metric import Metric
+from hubbub.catalog.metrics_toml.metric_table import Around
 from hubbub.catalog.models.learning import Learning
-from hubbub.catalog.models.of_metric import codes_for
-from hubbub.catalog.policy import Caps
+from hubbub.catalog.models.of_metric import codes_for, limits_of
 from hubbub.errors import BadParameter
 from hubbub.mechanisms.gradient_size import problem_with_classes
 from hubbub.mechanisms.vector_codes import VectorCodes
@@ -17,11 +24,14 @@ from hubbub.mechanisms.vector_codes import VectorCodes
 AS_METRICS: Final = (
     *("description", "owner", "expires", "epsilon", "epoch", "min_batch"),
     *("sampling", "kem", "keep"),
+    *("central_epsilon", "crowd", "delta", "honest", "max_local_epsilon"),
 )
 """What a model says as a metric does."""
 
+_SHARED: Final = [one for one in fields_of(Metric) if one.name in AS_METRICS]
 
-def read_model(name: str, table: Mapping[str, Any], caps: Caps, complain: Complain) -> Any:
+
+def read_model(name: str, table: Mapping[str, Any], around: Around, complain: Complain) -> Any:
     """The metric of one model's table, or None once something was complained about."""
     complained = set()
 
@@ -29,17 +39,13 @@ def read_model(name: str, table: Mapping[str, Any], caps: Caps, complain: Compla
         complained.add(field)
         complain(field, problem)
 
-    shared = {one.name: one for one in fields_of(Metric) if one.name in AS_METRICS}
-    own = [one.name for one in fields_of(Learning)]
-    for field in sorted(table.keys() - {*shared, *own}):
-        wrong(field, f"is not known of a model; it takes {', '.join([*shared, *own])}")
-    found: dict[str, Any] = {}
-    for field, says in shared.items():
-        if says.required or field in table:
-            if problem := says.problem(table.get(field)):
-                wrong(field, problem)
-            else:
-                found[field] = says.entry.kind.read(table[field])
+    known = [one.name for one in (*_SHARED, *fields_of(Learning))]
+    for field in sorted(table.keys() - {*known}):
+        wrong(field, f"is not known of a model; it takes {', '.join(known)}")
+    crowded = any(name in table for name in PROMISE)
+    if crowded:
+        table = {"rounds": CROWD_ROUNDS, "rounds_each": CROWD_ROUNDS_EACH, **table}
+    found = _shared(table, wrong, crowded=crowded)
     told = read_fields(Learning, {"penalty": _penalty(table), **table}, wrong)
     if not complained and (
         problem := problem_with_classes(len(told.get("classes", ())), told["kind"])
@@ -49,18 +55,71 @@ def read_model(name: str, table: Mapping[str, Any], caps: Caps, complain: Compla
         return None
     try:
         learning = Learning(**told)
+        if crowded:
+            found |= _with_crowd(learning, found, around.accountant, wrong)
+        elif learning.rounds_each:
+            wrong("rounds_each", "is of a crowd; write central_epsilon and crowd, or leave it out")
+        if complained:
+            return None
         return Metric(
             name=name,
-            caps=caps,
+            caps=around.caps,
             mechanism=VectorCodes.NAME,
             parameters=codes_for(found["epsilon"], learning.dimensions),
-            limits=Limits(1, found["epsilon"]),
+            limits=limits_of(learning, found["epsilon"], found.get("central_epsilon")),
             model=learning,
             **found,
         )
     except BadParameter as error:
-        wrong("kind", str(error))
+        wrong("crowd" if crowded else "kind", str(error))
         return None
+
+
+def _shared(table: Mapping[str, Any], wrong: Complain, *, crowded: bool) -> dict[str, Any]:
+    """What is said as a metric says it. crowded: whether some of it follows from a promise."""
+    found: dict[str, Any] = {}
+    for says in _SHARED:
+        name = says.name
+        needed = name in PROMISE if crowded and name in (*PROMISE, *FOLLOWING) else says.required
+        if not needed and name not in table:
+            continue
+        if problem := says.problem(table.get(name)):
+            wrong(name, problem)
+        else:
+            found[name] = says.entry.kind.read(table[name])
+    return found
+
+
+def _with_crowd(
+    learning: Learning,
+    found: Mapping[str, Any],
+    accountant: Accountant | None,
+    wrong: Complain,
+) -> dict[str, Any]:
+    """What follows from a model's central promise: local epsilon and minimum batch.
+
+    Raises:
+        BadParameter: no report says so little that it is kept.
+    """
+    usual = {one.name: one.default for one in fields_of(Metric)}
+    told = {name: found.get(name, usual[name]) for name in CENTRAL_FIELDS}
+    crowd = told["crowd"]
+    if found.get("min_batch", crowd) != crowd:
+        wrong("min_batch", f"is the crowd, {crowd:,}, or nothing; leave it out")
+    if accountant is None:
+        wrong("central_epsilon", NEEDS_NUMPY)
+        return {}
+    promise = model_promise(told, learning.reports)
+    largest = model_epsilon(promise, learning.dimensions, accountant, judged=learning.held_out > 0)
+    epsilon = found.get("epsilon", largest)
+    if epsilon > largest:
+        wrong(
+            "epsilon",
+            f"{epsilon:g} says more than central_epsilon {promise.epsilon:g} in a crowd of "
+            f"{crowd:,} and {promise.epochs} rounds together; write {largest:g} at most, or leave "
+            "it out",
+        )
+    return {"epsilon": epsilon, "min_batch": crowd}
 
 
 def _penalty(table: Mapping[str, Any]) -> float:

@@ -70,7 +70,8 @@ def _model() -> Schema:
     own = object_schema(Learning)
     return own | {
         "properties": {one.name: field_schema(one) for one in shared} | own["properties"],
-        "required": [one.name for one in shared if one.required] + own["required"],
+        "dependentRequired": {name: [*PROMISE] for name in PROMISE},
+        **_needed([*(one.name for one in shared if one.required), *own["required"]]),
     }
 
 

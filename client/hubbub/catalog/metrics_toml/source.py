@@ -143,7 +143,7 @@ def read_catalog(path: Path, accountant: Accountant | None = None) -> Catalog:
     kept = {"keep": document["keep"]} if "keep" in document else {}
     around = Around(path.parent, caps, accountant, document.get("cover") is True)
     metrics = _asked(tables, kept, around, complain)
-    metrics |= _learned(_models(document, tables, wrong), kept, caps, complain)
+    metrics |= _learned(_models(document, tables, wrong), kept, around, complain)
     caps, metrics = with_gaussians(caps, metrics, accountant)
     if not problems:  # of metrics that are wrong themselves this would be no news
         for name, place, problem in _misfits(document, metrics):
@@ -187,12 +187,12 @@ def _asked(
 def _learned(
     tables: Mapping[str, dict[str, Any]],
     kept: Mapping[str, Any],
-    caps: Caps,
+    around: Around,
     complain: Callable[[str, str, str], None],
 ) -> dict[str, Metric]:
     """The metrics that models' reports are."""
     found = {
-        name: read_model(name, {**kept, **table}, caps, partial(complain, name))
+        name: read_model(name, {**kept, **table}, around, partial(complain, name))
         for name, table in tables.items()
     }
     return {name: metric for name, metric in found.items() if metric is not None}

@@ -82,11 +82,7 @@ def _classes() -> kinds.Kind:
         kinds.values(),
         words=lambda: words,
         problem=problem,
-        schema=lambda: {
-            "type": "array",
-            "uniqueItems": True,
-            "items": {"type": "string", "minLength": 1, "maxLength": kinds.MAX_VALUE_BYTES},
-        },
+        schema=lambda: kinds.values().schema()["anyOf"][0],
     )
 
 
@@ -237,6 +233,14 @@ class Learning:
             "8",
         ),
     )
+    rounds_each: int = field(
+        default=0,
+        metadata=entry(
+            kinds.whole(1, _MAX_ROUNDS),
+            "In a crowd, how many rounds a device is in, drawn alike from all and that of columns.",
+            "4",
+        ),
+    )
     held_out: float = field(
         default=0.0,
         metadata=entry(
@@ -263,8 +267,18 @@ class Learning:
             raise BadParameter("positive and negative are of logistic; softmax has classes")
         if self.kind in {"logistic", "softmax"} and self.range != (0.0, 1.0):
             raise BadParameter(f"range is of a label that is a number, and none of {self.kind}")
+        if self.rounds_each > self.rounds + 1:
+            raise BadParameter(
+                f"rounds_each {self.rounds_each} is above {self.rounds + 1}, all rounds and that "
+                "of columns: write fewer, or more rounds"
+            )
         if self.negative and self.positive in ("", self.negative):
             raise BadParameter("negative is the label beside positive: write both, and two")
+
+    @property
+    def reports(self) -> int:
+        """How many rounds a device is in, at most: as many as it reports for life."""
+        return self.rounds_each or 1
 
     @property
     def columns(self) -> tuple[tuple[str, float, float], ...]:
@@ -308,15 +322,19 @@ class Learning:
         """When the reports of a round are in, in seconds since 1970: as its next one begins."""
         return epoch_start(self.epoch_of(number + 1, length, first), length)
 
-    def turn(self, coins: BitSource) -> int:
-        """The round that a device is in, by its own coins: 0 for a tenth, else alike.
+    def turns(self, coins: BitSource) -> frozenset[int]:
+        """The rounds that a device is in, by its own coins.
 
-        Of those who judge the last.
+        In a crowd so many of all, each as likely as any. Else one: 0 for a tenth, or any other
+        alike. Of those who judge the last alone.
         """
         place = coins.below(_OF)
         if _CENTRE <= place < _CENTRE + round(self.held_out * _OF):
-            return self.last
-        return 0 if place < _CENTRE else 1 + coins.below(self.rounds)
+            return frozenset({self.last})
+        if not self.rounds_each:
+            return frozenset({0 if place < _CENTRE else 1 + coins.below(self.rounds)})
+        left = list(range(self.rounds + 1))
+        return frozenset(left.pop(coins.below(len(left))) for _ in range(self.rounds_each))
 
     def example(self, features: Any, label: Any) -> Example:
         """A person as the model takes them.

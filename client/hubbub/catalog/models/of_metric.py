@@ -9,6 +9,7 @@ from hubbub.catalog.epochs import MINUTE, WRITTEN_EPOCHS
 from hubbub.catalog.fields import kinds
 from hubbub.catalog.fields.field import entry
 from hubbub.catalog.fields.tables import table_of
+from hubbub.catalog.limits import Limits
 from hubbub.catalog.models.learning import Learning
 from hubbub.errors import BadParameter, ValueOutOfDomain
 from hubbub.mechanisms import OF_MODELS, REGISTRY, as_python
@@ -54,12 +55,23 @@ def check_model(metric: Any) -> None:
     if learning is None:
         return
     limits = metric.limits
-    if limits.reports_per_epoch != 1 or limits.lifetime_epsilon != metric.epsilon:
-        raise BadParameter("limits of a model are one report a device, for life")
+    if limits != limits_of(learning, metric.epsilon, metric.central_epsilon):
+        raise BadParameter(
+            "limits of a model are one report a device, for life, or a round it is in"
+        )
+    if bool(metric.crowd) != bool(learning.rounds_each):
+        raise BadParameter("rounds_each is of a model in a crowd, and such a one has it")
     if metric.parameters.get("dimensions") != learning.dimensions:
         raise BadParameter("the dimensions of a model are those of its columns, and one")
-    if metric.tiers or metric.breakdown or metric.release or metric.crowd or metric.report_on:
-        raise BadParameter("a model has no tiers, breakdown, release, crowd or period")
+    if metric.tiers or metric.breakdown or metric.release or metric.report_on:
+        raise BadParameter("a model has no tiers, breakdown, release or period")
+    if metric.central_period or metric.rolling:
+        raise BadParameter("a model's promise is of all rounds, each of which leaves as a whole")
+
+
+def limits_of(learning: Learning, epsilon: float, central: float | None) -> Limits:
+    """What one device may say of a model: a report a round that it is in, and one promise."""
+    return Limits(1, learning.reports * epsilon, central)
 
 
 def as_reported(metric: Any, value: Any) -> Any:
@@ -77,8 +89,9 @@ def in_minutes(metric: Any, begins: date) -> Any:
 def codes_of_round(metric: Any, number: int) -> VectorCodes:
     """The mechanism of one round, with a pool of words of its own.
 
-    In round 0 vectors have a number for each column and a last one, however many classes there are.
+    In round 0 vectors have a number for each column and a last one, however many classes there are;
+    in a crowd, whose rounds are accounted for as all alike, zeros after that.
     """
     codes: VectorCodes = metric.randomizer
-    size = codes.dimensions if number else len(metric.model.columns) + 1
+    size = codes.dimensions if number or metric.crowd else len(metric.model.columns) + 1
     return replace(codes, seed=f"{metric.name}/{number}", dimensions=size)

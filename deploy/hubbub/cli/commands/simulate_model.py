@@ -58,6 +58,7 @@ def simulate_model(
             f'{arguments.values}: column "{planned.label}" says the same of everybody, so there is '
             f"nothing to foretell{look if planned.positive else ''}"
         )
+    _refuse_small_crowd(planned, model, count)
     runs = arguments.runs or _RUNS
     made = rehearse_model(
         *(model, people, test),
@@ -95,11 +96,25 @@ def simulate_model(
     return 0
 
 
+def _refuse_small_crowd(planned: Planned, model: Model, people: int) -> None:
+    """Raises BadParameter where a round has no crowd, of so many people, and would not leave."""
+    if not planned.crowd:
+        return
+    judges = people * model.held_out
+    each = (people - judges) * model.rounds_each / (model.rounds + 1)
+    if each < planned.crowd or 0 < judges < planned.crowd:
+        judging = f", and {judges:,.0f} judge" if judges else ""
+        raise BadParameter(
+            f"{people:,} people are {each:,.0f} a round{judging}; a crowd of {planned.crowd:,} "
+            "would never leave: lower crowd, gather more people, or have fewer rounds"
+        )
+
+
 def _question(
     model: Model, arguments: argparse.Namespace, last: Trained, people: People, test: People
 ) -> dict[str, Any]:
     """What is rehearsed, and how much noise it has."""
-    codes, rounds = codes_of(model), len(last.learned.rounds)
+    codes, rounds = codes_of(model), len(last.learned.rounds) - 1
     count = arguments.reports or len(people.labels)
     return {
         "model": model.name,
@@ -112,7 +127,8 @@ def _question(
         "clipped": people.clipped + (test.clipped if arguments.test else 0),
         "columns": len(model.features),
         "rounds": rounds,
-        "noise": noise_of(count, rounds, codes.squared_error),
+        "rounds_each": model.rounds_each or 1,
+        "noise": noise_of(count, rounds, codes.squared_error, model.rounds_each),
         "confidence": arguments.confidence,
         "seed": arguments.seed,
     }
@@ -143,8 +159,8 @@ def _show(document: dict[str, Any]) -> None:
     rows = sorted(last["coefficients"], key=lambda row: -abs(row["coefficient"]))
     table(
         f"{document['model']}: {document['kind']}, {document['people']:,} people in "
-        f"{document['rounds']} rounds by {document['mechanism']}, epsilon "
-        f"{document['epsilon']:.3f} each; the last run",
+        f"{document['rounds_each']} of {document['rounds']} rounds by {document['mechanism']}, "
+        f"epsilon {document['epsilon']:.3f} a report; the last run",
         (
             *(("class",) if (classes := document["kind"] == "softmax") else ()),
             *("column", "coefficient"),

@@ -79,6 +79,13 @@ def _dummies(written: str) -> int | str:
         ) from None
 
 
+def refuse_epsilons(arguments: argparse.Namespace) -> None:
+    """Raises BadParameter for a promise, or a most that a report may say, that nobody makes."""
+    for name, given in (("--central", arguments.central), ("--max-local", arguments.max_local)):
+        if not MIN_EPSILON <= given <= MAX_EPSILON:
+            raise BadParameter(f"{name} {given:g} is outside [{MIN_EPSILON}, {MAX_EPSILON}]")
+
+
 def plan_central(arguments: argparse.Namespace, question: MetricDraft) -> int:
     """Show what keeps the promise, what lower floors cost, and what there is beside it.
 
@@ -93,9 +100,7 @@ def plan_central(arguments: argparse.Namespace, question: MetricDraft) -> int:
             f"a crowd is not asked for {question.kind}: leave --central out; each report keeps "
             "its own epsilon"
         )
-    for name, given in (("--central", central), ("--max-local", arguments.max_local)):
-        if not MIN_EPSILON <= given <= MAX_EPSILON:
-            raise BadParameter(f"{name} {given:g} is outside [{MIN_EPSILON}, {MAX_EPSILON}]")
+    refuse_epsilons(arguments)
     if arguments.dummies and question.kind != "values":
         raise BadParameter("--dummies go with listed values alone: leave them out")
     _pad(arguments, question)

@@ -38,7 +38,7 @@ _BELONGS: Final = {
     **dict.fromkeys(_CAPACITY, "{} goes with --capacity"),
     "others": "--others goes with --attack and --accounts",
     "fake": "--fake goes with --attack, without --accounts",
-    "central": "--central goes with a question",
+    "central": "--central goes with a question or --model",
     "epoch": "--epoch goes with --capacity and --per-day",
 }
 
@@ -107,6 +107,8 @@ def _form(arguments: argparse.Namespace) -> _Form:
         rate = ("metric", "catalog") if arguments.per_day is None else ("per_day", "epoch")
         return _Form("--capacity", (*(set(_CAPACITY) - {"per_day", "epoch"}), *rate))
     if asks_of_model(arguments):
+        if arguments.central is not None:
+            return _Form("--model with --central", (*_MODEL, *_CENTRAL, "reports"))
         return _Form("--model", (*_MODEL, "reports", "epsilon"))
     asked = next((name for name in _QUESTION if getattr(arguments, name) is not None), None)
     own: tuple[str, ...] = (asked or "",)

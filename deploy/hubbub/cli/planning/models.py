@@ -6,6 +6,7 @@ from math import ceil
 from typing import Any, Final
 
 from hubbub.analysis.models import IN_ROUNDS, noise_of
+from hubbub.cli.planning.model_crowds import plan_model_crowd
 from hubbub.cli.terminal.output import say, table
 from hubbub.errors import BadParameter
 from hubbub.mechanisms.gradient import KINDS
@@ -43,7 +44,15 @@ def plan_model(arguments: argparse.Namespace) -> int:
     _refuse_wrong(arguments)
     asked = _EPSILONS if arguments.epsilon is None else (arguments.epsilon,)
     numbers = dimensions_of(arguments.features, arguments.classes or 0)
+    if arguments.central is not None:
+        return plan_model_crowd(arguments, numbers)
     rows = [_row(numbers, epsilon, arguments.reports) for epsilon in asked]
+    _show(arguments, rows)
+    return 0
+
+
+def _show(arguments: argparse.Namespace, rows: list[dict[str, Any]]) -> None:
+    """What each epsilon asks for, as a table or as JSON."""
     if arguments.format == "json":
         say(
             json.dumps(
@@ -56,7 +65,7 @@ def plan_model(arguments: argparse.Namespace) -> int:
                 indent=1,
             )
         )
-        return 0
+        return
     given = arguments.reports is not None
     classes = f" and {arguments.classes} classes" if arguments.classes else ""
     table(
@@ -93,7 +102,6 @@ def plan_model(arguments: argparse.Namespace) -> int:
         say(f"noise: of a round's mean direction with {arguments.reports:,} people in all")
     if given and all(row["noise"] > _ENOUGH for row in rows):
         say(f"that is above {_ENOUGH}: more people, fewer columns or a larger epsilon are needed")
-    return 0
 
 
 def _refuse_wrong(arguments: argparse.Namespace) -> None:

@@ -3,7 +3,7 @@
 import math
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
@@ -12,10 +12,21 @@ import numpy as np
 import numpy.typing as npt
 
 from hubbub.analysis.models import Feature, Model
+from hubbub.catalog import Metric
+from hubbub.catalog.crowds.central import CENTRAL_FIELDS
+from hubbub.catalog.crowds.crowd_models import (
+    CROWD_ROUNDS,
+    CROWD_ROUNDS_EACH,
+    model_epsilon,
+    model_promise,
+)
+from hubbub.catalog.fields.field import fields_of
 from hubbub.catalog.metrics_toml.model_table import AS_METRICS
 from hubbub.catalog.models.learning import class_label, text_label
 from hubbub.cli.rehearsals.truth import csv_rows
 from hubbub.errors import BadParameter, ValueOutOfDomain
+from hubbub.mechanisms.probability import MIN_EPSILON
+from hubbub.privacy.crowd import ExactAccountant
 
 _KEYS: Final = (
     "kind",
@@ -27,6 +38,7 @@ _KEYS: Final = (
     "features",
     "classes",
     "rounds",
+    "rounds_each",
     "penalty",
     "held_out",
 )
@@ -59,21 +71,41 @@ class Planned:
             }
         columns = [feature for name, says in every.items() for feature in _columns(name, says)]
         low, high = _pair("range", self.table.get("range", (0.0, 1.0)))
+        crowded = "central_epsilon" in self.table
         model = Model(
             self.name,
             self.table["kind"],
-            _number("epsilon", self.table.get("epsilon")),
+            _number("epsilon", self.table.get("epsilon", MIN_EPSILON if crowded else None)),
             tuple(columns),
             low,
             high,
-            _whole("rounds", self.table.get("rounds", 0)),
+            _whole("rounds", self.table.get("rounds", CROWD_ROUNDS if crowded else 0)),
             _number(
                 "penalty", self.table.get("penalty", 0.01 if self.table["kind"] == "ridge" else 0)
             ),
             _number("held_out", self.table.get("held_out", 0)),
             _classes(self.table.get("classes", [])),
+            _whole("rounds_each", self.table.get("rounds_each", CROWD_ROUNDS_EACH))
+            if crowded
+            else 0,
         )
+        if crowded and "epsilon" not in self.table:
+            model = replace(model, epsilon=self._local_epsilon(model))
         return model, dict(every)
+
+    @property
+    def crowd(self) -> int:
+        """The fewest people of a round that leave together; 0 where any do."""
+        return _whole("crowd", self.table["crowd"]) if "central_epsilon" in self.table else 0
+
+    def _local_epsilon(self, model: Model) -> float:
+        """The largest of one report with which all of a person's keep the central promise."""
+        told = {one.name: one.default for one in fields_of(Metric) if one.name in CENTRAL_FIELDS}
+        for name in told.keys() & self.table.keys():
+            told[name] = _number(name, self.table[name])
+        promise = model_promise(told | {"crowd": self.crowd}, model.rounds_each)
+        judged = model.held_out > 0
+        return model_epsilon(promise, model.dimensions, ExactAccountant(), judged=judged)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +135,8 @@ def read_model(path: Path, name: str) -> Planned | None:
     known = {*_KEYS, *AS_METRICS, "columns", "begins"}
     for key in table.keys() - known:
         raise BadParameter(f'{path}: models.{name} has no "{key}"; it takes {", ".join(_KEYS)}')
-    for key in ("kind", "epsilon", "label"):
+    crowded = "central_epsilon" in table
+    for key in ("kind", "crowd" if crowded else "epsilon", "label"):
         if key not in table:
             raise BadParameter(f"{path}: models.{name} needs {key}")
     features = table.get("features")

@@ -1,6 +1,6 @@
 """A model rehearsed: people dealt out to rounds, their gradients randomized, the steps taken."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -89,14 +89,16 @@ def _learned(
 ) -> Learned:
     """The model of those people, dealt out to rounds in this order."""
     codes = codes_of(model)
-    turns = list(deal(len(order), rounds_of(model, len(order), codes.squared_error)))
+    turns = _turns(model, len(order), rounds_of(model, len(order), codes.squared_error), chance)
     pool = chance.integers(0, 1 << 62)
 
     def means(number: int, centre: Floats, weights: Floats) -> DirectionMoments:
         turn = order[turns[number]]
         columns, labels = people.columns[turn], people.labels[turn]
         if not number:
-            vectors = np.column_stack([columns, np.zeros(len(turn))]) / longest(len(centre))
+            size = model.dimensions if model.rounds_each else len(centre) + 1
+            vectors = np.zeros((len(turn), size))
+            vectors[:, : len(centre)] = columns / longest(len(centre))
         else:
             about = np.column_stack([columns - centre, np.ones(len(turn))])
             vectors = gradients(model.kind, about, labels, weights)
@@ -104,6 +106,17 @@ def _learned(
         return told_of(own, unit_of(vectors, chance), chance)
 
     return learn(model, len(order), codes, means)
+
+
+def _turns(
+    model: Model, people: int, rounds: int, chance: np.random.Generator
+) -> Sequence[slice | NDArray[np.int64]]:
+    """Of each round who is in it: so many rounds of each person alike, or one."""
+    if not model.rounds_each:
+        return list(deal(people, rounds))
+    order = chance.random((people, rounds + 1)).argsort(axis=1)
+    own = order[:, : model.rounds_each]
+    return [np.flatnonzero((own == number).any(axis=1)) for number in range(rounds + 1)]
 
 
 def _told(

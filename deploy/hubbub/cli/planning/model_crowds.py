@@ -1,0 +1,99 @@
+"""`hubbub plan --model --central`: rounds of a model in a crowd, and how many a device is in."""
+
+import argparse
+import json
+from math import floor, sqrt
+from typing import Any, Final
+
+from hubbub.analysis.models import noise_of
+from hubbub.catalog import CentralPromise
+from hubbub.catalog.crowds.crowd_models import model_epsilon
+from hubbub.cli.planning.central import refuse_epsilons
+from hubbub.cli.terminal.long_work import said_if_long
+from hubbub.cli.terminal.output import say, table
+from hubbub.errors import BadParameter
+from hubbub.mechanisms.vector_codes import VectorCodes, words_for
+from hubbub.privacy.crowd import ExactAccountant
+
+# Rounds, and how many a device is in; decision 0161.
+_WAYS: Final = ((8, 1), (8, 2), (12, 4), (20, 4), (40, 8))
+# Standard deviations: fewer people than that are in a round with a chance below one in a million.
+_SURELY: Final = 5.0
+_SMALLEST: Final = 10
+
+
+def plan_model_crowd(arguments: argparse.Namespace, dimensions: int) -> int:
+    """Show what devices may say in rounds that keep a central promise together.
+
+    dimensions: how many numbers a gradient has.
+
+    Raises:
+        BadParameter: how many people there are is not said, or they are too few for any crowd.
+    """
+    if arguments.reports is None:
+        raise BadParameter("--central with --model needs --reports, how many people there are")
+    if arguments.dummies:
+        raise BadParameter("--dummies are of listed values; leave them out with --model")
+    refuse_epsilons(arguments)
+    with said_if_long(lambda: "working out what rounds hide, which may take half a minute"):
+        rows = [row for way in _WAYS if (row := _row(arguments, dimensions, *way)) is not None]
+    if not rows:
+        raise BadParameter(
+            f"--reports {arguments.reports}: no round of so few people keeps a central epsilon of "
+            f"{arguments.central:g}; gather more, or raise --central"
+        )
+    if arguments.format == "json":
+        asked = {"model": arguments.model, "features": arguments.features}
+        promise = {"central_epsilon": arguments.central, "delta": arguments.delta}
+        say(json.dumps({**asked, **promise, "honest": arguments.honest, "rows": rows}, indent=1))
+        return 0
+    table(
+        f"a {arguments.model} model of {arguments.reports:,} people, central epsilon "
+        f"{arguments.central:g} at delta {arguments.delta:g} of all rounds that a person is in",
+        ("rounds", "rounds_each", "crowd", "epsilon of a report", "of all of them", "noise"),
+        [
+            (
+                str(row["rounds"]),
+                str(row["rounds_each"]),
+                f"{row['crowd']:,}",
+                f"{row['epsilon']:.3f}",
+                f"{row['lifetime_epsilon']:.3g}",
+                f"{row['noise']:.3f}",
+            )
+            for row in rows
+        ],
+    )
+    say("the central epsilon holds if the shuffler is honest and lets rounds leave whole; what")
+    say("reports say by themselves, of all of them together, is left if it is not")
+    say("crowd: as many as are in each round but for a chance below one in a million")
+    say("noise: of a round's mean direction; where it is below .1 rounds are what is missing")
+    return 0
+
+
+def _row(
+    arguments: argparse.Namespace, dimensions: int, rounds: int, rounds_each: int
+) -> dict[str, Any] | None:
+    """One way; None where its rounds have too few people."""
+    share = rounds_each / (rounds + 1)
+    people = arguments.reports * share
+    crowd = floor(people - _SURELY * sqrt(people * (1 - share)))
+    if crowd < _SMALLEST:
+        return None
+    promise = CentralPromise(
+        *(arguments.central, crowd, arguments.delta, arguments.honest),
+        arguments.max_local,
+        epochs=rounds_each,
+    )
+    try:
+        epsilon = model_epsilon(promise, dimensions, ExactAccountant(), judged=False)
+    except BadParameter:
+        return None
+    error = VectorCodes(epsilon, dimensions, words_for(epsilon), 1).squared_error
+    return {
+        "rounds": rounds,
+        "rounds_each": rounds_each,
+        "crowd": crowd,
+        "epsilon": epsilon,
+        "lifetime_epsilon": rounds_each * epsilon,
+        "noise": noise_of(arguments.reports, rounds, error, rounds_each),
+    }

@@ -1,0 +1,275 @@
+"""Models in a crowd: devices in so many rounds, whose central promises compose to one."""
+
+import hashlib
+import json
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hubbub.aggregator.learning.steps import step
+from hubbub.catalog import Metric, read_operator_key
+from hubbub.catalog.models.of_metric import codes_of_round
+from hubbub.catalog.models.state import ModelState, sign_models
+from hubbub.cli.main import main
+from hubbub.client import Client, MemoryState, Outcome
+from hubbub.client.state.secret import DeviceMemo
+from hubbub.client.testing import FakeClock, FakeShuffler, coins
+from hubbub.errors import BadParameter, CatalogInvalid
+from hubbub.mechanisms import KeyedBits, even_lies, tally
+from hubbub.mechanisms.vector_codes import VectorCodes, words_for
+from hubbub.privacy.card import metric_card
+from hubbub.privacy.central_catalog import read_with_promises
+from hubbub.privacy.crowd import ExactAccountant, kept_by
+from hubbub.privacy.leaflet import leaflet
+from hubbub.privacy.many_epochs import composed_epsilon
+from hubbub.privacy.proofs import audit
+from hubbub.privacy.proofs.audit import audit_metric
+from hubbub.privacy.shuffled_epoch import ShuffledEpoch
+from hubbub.privacy.shuffled_histogram import central_epsilon
+from tests.support.bundles import DAY, Signed, make_signed
+
+START = 20_010  # days since 1970: 2024-10-14
+HOUR = 3600
+ROUNDS, EACH, CENTRAL, DELTA, CROWD = 4, 2, 2.0, 1e-6, 300
+CATALOG = 'shuffler = "127.0.0.1:1"\n'
+MODEL = """
+[models.churn]
+description = "Who leaves"
+owner = "growth@example.org"
+expires = 2099-06-30
+epoch = "hour"
+central_epsilon = 2.0
+delta = 1e-6
+crowd = 300
+kind = "logistic"
+begins = 2024-10-14
+rounds = 4
+rounds_each = 2
+held_out = 0.2
+positive = "left"
+
+[models.churn.features]
+hours = [0, 40]
+plan = ["free", "paid"]
+"""
+TARIFF = (
+    MODEL.replace('positive = "left"', 'classes = ["none", "month", "year"]')
+    .replace("churn", "tariff")
+    .replace('"logistic"', '"softmax"')
+)
+
+
+@pytest.fixture(scope="module")
+def signed(tmp_path_factory: pytest.TempPathFactory) -> Signed:
+    folder = tmp_path_factory.mktemp("crowds")
+    return make_signed(
+        folder, CATALOG + MODEL + TARIFF, start=20_000 * DAY, accountant=ExactAccountant()
+    )
+
+
+@pytest.fixture
+def churn(signed: Signed) -> Metric:
+    return signed.bundle.metrics["churn"]
+
+
+def test_the_local_epsilon_is_the_largest_whose_rounds_together_keep_the_promise(
+    churn: Metric,
+) -> None:
+    assert churn.mix == "epoch"
+    assert churn.min_batch == CROWD
+    assert (churn.limits.lifetime_epsilon, churn.limits.lifetime_central_epsilon) == (
+        EACH * churn.epsilon,
+        CENTRAL,
+    )
+
+    def together(epsilon: float) -> float:
+        codes = VectorCodes(epsilon, 4, words_for(epsilon), 1)
+        lies = even_lies(codes, epsilon)
+        crowd = ShuffledEpoch(CROWD, lies.categories, epsilon, 0.9)
+        return composed_epsilon([(crowd, EACH)], DELTA)
+
+    assert together(churn.epsilon) <= CENTRAL < together(churn.epsilon + 0.01)
+    assert 0.97 * CENTRAL < kept_by(churn) <= CENTRAL
+    judges = ShuffledEpoch(CROWD, 16, churn.epsilon, 0.9)
+    assert central_epsilon(judges, DELTA) <= CENTRAL, "a crowd of those who judge keeps it, too"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "why"),
+    [
+        ("crowd = 300\n", "", '"crowd": must be a whole number'),
+        ("central_epsilon = 2.0\n", "", '"central_epsilon": must be a number of nats'),
+        ("central_epsilon = 2.0\ndelta = 1e-6\ncrowd = 300\n", "", '"epsilon": must be a number'),
+        (
+            "central_epsilon = 2.0\ndelta = 1e-6\ncrowd = 300\n",
+            "epsilon = 2.0\nmin_batch = 20\n",
+            '"rounds_each": is of a crowd; write central_epsilon and crowd',
+        ),
+        ("crowd = 300\n", "crowd = 300\nepsilon = 7.5\n", "7.5 says more than central_epsilon 2"),
+        ("crowd = 300\n", "crowd = 300\nmin_batch = 20\n", "is the crowd, 300, or nothing"),
+        ("rounds_each = 2", "rounds_each = 6", "above 5, all rounds and that of columns"),
+        ("rounds_each = 2", "rounds_each = 0", '"rounds_each": must be a whole number in'),
+        ("crowd = 300\n", 'crowd = 300\ncentral_period = "30d"\n', "is not known of a model"),
+        ("central_epsilon = 2.0", "central_epsilon = 0.1", "none does: gather more reports"),
+    ],
+)
+def test_a_promise_that_cannot_be_made_says_why(
+    tmp_path: Path, before: str, after: str, why: str
+) -> None:
+    path = tmp_path / "metrics.toml"
+    crowd = "crowd = 10" if "0.1" in after else "crowd = 300"
+    path.write_text(CATALOG + MODEL.replace(before, after).replace("crowd = 300", crowd))
+    with pytest.raises(CatalogInvalid, match=why):
+        read_with_promises(path)
+
+
+def test_without_rounds_a_crowd_has_twelve_and_a_device_is_in_four(tmp_path: Path) -> None:
+    path = tmp_path / "metrics.toml"
+    path.write_text(CATALOG + MODEL.replace("rounds = 4\nrounds_each = 2\n", ""))
+    model = read_with_promises(path).metrics["churn"].model
+    assert model is not None
+    assert (model.rounds, model.rounds_each) == (12, 4)
+
+
+def test_a_bundle_of_a_crowd_that_says_more_is_refused(churn: Metric) -> None:
+    assert churn.model is not None
+    with pytest.raises(BadParameter, match="limits of a model"):
+        replace(churn, limits=replace(churn.limits, lifetime_epsilon=3 * churn.epsilon))
+    alone = replace(churn.limits, lifetime_epsilon=churn.epsilon)
+    with pytest.raises(BadParameter, match="rounds_each is of a model in a crowd"):
+        replace(churn, model=replace(churn.model, rounds_each=0), limits=alone)
+
+
+def test_a_device_is_in_so_many_rounds_each_as_likely_as_any(churn: Metric) -> None:
+    model, people = churn.model, 4000
+    assert model is not None
+    turns = [model.turns(coins(str(number))) for number in range(people)]
+    judges = sum(one == {ROUNDS + 1} for one in turns)
+    assert {len(one) for one in turns if one != {ROUNDS + 1}} == {EACH}
+    pairs = Counter(tuple(sorted(one)) for one in turns if len(one) == EACH)
+    assert len(pairs) == 10, "every two of the rounds and that of columns"
+    for seen, chance in [(judges, 0.2), *((number, 0.08) for number in pairs.values())]:
+        assert abs(seen - people * chance) < 5.5 * (people * chance * (1 - chance)) ** 0.5
+
+
+def test_a_device_tells_each_of_its_rounds_and_is_charged_for_both_promises(
+    signed: Signed, churn: Metric
+) -> None:
+    key = read_operator_key(signed.keys)
+    states = {n: MemoryState(hashlib.sha256(b"%d" % n).digest()) for n in range(12)}
+    told: Counter[int] = Counter()
+    last: dict[int, tuple[float, float]] = {}
+    for number in range(ROUNDS + 1):
+        shuffler = FakeShuffler()
+        if number:
+            state = ModelState(number - 1, (0.5, 0.6, 0.4), (0.0, 0.0, 0.0, 0.0))
+            shuffler.models = sign_models({"churn": state}, key)
+        for device, held in states.items():
+            client = Client(
+                *(signed.bundle, held, shuffler),
+                hold_seconds=None,
+                strict=True,
+                clock=FakeClock(START * DAY + 2 * HOUR * number + 1),
+                coins=coins(f"{device} {number}"),
+            )
+            said = client.learn("churn", [5, "paid"], "left")
+            if said is not Outcome.NOT_ITS_ROUND:
+                client.flush()
+                assert client.learn("churn", [5, "paid"], "left") is Outcome.ALREADY_REPORTED
+                told[device] += 1
+            [view] = [one for one in client.ledger().metrics if one.name == "churn"]
+            last[device] = view.spent, view.central
+            assert (view.central_epsilon, view.central_period) == (CENTRAL, "life")
+    assert set(told.values()) == {EACH}
+    for device, (spent, central) in last.items():
+        each = told[device] * churn.report_loss
+        assert spent == pytest.approx(each)
+        assert central == (CENTRAL if told[device] else 0.0), "once for all rounds"
+
+
+def test_of_classes_the_round_of_columns_is_told_by_the_codes_of_all(signed: Signed) -> None:
+    """So that all rounds are accounted for as one kind; what is beyond columns is no centre."""
+    tariff = signed.bundle.metrics["tariff"]
+    model = tariff.model
+    assert model is not None
+    codes = codes_of_round(tariff, 0)
+    assert codes.dimensions == codes_of_round(tariff, 1).dimensions == 8
+    source = KeyedBits(b"seed" * 8)
+    vector = (0.0, 0.0, 0.6, 0.0, 0.0, 0.0, 0.8, 0.0)
+    payloads = [codes.randomize(vector, source) for _ in range(CROWD)]
+    cells = np.array(tally(codes.layout, payloads).cells, dtype=np.int64)
+    first = step(tariff, model, [], cells, epoch=0, at=0)
+    assert len(first.centre) == 3
+    assert first.centre[2] == max(first.centre) > 0
+    few = step(tariff, model, [], cells * 0, epoch=0, at=0)
+    assert few.centre == [0.0, 0.0, 0.0], "a round that is withheld teaches nothing"
+
+
+def test_card_and_leaflet_tell_both_promises(signed: Signed, tmp_path: Path) -> None:
+    sentence = metric_card(signed.bundle.metrics["churn"]).sentence
+    local = EACH * signed.bundle.metrics["churn"].epsilon
+    assert "All 2 rounds that a device is in say epsilon 2 together at delta 1e-06" in sentence
+    assert f"or {local:.3g} to who sees each report by itself" in sentence
+    path = tmp_path / "metrics.toml"
+    path.write_text(CATALOG + MODEL)
+    [asked] = leaflet(read_with_promises(path)).questions
+    assert asked.often == "2 times in all, at times that your device draws"
+
+
+def test_the_audit_attacks_whole_rounds_of_a_model(
+    churn: Metric, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(audit, "_EPOCHS", 100_000)
+    memo = DeviceMemo(b"s" * 32, "churn")
+    checks = [
+        one
+        for one in audit_metric(churn, KeyedBits(b"seed" * 8), lambda _: memo, 1000, 1e-6)
+        if one and one.kind.startswith("a whole epoch")
+    ]
+    assert len(checks) == 4
+    assert all(one.held for one in checks)
+    near = [one for one in checks if one.kind.endswith("delta 0.01")]
+    assert all(one.lower and one.claim and one.lower > 0.3 * one.claim for one in near)
+
+
+def test_a_plan_tells_what_rounds_of_a_crowd_may_say(capsys: pytest.CaptureFixture[str]) -> None:
+    question = ["plan", "--model", "linear", "--features", "3", "--central", "2"]
+    assert main([*question, "--reports", "600", "--format", "json"]) == 0
+    rows = json.loads(capsys.readouterr().out)["rows"]
+    assert {(row["rounds"], row["rounds_each"]) for row in rows} >= {(8, 1), (20, 4)}
+    for row in rows:
+        mean = 600 * row["rounds_each"] / (row["rounds"] + 1)
+        assert row["crowd"] < mean
+        assert row["lifetime_epsilon"] == row["rounds_each"] * row["epsilon"]
+    assert main(question) == 2
+    assert "needs --reports" in capsys.readouterr().err
+    assert main([*question, "--reports", "20"]) == 2
+    assert "no round of so few people" in capsys.readouterr().err
+
+
+def test_a_model_in_a_crowd_is_rehearsed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "metrics.toml"
+    path.write_text(CATALOG + MODEL.replace("positive", 'label = "gone"\npositive'))
+    chance = np.random.default_rng(7)
+    lines = [
+        f"{hours},{plan},{'left' if hours < 20 and plan == 'free' else 'stayed'}"
+        for hours, plan in zip(
+            chance.integers(0, 41, 2500).tolist(),
+            chance.choice(["free", "paid"], 2500).tolist(),
+            strict=True,
+        )
+    ]
+    people = tmp_path / "people.csv"
+    people.write_text("hours,plan,gone\n" + "\n".join(lines))
+    asked = ["simulate", "churn", "--catalog", str(path), "--values", str(people), "--json"]
+    assert main([*asked, "--runs", "1", "--seed", "3"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["rounds"], found["rounds_each"]) == (ROUNDS, EACH)
+    assert found["summary"]["auc"]["mean"] > 0.8
+    assert main([*asked, "--reports", "700"]) == 2
+    assert "a crowd of 300 would never leave" in capsys.readouterr().err
