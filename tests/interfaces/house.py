@@ -8,7 +8,7 @@ import ssl
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -22,7 +22,7 @@ import numpy as np
 from hubbub.aggregator.learning.rounds import FinishedRound, RedisRounds
 from hubbub.aggregator.store.contract import Commit
 from hubbub.aggregator.store.redis import RedisStore
-from hubbub.catalog import Metric, told_by
+from hubbub.catalog import Catalog, Metric, read_catalog, told_by
 from hubbub.cli.local.ports import free_port
 from hubbub.cli.terminal.service_client import Endpoints
 from hubbub.conservation import Window
@@ -253,16 +253,17 @@ def house(
     secure: Path | None = None,
     catalog: str = CATALOG,
     held: Held = MappingProxyType({}),
+    read: Callable[[Path], Catalog] = read_catalog,
 ) -> Iterator[House]:
     """All of it, with these options for the aggregator, until the end of the block.
 
     secure: the authority of its certificate, where its page is served over TLS. catalog: another
-    than this one's, with what people hold of its metrics.
+    than this one's, with what people hold of its metrics. read: how it is read.
     """
     far_from_midnight()
     folder.mkdir(exist_ok=True)
     today = int(time.time()) // DAY
-    signed = make_signed(folder, catalog, start=(today - 21) * DAY)
+    signed = make_signed(folder, catalog, start=(today - 21) * DAY, read=read)
     with redis_server(folder / "redis") as port:
         url = f"redis://127.0.0.1:{port}/0"
         with ThreadPoolExecutor(1) as apart:  # Playwright has a loop in this thread

@@ -1,7 +1,7 @@
 """Mechanisms that a crowd accounts for as `grr`: every report is a mixture of its reports."""
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from fractions import Fraction
 from functools import partial
 from itertools import combinations, combinations_with_replacement, product
@@ -18,6 +18,7 @@ from hubbub.mechanisms import (
     even_lies,
     lies_evenly,
 )
+from hubbub.mechanisms.pairs import PairedParts
 from hubbub.mechanisms.tree import PrefixTree
 from hubbub.mechanisms.vector_codes import VectorCodes
 from hubbub.privacy.proofs.replay import distribution
@@ -34,8 +35,8 @@ EVERY = [build(name, **given) for name, given in FINE] + [
 ]
 
 
-TREES = [one for one in EVERY if isinstance(one, PrefixTree)]
-MIXTURES = [one for one in EVERY if lies_evenly(one) and one not in TREES]
+GEOMETRIES = [one for one in EVERY if isinstance(one, PrefixTree | PairedParts)]
+MIXTURES = [one for one in EVERY if lies_evenly(one) and one not in GEOMETRIES]
 
 
 @pytest.mark.parametrize("mechanism", MIXTURES, ids=repr)
@@ -60,48 +61,62 @@ def test_every_value_names_every_cell_as_often_as_a_lie_of_grr(mechanism: AnyMec
             assert sum(named[first + cell] for cell in range(cells)) == Fraction(1, groups)
 
 
-@pytest.mark.parametrize("tree", TREES, ids=repr)
-def test_what_noise_hits_of_a_tree_is_no_less_than_its_account_says(tree: PrefixTree) -> None:
+@pytest.mark.parametrize("mechanism", GEOMETRIES, ids=repr)
+def test_what_noise_hits_of_a_geometry_is_no_less_than_its_account_says(
+    mechanism: PrefixTree | PairedParts,
+) -> None:
     """In each group, of every two places that it tells apart: noise in all, and on one alone."""
-    lies = even_lies(tree, tree.privacy_loss())
-    assert (lies.groups, lies.epsilon >= tree.privacy_loss()) == (tree.groups, True)
+    lies = even_lies(mechanism, mechanism.privacy_loss())
+    loss, points = mechanism.privacy_loss(), mechanism.points
+    assert (lies.groups, lies.epsilon >= loss) == (mechanism.groups, True)
     noise = lies.categories / (exp(lies.epsilon) + lies.categories - 1)
     held = [
-        [tree.response.likelihood(place, {point: 1}) for point in range(tree.points)]
-        for place in range(tree.cells)
+        [mechanism.response.likelihood(place, {point: 1}) for point in range(points)]
+        for place in range(mechanism.response.categories)
     ]
     off = min(min(chances) for chances in held)
     assert all(len(set(chances)) == 2 for chances in held), "a point is on the hyperplane or off"
-    assert noise <= tree.points * off * (1 + Fraction(1, 10**12))
+    assert noise <= points * off * (1 + Fraction(1, 10**12))
     for one, other in product(held, held):
         alone = sum(a > off and b == off for a, b in zip(one, other, strict=True))
-        assert one is other or Fraction(alone, tree.points) >= Fraction(1, int(lies.categories))
+        assert one is other or Fraction(alone, points) >= Fraction(1, int(lies.categories))
 
 
-def _epochs(
-    tree: PrefixTree, strings: tuple[str, ...]
-) -> Iterator[tuple[tuple[int, ...], Fraction]]:
+def _epochs(mechanism: Any, values: tuple[Any, ...]) -> Iterator[tuple[tuple[int, ...], Fraction]]:
     """What these people's reports may be, shuffled, with the chance of each order."""
-    space = [range(tree.layout.size)] * len(strings)
+    space = [range(mechanism.layout.size)] * len(values)
     for shown in product(*space):
         chance = Fraction(1)
-        for string, cell in zip(strings, shown, strict=True):
-            chance *= tree.likelihood(string, {cell: 1}) / tree.groups
+        for value, cell in zip(values, shown, strict=True):
+            chance *= mechanism.likelihood(value, {cell: 1}) / mechanism.groups
         yield tuple(sorted(shown)), chance
+
+
+def _tree(local: float, others: int) -> tuple[PrefixTree, list[str]]:
+    tree = PrefixTree(local, bits=2, cells=4, hashes=1)
+    strings: dict[tuple[int, ...], str] = {}
+    for text in ("", "a", "b", "e", "t", "x", "o", "n", "i", "zz"):
+        strings.setdefault(tuple(tree.place(tree.spelled(text), g) for g in range(2)), text)
+    return tree, list(strings.values())[: 4 if others < 2 else 3]
+
+
+def _parts(local: float, others: int, ways: int) -> tuple[PairedParts, list[int]]:
+    """Values that are apart in some tables, or in all."""
+    made = PairedParts(local, (2, 2, 2), ways)
+    return made, [0, 1, 7, 6][: 4 if others < 2 else 2]
 
 
 @pytest.mark.parametrize("others", [0, 1, 2])
 @pytest.mark.parametrize("local", [0.5, 1.5, 3.0])
-def test_a_crowd_of_a_tree_is_never_told_less_than_all_outcomes_give(
-    others: int, local: float
+@pytest.mark.parametrize(
+    "made", [_tree, partial(_parts, ways=2), partial(_parts, ways=3)], ids=["tree", "two", "three"]
+)
+def test_a_crowd_of_a_geometry_is_never_told_less_than_all_outcomes_give(
+    made: Callable[[float, int], tuple[Any, list[Any]]], others: int, local: float
 ) -> None:
-    """Enumerated with fractions: whatever strings the others hold, and every pair of them."""
-    tree = PrefixTree(local, bits=2, cells=4, hashes=1)
-    lies = even_lies(tree, tree.privacy_loss())
-    strings: dict[tuple[int, ...], str] = {}
-    for text in ("", "a", "b", "e", "t", "x", "o", "n", "i", "zz"):
-        strings.setdefault(tuple(tree.place(tree.spelled(text), g) for g in range(2)), text)
-    held = list(strings.values())[: 4 if others < 2 else 3]
+    """Enumerated with fractions: whatever values the others hold, and every pair of them."""
+    mechanism, held = made(local, others)
+    lies = even_lies(mechanism, mechanism.privacy_loss())
     crowd = ShuffledEpoch(others + 1, lies.categories, lies.epsilon, groups=lies.groups)
     shares = (0.1, 0.4, 0.8)
     told = [delta_of(crowd, share * local) for share in shares]
@@ -109,7 +124,7 @@ def test_a_crowd_of_a_tree_is_never_told_less_than_all_outcomes_give(
         laws = []
         for own in held:
             law: defaultdict[tuple[int, ...], Fraction] = defaultdict(Fraction)
-            for shown, chance in _epochs(tree, (own, *rest)):
+            for shown, chance in _epochs(mechanism, (own, *rest)):
                 law[shown] += chance
             laws.append(law)
         for one, other in product(laws, laws):

@@ -1,11 +1,12 @@
 """Signed bundles and pieces of catalogs, made with the client's own packages alone."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from hubbub.catalog import (
-    Accountant,
     Bundle,
+    Catalog,
     read_bundle,
     read_catalog,
     read_operator_key,
@@ -27,11 +28,16 @@ class Signed:
 
 
 def make_signed(
-    folder: Path, catalog_text: str, *, start: int, accountant: Accountant | None = None
+    folder: Path,
+    catalog_text: str,
+    *,
+    start: int,
+    read: Callable[[Path], Catalog] = read_catalog,
 ) -> Signed:
+    """read: how the catalog is read; one with crowds by hubbub.privacy.central_catalog."""
     source = folder / "metrics.toml"
     source.write_text(catalog_text)
-    catalog = read_catalog(source, accountant)
+    catalog = read(source)
     keys = folder / "keys"
     write_new_keys(keys, start=start, period_seconds=28 * DAY, periods=13)
     bundle = Bundle(

@@ -288,7 +288,10 @@ def test_the_page_on_crowds_says_what_its_catalog_and_its_command_say(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     page = (Path(__file__).parents[2] / "docs" / "crowd.md").read_text("utf-8")
-    [text] = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
+    text, of_parts = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
+    told = tmp_path / "parts.toml"
+    told.write_text(f'shuffler = "127.0.0.1:1"\n{of_parts}')
+    assert read_with_promises(told).metrics["profile"].parameters == {"ways": 3}
     metric = _read(tmp_path, text)
     assert f"here {metric.epsilon:g}, and says so" in page
     assert main(["catalog", "check", str(tmp_path / "metrics.toml")]) == 0

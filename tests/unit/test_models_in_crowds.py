@@ -22,7 +22,7 @@ from hubbub.mechanisms import KeyedBits, even_lies, tally
 from hubbub.mechanisms.vector_codes import VectorCodes, words_for
 from hubbub.privacy.card import metric_card
 from hubbub.privacy.central_catalog import read_with_promises
-from hubbub.privacy.crowd import ExactAccountant, kept_by
+from hubbub.privacy.crowd import kept_by
 from hubbub.privacy.leaflet import leaflet
 from hubbub.privacy.many_epochs import composed_epsilon
 from hubbub.privacy.proofs import audit
@@ -66,7 +66,7 @@ TARIFF = (
 def signed(tmp_path_factory: pytest.TempPathFactory) -> Signed:
     folder = tmp_path_factory.mktemp("crowds")
     return make_signed(
-        folder, CATALOG + MODEL + TARIFF, start=20_000 * DAY, accountant=ExactAccountant()
+        folder, CATALOG + MODEL + TARIFF, start=20_000 * DAY, read=read_with_promises
     )
 
 

@@ -80,7 +80,12 @@ def test_limits_of_auto_are_kept_to_where_there_is_one_mechanism(tmp_path: Path)
             'parts = { a = { edges = [0, 1, 2], kind = "duration" }, b = [true, false] }',
             "a: unit: of a duration it must be one of us, ms",
         ),
-        (f"{PARTS}\ncentral_epsilon = 1.0\ncrowd = 1000", "is of listed values"),
+        (f"{PARTS}\nways = 3", '"ways": 3 goes with a crowd alone: at epsilon 2 a cell'),
+        (f"{PARTS}\nways = 4", '"ways": must be a whole number in [2, 3]'),
+        (
+            'parts = { a = ["x", "y"], b = ["x", "y"] }\nways = 3',
+            "sizes must be those of 3 to 8 parts",
+        ),
         (
             "parts = { a = [LONG], b = [LONG] }".replace(
                 "LONG", ", ".join(f'"{n}"' for n in range(300))

@@ -57,6 +57,8 @@ ALL: dict[Any, dict[str, Any]] = {
         "metric": "profile",
         "rows": "country",
         "columns": "theme",
+        "by": "",
+        "slices": [],
         "dates": "2026-11-01",
         "reports": 30,
         "confidence": 0.95,

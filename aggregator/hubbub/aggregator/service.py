@@ -133,10 +133,10 @@ class QueryService(QueryServicer):
         return message(wire.Trended, found)
 
     async def Cross(self, request: wire.CrossRequest, context: Context) -> wire.Crossed:
-        """Two parts as a table."""
+        """Two parts as a table, or by a third."""
         async with self._asked(context, request) as query:
             asked = EstimateQuery(_range(request.range), request.confidence or CONFIDENCE)
-            parts = request.rows, request.columns
+            parts = request.rows, request.columns, request.by
             found = await query.cross(request.metric, asked, parts)
         return message(wire.Crossed, found)
 

@@ -4,7 +4,7 @@ from hubbub.analysis.answer import CONFIDENCE, Answer, Twins, ValueAnswer
 from hubbub.analysis.answering import answer, answer_tiers
 from hubbub.analysis.comparisons.association import Association
 from hubbub.analysis.comparisons.change import Change, changes
-from hubbub.analysis.comparisons.cross import Cell, crossed
+from hubbub.analysis.comparisons.cross import Cell, Slice, crossed
 from hubbub.analysis.comparisons.order import Top, TopValue, top
 from hubbub.analysis.comparisons.trend import Followed, joined_shares, shares
 from hubbub.analysis.estimators.consistency import base_cut, norm_sub, simplex, within_ends
@@ -39,6 +39,7 @@ __all__ = [
     "Followed",
     "Mean",
     "Plausibility",
+    "Slice",
     "Top",
     "TopValue",
     "Twins",

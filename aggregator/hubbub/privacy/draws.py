@@ -38,7 +38,7 @@ from hubbub.mechanisms.rr import RandomizedResponse
 from hubbub.mechanisms.tree import PrefixTree
 from hubbub.mechanisms.walsh import negative
 from hubbub.privacy.draws_of_sets import draw_sets
-from hubbub.privacy.draws_of_trees import draw_tree
+from hubbub.privacy.draws_of_trees import draw_points, draw_tree
 
 Counts = npt.NDArray[np.int64]
 
@@ -99,7 +99,9 @@ def _paired(
     mechanism: PairedParts, values: Sequence[int], held: Counts, chance: np.random.Generator
 ) -> Counts:
     """Pairs of parts by a fair coin; then, table by table, the points of each cell's reports."""
-    _check(mechanism, sum(mechanism.cells) * mechanism.points)
+    large = sum(mechanism.cells) * mechanism.points > _LARGEST
+    if large:  # report by report, as there are more chances than can be worked out
+        _check(mechanism, int(held.sum()) // _QUICK)
     groups = mechanism.groups
     sent = chance.multinomial(held, np.full(groups, 1 / groups))
     places = [mechanism.places_of(value) for value in values]
@@ -107,6 +109,10 @@ def _paired(
     for group, size in enumerate(mechanism.cells):
         own = np.zeros(size, dtype=np.int64)
         np.add.at(own, [mechanism.cell(one, group) for one in places], sent[:, group])
+        if large:
+            told = np.repeat(np.arange(size, dtype=np.int32), own)
+            cells[group] = draw_points(mechanism.response, told, chance)
+            continue
         for cell in np.flatnonzero(own).tolist():
             chances = one_hot_chances(mechanism.response, cell)
             cells[group] += chance.multinomial(own[cell], chances)

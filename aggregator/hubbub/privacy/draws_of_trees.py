@@ -1,7 +1,8 @@
 """Totals of a prefix tree (`tree`), drawn report by report with numpy, as its randomizer does.
 
 A tree has too many places to draw each from its law; reports are independent, so all are drawn side
-by side: job and hash function by a fair coin, then the point as `projective` takes it.
+by side: job and hash function by a fair coin, then the point as `projective` takes it. So are those
+of large tables of parts.
 """
 
 from collections.abc import Sequence
@@ -13,6 +14,7 @@ import numpy.typing as npt
 
 from hubbub.errors import BadParameter
 from hubbub.mechanisms.geometry import Incidence
+from hubbub.mechanisms.projective import ProjectiveResponse
 from hubbub.mechanisms.tree import PrefixTree
 
 Counts = npt.NDArray[np.int64]
@@ -41,10 +43,19 @@ def draw_tree(
     cells = np.zeros((groups, points), dtype=np.int64)
     for group in range(groups):
         told = np.repeat(places[:, group], sent[:, group])
-        for first in range(0, len(told), _AT_ONCE):
-            drawn = _points(tree, told[first : first + _AT_ONCE], chance)
-            cells[group] += np.bincount(drawn, minlength=points)
+        cells[group] = draw_points(tree.response, told, chance)
     return cells.reshape(-1)
+
+
+def draw_points(
+    response: ProjectiveResponse, planes: npt.NDArray[np.int32], chance: np.random.Generator
+) -> Counts:
+    """How often each point is sent, of a report for each of these values."""
+    cells = np.zeros(response.layout.size, dtype=np.int64)
+    for first in range(0, len(planes), _AT_ONCE):
+        drawn = _points(response, planes[first : first + _AT_ONCE], chance)
+        cells += np.bincount(drawn, minlength=len(cells))
+    return cells
 
 
 @lru_cache(maxsize=4)
@@ -55,16 +66,18 @@ def _places(tree: PrefixTree, values: tuple[str, ...]) -> npt.NDArray[np.int32]:
     return np.array(places, dtype=np.int32).reshape(len(values), tree.groups)
 
 
-def _points(tree: PrefixTree, planes: npt.NDArray[np.int32], chance: np.random.Generator) -> Counts:
+def _points(
+    response: ProjectiveResponse, planes: npt.NDArray[np.int32], chance: np.random.Generator
+) -> Counts:
     """What each report sends: a point of its hyperplane, or with the chance of a lie one off it.
 
     As `ProjectiveResponse.randomize`: all coordinates but one are free, and that one, where the
     hyperplane has its first 1, sets the inner product.
     """
-    space = tree.response.transform
+    space = response.transform
     s, t = space.prime, space.dimensions
     plane, pivots = _vectors(space, planes.astype(np.int64))
-    kept = chance.random(len(planes)) < float(tree.response.keep.exact)
+    kept = chance.random(len(planes)) < float(response.keep.exact)
     product = np.where(kept, 0, chance.integers(1, s, len(planes)))
     free = np.where(
         kept,

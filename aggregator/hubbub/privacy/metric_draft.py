@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from math import exp
+from math import exp, prod
 from typing import Any, Literal
 
 import numpy as np
@@ -21,7 +21,7 @@ class MetricDraft:
     """What is asked: `size` listed values, or candidate strings, or buckets of a range; or a mean.
 
     Of sets, `size` listed values, of which a person tells `most`. Of parts, so many cells of all
-    tables of two.
+    tables of two, or of as many as `ways` says.
 
     permanent_epsilon: if values are reported again and again, the epsilon for life of each.
     parts: how many values each part has.
@@ -34,6 +34,7 @@ class MetricDraft:
     permanent_epsilon: float | None = None
     most: int = 1
     parts: tuple[int, ...] = ()
+    ways: int = 2
 
     def suitable(self, epsilon: float) -> dict[str, dict[str, Any]]:
         """The mechanisms that answer it, with parameters for one report at epsilon."""
@@ -52,7 +53,8 @@ class MetricDraft:
                 asked = {"epsilon": epsilon, "categories": self.size, "most": self.most}
                 return {PrivSet.NAME: asked}
             case "parts":
-                return {PairedParts.NAME: {"epsilon": epsilon, "sizes": self.parts}}
+                told = {"epsilon": epsilon, "sizes": self.parts, "ways": self.ways}
+                return {PairedParts.NAME: told}
 
     def values(self) -> Sequence[Any]:
         """What people hold alike: indices, strings, or the middles of buckets.
@@ -85,7 +87,7 @@ class MetricDraft:
             case "sets":
                 return np.full(self.size, min(self.most / self.size, 1.0))
             case "parts":
-                tables = [one * other for one, other in combinations(self.parts, 2)]
+                tables = [prod(own) for own in combinations(self.parts, self.ways)]
                 return np.repeat([1 / cells for cells in tables], tables)
             case _:
                 return np.full(self.size, 1 / self.size)
@@ -96,7 +98,7 @@ class MetricDraft:
             case "sets":
                 return [1 << place, 0], np.array([share, 1 - share])
             case "parts":
-                asked = PairedParts(1.0, self.parts)
+                asked = PairedParts(1.0, self.parts, self.ways)
                 held = [asked.with_cell(place, turn) for turn in (0, 1)]
                 return held, np.array([share, 1 - share])
             case _:

@@ -6,12 +6,12 @@ is accounted for of `grr` holds for it, too: what two mixtures tell apart is nev
 the worst two of their parts do. A number that is rounded to one of two steps at random is one.
 Of hashed strings all of this is true among the reports of one hash function.
 
-A prefix tree's report is a point of its value's hyperplane, each alike, or any of a group's K
-points, each alike: noise. Of two values that a group tells apart a person's truth is on one
-hyperplane; where it is on both it tells nothing, and else it is one of the S - I points on the one
-alone, which noise hits with a chance of (S - I) / K, as it hits those on the other alone. So there
-are two counts, as of `grr` over K / (S - I) categories, of which more, with as much noise in all,
-hide less: each report that is on neither moves to either with some chance.
+A report of a prefix tree, or of a pair of parts, is a point of its value's hyperplane, each alike,
+or any of a group's K points, each alike: noise. Of two values that a group tells apart a person's
+truth is on one hyperplane; where it is on both it tells nothing, and else it is one of the S - I
+points on the one alone, which noise hits with a chance of (S - I) / K, as it hits those on the
+other alone. So there are two counts, as of `grr` over K / (S - I) categories, of which more, with
+as much noise in all, hide less: each report that is on neither moves to either with some chance.
 
 A code of directions is any word of the pool, each alike: noise; or any of those near, each alike.
 Which book it is of is drawn, and nobody knows it of a person. Of two vectors without a common near
@@ -32,6 +32,7 @@ from hubbub.mechanisms.local_hash import LocalHashing
 from hubbub.mechanisms.mean_one_bit import OneBitMean
 from hubbub.mechanisms.mean_piecewise import PiecewiseMean
 from hubbub.mechanisms.mechanism import AnyMechanism
+from hubbub.mechanisms.pairs import PairedParts
 from hubbub.mechanisms.probability import log_at_least
 from hubbub.mechanisms.tree import PrefixTree
 from hubbub.mechanisms.vector_codes import VectorCodes
@@ -50,7 +51,7 @@ def lies_evenly(mechanism: AnyMechanism) -> bool:
         return 2 * mechanism.near < mechanism.words
     if isinstance(mechanism, SquareWave | PiecewiseMean):
         return mechanism.window.width == 1
-    even = GeneralizedRandomizedResponse | LocalHashing | OneBitMean | PrefixTree
+    even = GeneralizedRandomizedResponse | LocalHashing | OneBitMean | PrefixTree | PairedParts
     return isinstance(mechanism, even)
 
 
@@ -70,7 +71,7 @@ class EvenLies:
 
 def even_lies(mechanism: AnyMechanism, loss: float) -> EvenLies:
     """What a crowd of it is accounted for as. loss: of one report, at least, in nats."""
-    if isinstance(mechanism, PrefixTree):
+    if isinstance(mechanism, PrefixTree | PairedParts):
         space = mechanism.response.transform
         categories = ceil(Fraction(space.points, space.on_one - space.on_two))
         lied = mechanism.response.keep.complement.exact

@@ -2,14 +2,14 @@
 
 Idea: a value has several parts, as theme, country and version. A coin that does not look at it
     draws two of the parts; what the value holds in both together is one cell of their table, and
-    that is told as a value of a list would be.
+    that is told as a value of a list would be. With `ways` = 3 it draws three.
 Guarantee: that of `projective`, which answers for every table: <= epsilon, whatever the parts hold.
-    Which two parts they were says nothing.
+    Which parts they were says nothing.
 Sends: an index of table and point: 2 bytes for a table of some hundred cells.
 Estimator and variance: per table that of `projective` over its cells; of a cell that t of the
     table's N reports hold, [t p (1-p) + (N-t) q (1-q)] / (p-q)^2.
 Source: users split over tables, not epsilon over answers: Zhang, Wang, Li, He, Chen, CALM (CCS
-    2018); decision 0062.
+    2018); decisions 0062 and 0132.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,6 +23,7 @@ from hubbub.mechanisms import pure
 from hubbub.mechanisms.bits import BitSource
 from hubbub.mechanisms.layout import Estimates, OneHot, Totals
 from hubbub.mechanisms.mechanism import FamilyName, ValueKind
+from hubbub.mechanisms.parameter import check_whole, whole
 from hubbub.mechanisms.parts import MAX_PARTS, tables_of
 from hubbub.mechanisms.projective import ProjectiveResponse
 
@@ -31,17 +32,26 @@ _MAX_CELLS: Final = 1 << 20
 _MAX_TABLE: Final = 1 << 16
 # Of so many values all are probed, of more some that reach every place of every part.
 _MAX_PROBES: Final = 1 << 10
+_TOLD: Final = {2: "two", 3: "three"}
 
 
 @dataclass(frozen=True, slots=True)
 class PairedParts:
-    """One random pair of parts of so many values each; its groups are the pairs.
+    """One random pair of parts, or triple, of so many values each; its groups are the pairs.
 
     A value is a number: the places in its parts, the last counting fastest.
     """
 
     epsilon: float
     sizes: tuple[int, ...]
+    ways: int = field(
+        default=2,
+        metadata=whole(
+            "How many parts are told together, which have a table; three in a crowd alone.",
+            *(2, 3),
+            example=3,
+        ),
+    )
     response: ProjectiveResponse = field(init=False, repr=False)
 
     NAME: ClassVar[str] = "pairs"
@@ -52,6 +62,8 @@ class PairedParts:
         {"epsilon": 0.1, "sizes": (2, 2)},
         {"epsilon": 1.0, "sizes": (2, 3, 2)},
         {"epsilon": 3.0, "sizes": (3, 2, 2)},
+        {"epsilon": 1.0, "sizes": (2, 3, 2), "ways": 3},
+        {"epsilon": 3.0, "sizes": (2, 2, 2, 2), "ways": 3},
     )
 
     total_variation = pure.total_variation
@@ -61,15 +73,16 @@ class PairedParts:
         given: Any = self.sizes
         sizes = tuple(given) if isinstance(given, list) else given  # which JSON makes of it
         object.__setattr__(self, "sizes", sizes)
-        if not (isinstance(sizes, tuple) and 2 <= len(sizes) <= MAX_PARTS):  # noqa: PLR2004 a pair
-            raise BadParameter(f"sizes must be those of 2 to {MAX_PARTS} parts")
+        check_whole(self, "ways")
+        if not (isinstance(sizes, tuple) and self.ways <= len(sizes) <= MAX_PARTS):
+            raise BadParameter(f"sizes must be those of {self.ways} to {MAX_PARTS} parts")
         for size in sizes:
             pure.check_categories(size)
-        largest = prod(sorted(sizes)[-2:])
+        largest = prod(sorted(sizes)[-self.ways :])
         if not largest <= _MAX_TABLE:
             raise BadParameter(
-                f"the largest two parts make a table of {largest:,} cells, above {_MAX_TABLE:,}; "
-                "list fewer values, or put the rare ones under one name"
+                f"the largest {_TOLD[self.ways]} parts make a table of {largest:,} cells, above "
+                f"{_MAX_TABLE:,}; list fewer values, or put the rare ones under one name"
             )
         object.__setattr__(self, "response", ProjectiveResponse(self.epsilon, largest))
         if not self.layout.size <= _MAX_CELLS:
@@ -79,14 +92,14 @@ class PairedParts:
             )
 
     @property
-    def tables(self) -> tuple[tuple[int, int], ...]:
-        """Which two parts each group tells."""
-        return tables_of(len(self.sizes))
+    def tables(self) -> tuple[tuple[int, ...], ...]:
+        """Which parts each group tells."""
+        return tables_of(len(self.sizes), self.ways)
 
     @property
     def cells(self) -> tuple[int, ...]:
         """How many cells each table has."""
-        return tuple(self.sizes[one] * self.sizes[other] for one, other in self.tables)
+        return tuple(prod(self.sizes[part] for part in table) for table in self.tables)
 
     @property
     def points(self) -> int:
@@ -130,8 +143,10 @@ class PairedParts:
 
     def cell(self, places: Sequence[int], group: int) -> int:
         """Which cell of a group's table these places are."""
-        one, other = self.tables[group]
-        return places[one] * self.sizes[other] + places[other]
+        cell = 0
+        for part in self.tables[group]:
+            cell = cell * self.sizes[part] + places[part]
+        return cell
 
     def with_cell(self, place: int, turn: int = 0) -> int:
         """A value that has the cell at this place of all tables; or, turned by 1, one that has not.
@@ -141,9 +156,10 @@ class PairedParts:
         group = 0
         while place >= self.cells[group]:
             place, group = place - self.cells[group], group + 1
-        places, (one, other) = [0] * len(self.sizes), self.tables[group]
-        places[one], places[other] = divmod(place, self.sizes[other])
-        places[one] = (places[one] + turn) % self.sizes[one]
+        places, table = [0] * len(self.sizes), self.tables[group]
+        for part in reversed(table):
+            place, places[part] = divmod(place, self.sizes[part])
+        places[table[0]] = (places[table[0]] + turn) % self.sizes[table[0]]
         return self.value_of(places)
 
     def likelihood(self, value: int, cells: Mapping[int, int]) -> Fraction:

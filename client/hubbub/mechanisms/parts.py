@@ -1,7 +1,7 @@
-"""Parts of an answer as listed values, each PART=VALUE, and every two parts as a table."""
+"""Parts of an answer as listed values, each PART=VALUE, and every two or three as a table."""
 
 from collections.abc import Mapping, Sequence
-from itertools import combinations
+from itertools import combinations, product
 
 from hubbub.errors import BadParameter
 
@@ -28,17 +28,12 @@ def parts_of(values: Sequence[str]) -> dict[str, tuple[str, ...]]:
     return parts
 
 
-def tables_of(parts: int) -> tuple[tuple[int, int], ...]:
-    """Every two of so many parts, by their places."""
-    return tuple(combinations(range(parts), 2))
+def tables_of(parts: int, ways: int = 2) -> tuple[tuple[int, ...], ...]:
+    """Every `ways` of so many parts, by their places, ascending."""
+    return tuple(combinations(range(parts), ways))
 
 
-def cell_names(values: Sequence[str]) -> tuple[str, ...]:
+def cell_names(values: Sequence[str], ways: int = 2) -> tuple[str, ...]:
     """What an answer calls its cells: table by table, row by row, as "theme=dark, country=de"."""
-    parts = list(parts_of(values).items())
-    return tuple(
-        f"{one}={this}, {other}={that}"
-        for (one, rows), (other, columns) in combinations(parts, 2)
-        for this in rows
-        for that in columns
-    )
+    listed = [listed_parts({part: own}) for part, own in parts_of(values).items()]
+    return tuple(", ".join(cell) for own in combinations(listed, ways) for cell in product(*own))

@@ -16,6 +16,7 @@ from hubbub.query_results import (
     is_of_means,
     judged_sentences,
     rows,
+    slice_sentences,
     title,
     trend_sentences,
 )
@@ -180,7 +181,7 @@ class Answer(Sequence[Row]):
         notes += found.get("notes", ())
         notes += trend_sentences(found)
         if "association" in found:
-            notes.append(association_sentence(found))
+            notes += [association_sentence(found), *slice_sentences(found)]
         if judged := found.get("held_out"):
             level = f"{100 * found['confidence']:g}%"
             notes += [

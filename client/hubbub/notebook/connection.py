@@ -184,6 +184,7 @@ class Connection:
         metric: str,
         rows: str = "",
         columns: str = "",
+        by: str = "",
         *,
         last: str = "",
         epochs: str = "",
@@ -191,10 +192,12 @@ class Connection:
     ) -> Answer:
         """Two parts of a metric, the first two unless named, as a table: shares within rows.
 
-        `document["association"]` says how they go together: a test, and Cramer's V.
+        `document["association"]` says how they go together: a test, and Cramer's V. With a third
+        part, `by`, there is a table for each of its values, and an association in
+        `document["slices"]`.
         """
         given = {"last": last, "epochs": epochs, "confidence": confidence}
-        parts = {"rows": rows, "columns": columns}
+        parts = {"rows": rows, "columns": columns, "by": by}
         return self._ask(metric, "cross", {**given, **parts}, _Strings((), ()))
 
     def breakdown(

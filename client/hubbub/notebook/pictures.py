@@ -54,10 +54,11 @@ def heat_map(axes: Any, rows: Sequence[Row], found: Document) -> None:
     sure = [[1 - (row["within_high"] - row["within_low"]) for row in line] for line in cells]
     axes.imshow(shares, cmap="Blues", vmin=0, vmax=1, aspect="auto", alpha=sure)
     axes.set_xticks(range(len(names)), [_label(name) for name in names], parse_math=False)
-    own = [_label(line[0]["row"]) for line in cells]
+    own = [_label(": ".join(filter(None, (line[0]["slice"], line[0]["row"])))) for line in cells]
     axes.set_yticks(range(len(own)), own, parse_math=False)
     axes.set_xlabel(_label(found["columns"]), parse_math=False)
-    axes.set_ylabel(_label(found["rows"]), parse_math=False)
+    whose = ": ".join(filter(None, (found["by"], found["rows"])))
+    axes.set_ylabel(_label(whose), parse_math=False)
     for down, line in enumerate(cells):
         for across, row in enumerate(line):
             said = f"{row['within']:.0%}\n{row['within_low']:.0%} to {row['within_high']:.0%}"

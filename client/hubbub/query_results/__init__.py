@@ -1,6 +1,6 @@
 """Floor 1. Answers as rows and columns, once for every face: files, notebooks, tables."""
 
-from hubbub.query_results.association_sentence import association_sentence
+from hubbub.query_results.association_sentence import association_sentence, slice_sentences
 from hubbub.query_results.cell_text import at_least, cell, columns_of, is_of_means, title
 from hubbub.query_results.columns import COLUMNS, Column, QueryName
 from hubbub.query_results.judged_sentences import judged_sentences
@@ -20,6 +20,7 @@ __all__ = [
     "is_of_means",
     "judged_sentences",
     "rows",
+    "slice_sentences",
     "title",
     "trend_sentences",
     "whole_rows",

@@ -8,14 +8,32 @@ _LEAST = 1e-12
 
 def association_sentence(found: Document) -> str:
     """The test of independence, and Cramer's V with its interval, of a cross table."""
-    told = found["association"]
-    p_value, ends = told["p_value"], f"{told['low']:.2f} to {told['high']:.2f}"
-    p = f"p < {_LEAST:.0e}" if p_value < _LEAST else f"p = {p_value:.2g}"
     parts = f"{found['rows']} and {found['columns']}"
+    if found["by"]:
+        return _tested(f"{parts}, within {found['by']},", found["association"], found)
+    return _said(parts, found["association"], found)
+
+
+def slice_sentences(found: Document) -> list[str]:
+    """The same of each value of a third part; of two parts none."""
+    return [
+        f"{found['by']}={one['value']}: "
+        + (_said("the two", one["association"], found) if one["association"] else "too rare to say")
+        for one in found["slices"]
+    ]
+
+
+def _tested(parts: str, told: Document, found: Document) -> str:
+    p_value = told["p_value"]
+    p = f"p < {_LEAST:.0e}" if p_value < _LEAST else f"p = {p_value:.2g}"
     together = p_value <= 1 - found["confidence"]
-    said = f"{parts} go together ({p})" if together else f"no sign that {parts} go together ({p})"
+    return f"{parts} go together ({p})" if together else f"no sign that {parts} go together ({p})"
+
+
+def _said(parts: str, told: Document, found: Document) -> str:
+    said = _tested(parts, told, found)
     if told["cramers_v"] is None:
         return f"{said}; how strongly cannot be said from so few reports"
-    said += f"; Cramer's V {told['cramers_v']:.2f}, {ends}"
+    said += f"; Cramer's V {told['cramers_v']:.2f}, {told['low']:.2f} to {told['high']:.2f}"
     rare = [*told["rare_rows"], *told["rare_columns"]]
     return said + (f" ({len(rare):,} rare values count as one)" if len(rare) > 1 else "")

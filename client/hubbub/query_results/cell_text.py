@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from math import floor
 from typing import Any, Final
 
-from hubbub.query_results.columns import COLUMNS, OF_CLASS, Column, QueryName, Unit
+from hubbub.query_results.columns import COLUMNS, OF_CLASS, SLICE, Column, QueryName, Unit
 from hubbub.query_results.rows import Document, Row
 
 # Below this confidence an order is as good as unknown.
@@ -45,10 +45,11 @@ def is_of_means(question: QueryName, answer: Document) -> bool:
 def columns_of(question: QueryName, answer: Document) -> Sequence[Column]:
     """The columns that this answer has."""
     means, classes = is_of_means(question, answer), answer.get("kind") == "softmax"
+    without = [*([] if classes else [OF_CLASS]), *([] if answer.get("by") else [SLICE])]
     return [
         column
         for column in COLUMNS[question]
-        if (column.of_means or not means) and (classes or column is not OF_CLASS)
+        if (column.of_means or not means) and column not in without
     ]
 
 

@@ -60,6 +60,9 @@ OF_CLASS: Final = Column(
 )
 """What a model of one score has not."""
 
+SLICE: Final = Column("slice", "of", "text", "value of the third part")
+"""What a cross table of two parts has not."""
+
 _VALUE: Final = Column("value", "value", "text", "what was reported")
 _ESTIMATE: Final = Column(
     *("estimate", "estimate", "reports"),
@@ -154,6 +157,7 @@ COLUMNS: Final[Mapping[QueryName, Sequence[Column]]] = {
         ),
     ),
     "cross": (
+        SLICE,
         Column("row", "row", "text", "value of the first part"),
         Column("column", "column", "text", "value of the second part"),
         Column("within", "of its row", "share", "share of those in the cell's row"),
@@ -250,7 +254,7 @@ HEADS: Final[Mapping[QueryName, Sequence[str]]] = {
         *("before_reports", "after_reports", "confidence", "unit"),
     ),
     "trend": ("metric", "kind", "confidence", "unit"),
-    "cross": ("metric", "rows", "columns", "dates", "reports", "confidence"),
+    "cross": ("metric", "rows", "columns", "by", "dates", "reports", "confidence"),
     "breakdown": ("metric", "by", "dates", "confidence", "unit"),
     "metrics": (),
     "status": (),

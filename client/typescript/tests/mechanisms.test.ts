@@ -25,9 +25,11 @@ function built(name: string, given: Answers["parameters"]): Randomizer {
   return mechanism.build({ epsilon, categories, sizes, parameters });
 }
 
-for (const [name, { version }] of MECHANISMS) {
-  test(`the same coins give the same payloads: ${name}`, () => {
-    const answers = known(name) as Answers;
+const EVERY = [...MECHANISMS].map(([name, { version }]) => ({ name, version, file: name }));
+const THREE = { name: "pairs", version: 1, file: "more/pairs.three" };
+for (const { name, version, file } of [...EVERY, THREE]) {
+  test(`the same coins give the same payloads: ${file}`, () => {
+    const answers = known(file) as Answers;
     const randomizer = built(name, answers.parameters);
     const coins = new KeyedBits(bytesOf(answers.key));
     assert.equal(version, answers.version);

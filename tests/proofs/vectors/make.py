@@ -41,6 +41,7 @@ PARAMETERS: dict[str, dict[str, Any]] = {
 }
 # Of mechanisms that are built in more ways than one, beside those above: named in folder `more`.
 MORE: dict[str, tuple[str, dict[str, Any]]] = {
+    "more/pairs.three": ("pairs", {"epsilon": 1.0, "sizes": (3, 4, 2, 2), "ways": 3}),
     "more/tree.beginnings": (
         "tree",
         {"epsilon": 1.0, "bits": 24, "cells": 64, "hashes": 2, "beginnings": ["ex", "exam", "日"]},

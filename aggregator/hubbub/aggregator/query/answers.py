@@ -22,6 +22,7 @@ from hubbub.analysis import (
     Cell,
     Change,
     Mean,
+    Slice,
     TopValue,
     Twins,
     ValueAnswer,
@@ -50,7 +51,8 @@ class MetricLine:
     epsilon: nats a report, as proven, rounded up.
     waiting, withheld: reports still with the shuffler, and those it may never pass on.
     unit, lowest, highest: of numbers, what they are measured in, and the ends of their range.
-    parts: the parts that can be crossed, where it has some. public: the public fields by which it
+    parts: the parts that can be crossed, where it has some; ways: how many of them a device tells
+    together. public: the public fields by which it
     is told apart.
     until_first_batch: why there is no answer yet, and when there is one; "" where a batch has left.
     one_look: why its intervals cannot hold at every look; "" where they can.
@@ -87,6 +89,7 @@ class MetricLine:
     public: list[str] = field(default_factory=list)
     one_look: str = ""
     discover: float = 0.0
+    ways: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,10 +239,12 @@ class Compared:
 
 @dataclass(frozen=True, slots=True)
 class Crossed:
-    """Two parts of a metric as a table.
+    """Two parts of a metric as a table; or one for each value of a third.
 
     rows, columns: the parts, of `parts`. values: its cells, row by row. Estimates are of the
     reporters; shares within rows, marks and the association of the population.
+    by: the third part, "" of two. slices: its values, in the order of the cells; the association is
+    then that within slices, of all together.
     """
 
     metric: str
@@ -253,6 +258,8 @@ class Crossed:
     association: Association
     values: list[Cell]
     parts: list[str]
+    by: str = ""
+    slices: list[Slice] = field(default_factory=list)
     notice: str = ""
     whose: Whose = POPULATION
 

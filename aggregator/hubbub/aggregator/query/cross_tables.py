@@ -1,4 +1,4 @@
-"""Crossing: two parts of a metric as a table, from the totals of some epochs."""
+"""Crossing: two parts of a metric as a table, or by a third, from the totals of some epochs."""
 
 from collections.abc import Mapping
 
@@ -15,9 +15,11 @@ def cross_table(
     selection: EpochSelection,
     totals: Mapping[Window, WindowTotals],
     answer: Answer,
-    parts: tuple[str, str],
+    parts: tuple[str, str, str],
 ) -> Crossed:
-    """The table of two parts, the first one's values as rows. answer: to the same totals.
+    """The table of two parts, the first one's values as rows; one for each value of a third.
+
+    parts: rows, columns, and the third or "". answer: to the same totals.
 
     Raises:
         BadParameter: the metric has no such parts, or their table is too large.
@@ -36,6 +38,8 @@ def cross_table(
         rows=table.rows,
         columns=table.columns,
         parts=list(table.parts),
+        by=table.by,
+        slices=list(table.slices),
         association=table.association,
         values=list(table.cells),
     )

@@ -199,8 +199,11 @@ class QueryEngine:
             notice=notice_of(selection.metric, found.reports),
         )
 
-    async def cross(self, name: str, query: EstimateQuery, parts: tuple[str, str]) -> Crossed:
-        """Two parts as a table, the first one's values as rows; "" is the first that is free."""
+    async def cross(self, name: str, query: EstimateQuery, parts: tuple[str, str, str]) -> Crossed:
+        """Two parts as a table, the first one's values as rows; one for each value of a third.
+
+        parts: rows, columns, the third. "" is the first that is free, and no third one.
+        """
         query = await self._resolved(name, query)
         selection = await self.collected.find(name, query.range)
         found = (await self._work(selection, query)).answer

@@ -122,9 +122,10 @@ def questions(*, tokens: bool = False, command: str = "") -> APIRouter:
         asked: Annotated[ParsedQuery, Depends(listed)],
         rows: Part = "",
         columns: Part = "",
+        by: Part = "",
     ) -> Crossed:
-        """Two parts of a metric as a table, and how they go together."""
-        return await query.cross(asked.name, asked.query, (rows, columns))
+        """Two parts of a metric as a table, and how they go together; by a third, within it."""
+        return await query.cross(asked.name, asked.query, (rows, columns, by))
 
     _export(router)
     for route, put in ((router.get, listed), (router.post, strings)):

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
+from scipy.linalg import block_diag
 from scipy.special import gammaincc
 
 from hubbub.analysis.arrays import Floats
@@ -69,6 +70,30 @@ def associated(
     return Association(p_value, middle, low, max(high, middle), rare_rows, rare_columns)
 
 
+def associated_within(
+    slices: Sequence[Table], turns: Sequence[Floats], independent: Floats
+) -> Association:
+    """Wald's test of no interaction in any of several slices of a table together; no V.
+
+    turns: of each slice, what makes its shares of the whole table's cells. independent: covariance
+    of these, slice by slice, if the parts are independent within each.
+    """
+    held, lines, spreads = [], [], []
+    for table, turn in zip(slices, turns, strict=True):
+        own, spread = _interaction(table.shares, table.likely, table.independent)
+        basis = _contrasts(own.shape)
+        held.append(basis.T @ own.reshape(-1))
+        lines.append(basis.T @ _line(table.likely) @ turn)
+        spreads.append(basis.T @ spread @ basis)
+    every = block_diag(*lines)
+    covariance = every @ independent @ every.T
+    size = len(held[0])
+    for place, spread in enumerate(spreads):  # which has what margins' errors add, too
+        block = slice(place * size, (place + 1) * size)
+        covariance[block, block] = spread
+    return Association(_wald(np.concatenate(held), covariance), None, 0.0, 1.0, (), ())
+
+
 def departures(table: Table) -> Floats:
     """Of each cell, how many standard errors it is from independence."""
     own, spread = _interaction(table.shares, table.likely, table.independent)
@@ -83,25 +108,39 @@ def _interaction(told: Floats, likely: Floats, spread: Floats) -> tuple[Floats, 
     The product of estimated margins is off by their errors, to the first order by what they add up
     in a line and to the second by their product, which is counted too.
     """
-    rows, columns = likely.sum(axis=1), likely.sum(axis=0)
     even = np.eye(told.size) - 1 / told.size
     spread = even @ spread @ even
-    down, across = np.outer(rows, np.ones(len(rows))), np.outer(columns, np.ones(len(columns)))
-    line = np.kron(np.eye(len(rows)) - down, np.eye(len(columns)) - across)
+    line = _line(likely)
     cells = spread.reshape(*told.shape, *told.shape)
     of_rows, of_columns = cells.sum(axis=(1, 3)), cells.sum(axis=(0, 2))
     own = told - np.outer(told.sum(axis=1), told.sum(axis=0))
     return own, line @ spread @ line.T + np.kron(of_rows, of_columns)
 
 
+def _line(likely: Floats) -> Floats:
+    """What takes the margins' product off a table's cells, to the first order."""
+    rows, columns = likely.sum(axis=1), likely.sum(axis=0)
+    down, across = np.outer(rows, np.ones(len(rows))), np.outer(columns, np.ones(len(columns)))
+    return np.asarray(np.kron(np.eye(len(rows)) - down, np.eye(len(columns)) - across))
+
+
 def _test(table: Table) -> float:
     """Wald's test of no interaction, by the covariance under independence."""
     own, spread = _interaction(table.shares, table.likely, table.independent)
-    rows, columns = (_beside_ones(size) for size in own.shape)
-    basis = np.kron(rows, columns)
-    held = basis.T @ own.reshape(-1)
-    square = float(held @ np.linalg.solve(basis.T @ spread @ basis, held))
+    basis = _contrasts(own.shape)
+    return _wald(basis.T @ own.reshape(-1), basis.T @ spread @ basis)
+
+
+def _wald(held: Floats, covariance: Floats) -> float:
+    """The chance of figures so far from 0, or farther, in the directions of their covariance."""
+    square = float(held @ np.linalg.solve(covariance, held))
     return float(gammaincc(len(held) / 2, max(square, 0.0) / 2))
+
+
+def _contrasts(shape: tuple[int, ...]) -> Floats:
+    """The directions in which a table departs from its margins' product; a column each."""
+    rows, columns = (_beside_ones(size) for size in shape)
+    return np.asarray(np.kron(rows, columns))
 
 
 def _beside_ones(size: int) -> Floats:

@@ -1,9 +1,11 @@
-"""Covariance of a table's estimates, exact: of coins, of which pair was drawn, of who reported."""
+"""Covariance of a table's estimates, exact: of coins, of parts that were drawn, of who reported."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
+import numpy.typing as npt
 
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.families.contract import Tier
@@ -12,56 +14,95 @@ from hubbub.errors import BadParameter
 from hubbub.mechanisms.geometry import Incidence
 from hubbub.mechanisms.pairs import PairedParts
 
-# Points times cells squared: some seconds of one core.
+Counts = npt.NDArray[np.int64]
+
+# Points, or cells, times cells squared: some seconds of one core.
 _MAX_WORK: Final = 1 << 33
 _AT_ONCE: Final = 1 << 22
+# Coordinates up to which it is known in how many points every three hyperplanes meet.
+_PLANE: Final = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Summed:
+    """A table whose cells are added up to those that are asked, and how much it counts for them.
+
+    shares: of the population, one a cell, not below 0 and adding up to 1. lines: which cells are
+    added up for each that is asked; shape (asked, added).
+    """
+
+    shares: Floats
+    lines: Counts
+    weight: float = 1.0
+
+    @property
+    def sums(self) -> Floats:
+        """The shares of the cells that are asked."""
+        found: Floats = self.shares[self.lines].sum(axis=1)
+        return found
 
 
 def table_covariance(
-    tiers: Sequence[Tier], variances: Sequence[float], shares: Floats, repeats: int
+    tiers: Sequence[Tier], variances: Sequence[float], tables: Sequence[Summed], repeats: int
 ) -> Floats:
-    """Of the estimates of one table's cells, in reports squared, for the population.
+    """Of the estimates of a table's cells, in reports squared, for the population.
 
-    variances: by which tiers are weighed, one for each. shares: of the population, one a cell, not
-    below 0 and adding up to 1. repeats: how many reports one person may have made.
+    variances: by which tiers are weighed, one for each. tables: which tell these cells, of weights
+    that add up to 1. repeats: how many reports one person may have made; 0 of who reported alone.
 
     Raises:
         BadParameter: a table of more cells than can be reckoned with.
     """
+    shares = tables[0].sums
     for given, _ in tiers:
-        _refuse_large(given, len(shares))
+        for table in tables:
+            _refuse_large(given, table.shares.size)
     reports = [totals.reports for _, totals in tiers]
     scales = tier_scales(variances, reports) if len(tiers) > 1 else np.ones(1)
     total, drawn = np.zeros((len(shares), len(shares))), 0.0
     for (given, _), number, scale in zip(tiers, reports, scales.tolist(), strict=True):
         mechanism: Any = given
-        total += scale**2 * number * _of_a_report(mechanism, shares)
+        total += scale**2 * number * _of_a_report(mechanism, tables)
         drawn += number * repeats * scale**2
     total += drawn * (np.diag(shares) - np.outer(shares, shares))
     return total
 
 
 def _refuse_large(mechanism: Any, cells: int) -> None:
-    if mechanism.points * cells * cells > _MAX_WORK:
+    space = mechanism.response.transform
+    times = cells if space.dimensions <= _PLANE else space.points
+    if times * cells * cells > _MAX_WORK:
         raise BadParameter(
             f"a table of {cells:,} cells is too large to be crossed at this epsilon; put rare "
             "values under one name, or ask for its cells as estimates"
         )
 
 
-def _of_a_report(mechanism: PairedParts, shares: Floats) -> Floats:
+def _of_a_report(mechanism: PairedParts, tables: Sequence[Summed]) -> Floats:
     """Covariance of what one report adds to a table, on average over who holds what.
 
-    With a chance of 1 in G it is of the table and adds G (x - even); x has the mean 1 at what it
-    holds and 0 elsewhere. So it is G cov(x) + (G - 1) of the mean's square, both less `even`.
+    With a chance of 1 in G it is of a table of weight w and adds w G (x - even); x has the mean 1
+    at what it holds and 0 elsewhere. So it is G cov(x) times the sum of w squared, and once less
+    than that of the mean's square, both less `even`.
     """
+    shares = tables[0].sums
     groups, even = mechanism.groups, 1 / len(shares)
-    p, q = float(mechanism.channel.p), float(mechanism.channel.q)
+    squares = sum(table.weight**2 for table in tables)
+    coins = sum(table.weight**2 * _of_coins(mechanism, table) for table in tables)
     held, flat = np.diag(shares), np.add.outer(shares, shares)
-    both = _supported_together(mechanism, shares)
-    coins = (both - q * q - q * (p - q) * flat) / (p - q) ** 2 - held
-    answer: Floats = groups * coins + (groups - 1) * (held - even * flat + even**2)
+    answer: Floats = groups * coins + (groups * squares - 1) * (held - even * flat + even**2)
     return answer
+
+
+def _of_coins(mechanism: PairedParts, table: Summed) -> Floats:
+    """Covariance of what a report of a table adds by its coins alone, of the cells asked."""
+    own, lines = table.shares, table.lines.reshape(-1)
+    p, q = float(mechanism.channel.p), float(mechanism.channel.q)
+    both = _supported_together(mechanism, own)
+    coins = (both - q * q - q * (p - q) * np.add.outer(own, own)) / (p - q) ** 2 - np.diag(own)
+    cells = coins[np.ix_(lines, lines)].reshape(*table.lines.shape, *table.lines.shape)
+    added: Floats = cells.sum(axis=(1, 3))
+    return added
 
 
 def _supported_together(mechanism: PairedParts, shares: Floats) -> Floats:
@@ -69,6 +110,11 @@ def _supported_together(mechanism: PairedParts, shares: Floats) -> Floats:
     space, cells = mechanism.response.transform, len(shares)
     keep = float(mechanism.response.keep.exact)
     on, off = keep / space.on_one, (1 - keep) / (space.points - space.on_one)
+    if space.dimensions <= _PLANE:
+        found = off * space.on_two + (on - off) * _held_where_two_meet(space, shares)
+        own = space.on_one * shares + space.on_two * (1 - shares)
+        np.fill_diagonal(found, off * space.on_one + (on - off) * own)
+        return found
     planes = _vectors(space, range(cells))
     found = np.zeros((cells, cells))
     step = max(_AT_ONCE // cells, 1)
@@ -77,6 +123,28 @@ def _supported_together(mechanism: PairedParts, shares: Floats) -> Floats:
         meets = (points @ planes.T % space.prime == 0).astype(np.float64)
         likely = off + (on - off) * (meets @ shares)
         found += meets.T @ (likely[:, None] * meets)
+    return found
+
+
+def _held_where_two_meet(space: Incidence, shares: Floats) -> Floats:
+    """Of every two lines of a plane, the shares of all lines through their point; else nothing.
+
+    Through a point go k of the lines, which meet there two by two: each share is counted k - 1
+    times of the k (k - 1) / 2, by which both are known.
+    """
+    found = np.zeros((len(shares), len(shares)))
+    if space.dimensions < _PLANE:
+        return found
+    s, lines = space.prime, _vectors(space, range(len(shares))).astype(np.int64)
+    one, other = np.triu_indices(len(shares), 1)
+    met = np.cross(lines[one], lines[other]) % s
+    first = met[np.arange(len(met)), np.argmax(met != 0, axis=1)]
+    inverses = np.array([0, *(pow(number, -1, s) for number in range(1, s))])
+    points = (met * inverses[first][:, None] % s) @ np.array([s * s, s, 1])
+    _, places, times = np.unique(points, return_inverse=True, return_counts=True)
+    through = (1 + np.sqrt(1 + 8 * times)) / 2
+    held = np.bincount(places, weights=shares[one] + shares[other]) / (through - 1)
+    found[one, other] = found[other, one] = held[places]
     return found
 
 

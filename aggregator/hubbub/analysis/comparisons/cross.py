@@ -2,15 +2,15 @@
 
 Cells are those of the estimates. Everything else is of the population, by the exact covariance of
 the cells: shares within rows, each cell's distance from independence, the test, and Cramer's V.
+Where three parts are told together, two are crossed within each value of the third, or over all.
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import ndtri
 
 from hubbub.analysis.answer import Answer, ValueAnswer
@@ -19,32 +19,41 @@ from hubbub.analysis.comparisons.association import (
     Association,
     Table,
     associated,
+    associated_within,
     departures,
 )
-from hubbub.analysis.comparisons.covariance import table_covariance
+from hubbub.analysis.comparisons.covariance import Summed, table_covariance
+from hubbub.analysis.comparisons.row_shares import shares_within
+from hubbub.analysis.estimators.tables import tables
+from hubbub.analysis.estimators.triples import added_up, weights_for
 from hubbub.analysis.families import family_for
 from hubbub.analysis.families.contract import Tier
+from hubbub.analysis.families.rows import values_answer
 from hubbub.analysis.uncertainty.intervals import reach_of
+from hubbub.analysis.value_estimates import ValueEstimates
 from hubbub.errors import BadParameter
 from hubbub.mechanisms.pairs import PairedParts
 from hubbub.mechanisms.parts import parts_of
 
-Counts = npt.NDArray[np.int64]
-
 # That any cell of independent parts is marked.
 _DOUBT: Final = 0.05
+# A slice as rare as so many standard errors of its share says nothing of what goes together.
+_SURE: Final = 3.0
+_PAIR: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
     """One cell: estimate, interval and share as the estimates have them, in reports.
 
+    slice: the third part's value; "" of two parts.
     within, within_low, within_high: its share of its row, with the interval's ends, in [0, 1].
     score: how many standard errors it is above what it would be if the parts were independent.
     departs: whether that is beyond chance, over all cells.
     """
 
     value: str
+    slice: str
     row: str
     column: str
     estimate: float
@@ -60,31 +69,71 @@ class Cell:
 
 
 @dataclass(frozen=True, slots=True)
+class Slice:
+    """The two parts where the third one has this value. share: of all reports, as estimated.
+
+    association: None where it is too rare to say.
+    """
+
+    value: str
+    share: float
+    association: Association | None
+
+
+@dataclass(frozen=True, slots=True)
 class Cross:
-    """A table of two parts, row by row, and how they are associated. parts: all that there are."""
+    """A table of two parts, row by row, and how they are associated. parts: all that there are.
+
+    by: a third part, "" of two alone. Its slices follow each other in the cells; the association is
+    that of the two parts within slices, of all together: a test, without V.
+    """
 
     rows: str
     columns: str
+    by: str
     parts: tuple[str, ...]
     cells: tuple[Cell, ...]
     association: Association
+    slices: tuple[Slice, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What is crossed: parts (of slices, rows and columns), their places, and their values."""
+
+    parts: tuple[str, ...]
+    places: tuple[int, ...]
+    names: tuple[Sequence[str], ...]
+    reports: int
+    confidence: float
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Slices, rows and columns."""
+        return (1, *map(len, self.names))[-3:]
+
+    @property
+    def crossed(self) -> tuple[Sequence[str], Sequence[str]]:
+        """The values of rows and columns."""
+        return self.names[-2], self.names[-1]
 
 
 def crossed(
     tiers: Sequence[Tier],
     values: Sequence[str] | None,
     answer: Answer,
-    parts: tuple[str, str],
+    parts: Sequence[str],
     repeats: int = 1,
 ) -> Cross:
-    """The table of two parts of an answer, the first one's values as rows.
+    """The table of two parts of an answer, the first one's values as rows; by a third, if named.
 
-    parts: "" for the first that is free. tiers: with their totals, as the answer is of. values: of
-    the metric, as the catalog lists them.
+    parts: rows, columns, and the third, or none; "" for rows and columns is the first that is free.
+    tiers: with their totals, as the answer is of. values: of the metric, as the catalog lists them.
     repeats: how many of the reports one person may have made.
 
     Raises:
-        BadParameter: not a metric of parts; parts that it does not have; a table too large.
+        BadParameter: not a metric of parts; parts that it does not have; three where two are told
+            together; a table too large.
     """
     mechanism: Any = tiers[0][0]
     if not isinstance(mechanism, PairedParts):
@@ -92,78 +141,221 @@ def crossed(
             "this metric has no parts to cross: write one with parts = { PART = [...], ... }"
         )
     own = parts_of(values or ())
-    parts, places = _places(list(own), parts)
-    group = mechanism.tables.index((min(places), max(places)))
-    first = sum(mechanism.cells[:group])
-    sizes = [mechanism.sizes[place] for place in sorted(places)]
-    numbers = np.arange(mechanism.cells[group]).reshape(sizes)
-    order = numbers.T if places[0] > places[1] else numbers
-    cells = [answer.values[first + place] for place in order.reshape(-1).tolist()]
+    rows, columns, by = _named(list(own), (*parts, "")[:3], mechanism.ways)
+    shown = tuple(part for part in (by, rows, columns) if part)
+    places = tuple(map(list(own).index, shown))
+    names = tuple(own[part] for part in shown)
+    asked = _Asked(shown, places, names, max(answer.reports, 1), answer.confidence)
     used = [tier for tier in tiers if tier[1].reports]
-    table = _table(mechanism, places, used, (order, cells), repeats)
-    names = own[parts[0]], own[parts[1]]
-    rows = _rows(cells, names, table, (max(answer.reports, 1), answer.confidence))
-    return Cross(*parts, tuple(own), tuple(rows), associated(table, names, answer.confidence))
+    weighed = [_variance(tier) for tier in used]
 
+    def covariance(told: Sequence[Summed], times: int = repeats) -> Floats:
+        return table_covariance(used, weighed, told, times) / asked.reports**2
 
-def _table(
-    mechanism: PairedParts,
-    places: tuple[int, int],
-    tiers: Sequence[Tier],
-    listed: tuple[Counts, Sequence[ValueAnswer]],
-    repeats: int,
-) -> Table:
-    """Shares of a table's cells, and how they vary together."""
-    order, cells = listed
-    reports = max(sum(totals.reports for _, totals in tiers), 1)
-    estimates = np.array([cell.estimate for cell in cells]) / reports
-    likely = np.array([cell.consistent for cell in cells]).reshape(order.shape)
-    likely /= max(likely.sum(), 1e-12)
-    weighed = [_variance(tier) for tier in tiers]
-    line = order.reshape(-1)
-
-    def covariance(shares: Floats) -> Floats:
-        """Of the cells as they are listed here, were these their shares."""
-        told = np.empty(len(line))
-        told[line] = shares.reshape(-1)
-        found: Floats = table_covariance(tiers, weighed, told, repeats)[np.ix_(line, line)]
-        return found / reports**2
-
-    spread = covariance(likely)
-    return Table(
-        # The whole is known: what the cells add up to beside it says nothing.
-        (estimates + (1 - estimates.sum()) / len(line)).reshape(order.shape),
-        *(likely, spread),
-        covariance(np.outer(likely.sum(axis=1), likely.sum(axis=0))),
-        (_margin_error(mechanism, places[0], spread), _margin_error(mechanism, places[1], spread)),
+    told = _told(mechanism, asked, answer)
+    cells = _cells(mechanism, asked, answer, told, covariance)
+    whole = _whole(asked, cells, told, covariance)
+    split = [_slice(whole, number) for number in range(asked.shape[0])]
+    if by:
+        association, slices = _by_slice(asked, whole, split)
+    else:
+        one, other = (_margin_error(mechanism, place, whole.spread) for place in places)
+        split = [replace(split[0], table=replace(split[0].table, margin_errors=(one, other)))]
+        association, slices = associated(split[0].table, asked.crossed, asked.confidence), ()
+    return Cross(
+        *(rows, columns, by, tuple(own)),
+        *(tuple(_rows(asked, cells, whole, split)), association, slices),
     )
 
 
-def _rows(
+@dataclass(frozen=True, slots=True)
+class _Whole:
+    """All slices. shares: as estimated, adding up to 1; likely: without what cannot be.
+
+    spread: covariance of all cells if the population is as likely; independent: if the two parts
+    are so within each slice.
+    """
+
+    shares: Floats
+    likely: Floats
+    spread: Floats
+    independent: Floats
+
+    def block(self, number: int) -> slice:
+        """Which cells are of a slice."""
+        size = self.likely[0].size
+        return slice(number * size, (number + 1) * size)
+
+
+@dataclass(frozen=True, slots=True)
+class _Slice:
+    """One slice as a table of its own; sure: whether it is frequent enough to be one.
+
+    turn: what makes shares within it of shares of all, to the first order, of independent parts.
+    """
+
+    table: Table
+    turn: Floats
+    sure: bool
+
+
+def _told(mechanism: PairedParts, asked: _Asked, answer: Answer) -> list[Summed]:
+    """The tables that tell the cells, with their likely shares."""
+    picture = np.array([value.consistent for value in answer.values])
+    every = tables(mechanism.sizes, picture, mechanism.ways)
+    own = tuple(sorted(asked.places))
+    weights = {mechanism.tables.index(own): 1.0} if own in mechanism.tables else {}
+    found = []
+    for group, weight in (weights or weights_for(mechanism.sizes, own)).items():
+        table = mechanism.tables[group]
+        axes = [table.index(place) for place in asked.places]
+        axes += [axis for axis in range(len(table)) if axis not in axes]
+        numbers = np.arange(mechanism.cells[group]).reshape(every[group].shape)
+        lines = numbers.transpose(axes).reshape(int(np.prod(asked.shape)), -1)
+        shares = every[group].reshape(-1)
+        found.append(Summed(shares / max(shares.sum(), 1e-12), lines, weight))
+    return found
+
+
+def _cells(
+    mechanism: PairedParts,
+    asked: _Asked,
+    answer: Answer,
+    told: Sequence[Summed],
+    covariance: Callable[..., Floats],
+) -> Sequence[ValueAnswer]:
+    """The cells' own estimates; of two parts of which tables have a third, what these add up to."""
+    own = tuple(sorted(asked.places))
+    if own in mechanism.tables:
+        first = sum(mechanism.cells[: mechanism.tables.index(own)])
+        return [answer.values[first + number] for number in told[0].lines[:, 0].tolist()]
+    estimates = np.array([value.estimate for value in answer.values])
+    table = added_up(mechanism.sizes, estimates, own)
+    line = (table if asked.places == own else table.T).reshape(-1)
+    errors = asked.reports * np.sqrt(np.diag(covariance(told, 0)))
+    order = np.argsort(asked.places)
+    names = [
+        ", ".join(f"{asked.parts[part]}={cell[part]}" for part in order)
+        for cell in product(*asked.names)
+    ]
+    figures = ValueEstimates(line, errors, errors, np.zeros_like(errors))
+    return values_answer(
+        *(figures, names, asked.reports, asked.confidence, 1),
+        picture=lambda _: asked.reports * told[0].sums,
+    ).values
+
+
+def _whole(
+    asked: _Asked,
     cells: Sequence[ValueAnswer],
-    names: tuple[Sequence[str], Sequence[str]],
-    table: Table,
-    of: tuple[int, float],
+    told: Sequence[Summed],
+    covariance: Callable[[Sequence[Summed]], Floats],
+) -> _Whole:
+    estimates = np.array([cell.estimate for cell in cells]).reshape(asked.shape) / asked.reports
+    likely = told[0].sums.reshape(asked.shape)
+    sizes = np.maximum(likely.sum(axis=(1, 2), keepdims=True), 1e-12)
+    product_ = likely.sum(axis=2, keepdims=True) * likely.sum(axis=1, keepdims=True) / sizes
+    return _Whole(
+        # The whole is known: what the cells add up to beside it says nothing.
+        estimates + (1 - estimates.sum()) / estimates.size,
+        likely,
+        covariance(told),
+        covariance([_with(table, product_.reshape(-1)) for table in told]),
+    )
+
+
+def _with(table: Summed, asked: Floats) -> Summed:
+    """The table with these shares of what is asked, parted among its cells as they are."""
+    own, before = table.shares[table.lines], table.sums[:, None]
+    parted = np.divide(own, before, out=np.full_like(own, 1 / own.shape[1]), where=before > 0)
+    shares = np.empty_like(table.shares)
+    shares[table.lines] = parted * asked[:, None]
+    return replace(table, shares=shares)
+
+
+def _slice(whole: _Whole, number: int) -> _Slice:
+    """Shares within a slice: of its own sum, which is as unsure as its cells are together."""
+    block, shares, likely = whole.block(number), whole.shares[number], whole.likely[number]
+    spread, independent = whole.spread[block, block], whole.independent[block, block]
+    size = float(likely.sum())
+    if len(whole.likely) == 1:
+        table = Table(shares, likely, spread, independent, (0.0, 0.0))
+        return _Slice(table, np.eye(likely.size), sure=True)
+    sure = min(size, float(shares.sum())) > _SURE * float(np.sqrt(spread.sum()))
+    if not sure:
+        table = Table(shares, likely, spread, independent, (0.0, 0.0))
+        return _Slice(table, np.eye(likely.size), sure=False)
+    within = likely / size
+    as_told = _turn(within, size)
+    turn = _turn(np.outer(within.sum(axis=1), within.sum(axis=0)), size)
+    spread, independent = as_told @ spread @ as_told.T, turn @ independent @ turn.T
+    rows, columns = likely.shape
+    cell = float(np.trace(spread)) / likely.size
+    margins = float(np.sqrt(cell * columns)), float(np.sqrt(cell * rows))
+    told = shares / shares.sum()
+    return _Slice(Table(told, within, spread, independent, margins), turn, sure=True)
+
+
+def _turn(within: Floats, size: float) -> Floats:
+    """What makes shares within a slice of such a size of shares of all, to the first order."""
+    turn: Floats = (np.eye(within.size) - within.reshape(-1)[:, None]) / size
+    return turn
+
+
+def _by_slice(
+    asked: _Asked, whole: _Whole, split: Sequence[_Slice]
+) -> tuple[Association, tuple[Slice, ...]]:
+    """The test within slices, and each one's association."""
+    sure = [number for number, one in enumerate(split) if one.sure]
+    slices = tuple(
+        Slice(
+            name,
+            float(whole.shares[number].sum()),
+            associated(one.table, asked.crossed, asked.confidence) if one.sure else None,
+        )
+        for number, (name, one) in enumerate(zip(asked.names[0], split, strict=True))
+    )
+    if not sure:
+        return Association(1.0, None, 0.0, 1.0, (), ()), slices
+    size = whole.likely[0].size
+    cells = (np.array(sure)[:, None] * size + np.arange(size)).reshape(-1)
+    independent = whole.independent[np.ix_(cells, cells)]
+    association = associated_within(
+        [split[number].table for number in sure],
+        [split[number].turn for number in sure],
+        independent,
+    )
+    return association, slices
+
+
+def _rows(
+    asked: _Asked, cells: Sequence[ValueAnswer], whole: _Whole, split: Sequence[_Slice]
 ) -> Iterator[Cell]:
-    """Every cell. of: how many reports, and how sure the intervals."""
-    reports, confidence = of
-    estimates = np.array([cell.estimate for cell in cells]).reshape(table.shares.shape) / reports
-    scores = departures(table)
-    figures = [*_within(estimates, table.spread, reach_of(confidence)), scores]
+    """Every cell, slice by slice."""
+    estimates = np.array([cell.estimate for cell in cells]).reshape(asked.shape) / asked.reports
+    reach, columns = reach_of(asked.confidence), []
+    for number, one in enumerate(split):
+        block = whole.block(number)
+        spread = whole.spread[block, block]
+        scores = departures(one.table) if one.sure else np.zeros_like(estimates[number])
+        figures = [*shares_within(estimates[number], spread, reach), scores]
+        columns.append(np.array([figure.reshape(-1) for figure in figures]))
     beyond = -ndtri(_DOUBT / 2 / len(cells))
-    lines = np.array([part.reshape(-1) for part in figures]).T.tolist()
-    for (row, column), cell, (within, low, high, score) in zip(
+    names = asked.names if len(asked.names) > _PAIR else ([""], *asked.names)
+    lines = np.concatenate(columns, axis=1).T.tolist()
+    for (of, row, column), cell, (within, low, high, score) in zip(
         product(*names), cells, lines, strict=True
     ):
         yield Cell(
             cell.value,
+            slice=of,
             row=row,
             column=column,
             estimate=cell.estimate,
             stderr=cell.stderr,
             low=cell.low,
             high=cell.high,
-            share=cell.estimate / reports,
+            share=cell.estimate / asked.reports,
             within=within,
             within_low=low,
             within_high=high,
@@ -172,16 +364,25 @@ def _rows(
         )
 
 
-def _places(own: Sequence[str], parts: tuple[str, str]) -> tuple[tuple[str, str], tuple[int, int]]:
-    """Two parts and their places among all. For a part that is "" the first one that is free."""
+def _named(own: Sequence[str], parts: Sequence[str], ways: int) -> tuple[str, str, str]:
+    """Rows, columns and the third. For rows or columns that are "" the first that is free."""
+    several = "three" if parts[2] else "two"
     for part in filter(None, parts):
         if part not in own:
-            raise BadParameter(f'"{part[:60]}" is none of its parts: write two of {", ".join(own)}')
-    if parts[0] and parts[0] == parts[1]:
-        raise BadParameter(f"both parts are {parts[0]}: write two of {', '.join(own)}")
+            raise BadParameter(
+                f'"{part[:60]}" is none of its parts: write {several} of {", ".join(own)}'
+            )
+        if parts.count(part) > 1:
+            both = "both parts are" if several == "two" else "a part stands twice:"
+            raise BadParameter(f"{both} {part}: write {several} of {', '.join(own)}")
+    if parts[2] and ways == _PAIR:
+        raise BadParameter(
+            "its devices tell two parts together: leave the third out, or give a metric with a "
+            "crowd ways = 3"
+        )
     free = (part for part in own if part not in parts)
-    rows, columns = (part or next(free) for part in parts)
-    return (rows, columns), (own.index(rows), own.index(columns))
+    rows, columns = (part or next(free) for part in parts[:2])
+    return rows, columns, parts[2]
 
 
 def _variance(tier: Tier) -> float:
@@ -194,30 +395,3 @@ def _margin_error(mechanism: PairedParts, place: int, spread: Floats) -> float:
     """About how far off a part's shares are, which all tables of the part tell together."""
     many = [size for other, size in enumerate(mechanism.sizes) if other != place]
     return float(np.sqrt(np.trace(spread) / len(spread) / sum(1 / size for size in many)))
-
-
-def _within(table: Floats, spread: Floats, reach: float) -> tuple[Floats, Floats, Floats]:
-    """Shares within rows and their ends: where the row's part is as unsure as the cell (Fieller).
-
-    Ends solve (cell - share * row)^2 = reach^2 var(cell - share * row); where a row may be empty,
-    every share may be.
-    """
-    rows, columns = table.shape
-    middle, low, high = (np.zeros_like(table) for _ in range(3))
-    for row in range(rows):
-        own = slice(row * columns, (row + 1) * columns)
-        block = spread[own, own]
-        total, var_total = table[row].sum(), block.sum()
-        first = total**2 - reach**2 * var_total
-        for column in range(columns):
-            cell, mixed = table[row, column], block[column].sum()
-            middle[row, column] = np.clip(cell / total, 0, 1) if total > 0 else 0.0
-            half = cell * total - reach**2 * mixed
-            last = cell**2 - reach**2 * block[column, column]
-            inside = half**2 - first * last
-            if first <= 0 or total <= 0 or inside < 0:
-                high[row, column] = 1.0
-                continue
-            ends = (half + np.array([-1, 1]) * np.sqrt(inside)) / first
-            low[row, column], high[row, column] = np.clip(ends, 0, 1)
-    return middle, np.minimum(low, middle), np.maximum(high, middle)

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Final
 
 import numpy as np
@@ -18,12 +19,13 @@ _TURNS: Final = 4
 _LEAST: Final = 1e-6
 
 
-def tables(sizes: Sequence[int], cells: Floats) -> list[Floats]:
-    """The table of every two parts, rows for the first of them, from all cells in a line."""
+def tables(sizes: Sequence[int], cells: Floats, ways: int = 2) -> list[Floats]:
+    """The table of every two parts, or three, an axis for each, from all cells in a line."""
     found, first = [], 0
-    for one, other in tables_of(len(sizes)):
-        end = first + sizes[one] * sizes[other]
-        found.append(cells[first:end].reshape(sizes[one], sizes[other]))
+    for table in tables_of(len(sizes), ways):
+        shape = [sizes[part] for part in table]
+        end = first + prod(shape)
+        found.append(cells[first:end].reshape(shape))
         first = end
     return found
 
@@ -48,7 +50,7 @@ def consistent_tables(
     for _ in range(_TURNS):
         shares = [_likely_share(part, told, shares, reports) for part in range(len(sizes))]
     likely = [
-        _likely(table, shares[one], shares[other], reports)
+        kept(table.cells, table.noise, reports * np.outer(shares[one], shares[other]), reports)
         for table, (one, other) in zip(told, tables_of(len(sizes)), strict=True)
     ]
     cells = np.concatenate([one.reshape(-1) for one in likely])
@@ -103,17 +105,16 @@ def _likely_share(
     return found
 
 
-def _likely(table: _Told, one: Floats, other: Floats, reports: float) -> Floats:
-    """A table between what was told and its parts' shares multiplied (empirical Bayes).
+def kept(cells: Floats, noise: float, product: Floats, reports: float) -> Floats:
+    """A table between what was told and what less detail says, as a product (empirical Bayes).
 
     Departures from the product are taken for drawn with variances in proportion to it, as the terms
     of chi-square are; by how much, is what they have in all beyond the noise (Efron, Morris, 1973).
     """
-    product = reports * np.outer(one, other)
-    beyond = table.cells - product
-    noise = table.noise * beyond.size
-    true = max(float((beyond**2).sum()) - noise, 0.0) / max(reports, 1.0) * product
-    answer: Floats = product + beyond * true / np.maximum(true + table.noise, 1e-30)
+    beyond = cells - product
+    scale = max(float((beyond**2).sum()) - noise * beyond.size, 0.0) / max(reports, 1.0)
+    true = scale * product
+    answer: Floats = product + beyond * true / np.maximum(true + noise, 1e-30)
     return answer
 
 

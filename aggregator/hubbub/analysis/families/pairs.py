@@ -1,4 +1,4 @@
-"""Pairs of parts: tables of every two parts, each cell with an estimate, linear in the totals."""
+"""Pairs of parts: tables of every two, or three, each cell estimated linearly in the totals."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar, NoReturn
@@ -8,6 +8,7 @@ import numpy as np
 from hubbub.analysis.answer import Answer
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.estimators.tables import consistent_tables
+from hubbub.analysis.estimators.triples import consistent_triples
 from hubbub.analysis.estimators.vectorized_estimate import supports_of
 from hubbub.analysis.families.checks import between
 from hubbub.analysis.families.contract import BitSum, Expected, MetricKind, Tier, wider
@@ -21,7 +22,7 @@ from hubbub.mechanisms.parts import cell_names
 
 
 class Pairs:
-    """Mechanisms that tell one random pair of parts.
+    """Mechanisms that tell one random pair of parts, or triple: what is said of pairs is of both.
 
     A table's cell is estimated by the pair's own reports, times the number of pairs. What a report
     of another pair would have said is taken for `even`, the share of a cell in a table all alike:
@@ -71,7 +72,8 @@ class Pairs:
         reports = sum(totals.reports for _, totals in tiers)
         figures = figures_of(self, tiers, (), repeats)
         mechanism: Any = tiers[0][0]
-        picture = consistent_tables(mechanism.sizes, figures.estimates, figures.absent, reports)
+        agreeing = consistent_tables if mechanism.ways == 2 else consistent_triples  # noqa: PLR2004 a pair
+        picture = agreeing(mechanism.sizes, figures.estimates, figures.absent, reports)
         return values_answer(
             figures, names, reports, confidence, repeats, picture=lambda _: picture
         )
@@ -127,7 +129,7 @@ class Pairs:
 
     def labels(self, mechanism: PairedParts, values: Sequence[str] | None) -> Sequence[str]:
         """Every cell, as "theme=dark, country=de"."""
-        return cell_names(values or ())
+        return cell_names(values or (), mechanism.ways)
 
 
 def _even(mechanism: PairedParts) -> Floats:

@@ -26,6 +26,7 @@ from hubbub.catalog import Metric
 from hubbub.catalog.models.judging import judged, judging
 from hubbub.errors import HubbubError, ProofFailed
 from hubbub.mechanisms import AnyMechanism, BitSource, Memo, Memoized, Probability
+from hubbub.mechanisms.pairs import PairedParts
 from hubbub.mechanisms.tree import PrefixTree
 from hubbub.mechanisms.vector_codes import VectorCodes
 from hubbub.privacy.crowd import smallest_crowd
@@ -97,7 +98,8 @@ def steps_of(metric: Metric, observations: int) -> int:
 
 def _has_counts(metric: Metric) -> bool:
     """Whether whole epochs are attacked: where each value has one cell in which it is counted."""
-    return metric.central is not None and not isinstance(metric.randomizer, PrefixTree)
+    points = isinstance(metric.randomizer, PrefixTree | PairedParts)
+    return metric.central is not None and not points
 
 
 def audit_metric(

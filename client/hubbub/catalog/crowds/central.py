@@ -2,21 +2,27 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from math import sqrt
 from typing import Any, Final
 
 from hubbub.catalog.choice import AUTO
 from hubbub.catalog.crowds.central_fields import DEVICES
 from hubbub.catalog.crowds.central_promise import Accountant, CentralPromise, Planned
+from hubbub.catalog.crowds.crowd_geometry import CROWD_PARTS, planned_geometry
 from hubbub.catalog.crowds.crowd_numbers import planned_number
 from hubbub.catalog.crowds.crowd_strings import CROWD_STRINGS, CROWD_TREE, planned_strings
 from hubbub.catalog.crowds.device_dummies import each_of
 from hubbub.catalog.fields.field import fields_of
 from hubbub.catalog.fields.table_reader import Complain
+from hubbub.catalog.values.part_values import size_of
+from hubbub.mechanisms import build
 
 _LISTED: Final = "grr"
 # Which are the same over the parts of a range, where these are few enough.
 _NUMBERS: Final = ("wave", "mean.one_bit", "mean.piecewise")
 
+# Reports, of which the errors of who lies alone are told.
+_MANY: Final = 100_000
 _OF_EACH: Final = (
     "are worked out for epochs that each keep a promise of their own; write how many beside "
     "central_period, or leave dummies out"
@@ -51,6 +57,8 @@ def central_conflicts(metric: Any) -> dict[str, str]:
     section: type = type(metric)
     usual = {one.name: one.default for one in fields_of(section)}
     if metric.central_epsilon is None or metric.crowd is None:
+        if metric.mechanism == CROWD_PARTS and metric.parameters.get("ways", 2) > 2:  # noqa: PLR2004 a pair
+            return {"ways": _alone(metric)}
         lonely = [name for name in CENTRAL_FIELDS if getattr(metric, name) != usual[name]]
         said = "is of a central promise; write central_epsilon and crowd"
         if metric.limits.lifetime_central_epsilon is not None:
@@ -60,7 +68,7 @@ def central_conflicts(metric: Any) -> dict[str, str]:
     lifetime = metric.limits.lifetime_central_epsilon
     if lifetime is not None and lifetime < metric.central_epsilon:
         found["limits"] = "lifetime_central_epsilon must not be below central_epsilon; raise it"
-    every = (_LISTED, CROWD_STRINGS, CROWD_TREE, *_NUMBERS)
+    every = (_LISTED, CROWD_PARTS, CROWD_STRINGS, CROWD_TREE, *_NUMBERS)
     if metric.mechanism not in every and not metric.model:
         known = ", ".join(every)
         found["mechanism"] = f'must be "{AUTO}" or one of {known} with a crowd'
@@ -76,12 +84,12 @@ def central_conflicts(metric: Any) -> dict[str, str]:
 
 def _misfits(metric: Any) -> dict[str, str]:
     """What does not go with any crowd."""
-    found = {}
+    found, listed = {}, metric.mechanism == _LISTED
     if isinstance(metric.dummies, str):
         found["dummies"] = f'is "{metric.dummies}" in metrics.toml alone; write how many'
-    elif metric.dummies and metric.values is None:
+    elif metric.dummies and not listed:
         found["dummies"] = _OF_LISTED
-    if metric.dummies_each and (metric.dummies or metric.values is None):
+    if metric.dummies_each and (metric.dummies or not listed):
         found["dummies_each"] = _OF_ONE if metric.dummies else _OF_LISTED
     elif metric.dummies_each and metric.rolling:
         found["dummies_each"] = _OF_EPOCHS
@@ -100,8 +108,21 @@ def _misfits(metric: Any) -> dict[str, str]:
     return found
 
 
-def crowd_mechanisms(domain: object) -> tuple[str, ...]:
+def _alone(metric: Any) -> str:
+    """What three parts together would say of people who each lie alone, and what to do."""
+    sizes = size_of(metric.mechanism, metric.values)["sizes"]
+    alone = build(metric.mechanism, epsilon=metric.epsilon, sizes=sizes, ways=3)
+    error = sqrt(alone.groups * alone.variance(0, _MANY)) / _MANY
+    return (
+        f"3 goes with a crowd alone: at epsilon {metric.epsilon:g} a cell of three parts is off by "
+        f"{error:.2%} of {_MANY:,} reports; write central_epsilon and crowd, or leave ways out"
+    )
+
+
+def crowd_mechanisms(domain: object, *, parts: bool = False) -> tuple[str, ...]:
     """Whose whole epochs are accounted for, by what `domain` says; None of listed values."""
+    if parts:
+        return (CROWD_PARTS,)
     match domain:
         case "number":
             return _NUMBERS
@@ -114,29 +135,33 @@ def crowd_mechanisms(domain: object) -> tuple[str, ...]:
 def crowd_table(
     table: Mapping[str, Any],
     promise: CentralPromise,
-    categories: int | None,
+    asked: Mapping[str, Any],
     accountant: Accountant | None,
     wrong: Complain,
 ) -> dict[str, Any]:
     """A metric's table with what follows from its central promise: mechanism, epsilon, min_batch.
 
-    A local epsilon that was written stays, if it keeps the promise. categories: of listed values;
-    None of numbers and strings.
+    A local epsilon that was written stays, if it keeps the promise. asked: `categories` of listed
+    values, `sizes` and `ways` of parts; nothing of numbers and strings.
 
     Raises:
         BadParameter: the numbers of a range, or of hash functions, are none.
     """
+    categories = asked.get("categories")
     found = {**table, "min_batch": promise.crowd, "epsilon": promise.epsilon}
     found.pop("reports", None)
     if table.get("min_batch", promise.crowd) != promise.crowd:
         wrong("min_batch", f"is the crowd, {promise.crowd:,}, or nothing; leave it out")
     if accountant is None:
         wrong("central_epsilon", NEEDS_NUMPY)
-        return {**found, "mechanism": crowd_mechanisms(table.get("domain"))[0], "dummies": 0}
+        first = crowd_mechanisms(table.get("domain"), parts="sizes" in asked)[0]
+        return {**found, "mechanism": first, "dummies": 0}
     promise = _padded(table, promise, categories, accountant, wrong)
     if "dummies" in table:
         found |= {"dummies": promise.dummies, "dummies_each": promise.dummies_each}
-    if categories is not None:
+    if "sizes" in asked:
+        planned = planned_geometry(CROWD_PARTS, asked, table, promise, accountant)
+    elif categories is not None:
         planned = Planned(_LISTED, {}, categories)
     elif table["domain"] == "string":
         planned = planned_strings(table, promise, accountant)

@@ -6,14 +6,14 @@ Zipf's law, a thousand of them; and of one that a tenth hold.
 """
 
 from collections.abc import Mapping
-from math import ceil, sqrt
+from math import sqrt
 from typing import Any, Final
 
 from hubbub.catalog.choice import AUTO
 from hubbub.catalog.crowds.central_promise import Accountant, CentralPromise, Planned
+from hubbub.catalog.crowds.crowd_geometry import planned_geometry
 from hubbub.errors import BadParameter
-from hubbub.mechanisms import EvenLies, build, even_lies
-from hubbub.mechanisms.probability import MAX_EPSILON, MIN_EPSILON
+from hubbub.mechanisms import build
 
 CROWD_STRINGS: Final = "local_hash"
 """The mechanism over strings that somebody looks for whose whole epochs are accounted for."""
@@ -26,10 +26,8 @@ _WIDTHS: Final = tuple(1 << power for power in range(4, 17))
 # Two values are accounted for otherwise than hashed ones.
 _MIN_WIDTH: Final = 3
 _FREQUENT: Final = 0.1
-# Of a prefix tree: what may be written beside it, and how near its epsilon is found.
+# Of a prefix tree: what may be written beside it.
 _OF_TREES: Final = ("bits", "cells", "hashes")
-_GRAIN: Final = 1e-3
-_STEP: Final = 0.1
 # The shares of a thousand strings, squared and summed, by Zipf's law.
 _SQUARES: Final = sum(n**-2 for n in range(1, 1001)) / sum(1 / n for n in range(1, 1001)) ** 2
 
@@ -43,7 +41,8 @@ def planned_strings(
         BadParameter: hashes or width are no numbers that can be hashed to.
     """
     if table["mechanism"] == CROWD_TREE:
-        return _planned_tree(table, promise, accountant)
+        own = {name: table[name] for name in _OF_TREES if name in table}
+        return planned_geometry(CROWD_TREE, own, table, promise, accountant)
     if table["mechanism"] != AUTO:
         hashes: Any = table.get("hashes")
         width: Any = table.get("width")
@@ -58,43 +57,6 @@ def planned_strings(
 
     width = min(_WIDTHS, key=worst)
     return Planned(CROWD_STRINGS, {"hashes": _HASHES, "width": width}, width, _HASHES)
-
-
-def _planned_tree(
-    table: Mapping[str, Any], promise: CentralPromise, accountant: Accountant
-) -> Planned:
-    """A prefix tree as written, and the largest local epsilon with which a crowd of it does.
-
-    Its geometry follows from the epsilon, so the lies of each that is tried are looked at.
-    """
-    own = {name: table[name] for name in _OF_TREES if name in table}
-
-    def lies_at(epsilon: float) -> EvenLies:
-        tree = build(CROWD_TREE, epsilon=epsilon, **own)
-        return even_lies(tree, tree.privacy_loss())
-
-    def holds(epsilon: float) -> bool:
-        try:
-            lies = lies_at(epsilon)
-        except BadParameter:
-            return False  # its geometry is too large, as it grows with the epsilon
-        told = lies.categories, lies.epsilon, lies.groups
-        return lies.epsilon <= MAX_EPSILON and accountant.keeps(promise, *told)
-
-    most = min(float(table.get("epsilon", promise.max_local_epsilon)), promise.max_local_epsilon)
-    low = min(max(promise.epsilon / promise.epochs, MIN_EPSILON), most)
-    lies_at(low)  # refuses numbers of which no tree is made
-    # Geometries come and go as it falls, so halving alone would miss some.
-    steps = (most - step * _STEP for step in range(ceil((most - low) / _STEP)))
-    low = next(filter(holds, steps), low)
-    if promise.epsilon / promise.epochs < low and not holds(low):
-        raise BadParameter(promise.unkept())
-    high = min(low + _STEP, most)
-    while high - low > _GRAIN:
-        middle = round((low + high) / 2, 4)
-        low, high = (middle, high) if holds(middle) else (low, middle)
-    lies = lies_at(low)
-    return Planned(CROWD_TREE, {}, lies.categories, lies.groups, low)
 
 
 def string_errors(width: int, hashes: int, epsilon: float, reports: int) -> tuple[float, float]:

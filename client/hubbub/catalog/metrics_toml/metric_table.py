@@ -27,7 +27,7 @@ from hubbub.catalog.metrics_toml.domain import read_candidates, read_values
 from hubbub.catalog.metrics_toml.sole_choice import check_wishes, with_sole_choice
 from hubbub.catalog.periods import period_conflicts
 from hubbub.catalog.policy import Caps
-from hubbub.catalog.values.part_values import ranges_of
+from hubbub.catalog.values.part_values import ranges_of, size_of
 from hubbub.catalog.values.value_kinds import OTHER, spelled
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import OF_MODELS, REGISTRY, is_number
@@ -119,7 +119,8 @@ def read_metric(
         check_wishes(wishes, built, wrong)
     except BadParameter as error:
         field, colon, problem = str(error).partition(": ")
-        wrong(*((field, problem) if colon and field in fields else ("mechanism", str(error))))
+        known = colon and (field in fields or field in told)
+        wrong(*((field, problem) if known else ("mechanism", str(error))))
     return None if complained else built
 
 
@@ -182,9 +183,13 @@ def _with_crowd(
     promise = _central(table, fields, wrong)
     own = () if mechanism == AUTO else own_fields(mechanism)
     if promise and not any(_problem_with_own(mechanism, one, table) for one in own):
+        asked: dict[str, Any] = {} if "domain" in table else {"categories": len(listed or "ab")}
+        if "parts" in table:
+            if listed is None:
+                return {**unknown, **table}
+            asked = size_of(mechanism, listed) | {"ways": table.get("ways", 2)}
         try:
-            categories = None if "domain" in table else len(listed or "ab")
-            return crowd_table(table, promise, categories, accountant, wrong)
+            return crowd_table(table, promise, asked, accountant, wrong)
         except BadParameter as error:
             wrong("crowd", str(error))
     return {**unknown, **table}
@@ -204,12 +209,13 @@ def _central(
         if given[name] is None:
             wrong(name, f"must be {fields[name].entry.kind.words()} beside {other}; add it")
             return None
-    known = crowd_mechanisms(table.get("domain"))
-    if table.get("mechanism") not in (AUTO, *known) or "parts" in table:
+    known = crowd_mechanisms(table.get("domain"), parts="parts" in table)
+    if table.get("mechanism") not in (AUTO, *known):
         listed, strings, numbers = map(crowd_mechanisms, (None, "string", "number"))
         wrong(
             "crowd",
-            f'is of listed values, with mechanism "{listed[0]}" or "{AUTO}"; of strings, with '
+            f'is of listed values, with mechanism "{listed[0]}" or "{AUTO}"; of parts, with '
+            f'"{crowd_mechanisms(None, parts=True)[0]}"; of strings, with '
             f'{", ".join(strings)} or "{AUTO}"; or of numbers, with {", ".join(numbers)} or '
             f'"{AUTO}"',
         )

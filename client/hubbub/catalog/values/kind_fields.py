@@ -33,4 +33,5 @@ def refuse_misfits(metric: Any) -> None:
         raise BadParameter(f"{mechanism} is not over numbers; leave unit out")
     if metric.alert:
         paired = MECHANISMS[mechanism].FAMILY == "pairs"
-        metric.alert.check_fits(kind, cell_names(values) if paired else values)
+        cells = cell_names(values, metric.parameters.get("ways", 2)) if paired else values
+        metric.alert.check_fits(kind, cells)

@@ -1,5 +1,6 @@
 /**
- * Pairs of parts: tell two of several answers together, with all of epsilon, to count tables.
+ * Pairs of parts: tell two of several answers together, or three, with all of epsilon, to count
+ * tables.
  *
  * A value is a number: the places in its parts, the last counting fastest. Source and estimator:
  * client/hubbub/mechanisms/pairs.py.
@@ -9,22 +10,23 @@ import { pick } from "./bits.js";
 import { index } from "./listed.js";
 import { indexBytes } from "./packing.js";
 import { responseOver } from "./projective.js";
-import { indexIn, type Arguments, type Randomizer } from "./randomizer.js";
+import { indexIn, wholeOf, type Arguments, type Randomizer } from "./randomizer.js";
 
 const MAX_PARTS = 8;
 const MAX_TABLE = 2 ** 16;
 
-/** `pairs`: one random pair of parts of so many values each. */
-export function pairedParts({ epsilon, sizes }: Arguments): Randomizer {
-  const [largest = 0, second = 0] = [...sizes].sort((one, other) => other - one);
+/** `pairs`: one random pair of parts of so many values each, or triple. */
+export function pairedParts(given: Arguments): Randomizer {
+  const { epsilon, sizes } = given;
+  const ways = wholeOf(given, "ways", 2, 3, 2);
+  const descending = [...sizes].sort((one, other) => other - one);
+  const largest = descending.slice(0, ways).reduce((product, size) => product * size, 1);
   const whole = sizes.every((size) => Number.isInteger(size) && size >= 2);
-  if (!(whole && sizes.length >= 2 && sizes.length <= MAX_PARTS && largest * second <= MAX_TABLE)) {
+  if (!(whole && sizes.length >= ways && sizes.length <= MAX_PARTS && largest <= MAX_TABLE)) {
     throw new BadParameter("parts are too few, too many, or too large");
   }
-  const tables = sizes.flatMap((_, one) =>
-    sizes.slice(one + 1).map((_, at) => [one, one + 1 + at]),
-  );
-  const response = responseOver(epsilon, largest * second);
+  const tables = tablesOf(sizes.length, ways);
+  const response = responseOver(epsilon, largest);
   const cells = tables.length * response.points;
   const all = sizes.reduce((product, size) => product * size, 1);
   return {
@@ -35,11 +37,19 @@ export function pairedParts({ epsilon, sizes }: Arguments): Randomizer {
     randomize(value, source) {
       const places = placesOf(indexIn(all, value), sizes);
       const group = pick(source, tables.length); // PRIVACY: drawn without a look at the value
-      const [one = 0, other = 0] = tables[group] ?? [];
-      const cell = (places[one] ?? 0) * (sizes[other] ?? 0) + (places[other] ?? 0);
+      const told = tables[group] ?? [];
+      const cell = told.reduce((sum, part) => sum * (sizes[part] ?? 0) + (places[part] ?? 0), 0);
       return index(group * response.points + response.respond(cell, source), cells);
     },
   };
+}
+
+/** Every `ways` of so many parts, from one on, ascending. */
+function tablesOf(parts: number, ways: number, first = 0): number[][] {
+  if (!ways) return [[]];
+  return Array.from({ length: parts - first }, (_, at) => first + at).flatMap((one) =>
+    tablesOf(parts, ways - 1, one + 1).map((others) => [one, ...others]),
+  );
 }
 
 function placesOf(value: number, sizes: readonly number[]): number[] {

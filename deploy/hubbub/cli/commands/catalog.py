@@ -5,6 +5,7 @@ from math import ceil, isfinite
 from pathlib import Path
 
 from hubbub.catalog import Metric
+from hubbub.catalog.crowds.crowd_geometry import CROWD_PARTS
 from hubbub.catalog.crowds.crowd_strings import CROWD_TREE
 from hubbub.catalog.discovery import finder_of
 from hubbub.cli.command_table import load_module
@@ -130,7 +131,7 @@ def _say_promise(metric: Metric) -> None:
     if metric.central and (
         said := what_decides(
             *(metric.central, metric.report_loss, kept_by(metric), lies.categories, lies.groups),
-            coarse=metric.mechanism == CROWD_TREE,
+            coarse=metric.mechanism in (CROWD_TREE, CROWD_PARTS),
         )
     ):
         explain(f"{metric.name}: {said}")

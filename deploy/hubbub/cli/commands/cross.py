@@ -1,4 +1,4 @@
-"""`hubbub cross`: two parts of a metric as a table, and whether they go together."""
+"""`hubbub cross`: two parts of a metric as a table, or by a third, and how they go together."""
 
 import argparse
 from typing import Final
@@ -20,6 +20,7 @@ from hubbub.wire.v1.services_pb2 import CrossRequest
 _EPILOG: Final = """
 example:
   hubbub cross profile country theme --last 7d     of each country, who has which theme
+  hubbub cross profile country theme version       the same for each version
 """
 
 
@@ -29,14 +30,15 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
         "cross",
         description="Of a metric with parts: for each value of the first part, which share holds "
         "each value of the second, with intervals; and whether the two go together at all. "
-        "Of a metric with more than two parts, name two; without, the first two are taken.",
+        "Of a metric with more than two parts, name two; without, the first two are taken. A third "
+        "has a table for each of its values, of a metric whose devices tell three together.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
         epilog=_EPILOG,
     )
     parser.add_argument("metric", help="its name; NAME/EPSILON for one tier alone")
-    for name in ("rows", "columns"):
+    for name, whose in (("rows", "the rows"), ("columns", "the columns"), ("by", "tables")):
         parser.add_argument(
-            name, metavar="PART", nargs="?", default="", help=f"whose values are the {name}"
+            name, metavar="PART", nargs="?", default="", help=f"whose values are {whose}"
         )
     add_range(parser)
     parser.add_argument(
@@ -54,6 +56,7 @@ def _cross(arguments: argparse.Namespace) -> int:
         confidence=arguments.confidence,
         rows=arguments.rows,
         columns=arguments.columns,
+        by=arguments.by,
     )
     found = checked("cross", document(ask(where(arguments), "Cross", request)))
     if not write(arguments, "cross", found):

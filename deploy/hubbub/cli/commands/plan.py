@@ -323,4 +323,4 @@ def _question_of(metric: Metric, strings: int) -> MetricDraft:
 
 
 def _of_parts(mechanism: PairedParts) -> MetricDraft:
-    return MetricDraft("parts", sum(mechanism.cells), parts=mechanism.sizes)
+    return MetricDraft("parts", sum(mechanism.cells), parts=mechanism.sizes, ways=mechanism.ways)

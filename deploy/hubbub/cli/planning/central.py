@@ -14,12 +14,13 @@ from hubbub.analysis.strings.tree_search import found_from
 from hubbub.catalog import CentralPromise
 from hubbub.catalog.choice import AUTO
 from hubbub.catalog.crowds.central_fields import DEVICES
+from hubbub.catalog.crowds.crowd_geometry import CROWD_PARTS, planned_geometry
 from hubbub.catalog.crowds.crowd_strings import CROWD_TREE, planned_strings, string_errors
 from hubbub.catalog.crowds.device_dummies import each_of
 from hubbub.cli.planning.central_numbers import in_catalog, plan_central_numbers
 from hubbub.cli.terminal.output import explain, say, several, table
 from hubbub.errors import BadParameter
-from hubbub.mechanisms import build
+from hubbub.mechanisms import build, even_lies
 from hubbub.mechanisms.probability import MAX_EPSILON, MIN_EPSILON
 from hubbub.mechanisms.tree import PrefixTree
 from hubbub.privacy.amplification import DELTA
@@ -47,7 +48,7 @@ class _Way:
 def add_central(parser: argparse.ArgumentParser) -> None:
     """Add the options of a central promise."""
     crowd = parser.add_argument_group(
-        "a central promise, with --reports and --values, --strings, --mean or --ranges"
+        "a central promise, with --reports and --values, --strings, --parts, --mean or --ranges"
     )
     crowd.add_argument(
         "--central", type=float, metavar="E", help="what a whole epoch may say of one person, nats"
@@ -95,7 +96,7 @@ def plan_central(arguments: argparse.Namespace, question: MetricDraft) -> int:
     reports, central = arguments.reports, arguments.central
     if reports is None:
         raise BadParameter("--central is of so many reports: give --reports")
-    if question.kind in ("sets", "parts"):
+    if question.kind == "sets":
         raise BadParameter(
             f"a crowd is not asked for {question.kind}: leave --central out; each report keeps "
             "its own epsilon"
@@ -107,7 +108,8 @@ def plan_central(arguments: argparse.Namespace, question: MetricDraft) -> int:
     if question.kind in ("mean", "ranges"):
         floors = [one for one in _FLOORS if central < one < arguments.max_local]
         return plan_central_numbers(arguments, question, [*floors, arguments.max_local])
-    ways = (_of_strings if question.kind == "strings" else _of_values)(arguments, question)
+    of = {"strings": _of_strings, "parts": _of_parts}.get(question.kind, _of_values)
+    ways = of(arguments, question)
     laplace = 2 * sqrt(2) / central  # one person moves one report from one count to another
     ways.append(_Way("trusted curator, Laplace", None, central, laplace, laplace))
     if arguments.format == "json":
@@ -183,6 +185,35 @@ def _of_strings(arguments: argparse.Namespace, question: MetricDraft) -> list[_W
     return [*ways, _Way(f"alone, {best.mechanism}", central, central, *errors)]
 
 
+def _of_parts(arguments: argparse.Namespace, question: MetricDraft) -> list[_Way]:
+    """A crowd that tells two parts together, or three; and reports that tell two by themselves."""
+    reports, central, ways = arguments.reports, arguments.central, list[_Way]()
+    promise = CentralPromise(
+        *(central, reports, arguments.delta, arguments.honest, arguments.max_local)
+    )
+    for told in range(2, min(len(question.parts), 3) + 1):
+        own = {"sizes": question.parts, "ways": told}
+        planned = planned_geometry(CROWD_PARTS, own, {}, promise, ExactAccountant())
+        mechanism = build(CROWD_PARTS, epsilon=planned.epsilon, **own)
+        lies = even_lies(mechanism, mechanism.privacy_loss())
+        crowd = ShuffledEpoch(
+            *(reports, lies.categories, lies.epsilon, arguments.honest), groups=lies.groups
+        )
+        found = central_epsilon(crowd, arguments.delta)
+        errors = _cell_errors(mechanism, reports)
+        ways.append(_Way(f"crowd, tables of {told}", planned.epsilon, found, *errors))
+    alone = build(CROWD_PARTS, epsilon=central, sizes=question.parts)
+    errors = _cell_errors(alone, reports)
+    return [*ways, _Way("alone, tables of 2", central, central, *errors)]
+
+
+def _cell_errors(mechanism: Any, reports: int) -> tuple[float, float]:
+    """Of a cell of the first table: that nobody holds, and that one in ten do."""
+    held = [mechanism.with_cell(0, turn) for turn in (0, 1)]
+    expected = family_for(mechanism).expected(mechanism, held, np.array([0.1, 0.9]), reports)
+    return reports * float(expected.absent[0]), reports * float(expected.stderrs[0])
+
+
 def _hashed_crowd(arguments: argparse.Namespace, floor: float) -> _Way:
     reports, accountant = arguments.reports, ExactAccountant()
     promise = CentralPromise(
@@ -225,13 +256,22 @@ def _crowd(arguments: argparse.Namespace, question: MetricDraft, local: float) -
     return _Way("crowd", local, found, crowd.stderr(0.0), crowd.stderr(0.1))
 
 
+def _whose(question: MetricDraft) -> str:
+    match question.kind:
+        case "strings":
+            return "strings"
+        case "parts":
+            return f"{len(question.parts)} parts"
+        case _:
+            return f"{question.size:,} values"
+
+
 def _show(arguments: argparse.Namespace, question: MetricDraft, ways: Sequence[_Way]) -> None:
     dummies = f" and {arguments.dummies:,} dummies" if arguments.dummies else ""
     dummies = f" with {arguments.each:g} dummies each" if arguments.each else dummies
     table(
         f"central epsilon {arguments.central:g} at delta {arguments.delta:g}: "
-        f"{several(arguments.reports, 'report')}{dummies} of "
-        + ("strings" if question.kind == "strings" else f"{question.size:,} values"),
+        f"{several(arguments.reports, 'report')}{dummies} of " + _whose(question),
         ("way", "local epsilon", "central epsilon", "error of a rare value", "of one in ten"),
         [
             (

@@ -50,7 +50,8 @@ def show(question: MetricDraft, rows: list[Row], own: Row | None, metric: Metric
         "mean": f"the mean of a number in [{question.low:g}, {question.high:g}]",
         "ranges": f"{question.size:,} parts of [{question.low:g}, {question.high:g}]",
         "sets": f"sets of {question.size:,} listed values, {question.most:,} of them told",
-        "parts": f"{len(question.parts)} parts, {question.size:,} cells of two parts in all",
+        "parts": f"{len(question.parts)} parts, {question.size:,} cells of "
+        f"{('two', 'three')[question.ways - 2]} parts in all",
     }[question.kind]
     header = ["mechanism", "reports", "epsilon", "for life", "std. error", "of population"]
     header += ["95% interval" if mean else "detects", "bytes", "cells"]

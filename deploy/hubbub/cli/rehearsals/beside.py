@@ -63,7 +63,7 @@ async def associations(
     for (one, rows), (other, columns) in combinations(enumerate(parts_of(metric.values or ())), 2):
         table = np.zeros((mechanism.sizes[one], mechanism.sizes[other]))
         np.add.at(table, (places[:, one], places[:, other]), held)
-        told = (await query.cross(metric.name, asked, (rows, columns))).association
+        told = (await query.cross(metric.name, asked, (rows, columns, ""))).association
         v, ends, p_value = told.cramers_v, (told.low, told.high), told.p_value
         found.append(Associated(rows, columns, _cramers_v(table), v, *ends, p_value))
     return found

@@ -7,7 +7,7 @@ from typing import Any, Final
 from hubbub.cli.terminal.answer_rows import show_rows
 from hubbub.cli.terminal.output import explain, table
 from hubbub.errors.printable import visible
-from hubbub.query_results import COLUMNS, Row, association_sentence, rows
+from hubbub.query_results import Row, association_sentence, columns_of, rows, slice_sentences
 
 Answer = Mapping[str, Any]
 
@@ -19,21 +19,30 @@ _GAP: Final = 3
 
 
 def show_cross(found: Answer) -> None:
-    """Shares within rows with their intervals; then how the parts go together."""
+    """Shares within rows with their intervals; then how the parts go together.
+
+    By a third part a table for each of its values.
+    """
     cells = rows("cross", found)
-    heading = (
-        f"{found['metric']}: {found['columns']} within {found['rows']}, {found['reports']:,} "
-        f"reports, {found['dates']}"
-    )
+    crossed = f"{found['columns']} within {found['rows']}"
+    crossed += f" by {found['by']}" if found["by"] else ""
+    heading = f"{found['metric']}: {crossed}, {found['reports']:,} reports, {found['dates']}"
     if found["notice"]:
         explain(found["notice"])
-    if fits := _grid(found, cells):
-        table(heading, *fits)
+    split = [(one["value"], one["share"]) for one in found["slices"]] or [("", 1.0)]
+    grids = [_grid(found, [one for one in cells if one["slice"] == of]) for of, _ in split]
+    if all(grids):
+        if found["by"]:
+            explain(heading)
+        for (of, share), grid in zip(split, grids, strict=True):
+            part = f"{found['by']}={visible(of)}, {share:.1%} of the reports"
+            table(part if found["by"] else heading, *(grid or ()))
         level = f"{100 * found['confidence']:.6g}%"
         explain(f"share of its row, with its {level} interval; {_MARK} is beyond chance")
     else:
         _list(heading, found, cells)
-    explain(association_sentence(found))
+    for said in (association_sentence(found), *slice_sentences(found)):
+        explain(said)
     whose = "of the population that reports are from: intervals hold who happened to report too"
     explain(whose)
     if len(found["parts"]) > 2:  # noqa: PLR2004 a table has two
@@ -66,7 +75,7 @@ def _share(one: Row) -> str:
 def _list(heading: str, found: Answer, cells: Sequence[Row]) -> None:
     """A line a cell, the farthest from independence first."""
     shown = sorted(cells, key=lambda one: -abs(one["score"]))[:_CELLS]
-    show_rows("cross", found, heading, COLUMNS["cross"], shown)
+    show_rows("cross", found, heading, columns_of("cross", found), shown)
     explain("the farthest from what independent parts would have first")
     if len(cells) > len(shown):
         explain(f"... and {len(cells) - len(shown):,} more cells: --format csv shows them all")

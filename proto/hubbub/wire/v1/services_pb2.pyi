@@ -749,6 +749,7 @@ class MetricLine(_message.Message):
     PUBLIC_FIELD_NUMBER: _builtins.int
     ONE_LOOK_FIELD_NUMBER: _builtins.int
     DISCOVER_FIELD_NUMBER: _builtins.int
+    WAYS_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     description: _builtins.str
     owner: _builtins.str
@@ -786,6 +787,8 @@ class MetricLine(_message.Message):
     """The share of its devices that look for strings that nobody listed, asked as NAME/tree; 0 where
     none do.
     """
+    ways: _builtins.int
+    """How many of its parts a device tells together; 0 where it has none."""
     @_builtins.property
     def tiers(self) -> _containers.RepeatedScalarFieldContainer[_builtins.float]:
         """Smaller ones that a person may choose."""
@@ -836,10 +839,11 @@ class MetricLine(_message.Message):
         public: _abc.Iterable[_builtins.str] | None = ...,
         one_look: _builtins.str = ...,
         discover: _builtins.float = ...,
+        ways: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_candidates", b"_candidates", "_highest", b"_highest", "_lowest", b"_lowest", "_total_values", b"_total_values", "_updated", b"_updated", "_waiting", b"_waiting", "_withheld", b"_withheld", "candidates", b"candidates", "highest", b"highest", "lowest", b"lowest", "total_values", b"total_values", "updated", b"updated", "waiting", b"waiting", "withheld", b"withheld"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_candidates", b"_candidates", "_highest", b"_highest", "_lowest", b"_lowest", "_total_values", b"_total_values", "_updated", b"_updated", "_waiting", b"_waiting", "_withheld", b"_withheld", "candidates", b"candidates", "description", b"description", "discover", b"discover", "epoch_length", b"epoch_length", "epochs", b"epochs", "epsilon", b"epsilon", "expires", b"expires", "facts", b"facts", "highest", b"highest", "kind", b"kind", "lowest", b"lowest", "mechanism", b"mechanism", "min_batch", b"min_batch", "name", b"name", "notice", b"notice", "one_look", b"one_look", "owner", b"owner", "parts", b"parts", "public", b"public", "reports", b"reports", "tiers", b"tiers", "total_values", b"total_values", "unit", b"unit", "until_first_batch", b"until_first_batch", "updated", b"updated", "waiting", b"waiting", "withheld", b"withheld"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_candidates", b"_candidates", "_highest", b"_highest", "_lowest", b"_lowest", "_total_values", b"_total_values", "_updated", b"_updated", "_waiting", b"_waiting", "_withheld", b"_withheld", "candidates", b"candidates", "description", b"description", "discover", b"discover", "epoch_length", b"epoch_length", "epochs", b"epochs", "epsilon", b"epsilon", "expires", b"expires", "facts", b"facts", "highest", b"highest", "kind", b"kind", "lowest", b"lowest", "mechanism", b"mechanism", "min_batch", b"min_batch", "name", b"name", "notice", b"notice", "one_look", b"one_look", "owner", b"owner", "parts", b"parts", "public", b"public", "reports", b"reports", "tiers", b"tiers", "total_values", b"total_values", "unit", b"unit", "until_first_batch", b"until_first_batch", "updated", b"updated", "waiting", b"waiting", "ways", b"ways", "withheld", b"withheld"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__candidates: _TypeAlias = _typing.Literal["candidates"]  # noqa: Y015
     _WhichOneofArgType__candidates: _TypeAlias = _typing.Literal["_candidates", b"_candidates"]  # noqa: Y015
@@ -2327,11 +2331,14 @@ class CrossRequest(_message.Message):
     CONFIDENCE_FIELD_NUMBER: _builtins.int
     ROWS_FIELD_NUMBER: _builtins.int
     COLUMNS_FIELD_NUMBER: _builtins.int
+    BY_FIELD_NUMBER: _builtins.int
     metric: _builtins.str
     confidence: _builtins.float
     rows: _builtins.str
     """Two of the metric's parts; none: the first."""
     columns: _builtins.str
+    by: _builtins.str
+    """A third one, of a metric that tells three together: each of its values has a table. None: two."""
     @_builtins.property
     def range(self) -> Global___Range: ...
     def __init__(
@@ -2342,10 +2349,11 @@ class CrossRequest(_message.Message):
         confidence: _builtins.float = ...,
         rows: _builtins.str = ...,
         columns: _builtins.str = ...,
+        by: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["range", b"range"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["columns", b"columns", "confidence", b"confidence", "metric", b"metric", "range", b"range", "rows", b"rows"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["by", b"by", "columns", b"columns", "confidence", b"confidence", "metric", b"metric", "range", b"range", "rows", b"rows"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -2368,6 +2376,8 @@ class Crossed(_message.Message):
     WHOSE_FIELD_NUMBER: _builtins.int
     NOTICE_FIELD_NUMBER: _builtins.int
     PARTS_FIELD_NUMBER: _builtins.int
+    BY_FIELD_NUMBER: _builtins.int
+    SLICES_FIELD_NUMBER: _builtins.int
     metric: _builtins.str
     dates: _builtins.str
     final: _builtins.bool
@@ -2379,6 +2389,8 @@ class Crossed(_message.Message):
     """Of the population: shares within rows, marks and the association. Estimates are of the reporters."""
     notice: _builtins.str
     """As MetricLine's."""
+    by: _builtins.str
+    """The third part; empty of two. The association is then that within slices, of all together."""
     @_builtins.property
     def epochs(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]: ...
     @_builtins.property
@@ -2390,6 +2402,10 @@ class Crossed(_message.Message):
     @_builtins.property
     def parts(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """All parts of the metric."""
+
+    @_builtins.property
+    def slices(self) -> _containers.RepeatedCompositeFieldContainer[Global___Slice]:
+        """Its values, in the order of the cells; none of two parts."""
 
     def __init__(
         self,
@@ -2407,14 +2423,49 @@ class Crossed(_message.Message):
         whose: _builtins.str = ...,
         notice: _builtins.str = ...,
         parts: _abc.Iterable[_builtins.str] | None = ...,
+        by: _builtins.str = ...,
+        slices: _abc.Iterable[Global___Slice] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["association", b"association"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["association", b"association", "columns", b"columns", "confidence", b"confidence", "dates", b"dates", "epochs", b"epochs", "final", b"final", "metric", b"metric", "notice", b"notice", "parts", b"parts", "reports", b"reports", "rows", b"rows", "values", b"values", "whose", b"whose"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["association", b"association", "by", b"by", "columns", b"columns", "confidence", b"confidence", "dates", b"dates", "epochs", b"epochs", "final", b"final", "metric", b"metric", "notice", b"notice", "parts", b"parts", "reports", b"reports", "rows", b"rows", "slices", b"slices", "values", b"values", "whose", b"whose"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Crossed: _TypeAlias = Crossed  # noqa: Y015
+
+@_typing.final
+class Slice(_message.Message):
+    """Two parts where a third one has this value."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    VALUE_FIELD_NUMBER: _builtins.int
+    SHARE_FIELD_NUMBER: _builtins.int
+    ASSOCIATION_FIELD_NUMBER: _builtins.int
+    value: _builtins.str
+    share: _builtins.float
+    """Of all reports, as estimated."""
+    @_builtins.property
+    def association(self) -> Global___Association:
+        """Not set where it is too rare to say."""
+
+    def __init__(
+        self,
+        *,
+        value: _builtins.str = ...,
+        share: _builtins.float = ...,
+        association: Global___Association | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_association", b"_association", "association", b"association"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_association", b"_association", "association", b"association", "share", b"share", "value", b"value"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__association: _TypeAlias = _typing.Literal["association"]  # noqa: Y015
+    _WhichOneofArgType__association: _TypeAlias = _typing.Literal["_association", b"_association"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__association) -> _WhichOneofReturnType__association | None: ...
+
+Global___Slice: _TypeAlias = Slice  # noqa: Y015
 
 @_typing.final
 class Association(_message.Message):
@@ -2479,6 +2530,7 @@ class Cell(_message.Message):
     WITHIN_HIGH_FIELD_NUMBER: _builtins.int
     SCORE_FIELD_NUMBER: _builtins.int
     DEPARTS_FIELD_NUMBER: _builtins.int
+    SLICE_FIELD_NUMBER: _builtins.int
     value: _builtins.str
     row: _builtins.str
     column: _builtins.str
@@ -2497,6 +2549,8 @@ class Cell(_message.Message):
     that is beyond chance, at 5% over all cells.
     """
     departs: _builtins.bool
+    slice: _builtins.str
+    """The third part's value; empty of two."""
     def __init__(
         self,
         *,
@@ -2513,10 +2567,11 @@ class Cell(_message.Message):
         within_high: _builtins.float = ...,
         score: _builtins.float = ...,
         departs: _builtins.bool = ...,
+        slice: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["column", b"column", "departs", b"departs", "estimate", b"estimate", "high", b"high", "low", b"low", "row", b"row", "score", b"score", "share", b"share", "stderr", b"stderr", "value", b"value", "within", b"within", "within_high", b"within_high", "within_low", b"within_low"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["column", b"column", "departs", b"departs", "estimate", b"estimate", "high", b"high", "low", b"low", "row", b"row", "score", b"score", "share", b"share", "slice", b"slice", "stderr", b"stderr", "value", b"value", "within", b"within", "within_high", b"within_high", "within_low", b"within_low"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -1,4 +1,5 @@
-// Two parts of a metric as a heat map, every share with its interval, and whether they go together.
+// Two parts of a metric as a heat map, every share with its interval, and whether they go together;
+// by a third part a heat map for each of its values.
 /* global d3 */
 import { $, ask, count, h, percent, shown } from "./shell.js";
 import { heatMap } from "./heat_map.js";
@@ -16,24 +17,33 @@ export class Crossed {
     this.metric = metric;
     this.address = address;
     this.form = $("crossing");
-    for (const which of ["rows", "columns"]) {
+    $("third").hidden = metric.ways < 3;
+    for (const which of ["rows", "columns", "within"]) {
       const control = this.form.elements[which];
       control.replaceChildren(
+        ...(which === "within" ? [h("option", { value: "" }, "all together")] : []),
         ...metric.parts.map((one) => h("option", { value: one }, shown(one))),
       );
       control.addEventListener("change", () => change(this.chosen(which)));
     }
   }
 
-  /** Both parts. Where they would be the same, the other one takes the place of what was changed. */
+  /**
+   * Both parts, and the third. Where two would be the same, the other one takes the place of what
+   * was changed, and the third is none.
+   */
   chosen(changed) {
-    const { rows, columns } = this.form.elements;
+    const { rows, columns, within } = this.form.elements;
+    if (changed === "within" && [rows.value, columns.value].includes(within.value)) {
+      const others = this.metric.parts.filter((one) => one !== within.value);
+      [rows.value, columns.value] = others;
+    } else if ([rows.value, columns.value].includes(within.value)) within.value = "";
     if (rows.value === columns.value) {
       const other = changed === "rows" ? columns : rows;
       const before = this.address.state[changed];
       other.value = before || this.metric.parts.find((one) => one !== rows.value);
     }
-    return { rows: rows.value, columns: columns.value };
+    return { rows: rows.value, columns: columns.value, within: within.value };
   }
 
   async show({ asked }) {
@@ -42,10 +52,12 @@ export class Crossed {
     const { state } = this.address;
     this.form.elements.rows.value = state.rows || parts[0];
     this.form.elements.columns.value = state.columns || parts[1];
+    this.form.elements.within.value = state.within;
     const { last, epochs, confidence } = asked;
     const given = { last: last ?? "", epochs: epochs ?? "", confidence };
     given.rows = state.rows || parts[0];
     given.columns = state.columns || parts[1];
+    given.by = state.within;
     try {
       await show(await ask(`${this.path}/cross`, given));
     } catch (error) {
@@ -56,12 +68,13 @@ export class Crossed {
 }
 
 /** How the parts go together, in words. */
-function said(found) {
-  const { p_value, cramers_v, low, high, rare_rows, rare_columns } = found.association;
+function said(found, association = found.association, within = found.by) {
+  const { p_value, cramers_v, low, high, rare_rows, rare_columns } = association;
   const p = p_value < LEAST ? "p < 1e-12" : `p = ${p_value.toPrecision(2)}`;
   const parts = `${shown(found.rows)} and ${shown(found.columns)}`;
   const together = p_value <= 1 - found.confidence;
   const first = together ? `${parts} go together` : `No sign that ${parts} go together`;
+  if (within) return `${first} within ${shown(within)} (${p}).`;
   if (cramers_v === null) {
     return `${first} (${p}); how strongly cannot be said from so few reports.`;
   }
@@ -72,15 +85,16 @@ function said(found) {
 }
 
 async function show(found) {
-  const drawing = h("div"),
-    table = h("table");
+  const table = h("table");
   const label = `${shown(found.columns)} within ${shown(found.rows)}`;
+  const slices = found.by ? found.slices : [null];
+  const drawings = slices.map(() => h("div"));
   $("crossed").replaceChildren(
     h("p", {}, said(found)),
     h(
       "figure",
       {},
-      drawing,
+      ...slices.flatMap((one, i) => [...(one ? [heading(found, one)] : []), drawings[i]]),
       h(
         "figcaption",
         { class: "muted" },
@@ -100,6 +114,19 @@ async function show(found) {
       ),
     ),
   );
-  heatMap(drawing, found.values, `${label}: shares with their intervals; the table has the same`);
-  await fillAnswer(table, label, "cross", found, found.values);
+  const told = "shares with their intervals; the table has the same";
+  for (const [i, one] of slices.entries()) {
+    const cells = one ? found.values.filter((cell) => cell.slice === one.value) : found.values;
+    const of = one ? ` of ${shown(one.value)}` : "";
+    heatMap(drawings[i], cells, `${label}${of}: ${told}`);
+  }
+  await fillAnswer(table, label, "cross", found, found.values, {
+    without: found.by ? [] : ["slice"],
+  });
+}
+
+/** What stands above one value of the third part: how frequent it is, and how the two go together. */
+function heading(found, { value, share, association }) {
+  const first = `${shown(found.by)}: ${shown(value)}, ${percent(share)} of the reports.`;
+  return h("p", {}, `${first} ${association ? said(found, association, "") : "Too rare to say."}`);
 }

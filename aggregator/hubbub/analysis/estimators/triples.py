@@ -1,0 +1,97 @@
+"""Tables of every three parts: what they say of two, and made to agree about every two."""
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+
+from hubbub.analysis.arrays import Floats
+from hubbub.analysis.estimators.consistency import norm_sub
+from hubbub.analysis.estimators.tables import consistent_tables, kept, tables
+from hubbub.mechanisms.parts import tables_of
+
+# As of tables of two.
+_ROUNDS: Final = 10
+
+
+def weights_for(sizes: Sequence[int], pair: tuple[int, ...]) -> dict[int, float]:
+    """The tables of three that have both parts, and how much each counts for the table of two.
+
+    As much less as it has more cells to be added up, each of which is as unsure.
+    """
+    told = {
+        place: 1 / next(sizes[part] for part in table if part not in pair)
+        for place, table in enumerate(tables_of(len(sizes), 3))
+        if set(pair) <= set(table)
+    }
+    whole = sum(told.values())
+    return {place: one / whole for place, one in told.items()}
+
+
+def added_up(sizes: Sequence[int], cells: Floats, pair: tuple[int, ...]) -> Floats:
+    """The table of two parts, by all tables of three that have both."""
+    own, every = tables(sizes, cells, 3), tables_of(len(sizes), 3)
+    return sum(
+        (
+            weight * own[place].sum(axis=_third(every[place], pair))
+            for place, weight in weights_for(sizes, pair).items()
+        ),
+        np.zeros([sizes[part] for part in pair]),
+    )
+
+
+def consistent_triples(
+    sizes: Sequence[int], estimates: Floats, errors: Floats, reports: float
+) -> Floats:
+    """Tables of three near the estimates that are histograms of the reports and agree on every two.
+
+    The tables of two that they add up to are made to agree first; then each table departs from what
+    these say of three parts (no interaction of all three, by iterative proportional fitting), as
+    far as it is likely to (decision 0132). errors: of cells that nobody holds.
+    """
+    every, pairs = tables_of(len(sizes), 3), tables_of(len(sizes))
+    told = np.concatenate([added_up(sizes, estimates, pair).reshape(-1) for pair in pairs])
+    noise = np.concatenate([_errors(sizes, errors, pair) for pair in pairs])
+    two = dict(
+        zip(pairs, tables(sizes, consistent_tables(sizes, told, noise, reports)), strict=True)
+    )
+    squares = tables(sizes, errors**2, 3)
+    found = []
+    for own, table, square in zip(every, tables(sizes, estimates, 3), squares, strict=True):
+        fixed = [(two[pair], _third(own, pair)) for pair in pairs if set(pair) <= set(own)]
+        whole = table + (reports - table.sum()) / table.size
+        likely = kept(whole, float(square.mean()), _fitted(table.shape, fixed), reports)
+        for _ in range(_ROUNDS):
+            for margin, axis in fixed:
+                off = (margin - likely.sum(axis=axis)) / likely.shape[axis]
+                likely = likely + np.expand_dims(off, axis)
+            likely = norm_sub(likely.reshape(-1), reports).reshape(likely.shape)
+        found.append(likely.reshape(-1))
+    return np.concatenate(found)
+
+
+def _third(table: tuple[int, ...], pair: tuple[int, ...]) -> int:
+    """Along which axis the part lies that is none of the two."""
+    return next(axis for axis, part in enumerate(table) if part not in pair)
+
+
+def _errors(sizes: Sequence[int], errors: Floats, pair: tuple[int, ...]) -> Floats:
+    """Standard errors of a table of two's cells, of errors that are about independent."""
+    own, every = tables(sizes, errors**2, 3), tables_of(len(sizes), 3)
+    squares = sum(
+        weight**2 * own[place].sum(axis=_third(every[place], pair))
+        for place, weight in weights_for(sizes, pair).items()
+    )
+    found: Floats = np.sqrt(np.asarray(squares)).reshape(-1)
+    return found
+
+
+def _fitted(shape: tuple[int, ...], fixed: Sequence[tuple[Floats, int]]) -> Floats:
+    """The table with these margins whose three parts do not interact (Deming, Stephan, 1940)."""
+    found = np.ones(shape)
+    for _ in range(_ROUNDS):
+        for margin, axis in fixed:
+            own = found.sum(axis=axis)
+            factors = np.divide(margin, own, out=np.zeros_like(own), where=own > 0)
+            found = found * np.expand_dims(factors, axis)
+    return found

@@ -1,0 +1,61 @@
+"""Reports that are points of a geometry, in a crowd: prefix trees, and parts told together."""
+
+from collections.abc import Mapping
+from math import ceil
+from typing import Any, Final
+
+from hubbub.catalog.crowds.central_promise import Accountant, CentralPromise, Planned
+from hubbub.errors import BadParameter
+from hubbub.mechanisms import EvenLies, build, even_lies
+from hubbub.mechanisms.probability import MAX_EPSILON, MIN_EPSILON
+
+CROWD_PARTS: Final = "pairs"
+"""The mechanism over parts whose whole epochs are accounted for."""
+
+# How near the epsilon is found, and in which steps it is looked for from above.
+_GRAIN: Final = 1e-3
+_STEP: Final = 0.1
+
+
+def planned_geometry(
+    name: str,
+    own: Mapping[str, Any],
+    table: Mapping[str, Any],
+    promise: CentralPromise,
+    accountant: Accountant,
+) -> Planned:
+    """A mechanism as written, and the largest local epsilon with which a crowd of it does.
+
+    own: what it is built from beside epsilon. Its geometry follows from the epsilon, so the lies of
+    each that is tried are looked at.
+
+    Raises:
+        BadParameter: numbers of which no such mechanism is made, or no epsilon keeps the promise.
+    """
+
+    def lies_at(epsilon: float) -> EvenLies:
+        made = build(name, epsilon=epsilon, **own)
+        return even_lies(made, made.privacy_loss())
+
+    def holds(epsilon: float) -> bool:
+        try:
+            lies = lies_at(epsilon)
+        except BadParameter:
+            return False  # its geometry is too large, as it grows with the epsilon
+        told = lies.categories, lies.epsilon, lies.groups
+        return lies.epsilon <= MAX_EPSILON and accountant.keeps(promise, *told)
+
+    most = min(float(table.get("epsilon", promise.max_local_epsilon)), promise.max_local_epsilon)
+    low = min(max(promise.epsilon / promise.epochs, MIN_EPSILON), most)
+    lies_at(low)  # refuses numbers of which none is made
+    # Geometries come and go as it falls, so halving alone would miss some.
+    steps = (most - step * _STEP for step in range(ceil((most - low) / _STEP)))
+    low = next(filter(holds, steps), low)
+    if promise.epsilon / promise.epochs < low and not holds(low):
+        raise BadParameter(promise.unkept())
+    high = min(low + _STEP, most)
+    while high - low > _GRAIN:
+        middle = round((low + high) / 2, 4)
+        low, high = (middle, high) if holds(middle) else (low, middle)
+    lies = lies_at(low)
+    return Planned(name, {}, lies.categories, lies.groups, low)

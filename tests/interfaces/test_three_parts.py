@@ -1,0 +1,146 @@
+"""Three parts that a crowd tells together: the same tables from every face, and drawn."""
+
+import csv
+import io
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import matplotlib as mpl
+import pytest
+from playwright.sync_api import expect
+
+import hubbub.notebook
+from hubbub.cli.main import main
+from hubbub.cli.terminal.query_options import document
+from hubbub.cli.terminal.service_client import ask
+from hubbub.privacy.central_catalog import read_with_promises
+from hubbub.wire.v1 import services_pb2 as wire
+from tests.interfaces.browser import Watched, chromium, needs_browser
+from tests.interfaces.house import HEAD, House, house
+from tests.support import web
+
+CATALOG = (
+    HEAD
+    + """
+[metrics.profile]
+description = "Who has what"
+owner = "desktop@example.org"
+expires = 2099-06-30
+epoch = "day"
+mechanism = "auto"
+ways = 3
+parts = { theme = ["light", "dark"], country = ["de", "fr", "it"], new = ["y", "n"] }
+central_epsilon = 4.0
+crowd = 4000
+limits = { reports_per_epoch = 1, lifetime_epsilon = 500.0 }
+"""
+)
+# Of who is new theme and country go together, of others they have nothing to do with each other.
+NEW, OLD = [2000, 800, 200, 200, 800, 2000], [400, 800, 1200, 400, 800, 1200]
+HELD = {2 * place + old: own[place] for old, own in enumerate((NEW, OLD)) for place in range(6)}
+ASKED = {"rows": "country", "columns": "theme", "by": "new"}
+
+
+@pytest.fixture(scope="module")
+def crowd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
+    folder, held = tmp_path_factory.mktemp("three"), {"profile": HELD}
+    with house(folder, catalog=CATALOG, held=held, read=read_with_promises) as running:
+        yield running
+
+
+def _found(home: House, **asked: str) -> dict[str, Any]:
+    told: dict[str, Any] = web.get(f"{home.page}/v1/metrics/profile/cross", params=asked).json()
+    return told
+
+
+def test_three_parts_are_the_same_from_every_face_and_near_the_truth(
+    crowd: House, capsys: pytest.CaptureFixture[str]
+) -> None:
+    by_http = _found(crowd, **ASKED)
+    parts: Any = ASKED
+    request = wire.CrossRequest(metric="profile", **parts)
+    assert document(ask(crowd.endpoints, "Cross", request)) == by_http
+    notebook = hubbub.notebook.connect(crowd.page).cross("profile", "country", "theme", "new")
+    assert notebook.document == by_http
+    words = ["cross", "profile", "country", "theme", "new", "--query", crowd.query]
+    assert main([*words, "--format", "json"]) == 0
+    assert json.loads(capsys.readouterr().out) == by_http
+    assert main([*words, "--format", "csv"]) == 0
+    lines = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+    assert [(one["slice"], one["row"], one["column"]) for one in lines] == [
+        (new, country, theme)
+        for new in ("y", "n")
+        for country in ("de", "fr", "it")
+        for theme in ("light", "dark")
+    ]
+    for cell in by_http["values"]:
+        own = NEW if cell["slice"] == "y" else OLD
+        place = 3 * (cell["column"] == "dark") + ["de", "fr", "it"].index(cell["row"])
+        assert abs(cell["estimate"] - own[place]) < 6.5 * cell["stderr"]
+        assert cell["stderr"] < 200
+    new, old = by_http["slices"]
+    assert new["association"]["low"] > old["association"]["high"]
+    assert (old["association"]["low"], by_http["association"]["cramers_v"]) == (0, None)
+    assert main(words) == 0
+    shown = capsys.readouterr().out
+    assert "country and theme, within new, go together (p < 1e-12)" in shown
+    assert "new=y: the two go together (p < 1e-12); Cramer's V" in shown
+    assert "new=n: no sign that the two go together" in shown
+
+
+def test_two_of_three_parts_are_what_their_tables_add_up_to(crowd: House) -> None:
+    within = _found(crowd, **ASKED)["values"]
+    found = _found(crowd, rows="country", columns="theme")
+    assert (found["by"], found["slices"]) == ("", [])
+    for place, cell in enumerate(found["values"]):
+        assert cell["estimate"] == pytest.approx(sum(one["estimate"] for one in within[place::6]))
+        assert cell["low"] < cell["estimate"] < cell["high"]
+        assert cell["value"] == f"theme={cell['column']}, country={cell['row']}"
+    assert found["association"]["p_value"] < 1e-12
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ({**ASKED, "by": "theme"}, "a part stands twice: theme: write three of theme, country"),
+        ({**ASKED, "by": "os"}, '"os" is none of its parts: write three of theme'),
+    ],
+)
+def test_a_third_part_that_cannot_be_asked_is_refused(
+    crowd: House, asked: dict[str, str], said: str
+) -> None:
+    assert said in _found(crowd, **asked)["detail"]
+
+
+def test_a_third_part_of_a_metric_that_tells_two_is_refused(home: House) -> None:
+    said = "its devices tell two parts together: leave the third out"
+    assert said in _found(home, **ASKED)["detail"]
+
+
+@needs_browser
+def test_each_value_of_the_third_part_has_a_heat_map(crowd: House) -> None:
+    with chromium() as browser, Watched(browser) as watched:
+        page = watched.open(f"{crowd.page}/metric?name=profile&rows=country&columns=theme")
+        drawn = page.locator("#crossed svg")
+        expect(drawn).to_have_count(1)
+        page.select_option("#crossing [name=within]", "new")
+        expect(drawn).to_have_count(2)
+        assert "within=new" in page.url
+        cells = _found(crowd, **ASKED)["values"]
+        told = page.locator("#crossed svg g.cell text").all_text_contents()
+        assert told == [f"{100 * cell['within']:.0f}%" for cell in cells]
+        expect(page.locator("#crossed")).to_contain_text("country and theme go together within new")
+        expect(page.locator("#crossed")).to_contain_text("new: n, ")
+        page.select_option("#crossing [name=within]", "theme")
+        expect(page.locator("#crossed")).to_contain_text("within theme")
+        assert "rows=country&columns=new&within=theme" in page.url
+
+
+def test_a_notebook_draws_every_slice(crowd: House) -> None:
+    mpl.use("agg")
+    answer: Any = hubbub.notebook.connect(crowd.page).cross("profile", "country", "theme", "new")
+    axes = answer.plot()
+    names = [one.get_text() for one in axes.get_yticklabels()]
+    assert names == [f"{new}: {country}" for new in "yn" for country in ("de", "fr", "it")]
+    assert "new=y: the two go together" in answer._repr_html_()
