@@ -2,13 +2,16 @@
 
 What devices and doors would do is left out: tags are drawn, and cells are what one draw of the
 exact law gives. What every window has once, however few reports, is told apart from what a report
-adds. By hand, to 10^8 (an hour, and 1.5 GB): python -m benchmarks.growth 8
+adds. By hand, to 10^8 (half an hour to an hour, 4 GB of memory and as much disk), telling every
+million: python -m benchmarks.growth 8
 """
 
 import asyncio
 import secrets
 import sys
+import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -28,8 +31,22 @@ _CATEGORIES: Final = 128
 _UNTIL: Final = 4 * 10**9
 # So many reports at least are counted for a figure, in several windows if one has fewer.
 _MEASURED: Final = 10**6
+_TOLD: Final = 10**6
 _BATCHES: Final = (10, 10**4, 10**6)
 _CELLS: Final = (10**2, 10**3, 10**4, 10**5, 10**6)
+
+
+@dataclass(frozen=True, slots=True)
+class _Filled:
+    """A window's bytes, and the seconds of its commits: of Redis' processor, ours, and the clock's.
+
+    Where several windows were filled, their means.
+    """
+
+    held: float
+    redis: float
+    ours: float
+    clock: float
 
 
 def growth(most: int = 7) -> Iterator[Row]:
@@ -37,13 +54,16 @@ def growth(most: int = 7) -> Iterator[Row]:
     sizes = [10**power for power in range(4, most + 1)]
     with own_redis() as url:
         once, found = asyncio.run(_growing(url, sizes))
-    for what, unit, figures in (
-        ("memory", "bytes", [held / size for (_, held), size in zip(found, sizes, strict=True)]),
-        ("processor time", "us", [1e6 * took for took, _ in found]),
+    whole = [1e6 * (one.redis + one.ours) for one in found]
+    clock = ", ".join(f"{1e6 * one.clock / n:.2f}" for one, n in zip(found, sizes, strict=True))
+    for what, unit, wholes, besides in (
+        ("memory", "bytes", [one.held for one in found], f"; once a window {once:,.0f} bytes"),
+        ("processor time", "us", [1e6 * one.redis for one in found], ""),
+        ("processor time with the aggregator's", "us", whole, f"; by the clock {clock}"),
     ):
+        figures = [one / size for one, size in zip(wholes, sizes, strict=True)]
         slope = 1 + float(np.polyfit(np.log(sizes), np.log(figures), 1)[0])
         shown = ", ".join(f"{n:.0e}: {one:.2f}" for n, one in zip(sizes, figures, strict=True))
-        besides = f"; once a window {once:,} bytes" if what == "memory" else ""
         yield Row(
             f"growth of the totals' Redis to {sizes[-1]:.0e}, slope of log {what} by log reports",
             f"{slope:.3f} ({unit} a report of {shown}{besides})",
@@ -96,22 +116,23 @@ async def _bytes_of_commit(server: RedisServer, batches: int, cells: int) -> flo
     return float((await client.info("persistence"))["aof_current_size"] - before) / 64
 
 
-async def _growing(url: str, sizes: list[int]) -> tuple[int, list[tuple[float, int]]]:
-    """Bytes of a window of one report; then of each size seconds a report, and bytes beyond."""
+async def _growing(url: str, sizes: list[int]) -> tuple[float, list[_Filled]]:
+    """Bytes of a window of one report; then of each size what a window took, and held beyond."""
     server, found = await connect_redis(url), []
     await _filled(server, 0)  # the first loads the script
-    _, once = await _filled(server, 0)
+    once = (await _filled(server, 0)).held
     for size in sizes:
-        windows = max(_MEASURED // size, 1)
-        rounds = [await _filled(server, size) for _ in range(windows)]
-        took = sum(took for took, _ in rounds) / (windows * size)
-        found.append((took, sum(held for _, held in rounds) // windows - once))
+        rounds = [await _filled(server, size) for _ in range(max(_MEASURED // size, 1))]
+        held, *took = np.mean(
+            [(one.held, one.redis, one.ours, one.clock) for one in rounds], axis=0
+        )
+        found.append(_Filled(held - once, *took))
     await server.close()
     return once, found
 
 
-async def _filled(server: RedisServer, reports: int) -> tuple[float, int]:
-    """Seconds of Redis' processor, and bytes, for a window of so many reports and one more.
+async def _filled(server: RedisServer, reports: int) -> _Filled:
+    """A window of so many reports and one more.
 
     The epoch before had as many, as that of a fleet has. The last batch is of one report, so that
     the journal of the batch under way, 16 bytes of each of its reports, is told by nobody's size.
@@ -122,11 +143,28 @@ async def _filled(server: RedisServer, reports: int) -> tuple[float, int]:
     await store.restore(Window("bench", 0), former)
     held = await _used(server)
     window, began = Window("bench", 1), await _processor(server)
-    for cells in _totals(reports):
-        await store.add(window, _commit(_BATCH, cells))
+    ours = clock = 0.0
+    for done, cells in enumerate(_totals(reports)):
+        if done and done * _BATCH % _TOLD == 0:
+            used = await _processor(server) - began, await _used(server) - held
+            _tell(reports, done * _BATCH, *used)
+        commit = _commit(_BATCH, cells)
+        busy, now = time.process_time(), time.perf_counter()
+        await store.add(window, commit)
+        ours += time.process_time() - busy
+        clock += time.perf_counter() - now
     took = await _processor(server) - began
     await store.add(window, _commit(1, np.ones(_CATEGORIES, dtype=np.int64)))
-    return took, await _used(server) - held
+    return _Filled(await _used(server) - held, took, ours, clock)
+
+
+def _tell(reports: int, done: int, processor: float, held: int) -> None:
+    """What there is so far of a large window: who ends it early has this."""
+    print(
+        f"{reports:.0e}: {done:,} reports, {1e6 * processor / done:.2f} us and "
+        f"{held / done:.1f} bytes each",
+        file=sys.stderr,
+    )
 
 
 def _commit(reports: int, cells: Counts) -> Commit:
