@@ -6,6 +6,7 @@ comes again with the same reports, as the SDK's does.
 
 import asyncio
 import multiprocessing
+import os
 import socket
 import ssl
 import threading
@@ -35,7 +36,8 @@ class Supply:
         self._bundle = bundle
         self._lock = threading.Lock()
         # Not forked from a process of many threads.
-        self._sealing = ProcessPoolExecutor(1, multiprocessing.get_context("spawn"))
+        own = multiprocessing.get_context("spawn")
+        self._sealing = ProcessPoolExecutor(os.cpu_count(), own)
         self._ahead = ThreadPoolExecutor(1)
         self._stock, self._next = self._sealed(), 0
         self._coming = self._ahead.submit(self._sealed)
