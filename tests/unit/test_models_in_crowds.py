@@ -15,6 +15,7 @@ from hubbub.catalog.models.of_metric import codes_of_round
 from hubbub.catalog.models.state import ModelState, sign_models
 from hubbub.cli.main import main
 from hubbub.client import Client, MemoryState, Outcome
+from hubbub.client.ledger import Account, charge
 from hubbub.client.state.secret import DeviceMemo
 from hubbub.client.testing import FakeClock, FakeShuffler, coins
 from hubbub.errors import BadParameter, CatalogInvalid
@@ -188,6 +189,13 @@ def test_a_device_tells_each_of_its_rounds_and_is_charged_for_both_promises(
         each = told[device] * churn.report_loss
         assert spent == pytest.approx(each)
         assert central == (CENTRAL if told[device] else 0.0), "once for all rounds"
+
+
+def test_in_development_without_crowds_a_device_tells_all_its_rounds(churn: Metric) -> None:
+    metric, account = replace(churn, development=True), Account()
+    for epoch in (1, 2):
+        assert charge({"churn": account}, metric, epoch, "") is None
+    assert charge({"churn": account}, metric, 3, "") is Outcome.OVER_BUDGET
 
 
 def test_of_classes_the_round_of_columns_is_told_by_the_codes_of_all(signed: Signed) -> None:

@@ -200,7 +200,8 @@ def charge(accounts: Mapping[str, Account], metric: Metric, epoch: int, tag: str
     if account.spent + cost > metric.limits.lifetime_epsilon:
         return Outcome.OVER_BUDGET
     central = account.central + _central_cost(account, metric, epoch, cost)
-    if central > (metric.limits.lifetime_central_epsilon or inf) + _ROUNDING:
+    most = metric.limits.lifetime_central_epsilon if metric.central else None  # not in development
+    if central > (most or inf) + _ROUNDING:
         return Outcome.OVER_BUDGET
     if not _is_within_caps(accounts, metric, epoch, cost):
         return Outcome.OVER_BUDGET
