@@ -13,6 +13,9 @@ and delta at t = exp(epsilon) is a sum over T, over s = x + y, which is Bin(T, 2
 which is Bin(s, 1/2): in closed form but for two sums. Dummies, evenly spread too, are so many more
 of T. The more of T there are the less is said, so a block of neighbouring T counts as its least.
 
+Who knows which of the others lied knows more than is seen: some percent of epsilon where lies are
+few. There hubbub.privacy.few_lies goes through whatever the others may hold, and gives less away.
+
 Two values are a case of their own (hubbub.privacy.one_count).
 
 Where reports show one of several groups that they are in, drawn evenly whatever the value is (the
@@ -43,6 +46,7 @@ from hubbub.analysis.arrays import Floats
 from hubbub.analysis.binomials import above, likely, pmf
 from hubbub.errors import BadParameter
 from hubbub.mechanisms.probability import MAX_EPSILON
+from hubbub.privacy.few_lies import FewLies
 from hubbub.privacy.one_count import FLOAT_ERROR, TAILS, OneCount, SeveralCounts
 from hubbub.privacy.shuffled_epoch import FFT_ERROR, ShuffledEpoch
 
@@ -55,6 +59,8 @@ _BLOCK: Final = 1e-3
 _AT_ONCE: Final = 1 << 17
 _CLOSE: Final = 1e-5
 _FINE: Final = 2e-5
+# How finely a local epsilon is found where lies are few: each step may take a second.
+_STEP: Final = 0.01
 
 
 @lru_cache(maxsize=1024)
@@ -70,9 +76,12 @@ def central_epsilon(crowd: ShuffledEpoch, delta: float) -> float:
     seen = _seen(crowd, delta)
     most = min(crowd.epsilon_local, 2.0 * MAX_EPSILON)
     over = log(seen.delta(most) / delta)
-    if over > 0:
+    if over <= 0:
+        most = _least(lambda central: log(seen.delta(central) / delta), most, over)
+    elif most < crowd.epsilon_local:
         return crowd.epsilon_local
-    return _least(lambda central: log(seen.delta(central) / delta), most, over)
+    few = FewLies.of(crowd, delta)
+    return min(few.epsilon(delta, 0.0, most), most) if few else most
 
 
 def _least(over: Callable[[float], float], most: float, last: float) -> float:
@@ -113,7 +122,10 @@ def profile(crowd: ShuffledEpoch, least: float) -> Callable[[float], float]:
 def keeps(crowd: ShuffledEpoch, central: float, delta: float) -> bool:
     """Whether a crowd is proven to say no more than `central` at `delta`."""
     _check(delta)
-    return crowd.epsilon_local <= central or _seen(crowd, delta).delta(central) <= delta
+    if crowd.epsilon_local <= central or _seen(crowd, delta).delta(central) <= delta:
+        return True
+    few = FewLies.of(crowd, delta)
+    return few is not None and few.epsilon(delta, central, central) <= central
 
 
 @lru_cache(maxsize=1024)
@@ -131,6 +143,7 @@ def largest_local(
 ) -> float:
     """The largest local epsilon whose crowd says `central` at most, within .001 below it.
 
+    Within .01 where lies are few, and every case of what the others hold is gone through.
     most: where the search ends. `central` itself, where so small a crowd adds nothing.
 
     Raises:
@@ -147,7 +160,7 @@ def largest_local(
     def over(epsilon: float) -> float:
         return log(_seen(crowd_of(epsilon), delta).delta(central) / delta)
 
-    low, high = min(central, most), most
+    low, high, close = min(central, most), most, 5e-4
     if hides(high):
         return high
     if over(low) < 0:  # then the logarithm, nearly straight, finds it sooner than halving
@@ -155,8 +168,13 @@ def largest_local(
 
         found = max(float(brentq(over, low, high, xtol=_FINE)) - 2 * _FINE, low)
         if hides(found):
-            return found
-    while high - low > 5e-4:  # noqa: PLR2004 half of what is promised
+            if not FewLies.of(crowd_of(found), delta):
+                return found
+            low, high, close = found, found + _STEP, _STEP
+            while high < most and hides(high):
+                low, high = high, high + 2 * (high - found)
+            high = min(high, most)
+    while high - low > close:
         middle = (low + high) / 2
         low, high = (middle, high) if hides(middle) else (low, middle)
     return low

@@ -25,7 +25,7 @@ above 0 of it is no less in the second.
 
 from dataclasses import dataclass
 from fractions import Fraction
-from math import ceil
+from math import ceil, inf, nextafter
 
 from hubbub.mechanisms.grr import GeneralizedRandomizedResponse
 from hubbub.mechanisms.local_hash import LocalHashing
@@ -82,5 +82,6 @@ def even_lies(mechanism: AnyMechanism, loss: float) -> EvenLies:
     if isinstance(mechanism, LocalHashing):
         return EvenLies(mechanism.width, mechanism.hashes, loss)
     if isinstance(mechanism, VectorCodes):
-        return EvenLies(mechanism.words / mechanism.near, 1, loss)
+        # Rounded up, and so never whole: as many categories as there are values are of lists alone.
+        return EvenLies(nextafter(mechanism.words / mechanism.near, inf), 1, loss)
     return EvenLies(mechanism.layout.size, 1, loss)
