@@ -166,7 +166,8 @@ def test_a_crowd_of_codes_is_never_told_less_than_all_outcomes_give(
     """
     lies = even_lies(codes, codes.privacy_loss())
     assert lies_evenly(codes)
-    assert (lies.groups, lies.categories) == (1, codes.words / codes.near)
+    assert lies.groups == 1
+    assert 0 < lies.categories - codes.words / codes.near < 1e-14 * codes.words
     near, far = codes.channel.p / codes.books, codes.channel.q / codes.books
     one_book = [set(words) for words in combinations(range(codes.words), codes.near)]
     rows = [
