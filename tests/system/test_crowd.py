@@ -21,9 +21,11 @@ from hubbub.cli.main import main
 from hubbub.cli.terminal.service_client import ask, report_counts
 from hubbub.conservation import Window, balances, epoch_date, sum_terms
 from hubbub.mechanisms import build
+from hubbub.mechanisms.probability import exp_at_most
 from hubbub.privacy.central_catalog import read_with_promises
 from hubbub.privacy.draws import draw
 from hubbub.privacy.shuffled_epoch import ShuffledEpoch
+from hubbub.sealing import CountNoise
 from hubbub.wire.v1.services_pb2 import EstimateRequest, Range
 from tests.interfaces.browser import Watched, chromium, needs_browser
 from tests.support import web
@@ -48,6 +50,7 @@ limits = {{ reports_per_epoch = 1, lifetime_epsilon = 500.0 }}
 PEOPLE = 700
 DUMMIES = 300
 EACH = 1.5
+HIDDEN = CountNoise.least(exp_at_most(0.5), 1e-8)
 # Standard errors: of a value that nobody holds, and of a string by its own error, the least like a
 # bell, more are passed once in 5e6 at most.
 SIGMAS = 6
@@ -69,6 +72,9 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalRun]:
     metrics = METRIC.format(name="met", crowd=600) + METRIC.format(name="missed", crowd=800)
     metrics += METRIC.format(name="padded", crowd=600) + f"dummies = {DUMMIES}\n"
     metrics += METRIC.format(name="own", crowd=600) + f"dummies_each = {EACH}\n"
+    metrics += (
+        METRIC.format(name="hidden", crowd=600) + f"dummies = {DUMMIES}\ncount_epsilon = 0.5\n"
+    )
     for name, kind in OTHERS.items():
         metrics += METRIC.format(name=name, crowd=600).replace(LISTED, kind)
     path.write_text(f'shuffler = "127.0.0.1:1"\n{metrics}')
@@ -80,6 +86,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalRun]:
                 "missed": value[n],
                 "padded": value[n],
                 "own": value[n],
+                "hidden": value[n],
                 "sure": n % 4 == 0,
                 "size": n % 7,
                 "spread": n % 7,
@@ -88,7 +95,8 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalRun]:
             for n in range(PEOPLE)
         ]
         sent = send_everyone(everyone, running.bundle_path, lambda _: None)
-        assert sent.acknowledged == 8 * PEOPLE
+        assert sent.acknowledged == 9 * PEOPLE
+        # Of a hidden number nothing is told while it grows.
         made = sum_terms(report_counts(running.endpoints).values())["pooled"] - 8 * PEOPLE
         assert abs(made - EACH * PEOPLE) <= 5.5 * sqrt(PEOPLE) / 2, "by each device's own coin"
         close_epochs(running.shuffler_redis)
@@ -130,9 +138,39 @@ def test_dummies_leave_with_the_crowd_and_are_nobodys_in_every_answer(
     assert 0.5 < found.shuffled.epsilon <= 1.0
     assert f"adds {DUMMIES} dummies to it" in found.shuffled.assumption
     assert main(["status", "--home", str(run.home)]) == 0
-    assert f"acknowledged + {DUMMIES} dummies = 0 pooled" in capsys.readouterr().out
+    both = 2 * DUMMIES + HIDDEN.reach
+    assert f"acknowledged + {both} dummies = 0 pooled" in capsys.readouterr().out
     assert main(["status", "--all", "--home", str(run.home)]) == 0
     assert "acknowledged + dummies = pooled" in capsys.readouterr().out
+
+
+def test_how_many_there_are_is_hidden_and_every_answer_says_how_well_it_is_known(
+    run: LocalRun, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def told() -> list[dict[str, int]]:
+        counts = report_counts(run.endpoints).items()
+        return [t for (stream, _), t in counts if stream == "hidden" and not t["in_flight"]]
+
+    [terms] = eventually(told)
+    assert balances(terms)
+    assert (terms["dummies"], terms["withheld"]) == (DUMMIES + HIDDEN.reach, 0)
+    assert abs(terms["acknowledged"] - PEOPLE) <= HIDDEN.reach
+    found, padded = estimate(run.endpoints, "hidden"), estimate(run.endpoints, "padded")
+    assert found.reports == terms["acknowledged"]
+    assert found.epsilon == padded.epsilon, "the crowd is as large as it must be"
+    assert found.reports_stderr == pytest.approx(sqrt(HIDDEN.variance))
+    mechanism: Any = build("grr", epsilon=found.epsilon, categories=3)
+    more = (DUMMIES + HIDDEN.reach) * 2 / 9 / mechanism.channel.gap**2 + HIDDEN.variance / 9
+    for value in found.values:
+        true = {"red": 525, "blue": 175, "green": 0}[value.value]
+        assert abs(value.estimate - true) <= SIGMAS * sqrt(mechanism.variance(true, PEOPLE) + more)
+        clipped = min(max(value.estimate, 0), found.reports)
+        own = mechanism.variance(clipped, found.reports)
+        assert value.stderr**2 == pytest.approx(own + more, rel=1e-6)
+    assert found.shuffled.reports <= PEOPLE, "as many as there are at least"
+    assert f"adds {DUMMIES} dummies to it" in found.shuffled.assumption
+    assert main(["query", "hidden", "--home", str(run.home)]) == 0
+    assert "the number of reports is an estimate" in " ".join(capsys.readouterr().out.split())
 
 
 def test_dummies_of_devices_leave_as_reports_do_and_are_nobodys_in_every_answer(

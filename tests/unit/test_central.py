@@ -22,11 +22,13 @@ from hubbub.catalog import (
 )
 from hubbub.catalog.crowds.central_promise import CentralPromise
 from hubbub.catalog.crowds.device_dummies import devices_at_least
+from hubbub.catalog.crowds.hidden_counts import count_noise
 from hubbub.catalog.metrics_toml.schema import catalog_schema
 from hubbub.cli.main import main
 from hubbub.cli.terminal import long_work
 from hubbub.errors import BadParameter, BundleRefused, CatalogInvalid
 from hubbub.mechanisms import build
+from hubbub.privacy.card import metric_card
 from hubbub.privacy.central_catalog import read_with_promises
 from hubbub.privacy.crowd import central_of, what_decides
 from hubbub.privacy.padding import best_dummies
@@ -124,6 +126,27 @@ def test_of_a_promise_that_is_written_wrong_only_this_is_told(
             "dummies_each = 0.1\nrolling = true\nlimits",
             r'field "dummies_each": of devices may leave in another crowd .* leave rolling out',
         ),
+        ("limits", "count_epsilon = 0.01\nlimits", r'field "count_epsilon": must be a number of'),
+        (
+            "limits",
+            "count_epsilon = 0.5\nrolling = true\nlimits",
+            r'field "count_epsilon": does not go with rolling: a crowd that leaves as it fills',
+        ),
+        (
+            "limits",
+            "count_epsilon = 0.5\ndummies_each = 0.1\nlimits",
+            r'field "count_epsilon": does not go with dummies of devices: a person more is several',
+        ),
+        (
+            'values = ["light", "dark", "system", "contrast"]',
+            'domain = "number"\nlow = 0\nhigh = 9\ncount_epsilon = 0.5',
+            r'field "count_epsilon": goes with listed values alone',
+        ),
+        (
+            "crowd = 30000",
+            "crowd = 1000000\ncount_epsilon = 0.5",
+            r'field "count_epsilon": has the crowd wait for more than 1,000,000; write',
+        ),
         ("limits", "dummies_each = 101\nlimits", r'field "dummies_each": must be a number of'),
         (
             'values = ["light", "dark", "system", "contrast"]',
@@ -205,6 +228,38 @@ def test_dummies_of_devices_are_chosen_and_waited_for(tmp_path: Path) -> None:
     assert 29_700 < devices_at_least(30_000, 0.00333) < 30_000
 
 
+@pytest.mark.slow
+def test_a_hidden_number_makes_the_crowd_wait_for_as_many_more_and_the_card_says_what_it_tells(
+    tmp_path: Path,
+) -> None:
+    plain, hidden = _read(tmp_path, THEME), _read(tmp_path, THEME + "count_epsilon = 0.5\n")
+    assert hidden.epsilon == plain.epsilon
+    assert hidden.digest() != plain.digest()
+    alone = THEME.replace("central_epsilon = 1.0\ncrowd = 30000", "epsilon = 1.0\nmin_batch = 100")
+    signed = make_signed(tmp_path, HEAD + alone.replace('"auto"', '"grr"'), start=0)
+    bundle = replace(signed.bundle, metrics={"theme": hidden}, history={"theme": hidden.digest()})
+    table = json.loads(stream_table(bundle))
+    own, noise = table["streams"]["theme"], count_noise(hidden)
+    assert noise is not None
+    assert own["noise"] == [noise.odds, noise.reach]
+    assert (own["min_batch"], own["values"], own["mix"]) == (30_000 + noise.most, 4, "epoch")
+    assert "dummies" not in own
+    assert all(len(key["public"]) == 44 for key in table["keys"])
+    said = metric_card(hidden).sentence
+    assert "says epsilon 0.5 at delta 1e-08 of whether one person reported" in said
+    assert f"the shuffler adds 0 to {noise.most} dummies" in said
+    assert "With what reports say that is 1.5 at delta 2e-08" in said
+    assert "whether one person reported" not in metric_card(plain).sentence
+    at_least = central_of(hidden, 31_000)
+    assert at_least is not None
+    assert at_least.reports <= 31_000 - noise.reach, "as few as there may be"
+
+
+def test_in_development_every_number_is_told(tmp_path: Path) -> None:
+    hidden = replace(_read(tmp_path, THEME), count_epsilon=0.5)
+    assert count_noise(replace(hidden, development=True)) is None
+
+
 def test_auto_takes_the_fewest_dummies_that_are_worth_it() -> None:
     """Beside a finer search; none where devices lie more than the promise needs."""
     assert best_dummies(1_000_000, 16, 1.0, 1e-8, honest=0.9, most=8.0) == 0
@@ -228,6 +283,8 @@ def test_parts_of_a_promise_alone_are_none(tmp_path: Path) -> None:
     assert _read(tmp_path, text).central is None
     with pytest.raises(CatalogInvalid, match="is of a central promise; write central_epsilon"):
         _read(tmp_path, text + "rolling = true\n")
+    with pytest.raises(CatalogInvalid, match="a pool that leaves in parts tells as it fills who"):
+        _read(tmp_path, text + "count_epsilon = 0.5\n")
 
 
 def test_without_the_accountant_a_promise_is_not_believed(tmp_path: Path) -> None:

@@ -97,8 +97,7 @@ def test_with_dummies_of_devices_estimates_are_unbiased_and_their_variance_exact
         [0] * values,
         len(HELD),
         len(HELD) * each,  # type: ignore[arg-type]  # what is expected is no whole number
-        float(len(HELD) * coin * (1 - coin) / (1 + each) ** 2),
-        dummies_beside=True,
+        beside_variance=float(len(HELD) * coin * (1 - coin) / (1 + each) ** 2),
     )
     more = pure.dummies_variances(true.tolist(), expected)
     told = [mechanism.variance(held, len(HELD)) for held in true.tolist()]

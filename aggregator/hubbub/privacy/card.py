@@ -22,6 +22,7 @@ from hubbub.catalog import (
 from hubbub.mechanisms.long_hash import LongitudinalHash
 from hubbub.privacy.amplification import ASSUMPTION, DELTA, Amplified, sampled
 from hubbub.privacy.crowd import crowds_of, of_all_epochs, rests_on, shuffled_of
+from hubbub.privacy.hidden_counts import said_of_count
 from hubbub.privacy.verdict import advice, verdict
 
 
@@ -243,6 +244,7 @@ def metric_card(metric: Metric, delta: float = DELTA) -> MetricCard:
             f"{shuffled.assumption}.{of_all_epochs(metric)}{_stops_at(metric)} What is estimated "
             "from them may be published as it is."
         )
+        sentence += said_of_count(metric)
     if metric.filled:
         sentence += (
             " Where there is nothing to say, a filler goes, which the aggregator alone can tell."

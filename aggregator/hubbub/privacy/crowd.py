@@ -7,6 +7,7 @@ from typing import Final
 from hubbub.analysis.binomials import least
 from hubbub.catalog import CentralPromise, Metric
 from hubbub.catalog.crowds.device_dummies import devices_at_least
+from hubbub.catalog.crowds.hidden_counts import reports_at_least
 from hubbub.catalog.models.judging import judging
 from hubbub.catalog.models.of_metric import codes_of_round
 from hubbub.catalog.periods import days_at_most
@@ -194,7 +195,7 @@ def central_of(metric: Metric, reports: int, dummies: int | None = None) -> Ampl
         return None
     # Fewer than the crowd never leave. Of more, three digits will do: an epoch that grows is not
     # worked out anew with every report.
-    reports = devices_at_least(reports, metric.dummies_each)
+    reports = devices_at_least(reports_at_least(metric, reports), metric.dummies_each)
     grain = 10 ** max(len(str(reports)) - 3, 0)
     reports = max(reports // grain * grain, promise.crowd)
     dummies = promise.dummies if dummies is None else min(dummies, promise.dummies)

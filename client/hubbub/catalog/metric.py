@@ -181,6 +181,7 @@ class Metric:
     honest: float = field(default=0.9, metadata=central_fields.HONEST)
     dummies: int = field(default=0, metadata=central_fields.DUMMIES)
     dummies_each: float = field(default=0.0, metadata=central_fields.DUMMIES_EACH)
+    count_epsilon: float | None = field(default=None, metadata=central_fields.COUNT_EPSILON)
     max_local_epsilon: float = field(
         default=central_fields.USUAL_MAX_LOCAL, metadata=central_fields.MAX_LOCAL_EPSILON
     )

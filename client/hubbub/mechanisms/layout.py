@@ -16,15 +16,16 @@ class Totals:
     """The sum of many payloads: one integer a cell, and how many reports were added.
 
     dummies: payloads beside the reports that hold any value alike. dummies_variance: of how many
-    they are, where that is not known: of a crowd that is on its way, where one more is a report
-    less; or beside them, where devices made them.
+    they are, where that is not known, of a crowd that is on its way, where one more is a report
+    less. beside_variance: of how many, whatever the reports are: where devices made them, or they
+    hide how many reports there are.
     """
 
     cells: Sequence[int]
     reports: int
     dummies: int = 0
     dummies_variance: float = 0.0
-    dummies_beside: bool = False
+    beside_variance: float = 0.0
 
     def check(self, layout: "Layout") -> None:
         """Raises ShapeMismatch unless these totals have the layout's shape."""

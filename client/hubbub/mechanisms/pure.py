@@ -9,7 +9,8 @@ another given value. With C of n reports supporting a value:
 Of m dummies among them, each any of d values, m/d support the value, with m/d (1 - 1/d) more of the
 variance. Where m is not known but its mean is, one dummy more is a report less. Where n + m alone
 is known, of n devices that make r dummies each on average, n is (n + m) / (1 + r) and m the rest;
-the variance of m, n r (1-r) for r < 1, comes in times [(1/d - q) / (1 + r) / (p - q)]^2.
+the variance of m, n r (1-r) for r < 1, comes in times [(1/d - q) / (1 + r) / (p - q)]^2. Where m is
+drawn to hide n, and n + m less the mean of m is taken for n, it does without 1 + r.
 
 Source: Wang, Blocki, Li, Jha (USENIX Security 2017), section 3.
 """
@@ -65,7 +66,8 @@ class Pure:
         share = 1 / max(len(totals.cells), 1)
         drawn = totals.dummies * share * (1 - share) / self.gap**2
         off = (share - float(self.q)) / self.gap
-        traded = 0.0 if totals.dummies_beside else 1 / max(totals.reports, 1)
+        drawn += totals.beside_variance * off**2
+        traded = 1 / max(totals.reports, 1)
         return [drawn + totals.dummies_variance * (off - true * traded) ** 2 for true in held]
 
     def variance(self, true: float, reports: int) -> float:

@@ -1,5 +1,6 @@
 """Floor 1. How a payload is sealed for the aggregator: by devices, and dummies by the shuffler."""
 
+from hubbub.sealing.count_noise import CountNoise
 from hubbub.sealing.hpke import TAG_BYTES, filler_info, open_sealed, seal, seal_info
 from hubbub.sealing.kems import (
     KEMS,
@@ -22,6 +23,7 @@ __all__ = [
     "TAG_BYTES",
     "X25519",
     "X_WING",
+    "CountNoise",
     "Kem",
     "PrivateKey",
     "PublicKey",

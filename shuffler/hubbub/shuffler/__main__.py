@@ -227,7 +227,7 @@ def _for_operators(settings: Settings, admission: Admission, pool: Pool) -> Serv
         settings.operator_listen,
         [
             lambda server: add_OperatorServicer_to_server(
-                OperatorService(pool, settings.reserve), server
+                OperatorService(pool, settings.reserve, lambda: admission.streams), server
             )
         ],
         tls=settings.common.tls,

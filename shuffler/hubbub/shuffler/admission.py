@@ -21,7 +21,7 @@ from hubbub.shuffler.mixer import Mixer
 from hubbub.shuffler.redeeming import Paid, Redeemer
 from hubbub.shuffler.shards import may_spread
 from hubbub.shuffler.signed_files import SignedFiles
-from hubbub.shuffler.streams import StreamTable
+from hubbub.shuffler.streams import Stream, StreamTable
 from hubbub.tokens import nonce_of
 from hubbub.wire.v1.report_pb2 import SealedReport
 from hubbub.wire.v1.services_pb2 import Reason, Refusal, SubmitResponse
@@ -102,6 +102,11 @@ class Admission:
     def use(self, table: StreamTable, signed: SignedFiles) -> None:
         """Take what this table has from now on, and answer with what the operator signed."""
         self._table, self.notice, self.models = table, signed.notice, signed.models
+
+    @property
+    def streams(self) -> Mapping[str, Stream]:
+        """Those that reports are taken of."""
+        return self._table.streams
 
     def wait_seconds(self, caller: str) -> float:
         """How long a caller must wait, before its request is even read; 0 to let it in."""

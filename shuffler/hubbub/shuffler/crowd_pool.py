@@ -100,7 +100,7 @@ class Crowds:
             [pool, crowds, own[0], law, own[1], gathering],
             [
                 *(crowd_id.hex(), crowd.needs if shards == 1 else 0, crowd.cut_reports),
-                *(secrets.token_hex(32), level.takes, crowd.dummies, shards),
+                *(secrets.token_hex(32), level.takes, crowd.dummies, shards, crowd.hidden),
             ],
         )
         [left] = await self._server.durable([step])

@@ -50,7 +50,9 @@ class Departures:
         self._landed = landed
         self._cutting: dict[tuple[Place, bytes], asyncio.Task[None]] = {}
         self._padding: dict[Window, asyncio.Task[None]] = {}
+        self._hiding: dict[Window, asyncio.Task[None]] = {}
         self._next: dict[Window, bytes] = {}
+        self._drawn: set[Window] = set()
 
     def use(self, table: StreamTable) -> None:
         """Go on with this table."""
@@ -60,6 +62,7 @@ class Departures:
         """Forget dummies of windows that are gone: another's crowd left."""
         for window in self._next.keys() - {*windows, *self._padding}:
             await self._crowds.unstage(window, self._next.pop(window))
+        self._drawn &= {*windows}
 
     async def look(self, window: Window, shards: int, stream: Stream, *, over: bool) -> bool:
         """Set a crowd apart once it may leave, and cut it in tasks of their own.
@@ -68,8 +71,14 @@ class Departures:
 
         PRIVACY: no part of it is sent before all of it is set apart, from every shard, and each
             part is cut; and nothing of it ever joins another. It waits for its dummies, which are
-            no part of its minimum.
+            no part of its minimum; and where it is hidden how many reports there are, for those of
+            that, which are: the minimum is as much larger as there may be of them.
         """
+        if stream.noise and window not in self._drawn:
+            await self._pool.hidden.drawn(window, stream.noise)
+            self._drawn.add(window)
+        if stream.noise and over and not await self._is_hidden(window, stream):
+            return True
         if over or stream.mix == "rolling":
             await self._leave(window, shards, stream)
         held = [(place, await self._crowds.ids(place)) for place in places(window, shards)]
@@ -87,7 +96,10 @@ class Departures:
         levels = await self._pool.levels(window, shards)
         gathering = await self._crowds.gathering(window) if shards > 1 else []
         crowd = self._policy.crowd_for(
-            stream.min_batch, fitting(stream.sealed_bytes), stream.dummies
+            stream.min_batch,
+            fitting(stream.sealed_bytes),
+            stream.dummies,
+            stream.noise.reach if stream.noise else 0,
         )
         enough = sum(level.reports for level in levels) >= stream.min_batch
         if not gathering and enough and (crowd_id := await self._padded(window, stream)):
@@ -99,6 +111,36 @@ class Departures:
             gathering = await self._crowds.gathering(window) if shards > 1 else []
         for crowd_id in gathering:
             await self._crowds.gather(window, crowd, levels, crowd_id)
+
+    async def _is_hidden(self, window: Window, stream: Stream) -> bool:
+        """Whether the dummies that hide its number are in the pool: they are made in a task."""
+        if window in self._hiding:
+            return False
+        if not await self._pool.hidden.pooled(window, stream.sealed_bytes):
+            self._hiding[window] = self._beside.begin(self._hide(window, stream))
+            return False
+        return True
+
+    async def _hide(self, window: Window, stream: Stream) -> None:
+        """Make the dummies that hide how many reports there are.
+
+        PRIVACY: always as many as there may be, of which those that were drawn are kept: for how
+            long a crowd waits for them must not tell how many they are.
+        """
+        try:
+            if stream.noise:
+                number = await self._pool.hidden.drawn(window, stream.noise)
+                with self._stages.of("pad", stream.noise.most):
+                    sealed = await asyncio.to_thread(
+                        sealed_dummies, self._table, window, stream, stream.noise.most
+                    )
+                    await self._pool.hidden.keep(window, sealed[:number])
+        except (StoreUnavailable, BadParameter) as error:
+            _log.warning("%s epoch %d: its crowd waits for dummies: %s", *window, error)
+            await self._clock.sleep(_RETRY_SECONDS)
+        finally:
+            del self._hiding[window]
+            self._landed.set()
 
     async def _padded(self, window: Window, stream: Stream) -> bytes | None:
         """The id of the next crowd, once its dummies are all there: they are made in a task."""

@@ -158,7 +158,9 @@ class Mixer:
             return  # what is gathered is in some of its shards still, and no rest
         if over and not self._of_window[window]:
             if window in self.closed or self._clocks.settled:
-                withheld = await self._pool.withhold(window, stream.min_batch, shards)
+                late = stream.noise and await self._pool.hidden.has_left(window)
+                fewest = float("inf") if late else stream.min_batch
+                withheld = await self._pool.withhold(window, fewest, shards)
                 if withheld:
                     _log.info("%s epoch %d: %d reports withheld", *window, withheld)
             if await self._pool.is_empty(window, shards):

@@ -39,17 +39,19 @@ class CrowdTake:
     """Set all reports of a pool apart, if it still holds at least `needs`.
 
     cut_reports: how many go together in a message, on average; chance decides which. dummies: how
-    many go along; `needs` does not count them.
+    many go along; `needs` does not count them. hidden: how many more are expected to be among the
+    reports, where their number is drawn; such a crowd leaves once.
     """
 
     needs: int
     cut_reports: int
     dummies: int = 0
+    hidden: int = 0
 
     @classmethod
-    def of(cls, needs: int, fitting: int, dummies: int = 0) -> "CrowdTake":
+    def of(cls, needs: int, fitting: int, dummies: int = 0, hidden: int = 0) -> "CrowdTake":
         """fitting: reports that fit in a message, with as much room again."""
-        return cls(needs, max(1, 3 * fitting // 4), dummies)
+        return cls(needs, max(1, 3 * fitting // 4), dummies, hidden)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,9 +118,11 @@ class Policy:
             max_batch=max(min_batch, min(self._max_batch, fitting)),
         )
 
-    def crowd_for(self, min_batch: int, fitting: int, dummies: int = 0) -> CrowdTake:
+    def crowd_for(
+        self, min_batch: int, fitting: int, dummies: int = 0, hidden: int = 0
+    ) -> CrowdTake:
         """The rule for a pool that leaves whole. fitting: reports that fit in a message."""
-        return CrowdTake.of(min_batch, max(1, min(self._max_batch, fitting)), dummies)
+        return CrowdTake.of(min_batch, max(1, min(self._max_batch, fitting)), dummies, hidden)
 
     def on_batch_sent(self, pool: object) -> None:
         """A batch has left the pool."""

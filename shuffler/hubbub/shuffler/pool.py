@@ -12,12 +12,15 @@ STREAM:EPOCH, behind the prefix "shuffler:":
     crowd:{W}:ID   set of the sealed reports of such a crowd that are in no cut yet; a cut is a
                    batch
     dummies:{W}:ID set of its sealed dummies that are in no cut yet; also before it leaves
+    noise:{W}      hash: sealed, the dummies of a hidden number of reports, one behind the other
     spent:{W}      hash of the tokens that went with a report: nonce -> its mark of that report
     shares:{W}     hash of the share that a cut in flight has of its crowd's dummies: id -> number
     gathering:{W}  hash of the crowds of several shards that are not all set apart: id -> shards
     law:{W}        hash: acknowledged, withheld, dummies:ID of every crowd that is cut up, takes:
-                   how many batches were taken, left: the last crowd of several shards, and
-                   shards: into how many its pool is spread, written once
+                   how many batches were taken, left: the last crowd of several shards or of a
+                   hidden number, shards: into how many its pool is spread, noise: how many
+                   dummies hide the number, and dummies:noise once those are pooled; each of the
+                   last three is written once
     shards         set of W/N of every W whose pool has N shards; the keys of the second are those
                    above with {W/1} in place of {W}, and so on
     windows        set of every W that may hold anything
@@ -35,6 +38,7 @@ from typing import Final, TypeVar
 from hubbub.conservation import Window
 from hubbub.runtime import Command, RedisServer, lua, script
 from hubbub.shuffler.crowd_pool import Crowds
+from hubbub.shuffler.hidden_counts import HiddenCounts
 from hubbub.shuffler.keys import batch_key, crowd_key, keys_of
 from hubbub.shuffler.mixing_policy import Take
 from hubbub.shuffler.pool_replies import TERMS, Level, PoolReplies
@@ -66,6 +70,7 @@ class Pool:
     """The shuffler's Redis. Every method raises StoreUnavailable if it cannot be asked.
 
     shards: of a window that is spread and begins now. crowds: what leaves whole.
+    hidden: where nobody is to know how many reports there are.
     """
 
     def __init__(self, server: RedisServer, shards: int = 1) -> None:
@@ -75,6 +80,7 @@ class Pool:
         self._owner = secrets.token_bytes(8)
         self._told = PoolReplies()
         self.crowds = Crowds(server, self._owner, self._told)
+        self.hidden = HiddenCounts(server)
 
     async def add(
         self,
@@ -236,7 +242,7 @@ class Pool:
         await self._server.execute(
             [
                 *(("EXPIRE", *keys_of(one, "law"), _KEEP_SECONDS) for one in among),
-                *(("DEL", *keys_of(one, "shares")) for one in among),
+                *(("DEL", *keys_of(one, "shares", "noise")) for one in among),
                 *(("EXPIRE", *keys_of(one, "spent"), _SPENT_SECONDS) for one in among),
                 ("SREM", "shuffler:windows", window.name),
                 ("HDEL", "shuffler:unknown", window.name),

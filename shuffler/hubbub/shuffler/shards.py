@@ -52,7 +52,7 @@ def may_spread(stream: Stream) -> bool:
     A stream that leaves in parts has one: half a pool would hide half as well. So has one with
     dummies, which must be mixed among all reports.
     """
-    return stream.mix != "pool" and not stream.dummies
+    return stream.mix != "pool" and not stream.is_padded
 
 
 def spread(

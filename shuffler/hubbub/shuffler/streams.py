@@ -1,6 +1,7 @@
 """The stream table: of a stream, the shuffler knows its length, minimum batch and times.
 
-Where dummies go along with a crowd it knows how many, of how many values, and the public keys.
+Where dummies go along with a crowd it knows how many, or by which law they are drawn, of how many
+values, and the public keys.
 """
 
 import base64
@@ -16,7 +17,17 @@ from hubbub.conservation import Window, epoch_date
 from hubbub.epochs import begins
 from hubbub.errors import BadParameter
 from hubbub.errors.places import wrong_place
-from hubbub.sealing import KEMS, SEAL_BYTES, X25519, X_WING, Kem, PublicKey, seal, x_wing_public
+from hubbub.sealing import (
+    KEMS,
+    SEAL_BYTES,
+    X25519,
+    X_WING,
+    CountNoise,
+    Kem,
+    PublicKey,
+    seal,
+    x_wing_public,
+)
 from hubbub.wire.v1.report_pb2 import SealedReport
 from hubbub.wire.v1.services_pb2 import Reason
 
@@ -45,6 +56,8 @@ class Stream:
     when it is over; "rolling", everything as one crowd whenever the minimum has gathered.
     tokens: how many an account gets for an epoch of it; 0 where reports go without.
     dummies: how many go along with every crowd, each one of `values` values, sealed by `kem`.
+    noise: by which law the number of further ones is drawn, among which it is hidden how many
+    reports there are; None where that is told.
     fewest: what min_batch may be at least; a development installation takes a single report.
     """
 
@@ -54,6 +67,7 @@ class Stream:
     grace_seconds: int
     mix: str = "pool"
     dummies: int = 0
+    noise: CountNoise | None = None
     values: int = 0
     kem: Kem = X25519
     tokens: int = 0
@@ -68,11 +82,23 @@ class Stream:
             raise ValueError(f"mix {self.mix!a} is none of {', '.join(_MIXES)}")
         if self.kem not in KEMS:
             raise ValueError(f"kem {self.kem!a} is none of {', '.join(KEMS)}; or upgrade hubbub")
-        if self.dummies and self.mix == "pool":
+        if self.is_padded and self.mix == "pool":
             raise ValueError("dummies go with a crowd, and it leaves in parts")
+        if self.noise and (self.mix != "epoch" or self.min_batch <= self.noise.most):
+            raise ValueError("noise goes with a whole epoch, of more reports than it has dummies")
         told_apart = 256 ** (self.sealed_bytes - SEAL_BYTES[self.kem])
-        if self.dummies and not 2 <= self.values <= told_apart:  # noqa: PLR2004 two values at least
+        if self.is_padded and not 2 <= self.values <= told_apart:  # noqa: PLR2004 two at least
             raise ValueError(f"values {self.values} is not how many its reports tell apart")
+
+    @property
+    def is_padded(self) -> bool:
+        """Whether dummies go along with its crowds."""
+        return bool(self.dummies or self.noise)
+
+    @property
+    def expected_dummies(self) -> int:
+        """How many dummies a crowd has, on average where that is drawn: what others are told."""
+        return self.dummies + (self.noise.reach if self.noise else 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,7 +230,7 @@ def read_stream_table(path: Path) -> StreamTable:
         raise BadParameter(
             f"{path}: not a stream table; make it with: hubbub catalog build"
         ) from error
-    padded = {stream.kem: name for name, stream in streams.items() if stream.dummies}
+    padded = {stream.kem: name for name, stream in streams.items() if stream.is_padded}
     for key in keys:
         for kem in padded.keys() - key.keys.keys():
             raise BadParameter(
@@ -214,9 +240,9 @@ def read_stream_table(path: Path) -> StreamTable:
     return StreamTable(streams, keys, development)
 
 
-def _together(stream: Stream) -> tuple[int | str, ...]:
+def _together(stream: Stream) -> tuple[int | str | CountNoise | None, ...]:
     """What all reports of a stream that go together have in common."""
-    padding = (stream.dummies, stream.values, stream.kem)
+    padding = (stream.dummies, stream.noise, stream.values, stream.kem)
     return stream.sealed_bytes, stream.epoch_seconds, stream.mix, *padding
 
 
@@ -235,7 +261,8 @@ def _stream(path: Path, name: str, fields: Mapping[str, Any], fewest: int) -> St
     if not 0 < len(name) <= _LONGEST_NAME:
         raise ValueError("a stream has a name")
     try:
-        return Stream(**fields, fewest=fewest)
+        noise = CountNoise(*fields["noise"]) if "noise" in fields else None
+        return Stream(**{**fields, "noise": noise}, fewest=fewest)
     except ValueError as error:
         raise BadParameter(
             f"{path}: stream {name!a}: {error}; make it with: hubbub catalog build"

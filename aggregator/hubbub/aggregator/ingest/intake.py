@@ -26,6 +26,7 @@ from hubbub.catalog import (
     key_at,
     seal_info,
 )
+from hubbub.catalog.crowds.hidden_counts import expected_dummies
 from hubbub.conservation import Window, epoch_date
 from hubbub.errors import BadParameter, ServiceUnavailable, StoreFull
 from hubbub.runtime import Clocks, Stages
@@ -313,10 +314,11 @@ def _by_shard(sealed: Sequence[bytes], shards: int) -> list[list[bytes]]:
 
 def _check_dummies(metric: Metric, dummies: int, reports: int) -> None:
     """Raises BadParameter where more are said to be dummies than may be."""
-    if dummies > (reports if metric.dummies else 0):
+    expected = expected_dummies(metric)
+    if dummies > (reports if expected else 0):
         raise BadParameter(
             f"{dummies} of {reports} reports of {metric.name} are said to be dummies, and its "
-            f"metric has {metric.dummies} in a crowd: give the shuffler and the aggregator the "
+            f"metric has {expected} in a crowd: give the shuffler and the aggregator the "
             "stream table and the bundle of one build"
         )
 

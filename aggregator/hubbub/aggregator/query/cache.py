@@ -175,12 +175,17 @@ class TotalsCache:
 
 
 def sum_totals(
-    parts: Sequence[WindowTotals], size: int, dummies: int = 0, each: float = 0.0
+    parts: Sequence[WindowTotals],
+    size: int,
+    dummies: int = 0,
+    each: float = 0.0,
+    hidden: float = 0.0,
 ) -> Totals:
     """The totals of several windows of one definition, which simply add.
 
     dummies: how many a crowd has; of one that is on its way those that have come are a draw.
-    each: how many every device makes, on average.
+    each: how many every device makes, on average. hidden: the variance of how many of them hide an
+    epoch's number of reports.
 
     Raises:
         BadParameter: sums beyond 64 bits.
@@ -203,10 +208,11 @@ def sum_totals(
     )
     if each:
         drawn = reports_variance(reports, each)
-        return Totals(cells.tolist(), reports, among, drawn, dummies_beside=True)
+        return Totals(cells.tolist(), reports, among, beside_variance=drawn)
     if not dummies:
         return Totals(cells.tolist(), reports, among)
     # Of m, s are expected: without replacement, the variance is below that of coins, s (1 - s/m).
     coming = [held.dummies % dummies for held in parts]
     drawn = sum(some * (1 - some / dummies) for some in coming)
-    return Totals(cells.tolist(), reports, among, drawn)
+    beside = hidden * sum(1 for held in parts if held.dummies)
+    return Totals(cells.tolist(), reports, among, drawn, beside)

@@ -196,7 +196,7 @@ class QueryEngine:
             order_confidence=best.order_confidence,
             values=list(best.values),
             lists=list(query.lists),
-            notice=notice_of(selection.metric, found.reports),
+            notice=notice_of(selection.metric, (found.reports, len(selection.counted))),
         )
 
     async def cross(self, name: str, query: EstimateQuery, parts: tuple[str, str, str]) -> Crossed:
@@ -217,7 +217,7 @@ class QueryEngine:
         key = (selection.metric.name, query, parts, selection.version)
         table = await self._crosses.get(key, make)
         # An epoch may have ended since.
-        notice = notice_of(selection.metric, table.reports)
+        notice = notice_of(selection.metric, (table.reports, len(selection.counted)))
         return replace(table, final=self._is_final(selection), notice=notice)
 
     async def breakdown(self, name: str, query: EstimateQuery, by: str = "") -> BrokenDown:
@@ -244,7 +244,7 @@ class QueryEngine:
             broken_down, *(whole, by, parts, answers, await self._terms())
         )
         final = self._is_final(whole)
-        notice = notice_of(whole.metric, table.reports)
+        notice = notice_of(whole.metric, (table.reports, len(whole.counted)))
         return replace(table, final=final, lists=list(query.lists), notice=notice)
 
     async def compare(
@@ -279,7 +279,11 @@ class QueryEngine:
             values=values,
             lists=list(query.lists),
             unit=holdings[0].metric.unit,
-            notice=notice_of(holdings[0].metric, old.reports, new.reports),
+            notice=notice_of(
+                holdings[0].metric,
+                (old.reports, len(holdings[0].counted)),
+                (new.reports, len(holdings[1].counted)),
+            ),
             chosen=why,
         )
 
@@ -319,7 +323,7 @@ class QueryEngine:
             lists=list(query.lists),
             unit=selection.metric.unit,
             joined=[one.metric.name for one in joined],
-            notice=notice_of(selection.metric, answer.reports),
+            notice=notice_of(selection.metric, (answer.reports, len(selection.counted))),
         )
 
     async def status(self) -> PipelineStatus:

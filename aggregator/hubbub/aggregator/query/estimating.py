@@ -17,6 +17,7 @@ from hubbub.analysis import (
     plausibility,
 )
 from hubbub.catalog import Bundle, Metric, reports_of_one, versions_of
+from hubbub.catalog.crowds.hidden_counts import expected_dummies
 from hubbub.catalog.values.value_kinds import OTHER
 from hubbub.conservation import Window
 from hubbub.errors import BadParameter
@@ -152,6 +153,11 @@ def _judged(tiers: Sequence[tuple[AnyMechanism, Totals]], repeats: int) -> Plaus
     return combine([plausibility(*tier, repeats) for tier in tiers if tier[1].reports])
 
 
+def _hiding(metric: Metric) -> int:
+    """How many of the dummies that are expected hide the number of reports: none may be there."""
+    return expected_dummies(metric) - metric.dummies
+
+
 def _weakest(bundle: Bundle, totals: Mapping[Window, WindowTotals]) -> Amplified | None:
     """The central guarantee of a report in the smallest batch, at the tier that hides least.
 
@@ -164,7 +170,8 @@ def _weakest(bundle: Bundle, totals: Mapping[Window, WindowTotals]) -> Amplified
         size = one.counted if whole else one.batch_reports
         sizes[window.stream] = min(size, sizes.get(window.stream, size))
         # Those that came, and not those that should have: a shuffler may have made none.
-        dummies[window.stream] = min(one.dummies, dummies.get(window.stream, one.dummies))
+        surely = max(one.dummies - _hiding(bundle.asked_in(window.stream)), 0)
+        dummies[window.stream] = min(surely, dummies.get(window.stream, surely))
     if not all(sizes.values()):
         return None
     found = [

@@ -18,6 +18,7 @@ from hubbub.catalog import (
     superseded_by,
 )
 from hubbub.catalog.crowds.device_dummies import made_each
+from hubbub.catalog.crowds.hidden_counts import count_noise, expected_dummies
 from hubbub.conservation import Window, epoch_date, epoch_dates, minute
 from hubbub.errors import BadParameter, BatchTooSmall, TooFewEpochs, TotalsUnreadable
 from hubbub.mechanisms import AnyMechanism, Totals
@@ -307,8 +308,9 @@ class TotalsByEpoch:
             own = self.bundle.asked_in(streams[0])
             mechanism = own.randomizer
             parts = [one for w, one in totals.items() if w.stream in streams and w.epoch in wanted]
-            size, each = mechanism.layout.size, made_each(own)
-            added = sum_totals(parts, size, own.dummies, each)
+            size, noise = mechanism.layout.size, count_noise(own)
+            hidden = noise.variance if noise else 0.0
+            added = sum_totals(parts, size, expected_dummies(own), made_each(own), hidden)
             tiers.append((mechanism, added))
         return tiers
 

@@ -28,7 +28,7 @@ def whole_answer(
         final=final,
         updated=iso_time(estimate.updated) if estimate.updated else None,
         reports=found.reports,
-        reports_stderr=reports_stderr(metric, found.reports),
+        reports_stderr=reports_stderr(metric, found.reports, len(selection.counted)),
         waiting=None,
         withheld=None,
         mechanism=metric.mechanism,
@@ -52,5 +52,5 @@ def whole_answer(
         highest=ends[1] if ends else None,
         notes=notes(metric, found),
         anytime=query.anytime,
-        notice=notice_of(metric, found.reports),
+        notice=notice_of(metric, (found.reports, len(selection.counted))),
     )

@@ -112,7 +112,8 @@ class Listed:
                 times=2,
             )
         seen = np.array(estimate(mechanism, totals).values) * (p - q) + n * q
-        drawn = totals.dummies / d * (1 - 1 / d) + totals.dummies_variance
+        drawn = totals.dummies / d * (1 - 1 / d)
+        drawn += totals.dummies_variance + totals.beside_variance
         yield from between("value", seen, np.full_like(seen, n), channel, drawn)
 
     def weights(self, mechanism: Any, targets: Sequence[int]) -> tuple[Floats, float]:

@@ -13,6 +13,7 @@ from hubbub.catalog.bundles.breakdown_cells import part_of_metric
 from hubbub.catalog.bundles.promise import Promise
 from hubbub.catalog.cover import uncovered
 from hubbub.catalog.crowds.device_dummies import gathered, made_each
+from hubbub.catalog.crowds.hidden_counts import count_noise, minimum
 from hubbub.catalog.discovery import finder_of
 from hubbub.catalog.encoding import to_text
 from hubbub.catalog.epochs import EPOCH_SECONDS, MINUTE, grace_seconds
@@ -245,7 +246,7 @@ def stream_table(bundle: Bundle) -> str:
     streams = {
         metric.name: {
             "sealed_bytes": metric.sealed_bytes,
-            "min_batch": gathered(metric.fewest, made_each(metric)),
+            "min_batch": gathered(minimum(metric), made_each(metric)),
             "epoch_seconds": EPOCH_SECONDS[metric.epoch],
             "grace_seconds": grace_seconds(metric.epoch),
             **_leaving(metric),
@@ -253,7 +254,7 @@ def stream_table(bundle: Bundle) -> str:
         }
         for metric in bundle.streams.values()
     }
-    padded = {metric.kem for metric in bundle.streams.values() if "dummies" in streams[metric.name]}
+    padded = {metric.kem for metric in bundle.streams.values() if "values" in streams[metric.name]}
     keys = [
         {"id": key.id, "start": key.start, "end": key.end}
         | ({"public": to_text(key.public)} if X25519 in padded else {})
@@ -266,15 +267,20 @@ def stream_table(bundle: Bundle) -> str:
     return json.dumps({"version": 1, **marked, "streams": streams, "keys": keys}, indent=1) + "\n"
 
 
-def _leaving(metric: Metric) -> dict[str, str | int]:
-    """Of a crowd how it leaves, and what dummies are made of: how many, of how many values."""
+def _leaving(metric: Metric) -> dict[str, str | int | list[int]]:
+    """Of a crowd how it leaves, and what dummies are made of: how many, of how many values.
+
+    Or by which law they are drawn, where they hide how many reports there are.
+    """
     if metric.mix == "pool":
         return {}
-    if not metric.dummies:
+    noise = count_noise(metric)
+    if not metric.dummies and noise is None:
         return {"mix": metric.mix}
     return {
         "mix": metric.mix,
-        "dummies": metric.dummies,
+        **({"dummies": metric.dummies} if metric.dummies else {}),
+        **({"noise": [noise.odds, noise.reach]} if noise else {}),
         "values": metric.randomizer.layout.size,
         **({} if metric.kem == X25519 else {"kem": metric.kem}),
     }

@@ -12,6 +12,7 @@ from hubbub.catalog.crowds.crowd_geometry import CROWD_PARTS, planned_geometry
 from hubbub.catalog.crowds.crowd_numbers import planned_number
 from hubbub.catalog.crowds.crowd_strings import CROWD_STRINGS, CROWD_TREE, planned_strings
 from hubbub.catalog.crowds.device_dummies import each_of
+from hubbub.catalog.crowds.hidden_counts import count_conflicts
 from hubbub.catalog.fields.field import fields_of
 from hubbub.catalog.fields.table_reader import Complain
 from hubbub.catalog.values.part_values import size_of
@@ -28,6 +29,11 @@ _OF_EACH: Final = (
     "central_period, or leave dummies out"
 )
 _OF_LISTED: Final = "go with listed values alone; leave them out"
+# What leaves as the pool fills tells by when it leaves that one more came, whatever is added.
+_IN_PARTS: Final = (
+    "hides the number of reports that leave together, once, and a pool that leaves in parts tells "
+    "as it fills who came last; write central_epsilon and crowd, or leave it out"
+)
 _OF_ONE: Final = "are made by devices, dummies by the shuffler; write one of them"
 # A device sends report and dummies apart, so a crowd that leaves once it is large enough may have
 # far more reports among so many than are reckoned with, and whose dummies leave in the next.
@@ -38,7 +44,7 @@ _OF_EPOCHS: Final = (
 
 CENTRAL_FIELDS: Final = (
     *("central_epsilon", "crowd", "delta", "honest", "max_local_epsilon", "rolling", "dummies"),
-    *("dummies_each", "central_period"),
+    *("dummies_each", "central_period", "count_epsilon"),
 )
 """The fields of a metric that make its promise; the first two make one."""
 
@@ -61,6 +67,8 @@ def central_conflicts(metric: Any) -> dict[str, str]:
             return {"ways": _alone(metric)}
         lonely = [name for name in CENTRAL_FIELDS if getattr(metric, name) != usual[name]]
         said = "is of a central promise; write central_epsilon and crowd"
+        if metric.count_epsilon is not None:
+            return {"count_epsilon": _IN_PARTS}
         if metric.limits.lifetime_central_epsilon is not None:
             return {"limits": f"lifetime_central_epsilon {said}"}
         return {lonely[0]: said} if lonely else {}
@@ -97,6 +105,7 @@ def _misfits(metric: Any) -> dict[str, str]:
         found["central_period"] = (
             "does not go with report_on, which has a person in one crowd of a period; leave it out"
         )
+    found |= count_conflicts(metric)
     if metric.min_batch != metric.crowd:
         found["min_batch"] = "is the crowd; leave it out"
     if metric.limits.reports_per_epoch != 1:

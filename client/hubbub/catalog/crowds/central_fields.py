@@ -82,6 +82,14 @@ DUMMIES: Final = entry(
     label="dummies in a crowd",
     defines=True,
 )
+COUNT_EPSILON: Final = entry(
+    kinds.number("a number of nats", 0.05, 8),
+    "The most that the number of reports of an epoch, or that none of them leave, may say of "
+    "whether one person reported, in nats; the chance of more is `delta`.",
+    "0.5",
+    label="number of reports hidden, epsilon",
+    defines=True,
+)
 DUMMIES_EACH: Final = entry(
     kinds.number("a number of dummies", 0, 100),
     "How many reports of nobody a device sends beside each of its own, on average, by its coins.",

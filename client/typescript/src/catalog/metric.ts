@@ -106,7 +106,7 @@ const DEFINING = [
 const ASKING = [
   ...["period", "report_on", "breakdown", "dummies_each", "discover", "central_period"],
 ];
-const DEFINING_LATER = ["beginnings", "default", ...ASKING];
+const DEFINING_LATER = ["beginnings", "default", "count_epsilon", ...ASKING];
 const KNOWN: ReadonlySet<string> = new Set([
   ...[...DEFINING, ...DEFINING_LATER],
   ...["description", "owner", "expires", "min_batch", "unit", "tiers", "sampling", "grown"],

@@ -16,7 +16,7 @@ end
 local crowds = redis.call('HGETALL', KEYS[4])
 for place = 1, #crowds, 2 do
   local crowd = crowds[place]
-  local cuts, secret, along = string.match(crowds[place + 1], '^(%d+):(%x+):?(%d*)$')
+  local cuts, secret, along = string.match(crowds[place + 1], '^(%d+):(%x+):?(%d*):?%d*$')
   local held = redis.call('SCARD', ARGV[2] .. crowd)
   for cut = 0, (tonumber(cuts) or 0) - 1 do
     local id = string.sub(redis.sha1hex(secret .. ':' .. cut), 1, 32)

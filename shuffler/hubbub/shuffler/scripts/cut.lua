@@ -14,14 +14,15 @@
 --
 -- Dummies go first, so they are never there without the crowd's reports, unless half of leave.lua came
 -- back after a crash (docs/decisions/0019); and nothing is cut if some are missing. A cut is told its
--- share of all dummies by its size alone: how many it really has would make it a crowd of its own.
+-- share of all dummies, those that are expected among its reports too, by its size alone: how many it
+-- really has would make it a crowd of its own.
 -- Shares are written, then the law, then any batch: as long as the law does not know of the dummies,
 -- all cuts are whole.
 
 local kept = redis.call('HGET', KEYS[1], ARGV[1])
 if not kept then return false end
-local cuts, secret, dummies = string.match(kept, '^(%d+):(%x+):?(%d*)$')
-cuts, dummies = tonumber(cuts), tonumber(dummies) or 0
+local cuts, secret, dummies, hidden = string.match(kept, '^(%d+):(%x+):?(%d*):?(%d*)$')
+cuts, dummies, hidden = tonumber(cuts), tonumber(dummies) or 0, tonumber(hidden) or 0
 redis.call('HDEL', KEYS[1], '')
 local function batch(cut) return string.sub(redis.sha1hex(secret .. ':' .. cut), 1, 32) end
 local function is_cut_up()
@@ -38,6 +39,7 @@ if padded > 0 and held == 0 or padded < dummies and not is_cut_up() then
     redis.call('SUNIONSTORE', KEYS[5], KEYS[5], KEYS[2])
     redis.call('DEL', KEYS[2])
   end
+  if hidden > 0 then redis.call('HDEL', KEYS[7], 'left') end
   redis.call('HDEL', KEYS[1], ARGV[1])
   return false
 end
@@ -73,11 +75,11 @@ for cut = 0, cuts - 1 do
   sizes[cut] = redis.call('SCARD', ARGV[2] .. batch(cut))
   all = all + sizes[cut]
 end
-if dummies > 0 and redis.call('HEXISTS', KEYS[7], 'dummies:' .. ARGV[1]) == 0 then
+if dummies + hidden > 0 and all > 0 and redis.call('HEXISTS', KEYS[7], 'dummies:' .. ARGV[1]) == 0 then
   local passed, told = 0, 0
   for cut = 0, cuts - 1 do
     passed = passed + sizes[cut]
-    local until_here = math.floor(dummies * passed / all)
+    local until_here = math.floor((dummies + hidden) * passed / all)
     if until_here > told then redis.call('HSET', KEYS[6], batch(cut), until_here - told) end
     told = until_here
   end

@@ -1,0 +1,91 @@
+"""How many dummies hide how many reports there are: a two-sided geometric number, drawn exactly.
+
+Reports and dummies are seen together alone. One report more looks like one dummy more, and of two
+numbers of dummies that are neighbours neither is more than `odds` as likely as the other; but for
+the last one on either side, which has none beyond it, and whose chance is delta.
+
+Source: Ghosh, Roughgarden, Sundararajan (STOC 2009), moved above zero and cut off on both sides.
+"""
+
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from itertools import accumulate
+from typing import Final, Self
+
+from hubbub.errors import BadParameter
+
+_BITS: Final = 32
+_ONE: Final = 1 << _BITS
+# Of e^8 at most, and of so many dummies on either side of their mean.
+_MOST_ODDS: Final = 3000 * _ONE
+_MOST_REACH: Final = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class CountNoise:
+    """The law of the number, in [0, 2 reach], around its mean.
+
+    odds: in units of 2^-32, above one. reach: how far it is from its mean at most, which is as far.
+    """
+
+    odds: int
+    reach: int
+
+    def __post_init__(self) -> None:
+        for name, low, high in (("odds", _ONE + 1, _MOST_ODDS), ("reach", 1, _MOST_REACH)):
+            number = getattr(self, name)
+            if type(number) is not int or not low <= number <= high:
+                raise ValueError(f"{name} {number!a} is no whole number in [{low}, {high}]")
+
+    @classmethod
+    def least(cls, odds: Fraction, delta: float) -> Self:
+        """With the fewest dummies that hide with these odds, but for a chance of delta.
+
+        PRIVACY: odds are rounded down, and delta is of the numbers that are drawn.
+
+        Raises:
+            BadParameter: it takes more than may be.
+        """
+        whole = int(odds * _ONE)
+        for reach in range(1, _MOST_REACH + 1):
+            noise = cls(whole, reach)
+            if noise.delta <= delta:
+                return noise
+        raise BadParameter(f"odds of {float(odds):.4g} take too many dummies at delta {delta:g}")
+
+    @property
+    def most(self) -> int:
+        """The largest number that is drawn."""
+        return 2 * self.reach
+
+    @property
+    def weights(self) -> tuple[int, ...]:
+        """How likely each number from 0 to the largest is, in whole parts of their sum."""
+        return _weights(self.odds, self.reach)
+
+    @property
+    def delta(self) -> Fraction:
+        """The chance of the last number of a side."""
+        return Fraction(self.weights[0], sum(self.weights))
+
+    @property
+    def variance(self) -> float:
+        """Of the number; its mean is `reach`."""
+        off = sum(w * (number - self.reach) ** 2 for number, w in enumerate(self.weights))
+        return float(Fraction(off, sum(self.weights)))
+
+    def draw(self, below: Callable[[int], int] = secrets.randbelow) -> int:
+        """A number. below: a whole number below the one given, each as likely."""
+        upto = list(accumulate(self.weights))
+        drawn = below(upto[-1])
+        return next(number for number, edge in enumerate(upto) if drawn < edge)
+
+
+@lru_cache(maxsize=256)
+def _weights(odds: int, reach: int) -> tuple[int, ...]:
+    # PRIVACY: from the ends inwards, rounded down, so that no quotient is above the odds.
+    side = list(accumulate(range(reach), lambda weight, _: weight * odds >> _BITS, initial=_ONE))
+    return (*side, *side[-2::-1])

@@ -1,0 +1,303 @@
+"""How many reports there are is hidden: dummies of a drawn number, once, whatever dies when."""
+
+import asyncio
+import base64
+import json
+import secrets
+from collections import Counter
+from dataclasses import replace
+from fractions import Fraction
+from itertools import count
+from math import exp
+from pathlib import Path
+from typing import Any
+
+import pytest
+from scipy.stats import binom
+
+from hubbub.conservation import Window, balances
+from hubbub.errors import StoreUnavailable
+from hubbub.runtime import connect_redis
+from hubbub.sealing import CountNoise
+from hubbub.shuffler import departures as departures_module
+from hubbub.shuffler import hidden_counts as hidden_module
+from hubbub.shuffler.dummies import sealed_dummies
+from hubbub.shuffler.grpc_door import OperatorService
+from hubbub.shuffler.hidden_counts import told_outside
+from hubbub.shuffler.pool import Pool
+from hubbub.shuffler.streams import Stream, StreamTable, read_stream_table
+from hubbub.wire.v1.services_pb2 import StatusRequest
+from tests.conftest import Made
+from tests.support import tearing
+from tests.support.mixing import a_sink, law_of, mixers, sealed_reports, until_empty
+from tests.support.moment import now
+
+DAY = 86_400
+VALUES = 16
+# Of a twentieth of a nat, at a delta of one in a hundred.
+FAINT = CountNoise.least(Fraction(exp(0.05)), 0.01)
+NOISE = CountNoise(3 << 31, 20)
+CROWD = 100
+MINIMUM = CROWD + NOISE.most
+
+
+@pytest.fixture(scope="module")
+def table(made: Made, tmp_path_factory: pytest.TempPathFactory) -> StreamTable:
+    """As `hubbub catalog build` writes it of a metric that hides how many reports it has."""
+    document = json.loads(made.streams.read_bytes())
+    document["streams"]["theme"] |= {
+        "sealed_bytes": 49,
+        "min_batch": MINIMUM,
+        "mix": "epoch",
+        "noise": [NOISE.odds, NOISE.reach],
+        "values": VALUES,
+    }
+    for key, own in zip(document["keys"], made.bundle.keys, strict=True):
+        key["public"] = base64.b64encode(own.public).decode()
+    path = tmp_path_factory.mktemp("hidden") / "streams.json"
+    path.write_text(json.dumps(document))
+    return read_stream_table(path)
+
+
+def _today(stream: str = "theme") -> Window:
+    return Window(stream, int(now()) // DAY)
+
+
+async def _told(pool: Pool, table: StreamTable) -> dict[Window, dict[str, int]]:
+    """What the shuffler's Status says, to whoever may ask it."""
+    service = OperatorService(pool, 0.0, lambda: table.streams)
+    found = await service.Status(StatusRequest(), None)  # type: ignore[arg-type]  # not used
+    return {Window(one.stream, one.epoch): dict(one.terms) for one in found.windows}
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+@pytest.mark.parametrize("fixed", [0, 50])
+def test_a_crowd_leaves_with_a_drawn_number_of_dummies_and_what_is_told_balances(
+    table: StreamTable, redis_url: str, processes: int, fixed: int
+) -> None:
+    """Beside those of a fixed number, which are told."""
+    own = replace(table, streams={"theme": replace(table.streams["theme"], dummies=fixed)})
+
+    async def body() -> None:
+        window, reports = _today(), sealed_reports(300)
+        async with a_sink() as (sink, address), mixers(redis_url, own, address, processes) as m:
+            pool = m.pools[0]
+            await pool.add({window: reports})
+            await m.turn()
+            drawn = await pool.hidden.drawn(window, NOISE)
+            assert window not in await _told(pool, own), "nothing is told of what waits"
+            await pool.close_windows()
+            await until_empty(m, window)
+            law = await law_of(pool, window)
+            assert (law["acknowledged"], law["dummies"]) == (300, drawn + fixed)
+            assert sink.sealed.total() == 300 + drawn + fixed
+            assert set(sink.sealed.values()) == {1}
+            assert set(reports) < set(sink.sealed)
+            expected = NOISE.reach + fixed
+            shares = [(size, share) for size, share in sink.sizes.values()]
+            assert sum(share for _, share in shares) == expected
+            assert all(abs(s - n * expected / sink.sealed.total()) < 1 for n, s in shares)
+            told = (await _told(pool, own))[window]
+            assert told["dummies"] == expected
+            assert told["acknowledged"] == 300 + drawn - NOISE.reach
+            counted = dict.fromkeys(("duplicate", "rejected", "fillers"), 0)
+            assert balances({**told, **counted, "counted": sink.sealed.total()})
+
+    asyncio.run(body())
+
+
+@pytest.mark.parametrize(("reports", "leaves"), [(MINIMUM, True), (CROWD - 1, False)])
+def test_the_minimum_is_of_reports_and_dummies_and_never_of_fewer_reports_than_the_crowd(
+    table: StreamTable, redis_url: str, reports: int, leaves: bool
+) -> None:
+    async def body() -> None:
+        window = _today()
+        async with a_sink() as (sink, address), mixers(redis_url, table, address, 1) as m:
+            pool = m.pools[0]
+            await pool.add({window: sealed_reports(reports)})
+            await pool.close_windows()
+            await until_empty(m, window)
+            law, drawn = await law_of(pool, window), await pool.hidden.drawn(window, NOISE)
+            left = reports + drawn if leaves else 0
+            assert sink.sealed.total() == left
+            assert (law["withheld"], law["dummies"]) == (reports + drawn - left, drawn)
+            assert (window in await _told(pool, table)) is leaves
+
+    asyncio.run(body())
+
+
+def test_what_comes_too_late_is_withheld_and_changes_nothing_that_is_told(
+    table: StreamTable, redis_url: str
+) -> None:
+    """Enough for a crowd of their own, which would have no number drawn to hide it."""
+
+    async def body() -> None:
+        window = _today()
+        async with a_sink() as (sink, address), mixers(redis_url, table, address, 1) as m:
+            pool = m.pools[0]
+            await pool.add({window: sealed_reports(300)})
+            await pool.close_windows()
+            await until_empty(m, window)
+            before, sent = await _told(pool, table), sink.sealed.total()
+            await pool.add({window: sealed_reports(2 * MINIMUM)})
+            assert await _told(pool, table) == before
+            await until_empty(m, window)
+            assert (await law_of(pool, window))["withheld"] == 2 * MINIMUM
+            assert sink.sealed.total() == sent
+            assert await _told(pool, table) == before
+            gone = replace(table, streams={})
+            [terms] = (await _told(pool, gone)).values()
+            assert terms["acknowledged"] == sent, "a stream that left the table is hidden on"
+
+    asyncio.run(body())
+
+
+def test_of_every_other_stream_what_is_told_is_what_there_is(table: StreamTable) -> None:
+    window = Window("plain", 3)
+    terms = {window: {"acknowledged": 9, "dummies": 0, "pooled": 4, "in_flight": 5, "withheld": 0}}
+    plain = replace(table.streams["theme"], noise=None)
+    assert told_outside(terms, {"plain": plain}, ()) == terms
+    assert told_outside(terms, {}, ()) == terms
+
+
+def test_as_many_dummies_are_sealed_whatever_the_number_is(
+    table: StreamTable, redis_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """How long a crowd waits for them would say how many they are."""
+    sealed: list[int] = []
+
+    def counting(*given: Any) -> list[bytes]:
+        sealed.append(given[-1])
+        return sealed_dummies(*given)
+
+    monkeypatch.setattr(departures_module, "sealed_dummies", counting)
+
+    async def body() -> None:
+        windows = [_today(), Window("theme", _today().epoch - 1)]
+        async with a_sink() as (_, address), mixers(redis_url, table, address, 1) as m:
+            for window in windows:
+                await m.pools[0].add({window: sealed_reports(300)})
+            await m.pools[0].close_windows()
+            for window in windows:
+                await until_empty(m, window)
+
+    asyncio.run(body())
+    assert sealed == [NOISE.most] * 2
+
+
+def test_killed_between_the_draw_and_the_departure_the_number_is_the_one_drawn(
+    table: StreamTable, redis_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The script is torn after every write in turn; another process goes on, with its own seals."""
+    window, whole = _today(), hidden_module._HIDE
+    stream = table.streams["theme"]
+
+    async def torn_at(pools: list[Pool], reports: list[bytes], writes: int) -> bool:
+        await pools[0].add({window: reports})
+        drawn = {await pool.hidden.drawn(window, NOISE) for pool in pools * 20}
+        assert len(drawn) == 1, "whoever asks, and however often"
+        [number] = drawn
+        assert not await pools[0].hidden.pooled(window, 49), "none is made yet"
+        torn = False
+        for pool in pools:
+            await pool.hidden.keep(window, sealed_dummies(table, window, stream, number))
+            with monkeypatch.context() as once:
+                if pool is pools[0]:
+                    once.setattr(hidden_module, "_HIDE", tearing.torn(whole, writes))
+                try:
+                    assert await pool.hidden.pooled(window, 49)
+                except StoreUnavailable:
+                    torn = True
+        law = await law_of(pools[0], window)
+        assert (law["pooled"], law["dummies"]) == (len(reports) + number, number)
+        assert balances(
+            {**law, **dict.fromkeys(("counted", "duplicate", "rejected", "fillers"), 0)}
+        )
+        return torn
+
+    async def body() -> None:
+        server = await connect_redis(redis_url)
+        for writes in count():
+            await server.client.flushdb()
+            if not await torn_at([Pool(server) for _ in range(2)], sealed_reports(90), writes):
+                break
+        assert writes >= 2
+        await server.client.flushdb()
+        await server.close()
+
+    asyncio.run(body())
+
+
+async def _attack(table: StreamTable, redis_url: str, noise: CountNoise | None) -> list[bool]:
+    """Whether a guess is right who reported, of one person in each of many crowds.
+
+    Whoever guesses knows of all others that they did, has filled up each crowd until that person
+    decides whether it leaves, and sees what leaves, which answers are made of, and what is told.
+    """
+    crowds = 50
+    fewest = CROWD + (noise.most if noise else 0)
+    stream = replace(table.streams["theme"], noise=noise, min_batch=fewest)
+    own = replace(table, streams={f"theme{i}": stream for i in range(crowds)})
+    others = fewest - 1 - (noise.reach if noise else 0)
+    truth = [secrets.randbelow(2) for _ in range(crowds)]
+    windows = [_today(name) for name in own.streams]
+    seen: Counter[Window] = Counter()
+    async with a_sink() as (_, address), mixers(redis_url, own, address, 1) as m:
+        pool = m.pools[0]
+        await pool.add(
+            {w: sealed_reports(others + one) for w, one in zip(windows, truth, strict=True)}
+        )
+        await pool.close_windows()
+        for window in windows:
+            await until_empty(m, window)
+        told = await _told(pool, own)
+        seen.update({window: terms["acknowledged"] for window, terms in told.items()})
+    return [(seen[w] > others) == bool(one) for w, one in zip(windows, truth, strict=True)]
+
+
+def test_who_knows_all_others_is_at_chance_whether_one_more_person_reported(
+    table: StreamTable, redis_url: str
+) -> None:
+    right = asyncio.run(_attack(table, redis_url, FAINT))
+    most = exp(0.05) / (1 + exp(0.05)) + 0.01
+    assert binom.sf(sum(right) - 1, len(right), most) > 1e-7
+
+
+def test_the_same_guess_is_always_right_where_the_number_is_told(
+    table: StreamTable, redis_url: str
+) -> None:
+    assert all(asyncio.run(_attack(table, redis_url, None)))
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"mix": "pool"}, "it leaves in parts"),
+        ({"mix": "rolling"}, "noise goes with a whole epoch"),
+        ({"min_batch": NOISE.most}, "of more reports than it has dummies"),
+        ({"values": 0}, "values 0 is not how many"),
+    ],
+)
+def test_a_number_that_nothing_would_hide_is_refused(
+    table: StreamTable, given: dict[str, Any], said: str
+) -> None:
+    stream = table.streams["theme"]
+    fields = {
+        name: getattr(stream, name) for name in Stream.__dataclass_fields__ if name != "fewest"
+    }
+    with pytest.raises(ValueError, match=said):
+        Stream(**{**fields, **given})
+
+
+@pytest.mark.parametrize(
+    "noise", [[1, 2], [1 << 33], [1 << 33, 0], "x", [1 << 33, 10**6], [2.5, 3]]
+)
+def test_a_table_with_a_law_that_is_none_is_refused(
+    made: Made, tmp_path: Path, noise: object
+) -> None:
+    document = json.loads(made.streams.read_bytes())
+    document["streams"]["theme"] |= {"mix": "epoch", "noise": noise, "values": VALUES}
+    path = tmp_path / "streams.json"
+    path.write_text(json.dumps(document))
+    with pytest.raises(Exception, match="hubbub catalog build"):
+        read_stream_table(path)

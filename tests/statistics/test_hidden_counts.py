@@ -1,0 +1,189 @@
+"""A hidden number of reports, by every outcome: the law that is drawn, what it says, estimates."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from fractions import Fraction
+from itertools import accumulate, pairwise, product
+from math import exp, nextafter
+from typing import Any
+
+import numpy as np
+import pytest
+
+from hubbub.aggregator.query.cache import sum_totals
+from hubbub.aggregator.store.contract import WindowTotals
+from hubbub.analysis.estimators.vectorized_estimate import estimate
+from hubbub.mechanisms import Totals, build
+from hubbub.mechanisms.probability import exp_at_most
+from hubbub.privacy.hidden_counts import together
+from hubbub.sealing import CountNoise
+
+LAWS = [(0.05, 1e-12), (0.1, 1e-8), (0.5, 1e-8), (1.0, 1e-8), (2.0, 1e-6), (8.0, 1e-15)]
+FEW = CountNoise(6 << 30, 2)
+"""Of 0 to 4 dummies."""
+Law = dict[Any, Fraction]
+
+
+def _law(noise: CountNoise) -> Law:
+    """How likely each number is, by what the draw itself answers on either side of every edge."""
+    upto = [0, *accumulate(noise.weights)]
+    found: Law = {}
+    for low, high in pairwise(upto):
+        first, last = noise.draw(_answers(upto[-1], low)), noise.draw(_answers(upto[-1], high - 1))
+        assert first == last
+        found[first] = Fraction(high - low, upto[-1])
+    return found
+
+
+def _answers(whole: int, drawn: int) -> Callable[[int], int]:
+    def below(number: int) -> int:
+        assert number == whole, "of all that are as likely"
+        return drawn
+
+    return below
+
+
+def _over(left: Law, right: Law, odds: Fraction) -> Fraction:
+    """What the left one has above the right one, that often: the least delta for these odds."""
+    return sum(
+        (max(chance - odds * right.get(k, Fraction(0)), Fraction(0)) for k, chance in left.items()),
+        Fraction(0),
+    )
+
+
+def _moved(law: Law, by: int) -> Law:
+    return {number + by: chance for number, chance in law.items()}
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), LAWS)
+def test_one_report_more_says_no_more_than_is_promised(epsilon: float, delta: float) -> None:
+    """Of every number that may be seen, exactly."""
+    noise = CountNoise.least(exp_at_most(epsilon), delta)
+    law = _law(noise)
+    assert sum(law.values()) == 1
+    assert set(law) == set(range(noise.most + 1))
+    odds = Fraction(nextafter(exp(epsilon), 0))
+    for by in (1, -1):
+        assert 0 < _over(law, _moved(law, by), odds) <= delta
+    assert sum(number * chance for number, chance in law.items()) == noise.reach
+    square = sum((number - noise.reach) ** 2 * chance for number, chance in law.items())
+    assert noise.variance == pytest.approx(float(square), rel=1e-12)
+    if noise.reach > 1:
+        smaller = CountNoise(noise.odds, noise.reach - 1)
+        assert smaller.delta > delta, "fewer dummies would not do"
+
+
+@pytest.mark.parametrize("epochs", [1, 2, 3])
+@pytest.mark.parametrize("reach", [2, 4])
+def test_what_epochs_say_together_is_never_below_all_outcomes_and_near_them(
+    epochs: int, reach: int
+) -> None:
+    noise = CountNoise(6 << 30, reach)
+    law, other = _law(noise), _moved(_law(noise), 1)
+    joint, moved = Counter[int](), Counter[int]()
+    for drawn in product(range(-1, noise.most + 3), repeat=epochs):
+        key = sum(one * 1000**place for place, one in enumerate(drawn))
+        for into, of in ((joint, law), (moved, other)):
+            chance = Fraction(1)
+            for one in drawn:
+                chance *= of.get(one, Fraction(0))
+            into[key] = chance  # type: ignore[assignment]  # exact
+    for share in (1.5, 3.0):
+        delta = share * epochs * float(noise.delta)
+        epsilon = together(noise, epochs, delta)
+        true = float(_over(dict(joint), dict(moved), Fraction(exp(epsilon))))  # type: ignore[arg-type]
+        assert true <= delta
+        if epsilon:
+            less = float(_over(dict(joint), dict(moved), Fraction(exp(0.8 * epsilon))))  # type: ignore[arg-type]
+            assert less > true
+    assert together(noise, 30, 1e-3 + 30 * float(noise.delta)) <= 30 * np.log(
+        noise.odds / 2**32
+    ) * (1 + 1e-8)
+
+
+def _views(others: tuple[int, ...], own: int | None, dummies: int, mechanism: Any) -> Law:
+    """All that is seen of some people, the one in question among them or not, and some dummies."""
+    people = [*others, *([] if own is None else [own])]
+    values = mechanism.categories
+    found: Law = {}
+    for said in product(range(values), repeat=len(people) + dummies):
+        chance = Fraction(1, values**dummies)
+        for held, one in zip(people, said, strict=False):
+            chance *= mechanism.channel.p if held == one else mechanism.channel.q
+        seen = tuple(said.count(value) for value in range(values))
+        found[seen] = found.get(seen, Fraction(0)) + chance
+    return found
+
+
+def _mixed(views: Iterator[tuple[Fraction, Law]]) -> Law:
+    mixed: Law = {}
+    for chance, view in views:
+        for seen, one in view.items():
+            mixed[seen] = mixed.get(seen, Fraction(0)) + chance * one
+    return mixed
+
+
+@pytest.mark.parametrize("own", [0, 1])
+@pytest.mark.parametrize("others", [(0, 0, 0), (0, 1, 1)])
+def test_with_what_reports_say_it_says_no_more_than_both_together(
+    others: tuple[int, ...], own: int
+) -> None:
+    """Everything that is seen, of a person who reported and of one who did not."""
+    mechanism: Any = build("grr", epsilon=1.0, categories=2)
+    law = _law(FEW)
+    for central in (Fraction(13, 10), Fraction(2)):
+        delta = max(
+            _over(
+                _views(others, a, dummies, mechanism),
+                _views(others, b, dummies, mechanism),
+                central,
+            )
+            for a, b in ((0, 1), (1, 0))
+            for dummies in law
+        )
+        present, absent = (
+            _mixed((chance, _views(others, who, n, mechanism)) for n, chance in law.items())
+            for who in (own, None)
+        )
+        odds = central * Fraction(FEW.odds, 1 << 32)
+        assert _over(present, absent, odds) <= delta + FEW.delta
+        assert _over(absent, present, odds) <= delta + FEW.delta
+        assert _over(present, absent, Fraction(1)) > delta / 2, "and something is said"
+
+
+@pytest.mark.parametrize("values", [2, 3])
+def test_estimates_beside_a_hidden_number_are_unbiased_and_their_variance_exact(
+    values: int,
+) -> None:
+    """Every outcome of two people, every number of dummies, and all that these say."""
+    mechanism: Any = build("grr", epsilon=1.0, categories=values)
+    held = (0, 1)
+    mean, square, number = np.zeros(values), np.zeros(values), 0.0
+    for dummies, likely in _law(FEW).items():
+        for said in product(range(values), repeat=len(held) + dummies):
+            chance = likely * Fraction(1, values**dummies)
+            for own, one in zip(held, said, strict=False):
+                chance *= mechanism.channel.p if own == one else mechanism.channel.q
+            cells = [said.count(value) for value in range(values)]
+            totals = Totals(cells, len(said) - FEW.reach, FEW.reach, 0.0, FEW.variance)
+            found = np.array(estimate(mechanism, totals).values)
+            assert np.allclose(found, mechanism.estimate(totals).values)
+            mean += float(chance) * found
+            square += float(chance) * found**2
+            number += float(chance) * totals.reports
+    true = np.array([held.count(value) for value in range(values)])
+    assert np.allclose(mean, true)
+    assert number == pytest.approx(len(held))
+    expected = Totals([0] * values, len(held), FEW.reach, 0.0, FEW.variance)
+    more = mechanism.channel.dummies_variances(true.tolist(), expected)
+    told = [mechanism.variance(one, len(held)) for one in true.tolist()]
+    assert np.allclose(square - mean**2, np.add(told, more))
+
+
+def test_of_several_epochs_each_has_a_number_of_its_own() -> None:
+    def of(dummies: int) -> WindowTotals:
+        return WindowTotals(np.array([40, 60]), 100 - dummies, 0, 0, dummies)
+
+    whole = sum_totals([of(35), of(35), of(0)], 2, 35, hidden=7.5)
+    assert (whole.reports, whole.dummies, whole.beside_variance) == (230, 70, 15.0)
+    assert whole.dummies_variance == 0
