@@ -9,8 +9,8 @@ from math import log
 from typing import Final
 
 import numpy as np
-from scipy.stats import binom
 
+from hubbub.analysis.binomials import pmf
 from hubbub.catalog import Metric
 from hubbub.catalog.crowds.hidden_counts import count_noise
 from hubbub.sealing import CountNoise
@@ -34,7 +34,7 @@ def together(noise: CountNoise, epochs: int, delta: float) -> float:
     endless = float(noise.delta)
     times = np.arange(epochs + 1)
     # Of those epochs in which it is not endless; how likely that is stays out, which rounds up.
-    chances = binom.pmf(times, epochs, inner / (1 - endless)) * _UP
+    chances = pmf(times, epochs, inner / (1 - endless)) * _UP
     losses = times * loss - (epochs - times) * gain
 
     def chance(epsilon: float) -> float:

@@ -20,8 +20,8 @@ from hubbub.errors import BadParameter
 _BITS: Final = 32
 _ONE: Final = 1 << _BITS
 # Of e^8 at most, and of so many dummies on either side of their mean.
-_MOST_ODDS: Final = 3000 * _ONE
-_MOST_REACH: Final = 2000
+_MAX_ODDS: Final = 3000 * _ONE
+_MAX_REACH: Final = 2000
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class CountNoise:
     reach: int
 
     def __post_init__(self) -> None:
-        for name, low, high in (("odds", _ONE + 1, _MOST_ODDS), ("reach", 1, _MOST_REACH)):
+        for name, low, high in (("odds", _ONE + 1, _MAX_ODDS), ("reach", 1, _MAX_REACH)):
             number = getattr(self, name)
             if type(number) is not int or not low <= number <= high:
                 raise ValueError(f"{name} {number!a} is no whole number in [{low}, {high}]")
@@ -50,7 +50,7 @@ class CountNoise:
             BadParameter: it takes more than may be.
         """
         whole = int(odds * _ONE)
-        for reach in range(1, _MOST_REACH + 1):
+        for reach in range(1, _MAX_REACH + 1):
             noise = cls(whole, reach)
             if noise.delta <= delta:
                 return noise

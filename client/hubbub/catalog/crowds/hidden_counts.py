@@ -10,7 +10,7 @@ from typing import Any, Final
 from hubbub.mechanisms.probability import exp_at_most
 from hubbub.sealing import CountNoise
 
-_MOST: Final = 1_000_000
+_LARGEST: Final = 1_000_000
 """Of a minimum, as the shuffler takes it."""
 
 
@@ -68,8 +68,8 @@ def count_conflicts(metric: Any) -> dict[str, str]:
             "does not go with breakdown, whose cells have numbers of their own; leave one of them "
             "out"
         )
-    elif metric.crowd + _noise(metric.count_epsilon, metric.delta).most > _MOST:
-        said = f"has the crowd wait for more than {_MOST:,}; write a smaller crowd"
+    elif metric.crowd + _noise(metric.count_epsilon, metric.delta).most > _LARGEST:
+        said = f"has the crowd wait for more than {_LARGEST:,}; write a smaller crowd"
     else:
         return {}
     return {"count_epsilon": said}
