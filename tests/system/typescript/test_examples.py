@@ -92,7 +92,9 @@ def test_the_page_reports_to_a_running_hubbub(browser: Browser, up: Developing, 
         expect(page.get_by_role("switch")).to_be_checked()
         page.get_by_label("Theme").select_option("dark")
         expect(page.locator("#said")).to_have_text("queued")
-        # It goes by itself: nobody flushes.
+        # It goes by itself: nobody flushes, and nobody tells the ledger.
+        page.get_by_text("The last payloads").click()
+        expect(page.get_by_role("listitem")).to_contain_text(["sent"])
         counted(up, "theme", 1)
         page.get_by_label("Theme").select_option("light")
         expect(page.locator("#said")).to_have_text("already_reported")

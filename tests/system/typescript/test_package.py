@@ -85,6 +85,8 @@ report(client, "plugins", "git");
 report(client, "plugins", ["git", "emacs"]);
 """
 
+PAGE = ROOT / "docs" / "client-typescript.md"
+
 pytestmark = needs_node
 
 
@@ -173,6 +175,25 @@ def test_the_packed_package_installs_and_does_nothing_when_it_is_imported(tmp_pa
     )
     lines = [int(line) for line in re.findall(r"wrong.ts\((\d+),", done.stdout)]
     assert lines == list(range(3, 10))
+
+
+def test_the_examples_of_its_page_are_typescript(tmp_path: Path) -> None:
+    """Each is a module; of what the page has before it, the client and a bundle are told."""
+    (tmp_path / "node_modules").mkdir()
+    (tmp_path / "node_modules" / "hubbub").symlink_to(PACKAGE)
+    (tmp_path / "package.json").write_text('{"type": "module"}')
+    (tmp_path / "metrics.toml").write_text(CATALOG)
+    module = str(tmp_path / "metrics.ts")
+    assert main(["catalog", "codegen", str(tmp_path / "metrics.toml"), "--typescript", module]) == 0
+    blocks = re.findall(r"```ts\n(.*?)```", PAGE.read_text("utf-8"), re.DOTALL)
+    assert len(blocks) >= 5
+    for number, block in enumerate(blocks):
+        told = "declare const bundle: Uint8Array<ArrayBuffer>;\n" if "bundle)" in block else ""
+        if "const client" not in block:
+            told += 'declare const client: import("hubbub").Client;\n'
+        (tmp_path / f"block_{number}.ts").write_text(told + block)
+    names = [f"block_{number}.ts" for number in range(len(blocks))]
+    run(str(PACKAGE / "node_modules/.bin/tsc"), *TSC, *names, folder=tmp_path)
 
 
 def test_it_has_the_version_of_the_python_package() -> None:

@@ -11,5 +11,4 @@ if (!ledger || !theme || !said) throw new Error("index.html is another one");
 ledger.client = client;
 theme.addEventListener("change", () => {
   said.textContent = client.report("theme", theme.value);
-  void ledger.refresh();
 });

@@ -21,12 +21,12 @@ export const fetchPost: Post = async (url, type, body, signal, headers = {}) => 
 };
 
 /**
- * A shuffler at https://HOST:PORT, or on this machine.
+ * A shuffler at https://HOST:PORT, or what passes reports on to one on this machine.
  *
  * @throws BadParameter the address is none of HTTPS.
  */
 export function fetchTransport(address: string): Transport {
-  if (!/^https:\/\/|^http:\/\/127\.0\.0\.1:/.test(address)) {
+  if (!/^https:\/\/|^http:\/\/(127\.0\.0\.1|localhost):/.test(address)) {
     throw new BadParameter("give shuffler: https://HOST:PORT");
   }
   const url = address.replace(/\/+$/, "") + PATH;

@@ -43,7 +43,7 @@ export interface LedgerElement extends HTMLElement {
   client: Client | null;
   /** Words to say instead of its own; those that are left out stay. */
   words: Partial<LedgerWords>;
-  /** Looks again. It does by itself as it is put into a page, and as the page is seen again. */
+  /** Looks again. It does by itself as it is put into a page, as this page reports or sends, and as it is seen again. */
   refresh(): Promise<void>;
 }
 
@@ -115,6 +115,7 @@ export function defineLedger(name = "hubbub-ledger"): void {
       #client: Client | null = null;
       #words = WORDS;
       #parts: Parts | null = null;
+      #unwatch: () => void = () => undefined;
       readonly #seen = () => {
         if (document.visibilityState === "visible") void this.refresh();
       };
@@ -128,6 +129,7 @@ export function defineLedger(name = "hubbub-ledger"): void {
           throw new BadParameter(`<${name}>: client is none; give what open() returned, or null`);
         }
         this.#client = client ?? null;
+        this.#watch();
         void this.refresh();
       }
 
@@ -151,15 +153,23 @@ export function defineLedger(name = "hubbub-ledger"): void {
           },
         });
         document.addEventListener("visibilitychange", this.#seen);
+        this.#watch();
         void this.refresh();
       }
 
       disconnectedCallback(): void {
         document.removeEventListener("visibilitychange", this.#seen);
+        this.#unwatch();
       }
 
       refresh(): Promise<void> {
         return this.#said(() => Promise.resolve());
+      }
+
+      /** Looks again at whatever this client does, as long as it is in a page. */
+      #watch(): void {
+        this.#unwatch();
+        if (this.isConnected) this.#unwatch = this.#client?.watch(this.#seen) ?? this.#unwatch;
       }
 
       /** Does what the person said, and shows what holds then. */

@@ -268,6 +268,18 @@ export class Client {
     return view(this.#bundle, device, reports, this.#state.now());
   }
 
+  /**
+   * Calls back whenever `ledger()` has come to say something else by what this page or process did: a
+   * payload was kept, sent or given up. Returns what ends it.
+   */
+  watch(changed: () => void): () => void {
+    const { watching } = this.#sender;
+    watching.add(changed);
+    return () => {
+      watching.delete(changed);
+    };
+  }
+
   /** How many payloads wait to be sent. */
   async waiting(): Promise<number> {
     const { waiting } = await this.#state.all();

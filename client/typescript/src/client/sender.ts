@@ -38,6 +38,8 @@ export class Sender {
   #stopped = false;
   #call: AbortController | undefined;
   #heard = ""; // the notice that was looked at last
+  /** Who is told that something was kept, or has met its fate. */
+  readonly watching = new Set<() => void>();
   // What this page has entered and not heard of yet: what it can still send as it goes away.
   #unheard = new Map<string, StoredReport>();
 
@@ -81,6 +83,7 @@ export class Sender {
         this.purse?.needs(one);
         if (!dropped.length) this.#unheard.set(keyOf(one), one);
       }
+      this.#tell();
     });
   }
 
@@ -112,6 +115,7 @@ export class Sender {
       }
       await this.state.record(fates); // if this fails they are sent again, as the same bytes
       this.diagnostics.drop(refusedOf(fates, streams));
+      this.#tell();
       this.failures = failure ? this.failures + 1 : 0;
       if (!failure) return "sent";
       this.diagnostics.warnOnce(failure.reason, `reports wait: ${failure.message}`);
@@ -244,6 +248,11 @@ export class Sender {
     if (!text || text === this.#heard) return;
     const { hear } = await import("../more.js");
     if (await hear(this, signed)) this.#heard = text;
+  }
+
+  /** Each in a task of its own: what one of them throws is its own fault. */
+  #tell(): void {
+    for (const one of this.watching) queueMicrotask(one);
   }
 
   #inTurn<T>(work: () => Promise<T>): Promise<T> {

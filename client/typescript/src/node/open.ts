@@ -35,7 +35,6 @@ export interface NodeOptions extends Options {
  *
  * @throws BundleRefused the bundle cannot be had, or is not to be taken.
  * @throws BadParameter an option is unknown, of another type or out of range.
- * @throws BadParameter an option is out of range.
  */
 export async function open(options: NodeOptions): Promise<Client> {
   const { operator = null } = checked(options, NEEDED);
