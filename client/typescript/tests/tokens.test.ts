@@ -321,6 +321,27 @@ test("another key of the issuer's loses no report that waits, and asks the same"
   assert.ok(before.every((one) => other.asked.map(hexOf).includes(one)));
 });
 
+test("a page of a former bundle asks for nothing that a later one's page has asked", async () => {
+  const [former, other] = [new Issuer(), new Issuer()];
+  const [storage, shuffler] = [new MemoryStorage(), new FakeShuffler()];
+  // The issuer has another key since, by which it answers both.
+  const told = { holdSeconds: null, now: () => life.start, ask: other.ask };
+  const page = async (issuer: Issuer, serial: number) =>
+    Client.over({ ...(await bundleOf(issuer)), serial }, storage, shuffler, told);
+  const early = await page(former, 1);
+  const later = await page(other, 2);
+  later.report("language", "de");
+  assert.equal(await later.flush(), true);
+  assert.ok(other.asked.splice(0).length);
+  assert.equal(early.report("theme", "dark"), "queued");
+  assert.equal(await early.flush(0.1), false);
+  assert.deepEqual(other.asked, []);
+  assert.equal(await later.flush(), true);
+  const sent = sentTo(shuffler);
+  assert.equal(sent.length, 2);
+  assert.ok(sent.every((one) => other.takes(one)));
+});
+
 test("a wrong proof of one stream keeps the reports of that one alone", async () => {
   const issuer = new Issuer();
   issuer.forged = "language";

@@ -202,12 +202,14 @@ export class Purse {
       drawn[period] = own.map((one) => [toText(one.input), toText(one.blind), toText(one.element)]);
     }
     // Kept before it is asked: after a kill the same is asked again, and answered again.
-    const { wallet } = await this.state.change((own) => {
+    const { wallet, trust } = await this.state.change((own) => {
+      if (this.#isFormer(own)) return own;
       const { pending, free } = this.#open(own.wallet ?? EMPTY);
       const fresh = Object.entries(drawn).filter(([period]) => !free[this.#kindOf(period)]);
       return { ...own, wallet: { pending: { ...Object.fromEntries(fresh), ...pending }, free } };
     });
-    const asked = streams.flatMap(([stream]) => {
+    const former = this.#isFormer({ trust });
+    const asked = (former ? [] : streams).flatMap(([stream]) => {
       const period = periodOf(stream, epoch);
       if (wallet?.free[this.#kindOf(period)]) return [];
       const inputs = wallet?.pending[period]?.map(([input, blind, element]): Blinded => {
@@ -267,6 +269,14 @@ export class Purse {
     for (const [period, one] of this.#lacking) {
       if (keyOf(one) === keyOf(due)) this.#lacking.delete(period);
     }
+  }
+
+  /**
+   * Whether a later bundle was taken on this device since: its pages alone ask, by a key of the
+   * issuer that this one may not know, and send what waits here.
+   */
+  #isFormer({ trust }: Pick<Device, "trust">): boolean {
+    return (trust?.serial ?? 0) > this.bundle.serial;
   }
 
   /** Whether it is a token by the issuer's key of the bundle: another is none any more. */
