@@ -16,10 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
-from hubbub.analysis.models import told_by_cells, words_of
-from hubbub.catalog.models.of_metric import codes_for
+from hubbub.analysis.estimators.words_of_books import words_of
+from hubbub.analysis.models import told_by_cells
 from hubbub.mechanisms import SystemBits
-from hubbub.mechanisms.vector_codes import VectorCodes
+from hubbub.mechanisms.vector_codes import VectorCodes, pool_for
 
 DIMENSIONS: Final = (16, 64, 256)
 EPSILONS: Final = (1.0, 2.0, 4.0, 8.0)
@@ -57,7 +57,7 @@ def vectors() -> Iterator[tuple[str, ...]]:
 
 def codes_at(epsilon: float, dimensions: int) -> VectorCodes:
     """The codes of a model with so many numbers in its gradient."""
-    parameters: dict[str, Any] = {**codes_for(epsilon, dimensions)}
+    parameters: dict[str, Any] = {"dimensions": dimensions, **pool_for(epsilon)}
     return VectorCodes(epsilon, **parameters)
 
 

@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
@@ -38,14 +39,17 @@ CATALOG = HEAD + "".join(
         "alike": f'mechanism = "grr"\nvalues = {json.dumps(ALIKE)}',
         "took": 'mechanism = "grr"\nkind = "duration"\nedges = [0, 10, 100, 1000]\nunit = "ms"',
         "plugins": 'mechanism = "privset"\nkind = "set"\nvalues = ["git", "vim", "lint"]\nmost = 2',
+        "scores": 'mechanism = "auto"\nkind = "vector"\ncoordinates = ["speed", "ease"]\n'
+        'words = 64\nbooks = 64\nmax_length = 2\nunit = "points"',
     }.items()
 )
-HELD: dict[str, Mapping[int, int] | list[Mapping[int, int]]] = {
+HELD: dict[str, Mapping[Any, int] | list[Mapping[Any, int]]] = {
     "rare": {0: 9_999, 1: 1},
     "long": {0: 3_000, 1: 7_000},
     "alike": [*[{0: 5_000, 1: 3_000, 2: 2_000}] * 2, {0: 4_000, 1: 3_500, 2: 2_500}],
     "took": {0: 1_000, 1: 6_000, 2: 3_000},
     "plugins": {1: 4_000, 3: 6_000},
+    "scores": [{(1.0, -1.0): 10_000}, *[{(0.5, 1.0): 10_000}] * 2],
 }
 
 
@@ -65,6 +69,31 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 def _marks(page: Page, picture: str) -> list[str]:
     """The numbers of a picture's axes."""
     return page.locator(f"{picture} .tick text").all_text_contents()
+
+
+def test_a_vector_shows_the_mean_of_each_coordinate_in_its_own_unit(
+    browser: Browser, address: str
+) -> None:
+    values = web.get(f"{address}/v1/metrics/scores/estimates").json()["values"]
+    assert [value["value"] for value in values] == ["speed", "ease"]
+    with Watched(browser) as watched:
+        page = watched.open(f"{address}/metric?name=scores")
+        assert page.locator("#bars g.row > text").all_text_contents() == ["speed", "ease"]
+        expect(page.locator("#bars")).to_contain_text("mean, in points")
+        expect(page.locator("#bars-said")).to_contain_text("Vectors up to 2 long")
+        expect(page.locator("#flags")).not_to_contain_text("Nothing stands out")
+        expect(page.locator("#table caption")).to_contain_text("points")
+        expect(page.locator("#table tbody tr")).to_have_count(2)
+        expect(page.locator("#trend")).to_contain_text("mean, in points")
+        expect(page.locator("#legend bdi")).to_have_text(["speed", "ease"])
+        expect(page.locator("#compared")).to_contain_text("2 of 2 changed")
+        expect(page.locator("#compared")).to_contain_text("difference of means, in points")
+        page.goto(address)
+        watched.settled()
+        card = page.locator(".card:has-text('scores')")
+        for value in values:
+            expect(card).to_contain_text(f"{value['low']:.5g}"[:4])
+            expect(card).to_contain_text(value["value"])
 
 
 @pytest.mark.parametrize("width", [390, 1440])

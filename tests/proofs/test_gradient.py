@@ -1,13 +1,11 @@
-"""What a device tells of itself to a model: within its clip, and told without bias at length 1."""
+"""What a device tells of itself to a model: within its clip."""
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import pytest
 
 from hubbub.errors import BadParameter
-from hubbub.mechanisms import Probability
 from hubbub.mechanisms.gradient import (
     CLIP,
     ModelKind,
@@ -17,44 +15,8 @@ from hubbub.mechanisms.gradient import (
     longest,
     place,
     to_judge,
-    unit,
 )
 from hubbub.mechanisms.gradient_size import check_classes, check_size, dimensions_of
-
-
-@dataclass
-class Coin:
-    """One coin that falls as told, and what it was asked."""
-
-    heads: bool
-    asked: Probability | None = None
-
-    def chance(self, probability: Probability, /) -> bool:
-        self.asked = probability
-        return self.heads
-
-    def below(self, limit: int, /) -> int:
-        raise AssertionError(limit)
-
-    def mask(self, probability: Probability, width: int, /) -> int:
-        raise AssertionError((probability, width))
-
-
-@pytest.mark.parametrize(
-    "vector",
-    [[0.3, -0.4], [0.0, 1.0, 0.0], [0.0, 0.0], [2.0, 0.0], [1e-9], [3e-162, 4e-162], [5e-324, 0.0]],
-)
-def test_a_unit_vector_has_the_vector_as_its_mean(vector: list[float]) -> None:
-    told, turned = (unit(vector, Coin(heads)) for heads in (False, True))
-    coin = Coin(heads=True)
-    unit(vector, coin)
-    assert coin.asked is not None
-    chance = float(coin.asked.exact)
-    mean = [(1 - chance) * a + chance * b for a, b in zip(told, turned, strict=True)]
-    for one in (told, turned):
-        assert math.hypot(*one) == pytest.approx(1.0, abs=1e-12)
-    length = math.hypot(*vector)
-    assert mean == pytest.approx([x / max(length, 1.0) for x in vector], abs=1e-12)
 
 
 def _loss(kind: ModelKind, about: Sequence[float], label: float, weights: Sequence[float]) -> float:

@@ -9,6 +9,7 @@ that is right, and none at all once it has passed, since the seed is fixed.
 """
 
 import random
+from math import cos, sin
 from statistics import NormalDist
 from typing import Any
 
@@ -39,6 +40,7 @@ PARAMETERS: dict[str, dict[str, Any]] = {
     "long.hash": {"epsilon": 1.0, "permanent_epsilon": 3.0, "categories": CATEGORIES},
     "long.unary": {"epsilon": 1.0, "permanent_epsilon": 3.0, "categories": CATEGORIES},
     "wave": {"epsilon": 1.0, "low": 0, "high": CATEGORIES, "buckets": CATEGORIES},
+    "vector.codes": {"epsilon": 1.0, "dimensions": 2, "words": 8, "books": 16},
 }
 LISTED = {"epsilon": 1.0, "categories": CATEGORIES}
 
@@ -65,12 +67,13 @@ def _values(top: int) -> npt.NDArray[np.int64]:
     return np.random.default_rng(17).choice(top, REPORTS, p=weights / weights.sum())
 
 
-def _told(mechanism: AnyMechanism, number: int) -> int | float | str:
+def _told(mechanism: AnyMechanism, number: int) -> Any:
     """The mechanism's own value for a number."""
-    told: dict[str, int | float | str] = {
+    told: dict[str, Any] = {
         "categories": number,
         "strings": f"string {number}",
         "numbers": number + 0.25,
+        "vectors": (cos(number), sin(number)),
     }
     return told[mechanism.VALUES]
 

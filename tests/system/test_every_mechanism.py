@@ -46,6 +46,7 @@ OWN = {
     "long.unary": "permanent_epsilon = 4.0",
     "auto": "reports = 300",
     "privset": 'kind = "set"\nmost = 2',
+    "vector.codes": "max_length = 2.0\nwords = 128\nbooks = 256",
 }
 # What follows a tree needs more reports, or more of each.
 EPSILON = {"tree": 12.0}
@@ -54,6 +55,7 @@ DOMAINS = {
     "categories": 'values = ["red", "green", "blue"]',
     "strings": 'domain = "string"',
     "numbers": 'domain = "number"',
+    "vectors": 'kind = "vector"\ncoordinates = ["speed", "ease"]',
 }
 
 
@@ -112,6 +114,7 @@ def _value(name: str, person: int) -> Any:
         "categories": "red" if common else "green",
         "strings": "often.example" if common else "seldom.example",
         "numbers": 6 if common else 18.5,
+        "vectors": [1.2, 0] if common else [-0.4, 0.8],
     }[_kind(name)]
 
 
@@ -164,6 +167,11 @@ def test_a_metric_is_answered_from_end_to_end(run: LocalRun, name: str) -> None:
     if found.kind == "mean":
         off = values["mean"].estimate - (0.75 * 6 + 0.25 * 18.5)
         assert abs(off) < SIGMAS * values["mean"].stderr
+    elif found.kind == "vector":
+        for coordinate, true in (("speed", 0.8), ("ease", 0.2)):
+            off = values[coordinate].estimate - true
+            # Which of the people are counted so far is chance too.
+            assert abs(off) < SIGMAS * values[coordinate].stderr + 10 * 1.6 / PEOPLE
     elif found.kind == "ranges":
         assert len(values) == 12
         six = values["[6, 8)"]

@@ -29,7 +29,7 @@ from hubbub.catalog import (
 )
 from hubbub.catalog.encoding import to_text
 from hubbub.catalog.models.judging import judging
-from hubbub.catalog.models.of_metric import codes_for, codes_of_round, in_minutes
+from hubbub.catalog.models.of_metric import codes_of_round, in_minutes
 from hubbub.catalog.models.state import ModelState, open_models, sign_models
 from hubbub.cli.main import main
 from hubbub.cli.terminal.model_tables import show_calibration
@@ -46,7 +46,7 @@ from hubbub.errors import (
     ValueOutOfDomain,
 )
 from hubbub.mechanisms import BitSource, KeyedBits, tally
-from hubbub.mechanisms.vector_codes import VectorCodes
+from hubbub.mechanisms.vector_codes import VectorCodes, pool_for
 from hubbub.privacy.central_catalog import read_with_promises
 from hubbub.privacy.crowd import amplified_of, shuffled_of
 from hubbub.privacy.leaflet import leaflet
@@ -598,7 +598,7 @@ def test_what_shuffling_gives_a_judged_model_holds_of_both_kinds_of_its_reports(
         signed.bundle.metrics["churn"],
         epsilon=5.0,
         limits=replace(signed.bundle.metrics["churn"].limits, lifetime_epsilon=5.0),
-        parameters=codes_for(5.0, 4),
+        parameters={"dimensions": 4, **pool_for(5.0)},
     )
     gradients, judges = (amplified_of(one, 5000) for one in (metric.randomizer, judging(metric)))
     assert judges.epsilon > gradients.epsilon, "values of it lie further apart"

@@ -22,6 +22,8 @@ HIDDEN = {"mean.one_bit"}
 def _values(mechanism: AnyMechanism, name: str) -> list[Any]:
     if mechanism.VALUES == "strings":
         return [f"string {number}" for number in range(20)]
+    if mechanism.VALUES == "vectors":
+        return list(mechanism.probes())
     return {"rr": [0, 1], "mean.one_bit": [0, 10], "mean.piecewise": [0, 3, 10]}.get(
         name, [*range(50)]
     )

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from hashlib import sha256
 from itertools import product
-from math import exp
+from math import exp, sqrt
 from typing import Any
 
 import numpy as np
@@ -41,9 +41,15 @@ BUILT: dict[str, dict[str, Any]] = {
     "pairs": {"epsilon": 1.0, "sizes": (VALUES // 5, 5)},
     "privset": {"epsilon": 1.0, "categories": VALUES, "most": 3},
     "rappor": {"bits": 64, "hashes": 2, "cohorts": 8, "f": 0.25, "p": 0.35, "q": 0.65},
+    "vector.codes": {"epsilon": 1.0, "dimensions": 3, "words": 16, "books": 8, "max_length": 2.0},
     "mean.one_bit": {"epsilon": 1.0, "low": 0, "high": 10},
     "mean.piecewise": {"epsilon": 1.0, "low": 0, "high": 10, "steps": 100},
 }
+
+
+# Whose answers are others than the mechanism's estimates: a pair's reports count for all, and none
+# as even; a word's for each coordinate.
+OWN = ("pairs", "vector.codes")
 
 
 @pytest.mark.parametrize("name", REGISTRY)
@@ -63,7 +69,7 @@ def test_no_payload_at_all_is_worth_more(name: str) -> None:
                 for cells in _every(layout)
             )
             attack = maximal_gain(mechanism, targets)
-            if name == "pairs":  # its answer counts a pair's reports for all, and none as even
+            if name in OWN:
                 most = _of_answers(mechanism, targets)
             assert attack.worth == pytest.approx(most, rel=1e-9)
 
@@ -111,9 +117,12 @@ def test_the_measured_gain_is_the_formulas(name: str) -> None:
     mechanism = BUILD[name](**BUILT[name])
     source = KeyedBits(sha256(f"poison {name}".encode()).digest())
     strings = [f"string {number}" for number in range(20)]
-    values: Any = {"categories": range(VALUES), "strings": strings, "numbers": range(50)}[
-        mechanism.VALUES
-    ]
+    values: Any = {
+        "categories": range(VALUES),
+        "strings": strings,
+        "numbers": range(50),
+        "vectors": mechanism.probes(),
+    }[mechanism.VALUES]
     if name == "rr":
         values = [0, 1]
     if name == "privset":
@@ -147,6 +156,8 @@ def test_the_measured_gain_is_the_formulas(name: str) -> None:
     loose = 0.1 if name == "rappor" else 1e-6
     assert moved == pytest.approx(expected, rel=loose, abs=1e-6), sd
     honest_truth = len(targets) / len(values) if not name.startswith("mean") else 0.5
+    if name == "vector.codes":  # the places of both, where one of seven is between all
+        honest_truth = 1 + 1 / 7 / sqrt(3)
     if name != "rappor":
         gain = attack.gain(400 / 4400, honest_truth)
         assert abs((after - honest_truth) - gain) < 6 * sd * 4000 / 4400
@@ -165,8 +176,10 @@ def _share(  # noqa: PLR0917 what one answer is made of
     if answered.kind == "mean":
         return float(answered.places[0]), found[0].stderr / 10
     # Errors of two values of one report are no more than wholly dependent.
-    share = float(answered.places[places].sum())
-    return share, sum(found[place].stderr for place in places) / reports
+    share, unit = float(answered.places[places].sum()), float(reports)
+    if answered.kind == "vector" and answered.span:
+        unit = answered.span[1] - answered.span[0]
+    return share, sum(found[place].stderr for place in places) / unit
 
 
 def test_what_cannot_be_attacked_is_named() -> None:

@@ -1,6 +1,6 @@
 """Floor 2. From totals to answers, pure: no network, no store. numpy allowed."""
 
-from hubbub.analysis.answer import CONFIDENCE, Answer, Twins, ValueAnswer
+from hubbub.analysis.answer import CONFIDENCE, OF_NUMBERS, Answer, Twins, ValueAnswer
 from hubbub.analysis.answering import answer, answer_tiers
 from hubbub.analysis.comparisons.association import Association
 from hubbub.analysis.comparisons.change import Change, changes
@@ -28,6 +28,7 @@ __all__ = [
     "MAX_CONFIDENCE",
     "MIN_CONFIDENCE",
     "MIN_POINTS",
+    "OF_NUMBERS",
     "POPULATION",
     "REPORTERS",
     "Answer",

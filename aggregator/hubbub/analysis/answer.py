@@ -9,7 +9,9 @@ from hubbub.analysis.arrays import Floats
 from hubbub.analysis.numbers import Mean
 from hubbub.analysis.value_estimates import ValueEstimates
 
-AnswerKind = Literal["values", "ranges", "mean"]
+AnswerKind = Literal["values", "ranges", "mean", "vector"]
+OF_NUMBERS: Final = ("mean", "vector")
+"""Kinds whose rows are numbers in the metric's own unit, and no counts."""
 
 CONFIDENCE: Final = 0.95
 
@@ -18,7 +20,8 @@ CONFIDENCE: Final = 0.95
 class ValueAnswer:
     """One value: estimate, standard error and interval in reports; its share of all reports.
 
-    Of a mean: in the metric's own unit; it has no share, no rank, and nothing to stand out from.
+    Of a mean, or a coordinate of one: in the metric's own unit; it has no share, no rank, and
+        nothing to stand out from.
     low, high: ends of the interval, within what can be. They hold as often as they say of the first
         rows, too, and of detected values, though those were picked for being large.
     rank: 1 for the largest estimate.
@@ -53,13 +56,14 @@ class Twins:
 class Answer:
     """All values of one metric, with the confidence of their intervals.
 
-    kind: how many reports hold each of some values, or fall in each of some ranges; or a mean.
+    kind: how many reports hold each of some values, or fall in each of some ranges; a mean; or
+        that of a vector, a row for each coordinate.
     correlation: the most that two estimates vary against each other, in [0, 1].
     mean: of ranges, the mean of the numbers in them, each taken for its range's middle.
     others: of RAPPOR strings, how many reports hold one that is no candidate; None where candidates
         are too many to tell those from what was not detected, and of sketches. Of strings that were
         found, how many hold another.
-    span: of numbers, the ends between which they lie.
+    span: of numbers, the ends between which they lie; of a vector, of each coordinate.
     repeats: how many of the reports one device may have made.
     fit_p_value: of RAPPOR strings, at most the chance that totals lie so far from what was fitted,
         if it is so; None as `others`.
@@ -89,6 +93,6 @@ class Answer:
     def places(self) -> Floats:
         """Per value its share of all reports; of a mean its place in its range, from 0 to 1."""
         low, unit = 0.0, float(max(self.reports, 1))
-        if self.kind == "mean" and self.span:
+        if self.kind in OF_NUMBERS and self.span:
             low, unit = self.span[0], self.span[1] - self.span[0]
         return (np.array([value.estimate for value in self.values]) - low) / unit

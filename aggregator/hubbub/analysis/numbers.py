@@ -47,6 +47,18 @@ def mean_of(
     return Mean(ends[0] + unit * whole, unit * error, ends[0] + unit * low, ends[0] + unit * high)
 
 
+def means_of(
+    places: ValueEstimates, ends: tuple[float, float], reports: int, confidence: float
+) -> list[Mean]:
+    """Means between these ends, each by its own error. places: sums, 0 at low and 1 at high."""
+    unit = (ends[1] - ends[0]) / max(reports, 1)
+    rows = zip(places.estimates.tolist(), places.stderrs.tolist(), strict=True)
+    return [
+        with_interval(ends[0] + unit * whole, unit * error, confidence, ends)
+        for whole, error in rows
+    ]
+
+
 def with_interval(
     value: float, stderr: float, confidence: float, ends: tuple[float, float]
 ) -> Mean:

@@ -36,7 +36,9 @@ from hubbub.mechanisms.pairs import PairedParts
 from hubbub.mechanisms.privset import PrivSet
 from hubbub.mechanisms.rr import RandomizedResponse
 from hubbub.mechanisms.tree import PrefixTree
+from hubbub.mechanisms.vector_codes import VectorCodes
 from hubbub.mechanisms.walsh import negative
+from hubbub.privacy.draws_of_codes import draw_vectors
 from hubbub.privacy.draws_of_sets import draw_sets
 from hubbub.privacy.draws_of_trees import draw_points, draw_tree
 
@@ -78,14 +80,11 @@ def one_hot_chances(mechanism: AnyMechanism, value: object) -> Floats:
 def _one_hot(
     mechanism: AnyMechanism, values: Sequence[Any], held: Counts, chance: np.random.Generator
 ) -> Counts:
-    if isinstance(mechanism, HadamardSketch):
-        return _signs(mechanism, values, held, chance)
+    for kind, law in _OWN_LAWS.items():
+        if isinstance(mechanism, kind):
+            return law(mechanism, values, held, chance)
     if isinstance(mechanism, LocalHashing | LongitudinalHash):
         return _lied(mechanism, hashed(mechanism, values, held, chance), chance)
-    if isinstance(mechanism, PrefixTree):
-        return draw_tree(mechanism, values, held, chance)
-    if isinstance(mechanism, PairedParts):
-        return _paired(mechanism, values, held, chance)
     if isinstance(mechanism, _NAMED):
         return named(bits_held(mechanism, values, held), float(mechanism.channel.q), chance)
     _check(mechanism, len(values) * mechanism.layout.size)
@@ -306,6 +305,13 @@ def cohorts_held(
 
 Sampler = Callable[[Any, Sequence[Any], Counts, np.random.Generator], Counts]
 
+# Of mechanisms whose report is one index, those whose cells are too many for a chance each.
+_OWN_LAWS: Final[Mapping[type[AnyMechanism], Sampler]] = {
+    HadamardSketch: _signs,
+    PrefixTree: draw_tree,
+    PairedParts: _paired,
+    VectorCodes: draw_vectors,
+}
 _SAMPLERS: Final[Mapping[type[Layout], Sampler]] = {
     OneHot: _one_hot,
     BitVector: _bits,

@@ -1,9 +1,13 @@
 """Reports of unit vectors by codes of directions, drawn from their exact law on the real pool."""
 
+from collections.abc import Sequence
+
 import numpy as np
+import numpy.typing as npt
 
 from hubbub.analysis.arrays import Floats
-from hubbub.analysis.models import DirectionMoments, told_by, words_of
+from hubbub.analysis.estimators.words_of_books import words_of
+from hubbub.analysis.models import DirectionMoments, told_by
 from hubbub.mechanisms.vector_codes import VectorCodes
 
 
@@ -37,3 +41,29 @@ def told_of(mechanism: VectorCodes, units: Floats, chance: np.random.Generator) 
         order = np.argpartition(-(words @ units[at]), mechanism.near - 1)
         sent[at] = words[order[place]]
     return told_by(mechanism, people, sent.sum(axis=0), sent.T @ sent)
+
+
+def draw_vectors(
+    mechanism: VectorCodes,
+    values: Sequence[Sequence[float]],
+    held: npt.NDArray[np.int64],
+    chance: np.random.Generator,
+) -> npt.NDArray[np.int64]:
+    """How often each word is sent by held[i] reports of the vectors values[i], from its law."""
+    vectors = np.repeat(np.array(values, dtype=np.float64), held, axis=0)
+    units = unit_of(vectors / mechanism.max_length, chance)
+    people, cells = len(units), np.zeros((mechanism.books, mechanism.words), dtype=np.int64)
+    kept = chance.random(people) < float(mechanism.keep.exact)
+    near, far = (
+        chance.integers(0, mechanism.near, people),
+        chance.integers(mechanism.near, mechanism.words, people),
+    )
+    places = np.where(kept, near, far)
+    books = chance.integers(0, mechanism.books, people)
+    order = np.argsort(books, kind="stable")
+    heard, first = np.unique(books[order], return_index=True)
+    for number, own in zip(heard.tolist(), np.split(order, first[1:]), strict=True):
+        apart = -(units[own] @ words_of(mechanism, number).T)
+        ranks = np.argsort(apart, axis=1, kind="stable")
+        np.add.at(cells[number], ranks[np.arange(len(own)), places[own]], 1)
+    return cells.reshape(-1)

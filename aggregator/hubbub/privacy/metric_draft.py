@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from math import exp, prod
-from typing import Any, Literal
+from math import exp, prod, sqrt
+from typing import Any, Final, Literal
 
 import numpy as np
 
@@ -12,8 +12,12 @@ from hubbub.analysis.arrays import Floats
 from hubbub.mechanisms import built_from
 from hubbub.mechanisms.pairs import PairedParts
 from hubbub.mechanisms.privset import PrivSet
+from hubbub.mechanisms.vector_codes import VectorCodes, pool_for
 
-Kind = Literal["values", "strings", "mean", "ranges", "sets", "parts"]
+Kind = Literal["values", "strings", "mean", "ranges", "sets", "parts", "vector"]
+
+MEANS: Final = ("mean", "vector")
+"""Questions of numbers, whose errors are shares of their range."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +25,8 @@ class MetricDraft:
     """What is asked: `size` listed values, or candidate strings, or buckets of a range; or a mean.
 
     Of sets, `size` listed values, of which a person tells `most`. Of parts, so many cells of all
-    tables of two, or of as many as `ways` says.
+    tables of two, or of as many as `ways` says. Of a vector, so many coordinates, whose range is
+    from -high to high.
 
     permanent_epsilon: if values are reported again and again, the epsilon for life of each.
     parts: how many values each part has.
@@ -49,12 +54,9 @@ class MetricDraft:
             case "ranges":
                 buckets = {**ends, "buckets": self.size}
                 return {"wave": buckets, "buckets": {**buckets, "sampled": min(self.size, 4)}}
-            case "sets":
-                asked = {"epsilon": epsilon, "categories": self.size, "most": self.most}
-                return {PrivSet.NAME: asked}
-            case "parts":
-                told = {"epsilon": epsilon, "sizes": self.parts, "ways": self.ways}
-                return {PairedParts.NAME: told}
+            case _:
+                name, own = _sole(self, epsilon)
+                return {name: {"epsilon": epsilon, **own}}
 
     def values(self) -> Sequence[Any]:
         """What people hold alike: indices, strings, or the middles of buckets.
@@ -73,11 +75,11 @@ class MetricDraft:
                 return PairedParts(1.0, self.parts).probes()
             case "strings":
                 return [f"string {place}" for place in range(self.size)]
-            case "ranges":
+            case "ranges" | "mean":
                 wide = (self.high - self.low) / self.size
                 return [self.low + (place + 0.5) * wide for place in range(self.size)]
-            case "mean":
-                return [(self.low + self.high) / 2]
+            case "vector":
+                return [(self.high / sqrt(self.size),) * self.size]
             case _:
                 return range(self.size)
 
@@ -105,6 +107,16 @@ class MetricDraft:
                 shares = np.full(self.size, (1 - share) / max(self.size - 1, 1))
                 shares[place] = share
                 return self.values(), shares
+
+
+def _sole(draft: MetricDraft, epsilon: float) -> tuple[str, dict[str, Any]]:
+    """The one mechanism of sets, parts or vectors, and what it is built from beside epsilon."""
+    if draft.kind == "sets":
+        return PrivSet.NAME, {"categories": draft.size, "most": draft.most}
+    if draft.kind == "parts":
+        return PairedParts.NAME, {"sizes": draft.parts, "ways": draft.ways}
+    asked = {"dimensions": draft.size, "max_length": draft.high}
+    return VectorCodes.NAME, {**pool_for(epsilon), **asked}
 
 
 def _of_values(draft: MetricDraft, epsilon: float) -> dict[str, dict[str, Any]]:

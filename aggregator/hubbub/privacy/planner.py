@@ -22,7 +22,7 @@ from hubbub.catalog.choice import EQUAL
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import AnyMechanism, Memoized, build
 from hubbub.mechanisms.probability import MAX_EPSILON, MIN_EPSILON
-from hubbub.privacy.metric_draft import MetricDraft
+from hubbub.privacy.metric_draft import MEANS, MetricDraft
 
 Target = Callable[["Row"], float]
 """What of a row is to come down to something: its standard error, or its detectable share."""
@@ -35,7 +35,7 @@ _TRIES: Final = 50
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One mechanism for a question. Errors are shares of all reports; of a mean, of its range.
+    """One mechanism for a question. Errors are shares of all reports; of means, of their range.
 
     stderr: root mean square over all values, if all are held alike; of a mean, where it is largest.
     population: the same of the population's share, with the error of who reports; of a mean, at
@@ -87,7 +87,10 @@ def row(question: MetricDraft, name: str, given: Mapping[str, Any], reports: flo
     own = errors.stderrs**2
     # Of numbers the most that can be: half of them at either end.
     drawn = sampled(np.full(1, 0.5) if question.kind == "mean" else even, 1) / reports
-    if question.kind == "mean":
+    if question.kind == "vector":
+        # Squares of all coordinates together are 1 at most, of a range of 2.
+        drawn = np.full(1, 1 / (4 * question.size * reports))
+    if question.kind in MEANS:
         smallest = _NORMAL.inv_cdf((1 + CONFIDENCE) / 2) * sqrt(rare**2 + float(drawn[0]))
     else:
         # Of ranges, errors differ from one to the next: the worst.

@@ -87,6 +87,8 @@ class Alert:
         kind: of its mechanism's values. values: the listed ones.
         """
         rule = self.rule()
+        if rule.of != "change" and kind == "vectors":
+            raise BadParameter('alert: of a vector only changes are followed; write "change"')
         if rule.of == "share" and kind == "numbers":
             raise BadParameter('alert: numbers have no shares to follow; write "mean above NUMBER"')
         if rule.of == "mean" and kind != "numbers":

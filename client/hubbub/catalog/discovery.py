@@ -12,7 +12,7 @@ from hubbub.catalog.fields import kinds
 from hubbub.catalog.fields.field import entry
 from hubbub.catalog.values.list_versions import FINDER, is_list
 from hubbub.errors import BadParameter, ValueOutOfDomain
-from hubbub.mechanisms import MECHANISMS
+from hubbub.mechanisms import REGISTRY
 from hubbub.mechanisms.hashing import encoded
 from hubbub.mechanisms.tree import PrefixTree
 
@@ -40,7 +40,7 @@ def check_discovery(metric: Any) -> None:
     for field, why in _FIELDS.items():
         if getattr(metric, field) not in (None, (), {}):
             raise BadParameter(f"{field}: does not go with discover: {why}; leave one of them out")
-    mechanism: Any = MECHANISMS[metric.mechanism]
+    mechanism: Any = REGISTRY[metric.mechanism]
     if hasattr(mechanism, "permanent_loss"):
         raise BadParameter(
             f"discover: {metric.mechanism} answers for life, and a tree afresh; choose a mechanism "

@@ -2,11 +2,16 @@
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
+from typing import Final
 
 from hubbub.catalog.cover import NONE
 from hubbub.catalog.metric import Metric
 from hubbub.catalog.values.list_versions import is_list, list_names
 from hubbub.catalog.values.value_kinds import OTHER
+from hubbub.catalog.values.vectors import VECTOR
+
+# Of kinds whose values are listed beside each other, what people call them.
+_LISTS: Final = {"boolean": "booleans", VECTOR: "vectors"}
 
 
 def versions_of(metric: Metric) -> Iterator[Metric]:
@@ -59,7 +64,7 @@ def why_not_grown(before: Metric | None, metric: Metric) -> str:
     if not is_list(before):
         # What is listed beside each other: of a table its cells, of a number its ranges.
         told = "edges" if before.edges else "parts" if before.randomizer.FAMILY == "pairs" else ""
-        told = told or ("booleans" if before.kind == "boolean" else "sets")
+        told = told or _LISTS.get(before.kind, "sets")
         longer = set(before.values) < set(metric.values) or told == "parts"
         return f" (values are appended to plain lists alone, not to {told})" * longer
     if gone := len(set(before.values) - set(metric.values)):

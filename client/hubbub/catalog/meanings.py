@@ -3,9 +3,11 @@
 from collections.abc import Sequence
 from fractions import Fraction
 from itertools import pairwise
+from typing import Any
 
 from hubbub.catalog.metric import Metric
 from hubbub.catalog.values.part_values import name_of
+from hubbub.catalog.values.vectors import VECTOR
 from hubbub.errors import BadPayload
 from hubbub.mechanisms.pairs import PairedParts
 
@@ -35,7 +37,7 @@ def meanings_of(
     return sorted(meant, key=lambda pair: -pair[1])
 
 
-def _values(metric: Metric, candidates: Sequence[str]) -> dict[str, str | int | float]:
+def _values(metric: Metric, candidates: Sequence[str]) -> dict[str, Any]:
     """What to weigh: a name for people, and the mechanism's own value."""
     randomizer = metric.randomizer
     if metric.values is not None and isinstance(randomizer, PairedParts):
@@ -43,6 +45,10 @@ def _values(metric: Metric, candidates: Sequence[str]) -> dict[str, str | int | 
     if metric.values is not None and metric.kind == "set":
         alone = {f"{name} alone": 1 << place for place, name in enumerate(metric.values)}
         return {"none": 0, **alone}
+    if metric.values is not None and metric.kind == VECTOR:
+        # Each end of each axis, in the order of the mechanism's probes.
+        signs = [f"{name} {end}" for name in metric.values for end in ("alone, up", "alone, down")]
+        return dict(zip(signs, randomizer.probes(), strict=False))
     if metric.values is not None:
         return {name: index for index, name in enumerate(metric.values)}
     if randomizer.VALUES == "strings":

@@ -21,7 +21,7 @@ from hubbub.catalog.fields.tables import table_of
 from hubbub.catalog.limits import Limits, conflicts
 from hubbub.catalog.models.judging import loss_of_judging
 from hubbub.catalog.models.learning import Learning
-from hubbub.catalog.models.of_metric import EPOCH, MECHANISM, MODEL
+from hubbub.catalog.models.of_metric import EPOCH, MODEL
 from hubbub.catalog.periods import PERIOD, REPORT_ON, SAMPLING, period_conflicts
 from hubbub.catalog.policy import RELEASE, Caps, Release
 from hubbub.catalog.randomizer import randomizer_of, refuse_large_batch
@@ -39,6 +39,7 @@ from hubbub.catalog.values.part_ranges import OUTSIDE, RANGES, PartRange
 from hubbub.catalog.values.part_values import PARTS, size_of
 from hubbub.catalog.values.reported_value import code_of_reported
 from hubbub.catalog.values.value_kinds import NUMERIC
+from hubbub.catalog.values.vectors import COORDINATES
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import (
     REGISTRY,
@@ -79,7 +80,7 @@ class Metric:
     expires: date = field(metadata=metric_fields.EXPIRES)
     mechanism: str = field(
         metadata=entry(
-            MECHANISM,
+            kinds.one_of(lambda: (AUTO, *REGISTRY)),
             "How a device randomizes its value; `auto` chooses the mechanism with the least error.",
             '"unary.oue"',
             defines=True,
@@ -116,6 +117,7 @@ class Metric:
                     '"themes.txt"',
                 ),
                 "parts": PARTS,
+                "coordinates": COORDINATES,
                 "domain": Entry(
                     kinds.one_of(DOMAINS.values),
                     "What can be reported instead of listed values, as the mechanism has it.",

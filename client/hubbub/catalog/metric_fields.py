@@ -32,7 +32,8 @@ EXPIRES: Final = entry(
 KIND: Final = entry(
     kinds.one_of(lambda: KINDS),
     "What the app reports: `true` and `false`, a whole number, a number, a timedelta, a size with "
-    "its unit, or a number of `unit`, instead of `values` and `domain`; or a set of the `values`.",
+    "its unit, or a number of `unit`, instead of `values` and `domain`; a set of the `values`; or "
+    "a vector, by its `coordinates`.",
     '"duration"',
     defines=True,
 )

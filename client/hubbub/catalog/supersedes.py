@@ -6,6 +6,7 @@ Reports of both stay apart, each with a mechanism, totals and budget of its own:
 from collections.abc import Iterator, Mapping
 
 from hubbub.catalog.metric import Metric
+from hubbub.catalog.values.vectors import VECTOR
 from hubbub.mechanisms.pairs import PairedParts
 
 
@@ -77,6 +78,8 @@ def _misfit(new: Metric, old: Metric) -> str:
 def _kind(metric: Metric) -> str:
     if isinstance(metric.randomizer, PairedParts):
         return "parts"
+    if metric.kind == VECTOR:
+        return "vectors"
     if metric.values is not None:
         return "sets" if metric.kind == "set" else "values"
     return "numbers" if "low" in metric.parameters else "strings"

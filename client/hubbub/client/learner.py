@@ -14,7 +14,7 @@ from hubbub.catalog.models.state import ModelState, open_models
 from hubbub.client.outcome import Outcome
 from hubbub.errors import ModelsRefused
 from hubbub.mechanisms import BitSource
-from hubbub.mechanisms.gradient import gradient, place, to_judge, unit
+from hubbub.mechanisms.gradient import gradient, place, to_judge
 
 Teller = Callable[[BitSource], bytes]
 """Draws the coins of a person's report: called once that is charged for."""
@@ -90,7 +90,7 @@ class Learner:
 
 def _of_vector(metric: Metric, number: int, vector: list[float]) -> Teller:
     """Of a vector of length 1 at most, by the codes of a round."""
-    return lambda coins: codes_of_round(metric, number).randomize(unit(vector, coins), coins)
+    return lambda coins: codes_of_round(metric, number).randomize(vector, coins)
 
 
 def _fits(state: ModelState, model: Learning, number: int, epsilon: float) -> bool:

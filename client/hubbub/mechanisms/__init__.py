@@ -24,8 +24,6 @@ from hubbub.mechanisms.parameter import Parameter, as_python, is_number
 from hubbub.mechanisms.probability import Probability
 from hubbub.mechanisms.rappor import Rappor
 from hubbub.mechanisms.registry import (
-    MECHANISMS,
-    OF_MODELS,
     REGISTRY,
     build,
     built_from,
@@ -34,8 +32,6 @@ from hubbub.mechanisms.registry import (
 )
 
 __all__ = [
-    "MECHANISMS",
-    "OF_MODELS",
     "REGISTRY",
     "AnyMechanism",
     "BitSource",

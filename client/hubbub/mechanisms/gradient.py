@@ -1,17 +1,13 @@
-"""A person's part of a model as a unit vector: where their columns lie, or how weights are wrong.
+"""A person's part of a model as a vector: where their columns lie, or how weights are wrong.
 
-What is longer than its clip is told shorter. What is shorter is told at full length, its sign
-turned with chance (1 - length)/2: then its mean stays. Whatever comes out is a unit vector, and the
-mechanism's promise is of any; so floats decide here, and no claim rests on them.
+What is longer than its clip is told shorter, so that its length is at most 1. The mechanism's
+promise is of any such vector; so floats decide here, and no claim rests on them.
 """
 
 import math
 from collections.abc import Sequence
 from operator import mul
 from typing import Final, Literal
-
-from hubbub.mechanisms.bits import BitSource
-from hubbub.mechanisms.probability import Probability
 
 ModelKind = Literal["logistic", "linear", "ridge", "softmax"]
 KINDS: Final = ("logistic", "linear", "ridge", "softmax")
@@ -141,15 +137,3 @@ def _softmax(scores: Sequence[float]) -> list[float]:
 
 def _about(columns: Sequence[float], centre: Sequence[float]) -> list[float]:
     return [*(x - c for x, c in zip(columns, centre, strict=True)), 1.0]
-
-
-def unit(vector: Sequence[float], source: BitSource) -> list[float]:
-    """The vector at length 1, turned about by a coin so that its mean stays where it was."""
-    # Squares of what is tiny are 0: its direction is taken of numbers of its own size.
-    largest = max(map(abs, vector))
-    scaled = [x / largest for x in vector] if largest else [1.0, *([0.0] * (len(vector) - 1))]
-    length = math.sqrt(math.fsum(x * x for x in scaled))
-    # Nothing has no direction: any will do, turned every second time.
-    turned = source.chance(Probability.at_most((1 - min(length * largest, 1.0)) / 2))
-    found = [x / length for x in scaled]
-    return [-x for x in found] if turned else found

@@ -13,6 +13,10 @@ from typing import Any, Final
 from hubbub.errors import BadParameter
 
 _KEY: Final = "parameter"
+# What follows from epsilon, from what is listed, or from nothing that people write.
+_FOLLOWING: Final = frozenset(
+    {"epsilon", "categories", "sizes", "beginnings", "dimensions", "seed"}
+)
 # What is above is an end that nobody means to reach, and is told in short.
 _LONG: Final = 1e6
 # By the kind of a type in numpy; of spans of time and dates there is none.
@@ -93,7 +97,7 @@ def described(mechanism: Any) -> dict[str, Parameter]:
     """The parameters of a mechanism's class, or of one built, by name."""
     found = {}
     for field in fields(mechanism):
-        if field.init and field.name not in {"epsilon", "categories", "sizes", "beginnings"}:
+        if field.init and field.name not in _FOLLOWING:
             says = field.metadata.get(_KEY)
             given = says or Parameter("", Interval(), whole=field.type is int)
             default: Any = field.default if is_number(field.default) else None

@@ -1,7 +1,6 @@
 """The registry: every mechanism by its wire name. A new one is its file and a line here."""
 
 import inspect
-from collections import ChainMap
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -56,15 +55,10 @@ REGISTRY: Final[dict[str, type[AnyMechanism]]] = {
         PrefixTree,
         PairedParts,
         PrivSet,
+        VectorCodes,
     )
 }
 """Every mechanism by its wire name."""
-
-OF_MODELS: Final[dict[str, type[AnyMechanism]]] = {VectorCodes.NAME: VectorCodes}
-"""Those of what devices work out for a model: no app reports such values by itself."""
-
-MECHANISMS: Final[Mapping[str, type[AnyMechanism]]] = ChainMap(REGISTRY, OF_MODELS)
-"""All of them."""
 
 
 def parameters(name: str) -> Mapping[str, bool]:
@@ -73,15 +67,15 @@ def parameters(name: str) -> Mapping[str, bool]:
     Raises:
         BadParameter: no such mechanism.
     """
-    if name not in MECHANISMS:
+    if name not in REGISTRY:
         raise BadParameter(f'mechanism "{name}" is not known; there are {", ".join(REGISTRY)}')
-    known = inspect.signature(MECHANISMS[name]).parameters
+    known = inspect.signature(REGISTRY[name]).parameters
     return {key: parameter.default is parameter.empty for key, parameter in known.items()}
 
 
 def described_parameters(name: str) -> Mapping[str, Parameter]:
     """What a mechanism of the registry says of its parameters, but for epsilon and categories."""
-    return described(MECHANISMS[name])
+    return described(REGISTRY[name])
 
 
 def built_from(family: FamilyName, *given: str) -> tuple[str, ...]:
@@ -110,4 +104,4 @@ def build(name: str, **given: Any) -> AnyMechanism:
     wrong += [f'"{key}" is missing' for key, must in known.items() if must and key not in given]
     if wrong:
         raise BadParameter(f"{name}: {', '.join(wrong)}; it takes {', '.join(known)}")
-    return MECHANISMS[name](**given)
+    return REGISTRY[name](**given)

@@ -9,7 +9,8 @@ Estimator and variance: per word, how many of the book's reports are of vectors 
     p = keep / w, q = (1-keep) / (M-w), over one book as `local_hash`. A word as it is, divided by
     m = (p - q) T_w / sqrt(d), has the vector as its mean over all pools, with T_w the expected sum
     of the w largest of M normal numbers. Its squared error is (d - 1 + S) / (d m^2) - 1, where S
-    is the mean square of a sent word along the vector; w makes that smallest.
+    is the mean square of a sent word along the vector; w makes that smallest. A vector shorter
+    than `max_length` is told at that length, its sign turned by a chance that leaves its mean.
 Source: Shah, Chen, Balle, Kairouz, Theis (AISTATS 2022), minimal random coding; Isik, Chen, Ozgur,
     Weissman, No (2023), codes of random directions; subset selection of Ye and Barg (2018).
 """
@@ -26,10 +27,16 @@ from hubbub.mechanisms.bits import BitSource
 from hubbub.mechanisms.directions import book, top_sums
 from hubbub.mechanisms.layout import Estimates, OneHot, Totals
 from hubbub.mechanisms.mechanism import FamilyName, ValueKind
-from hubbub.mechanisms.parameter import check_whole, is_number, whole
+from hubbub.mechanisms.parameter import check_whole, is_number, number, whole
 from hubbub.mechanisms.probability import Probability, exp_at_most, log_at_least
 
 MAX_CELLS: Final = 1 << 22
+_CELLS: Final = 1 << 20
+_MAX_BOOKS: Final = 1 << 16
+MAX_DIMENSIONS: Final = 1 << 10
+MAX_LENGTH: Final = 1e12
+"""So that squares, and sums of as many reports as there may be, are finite."""
+
 # How far from 1 the square of a unit vector's length may be, of floats added up anywhere.
 _CLOSE: Final = 1e-6
 # Up to which epsilon so many words are within 5% of the best of any number; decision 0140.
@@ -41,21 +48,55 @@ def words_for(epsilon: float) -> int:
     return next(words for upto, words in _WORDS if not epsilon > upto)
 
 
+def pool_for(epsilon: float) -> dict[str, int]:
+    """Words and books where nobody says others: totals of 8 MB.
+
+    More books lessen what the pool adds to the error of people who are all alike.
+    """
+    words = words_for(epsilon)
+    return {"words": words, "books": min(_CELLS // words, _MAX_BOOKS)}
+
+
 @dataclass(frozen=True, slots=True)
 class VectorCodes:
-    """Unit vectors of `dimensions` numbers, by `books` books of `words` words each.
+    """Vectors of `dimensions` numbers, by `books` books of `words` words each.
 
-    A value is a sequence of numbers whose squares sum to 1. near: w. reach: m, by which a word is
-    divided. squared_error: the mean of |word/m - vector|^2 of one report, over all pools. along: S.
+    A value is a sequence of numbers, the root of whose summed squares is `max_length` at most.
+    near: w. reach: m, by which a word is divided. squared_error: the mean of |word/m - vector|^2 of
+    one report of a unit vector, over all pools. along: S.
     """
 
     epsilon: float
-    dimensions: int = field(
-        metadata=whole("How many numbers a vector has.", 2, 1 << 10, example=64)
+    dimensions: int
+    words: int = field(
+        default=64,
+        metadata=whole(
+            "How many words each book has; `auto` takes as many as epsilon asks for.",
+            2,
+            1 << 10,
+            example=64,
+        ),
     )
-    words: int = field(metadata=whole("How many words each book has.", 2, 1 << 10, example=64))
-    books: int = field(metadata=whole("How many books there are.", 1, 1 << 16, example=65536))
+    books: int = field(
+        default=1 << 14,
+        metadata=whole(
+            "How many books there are: totals have a cell for each word of each.",
+            1,
+            _MAX_BOOKS,
+            example=16384,
+        ),
+    )
     seed: str = "0"
+    max_length: float = field(
+        default=1.0,
+        metadata=number(
+            "The root of the sum of a vector's squares at most; what is longer is told shorter.",
+            0.0,
+            MAX_LENGTH,
+            "(]",
+            example=1.0,
+        ),
+    )
     near: int = field(init=False, repr=False)
     keep: Probability = field(init=False, repr=False)
     channel: pure.Pure = field(init=False, repr=False)
@@ -70,13 +111,17 @@ class VectorCodes:
     SMALL: ClassVar[tuple[Mapping[str, Any], ...]] = (
         {"epsilon": 0.1, "dimensions": 2, "words": 2, "books": 1},
         {"epsilon": 1.0, "dimensions": 3, "words": 5, "books": 3},
-        {"epsilon": 3.0, "dimensions": 2, "words": 8, "books": 2},
+        {"epsilon": 3.0, "dimensions": 2, "words": 8, "books": 2, "max_length": 4.0},
     )
 
     variance = pure.variance
 
     def __post_init__(self) -> None:
-        check_whole(self, "dimensions", "words", "books")
+        if not (isinstance(self.dimensions, int) and 2 <= self.dimensions <= MAX_DIMENSIONS):  # noqa: PLR2004 one number is a mean
+            raise BadParameter(f"dimensions {self.dimensions} is outside [2, {MAX_DIMENSIONS}]")
+        check_whole(self, "words", "books")
+        if not (is_number(self.max_length) and 0 < self.max_length <= MAX_LENGTH):
+            raise BadParameter(f"max_length {self.max_length} is outside (0, {MAX_LENGTH:g}]")
         if self.words * self.books > MAX_CELLS:
             raise BadParameter(
                 f"words {self.words} or books {self.books} is too large: together above {MAX_CELLS}"
@@ -114,38 +159,52 @@ class VectorCodes:
         return min(self.near, self.words - self.near) * (self.channel.p - self.channel.q)
 
     def check(self, value: Any) -> None:
-        """Raises ValueOutOfDomain unless `value` is a unit vector. Never shows it."""
+        """Raises ValueOutOfDomain unless `value` is such a vector. Never shows it."""
         if not (
             isinstance(value, Sequence)
             and not isinstance(value, str | bytes)
             and len(value) == self.dimensions
             and all(is_number(one) for one in value)
-            and abs(math.fsum(one * one for one in value) - 1) < _CLOSE
+            and math.hypot(*value) <= self.max_length * (1 + _CLOSE)
         ):
-            raise ValueOutOfDomain(f"value is no vector of {self.dimensions} numbers of length 1")
+            raise ValueOutOfDomain(
+                f"value is no vector of {self.dimensions} numbers of length {self.max_length:g} or "
+                "less"
+            )
 
-    def order(self, value: Sequence[float], number: int) -> list[int]:
-        """The words of a book, the nearest to the vector first; of equals the earlier."""
+    def order(self, direction: Sequence[float], number: int) -> list[int]:
+        """The words of a book, the nearest to the direction first; of equals the earlier."""
         words = book(self.seed, number, self.words, self.dimensions)
-        apart = [-math.fsum(a * x for a, x in zip(word, value, strict=True)) for word in words]
+        apart = [-math.fsum(a * x for a, x in zip(word, direction, strict=True)) for word in words]
         return sorted(range(self.words), key=apart.__getitem__)
 
-    def row(self, value: Sequence[float]) -> Sequence[int]:
-        """Per book and word, whether it is near."""
+    def row(self, value: Sequence[float]) -> Sequence[int | Fraction]:
+        """Per book and word, whether it is near; of a vector that may be turned, how often."""
         self.check(value)
-        near = [set(self.order(value, number)[: self.near]) for number in range(self.books)]
-        return [int(word in own) for own in near for word in range(self.words)]
+        return [
+            sum((part for part, near in law if word in near), start=Fraction())
+            for law in (self._near(value, number) for number in range(self.books))
+            for word in range(self.words)
+        ]
 
     def likelihood(self, value: Sequence[float], cells: Mapping[int, int]) -> Fraction:
         self.check(value)
         number, word = divmod(next(iter(cells)), self.words)
-        near = word in self.order(value, number)[: self.near]
-        return self.channel.p if near else self.channel.q
+        return sum(
+            (
+                part * (self.channel.p if word in near else self.channel.q)
+                for part, near in self._near(value, number)
+            ),
+            start=Fraction(),
+        )
 
     def randomize(self, value: Sequence[float], source: BitSource) -> bytes:
         self.check(value)
+        direction, turning = self._direction(value)
+        if turning is not None and source.chance(turning):
+            direction = [-x for x in direction]
         number = source.below(self.books)
-        order = self.order(value, number)
+        order = self.order(direction, number)
         # PRIVACY: the one coin that looks at epsilon; which words are near is the device's affair.
         if source.chance(self.keep):
             place = source.below(self.near)
@@ -169,7 +228,26 @@ class VectorCodes:
         """Both directions of every axis, and what lies between all."""
         axes = range(self.dimensions)
         ends = [tuple(sign * float(at == axis) for at in axes) for axis in axes for sign in (1, -1)]
-        return [*ends, (1 / math.sqrt(self.dimensions),) * self.dimensions]
+        middle = (1 / math.sqrt(self.dimensions),) * self.dimensions
+        return [tuple(self.max_length * x for x in one) for one in (*ends, middle)]
+
+    def _direction(self, value: Sequence[float]) -> tuple[list[float], Probability | None]:
+        """At length 1, and the chance of its opposite that leaves the mean; None for none."""
+        # Squares of what is tiny are 0: its direction is taken of numbers of its own size.
+        largest = max(map(abs, value))
+        # Nothing has no direction: any will do, turned every second time.
+        scaled = [x / largest for x in value] if largest else [1.0] + [0.0] * (len(value) - 1)
+        length = math.hypot(*scaled)
+        short = 1 - length * (largest / self.max_length)
+        turning = Probability.at_most(short / 2) if short > _CLOSE else None
+        return [x / length for x in scaled], turning
+
+    def _near(self, value: Sequence[float], number: int) -> list[tuple[Fraction, set[int]]]:
+        """Which words of a book are near, of the direction and of its opposite, how often each."""
+        direction, turning = self._direction(value)
+        turned = turning.exact if turning is not None else Fraction()
+        ways = [(1 - turned, direction), (turned, [-x for x in direction])]
+        return [(part, set(self.order(way, number)[: self.near])) for part, way in ways if part]
 
 
 def _nearest(odds: float, words: int, dimensions: int) -> tuple[int, float, float, float]:

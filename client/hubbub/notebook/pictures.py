@@ -8,7 +8,7 @@ from textwrap import fill
 from typing import Any, Final
 
 from hubbub.errors.printable import visible
-from hubbub.query_results import Document, QueryName, Row
+from hubbub.query_results import Document, QueryName, Row, is_of_means
 
 # A label is whole, in lines of so many letters; what fills pages is cut as tables cut it.
 _LINE: Final = 36
@@ -33,14 +33,15 @@ def bars(axes: Any, rows: Sequence[Row], question: QueryName, found: Document) -
     # Names are what people said: nothing in them is a formula of matplotlib's.
     axes.set_yticks(places, [_label(row["value"]) for row in rows], parse_math=False)
     axes.invert_yaxis()
-    unit = found.get("unit") if found.get("kind") == "mean" else ""
+    means = is_of_means("estimates", found)
+    unit = found.get("unit") if means else ""
     if question == "compare":
         axes.set_xlabel(f"difference of means, in {unit}" if unit else "difference of the shares")
-    elif question == "breakdown" and found.get("kind") != "mean":
+    elif question == "breakdown" and not means:
         axes.set_xlabel("share of the part's reports")
     else:
         mean = f"mean, in {unit}" if unit else "mean"
-        axes.set_xlabel(mean if found.get("kind") == "mean" else "reports")
+        axes.set_xlabel(mean if means else "reports")
 
 
 def heat_map(axes: Any, rows: Sequence[Row], found: Document) -> None:

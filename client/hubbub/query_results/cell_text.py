@@ -9,6 +9,8 @@ from hubbub.query_results.rows import Document, Row
 
 # Below this confidence an order is as good as unknown.
 _TELLING: Final = 0.95
+# Kinds of answers whose rows are in the metric's own unit.
+_OF_MEANS: Final = frozenset({"mean", "vector"})
 # Of a mean, what is in the metric's own unit.
 _OF_NUMBERS: Final = frozenset({"reports", "level", "change"})
 _UNKNOWN: Final[Mapping[Unit, str]] = {"count": "?", "verdict": "?", "time": "never"}
@@ -39,7 +41,7 @@ _WRITTEN: Final[Mapping[Unit, Callable[[Any, bool], str]]] = {
 def is_of_means(question: QueryName, answer: Document) -> bool:
     """Whether its figures are means, in the metric's own unit, and not numbers of reports."""
     kind = answer.get("kind")
-    return kind != "values" if question == "trend" else kind == "mean"
+    return kind != "values" if question == "trend" else kind in _OF_MEANS
 
 
 def columns_of(question: QueryName, answer: Document) -> Sequence[Column]:

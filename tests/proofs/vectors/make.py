@@ -36,6 +36,7 @@ PARAMETERS: dict[str, dict[str, Any]] = {
     "tree": {"epsilon": 1.0, "bits": 12, "cells": 64, "hashes": 2},
     "pairs": {"epsilon": 1.0, "sizes": (3, 4, 2)},
     "privset": {"epsilon": 0.5, "categories": 11, "most": 2},
+    "vector.codes": {"epsilon": 2.0, "dimensions": 3, "words": 8, "books": 4, "max_length": 2.0},
     "rappor": {"bits": 12, "hashes": 2, "cohorts": 3, "f": 0.5, "p": 0.25, "q": 0.75},
     "rappor.basic": {"categories": 11, "f": 0.5, "p": 0.25, "q": 0.75},
 }
@@ -51,6 +52,8 @@ VALUES: dict[str, list[Any]] = {
     "strings": ["", "a", "example.org", "日本"],
     "categories": [0, 1],
     "numbers": [-5, 0, 7.125, 20],
+    # As long as can be, shorter, and none at all.
+    "vectors": [[2.0, 0.0, 0.0], [0.5, -0.5, 0.25], [0.0, 0.0, 0.0]],
     # Bits: also as many as are told, and more.
     "sets": [0, 1, 0b11, 0b110_0000_1001],
 }

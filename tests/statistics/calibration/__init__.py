@@ -11,6 +11,7 @@ from tests.statistics.calibration import (
     released,
     strings,
     tiers,
+    vectors,
 )
 from tests.statistics.calibration.statement import Setting
 
@@ -18,7 +19,9 @@ __all__ = ["SETTINGS"]
 
 SETTINGS: Sequence[Setting] = [
     setting
-    for module in (listed, tiers, strings, numbers, changes, breakdowns, lines, released)
+    for module in (
+        *(listed, tiers, strings, numbers, vectors, changes, breakdowns, lines, released),
+    )
     for setting in module.SETTINGS
 ]
 """Every setting, and in it every statement that can be tried there."""

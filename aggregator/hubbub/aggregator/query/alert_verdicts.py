@@ -12,7 +12,7 @@ from hubbub.aggregator.query.answers import Compared, Trended
 from hubbub.aggregator.query.engine import QueryEngine
 from hubbub.aggregator.query.estimating import EstimateQuery
 from hubbub.aggregator.query.totals import EpochRange, EpochSelection
-from hubbub.analysis import Change
+from hubbub.analysis import OF_NUMBERS, Change
 from hubbub.catalog import Alert, Metric, Rule
 
 
@@ -93,7 +93,7 @@ def _of_change(found: Compared, confidence: float) -> tuple[list[str], str]:
     changed = surely_changed(found.values, confidence)
     if not changed:
         return [], f"no change since {found.before_dates} beyond what chance explains"
-    of_mean = found.kind == "mean"
+    of_mean = found.kind in OF_NUMBERS
     told = [
         f"{one.value[:80]} {_figure(one.before, of_mean)} to {_figure(one.after, of_mean)}"
         for one in changed[:5]

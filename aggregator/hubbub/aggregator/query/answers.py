@@ -46,8 +46,9 @@ class Epoch:
 class MetricLine:
     """A metric, and what of it is held.
 
-    kind: values (listed), strings, ranges or mean. total_values: how many are listed. candidates:
-    of strings, how many the catalog lists to look for; None where a metric finds them by itself.
+    kind: values (listed), strings, ranges, mean or vector. total_values: how many are listed, or
+    coordinates there are. candidates: of strings, how many the catalog lists to look for; None
+    where a metric finds them by itself.
     epsilon: nats a report, as proven, rounded up.
     waiting, withheld: reports still with the shuffler, and those it may never pass on.
     unit, lowest, highest: of numbers, what they are measured in, and the ends of their range.
@@ -134,7 +135,7 @@ class Estimated:
     """Estimates of one metric over the epochs that were added up.
 
     since, until: when the first of them begins and the last ends. final: all of them are closed.
-    updated: when the last report was counted. kind: values, ranges or mean.
+    updated: when the last report was counted. kind: values, ranges, mean or vector.
     honest_p_value: an upper bound on the chance that honest reports alone lie so far from what they
     can be; 1 is unremarkable. findings: what is off, where that is below one in a million.
     others, fit_p_value: of RAPPOR strings, how many reports hold one that is no candidate; and, at

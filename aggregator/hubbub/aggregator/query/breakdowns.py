@@ -10,6 +10,7 @@ from hubbub.aggregator.query.report_counts import Terms, upstream_reports
 from hubbub.aggregator.query.totals import EpochSelection
 from hubbub.analysis import (
     CONFIDENCE,
+    OF_NUMBERS,
     POPULATION,
     Answer,
     Change,
@@ -196,7 +197,7 @@ def _told(part: Part, terms: Terms | None) -> PublicPart:
 
 
 def _row(part: str, own: Answer, value: ValueAnswer, other: Change | None) -> PartRow:
-    unit = 1.0 if own.kind == "mean" else float(max(own.reports, 1))
+    unit = 1.0 if own.kind in OF_NUMBERS else float(max(own.reports, 1))
     return PartRow(
         *(part, value.value, own.reports, value.estimate, value.stderr),
         *(value.estimate / unit, value.low / unit, value.high / unit),

@@ -120,6 +120,8 @@ def _answer(
 
 def one_look(metric: Metric) -> str:
     """Why intervals of this metric hold at one look alone; "" where they can at every one."""
+    if metric.randomizer.FAMILY == "vector":
+        return "reports of a vector by the same words err together"
     if metric.randomizer.FAMILY not in _ADDING_UP:
         return "estimates of strings, sets and parts are no sums over reports"
     return "values were appended, which fewer reports are of" if metric.grown else ""

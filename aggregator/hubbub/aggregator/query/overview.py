@@ -12,7 +12,7 @@ from hubbub.aggregator.query.first_batch import until_first_batch
 from hubbub.aggregator.query.notices import notice_of
 from hubbub.aggregator.query.report_counts import Terms, upstream_reports
 from hubbub.aggregator.query.totals import EpochSelection, TotalsByEpoch
-from hubbub.analysis import Answer
+from hubbub.analysis import OF_NUMBERS, Answer
 from hubbub.analysis.families import family_for
 from hubbub.catalog import Metric, epoch_start, facts, metric_name_of
 from hubbub.mechanisms.pairs import PairedParts
@@ -148,7 +148,7 @@ def notes(metric: Metric, found: Answer) -> list[str]:
     told = _of_its_kind(metric, found)
     told += [said for kind, said in _SHARES.items() if isinstance(metric.randomizer, kind)]
     what, low, high = "A share below 0 or above 100%", 0.0, float(found.reports)
-    if found.kind == "mean" and found.span:
+    if found.kind in OF_NUMBERS and found.span:
         what, (low, high) = "A mean outside its range", found.span
     room = _ABSURD * (high - low)
     if any(not low - room <= value.estimate <= high + room for value in found.values):
@@ -169,6 +169,9 @@ def _of_its_kind(metric: Metric, found: Answer) -> list[str]:
         return told
     if metric.edges and metric.clamps:
         return [_at_the_ends(metric, found)]
+    if found.kind == "vector" and found.span:
+        long = f"{found.span[1]:,g} long"
+        return [f"Vectors up to {long}: others count as {long}, and how many do is not known."]
     if found.span is None or (found.kind != "mean" and found.mean is None):
         return []
     low, high = found.span

@@ -8,7 +8,7 @@ from hubbub.aggregator.query.totals import EpochSelection, TotalsByEpoch
 from hubbub.aggregator.query.trend_lines import with_line
 from hubbub.aggregator.query.trend_series import Point, Series
 from hubbub.aggregator.store.contract import WindowTotals
-from hubbub.analysis import Answer, Followed, Mean, joined_shares
+from hubbub.analysis import OF_NUMBERS, Answer, Followed, Mean, joined_shares
 from hubbub.catalog import EPOCH_SECONDS, Metric, versions_of
 from hubbub.catalog.values.value_kinds import OTHER
 from hubbub.conservation import Window, epoch_dates
@@ -69,20 +69,22 @@ def series(
 
     parts: of the metric, and then of those that it goes on from, whose reports are added to its own
     where they were asked for the value. answer: of the first.
-    Epochs below the minimum batch have no point. Of numbers there is one series, their mean.
+    Epochs below the minimum batch have no point. Of numbers there is one series, their mean; of a
+    vector one for each coordinate.
 
     Raises:
         BadParameter: a value that the metric does not have; too many series or epochs.
     """
     metric = parts[0].metric
-    numbers = answer.span is not None
+    numbers = _is_of_one_mean(answer)
     names = [MEAN] if numbers else _names(answer, values, number)
     whole = together([part.selection for part in parts])
     _check(whole, answer, names, values)
     places = {value.value: place for place, value in enumerate(answer.values)}
     many = len(answer.values)
-    # Where it was picked among all, which chance may have helped; of a mean nothing was.
-    followed_first = [] if values or numbers else [places[name] for name in names]
+    # Where it was picked among all, which chance may have helped; of means nothing was.
+    picked_by_size = not (values or numbers or answer.kind in OF_NUMBERS)
+    followed_first = [places[name] for name in names] if picked_by_size else []
     picked = [(answer.values[place].rank or 1) / many for place in followed_first]
     if metric.values is None and not numbers and not candidates:
         # Found in the whole range: an epoch alone would find others.
@@ -161,7 +163,7 @@ def _check(
     selection: EpochSelection, answer: Answer, names: Sequence[str], values: Sequence[str]
 ) -> None:
     """Raises BadParameter for what cannot be followed."""
-    metric, numbers = selection.metric, answer.span is not None
+    metric, numbers = selection.metric, _is_of_one_mean(answer)
     if len(selection.epochs) > _MAX_EPOCHS:
         raise BadParameter(f"a trend over more than {_MAX_EPOCHS} epochs: ask for fewer")
     if followed := set(values) & set(answer.beginnings):
@@ -180,6 +182,11 @@ def _check(
             f'metric "{metric.name}" has no value "{unknown[0][:60]}" to follow; write one of its '
             "own, as an estimate lists them"
         )
+
+
+def _is_of_one_mean(answer: Answer) -> bool:
+    """Whether the mean of numbers is all that there is to follow."""
+    return answer.span is not None and answer.kind != "vector"
 
 
 def _names(answer: Answer, values: Sequence[str], number: int) -> list[str]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hubbub.analysis.answer import Answer
+from hubbub.analysis.answer import OF_NUMBERS, Answer
 from hubbub.analysis.arrays import Floats, Mask
 from hubbub.analysis.uncertainty.discoveries import FALSE_DISCOVERY_RATE, p_values, paid_by
 from hubbub.analysis.uncertainty.intervals import held_between, pushed_up
@@ -22,7 +22,7 @@ from hubbub.errors import BadParameter
 class Change:
     """One value: its share before and after, and the difference with its interval.
 
-    Of a mean: the numbers themselves, in the metric's own unit.
+    Of a mean, or a vector: the numbers themselves, in the metric's own unit.
     stderr: of the population's difference: of the coins, and of who reported.
     p_value: the chance of a difference so large, either way, if there is none. changed: whether it
         stands out at a false discovery rate of 5% over all values; its interval holds no 0 then.
@@ -48,7 +48,7 @@ def changes(before: Answer, after: Answer) -> tuple[Change, ...]:
     names = [value.value for value in before.values]
     if before.kind != after.kind or names != [value.value for value in after.values]:
         raise BadParameter("two answers to different questions cannot be compared")
-    units = [1 if one.kind == "mean" else max(one.reports, 1) for one in (before, after)]
+    units = [1 if one.kind in OF_NUMBERS else max(one.reports, 1) for one in (before, after)]
     old = np.array([value.estimate for value in before.values]) / units[0]
     new = np.array([value.estimate for value in after.values]) / units[1]
     old_error = np.array([value.stderr for value in before.values]) / units[0]
@@ -64,7 +64,7 @@ def changes(before: Answer, after: Answer) -> tuple[Change, ...]:
     high = difference + np.where(difference >= 0, ranks.far, ranks.near) * stderr
     if told:
         low, high = _between((before, after), told, ranks, difference)
-    widest = before.span[1] - before.span[0] if before.kind == "mean" and before.span else 1.0
+    widest = before.span[1] - before.span[0] if before.kind in OF_NUMBERS and before.span else 1.0
     low, high = np.clip(low, -widest, widest), np.clip(high, -widest, widest)
     changed = ranks.standing & ((low > 0) | (high < 0))
     p = 2 * p_values(np.abs(scores))
@@ -161,7 +161,12 @@ def _between(
 
 
 def _drawn(answer: Answer) -> Floats:
-    """Per value the variance of who reported, in the unit that is compared."""
+    """Per value the variance of who reported, in the unit that is compared.
+
+    Of a vector it is in the errors of its coordinates, which are what reports themselves show.
+    """
+    if answer.kind == "vector":
+        return np.zeros(len(answer.values))
     low, high = answer.span if answer.span and answer.kind == "mean" else (0.0, 1.0)
     drawn: Floats = (high - low) ** 2 * sampled(answer.places, answer.reports / answer.repeats)
     return drawn

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hubbub.analysis.answer import Answer, ValueAnswer
+from hubbub.analysis.answer import OF_NUMBERS, Answer, ValueAnswer
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.uncertainty.discoveries import p_values
 from hubbub.errors import BadParameter
@@ -48,7 +48,7 @@ def top(answer: Answer, number: int) -> Top:
     """
     if not number >= 1:
         raise BadParameter(f"a top list of {number} values: ask for 1 or more")
-    if answer.kind == "mean":
+    if answer.kind in OF_NUMBERS:
         raise BadParameter("a mean has no most frequent values")
     ordered = sorted(answer.values, key=lambda value: value.rank or 0)
     estimates = np.array([value.estimate for value in ordered], dtype=np.float64)

@@ -11,7 +11,7 @@ import numpy as np
 from hubbub.analysis.answer import CONFIDENCE
 from hubbub.analysis.answering import with_reports
 from hubbub.analysis.families import Tier, ValueEstimates, added, family_for, figures_of
-from hubbub.analysis.numbers import Mean, mean_of
+from hubbub.analysis.numbers import Mean, mean_of, means_of
 from hubbub.analysis.uncertainty.intervals import held_between, pushed_up, reach_of
 from hubbub.analysis.uncertainty.sampling import sampled
 
@@ -39,7 +39,8 @@ def shares(
 ) -> list[Mean]:
     """Of the values at these places of the list, or of `candidates`: shares with intervals.
 
-    Of numbers, whatever the places: their mean alone, in the metric's own unit. The estimates are
+    Of numbers, whatever the places: their mean alone, in the metric's own unit; of a vector the
+    mean of each coordinate. The estimates are
     `answer_tiers`' own, the errors those of the population's share.
     picked: of what is followed because it was frequent, its place among all, in (0, 1]: how far
         chance may have pushed it up; see `ranked`. Without, nothing was picked.
@@ -62,8 +63,13 @@ def joined_shares(
     reports = sum(totals.reports for one in heard for _, totals in one.tiers)
     repeats = sum(one.repeats for one in heard)
     mechanism, _ = heard[0].tiers[0]
-    ends = family_for(mechanism).ends(mechanism)
-    figures = added([_figures(one, candidates, of_numbers=bool(ends)) for one in heard])
+    own = family_for(mechanism)
+    ends, of_vector = own.ends(mechanism), own.KIND == "vector"
+    of_numbers = bool(ends) and not of_vector
+    figures = added([_figures(one, candidates, of_numbers=of_numbers) for one in heard])
+    if ends and of_vector:
+        # What reports of a vector show of their errors is of the population.
+        return means_of(figures, ends, reports, confidence)
     if ends:
         return [mean_of(figures, ends, reports, confidence, repeats=repeats)]
     held = np.clip(figures.estimates / max(reports, 1), 0.0, 1.0)

@@ -13,6 +13,7 @@ from hubbub.analysis.families.sets import Sets
 from hubbub.analysis.families.sketch import Sketches
 from hubbub.analysis.families.tiers import added, chosen_by, figures_of, tier_scales
 from hubbub.analysis.families.tree import Trees
+from hubbub.analysis.families.vector import Vectors
 from hubbub.analysis.value_estimates import ValueEstimates
 from hubbub.mechanisms import AnyMechanism
 
@@ -37,6 +38,7 @@ FAMILIES: Final[Mapping[str, Family]] = {
     "tree": Trees(),
     "pairs": Pairs(),
     "sets": Sets(),
+    "vector": Vectors(),
 }
 
 

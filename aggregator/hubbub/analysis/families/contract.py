@@ -1,7 +1,8 @@
 """The contract of a family: all that is asked of a mechanism once its reports are added up.
 
 Mechanisms of one family answer alike: of the values listed, of strings through a sketch or through
-Bloom filters, of the parts of a range, or a mean. A family says how, in its own file.
+Bloom filters, of the parts of a range, a mean, or that of a vector. A family says how, in its own
+file.
 """
 
 from collections.abc import Iterator, Sequence
@@ -16,7 +17,7 @@ from hubbub.analysis.arrays import Floats
 from hubbub.analysis.value_estimates import ValueEstimates
 from hubbub.mechanisms import AnyMechanism, Totals
 
-MetricKind = Literal["values", "strings", "ranges", "mean"]
+MetricKind = Literal["values", "strings", "ranges", "mean", "vector"]
 
 Tier = tuple[AnyMechanism, Totals]
 """People who report at one epsilon: a mechanism with its totals."""
@@ -63,7 +64,7 @@ class BitSum:
 class Expected:
     """Standard errors as shares of all reports: per value, and of a value that nobody holds.
 
-    Of a mean, as shares of its range, where they are largest.
+    Of a mean, as shares of its range, where they are largest; of a vector, of each coordinate's.
     """
 
     stderrs: Floats

@@ -1,7 +1,7 @@
 """Models learned from randomized gradients: the question, the descent, and how good they are."""
 
 from hubbub.analysis.models.coefficients import Coefficient, coefficients, in_own_units
-from hubbub.analysis.models.decoded import DirectionMoments, told_by, told_by_cells, words_of
+from hubbub.analysis.models.decoded import DirectionMoments, told_by, told_by_cells
 from hubbub.analysis.models.definition import Feature, Model
 from hubbub.analysis.models.descent import (
     IN_ROUNDS,
@@ -61,5 +61,4 @@ __all__ = [
     "told_by",
     "told_by_cells",
     "without_privacy",
-    "words_of",
 ]

@@ -1,15 +1,15 @@
 """From a round's words to what they tell of its people: mean direction, and how directions lie."""
 
 from dataclasses import dataclass, replace
-from functools import cache
 from math import sqrt
 from typing import Final, Self
 
 import numpy as np
 
 from hubbub.analysis.arrays import Floats
+from hubbub.analysis.estimators.words_of_books import words_of
 from hubbub.errors import BatchTooSmall
-from hubbub.mechanisms.directions import UNIT, book_bytes, steps
+from hubbub.mechanisms.directions import UNIT
 from hubbub.mechanisms.vector_codes import VectorCodes
 
 # A sent word is so much longer along its person's direction than across, or tells not which it is.
@@ -78,16 +78,3 @@ def told_by_cells(mechanism: VectorCodes, cells: Floats) -> DirectionMoments:
         sent = np.flatnonzero(books[number])
         products += (words[sent].T * books[number][sent]) @ words[sent]
     return told_by(mechanism, int(cells.sum()), sums, products)
-
-
-def words_of(mechanism: VectorCodes, number: int) -> Floats:
-    """A book's words in whole steps; shape (words, dimensions)."""
-    known, size = _known(), (mechanism.words, mechanism.dimensions)
-    drawn = np.frombuffer(book_bytes(mechanism.seed, number, *size), dtype="<u2")
-    found: Floats = known[drawn % len(known)].reshape(size)
-    return found
-
-
-@cache
-def _known() -> Floats:
-    return np.array(steps(), dtype=np.float64)

@@ -307,7 +307,7 @@ def _walked(metric: Metric) -> Check:
     mechanism = metric.randomizer
     probes = list(mechanism.probes())
     # A pool of words has more outcomes than are walked, and each takes its book.
-    most = 0 if metric.model else _WALKED // len(probes)
+    most = 0 if mechanism.VALUES == "vectors" else _WALKED // len(probes)
     try:
         rows = [
             distribution(lambda coins, v=value: mechanism.randomize(v, coins), most)  # type: ignore[misc]

@@ -30,7 +30,7 @@ from hubbub.catalog.policy import Caps
 from hubbub.catalog.values.part_values import ranges_of, size_of
 from hubbub.catalog.values.value_kinds import OTHER, spelled
 from hubbub.errors import BadParameter
-from hubbub.mechanisms import OF_MODELS, REGISTRY, is_number
+from hubbub.mechanisms import REGISTRY, is_number
 from hubbub.mechanisms.probability import MIN_EPSILON
 
 # Stand for what follows from a central promise where that is wrong, so that this alone is told.
@@ -52,6 +52,7 @@ _DECISIVE: Final = (
     "values",
     "values_file",
     "parts",
+    "coordinates",
     "domain",
     "kind",
     "edges",
@@ -86,7 +87,7 @@ def read_metric(
     table = with_sole_choice(written)
     wishes = {} if table is written else written
     mechanism: Any = table.get("mechanism")
-    if fields["mechanism"].problem(mechanism) or mechanism in OF_MODELS:
+    if fields["mechanism"].problem(mechanism):
         _look_without_mechanism(table, fields, wrong)
         return None
     listed = read_values(fields["values"], mechanism, table, around.folder, wrong)
@@ -149,8 +150,6 @@ def _look_without_mechanism(
     """Complain of the mechanism, and of all that is wrong whichever it is."""
     every = [field for mechanism in (AUTO, *REGISTRY) for field in own_fields(mechanism)]
     known = {*_names(fields), *(field.name for field in every)}
-    if table.get("mechanism") in tuple(OF_MODELS):
-        wrong("mechanism", "is of models alone: write [models.NAME], and no mechanism")
     for name in table.keys() - known:
         wrong(name, "is not known for any mechanism; remove it, or mend its name")
     says = {**fields["values"].entry.others, "values": fields["values"].entry}

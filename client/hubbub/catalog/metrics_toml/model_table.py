@@ -16,10 +16,10 @@ from hubbub.catalog.fields.table_reader import Complain, read_fields
 from hubbub.catalog.metric import Metric
 from hubbub.catalog.metrics_toml.metric_table import Around
 from hubbub.catalog.models.learning import Learning
-from hubbub.catalog.models.of_metric import codes_for, limits_of
+from hubbub.catalog.models.of_metric import limits_of
 from hubbub.errors import BadParameter
 from hubbub.mechanisms.gradient_size import problem_with_classes
-from hubbub.mechanisms.vector_codes import VectorCodes
+from hubbub.mechanisms.vector_codes import VectorCodes, pool_for
 
 AS_METRICS: Final = (
     *("description", "owner", "expires", "epsilon", "epoch", "min_batch"),
@@ -65,7 +65,7 @@ def read_model(name: str, table: Mapping[str, Any], around: Around, complain: Co
             name=name,
             caps=around.caps,
             mechanism=VectorCodes.NAME,
-            parameters=codes_for(found["epsilon"], learning.dimensions),
+            parameters={"dimensions": learning.dimensions, **pool_for(found["epsilon"])},
             limits=limits_of(learning, found["epsilon"], found.get("central_epsilon")),
             model=learning,
             **found,

@@ -122,7 +122,7 @@ def _domain(mechanism: str) -> Schema:
             )
         else:
             found += [_only(way, ways) for way in ways if way in _ways_of(mechanism)]
-    if kinds != ["strings"] and _ways_of(mechanism) != {"parts"}:
+    if kinds != ["strings"] and _ways_of(mechanism) not in ({"parts"}, {"coordinates"}):
         found.append(_only("kind", [*ways, "kind"]))
     # Of a metric that says both, the kind alone would be another way.
     return {"oneOf": found}
@@ -130,9 +130,10 @@ def _domain(mechanism: str) -> Schema:
 
 def _ways_of(mechanism: str) -> set[str]:
     """How values can be listed."""
-    if mechanism != AUTO and REGISTRY[mechanism].FAMILY == "pairs":
-        return {"parts"}
-    return {"values", "values_file"} | ({"parts"} if mechanism == AUTO else set())
+    if mechanism == AUTO:
+        return {"values", "values_file", "parts", "coordinates"}
+    alone = {"pairs": {"parts"}, "vector": {"coordinates"}}
+    return alone.get(REGISTRY[mechanism].FAMILY, {"values", "values_file"})
 
 
 def _only(way: str, ways: Iterable[str]) -> Schema:

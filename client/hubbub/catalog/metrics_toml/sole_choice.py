@@ -1,4 +1,4 @@
-"""`mechanism = "auto"` where there is one mechanism for what is asked: sets, parts, any string."""
+"""`mechanism = "auto"` where one mechanism answers: sets, parts, vectors, any string."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -7,10 +7,14 @@ from hubbub.catalog.choice import AUTO, own_fields
 from hubbub.catalog.crowds.central import PROMISE
 from hubbub.catalog.fields.table_reader import Complain
 from hubbub.catalog.metric import DOMAINS, Metric
+from hubbub.catalog.values.vectors import VECTOR
+from hubbub.mechanisms import is_number
 from hubbub.mechanisms.hcms import HadamardSketch
 from hubbub.mechanisms.pairs import PairedParts
 from hubbub.mechanisms.privset import PrivSet
+from hubbub.mechanisms.probability import MIN_EPSILON
 from hubbub.mechanisms.tree import PrefixTree
+from hubbub.mechanisms.vector_codes import VectorCodes, pool_for
 
 # As the planner weighs sketches: collisions then add little to the error of a rare string.
 _SKETCH: Final = {"hashes": 1024, "width": 1024}
@@ -27,8 +31,8 @@ def with_sole_choice(table: dict[str, Any]) -> dict[str, Any]:
     if table.get("mechanism") != AUTO:
         return table
     plain = {name: one for name, one in table.items() if name not in _WISHES}
-    if table.get("kind") == "set":
-        return plain | {"mechanism": PrivSet.NAME}
+    if table.get("kind") in ("set", VECTOR):
+        return _of_kind(plain)
     if "parts" in table:
         return plain | {"mechanism": PairedParts.NAME}
     if table.get("domain") != DOMAINS["strings"] or any(name in table for name in PROMISE):
@@ -36,6 +40,15 @@ def with_sole_choice(table: dict[str, Any]) -> dict[str, Any]:
     if "candidates" in table:
         return _SKETCH | plain | {"mechanism": HadamardSketch.NAME}
     return plain | {"mechanism": PrefixTree.NAME}
+
+
+def _of_kind(plain: dict[str, Any]) -> dict[str, Any]:
+    """Of sets and of vectors, whose pool is as large as epsilon asks for."""
+    if plain["kind"] == "set":
+        return plain | {"mechanism": PrivSet.NAME}
+    epsilon: Any = plain.get("epsilon")
+    pool = pool_for(epsilon if is_number(epsilon) else MIN_EPSILON)
+    return pool | plain | {"mechanism": VectorCodes.NAME}
 
 
 def check_wishes(table: Mapping[str, Any], metric: Metric, wrong: Complain) -> None:

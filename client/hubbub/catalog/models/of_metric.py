@@ -4,7 +4,6 @@ from dataclasses import replace
 from datetime import date
 from typing import Any, Final
 
-from hubbub.catalog.choice import AUTO
 from hubbub.catalog.epochs import MINUTE, WRITTEN_EPOCHS
 from hubbub.catalog.fields import kinds
 from hubbub.catalog.fields.field import entry
@@ -12,14 +11,8 @@ from hubbub.catalog.fields.tables import table_of
 from hubbub.catalog.limits import Limits
 from hubbub.catalog.models.learning import Learning
 from hubbub.errors import BadParameter, ValueOutOfDomain
-from hubbub.mechanisms import OF_MODELS, REGISTRY, as_python
-from hubbub.mechanisms.vector_codes import VectorCodes, words_for
-
-_WRITTEN: Final = kinds.one_of(lambda: (AUTO, *REGISTRY))
-MECHANISM: Final = replace(
-    _WRITTEN, problem=lambda given: "" if given in tuple(OF_MODELS) else _WRITTEN.problem(given)
-)
-"""The kind of a metric's mechanism: those of models are none that people write, and may be."""
+from hubbub.mechanisms import as_python
+from hubbub.mechanisms.vector_codes import VectorCodes
 
 _LENGTHS: Final = kinds.one_of(lambda: WRITTEN_EPOCHS)
 EPOCH: Final = replace(
@@ -31,29 +24,14 @@ MODEL: Final = entry(
     table_of(Learning), "What its reports teach: a model.", written=False, defines=True
 )
 
-# Totals of 8 MB a round. More books lessen what the pool adds to the error of people who are all
-# alike, which is below the noise of a round long before.
-_CELLS: Final = 1 << 20
-_MAX_BOOKS: Final = 1 << 16
-
-
-def codes_for(epsilon: float, dimensions: int) -> dict[str, int]:
-    """What the mechanism of a model's gradients is built from, beside epsilon."""
-    words = words_for(epsilon)
-    return {"dimensions": dimensions, "words": words, "books": min(_CELLS // words, _MAX_BOOKS)}
-
 
 def check_model(metric: Any) -> None:
     """Raises BadParameter where a model's mechanism is of no model, or its reports are too many."""
     learning = metric.model
-    if (learning is None) != (metric.mechanism not in OF_MODELS):
-        raise BadParameter(
-            f"{metric.mechanism} is of models; write [models.NAME], and no mechanism"
-            if learning is None
-            else f"{metric.mechanism} is not of models"
-        )
     if learning is None:
         return
+    if metric.mechanism != VectorCodes.NAME:
+        raise BadParameter(f"{metric.mechanism} is not of models")
     limits = metric.limits
     if limits != limits_of(learning, metric.epsilon, metric.central_epsilon):
         raise BadParameter(

@@ -13,7 +13,7 @@ from typing import Any, Final
 from hubbub.catalog.fields import kinds
 from hubbub.catalog.fields.field import entry
 from hubbub.errors import BadParameter
-from hubbub.mechanisms import MECHANISMS
+from hubbub.mechanisms import REGISTRY
 
 FINDER: Final = "tree"
 """The last of the name of a stream in which strings are found that nobody listed."""
@@ -47,7 +47,7 @@ def is_list(metric: Any) -> bool:
     """
     return bool(
         metric.values is not None
-        and MECHANISMS[metric.mechanism].FAMILY == "listed"
+        and REGISTRY[metric.mechanism].FAMILY == "listed"
         and not (metric.kind or metric.edges or metric.ranges)
     )
 

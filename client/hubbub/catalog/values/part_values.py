@@ -10,7 +10,7 @@ from hubbub.catalog.fields.kinds import values as values_kind
 from hubbub.catalog.fields.rules import is_text
 from hubbub.catalog.values.part_ranges import RANGE, PartRange
 from hubbub.errors import BadParameter, ValueOutOfDomain
-from hubbub.mechanisms import MECHANISMS, as_python
+from hubbub.mechanisms import REGISTRY, as_python
 from hubbub.mechanisms.pairs import PairedParts
 from hubbub.mechanisms.parts import MAX_PARTS, listed_parts, parts_of
 
@@ -73,7 +73,7 @@ def check_ranges(
     mechanism: str, values: Sequence[str] | None, ranges: Mapping[str, PartRange]
 ) -> None:
     """Raises BadParameter where ranges and the values that are listed say different things."""
-    if ranges and MECHANISMS[mechanism].FAMILY != "pairs":
+    if ranges and REGISTRY[mechanism].FAMILY != "pairs":
         raise BadParameter(f"{mechanism} is not of parts; leave ranges out")
     listed = parts_of(values or ()) if ranges else {}
     for part, own in ranges.items():
@@ -83,8 +83,10 @@ def check_ranges(
 
 def size_of(mechanism: str, values: Sequence[str]) -> dict[str, Any]:
     """What a mechanism is told of how many values there are."""
-    if MECHANISMS[mechanism].FAMILY == "pairs":
+    if REGISTRY[mechanism].FAMILY == "pairs":
         return {"sizes": tuple(map(len, parts_of(values).values()))}
+    if REGISTRY[mechanism].FAMILY == "vector":
+        return {"dimensions": len(values)}
     return {"categories": len(values)}
 
 

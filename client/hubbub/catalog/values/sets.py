@@ -7,7 +7,7 @@ from typing import Any
 from hubbub.catalog.choice import AUTO
 from hubbub.catalog.fields.table_reader import Complain
 from hubbub.errors import BadParameter, ValueOutOfDomain
-from hubbub.mechanisms import MECHANISMS
+from hubbub.mechanisms import REGISTRY
 
 
 def as_set(table: dict[str, Any], wrong: Complain) -> dict[str, Any]:
@@ -20,7 +20,7 @@ def as_set(table: dict[str, Any], wrong: Complain) -> dict[str, Any]:
 
 def check_set(kind: str, mechanism: str) -> None:
     """Raises BadParameter where kind and mechanism say different things of sets."""
-    of_sets = MECHANISMS[mechanism].FAMILY == "sets"
+    of_sets = REGISTRY[mechanism].FAMILY == "sets"
     if kind == "set" and not of_sets:
         raise BadParameter(
             f'kind: {mechanism} takes one value, and not a set; write mechanism = "{AUTO}"'

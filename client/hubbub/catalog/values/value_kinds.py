@@ -15,11 +15,12 @@ from hubbub.catalog.fields.kinds import edges_of
 from hubbub.catalog.fields.rules import is_whole
 from hubbub.catalog.fields.table_reader import Complain
 from hubbub.catalog.values.sets import as_set
+from hubbub.catalog.values.vectors import VECTOR, as_vector, without_coordinates
 from hubbub.errors import BadParameter, ValueOutOfDomain
 from hubbub.mechanisms import is_number
 
 NUMERIC: Final = ("count", "number", "duration", "size")
-KINDS: Final = ("boolean", *NUMERIC, "set")
+KINDS: Final = ("boolean", *NUMERIC, "set", VECTOR)
 OTHER: Final = "other"
 """What a value counts as that is not listed, where the metric says so."""
 
@@ -49,8 +50,9 @@ _UNITS: Final[Mapping[str, Sequence[str]]] = {"duration": [*_DURATIONS], "size":
 def spelled(table: dict[str, Any], wrong: Complain) -> dict[str, Any]:
     """A metric's table as mechanisms have it: with the values or the domain that its kind means."""
     kind = table.get("kind")
-    if kind == "set":
-        return as_set(table, wrong)
+    table = table if kind == VECTOR else without_coordinates(table, wrong)
+    if kind in ("set", VECTOR):
+        return (as_set if kind == "set" else as_vector)(table, wrong)
     if kind is None:
         if "edges" in table:
             wrong("edges", 'are of a number; write kind = "number" beside them, or another')
@@ -95,7 +97,7 @@ def labels(kind: str, edges: Sequence[float], unit: str, *, clamps: bool) -> tup
 def check_kind(metric: Any, of: str) -> None:
     """Raises BadParameter where kind, edges, unit and values say different things.
 
-    of: what the metric's mechanism takes: "categories", "numbers" or "strings".
+    of: what the metric's mechanism takes: "categories", "numbers", "strings" or "vectors".
     """
     kind, edges, values = metric.kind, metric.edges, metric.values
     if kind == "boolean" and sorted(values or ()) != [*_BOOLEANS]:

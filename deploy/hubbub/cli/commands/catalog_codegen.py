@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from hubbub.catalog import Catalog, Metric
+from hubbub.catalog.values.vectors import VECTOR
 from hubbub.cli.commands.codegen_typescript import FIRST_LINE, typescript_module
 from hubbub.cli.terminal.catalog_reading import read_aloud
 from hubbub.cli.terminal.output import say, several
@@ -101,8 +102,10 @@ def _lines(catalog: Catalog) -> Iterator[str]:
     yield "# ruff: noqa"
     yield "# fmt: off"
     yield ""
-    if any(metric.kind == "set" for metric in catalog.metrics.values()):
-        yield "from collections.abc import Collection"
+    kinds = {"set": "Collection", VECTOR: "Sequence"}
+    used = {metric.kind for metric in catalog.metrics.values()}
+    if known := sorted(name for kind, name in kinds.items() if kind in used):
+        yield f"from collections.abc import {', '.join(known)}"
     yield "from datetime import timedelta as Timedelta"
     parted = any(_is_parted(metric) for metric in catalog.metrics.values())
     yield f"from typing import Final, Literal{', TypedDict' if parted else ''}"
@@ -154,6 +157,8 @@ def _type(metric: Metric) -> str:
     """The type of what report() takes."""
     if metric.kind in _NUMBERS:
         return _NUMBERS[metric.kind]
+    if metric.kind == VECTOR:
+        return "Sequence[float]"
     if metric.values is None:
         return "str" if metric.randomizer.VALUES == "strings" else "float"
     listed = f"Literal[{', '.join(map(repr, metric.values))}]"

@@ -34,6 +34,9 @@ def _lines(catalog: Catalog) -> Iterator[str]:
     yield "/** What each metric takes. */"
     yield "export interface Metrics {"
     for metric in catalog.metrics.values():
+        if metric.randomizer.VALUES == "vectors":
+            yield f"  // {metric.name}: of a vector, or a model, which this client does not know."
+            continue
         # What ends a comment would end this one.
         yield f"  /** {' '.join(metric.description.split()).replace('*/', '* /')} */"
         yield f"  {_text(metric.name)}: {_type(metric)};"

@@ -28,7 +28,9 @@ from hubbub.cli.terminal.output import say
 from hubbub.errors import BadParameter
 from hubbub.errors.printable import visible
 from hubbub.mechanisms.pairs import PairedParts
+from hubbub.mechanisms.privset import PrivSet
 from hubbub.mechanisms.probability import MIN_EPSILON
+from hubbub.mechanisms.vector_codes import VectorCodes
 from hubbub.privacy.metric_draft import MetricDraft
 from hubbub.privacy.planner import Row, Target, epsilon_for, plan, ranked, reports_for, row
 
@@ -40,13 +42,18 @@ examples:
   hubbub plan metrics.toml --metric theme --reports 50000 --simulate
   hubbub plan --set 40 5 --epsilon 2 --reports 100000       sets of 40 values, 5 of them told
   hubbub plan --parts 7 16 14 2 --epsilon 1 --reports 1e5   tables of every two answers
+  hubbub plan --vector 16 1 --epsilon 2 --reports 1e5       the mean of 16 numbers
   hubbub plan --values 16 --reports 30000 --central 1       what would a crowd give?
   hubbub plan --model logistic --features 64 --epsilon 1    how many people does a model need?
   hubbub plan --model softmax --features 20 --classes 5     the same of one that tells classes apart
   hubbub plan metrics.toml --attack                         what could fake reports do?
   hubbub plan --capacity --devices 1e8 --per-day 1          how many machines?
 """
-_EXAMPLES: Final = {"set": "--set 40 5", "parts": "--parts 7 16 14 2"}
+_EXAMPLES: Final = {
+    "set": "--set 40 5",
+    "parts": "--parts 7 16 14 2",
+    "vector": "--vector 16 1",
+}
 _MAX_VALUES: Final = 1 << 20
 
 
@@ -153,6 +160,13 @@ def _add_question(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="answers that belong together, with N values each",
     )
+    asked.add_argument(
+        "--vector",
+        type=float,
+        nargs=2,
+        metavar=("N", "LENGTH"),
+        help="the mean of a vector of N numbers, up to LENGTH long",
+    )
 
 
 def _whole(text: str) -> int:
@@ -256,7 +270,7 @@ def _error(one: Row, arguments: argparse.Namespace) -> float:
 def _question(arguments: argparse.Namespace) -> tuple[MetricDraft, Metric | None]:
     """What is asked, and the metric that it is from."""
     permanent = arguments.permanent_epsilon
-    kinds = ("values", "strings", "mean", "ranges", "set", "parts")
+    kinds = ("values", "strings", "mean", "ranges", "set", "parts", "vector")
     given = [kind for kind in kinds if getattr(arguments, kind) is not None]
     if arguments.metric and len(arguments.metric) == 1 and len(given) <= 1:
         [metric] = chosen_metrics(arguments)
@@ -266,7 +280,7 @@ def _question(arguments: argparse.Namespace) -> tuple[MetricDraft, Metric | None
     if arguments.metric or len(given) != 1:
         raise BadParameter(
             "say what is asked: one --metric of a catalog; or one of --values, --strings, --mean, "
-            "--ranges, --set, --parts; for example: hubbub plan --values 128 --epsilon 1 "
+            "--ranges, --set, --parts, --vector; for example: hubbub plan --values 128 --epsilon 1 "
             "--reports 100000, or hubbub plan metrics.toml --metric theme --reports 50000"
         )
     [kind] = given
@@ -293,10 +307,18 @@ def _draft_of(kind: str, asked: Any, permanent: float | None) -> MetricDraft:
                 raise BadParameter(f"{most} of {size} values told are outside [1, {size}]")
             return MetricDraft("sets", size, most=most)
         case "parts":
-            return _of_parts(PairedParts(1.0, tuple(asked)))
+            return _of_mechanism(PairedParts(1.0, tuple(asked)))
         case _:
-            size, low, high = asked
-            return MetricDraft("ranges", _size(_whole(str(size)), 2), low, high)
+            return _of_steps(kind, *asked)
+
+
+def _of_steps(kind: str, size: float, *ends: float) -> MetricDraft:
+    """Parts of a range, or a vector, whose one end is its length."""
+    number = _whole(str(size))
+    if kind == "vector":
+        return _of_mechanism(VectorCodes(1.0, number, max_length=ends[0]))
+    low, high = ends
+    return MetricDraft("ranges", _size(number, 2), low, high)
 
 
 def _size(number: int, least: int) -> int:
@@ -308,10 +330,8 @@ def _size(number: int, least: int) -> int:
 def _question_of(metric: Metric, strings: int) -> MetricDraft:
     mechanism: Any = metric.randomizer
     permanent = metric.lifetime_loss if metric.memoized else None
-    if mechanism.FAMILY == "pairs":
-        return _of_parts(mechanism)
-    if mechanism.FAMILY == "sets":
-        return MetricDraft("sets", mechanism.categories, most=mechanism.most)
+    if isinstance(mechanism, PairedParts | PrivSet | VectorCodes):
+        return _of_mechanism(mechanism)
     if metric.values is not None:
         return MetricDraft("values", len(metric.values), permanent_epsilon=permanent)
     if mechanism.VALUES == "strings":
@@ -322,5 +342,14 @@ def _question_of(metric: Metric, strings: int) -> MetricDraft:
     return MetricDraft("ranges", mechanism.buckets, low, high)
 
 
-def _of_parts(mechanism: PairedParts) -> MetricDraft:
-    return MetricDraft("parts", sum(mechanism.cells), parts=mechanism.sizes, ways=mechanism.ways)
+def _of_mechanism(mechanism: PairedParts | PrivSet | VectorCodes) -> MetricDraft:
+    """What the one mechanism of its kind is asked."""
+    match mechanism:
+        case PairedParts():
+            cells, ways = sum(mechanism.cells), mechanism.ways
+            return MetricDraft("parts", cells, parts=mechanism.sizes, ways=ways)
+        case PrivSet():
+            return MetricDraft("sets", mechanism.categories, most=mechanism.most)
+        case VectorCodes():
+            length = mechanism.max_length
+            return MetricDraft("vector", mechanism.dimensions, -length, length)

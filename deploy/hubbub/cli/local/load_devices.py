@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from hubbub.catalog import Metric, read_bundle
+from hubbub.catalog.values.vectors import VECTOR
 from hubbub.cli.local.worker_processes import Tell, run_processes
 from hubbub.client import Client, MemoryState, Outcome, Transport, transport_to
 from hubbub.mechanisms.parts import parts_of
@@ -216,6 +217,8 @@ class _Devices:
 def _value(metric: Metric) -> Any:
     if metric.values is not None and metric.randomizer.FAMILY == "pairs":
         return {part: _random.choice(own) for part, own in parts_of(metric.values).items()}
+    if metric.values is not None and metric.kind == VECTOR:
+        return [_random.gauss(0.0, 1.0) for _ in metric.values]
     if metric.values is not None and metric.kind == "set":
         return [value for value in metric.values if _random.random() < 2 / len(metric.values)]
     if metric.values is not None:

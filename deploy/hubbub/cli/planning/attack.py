@@ -10,15 +10,17 @@ from pathlib import Path
 from statistics import NormalDist
 from typing import Any, Final
 
+import numpy as np
+
 from hubbub.analysis import Attack, answer, maximal_gain
-from hubbub.analysis.models import words_of
+from hubbub.analysis.estimators.words_of_books import words_of
 from hubbub.catalog import Catalog, Metric
 from hubbub.catalog.models.of_metric import codes_of_round
 from hubbub.cli.terminal.catalog_reading import read_aloud
 from hubbub.cli.terminal.output import say, table
 from hubbub.cli.terminal.progress import progress
 from hubbub.errors import BadParameter, UnknownMetric
-from hubbub.mechanisms import OF_MODELS, SystemBits, Totals
+from hubbub.mechanisms import SystemBits, Totals
 from hubbub.mechanisms.directions import UNIT
 
 CATALOG: Final = Path("metrics.toml")
@@ -39,7 +41,7 @@ def attack(arguments: argparse.Namespace) -> int:
     if arguments.format == "json":
         say(json.dumps(rows, indent=1))
     else:
-        _show(rows, arguments)
+        _show(rows, arguments, any(metric.model for metric in metrics))
     return 0
 
 
@@ -102,7 +104,9 @@ def _row(
         return _row_of_model(metric, arguments, fake, number)
     targets = _targets(metric, arguments.targets)
     attack = maximal_gain(metric.randomizer, targets)
-    held = _held(metric, targets) if arguments.simulate else 0.0
+    # Of a vector nothing is in the middle of its range, where the others' mean is taken to be.
+    middle = 0.5 if metric.randomizer.FAMILY == "vector" else 0.0
+    held = _held(metric, targets) if arguments.simulate else middle
     row: dict[str, Any] = {
         "metric": metric.name,
         "mechanism": metric.mechanism,
@@ -153,7 +157,7 @@ def _targets(metric: Metric, number: int) -> list[Any]:
     mechanism = metric.randomizer
     if mechanism.VALUES == "strings":
         return [f"target {place}" for place in range(number)]
-    if mechanism.FAMILY == "mean":
+    if mechanism.FAMILY in ("mean", "vector"):
         return [0]
     # All values together have all reports, whoever sends them.
     most = len(mechanism.row(_some(metric)[0])) - 1
@@ -165,7 +169,7 @@ def _some(metric: Metric) -> Sequence[Any]:
     mechanism: Any = metric.randomizer
     if mechanism.VALUES == "strings":
         return [f"string {place}" for place in range(20)]
-    if mechanism.FAMILY in ("pairs", "sets"):
+    if mechanism.FAMILY in ("pairs", "sets", "vector"):
         return list(mechanism.probes())
     if mechanism.VALUES == "categories":
         return range(len(metric.values or ()))
@@ -180,6 +184,9 @@ def _held(metric: Metric, targets: Sequence[Any]) -> float:
             return 0.0
         case "numbers" if metric.randomizer.FAMILY == "mean":
             return 0.5
+        case "vectors":
+            one = np.array(_some(metric))[:, 0] / metric.parameters.get("max_length", 1.0)
+            return float(one.mean() + 1) / 2
         case _ if metric.randomizer.FAMILY in ("pairs", "sets"):
             rows = [metric.randomizer.row(value) for value in _some(metric)]
             return sum(float(row[target]) for row in rows for target in targets) / len(rows)
@@ -213,7 +220,7 @@ def _share(metric: Metric, sums: Counter[int], reports: int, targets: Sequence[A
     return float(found[range(len(targets)) if strings else list(targets)].sum())
 
 
-def _show(rows: list[dict[str, Any]], arguments: argparse.Namespace) -> None:
+def _show(rows: list[dict[str, Any]], arguments: argparse.Namespace, models: bool) -> None:  # noqa: FBT001 whether there are any
     header = [
         "metric",
         "mechanism",
@@ -249,7 +256,7 @@ def _show(rows: list[dict[str, Any]], arguments: argparse.Namespace) -> None:
         say(
             "gain: what is added to the targets' share; 1% takes: fake reports that add one percent"
         )
-        if any(row["mechanism"] in OF_MODELS for row in rows):
+        if models:
             say("of a model: to the mean direction of a round that they are all in, of length 1")
 
 

@@ -30,6 +30,8 @@ from hubbub.privacy.planner import plan
 from hubbub.privacy.shuffled_epoch import ShuffledEpoch
 from hubbub.privacy.shuffled_histogram import central_epsilon, largest_local
 
+# What people call a question that no crowd is asked.
+_CALLED: Final = {"vector": "vectors"}
 # Local epsilons that are shown below the largest one.
 _FLOORS: Final = (1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 12.0)
 
@@ -96,10 +98,11 @@ def plan_central(arguments: argparse.Namespace, question: MetricDraft) -> int:
     reports, central = arguments.reports, arguments.central
     if reports is None:
         raise BadParameter("--central is of so many reports: give --reports")
-    if question.kind == "sets":
+    if question.kind in ("sets", "vector"):
+        asked = _CALLED.get(question.kind, question.kind)
         raise BadParameter(
-            f"a crowd is not asked for {question.kind}: leave --central out; each report keeps "
-            "its own epsilon"
+            f"a crowd is not asked for {asked}: leave --central out; each report keeps its own "
+            "epsilon"
         )
     refuse_epsilons(arguments)
     if arguments.dummies and question.kind != "values":

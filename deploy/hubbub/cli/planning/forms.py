@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from hubbub.errors import BadParameter
 
-_QUESTION: Final = ("values", "strings", "mean", "ranges", "set", "parts")
+_QUESTION: Final = ("values", "strings", "mean", "ranges", "set", "parts", "vector")
 _CENTRAL: Final = ("central", "honest", "max_local", "dummies", "delta")
 _FAKE: Final = ("attack", "fake", "accounts", "others", "targets")
 _MODEL: Final = ("model", "features", "classes")

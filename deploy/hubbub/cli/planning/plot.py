@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from hubbub.errors import BadParameter
-from hubbub.privacy.metric_draft import MetricDraft
+from hubbub.privacy.metric_draft import MEANS, MetricDraft
 from hubbub.privacy.planner import Row, row
 
 _POINTS: Final = 25
@@ -36,7 +36,7 @@ def plot(question: MetricDraft, rows: Sequence[Row], path: Path) -> None:
         if isfinite(one.reports) and one.detectable <= 1:
             axes.plot([one.reports], [one.detectable], "o", color=drawn.get_color())
     axes.set(xscale="log", yscale="log", xlabel="reports")
-    mean = question.kind == "mean"
+    mean = question.kind in MEANS
     axes.set_ylabel("half width of the 95% interval" if mean else "smallest share detected (95%)")
     axes.yaxis.set_major_formatter(lambda share, _place: f"{share:.2%}")
     axes.grid(visible=True, which="both", alpha=0.25)

@@ -9,7 +9,7 @@ from hubbub.analysis.families import family_for
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import build
 from hubbub.privacy.draws import draw
-from hubbub.privacy.metric_draft import MetricDraft
+from hubbub.privacy.metric_draft import MEANS, MetricDraft
 from hubbub.privacy.planner import Row
 
 _MAX_REPORTS: Final = 10**12
@@ -39,6 +39,8 @@ def simulate(question: MetricDraft, one: Row, seed: int) -> dict[str, Any]:
     true = shares.tolist()
     if question.kind == "mean":
         true = [(values[0] - question.low) / wide]
+    if question.kind == "vector":
+        true = [(1 + one / question.high) / 2 for one in values[0]]
     if question.kind in ("sets", "parts"):
         rows = (np.array(mechanism.row(value), dtype=np.float64) for value in values)
         true = sum(share * row for share, row in zip(true, rows, strict=True))
@@ -48,7 +50,7 @@ def simulate(question: MetricDraft, one: Row, seed: int) -> dict[str, Any]:
             "value": value.value,
             "true": float(truth),
             "estimated": place,
-            "stderr": value.stderr / (wide if question.kind == "mean" else reports),
+            "stderr": value.stderr / (wide if question.kind in MEANS else reports),
         }
         for value, place, truth in zip(found.values, found.places.tolist(), true, strict=True)
     ]

@@ -10,7 +10,7 @@ from hubbub.catalog import Metric, days_of_period
 from hubbub.catalog.discovery import counting
 from hubbub.cli.terminal.output import say, several, table
 from hubbub.mechanisms.tree import PrefixTree
-from hubbub.privacy.metric_draft import MetricDraft
+from hubbub.privacy.metric_draft import MEANS, MetricDraft
 from hubbub.privacy.planner import Row
 
 _BAR: Final = 20
@@ -43,12 +43,13 @@ def show(question: MetricDraft, rows: list[Row], own: Row | None, metric: Metric
     """The rows as a table, the catalog's own last, and what its columns mean."""
     lines = [*rows, *([replace(own, mechanism=f"{own.mechanism} *")] if own else [])]
     worst = max(one.stderr for one in lines)
-    mean = question.kind == "mean"
+    mean = question.kind in MEANS
     what = {
         "values": f"{question.size:,} listed values",
         "strings": f"any string, {question.size:,} of them looked for",
         "mean": f"the mean of a number in [{question.low:g}, {question.high:g}]",
         "ranges": f"{question.size:,} parts of [{question.low:g}, {question.high:g}]",
+        "vector": f"the mean of {question.size:,} numbers, a vector up to {question.high:g} long",
         "sets": f"sets of {question.size:,} listed values, {question.most:,} of them told",
         "parts": f"{len(question.parts)} parts, {question.size:,} cells of "
         f"{('two', 'three')[question.ways - 2]} parts in all",

@@ -15,7 +15,7 @@ import numpy as np
 from hubbub.aggregator.query import EpochRange, EstimateQuery, QueryEngine
 from hubbub.aggregator.query.answers import Estimated
 from hubbub.aggregator.store.contract import DUMMIES, Counted, WindowTotals
-from hubbub.analysis import ValueAnswer
+from hubbub.analysis import OF_NUMBERS, ValueAnswer
 from hubbub.analysis.strings.tree_search import found_from, told_as
 from hubbub.catalog import Bundle, Metric, days_of_period
 from hubbub.catalog.crowds.device_dummies import gathered, made_each
@@ -248,7 +248,7 @@ async def _answered(
     """The estimates, and which values their top list would show."""
     metric = plan.metric
     found = await query.estimate(metric.name, asked)
-    if found.kind == "mean" or plan.finds:
+    if found.kind in OF_NUMBERS or plan.finds:
         return found, {value.value for value in found.values}
     top = await query.top(metric.name, asked, _SHOWN)
     return found, {one.value.value for one in top.values}
@@ -267,6 +267,9 @@ def _beside(
     if found.kind == "mean":
         total = sum(code * number for code, number in zip(codes, numbers, strict=True))
         true = {"mean": total / max(sum(numbers), 1)}
+    elif found.kind == "vector":
+        means = reported @ np.array(codes, dtype=np.float64) / max(sum(numbers), 1)
+        true = dict(zip((value.value for value in found.values), means.tolist(), strict=True))
     else:
         for code, number in zip(codes, numbers, strict=True):
             for name in _names(metric, code, found.values):

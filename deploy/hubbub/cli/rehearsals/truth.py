@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from hubbub.catalog import Metric, cell_of
+from hubbub.catalog.values.vectors import VECTOR
 from hubbub.errors import BadParameter, ValueOutOfDomain
 from hubbub.errors.unreadable import unreadable
 from hubbub.mechanisms.parts import parts_of
@@ -20,6 +21,8 @@ from hubbub.mechanisms.parts import parts_of
 _MAX_PEOPLE: Final = 10**12
 # Each is drawn by its own law; of a range, numbers of one bucket have the same.
 _MAX_NUMBERS: Final = 10_000
+# Each is a person's own; more are a population to draw from.
+_MAX_VECTORS: Final = 100_000
 # As many as may be looked for in a minute.
 _MAX_STRINGS: Final = 100_000
 _HEADS: Final = (["value"], ["value", "count"])
@@ -48,7 +51,8 @@ def read_truth(path: Path, metric: Metric) -> Truth:
     """A CSV file, plain or .gz: a person's value a line, or `value,count`; a head is passed over.
 
     Of a set its values, with | between them; nothing for an empty one, with its count. Of parts a
-    column a part, under a head; and of a metric with a breakdown a column a public field, too.
+    column a part, and of a vector one a coordinate, under a head; and of a metric with a breakdown
+    a column a public field, too.
 
     Raises:
         BadParameter: it cannot be read; a line is neither, or its value is not one of the metric's.
@@ -56,9 +60,13 @@ def read_truth(path: Path, metric: Metric) -> Truth:
     """
     code, held = coder(metric), Counter[tuple[Any, str]]()
     names: dict[Any, str] = {}
-    parted = metric.randomizer.FAMILY == "pairs"
+    own = columns_of(metric)
     apart = _is_apart(path, metric)
-    lines = _lines_of_columns(path, metric, apart=apart) if parted or apart else _lines(path)
+    if apart and metric.kind == VECTOR:
+        raise BadParameter(
+            f"--values {path}: a vector is not rehearsed by what is public; leave its columns out"
+        )
+    lines = _lines_of_columns(path, metric, apart=apart) if own or apart else _lines(path)
     for number, (text, public, count) in lines:
         try:
             value = code(text)
@@ -78,6 +86,11 @@ def read_truth(path: Path, metric: Metric) -> Truth:
         raise BadParameter(
             f"--values {path}: {len(held):,} different values; keep the {_MAX_STRINGS:,} most "
             "frequent"
+        )
+    if metric.kind == VECTOR and len(held) > _MAX_VECTORS:
+        raise BadParameter(
+            f"--values {path}: {len(held):,} different vectors; keep {_MAX_VECTORS:,}, and draw "
+            "people of them: --reports"
         )
     if metric.randomizer.VALUES == "numbers" and len(held) > _MAX_NUMBERS:
         raise BadParameter(
@@ -132,14 +145,15 @@ def _lines_of_columns(
 
     The head says which column is which. apart: whether public fields have columns.
     """
-    parted = metric.randomizer.FAMILY == "pairs"
-    own = [*parts_of(metric.values or ())] if parted else ["value"]
+    parted = columns_of(metric)
+    own = [*parted] or ["value"]
     public = [*metric.breakdown] if apart else []
     parts = [*own, *public]
     rows = csv_rows(path)
     head = [cell.strip() for cell in next(rows, (0, ()))[1]]
     if len({*head}) != len(head) or {*head} not in ({*parts}, {*parts, "count"}):
         each = "a part" if parted else "the value"
+        each = "each coordinate" if metric.kind == VECTOR else each
         each += " and each public field" if apart else ""
         raise BadParameter(
             f"--values {path}: line 1: write a head that names a column for {each}: "
@@ -157,6 +171,13 @@ def _lines_of_columns(
             )
         told = {field: held.pop(field).strip() for field in public}
         yield number, (numbered(held, metric) if parted else held["value"], told, int(count))
+
+
+def columns_of(metric: Metric) -> Sequence[str]:
+    """What a person's value takes several columns for; none where it is one."""
+    if metric.kind == VECTOR:
+        return metric.values or ()
+    return [*parts_of(metric.values or ())] if metric.randomizer.FAMILY == "pairs" else ()
 
 
 def numbered(held: Mapping[str, str], metric: Metric) -> dict[str, Any]:
@@ -197,6 +218,8 @@ def coder(metric: Metric) -> Callable[[Any], Any]:
                 "rehearsal"
             )
         return lambda text: metric.code([one for one in text.split("|") if one])
+    if metric.kind == VECTOR:
+        return lambda held: metric.code([float(held[one]) for one in metric.values or ()])
     if mechanism.VALUES != "numbers" and not metric.edges:
         return metric.code
 

@@ -65,9 +65,9 @@ def show_estimates(found: Answer) -> None:
         f"{found['metric']}: {several(found['reports'], 'report')}, {found['mechanism']}, "
         f"epsilon {found['epsilon']:.3f} per report, {found['dates']}",
         shown,
-        None if found["kind"] == "mean" else _intervals(shown, "estimate"),
+        None if is_of_means("estimates", found) else _intervals(shown, "estimate"),
     )
-    if found["kind"] != "mean":
+    if not is_of_means("estimates", found):
         _say_if_nothing_stands_out(values)
     _say_lists(found)
     _say_whose(found)

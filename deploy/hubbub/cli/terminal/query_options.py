@@ -14,7 +14,7 @@ from hubbub.cli.terminal.candidate_file import read_candidates
 from hubbub.cli.terminal.output import say
 from hubbub.cli.terminal.service_client import Endpoints, read_endpoints
 from hubbub.errors import BadParameter, ServiceUnavailable
-from hubbub.query_results import QueryName, whole_rows
+from hubbub.query_results import QueryName, is_of_means, whole_rows
 from hubbub.wire.v1.services_pb2 import Range
 
 _FORMATS: Final = ("table", "json", "csv", "parquet")
@@ -172,7 +172,9 @@ def _has_all(value: Mapping[str, Any]) -> bool:
 
 
 _HOLDS: Final[Mapping[str, Callable[[Mapping[str, Any]], bool]]] = {
-    "estimates": lambda found: found["kind"] == "mean" or all(map(_has_all, found["values"])),
+    "estimates": lambda found: (
+        is_of_means("estimates", found) or all(map(_has_all, found["values"]))
+    ),
     "top": lambda found: all(one["value"] and _has_all(one["value"]) for one in found["values"]),
     "compare": lambda _found: True,
     "trend": _has_epochs,

@@ -1,6 +1,6 @@
 // A metric by what is public of devices: each part beside all others, and what has no answer yet.
 /* global d3 */
-import { $, ask, before, count, h, inUnit, shown } from "./shell.js";
+import { $, ask, before, count, h, inUnit, ofMeans, shown } from "./shell.js";
 import { bars } from "./charts.js";
 import { showState } from "./states.js";
 import { fillAnswer } from "./tables.js";
@@ -45,7 +45,7 @@ function unanswered(found) {
 }
 
 async function show(found) {
-  const mean = found.kind === "mean";
+  const mean = ofMeans(found);
   const drawing = h("div"),
     table = h("table");
   const marked = found.values.filter((one) => one.stands_out).length;

@@ -1,5 +1,5 @@
 // A metric on the overview: its answer at a glance, asked for when the card comes into sight.
-import { ask, before, count, figure, h, named, percent, shown } from "./shell.js";
+import { ask, before, count, figure, h, named, ofMeans, percent, shown } from "./shell.js";
 import { spark, sparkLine } from "./charts.js";
 
 const TOP = 3;
@@ -105,10 +105,12 @@ async function answered(metric) {
     return [h("p", { class: "muted" }, "Over strings: say which to look for."), reports(metric)];
   }
   const path = `/v1/metrics/${encodeURIComponent(metric.name)}`;
-  const found = await ask(`${path}/estimates`, { number: TOP, order: "rank" });
+  const found = await ask(`${path}/estimates`, { number: TOP, order: metric.kind === "vector" ? "listed" : "rank" });
   const mean = found.kind === "mean" ? found.values[0] : found.mean;
   const parts = mean
     ? [ofMean(metric, mean, found)]
+    : found.kind === "vector"
+    ? found.values.map((one) => ofMean(metric, one, found, one.value))
     : [
         h(
           "dl",
@@ -123,7 +125,7 @@ async function answered(metric) {
 /** Whether an estimate can be, as its interval does: chance may put one below 0 or above all. */
 const possible = ({ estimate, low, high }) => low <= estimate && estimate <= high;
 
-function ofMean(metric, mean, found) {
+function ofMean(metric, mean, found, name = "mean") {
   const level = percent(found.confidence, 0);
   const unit = metric.unit ? ` ${shown(metric.unit)}` : "";
   const told = possible(mean) ? [h("b", {}, figure(mean.estimate) + unit), " "] : [];
@@ -131,7 +133,8 @@ function ofMean(metric, mean, found) {
   return h(
     "p",
     { title: `mean with its ${level} interval` },
-    "mean ",
+    named(name, 40),
+    " ",
     told,
     h("span", { class: "muted" }, ends),
   );
@@ -183,7 +186,7 @@ function change(compared, kind) {
   const [first] = compared.values;
   const when = `${after} against ${before}`;
   if (!first?.changed) return h("p", { class: "muted" }, `no change beyond chance, ${when}`);
-  const mean = kind === "mean";
+  const mean = ofMeans({ kind });
   const format = mean ? figure : (number) => (100 * number).toFixed(1);
   const points = mean ? "" : " points";
   const sign = first.difference > 0 ? "+" : "";

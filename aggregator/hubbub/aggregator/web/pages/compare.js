@@ -1,6 +1,6 @@
 // What differs between two epochs of a metric, with intervals and p-values.
 /* global d3 */
-import { $, ask, before, count, h, inUnit, several, shown } from "./shell.js";
+import { $, ask, before, count, h, inUnit, ofMeans, several, shown } from "./shell.js";
 import { bars } from "./charts.js";
 import { showState } from "./states.js";
 import { fillAnswer } from "./tables.js";
@@ -75,7 +75,7 @@ export class Compared {
 const points = (share) => (share ? d3.format("+~g")(Number((100 * share).toPrecision(12))) : "0");
 
 async function show(found, order, sort) {
-  const mean = found.kind === "mean";
+  const mean = ofMeans(found);
   const drawing = h("div"),
     table = h("table");
   const changed = found.values.filter((one) => one.changed).length;

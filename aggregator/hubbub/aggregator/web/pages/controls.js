@@ -1,5 +1,5 @@
 // The controls of a metric's page: what they show is the address, and what they are set to goes there.
-import { $, ask, h, shown } from "./shell.js";
+import { $, ask, h, ofMeans, shown } from "./shell.js";
 import { offerBeside } from "./beside.js";
 import { SavedLists } from "./lists.js";
 
@@ -21,7 +21,7 @@ export class Controls {
     this.form = $("controls").elements;
     const { form } = this;
     form.range.replaceChildren(...RANGES.map(([value, text]) => h("option", { value }, text)));
-    $("shown").hidden = metric.kind === "mean";
+    $("shown").hidden = ofMeans(metric);
     form.range.addEventListener("change", () => {
       $("custom").hidden = form.range.value !== "custom";
       if ($("custom").hidden) change({ epochs: form.range.value, first: "0" });

@@ -1,6 +1,6 @@
 // The answer to a question: what makes it more or less to be trusted, its picture, its table.
 /* global d3 */
-import { $, before, button, count, figure, h, inUnit, percent, several, shown, utc } from "./shell.js";
+import { $, before, button, count, figure, h, inUnit, ofMeans, percent, several, shown, utc } from "./shell.js";
 import { bars, rounded } from "./charts.js";
 import { fillAnswer } from "./tables.js";
 
@@ -56,7 +56,7 @@ export function flagsOf(found, part, looked) {
       note(`Not to be told apart, each with the figures of all together: ${names.join(", ")}.`),
     );
   }
-  if (found.kind !== "mean" && !part && !found.values.some((one) => one.detected)) {
+  if (!ofMeans(found) && !part && !found.values.some((one) => one.detected)) {
     flags.push(
       note("Nothing stands out from zero: ask for more epochs, or wait for more reports."),
     );
@@ -64,8 +64,8 @@ export function flagsOf(found, part, looked) {
   return flags;
 }
 
-/** Whether its values are ranges of numbers, which have an order of their own. */
-export const numeric = ({ kind, lowest }) => kind === "ranges" || (kind === "values" && lowest !== null);
+/** Whether its values are ranges of numbers, or coordinates, which have an order of their own. */
+export const numeric = ({ kind, lowest }) => ["ranges", "vector"].includes(kind) || (kind === "values" && lowest !== null);
 
 /** Bars with whiskers, and the table of the same numbers, in an order that a reader chose.
  *  place: its elements `answer`, `drawing`, `said` and `table`. sort: none where it has one order. */
@@ -74,7 +74,7 @@ export async function showEstimates(
   found,
   { first, hourly, consistent, beside, order, sort, find },
 ) {
-  const mean = found.kind === "mean";
+  const mean = ofMeans(found);
   const updated = found.updated && utc(found.updated);
   place.answer.textContent =
     `${several(found.reports, "report")}, ${period(found, hourly)}` +
@@ -90,7 +90,7 @@ export async function showEstimates(
       beside: beside?.rows.get(one.value),
     }));
   const level = percent(found.confidence, 0);
-  const what = mean ? "The mean" : "Reports of each value";
+  const what = found.kind === "vector" ? "The mean of each coordinate" : mean ? "The mean" : "Reports of each value";
   bars(
     place.drawing,
     drawn,

@@ -1,7 +1,7 @@
 // One metric: estimates with their intervals, the trend, parts crossed, a comparison, what a report
 // reveals.
 /* global d3 */
-import { $, ask, button, count, download, figure, h, inUnit, named, percent, ready, several, shown } from "./shell.js";
+import { $, ask, button, count, download, figure, h, inUnit, named, ofMeans, percent, ready, several, shown } from "./shell.js";
 import { Address, kinds } from "./address.js";
 import { besides } from "./beside.js";
 import { BrokenDown } from "./breakdown.js";
@@ -97,7 +97,7 @@ async function estimates() {
   showPages(found, Number(first), paged.number, go);
 }
 
-const wantsConsistent = () => address.state.show === "consistent" && metric.kind !== "mean";
+const wantsConsistent = () => address.state.show === "consistent" && !ofMeans(metric);
 
 async function trend() {
   const { asked, body } = question();

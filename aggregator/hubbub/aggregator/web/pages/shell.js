@@ -48,6 +48,9 @@ export const several = (number, noun, many = `${noun}s`) =>
   `${count(number)} ${number === 1 ? noun : many}`;
 export const percent = (share, digits = 1) => `${(100 * share).toFixed(digits)}%`;
 
+/** Whether an answer's rows are numbers in the metric's own unit, and no counts. */
+export const ofMeans = ({ kind }) => kind === "mean" || kind === "vector";
+
 /** A moment as people say it, with its zone. */
 export const utc = (time) => `${time.slice(0, 16).replace("T", " ")} UTC`;
 

@@ -1,5 +1,5 @@
 // Tables of answers: which columns, under which titles, the service says once for every face.
-import { ask, button, count, figure, fill, h, named, percent } from "./shell.js";
+import { ask, button, count, figure, fill, h, named, ofMeans, percent } from "./shell.js";
 
 const LONGEST = 80;
 const MOST = 4000;
@@ -57,8 +57,8 @@ export async function columnsOf(question) {
 }
 
 /** Whether the figures are means, in the metric's own unit, and not numbers of reports. */
-const ofMeans = (question, answer) =>
-  question === "trend" ? answer.kind !== "values" : answer.kind === "mean";
+const isOfMeans = (question, answer) =>
+  question === "trend" ? answer.kind !== "values" : ofMeans(answer);
 
 function cell(column, row, means) {
   const ends = column.to ? [row[column.field], row[column.to]] : [row[column.field]];
@@ -83,7 +83,7 @@ function heading(title, field, { order, sort } = {}) {
  *  sorting: the order that the rows are in, and `sort`, which asks for another; none without; and
  *  `without`: fields that are left out. */
 export async function fillAnswer(table, caption, question, answer, rows, sorting = {}) {
-  const means = ofMeans(question, answer);
+  const means = isOfMeans(question, answer);
   const columns = (await columnsOf(question)).filter(
     (one) => (one.of_means || !means) && !sorting.without?.includes(one.field),
   );

@@ -1,0 +1,178 @@
+"""The mean of a vector: a row for each of its coordinates."""
+
+from collections.abc import Iterator, Sequence
+from math import sqrt
+from typing import Any, ClassVar, Final, NoReturn
+
+import numpy as np
+
+from hubbub.analysis.answer import Answer, ValueAnswer
+from hubbub.analysis.arrays import Floats
+from hubbub.analysis.estimators.words_of_books import words_of
+from hubbub.analysis.families.checks import between
+from hubbub.analysis.families.contract import BitSum, Expected, MetricKind, Tier, wider
+from hubbub.analysis.families.tiers import figures_of
+from hubbub.analysis.numbers import means_of
+from hubbub.analysis.value_estimates import ValueEstimates
+from hubbub.errors import BadParameter, BatchTooSmall
+from hubbub.mechanisms import Totals
+from hubbub.mechanisms.directions import UNIT
+from hubbub.mechanisms.vector_codes import VectorCodes
+
+# Of so many books a variance is known within a fifth.
+_BOOKS: Final = 64
+
+
+class Vectors:
+    """Mechanisms that tell a vector by a word that lies near it.
+
+    Estimates are of places, 0 at -max_length and 1 at max_length, linear in the totals.
+    """
+
+    KIND: ClassVar[MetricKind] = "vector"
+
+    def figures(
+        self,
+        mechanism: VectorCodes,
+        totals: Totals,
+        candidates: Sequence[str],
+        *,
+        shape: bool,
+    ) -> ValueEstimates:
+        """Sums of places, a coordinate each, by the variance that the words themselves show.
+
+        The square of a report's coordinate has a mean between two known ones, and so has what is
+        left of it once the mean is taken away; beyond that it is chance. Reports by one book share
+        its words, which are none of anybody's: what they err together is seen between books.
+        """
+        totals.check(mechanism.layout)
+        n = totals.reports
+        if n < 1:
+            raise BatchTooSmall("no reports: there is no mean")
+        size, along, across = mechanism.dimensions, mechanism.along, _across(mechanism)
+        cells = np.array(totals.cells, dtype=np.float64).reshape(mechanism.books, mechanism.words)
+        heard = np.flatnonzero(cells.any(axis=1)).tolist()
+        by_book, squares = np.zeros((len(heard), size)), np.zeros(size)
+        for at, number in enumerate(heard):
+            words = words_of(mechanism, number)
+            by_book[at] = cells[number] @ words
+            squares += cells[number] @ words**2
+        scale = _scale(mechanism)
+        sums = scale * by_book.sum(axis=0)
+        square = np.clip(scale**2 * squares / n, across * min(1.0, along), across * max(1.0, along))
+        mean = sums / n
+        # The square of an estimated mean is too large by that mean's own variance.
+        least = min(across, across * along - 1)
+        coins = n * np.maximum((square - mean**2) * n / max(n - 1, 1), least)
+        off = scale * by_book - cells[heard].sum(axis=1)[:, None] * mean
+        pool = n**2 * _pool(mechanism)
+        if mechanism.books >= _BOOKS:
+            pool = np.clip((off**2).sum(axis=0) - coins, 0.0, pool)
+        estimates, stderrs = (n + sums) / 2, np.sqrt(coins + pool) / 2
+        return ValueEstimates(
+            estimates, stderrs, stderrs, np.zeros_like(stderrs), typical=n * _even(mechanism) / 4
+        )
+
+    def repeated(
+        self, mechanism: VectorCodes, figures: ValueEstimates, reports: int, repeats: int
+    ) -> ValueEstimates:
+        """Nothing of a lie is taken for fresh."""
+        return wider(figures, repeats)
+
+    def answer(
+        self, tiers: Sequence[Tier], names: Sequence[str], confidence: float, repeats: int
+    ) -> Answer:
+        """A row for each coordinate, in the metric's own unit."""
+        mechanism: Any = tiers[0][0]
+        reports, ends = sum(totals.reports for _, totals in tiers), self.ends(mechanism)
+        figures = figures_of(self, tiers, (), repeats)
+        means = means_of(figures, ends, reports, confidence)
+        rows = tuple(
+            ValueAnswer(
+                *(name, mean.estimate, mean.stderr, mean.low, mean.high),
+                share=None,
+                rank=None,
+                detected=None,
+            )
+            for name, mean in zip(names, means, strict=True)
+        )
+        return Answer("vector", reports, confidence, rows, 1.0, span=ends, repeats=repeats)
+
+    def ends(self, mechanism: VectorCodes) -> tuple[float, float]:
+        """Of each coordinate: it is no longer than the whole."""
+        return -mechanism.max_length, mechanism.max_length
+
+    def correlation(self, mechanism: VectorCodes) -> float:
+        """Nothing is assumed."""
+        return 1.0
+
+    def sums(self, mechanism: VectorCodes, cells: Floats, totals: Totals) -> Iterator[BitSum]:
+        """Each book's reports, and each word's of its book's."""
+        by_book, chance = cells.reshape(mechanism.books, -1).sum(axis=1), 1 / mechanism.books
+        off = np.abs(by_book - totals.reports * chance)
+        book = int(np.argmax(off))
+        if mechanism.books > 1:
+            yield BitSum(
+                f"book {book + 1} has {by_book[book]:,.0f} reports, of honest ones it would have "
+                f"{totals.reports * chance:,.1f} on average",
+                float(off[book]),
+                totals.reports * chance * (1 - chance),
+                times=2 * mechanism.books,
+            )
+        yield from between("word", cells, np.repeat(by_book, mechanism.words), mechanism.channel)
+
+    def weights(self, mechanism: VectorCodes, targets: Sequence[int]) -> tuple[Floats, float]:
+        """By the coordinates of each cell's word."""
+        if not all(0 <= target < mechanism.dimensions for target in targets):
+            raise BadParameter(f"a target is none of the {mechanism.dimensions} coordinates")
+        words = np.concatenate(
+            [words_of(mechanism, number)[:, list(targets)] for number in range(mechanism.books)]
+        )
+        return words.sum(axis=1) * _scale(mechanism) / 2, len(targets) / 2
+
+    def expected(
+        self, mechanism: VectorCodes, values: Sequence[Any], shares: Floats, reports: float
+    ) -> Expected:
+        """Of each coordinate, where shares[i] of the people hold the vector values[i]."""
+        held = np.array(values, dtype=np.float64) / mechanism.max_length
+        lengths = np.linalg.norm(held, axis=1, keepdims=True)
+        # What has no direction is told in any.
+        first = np.eye(1, mechanism.dimensions)
+        told = np.where(lengths > 0, held, first) / np.where(lengths > 0, lengths, 1.0)
+        each = _across(mechanism) * (1 + (mechanism.along - 1) * told**2) - held**2
+        pool = _pool(mechanism)
+        none = np.full(mechanism.dimensions, _even(mechanism) / reports + pool)
+        return Expected(np.sqrt(shares @ each / reports + pool) / 2, np.sqrt(none) / 2)
+
+    def statistic(self, mechanism: VectorCodes, totals: Totals) -> NoReturn:
+        """They are not released."""
+        raise BadParameter("the mean of a vector cannot be released: ask for each number by itself")
+
+    def local(self, mechanism: VectorCodes, noisy: Floats, reports: int) -> None:
+        """They are not released."""
+
+    def labels(self, mechanism: VectorCodes, values: Sequence[str] | None) -> Sequence[str]:
+        """What the coordinates are called."""
+        return list(values or map(str, range(1, mechanism.dimensions + 1)))
+
+
+def _scale(mechanism: VectorCodes) -> float:
+    """From a word in whole steps to what its report adds to the mean, of vectors up to 1 long."""
+    return 1 / (UNIT * sqrt(mechanism.dimensions) * mechanism.reach)
+
+
+def _across(mechanism: VectorCodes) -> float:
+    """The mean square of what a report adds to a coordinate that its vector has nothing of."""
+    return 1 / (mechanism.dimensions * mechanism.reach**2)
+
+
+def _even(mechanism: VectorCodes) -> float:
+    """The same of a coordinate that it has as much of as of any other."""
+    return _across(mechanism) * (1 + (mechanism.along - 1) / mechanism.dimensions)
+
+
+def _pool(mechanism: VectorCodes) -> float:
+    """The variance of the mean over all pools, however many report, if all hold the same vector."""
+    keep, near = float(mechanism.keep.exact), mechanism.near
+    words = keep**2 / near + (1 - keep) ** 2 / (mechanism.words - near)
+    return _across(mechanism) * words / mechanism.books

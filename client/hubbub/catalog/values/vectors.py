@@ -1,0 +1,147 @@
+"""Vectors: how a table says that their mean is asked for, and what a device reports of one."""
+
+import math
+from collections.abc import Sequence
+from typing import Any, Final
+
+from hubbub.catalog.fields.field import Entry
+from hubbub.catalog.fields.kinds import Kind
+from hubbub.catalog.fields.kinds import values as values_kind
+from hubbub.catalog.fields.rules import is_whole
+from hubbub.catalog.fields.table_reader import Complain
+from hubbub.errors import BadParameter, ValueOutOfDomain
+from hubbub.mechanisms import REGISTRY, as_python, is_number
+from hubbub.mechanisms.vector_codes import MAX_DIMENSIONS, VectorCodes
+
+VECTOR: Final = "vector"
+"""The kind of a metric that asks for the mean of a vector."""
+
+_NOT_OF_ONE: Final = (
+    *("values", "values_file", "domain", "parts", "edges", "outside", "default", "other"),
+    "release",
+)
+_CROWD: Final = (
+    "does not go with a vector: which epsilon of each report a crowd allows is not worked out for "
+    "vectors; leave it out"
+)
+
+
+def _coordinates() -> Kind:
+    """Names of coordinates, or how many there are."""
+    words = f"a list of 2 to {MAX_DIMENSIONS} texts, none twice; or how many there are"
+    listed = values_kind()
+
+    def problem(given: Any) -> str:
+        if is_whole(given):
+            return "" if 2 <= given <= MAX_DIMENSIONS else f"must be {words}"  # noqa: PLR2004 one number is a mean
+        if not (isinstance(given, list | tuple) and 2 <= len(given) <= MAX_DIMENSIONS):  # noqa: PLR2004 as above
+            return f"must be {words}"
+        return f"must be {words}" if True in given or False in given else listed.problem(given)
+
+    texts = {"type": "string", "minLength": 1}
+    return Kind(
+        lambda: words,
+        problem,
+        lambda: {
+            "anyOf": [
+                {"type": "integer", "minimum": 2, "maximum": MAX_DIMENSIONS},
+                {
+                    "type": "array",
+                    "items": texts,
+                    "uniqueItems": True,
+                    "minItems": 2,
+                    "maxItems": MAX_DIMENSIONS,
+                },
+            ]
+        },
+        read=lambda given: tuple(map(str, range(1, given + 1) if is_whole(given) else given)),
+    )
+
+
+COORDINATES: Final = Entry(
+    _coordinates(),
+    'What the numbers of a vector are called, in their order, for `kind = "vector"`; or how many '
+    "there are, which are then called 1, 2 and so on.",
+    '["speed", "ease", "looks"]',
+)
+
+
+def as_vector(table: dict[str, Any], wrong: Complain) -> dict[str, Any]:
+    """A table of kind "vector" with its coordinates as what is listed."""
+    for name in _NOT_OF_ONE:
+        if name in table:
+            wrong(name, "is not of a vector; write its coordinates, and leave this out")
+    if promised := [name for name in ("crowd", "central_epsilon") if name in table]:
+        wrong(promised[0], _CROWD)
+    plain = {
+        name: one
+        for name, one in table.items()
+        if name not in {*_NOT_OF_ONE, "coordinates", "central_epsilon", "crowd"}
+    }
+    given = table.get("coordinates")
+    if given is None:
+        wrong("coordinates", f"must be {COORDINATES.kind.words()}; add it")
+    elif problem := COORDINATES.kind.problem(given):
+        wrong("coordinates", problem)
+    else:
+        return {**plain, "values": [*COORDINATES.kind.read(given)]}
+    return {**plain, "values": ["1", "2"]}
+
+
+def without_coordinates(table: dict[str, Any], wrong: Complain) -> dict[str, Any]:
+    """A table of any other kind, which has none."""
+    if "coordinates" not in table:
+        return table
+    wrong("coordinates", 'are of a vector; write kind = "vector" beside them')
+    return {name: one for name, one in table.items() if name != "coordinates"}
+
+
+def check_vector(metric: Any) -> None:
+    """Raises BadParameter where kind, mechanism and fields say different things of vectors."""
+    if metric.model:
+        return
+    mechanism = metric.mechanism
+    of_vectors = REGISTRY[mechanism].FAMILY == "vector"
+    if metric.kind == VECTOR and not of_vectors:
+        raise BadParameter(
+            f'kind: {mechanism} takes one value, and not a vector; write mechanism = "auto"'
+        )
+    if not of_vectors:
+        return
+    if metric.kind != VECTOR:
+        raise BadParameter(f'{mechanism} is of vectors; write kind = "vector" and its coordinates')
+    if "dimensions" in metric.parameters:
+        raise BadParameter("dimensions of a vector follow from its coordinates")
+    if metric.release:
+        raise BadParameter("release: a vector cannot be released; leave it out")
+    if metric.crowd:
+        raise BadParameter(f"crowd: {_CROWD}")
+
+
+def vector_code(mechanism: VectorCodes, given: Any) -> tuple[float, ...]:
+    """The mechanism's value for a sequence of numbers: what is too long is made shorter.
+
+    Raises:
+        ValueOutOfDomain: another number of them, or one that is no finite number. The message never
+            shows a value.
+    """
+    if hasattr(given, "tolist"):  # an array of numpy's, or of who keeps to its types
+        given = given.tolist()
+    if not isinstance(given, Sequence) or isinstance(given, str | bytes):
+        raise ValueOutOfDomain(
+            f"the value is no list of numbers; give {mechanism.dimensions:,} of them, in the order "
+            "of the coordinates"
+        )
+    if len(given) != mechanism.dimensions:
+        raise ValueOutOfDomain(
+            f"{len(given):,} numbers are given, and the vector has {mechanism.dimensions:,}"
+        )
+    numbers = [as_python(one) for one in given]
+    if not all(map(is_number, numbers)):
+        raise ValueOutOfDomain("one of the vector is no finite number")
+    largest = max(abs(one) for one in numbers)
+    # Its length may be more than a float holds, though no number is.
+    scaled = [one / largest for one in numbers] if largest else [0.0] * len(numbers)
+    length = math.hypot(*scaled)
+    shorter = min(largest * length, mechanism.max_length) / max(length, 1.0)
+    return tuple(shorter * x for x in scaled)

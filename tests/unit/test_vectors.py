@@ -1,0 +1,264 @@
+"""Vectors: how their mean is asked for, what a device reports, what is answered of each number."""
+
+import csv
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from hubbub.analysis import answer, answer_tiers, changes, maximal_gain, plausibility, shares
+from hubbub.catalog import Metric, read_catalog
+from hubbub.catalog.meanings import meanings_of
+from hubbub.cli.commands.catalog_codegen import python_module
+from hubbub.cli.commands.codegen_typescript import typescript_module
+from hubbub.cli.main import main
+from hubbub.client import Client, MemoryState, Outcome
+from hubbub.client.testing import FakeShuffler, make_bundle
+from hubbub.errors import BadParameter, BatchTooSmall, CatalogInvalid, ValueOutOfDomain
+from hubbub.mechanisms import KeyedBits, Totals
+from hubbub.mechanisms.vector_codes import VectorCodes
+from hubbub.privacy.draws import draw
+
+TABLE = """
+shuffler = "shuffler.example.org:443"
+[metrics.scores]
+description = "How people rate us"
+owner = "you@example.org"
+expires = 2099-12-31
+epoch = "day"
+mechanism = "auto"
+epsilon = 4.0
+min_batch = 100
+limits = { reports_per_epoch = 1, lifetime_epsilon = 50.0 }
+kind = "vector"
+"""
+VECTOR = 'coordinates = ["speed", "ease", "looks"]\nmax_length = 2.0\nunit = "points"\n'
+SMALL = VECTOR + "words = 128\nbooks = 128\n"
+
+
+def _metric(folder: Path, rest: str = VECTOR, table: str = TABLE) -> Metric:
+    path = folder / "metrics.toml"
+    path.write_text(table + rest)
+    return read_catalog(path).metrics["scores"]
+
+
+def test_auto_takes_codes_of_as_many_words_as_epsilon_asks_for(tmp_path: Path) -> None:
+    metric = _metric(tmp_path)
+    assert (metric.mechanism, metric.values) == ("vector.codes", ("speed", "ease", "looks"))
+    assert metric.parameters == {"words": 256, "books": 4096, "max_length": 2.0}
+    named = _metric(tmp_path, "coordinates = 4\n", TABLE.replace("auto", "vector.codes"))
+    assert named.values == ("1", "2", "3", "4")
+    assert named.randomizer == VectorCodes(4.0, 4)
+    tier = _metric(tmp_path, VECTOR + "tiers = [1.0]\n").at(1.0)
+    assert isinstance(tier.randomizer, VectorCodes)
+    assert tier.randomizer.dimensions == 3
+
+
+def test_a_bundle_reads_back_as_it_was_written(tmp_path: Path) -> None:
+    metric = _metric(tmp_path)
+    assert make_bundle(tmp_path / "metrics.toml").bundle.metrics["scores"] == metric
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ([0.5, -1.0, 0], [0.5, -1.0, 0.0]),
+        ((3, 0, 4), [1.2, 0.0, 1.6]),
+        (np.array([3.0, 0.0, -4.0]), [1.2, 0.0, -1.6]),
+        ([np.float32(0.5), np.int64(1), 0.0], [0.5, 1.0, 0.0]),
+        ([0, 0, 0], [0.0, 0.0, 0.0]),
+        ([1e308, 1e308, 0], [math.sqrt(2), math.sqrt(2), 0.0]),
+        ([10**300, 0, 0], [2.0, 0.0, 0.0]),
+        ([5e-324, 0, 0], [5e-324, 0.0, 0.0]),
+    ],
+)
+def test_what_is_too_long_keeps_its_direction(tmp_path: Path, given: Any, told: Any) -> None:
+    metric = _metric(tmp_path, SMALL)
+    code = metric.code(given)
+    assert code == pytest.approx(told)
+    metric.randomizer.randomize(code, KeyedBits(bytes(32)))
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        *([0.5, 1.0], [0.1] * 4, [], [0.1, math.nan, 0.2], [0.1, math.inf, 0.2]),
+        *([0.1, "7777", 0.2], [True, 0.1, 0.2], [None, 0, 0], "7777", b"abc", 7777, None),
+        *({"speed": 1}, {1.0, 2.0, 3.0}, [10**400, 0, 0], np.ones((3, 1)), np.array(3.0)),
+    ],
+    ids=repr,
+)
+def test_what_is_no_such_vector_is_refused_never_shown_and_nothing_is_sent(
+    tmp_path: Path, wrong: Any
+) -> None:
+    metric = _metric(tmp_path, SMALL)
+    with pytest.raises(ValueOutOfDomain, match='metric "scores": ') as error:
+        metric.code(wrong)
+    assert "7777" not in str(error.value)
+    shuffler = FakeShuffler()
+    bundle = make_bundle(tmp_path / "metrics.toml").bundle
+    with Client(bundle, MemoryState(), shuffler, hold_seconds=None, strict=False) as client:
+        assert client.report("scores", wrong) is Outcome.NOT_A_VALUE
+        assert client.report("scores", [0.1, 0.2, 0.3]) is Outcome.QUEUED
+        client.flush()
+    assert len(shuffler.reports()) == 1
+
+
+@pytest.mark.parametrize(
+    ("rest", "said"),
+    [
+        ("", 'field "coordinates": must be a list of 2 to 1024 texts, none twice; or how many'),
+        ("coordinates = 1\n", 'field "coordinates": must be'),
+        ("coordinates = true\n", 'field "coordinates": must be'),
+        ('coordinates = ["a"]\n', 'field "coordinates": must be'),
+        ('coordinates = ["a", "a"]\n', 'field "coordinates": holds a value twice'),
+        ("coordinates = [true, false]\n", 'field "coordinates": must be'),
+        (VECTOR.replace("2.0", "0"), 'field "max_length": must be'),
+        (VECTOR + 'values = ["a", "b"]\n', 'field "values": is not of a vector'),
+        (VECTOR + 'default = "none"\n', 'field "default": is not of a vector'),
+        (VECTOR + "edges = [0, 1]\n", 'field "edges": is not of a vector'),
+        (
+            VECTOR + 'release = { per = "day", epsilon = 1.0 }\n',
+            'field "release": is not of a vector',
+        ),
+        (
+            VECTOR + "crowd = 1000\ncentral_epsilon = 1.0\n",
+            'field "crowd": does not go with a vector',
+        ),
+        (VECTOR + 'alert = { when = "mean above 1" }\n', "of a vector only changes are followed"),
+        (VECTOR + "dimensions = 3\n", 'field "dimensions": is not known'),
+        (VECTOR + "max_cells = 1000\n", 'field "max_cells": vector.codes needs 1,048,576'),
+    ],
+)
+def test_what_is_no_question_of_vectors_is_refused(tmp_path: Path, rest: str, said: str) -> None:
+    with pytest.raises(CatalogInvalid) as error:
+        _metric(tmp_path, rest)
+    assert said in str(error.value)
+
+
+def test_kind_and_mechanism_must_agree(tmp_path: Path) -> None:
+    for table, rest, said in (
+        (TABLE.replace("auto", "grr"), VECTOR, "grr takes one value, and not a vector"),
+        (TABLE.replace('kind = "vector"', ""), VECTOR, 'write kind = "vector" beside them'),
+        (
+            TABLE.replace('kind = "vector"', "").replace("auto", "vector.codes"),
+            'values = ["a", "b"]',
+            'vector.codes is of vectors; write kind = "vector"',
+        ),
+    ):
+        with pytest.raises(CatalogInvalid) as error:
+            _metric(tmp_path, rest.replace("max_length = 2.0\n", ""), table)
+        assert said in str(error.value)
+
+
+PEOPLE = [(1.0, 0.0, -1.0), (0.0, 0.5, 0.0)]
+MEAN = (0.75, 0.125, -0.75)
+
+
+def _drawn(codes: VectorCodes, reports: int = 4000) -> Totals:
+    held = [3 * reports // 4, reports // 4]
+    return draw(codes, PEOPLE, held, np.random.default_rng(5))
+
+
+CODES = VectorCodes(4.0, 3, 64, 128, max_length=2.0)
+
+
+def test_coordinates_are_answered_in_the_metrics_own_unit() -> None:
+    """Within 6 standard errors of the truth, 6e-9."""
+    found = answer(CODES, _drawn(CODES), ["speed", "ease", "looks"])
+    assert (found.kind, found.span) == ("vector", (-2.0, 2.0))
+    for row, name, true in zip(found.values, ("speed", "ease", "looks"), MEAN, strict=True):
+        assert row.value == name
+        assert abs(row.estimate - true) < 6 * row.stderr
+        assert -2 <= row.low <= row.estimate <= row.high <= 2
+        assert (row.share, row.rank, row.detected, row.consistent) == (None,) * 4
+
+
+def test_tiers_comparisons_and_trends_are_of_each_coordinate() -> None:
+    smaller = VectorCodes(2.0, 3, 64, 128, max_length=2.0)
+    tiers = [(CODES, _drawn(CODES)), (smaller, _drawn(smaller))]
+    both = answer_tiers(tiers, ["speed", "ease", "looks"])
+    for row, true in zip(both.values, MEAN, strict=True):
+        assert abs(row.estimate - true) < 6 * row.stderr
+    points = shares(tiers[:1], [2, 0])
+    assert [abs(points[at].estimate - MEAN[place]) < 0.5 for at, place in ((0, 2), (1, 0))]
+    others = draw(CODES, PEOPLE, [0, 4000], np.random.default_rng(6))
+    found = changes(answer(CODES, tiers[0][1], ["a", "b", "c"]), answer(CODES, others, [*"abc"]))
+    assert [one.changed for one in found] == [True, True, True]
+    for one, true in zip(found, MEAN, strict=True):
+        assert one.difference == pytest.approx((0, 0.5, 0)["abc".index(one.value)] - true, abs=0.4)
+
+
+def test_there_is_no_mean_of_nobody_and_one_of_one_report_is_unsure() -> None:
+    with pytest.raises(BatchTooSmall):
+        answer(CODES, Totals([0] * CODES.layout.size, 0), [*"abc"])
+    alone = answer(CODES, draw(CODES, PEOPLE, [1, 0], np.random.default_rng(1)), [*"abc"])
+    assert all(math.isfinite(row.stderr) and row.stderr > 0.5 for row in alone.values)
+
+
+def test_an_attack_is_no_better_than_is_said_and_honest_totals_look_so() -> None:
+    attack = maximal_gain(CODES, [0])
+    honest = _drawn(CODES, 8000)
+    assert plausibility(CODES, honest).p_value > 1e-6
+    cells = list(honest.cells)
+    for cell, amount in attack.cells.items():
+        cells[cell] += 400 * amount
+    faked = Totals(cells, 8400)
+    before, after = (answer(CODES, one, [*"abc"]).places[0] for one in (honest, faked))
+    assert after - before == pytest.approx(attack.gain(400 / 8400, before), abs=1e-9)
+    assert plausibility(CODES, faked).p_value < 1e-6
+    with pytest.raises(BadParameter, match="none of the 3 coordinates"):
+        maximal_gain(CODES, [3])
+
+
+def test_a_person_is_told_what_a_payload_could_have_meant(tmp_path: Path) -> None:
+    metric = _metric(tmp_path, SMALL)
+    payload = metric.randomizer.randomize((2.0, 0.0, 0.0), KeyedBits(bytes(32)))
+    told = dict(meanings_of(metric, payload))
+    assert len(told) == 6
+    assert told["speed alone, up"] > told["speed alone, down"]
+    assert sum(told.values()) == pytest.approx(1)
+
+
+def test_typed_metrics_of_vectors_take_sequences_of_numbers(tmp_path: Path) -> None:
+    _metric(tmp_path)
+    catalog = read_catalog(tmp_path / "metrics.toml")
+    made = python_module(catalog)
+    assert "from collections.abc import Sequence" in made
+    assert "TypedMetric[Sequence[float]]" in made
+    told = typescript_module(catalog)
+    assert "// scores: of a vector, or a model, which this client does not know." in told
+    assert '"scores"' not in told
+
+
+def test_a_rehearsal_has_a_column_a_coordinate(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _metric(tmp_path, SMALL)
+    people = tmp_path / "people.csv"
+    chance = np.random.default_rng(3)
+    with people.open("w") as file:
+        writer = csv.writer(file)
+        writer.writerow(["ease", "speed", "looks"])
+        writer.writerows(chance.normal(0.5, 0.3, (800, 3)).tolist())
+    words = ["simulate", "scores", "--catalog", str(tmp_path / "metrics.toml")]
+    words += ["--values", str(people), "--runs", "20", "--seed", "3"]
+    assert main(words) == 0
+    assert "speed" in capsys.readouterr().out
+    assert main([*words, "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert [row["value"] for row in told["runs"][0]["values"]] == ["speed", "ease", "looks"]
+    # 60 intervals of 95%, in 20 runs: below .8 once in a million.
+    assert told["summary"]["coverage"] > 0.8
+    for text, said in (
+        ("speed,ease\n1,2\n", "names a column for each coordinate"),
+        ("speed,ease,looks\n1,2,nan\n", "line 2: its value is not one"),
+        ("speed,ease,looks\n1,2,x\n", "line 2: its value is not one"),
+        ("day,speed,ease,looks\n2026-01-01,1,2,3\n", "a column day is for a metric of days with"),
+    ):
+        people.write_text(text)
+        assert main(words) == 2
+        assert said in capsys.readouterr().err
