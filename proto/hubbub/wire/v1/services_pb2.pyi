@@ -757,7 +757,7 @@ class MetricLine(_message.Message):
     """A date."""
     mechanism: _builtins.str
     kind: _builtins.str
-    """"values" (listed), "strings", "ranges" or "mean"."""
+    """"values" (listed), "strings", "ranges", "mean", "vector" or "model"."""
     epsilon: _builtins.float
     """Nats per report, as proven of the mechanism (rounded up)."""
     epoch_length: _builtins.str
@@ -1174,7 +1174,9 @@ class Estimated(_message.Message):
     mechanism: _builtins.str
     epsilon: _builtins.float
     kind: _builtins.str
-    """What is estimated: reports per value ("values") or per range ("ranges"), or a number's "mean"."""
+    """What is estimated: reports per value ("values") or per range ("ranges"), a number's "mean", or
+    those of a "vector", a coordinate each.
+    """
     confidence: _builtins.float
     """The level of `low` and `high`, e.g. 0.95."""
     honest_p_value: _builtins.float
