@@ -80,6 +80,8 @@ def test_three_parts_are_the_same_from_every_face_and_near_the_truth(
         assert abs(cell["estimate"] - own[place]) < 6.5 * cell["stderr"]
         assert cell["stderr"] < 200
     new, old = by_http["slices"]
+    off = new["share"] * sum(HELD.values()) - sum(NEW)
+    assert off**2 < 6.5**2 * sum(cell["stderr"] ** 2 for cell in by_http["values"])
     assert new["association"]["low"] > old["association"]["high"]
     assert (old["association"]["low"], by_http["association"]["cramers_v"]) == (0, None)
     assert main(words) == 0

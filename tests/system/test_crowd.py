@@ -26,7 +26,7 @@ from hubbub.privacy.central_catalog import read_with_promises
 from hubbub.privacy.draws import draw
 from hubbub.privacy.shuffled_epoch import ShuffledEpoch
 from hubbub.sealing import CountNoise
-from hubbub.wire.v1.services_pb2 import EstimateRequest, Range
+from hubbub.wire.v1.services_pb2 import CrossRequest, EstimateRequest, Range
 from tests.interfaces.browser import Watched, chromium, needs_browser
 from tests.support import web
 from tests.support.asking import estimate
@@ -61,8 +61,11 @@ OTHERS = {
     "size": f'mechanism = "auto"\n{NUMBER}',
     "spread": f'mechanism = "wave"\n{NUMBER}\nbuckets = 5',
     "word": 'mechanism = "auto"\ndomain = "string"',
+    "profile": (
+        'mechanism = "auto"\nways = 3\nparts = { a = ["x", "y"], b = ["x", "y"], c = ["n", "o"] }'
+    ),
 }
-"""Other kinds of values: yes or no, a mean, the parts of a range, strings that nobody listed."""
+"""Other kinds: yes or no, a mean, the parts of a range, any string, and three parts together."""
 
 
 @pytest.fixture(scope="module")
@@ -91,13 +94,14 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalRun]:
                 "size": n % 7,
                 "spread": n % 7,
                 "word": f"once {n}" if n % 4 else "often",
+                "profile": {"a": "xy"[n % 4 > 0], "b": "xy"[n % 4 > 0], "c": "no"[n % 2]},
             }
             for n in range(PEOPLE)
         ]
         sent = send_everyone(everyone, running.bundle_path, lambda _: None)
         assert sent.acknowledged == 9 * PEOPLE
         # Of a hidden number nothing is told while it grows.
-        made = sum_terms(report_counts(running.endpoints).values())["pooled"] - 8 * PEOPLE
+        made = sum_terms(report_counts(running.endpoints).values())["pooled"] - 9 * PEOPLE
         assert abs(made - EACH * PEOPLE) <= 5.5 * sqrt(PEOPLE) / 2, "by each device's own coin"
         close_epochs(running.shuffler_redis)
 
@@ -209,6 +213,24 @@ def test_yes_or_no_a_mean_and_a_range_are_answered_in_a_crowd(run: LocalRun) -> 
     parts = build("wave", epsilon=spread.epsilon, low=0, high=10, buckets=5)
     for value, held in zip(spread.values, true, strict=True):
         assert abs(value.estimate - held) <= SIGMAS * sqrt(parts.variance(held, PEOPLE))
+
+
+def test_three_parts_arrive_by_the_real_path(run: LocalRun) -> None:
+    found = estimate(run.endpoints, "profile")
+    assert found.reports == PEOPLE
+    held = {
+        (a, c): sum("xy"[n % 4 > 0] == a and "no"[n % 2] == c for n in range(PEOPLE))
+        for a in "xy"
+        for c in "no"
+    }
+    for value in found.values:
+        a, b, c = (part[2:] for part in value.value.split(", "))
+        true = held[a, c] if a == b else 0
+        assert abs(value.estimate - true) <= SIGMAS * value.stderr
+    table = ask(run.endpoints, "Cross", CrossRequest(metric="profile", rows="a", by="c"))
+    assert (table.columns, [one.value for one in table.slices]) == ("b", ["n", "o"])
+    by_value = {value.value: value.estimate for value in found.values}
+    assert {cell.value: cell.estimate for cell in table.values} == by_value
 
 
 def test_strings_are_answered_in_a_crowd(run: LocalRun) -> None:

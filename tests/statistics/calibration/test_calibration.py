@@ -23,7 +23,7 @@ from hubbub.aggregator.query.answers import (
 )
 from hubbub.aggregator.query.breakdowns import BrokenDown, PartRow
 from hubbub.aggregator.query.trend_series import Point, Series, Shift
-from hubbub.analysis import Association, Cell, Change, Mean, TopValue, Twins, ValueAnswer
+from hubbub.analysis import Association, Cell, Change, Mean, Slice, TopValue, Twins, ValueAnswer
 from hubbub.privacy.releases import Released
 from tests.statistics.calibration import SETTINGS
 from tests.statistics.calibration.statement import Counted, Setting, Statement, measure, mistake
@@ -40,6 +40,7 @@ PROVEN = {
         "test_a_number_of_reports_that_is_an_estimate_is_called_one_in_every_face"
     ),
     "Estimated.beginnings": "test_long_strings_are_found_by_their_beginning_and_said_so",
+    "Slice.share": "test_three_parts_are_the_same_from_every_face_and_near_the_truth",
     "Released.noise": "test_the_noise_has_the_scale_that_theory_asks_for",
     **dict.fromkeys(
         (f"Cell.{name}" for name in ("estimate", "stderr", "low", "high", "share")),
@@ -66,12 +67,12 @@ COUNTED = {
     *("date", "dates", "before_dates", "after_dates", "lists", "promised", "rests_on"),
     *("unit", "lowest", "highest", "notes", "rows", "columns", "row", "column"),
     *("association", "notice", "rare_rows", "rare_columns", "joined", "not_asked", "anytime"),
-    *("chosen", "parts", "part", "by"),
+    *("chosen", "parts", "part", "by", "slice", "slices"),
 }
 ANSWERS: list[Any] = [
     *(Estimated, ValueAnswer, Mean, Twins, Shuffled, TopList, TopValue, Compared, Change, Trended),
     *(Series, Shift, Point, Released, Crossed, Cell, Association),
-    *(BrokenDown, PartRow),
+    *(BrokenDown, PartRow, Slice),
 ]
 
 
