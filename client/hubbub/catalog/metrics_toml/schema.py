@@ -18,6 +18,7 @@ from hubbub.catalog.metrics_toml.model_table import AS_METRICS
 from hubbub.catalog.metrics_toml.source import Catalog
 from hubbub.catalog.models.learning import Learning
 from hubbub.mechanisms import REGISTRY
+from hubbub.mechanisms.pairs import PairedParts
 
 _DRAFT: Final = "https://json-schema.org/draft/2020-12/schema"
 
@@ -47,6 +48,7 @@ def _metric() -> Schema:
     """A [metrics.NAME] table: all that any mechanism takes, then what each one refuses."""
     mechanisms = (AUTO, *REGISTRY)
     shared, own = _shared(), {name: _own(name) for name in mechanisms}
+    own[AUTO] |= own[PairedParts.NAME]  # which it is for parts
     said: dict[str, dict[str, list[str]]] = {}
     for mechanism, parameters in own.items():
         for name, schema in parameters.items():
