@@ -99,7 +99,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalRun]:
             for n in range(PEOPLE)
         ]
         sent = send_everyone(everyone, running.bundle_path, lambda _: None)
-        assert sent.acknowledged == 9 * PEOPLE
+        assert sent.acknowledged == 10 * PEOPLE
         # Of a hidden number nothing is told while it grows.
         made = sum_terms(report_counts(running.endpoints).values())["pooled"] - 9 * PEOPLE
         assert abs(made - EACH * PEOPLE) <= 5.5 * sqrt(PEOPLE) / 2, "by each device's own coin"

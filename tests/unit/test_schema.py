@@ -65,6 +65,7 @@ def _texts() -> Iterator[str]:
     yield from _made_by_tests()
     yield CATALOG + MORE
     yield HEAD + THEME
+    yield HEAD + metric_of("tree").replace('mechanism = "tree"', 'mechanism = "auto"')
     for name in (AUTO, *REGISTRY):
         yield f'shuffler = "127.0.0.1:1"\n{metric_of(name)}'
 

@@ -4,7 +4,7 @@ It refuses what stands in one field alone: unknown names, types, ranges. What se
 together, and what files hold, only reading the catalog tells. Dates of TOML are texts to it.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from hubbub.catalog.choice import AUTO, own_fields
@@ -15,12 +15,18 @@ from hubbub.catalog.fields.rules import NAME
 from hubbub.catalog.fields.tables import field_schema, object_schema
 from hubbub.catalog.metric import DOMAINS, Metric
 from hubbub.catalog.metrics_toml.model_table import AS_METRICS
+from hubbub.catalog.metrics_toml.sole_choice import SOLE
 from hubbub.catalog.metrics_toml.source import Catalog
 from hubbub.catalog.models.learning import Learning
 from hubbub.mechanisms import REGISTRY
-from hubbub.mechanisms.pairs import PairedParts
 
 _DRAFT: Final = "https://json-schema.org/draft/2020-12/schema"
+# Where `auto` weighs nothing, as one mechanism answers (sole_choice.py).
+_ONE_ANSWERS: Final[Sequence[Schema]] = (
+    *({"required": [way]} for way in ("parts", "coordinates")),
+    {"properties": {"kind": {"const": "set"}}, "required": ["kind"]},
+    {"properties": {"domain": {"const": DOMAINS["strings"]}}, "required": ["domain"]},
+)
 
 
 def catalog_schema() -> Schema:
@@ -48,7 +54,8 @@ def _metric() -> Schema:
     """A [metrics.NAME] table: all that any mechanism takes, then what each one refuses."""
     mechanisms = (AUTO, *REGISTRY)
     shared, own = _shared(), {name: _own(name) for name in mechanisms}
-    own[AUTO] |= own[PairedParts.NAME]  # which it is for parts
+    for sole in SOLE:
+        own[AUTO] = own[sole.NAME] | own[AUTO]  # of hashes the sketch may have more than the tree
     said: dict[str, dict[str, list[str]]] = {}
     for mechanism, parameters in own.items():
         for name, schema in parameters.items():
@@ -77,13 +84,16 @@ def _model() -> Schema:
     }
 
 
-def _needed(names: Iterable[str]) -> Schema:
-    """What must be there: some of it only without a central promise, from which it follows."""
+def _needed(names: Iterable[str], *, unless: Sequence[Schema] = ()) -> Schema:
+    """What must be there: some of it only without a central promise, from which it follows.
+
+    unless: where that need not be there either.
+    """
     always = [name for name in names if name not in FOLLOWING]
     alone = [name for name in names if name in FOLLOWING]
-    central: Schema = {"required": ["central_epsilon"]}
+    follows: Schema = {"anyOf": [{"required": ["central_epsilon"]}, *unless]}
     return {"required": always} | (
-        {"if": {"not": central}, "then": {"required": alone}} if alone else {}
+        {"if": {"not": follows}, "then": {"required": alone}} if alone else {}
     )
 
 
@@ -106,16 +116,18 @@ def _branch(mechanism: str, own: Schema, numbers: Iterable[str]) -> Schema:
     """What holds if this is the mechanism: its numbers, no other's, and what its values are."""
     required = [one.name for one in own_fields(mechanism) if one.required]
     others = {name: False for name in numbers if name not in own}
+    needed = _needed(required, unless=_ONE_ANSWERS if mechanism == AUTO else ())
     return {
         "if": {"properties": {"mechanism": {"const": mechanism}}, "required": ["mechanism"]},
-        "then": {"properties": {**own, **others}, **_needed(required), **_domain(mechanism)},
+        "then": {"properties": {**own, **others}, **needed, **_domain(mechanism)},
     }
 
 
 def _domain(mechanism: str) -> Schema:
     [field] = (one for one in fields_of(Metric) if one.entry.others)
     ways = [field.name, *field.entry.others]
-    kinds = ["categories", "numbers"] if mechanism == AUTO else [REGISTRY[mechanism].VALUES]
+    every = ["categories", "numbers", "strings"]
+    kinds = every if mechanism == AUTO else [REGISTRY[mechanism].VALUES]
     found: list[Schema] = []
     for kind in kinds:
         if kind in DOMAINS:

@@ -16,6 +16,9 @@ from hubbub.mechanisms.probability import MIN_EPSILON
 from hubbub.mechanisms.tree import PrefixTree
 from hubbub.mechanisms.vector_codes import VectorCodes, pool_for
 
+SOLE: Final = (PrivSet, PairedParts, VectorCodes, HadamardSketch, PrefixTree)
+"""What `auto` is where one mechanism answers; its own numbers may be written beside `auto`."""
+
 # As the planner weighs sketches: collisions then add little to the error of a rare string.
 _SKETCH: Final = {"hashes": 1024, "width": 1024}
 # What `auto` may be told of any of them; by the number of reports nothing is chosen.
