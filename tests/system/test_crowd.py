@@ -64,8 +64,9 @@ OTHERS = {
     "profile": (
         'mechanism = "auto"\nways = 3\nparts = { a = ["x", "y"], b = ["x", "y"], c = ["n", "o"] }'
     ),
+    "scores": 'mechanism = "auto"\nkind = "vector"\ncoordinates = ["speed", "ease"]\nbooks = 64',
 }
-"""Other kinds: yes or no, a mean, the parts of a range, any string, and three parts together."""
+"""Other kinds: yes or no, a mean, parts of a range, any string, three parts, and a vector."""
 
 
 @pytest.fixture(scope="module")
@@ -95,13 +96,14 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalRun]:
                 "spread": n % 7,
                 "word": f"once {n}" if n % 4 else "often",
                 "profile": {"a": "xy"[n % 4 > 0], "b": "xy"[n % 4 > 0], "c": "no"[n % 2]},
+                "scores": [0.6, -0.8] if n % 4 else [0.0, 0.5],
             }
             for n in range(PEOPLE)
         ]
         sent = send_everyone(everyone, running.bundle_path, lambda _: None)
-        assert sent.acknowledged == 10 * PEOPLE
+        assert sent.acknowledged == 11 * PEOPLE
         # Of a hidden number nothing is told while it grows.
-        made = sum_terms(report_counts(running.endpoints).values())["pooled"] - 9 * PEOPLE
+        made = sum_terms(report_counts(running.endpoints).values())["pooled"] - 10 * PEOPLE
         assert abs(made - EACH * PEOPLE) <= 5.5 * sqrt(PEOPLE) / 2, "by each device's own coin"
         close_epochs(running.shuffler_redis)
 
@@ -231,6 +233,15 @@ def test_three_parts_arrive_by_the_real_path(run: LocalRun) -> None:
     assert (table.columns, [one.value for one in table.slices]) == ("b", ["n", "o"])
     by_value = {value.value: value.estimate for value in found.values}
     assert {cell.value: cell.estimate for cell in table.values} == by_value
+
+
+def test_the_mean_of_a_vector_is_answered_in_a_crowd(run: LocalRun) -> None:
+    found = estimate(run.endpoints, "scores")
+    assert 0.9 < found.shuffled.epsilon <= 1.0
+    assert found.shuffled.reports == found.reports == PEOPLE
+    assert found.epsilon > 2, "of one report alone"
+    for row, true in zip(found.values, (0.45, -0.475), strict=True):
+        assert abs(row.estimate - true) <= SIGMAS * row.stderr < 0.6
 
 
 def test_strings_are_answered_in_a_crowd(run: LocalRun) -> None:

@@ -279,8 +279,8 @@ def test_sets_and_parts_are_planned_and_a_period_says_how_many_people_it_takes(
         "rows"
     ]
     assert row["mechanism"] == "pairs"
-    assert main(["plan", "--parts", "3", "4", "--central", "1", "--reports", "9000"]) == 2
-    assert "a crowd is not asked for parts" in capsys.readouterr().err
+    assert main(["plan", "--set", "40", "5", "--central", "1", "--reports", "9000"]) == 2
+    assert "a crowd is not asked for sets" in capsys.readouterr().err
     assert main(["plan", str(path), "--metric", "plugins", "--reports", "100"]) == 0
     assert "from 30 times as many people" in capsys.readouterr().out
 

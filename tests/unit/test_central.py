@@ -99,7 +99,7 @@ def test_of_a_promise_that_is_written_wrong_only_this_is_told(
         ),
         ("crowd = 30000\n", "", r'field "crowd": must be a whole number .* beside central_epsilon'),
         ("central_epsilon = 1.0\n", "", r'field "central_epsilon": must be a number of nats'),
-        ('"auto"', '"unary.oue"', r'with mechanism "grr" or "auto"'),
+        ('"auto"', '"unary.oue"', r'of listed values, with grr; .* or with "auto"'),
         ("crowd = 30000", "crowd = 9", r'field "crowd": must be a whole number'),
         ("limits", "honest = 0.0\nlimits", r'field "honest": must be a share in \(0, 1\]'),
         ("limits", "rolling = 1\nlimits", r'field "rolling": must be true or false'),

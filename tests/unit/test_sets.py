@@ -64,7 +64,7 @@ def test_a_metric_of_sets_takes_collections_of_its_values(tmp_path: Path) -> Non
         (SETS.replace("most = 2", "most = 5"), "most 5 is outside [1, 4]"),
         (SETS.replace('kind = "set"\n', ""), "is not known for auto"),
         (SETS + "edges = [0, 1, 2]\n", "is not of a set"),
-        (SETS + "crowd = 1000\ncentral_epsilon = 1.0\n", "is of listed values, with mechanism"),
+        (SETS + "crowd = 1000\ncentral_epsilon = 1.0\n", "is of listed values, with grr; of parts"),
     ],
 )
 def test_what_is_no_question_of_sets_is_refused(tmp_path: Path, rest: str, said: str) -> None:

@@ -9,7 +9,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hubbub.analysis import answer, answer_tiers, changes, maximal_gain, plausibility, shares
+from hubbub.analysis import (
+    answer,
+    answer_tiers,
+    changes,
+    maximal_gain,
+    plausibility,
+    shares,
+)
+from hubbub.analysis.families import family_for
 from hubbub.catalog import Metric, read_catalog
 from hubbub.catalog.meanings import meanings_of
 from hubbub.cli.commands.catalog_codegen import python_module
@@ -18,9 +26,13 @@ from hubbub.cli.main import main
 from hubbub.client import Client, MemoryState, Outcome
 from hubbub.client.testing import FakeShuffler, make_bundle
 from hubbub.errors import BadParameter, BatchTooSmall, CatalogInvalid, ValueOutOfDomain
-from hubbub.mechanisms import KeyedBits, Totals
-from hubbub.mechanisms.vector_codes import VectorCodes
+from hubbub.mechanisms import KeyedBits, Totals, even_lies
+from hubbub.mechanisms.vector_codes import VectorCodes, pool_for
+from hubbub.privacy.central_catalog import read_with_promises
+from hubbub.privacy.crowd import central_of
 from hubbub.privacy.draws import draw
+from hubbub.privacy.shuffled_epoch import ShuffledEpoch
+from hubbub.privacy.shuffled_histogram import central_epsilon
 
 TABLE = """
 shuffler = "shuffler.example.org:443"
@@ -42,7 +54,7 @@ SMALL = VECTOR + "words = 128\nbooks = 128\n"
 def _metric(folder: Path, rest: str = VECTOR, table: str = TABLE) -> Metric:
     path = folder / "metrics.toml"
     path.write_text(table + rest)
-    return read_catalog(path).metrics["scores"]
+    return read_with_promises(path).metrics["scores"]
 
 
 def test_auto_takes_codes_of_as_many_words_as_epsilon_asks_for(tmp_path: Path) -> None:
@@ -55,6 +67,53 @@ def test_auto_takes_codes_of_as_many_words_as_epsilon_asks_for(tmp_path: Path) -
     tier = _metric(tmp_path, VECTOR + "tiers = [1.0]\n").at(1.0)
     assert isinstance(tier.randomizer, VectorCodes)
     assert tier.randomizer.dimensions == 3
+
+
+CROWD = "central_epsilon = 1.0\ncrowd = 2000\n"
+UNSAID = TABLE.replace("epsilon = 4.0\nmin_batch = 100\n", "")
+
+
+def test_in_a_crowd_epsilon_and_the_pool_follow_from_the_promise(tmp_path: Path) -> None:
+    metric = _metric(tmp_path, VECTOR + CROWD, UNSAID)
+    assert metric.min_batch == 2000
+    assert metric.parameters == {**pool_for(metric.epsilon), "max_length": 2.0}
+    told = central_of(metric, 2000)
+    assert told is not None
+    assert 0.99 < told.epsilon <= 1
+    # A thousandth more of it is more than was promised.
+    more = VectorCodes(metric.epsilon + 0.002, 3, pool_for(metric.epsilon)["words"], 1)
+    crowd = ShuffledEpoch(2000, even_lies(more, more.epsilon).categories, more.epsilon, 0.9)
+    assert central_epsilon(crowd, 1e-8) > 1
+    with pytest.raises(CatalogInvalid, match=r'"epsilon": 7 says more than .* write \S+ at most'):
+        _metric(tmp_path, VECTOR + CROWD + "epsilon = 7\n", UNSAID)
+    written = _metric(tmp_path, VECTOR + CROWD + "epsilon = 2.0005\nwords = 16\n", UNSAID)
+    assert (written.epsilon, written.parameters["words"]) == (2.0005, 16)
+    many = _metric(tmp_path, VECTOR + CROWD + 'central_period = "7d"\n', UNSAID)
+    assert many.epsilon < metric.epsilon
+
+
+def test_of_so_small_a_crowd_a_report_says_no_more_than_is_promised(tmp_path: Path) -> None:
+    few = _metric(tmp_path, VECTOR + CROWD.replace("2000", "10"), UNSAID)
+    assert few.epsilon == pytest.approx(1, abs=0.01)
+
+
+def test_a_plan_of_a_crowd_has_the_error_of_each_number(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    words = ["plan", "--vector", "3", "2", "--reports", "2000", "--central", "1"]
+    assert main([*words, "--format", "json"]) == 0
+    rows = json.loads(capsys.readouterr().out)["rows"]
+    crowd = [row for row in rows if row["way"] == "crowd"][-1]
+    [alone] = [row for row in rows if row["way"] == "alone"]
+    assert crowd["epsilon_central"] <= 1
+    assert crowd["stderr"] < alone["stderr"] / 2
+    pool = pool_for(crowd["epsilon_local"])
+    codes = VectorCodes(crowd["epsilon_local"], 3, pool["words"], pool["books"])
+    held = [(1 / math.sqrt(3),) * 3]
+    expected = family_for(codes).expected(codes, held, np.ones(1), 2000)
+    assert crowd["stderr"] == pytest.approx(float(expected.absent.max()))
+    assert main(words) == 0
+    assert "2,000 reports of the mean of 3 numbers" in capsys.readouterr().out
 
 
 def test_a_bundle_reads_back_as_it_was_written(tmp_path: Path) -> None:
@@ -124,10 +183,7 @@ def test_what_is_no_such_vector_is_refused_never_shown_and_nothing_is_sent(
             VECTOR + 'release = { per = "day", epsilon = 1.0 }\n',
             'field "release": is not of a vector',
         ),
-        (
-            VECTOR + "crowd = 1000\ncentral_epsilon = 1.0\n",
-            'field "crowd": does not go with a vector',
-        ),
+        (VECTOR + "crowd = 1000\n", 'field "central_epsilon": must be'),
         (VECTOR + 'alert = { when = "mean above 1" }\n', "of a vector only changes are followed"),
         (VECTOR + "dimensions = 3\n", 'field "dimensions": is not known'),
         (VECTOR + "max_cells = 1000\n", 'field "max_cells": vector.codes needs 1,048,576'),

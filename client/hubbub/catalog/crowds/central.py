@@ -8,6 +8,7 @@ from typing import Any, Final
 from hubbub.catalog.choice import AUTO
 from hubbub.catalog.crowds.central_fields import DEVICES
 from hubbub.catalog.crowds.central_promise import Accountant, CentralPromise, Planned
+from hubbub.catalog.crowds.crowd_codes import planned_vectors
 from hubbub.catalog.crowds.crowd_geometry import CROWD_PARTS, planned_geometry
 from hubbub.catalog.crowds.crowd_numbers import planned_number
 from hubbub.catalog.crowds.crowd_strings import CROWD_STRINGS, CROWD_TREE, planned_strings
@@ -16,7 +17,9 @@ from hubbub.catalog.crowds.hidden_counts import count_conflicts
 from hubbub.catalog.fields.field import fields_of
 from hubbub.catalog.fields.table_reader import Complain
 from hubbub.catalog.values.part_values import size_of
+from hubbub.catalog.values.vectors import VECTOR
 from hubbub.mechanisms import build
+from hubbub.mechanisms.vector_codes import VectorCodes
 
 _LISTED: Final = "grr"
 # Which are the same over the parts of a range, where these are few enough.
@@ -76,7 +79,7 @@ def central_conflicts(metric: Any) -> dict[str, str]:
     lifetime = metric.limits.lifetime_central_epsilon
     if lifetime is not None and lifetime < metric.central_epsilon:
         found["limits"] = "lifetime_central_epsilon must not be below central_epsilon; raise it"
-    every = (_LISTED, CROWD_PARTS, CROWD_STRINGS, CROWD_TREE, *_NUMBERS)
+    every = (_LISTED, CROWD_PARTS, VectorCodes.NAME, CROWD_STRINGS, CROWD_TREE, *_NUMBERS)
     if metric.mechanism not in every and not metric.model:
         known = ", ".join(every)
         found["mechanism"] = f'must be "{AUTO}" or one of {known} with a crowd'
@@ -128,11 +131,13 @@ def _alone(metric: Any) -> str:
     )
 
 
-def crowd_mechanisms(domain: object, *, parts: bool = False) -> tuple[str, ...]:
-    """Whose whole epochs are accounted for, by what `domain` says; None of listed values."""
-    if parts:
+def crowd_mechanisms(table: Mapping[str, Any]) -> tuple[str, ...]:
+    """Whose whole epochs are accounted for, by what a table says of its values."""
+    if "parts" in table:
         return (CROWD_PARTS,)
-    match domain:
+    if table.get("kind") == VECTOR:
+        return (VectorCodes.NAME,)
+    match table.get("domain"):
         case "number":
             return _NUMBERS
         case "string":
@@ -151,7 +156,7 @@ def crowd_table(
     """A metric's table with what follows from its central promise: mechanism, epsilon, min_batch.
 
     A local epsilon that was written stays, if it keeps the promise. asked: `categories` of listed
-    values, `sizes` and `ways` of parts; nothing of numbers and strings.
+    values, `sizes` and `ways` of parts, `dimensions` of vectors; nothing of numbers and strings.
 
     Raises:
         BadParameter: the numbers of a range, or of hash functions, are none.
@@ -163,19 +168,11 @@ def crowd_table(
         wrong("min_batch", f"is the crowd, {promise.crowd:,}, or nothing; leave it out")
     if accountant is None:
         wrong("central_epsilon", NEEDS_NUMPY)
-        first = crowd_mechanisms(table.get("domain"), parts="sizes" in asked)[0]
-        return {**found, "mechanism": first, "dummies": 0}
+        return {**found, "mechanism": crowd_mechanisms(table)[0], "dummies": 0}
     promise = _padded(table, promise, categories, accountant, wrong)
     if "dummies" in table:
         found |= {"dummies": promise.dummies, "dummies_each": promise.dummies_each}
-    if "sizes" in asked:
-        planned = planned_geometry(CROWD_PARTS, asked, table, promise, accountant)
-    elif categories is not None:
-        planned = Planned(_LISTED, {}, categories)
-    elif table["domain"] == "string":
-        planned = planned_strings(table, promise, accountant)
-    else:
-        planned = planned_number(table, promise, accountant)
+    planned = _planned(table, promise, asked, accountant)
     for name in planned.parameters.keys() & table.keys():
         wrong(name, f'is chosen by {AUTO}; leave it out, or write "{planned.mechanism}" for {AUTO}')
     found |= {"mechanism": planned.mechanism, **planned.parameters}
@@ -197,6 +194,23 @@ def crowd_table(
             f"{promise.crowd:,}{_of_all(promise)}; write {largest:.6g} at most{would}",
         )
     return {**found, "epsilon": given}
+
+
+def _planned(
+    table: Mapping[str, Any],
+    promise: CentralPromise,
+    asked: Mapping[str, Any],
+    accountant: Accountant,
+) -> Planned:
+    if "sizes" in asked:
+        return planned_geometry(CROWD_PARTS, asked, table, promise, accountant)
+    if "dimensions" in asked:
+        return planned_vectors(asked["dimensions"], table, promise, accountant)
+    if "categories" in asked:
+        return Planned(_LISTED, {}, asked["categories"])
+    if table["domain"] == "string":
+        return planned_strings(table, promise, accountant)
+    return planned_number(table, promise, accountant)
 
 
 def _of_all(promise: CentralPromise) -> str:

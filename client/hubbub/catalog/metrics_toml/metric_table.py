@@ -29,6 +29,7 @@ from hubbub.catalog.periods import period_conflicts
 from hubbub.catalog.policy import Caps
 from hubbub.catalog.values.part_values import ranges_of, size_of
 from hubbub.catalog.values.value_kinds import OTHER, spelled
+from hubbub.catalog.values.vectors import VECTOR
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import REGISTRY, is_number
 from hubbub.mechanisms.probability import MIN_EPSILON
@@ -183,10 +184,12 @@ def _with_crowd(
     own = () if mechanism == AUTO else own_fields(mechanism)
     if promise and not any(_problem_with_own(mechanism, one, table) for one in own):
         asked: dict[str, Any] = {} if "domain" in table else {"categories": len(listed or "ab")}
-        if "parts" in table:
+        if "parts" in table or table.get("kind") == VECTOR:
             if listed is None:
                 return {**unknown, **table}
-            asked = size_of(mechanism, listed) | {"ways": table.get("ways", 2)}
+            asked = size_of(mechanism, listed)
+        if "parts" in table:
+            asked["ways"] = table.get("ways", 2)
         try:
             return crowd_table(table, promise, asked, accountant, wrong)
         except BadParameter as error:
@@ -208,16 +211,18 @@ def _central(
         if given[name] is None:
             wrong(name, f"must be {fields[name].entry.kind.words()} beside {other}; add it")
             return None
-    known = crowd_mechanisms(table.get("domain"), parts="parts" in table)
-    if table.get("mechanism") not in (AUTO, *known):
-        listed, strings, numbers = map(crowd_mechanisms, (None, "string", "number"))
-        wrong(
-            "crowd",
-            f'is of listed values, with mechanism "{listed[0]}" or "{AUTO}"; of parts, with '
-            f'"{crowd_mechanisms(None, parts=True)[0]}"; of strings, with '
-            f'{", ".join(strings)} or "{AUTO}"; or of numbers, with {", ".join(numbers)} or '
-            f'"{AUTO}"',
+    if table.get("mechanism") not in (AUTO, *crowd_mechanisms(table)):
+        every: dict[str, dict[str, Any]] = {
+            "listed values": {},
+            "parts": {"parts": {}},
+            "vectors": {"kind": VECTOR},
+            "strings": {"domain": "string"},
+            "numbers": {"domain": "number"},
+        }
+        goes = "; ".join(
+            f"of {what}, with {', '.join(crowd_mechanisms(own))}" for what, own in every.items()
         )
+        wrong("crowd", f'is {goes}; or with "{AUTO}"')
         return None
     epoch = table.get("epoch")
     written = {name: table[name] for name in (*CENTRAL_FIELDS, "epsilon") if name in table}

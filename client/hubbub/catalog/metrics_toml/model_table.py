@@ -5,10 +5,10 @@ from typing import Any, Final
 
 from hubbub.catalog.crowds.central import CENTRAL_FIELDS, FOLLOWING, NEEDS_NUMPY, PROMISE
 from hubbub.catalog.crowds.central_promise import Accountant
-from hubbub.catalog.crowds.crowd_models import (
+from hubbub.catalog.crowds.crowd_codes import (
     CROWD_ROUNDS,
     CROWD_ROUNDS_EACH,
-    model_epsilon,
+    codes_epsilon,
     model_promise,
 )
 from hubbub.catalog.fields.field import fields_of
@@ -110,7 +110,7 @@ def _with_crowd(
         wrong("central_epsilon", NEEDS_NUMPY)
         return {}
     promise = model_promise(told, learning.reports)
-    largest = model_epsilon(promise, learning.dimensions, accountant, judged=learning.held_out > 0)
+    largest = codes_epsilon(promise, learning.dimensions, accountant, judged=learning.held_out > 0)
     epsilon = found.get("epsilon", largest)
     if epsilon > largest:
         wrong(

@@ -49,6 +49,8 @@ def _of_kind(plain: dict[str, Any]) -> dict[str, Any]:
     """Of sets and of vectors, whose pool is as large as epsilon asks for."""
     if plain["kind"] == "set":
         return plain | {"mechanism": PrivSet.NAME}
+    if any(name in plain for name in PROMISE):  # from which epsilon follows, and so the pool
+        return plain | {"mechanism": VectorCodes.NAME}
     epsilon: Any = plain.get("epsilon")
     pool = pool_for(epsilon if is_number(epsilon) else MIN_EPSILON)
     return pool | plain | {"mechanism": VectorCodes.NAME}

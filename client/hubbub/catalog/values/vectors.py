@@ -20,10 +20,6 @@ _NOT_OF_ONE: Final = (
     *("values", "values_file", "domain", "parts", "edges", "outside", "default", "other"),
     "release",
 )
-_CROWD: Final = (
-    "does not go with a vector: which epsilon of each report a crowd allows is not worked out for "
-    "vectors; leave it out"
-)
 
 
 def _coordinates() -> Kind:
@@ -71,13 +67,7 @@ def as_vector(table: dict[str, Any], wrong: Complain) -> dict[str, Any]:
     for name in _NOT_OF_ONE:
         if name in table:
             wrong(name, "is not of a vector; write its coordinates, and leave this out")
-    if promised := [name for name in ("crowd", "central_epsilon") if name in table]:
-        wrong(promised[0], _CROWD)
-    plain = {
-        name: one
-        for name, one in table.items()
-        if name not in {*_NOT_OF_ONE, "coordinates", "central_epsilon", "crowd"}
-    }
+    plain = {name: one for name, one in table.items() if name not in {*_NOT_OF_ONE, "coordinates"}}
     given = table.get("coordinates")
     if given is None:
         wrong("coordinates", f"must be {COORDINATES.kind.words()}; add it")
@@ -114,8 +104,6 @@ def check_vector(metric: Any) -> None:
         raise BadParameter("dimensions of a vector follow from its coordinates")
     if metric.release:
         raise BadParameter("release: a vector cannot be released; leave it out")
-    if metric.crowd:
-        raise BadParameter(f"crowd: {_CROWD}")
 
 
 def vector_code(mechanism: VectorCodes, given: Any) -> tuple[float, ...]:

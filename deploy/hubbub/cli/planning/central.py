@@ -30,8 +30,6 @@ from hubbub.privacy.planner import plan
 from hubbub.privacy.shuffled_epoch import ShuffledEpoch
 from hubbub.privacy.shuffled_histogram import central_epsilon, largest_local
 
-# What people call a question that no crowd is asked.
-_CALLED: Final = {"vector": "vectors"}
 # Local epsilons that are shown below the largest one.
 _FLOORS: Final = (1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 12.0)
 
@@ -50,7 +48,8 @@ class _Way:
 def add_central(parser: argparse.ArgumentParser) -> None:
     """Add the options of a central promise."""
     crowd = parser.add_argument_group(
-        "a central promise, with --reports and --values, --strings, --parts, --mean or --ranges"
+        "a central promise, with --reports and --values, --strings, --parts, --mean, --ranges or "
+        "--vector"
     )
     crowd.add_argument(
         "--central", type=float, metavar="E", help="what a whole epoch may say of one person, nats"
@@ -98,17 +97,15 @@ def plan_central(arguments: argparse.Namespace, question: MetricDraft) -> int:
     reports, central = arguments.reports, arguments.central
     if reports is None:
         raise BadParameter("--central is of so many reports: give --reports")
-    if question.kind in ("sets", "vector"):
-        asked = _CALLED.get(question.kind, question.kind)
+    if question.kind == "sets":
         raise BadParameter(
-            f"a crowd is not asked for {asked}: leave --central out; each report keeps its own "
-            "epsilon"
+            "a crowd is not asked for sets: leave --central out; each report keeps its own epsilon"
         )
     refuse_epsilons(arguments)
     if arguments.dummies and question.kind != "values":
         raise BadParameter("--dummies go with listed values alone: leave them out")
     _pad(arguments, question)
-    if question.kind in ("mean", "ranges"):
+    if question.kind in ("mean", "ranges", "vector"):
         floors = [one for one in _FLOORS if central < one < arguments.max_local]
         return plan_central_numbers(arguments, question, [*floors, arguments.max_local])
     of = {"strings": _of_strings, "parts": _of_parts}.get(question.kind, _of_values)

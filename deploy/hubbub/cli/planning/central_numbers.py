@@ -1,4 +1,4 @@
-"""`hubbub plan --central` of numbers: what a crowd gives of a mean, or of the parts of a range."""
+"""`hubbub plan --central` of numbers: what a crowd gives of means, or of the parts of a range."""
 
 import argparse
 import json
@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from hubbub.catalog import CentralPromise
 from hubbub.catalog.crowds.central_fields import USUAL_MAX_LOCAL
+from hubbub.catalog.crowds.crowd_codes import planned_vectors
 from hubbub.catalog.crowds.crowd_numbers import planned_number
 from hubbub.cli.terminal.output import say, several, table
 from hubbub.errors import BadParameter
@@ -21,6 +22,7 @@ from hubbub.privacy.shuffled_histogram import central_epsilon
 _SAID: Final = {
     "mean": ("the mean", "of the range, where it is largest"),
     "ranges": ("a part that nobody holds", "of all reports"),
+    "vector": ("each number", "of its range, of people who are all alike"),
 }
 
 
@@ -57,8 +59,10 @@ def plan_central_numbers(
         if not ways or way.epsilon_local != ways[-1].epsilon_local:
             ways.append(way)
     [best, *_] = plan(question, central, reports)
-    # One person moves a mean by its range over n, or one report from one part to another.
-    noise = (1 if question.kind == "mean" else 2) * sqrt(2) / central / reports
+    # One person moves a mean by its range over n, one report from one part to another, or as many
+    # means as a vector has, by the root of their number together.
+    moved = {"mean": 1.0, "ranges": 2.0, "vector": sqrt(question.size)}[question.kind]
+    noise = moved * sqrt(2) / central / reports
     ways += [
         _Way("alone", best.mechanism, central, central, best.rare),
         _Way("trusted curator, Laplace", None, None, central, noise),
@@ -86,8 +90,12 @@ def _crowd(arguments: argparse.Namespace, question: MetricDraft, floor: float) -
     if question.kind == "ranges":
         asked |= {"mechanism": "wave", "buckets": question.size}
     accountant = ExactAccountant()
-    planned = planned_number(asked, promise, accountant)
-    local = accountant.local_epsilon(promise, planned.categories)
+    if question.kind == "vector":
+        planned = planned_vectors(question.size, {}, promise, accountant)
+        asked = {"dimensions": question.size, "max_length": question.high}
+    else:
+        planned = planned_number(asked, promise, accountant)
+    local = planned.epsilon or accountant.local_epsilon(promise, planned.categories)
     given = {name: one for name, one in asked.items() if name != "mechanism"} | {
         **planned.parameters,
         "epsilon": local,
@@ -104,7 +112,11 @@ def _crowd(arguments: argparse.Namespace, question: MetricDraft, floor: float) -
 
 def _show(arguments: argparse.Namespace, question: MetricDraft, ways: Sequence[_Way]) -> None:
     what, of_what = _SAID[question.kind]
-    number = "a mean" if question.kind == "mean" else f"{question.size:,} parts of a range"
+    number = {
+        "mean": "a mean",
+        "ranges": f"{question.size:,} parts of a range",
+        "vector": f"the mean of {question.size:,} numbers",
+    }[question.kind]
     table(
         f"central epsilon {arguments.central:g} at delta {arguments.delta:g}: "
         f"{several(arguments.reports, 'report')} of {number}",

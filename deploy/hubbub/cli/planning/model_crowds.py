@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from hubbub.analysis.models import noise_of
 from hubbub.catalog import CentralPromise
-from hubbub.catalog.crowds.crowd_models import model_epsilon
+from hubbub.catalog.crowds.crowd_codes import codes_epsilon
 from hubbub.cli.planning.central import refuse_epsilons
 from hubbub.cli.terminal.long_work import said_if_long
 from hubbub.cli.terminal.output import say, table
@@ -85,7 +85,7 @@ def _row(
         epochs=rounds_each,
     )
     try:
-        epsilon = model_epsilon(promise, dimensions, ExactAccountant(), judged=False)
+        epsilon = codes_epsilon(promise, dimensions, ExactAccountant())
     except BadParameter:
         return None
     error = VectorCodes(epsilon, dimensions, words_for(epsilon), 1).squared_error

@@ -14,10 +14,10 @@ import numpy.typing as npt
 from hubbub.analysis.models import Feature, Model
 from hubbub.catalog import Metric
 from hubbub.catalog.crowds.central import CENTRAL_FIELDS
-from hubbub.catalog.crowds.crowd_models import (
+from hubbub.catalog.crowds.crowd_codes import (
     CROWD_ROUNDS,
     CROWD_ROUNDS_EACH,
-    model_epsilon,
+    codes_epsilon,
     model_promise,
 )
 from hubbub.catalog.fields.field import fields_of
@@ -105,7 +105,7 @@ class Planned:
             told[name] = _number(name, self.table[name])
         promise = model_promise(told | {"crowd": self.crowd}, model.rounds_each)
         judged = model.held_out > 0
-        return model_epsilon(promise, model.dimensions, ExactAccountant(), judged=judged)
+        return codes_epsilon(promise, model.dimensions, ExactAccountant(), judged=judged)
 
 
 @dataclass(frozen=True, slots=True)

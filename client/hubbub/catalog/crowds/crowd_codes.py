@@ -1,16 +1,16 @@
-"""Models in a crowd: the largest local epsilon whose rounds together keep a central promise."""
+"""Codes of directions in a crowd, of models and vectors: the largest epsilon for a promise."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from math import floor, sqrt
 from typing import Any, Final
 
-from hubbub.catalog.crowds.central_promise import Accountant, CentralPromise
+from hubbub.catalog.crowds.central_promise import Accountant, CentralPromise, Planned
 from hubbub.catalog.crowds.gaussian import epsilon_of_mu, mu_within
 from hubbub.catalog.models.judging import bins_for
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import even_lies, lies_evenly
-from hubbub.mechanisms.vector_codes import VectorCodes, words_for
+from hubbub.mechanisms.vector_codes import VectorCodes, pool_for, words_for
 
 CROWD_ROUNDS: Final = 12
 CROWD_ROUNDS_EACH: Final = 4
@@ -28,24 +28,45 @@ def model_promise(told: Mapping[str, Any], rounds: int) -> CentralPromise:
     return CentralPromise(epsilon, told["crowd"], delta, honest, most, epochs=rounds)
 
 
-def model_epsilon(
-    promise: CentralPromise, dimensions: int, accountant: Accountant, *, judged: bool
-) -> float:
-    """What a report of a model may say, so that all rounds of a person keep the promise, in nats.
-
-    promise: of as many epochs as a device has rounds. dimensions: of a gradient. judged: whether
-    devices judge it, each once; their crowd keeps the promise, too.
+def planned_vectors(
+    dimensions: int, table: Mapping[str, Any], promise: CentralPromise, accountant: Accountant
+) -> Planned:
+    """The mean of a vector in a crowd: its pool, as large as its epsilon asks for, or as written.
 
     Raises:
-        BadParameter: it is less than any report of a gradient says.
+        BadParameter: no such mechanism is made, or no epsilon keeps the promise.
+    """
+    words, epsilon = table.get("words"), float(table.get("epsilon", promise.max_local_epsilon))
+    most = min(promise.max_local_epsilon, epsilon)
+    if epsilon > most or not _keeps(epsilon, dimensions, words, promise, accountant):
+        own = replace(promise, max_local_epsilon=most)
+        epsilon = codes_epsilon(own, dimensions, accountant, words=words)
+    pool = {name: size for name, size in pool_for(epsilon).items() if name not in table}
+    codes = VectorCodes(epsilon, dimensions, words or pool["words"], 1)
+    categories = even_lies(codes, epsilon).categories
+    return Planned(VectorCodes.NAME, pool, categories, epsilon=epsilon)
+
+
+def codes_epsilon(
+    promise: CentralPromise,
+    dimensions: int,
+    accountant: Accountant,
+    *,
+    judged: bool = False,
+    words: int | None = None,
+) -> float:
+    """What a report may say, so that all of a person's keep the promise, in nats.
+
+    promise: of as many epochs as a device has reports. dimensions: of a vector, or a gradient.
+    judged: whether devices judge a model, each once; their crowd keeps the promise, too. words: of
+    a book; None for as many as epsilon asks for.
+
+    Raises:
+        BadParameter: it is less than any report says.
     """
 
     def keeps(epsilon: float, rounds: CentralPromise) -> bool:
-        codes = VectorCodes(epsilon, dimensions, words_for(epsilon), 1)
-        if not lies_evenly(codes):
-            return False
-        categories = even_lies(codes, epsilon).categories
-        return accountant.keeps(rounds, categories, epsilon)
+        return _keeps(epsilon, dimensions, words, rounds, accountant)
 
     def holds(epsilon: float) -> bool:
         if judged and not accountant.keeps(
@@ -70,6 +91,19 @@ def model_epsilon(
     if not holds(found / _GRAIN):
         raise BadParameter(promise.unkept())
     return found / _GRAIN
+
+
+def _keeps(
+    epsilon: float,
+    dimensions: int,
+    words: int | None,
+    promise: CentralPromise,
+    accountant: Accountant,
+) -> bool:
+    codes = VectorCodes(epsilon, dimensions, words or words_for(epsilon), 1)
+    if not lies_evenly(codes):
+        return False
+    return accountant.keeps(promise, even_lies(codes, epsilon).categories, epsilon)
 
 
 def _last(holds: Callable[[int], bool], low: int, high: int) -> int:
