@@ -27,7 +27,8 @@ from hubbub.errors import StoreFull, StoreUnavailable
 from hubbub.issuer.allowances import Allowances
 from hubbub.mechanisms import Totals
 from hubbub.runtime import RedisServer, connect_redis, lua
-from hubbub.shuffler.mixing_policy import Take
+from hubbub.sealing import CountNoise
+from hubbub.shuffler.mixing_policy import CrowdTake, Take
 from hubbub.shuffler.pool import Pool
 from tests.support.cluster import Cluster, redis_cluster
 from tests.support.servers import has_tls, redis_server
@@ -260,6 +261,7 @@ def test_each_role_may_do_its_own_work_and_nothing_else(tmp_path: Path) -> None:
         assert (await pool.held_of_streams()).total() == 0
         assert (await pool.report_counts())[WINDOW]["withheld"] == 30
         assert await pool.room() == (0, inf)
+        await _crowd_leaves(pool)
         await pool.resign()
         assert await store.shards(WINDOW) == 1
         tags = [secrets.token_bytes(16) for _ in range(3)]
@@ -304,6 +306,45 @@ def test_each_role_may_do_its_own_work_and_nothing_else(tmp_path: Path) -> None:
 
     with redis_server(tmp_path / "redis", aclfile=f'"{tmp_path}/users.acl"') as port:
         _run(body(port))
+
+
+async def _crowd_leaves(pool: Pool) -> None:
+    """A whole epoch leaves with dummies, among which its number of reports is hidden."""
+    window, crowd_id, noise = Window("crowd", 7), secrets.token_bytes(16), CountNoise(1 << 33, 2)
+    await pool.add({window: _reports(50)})
+    drawn = await pool.hidden.drawn(window, noise)
+    await pool.hidden.keep(window, _reports(drawn))
+    assert await pool.hidden.pooled(window, 49)
+    assert not await pool.hidden.has_left(window)
+    assert await pool.crowds.stage(window, crowd_id, _reports(10)) == 10
+    assert await pool.crowds.stage(window, bytes(16), _reports(10)) == 10
+    await pool.crowds.unstage(window, bytes(16))
+    crowd = CrowdTake(50, 20, 10, noise.reach)
+    left = await pool.crowds.leave(window, crowd, await pool.level(window), crowd_id)
+    assert left == 50 + drawn
+    cursor: bytes | None = b"0"
+    while cursor:
+        cursor = await pool.crowds.cut(window, crowd_id, cursor)
+    told = [
+        len(await pool.claim(window, batch_id, owner))
+        for batch_id, owner in (await pool.batches(window)).items()
+    ]
+    assert sum(told) == 60 + drawn
+    assert await pool.hidden.windows([window]) == {window}
+    await pool.archive(window)
+
+
+@pytest.mark.parametrize("role", ["shuffler", "aggregator", "issuer"])
+def test_each_role_may_do_whatever_its_scripts_ask(role: str) -> None:
+    users = (ROOT / "deploy/hubbub/cli/redis/users.acl").read_text()
+    [line] = [line for line in users.splitlines() if line.startswith(f"user {role} ")]
+    asked = {
+        command.lower()
+        for path in ROOT.glob(f"*/hubbub/{role}/**/*.lua")
+        for command in re.findall(r"redis\.p?call\(\s*'([A-Z]+)'", path.read_text())
+    }
+    assert len(asked) >= 3
+    assert asked <= set(re.findall(r"\+(\S+)", line))
 
 
 def test_redis_over_tls_checks_who_it_is(tmp_path: Path) -> None:

@@ -43,14 +43,14 @@ class HiddenCounts:
 
     async def has_left(self, window: Window) -> bool:
         """Whether its crowd has left, which it does once."""
-        return bool(await self._server.ask("HEXISTS", window.key("shuffler:law"), "left"))
+        return await self._server.ask("HGET", window.key("shuffler:law"), "left") is not None
 
     async def windows(self, windows: Collection[Window]) -> frozenset[Window]:
         """Those of them that have a number drawn, whatever the stream table says by now."""
         listed = list(windows)
-        asked = [("HEXISTS", window.key("shuffler:law"), "noise") for window in listed]
+        asked = [("HGET", window.key("shuffler:law"), "noise") for window in listed]
         told = await self._server.each(asked) if asked else []
-        return frozenset(window for window, has in zip(listed, told, strict=True) if has)
+        return frozenset(one for one, noise in zip(listed, told, strict=True) if noise is not None)
 
 
 def told_outside(
