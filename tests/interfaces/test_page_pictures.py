@@ -182,7 +182,7 @@ def test_shares_of_a_set_are_no_parts_of_one_whole_and_that_is_said(
         page = watched.open(f"{address}/metric?name=plugins")
         expect(page.locator("#bars-said")).to_contain_text("shares need not add up to 100%")
     [note] = web.get(f"{home.page}/v1/metrics/profile/estimates").json()["notes"]
-    assert note == "Each two parts are a table of their own, whose shares add up to 100%."
+    assert note == "Each table of parts has shares of its own, which add up to 100%."
 
 
 def test_a_metric_of_one_epoch_has_no_columns_on_its_card(browser: Browser, address: str) -> None:

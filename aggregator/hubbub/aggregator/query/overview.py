@@ -138,7 +138,7 @@ def number_range(metric: Metric) -> tuple[float, float] | None:
 
 # Of metrics whose shares are no parts of one whole.
 _SHARES: Final = {
-    PairedParts: "Each two parts, or three, are a table of their own, whose shares add up to 100%.",
+    PairedParts: "Each table of parts has shares of its own, which add up to 100%.",
     PrivSet: "A person may hold several values: shares need not add up to 100%.",
 }
 

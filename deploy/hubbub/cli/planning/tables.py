@@ -39,12 +39,8 @@ def people_a_report(metric: Metric) -> float:
     return days / counting(metric)
 
 
-def show(question: MetricDraft, rows: list[Row], own: Row | None, metric: Metric | None) -> None:
-    """The rows as a table, the catalog's own last, and what its columns mean."""
-    lines = [*rows, *([replace(own, mechanism=f"{own.mechanism} *")] if own else [])]
-    worst = max(one.stderr for one in lines)
-    mean = question.kind in MEANS
-    what = {
+def _asked(question: MetricDraft) -> str:
+    return {
         "values": f"{question.size:,} listed values",
         "strings": f"any string, {question.size:,} of them looked for",
         "mean": f"the mean of a number in [{question.low:g}, {question.high:g}]",
@@ -54,10 +50,17 @@ def show(question: MetricDraft, rows: list[Row], own: Row | None, metric: Metric
         "parts": f"{len(question.parts)} parts, {question.size:,} cells of "
         f"{('two', 'three')[question.ways - 2]} parts in all",
     }[question.kind]
+
+
+def show(question: MetricDraft, rows: list[Row], own: Row | None, metric: Metric | None) -> None:
+    """The rows as a table, the catalog's own last, and what its columns mean."""
+    lines = [*rows, *([replace(own, mechanism=f"{own.mechanism} *")] if own else [])]
+    worst = max(one.stderr for one in lines)
+    mean = question.kind in MEANS
     header = ["mechanism", "reports", "epsilon", "for life", "std. error", "of population"]
     header += ["95% interval" if mean else "detects", "bytes", "cells"]
     table(
-        what if not metric else f"{metric.name}: {what}",
+        _asked(question) if not metric else f"{metric.name}: {_asked(question)}",
         [*header, ""] if sys.stdout.isatty() else header,
         [
             (
