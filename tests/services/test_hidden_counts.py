@@ -152,6 +152,29 @@ def test_what_comes_too_late_is_withheld_and_changes_nothing_that_is_told(
     asyncio.run(body())
 
 
+def test_of_an_epoch_that_was_withheld_nothing_that_comes_later_leaves(
+    table: StreamTable, redis_url: str
+) -> None:
+    """Its dummies were withheld with it: what left now would be counted to the report."""
+
+    async def body() -> None:
+        window = _today()
+        async with a_sink() as (sink, address), mixers(redis_url, table, address, 1) as m:
+            pool = m.pools[0]
+            await pool.add({window: sealed_reports(CROWD - 1)})
+            await pool.close_windows()
+            await until_empty(m, window)
+            drawn = await pool.hidden.drawn(window, NOISE)
+            await pool.add({window: sealed_reports(2 * MINIMUM)})
+            await until_empty(m, window)
+            withheld = CROWD - 1 + drawn + 2 * MINIMUM
+            assert (await law_of(pool, window))["withheld"] == withheld
+            assert sink.sealed.total() == 0
+            assert window not in await _told(pool, table)
+
+    asyncio.run(body())
+
+
 def test_of_every_other_stream_what_is_told_is_what_there_is(table: StreamTable) -> None:
     window = Window("plain", 3)
     terms = {window: {"acknowledged": 9, "dummies": 0, "pooled": 4, "in_flight": 5, "withheld": 0}}

@@ -42,7 +42,7 @@ class HiddenCounts:
         return bool(there)
 
     async def has_left(self, window: Window) -> bool:
-        """Whether its crowd has left, which it does once."""
+        """Whether its crowd has left or was withheld, after which nothing leaves."""
         return await self._server.ask("HGET", window.key("shuffler:law"), "left") is not None
 
     async def windows(self, windows: Collection[Window]) -> frozenset[Window]:

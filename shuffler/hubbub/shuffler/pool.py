@@ -18,9 +18,9 @@ STREAM:EPOCH, behind the prefix "shuffler:":
     gathering:{W}  hash of the crowds of several shards that are not all set apart: id -> shards
     law:{W}        hash: acknowledged, withheld, dummies:ID of every crowd that is cut up, takes:
                    how many batches were taken, left: the last crowd of several shards or of a
-                   hidden number, shards: into how many its pool is spread, noise: how many
-                   dummies hide the number, and dummies:noise once those are pooled; each of the
-                   last three is written once
+                   hidden number, or "" if that was withheld, shards: into how many its pool is
+                   spread, noise: how many dummies hide the number, and dummies:noise once those
+                   are pooled; each of the last three is written once
     shards         set of W/N of every W whose pool has N shards; the keys of the second are those
                    above with {W/1} in place of {W}, and so on
     windows        set of every W that may hold anything
