@@ -5,6 +5,7 @@ import json
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,7 +21,7 @@ from hubbub.client.state.secret import DeviceMemo
 from hubbub.client.testing import FakeClock, FakeShuffler, coins
 from hubbub.errors import BadParameter, CatalogInvalid
 from hubbub.mechanisms import KeyedBits, even_lies, tally
-from hubbub.mechanisms.vector_codes import VectorCodes, words_for
+from hubbub.mechanisms.vector_codes import VectorCodes, pool_for, words_for
 from hubbub.privacy.card import metric_card
 from hubbub.privacy.central_catalog import read_with_promises
 from hubbub.privacy.crowd import kept_by
@@ -125,6 +126,29 @@ def test_a_promise_that_cannot_be_made_says_why(
     path.write_text(CATALOG + MODEL.replace(before, after).replace("crowd = 300", crowd))
     with pytest.raises(CatalogInvalid, match=why):
         read_with_promises(path)
+
+
+def test_a_smaller_epsilon_whose_fewer_words_say_more_is_refused(tmp_path: Path) -> None:
+    """From 2.5 down a book has half the words, of which relatively more are near."""
+    path = tmp_path / "metrics.toml"
+    text = CATALOG + MODEL.replace("rounds_each = 2\nheld_out = 0.2\n", "rounds_each = 1\n")
+    text = text.replace("central_epsilon = 2.0", "central_epsilon = 1.089")
+    path.write_text(text)
+    largest = read_with_promises(path).metrics["churn"]
+    assert largest.epsilon > 2.5
+    assert kept_by(largest) <= 1.089
+    assert kept_by(replace(largest, **_at(2.5, largest))) > 1.089
+    path.write_text(text.replace("crowd = 300", "crowd = 300\nepsilon = 2.5"))
+    with pytest.raises(CatalogInvalid, match=r"2\.5 has fewer words than 2\.51, and says more"):
+        read_with_promises(path)
+    path.write_text(text.replace("crowd = 300", "crowd = 300\nepsilon = 2.4"))
+    assert kept_by(read_with_promises(path).metrics["churn"]) <= 1.089
+
+
+def _at(epsilon: float, metric: Metric) -> dict[str, Any]:
+    parameters = {"dimensions": 4, **pool_for(epsilon)}
+    limits = replace(metric.limits, lifetime_epsilon=epsilon)
+    return {"epsilon": epsilon, "parameters": parameters, "limits": limits}
 
 
 def test_without_rounds_a_crowd_has_twelve_and_a_device_is_in_four(tmp_path: Path) -> None:

@@ -38,7 +38,7 @@ def planned_vectors(
     """
     words, epsilon = table.get("words"), float(table.get("epsilon", promise.max_local_epsilon))
     most = min(promise.max_local_epsilon, epsilon)
-    if epsilon > most or not _keeps(epsilon, dimensions, words, promise, accountant):
+    if epsilon > most or not keeps_promise(promise, dimensions, accountant, epsilon, words=words):
         own = replace(promise, max_local_epsilon=most)
         epsilon = codes_epsilon(own, dimensions, accountant, words=words)
     pool = {name: size for name, size in pool_for(epsilon).items() if name not in table}
@@ -65,22 +65,18 @@ def codes_epsilon(
         BadParameter: it is less than any report says.
     """
 
-    def keeps(epsilon: float, rounds: CentralPromise) -> bool:
-        return _keeps(epsilon, dimensions, words, rounds, accountant)
-
     def holds(epsilon: float) -> bool:
-        if judged and not accountant.keeps(
-            replace(promise, epochs=1), 2 * bins_for(epsilon), epsilon
-        ):
-            return False
-        return keeps(epsilon, promise)
+        return keeps_promise(promise, dimensions, accountant, epsilon, judged=judged, words=words)
+
+    def keeps_one(place: int) -> bool:
+        return keeps_promise(one, dimensions, accountant, place / _GRAIN, words=words)
 
     # As if crowds were Gaussians, whose squares add up: what one says is found in no time.
     mu = mu_within(promise.epsilon, promise.delta) / sqrt(promise.epochs)
     one = replace(promise, epsilon=epsilon_of_mu(mu, promise.delta), epochs=1)
     low = floor(promise.epsilon / promise.epochs * _GRAIN)
     most = floor(promise.max_local_epsilon * _GRAIN)
-    about = _last(lambda place: keeps(place / _GRAIN, one), low, most)
+    about = _last(keeps_one, low, most)
     wide = _WIDE
     while about > low and not holds(about / _GRAIN):
         about, wide = max(about - wide, low), 2 * wide
@@ -93,13 +89,23 @@ def codes_epsilon(
     return found / _GRAIN
 
 
-def _keeps(
-    epsilon: float,
-    dimensions: int,
-    words: int | None,
+def keeps_promise(
     promise: CentralPromise,
+    dimensions: int,
     accountant: Accountant,
+    epsilon: float,
+    *,
+    judged: bool = False,
+    words: int | None = None,
 ) -> bool:
+    """Whether all reports of a person keep the promise, if each says so much; as `codes_epsilon`.
+
+    PRIVACY: a smaller epsilon has fewer words, of which relatively more may be near, or bins, and
+        may say more in a crowd.
+    """
+    once = replace(promise, epochs=1)
+    if judged and not accountant.keeps(once, 2 * bins_for(epsilon), epsilon):
+        return False
     codes = VectorCodes(epsilon, dimensions, words or words_for(epsilon), 1)
     if not lies_evenly(codes):
         return False

@@ -9,6 +9,7 @@ from hubbub.catalog.crowds.crowd_codes import (
     CROWD_ROUNDS,
     CROWD_ROUNDS_EACH,
     codes_epsilon,
+    keeps_promise,
     model_promise,
 )
 from hubbub.catalog.fields.field import fields_of
@@ -110,7 +111,9 @@ def _with_crowd(
         wrong("central_epsilon", NEEDS_NUMPY)
         return {}
     promise = model_promise(told, learning.reports)
-    largest = codes_epsilon(promise, learning.dimensions, accountant, judged=learning.held_out > 0)
+    asked = promise, learning.dimensions, accountant
+    judged = learning.held_out > 0
+    largest = codes_epsilon(*asked, judged=judged)
     epsilon = found.get("epsilon", largest)
     if epsilon > largest:
         wrong(
@@ -118,6 +121,12 @@ def _with_crowd(
             f"{epsilon:g} says more than central_epsilon {promise.epsilon:g} in a crowd of "
             f"{crowd:,} and {promise.epochs} rounds together; write {largest:g} at most, or leave "
             "it out",
+        )
+    elif epsilon < largest and not keeps_promise(*asked, epsilon, judged=judged):
+        wrong(
+            "epsilon",
+            f"{epsilon:g} has fewer words than {largest:g}, and says more than central_epsilon "
+            f"{promise.epsilon:g} with them; leave it out, or write one that is smaller still",
         )
     return {"epsilon": epsilon, "min_batch": crowd}
 
