@@ -9,9 +9,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.stats import binom
 
 from hubbub.aggregator.query.cache import sum_totals
 from hubbub.aggregator.store.contract import WindowTotals
+from hubbub.analysis import answer_tiers
 from hubbub.analysis.estimators.vectorized_estimate import estimate
 from hubbub.mechanisms import Totals, build
 from hubbub.mechanisms.probability import exp_at_most
@@ -187,3 +189,29 @@ def test_of_several_epochs_each_has_a_number_of_its_own() -> None:
     whole = sum_totals([of(35), of(35), of(0)], 2, 35, hidden=7.5)
     assert (whole.reports, whole.dummies, whole.beside_variance) == (230, 70, 15.0)
     assert whole.dummies_variance == 0
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 0.5])
+@pytest.mark.parametrize("share", [1.0, 0.98])
+def test_intervals_hold_what_nearly_everybody_holds_though_nobody_knows_how_many_there_are(
+    epsilon: float, share: float
+) -> None:
+    """As many may hold a value as there are people, which half the time is more than is told."""
+    noise, people, runs = CountNoise.least(exp_at_most(epsilon), 1e-8), 3000, 400
+    mechanism: Any = build("grr", epsilon=5.0, categories=3)
+    p, q = float(mechanism.channel.p), float(mechanism.channel.q)
+    chance = np.random.default_rng(5)
+    held, weights = round(share * people), np.array(noise.weights, dtype=np.float64)
+    drawn = chance.choice(len(weights), runs, p=weights / weights.sum())
+    inside = 0
+    for dummies in drawn.tolist():
+        cells = chance.multinomial(dummies, [1 / 3] * 3)
+        cells += chance.multinomial(held, [p, q, q]) + chance.multinomial(people - held, [q, p, q])
+        reports = people + dummies - noise.reach
+        totals = Totals(cells.tolist(), reports, noise.reach, 0.0, noise.variance)
+        found = answer_tiers([(mechanism, totals)], ["a", "b", "c"])
+        one = found.values[0]
+        inside += one.low <= held <= one.high
+        assert one.low <= reports
+        assert sum(other.consistent or 0 for other in found.values) == pytest.approx(reports)
+    assert binom.cdf(inside, runs, 0.95) > 1e-7

@@ -15,6 +15,8 @@ class ValueEstimates:
         holds, where the normal law does not do. step: what one report more makes of an estimate.
     typical: the variance that tiers are weighed by, where it is not that of what nobody holds.
     smooth: a likelier shape, where there is one.
+    unsure: how many more reports than are told there may be at most, where their number is an
+        estimate; a value may be held by as many.
     place: of ranges, the same of one figure, the sum of the numbers' places: 0 at low, 1 at high.
     """
 
@@ -27,4 +29,5 @@ class ValueEstimates:
     step: float = 0.0
     typical: float | None = None
     smooth: Floats | None = None
+    unsure: int = 0
     place: "ValueEstimates | None" = None

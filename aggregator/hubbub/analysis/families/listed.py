@@ -47,7 +47,12 @@ class Listed:
         growth = np.full_like(stderrs, channel.variance(1, 1) - channel.variance(0, 1))
         tail = pure_tail(channel, totals.reports, totals.dummies, len(totals.cells))
         step = 1 / float(channel.p - channel.q)
-        return ValueEstimates(np.array(given.values), stderrs, absent, growth, tail, step=step)
+        return ValueEstimates(
+            *(np.array(given.values), stderrs, absent, growth, tail),
+            step=step,
+            # Of all that came as many may be reports.
+            unsure=totals.dummies if totals.dummies_variance or totals.beside_variance else 0,
+        )
 
     def repeated(
         self, mechanism: Any, figures: ValueEstimates, reports: int, repeats: int

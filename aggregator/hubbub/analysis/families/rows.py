@@ -48,17 +48,18 @@ def rows(
 def columns(figures: ValueEstimates, reports: int, confidence: float) -> Columns:
     """What stands out, and how sure everything is, in a list that is read from the top."""
     absent = np.maximum(figures.absent, 1e-9)
-    told = ranked(
+    low, high, detected = ranked(
         figures.estimates,
         absent,
         figures.growth,
-        reports,
+        reports + figures.unsure,
         confidence,
         bend=figures.bend,
         step=figures.step,
         tail=figures.tail,
     )
-    return figures.estimates, figures.stderrs, *told
+    # What is told adds up to the reports: no low may pass them.
+    return figures.estimates, figures.stderrs, np.minimum(low, reports), high, detected
 
 
 def nearest(judged: Columns, absent: Floats, reports: int, *, others: bool = False) -> Floats:

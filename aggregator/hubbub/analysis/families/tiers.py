@@ -69,6 +69,7 @@ def added(parts: Sequence[ValueEstimates]) -> ValueEstimates:
         # Squares of parts are least where the parts are alike.
         bend / len(parts) if bend > 0 else bend,
         max(part.step for part in parts),
+        unsure=sum(part.unsure for part in parts),
     )
 
 
