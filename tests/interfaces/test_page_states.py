@@ -165,7 +165,7 @@ def test_saved_lists_are_chosen_by_name(browser: Browser, home: House) -> None:
 def test_what_has_no_answer_says_what_to_do_next(browser: Browser, home: House) -> None:
     with Watched(browser) as watched:
         page = watched.open(f"{home.page}/metric?name=unheard")
-        assert "Nothing was reported yet" in page.inner_text("#flags")
+        assert "No answer yet" in page.inner_text("#flags")
         assert 'client.report("unheard", …)' in page.inner_text("#flags")
         assert page.locator(".bad").count() == 0
         assert not page.is_visible("#comparing")
@@ -199,6 +199,24 @@ def test_too_few_reports_say_where_the_rest_is(browser: Browser, home: House) ->
         assert "161 wait at the shuffler" in said
         assert "39 were withheld" in said
         assert page.locator(".bad").count() == 0
+
+
+@pytest.mark.parametrize("waiting", [0, None])
+def test_that_nothing_was_reported_is_said_where_it_is_known(
+    browser: Browser, home: House, waiting: int | None
+) -> None:
+    def none(route: Route) -> None:
+        answer = route.fetch()
+        document = answer.json()
+        document["metric"] |= {"reports": 0, "waiting": waiting, "withheld": waiting, "epochs": []}
+        route.fulfill(response=answer, json=document)
+
+    with Watched(browser) as watched:
+        watched.page.route("**/v1/metrics/theme", none)
+        said = watched.open(f"{home.page}/metric?name=theme").inner_text("#flags")
+        unknown = "how many wait at the shuffler is not known here"
+        assert ("Nothing was reported yet" in said) == (waiting == 0)
+        assert (unknown in said) == (waiting is None)
 
 
 def test_a_link_of_a_newer_page_loses_nothing(browser: Browser, home: House) -> None:

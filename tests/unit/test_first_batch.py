@@ -1,8 +1,13 @@
 """Nothing waits in silence: how many reports there are until the first batch, and until when."""
 
+from dataclasses import replace
+
 import pytest
 
 from hubbub.aggregator.query.first_batch import until_first_batch
+from hubbub.aggregator.query.notices import notice_of
+from hubbub.aggregator.query.report_counts import upstream_reports
+from hubbub.aggregator.query.totals import EpochSelection
 from hubbub.catalog import Metric, epoch_at
 from hubbub.conservation import Window
 from hubbub.privacy.central_catalog import read_with_promises
@@ -66,3 +71,17 @@ def test_it_says_nothing_where_a_batch_has_left_or_nothing_waits(
         {Window("other", 19_000): {"acknowledged": 5, "pooled": 5}},
     ):
         assert until_first_batch(metrics["theme"], terms, 1.0) == ""
+
+
+def test_of_a_hidden_number_of_reports_nobody_says_that_none_wait(
+    metrics: dict[str, Metric],
+) -> None:
+    plain = metrics["crowded"]
+    hidden = replace(plain, count_epsilon=0.5)
+    told = {Window("crowded", 19_000): {"pooled": 7, "in_flight": 0, "withheld": 2}}
+    assert upstream_reports(EpochSelection(plain, (19_000,), {}), told) == (7, 2)
+    assert upstream_reports(EpochSelection(hidden, (19_000,), {}), told) == (None, None)
+    assert notice_of(hidden, (0, 0)) == (
+        "crowded: nothing has left the shuffler, which tells nobody how much waits."
+    )
+    assert "the number of reports is an estimate, 70 ± 2.8" in notice_of(hidden, (70, 1))

@@ -16,7 +16,9 @@ def notice_of(metric: Metric, *told: tuple[int, int]) -> str:
     """
     said = notice(development=metric.development)
     each, noise = made_each(metric), count_noise(metric)
-    if each or noise:
+    if noise and not any(of for _, of in told):
+        said = f"{metric.name}: nothing has left the shuffler, which tells nobody how much waits."
+    elif each or noise:
         errors = " and ".join(f"{n:,} ± {reports_stderr(metric, n, of):,.1f}" for n, of in told)
         why = (
             "the shuffler adds a number of dummies to an epoch that it tells nobody."

@@ -11,6 +11,7 @@ import grpc.aio
 from hubbub.aggregator.query.answers import PipelineStatus, ReportCounts
 from hubbub.aggregator.query.totals import EpochSelection
 from hubbub.aggregator.store.contract import DELETED, TotalsReader
+from hubbub.catalog.crowds.hidden_counts import count_noise
 from hubbub.conservation import Window, balances, sum_terms
 from hubbub.runtime import TlsFolder, channel
 from hubbub.wire.v1.services_pb2 import StatusRequest
@@ -124,8 +125,11 @@ async def status(
 def upstream_reports(
     selection: EpochSelection, terms: Terms | None
 ) -> tuple[int | None, int | None]:
-    """Of a metric's epochs: reports that wait at the shuffler, and reports that it withholds."""
-    if terms is None:
+    """Of a metric's epochs: reports that wait at the shuffler, and reports that it withholds.
+
+    None where the shuffler told nothing, or tells nobody, of a metric that hides its number.
+    """
+    if terms is None or count_noise(selection.metric):
         return None, None
     streams, epochs = set(selection.metric.streams), set(selection.epochs)
     own = sum_terms(

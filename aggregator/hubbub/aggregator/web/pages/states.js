@@ -91,8 +91,10 @@ function other(error, said, retry) {
 export function few(metric, ways = {}) {
   const many = count(metric.min_batch);
   if (!metric.reports && !metric.waiting && !metric.withheld) {
-    return state("Nothing was reported yet", [
-      `The first answer comes with ${many} reports. An app sends one by:`,
+    const untold = metric.waiting === null;
+    const waits = untold ? "; how many wait at the shuffler is not known here" : "";
+    return state(untold ? "No answer yet" : "Nothing was reported yet", [
+      `The first answer comes with ${many} reports${waits}. An app sends one by:`,
       h("code", {}, `client.report(${JSON.stringify(metric.name)}, …)`),
     ]);
   }
