@@ -616,6 +616,37 @@ def test_the_card_advises_of_a_model_what_a_model_has(signed: Signed) -> None:
     assert "lifetime_epsilon" not in said
 
 
+@pytest.mark.parametrize(
+    ("more", "lasts", "stops"),
+    [
+        ('mechanism = "grr"\nepsilon = 1.0\nvalues = ["a", "b"]\nmin_batch = 100', True, True),
+        ('mechanism = "grr"\nepsilon = 3.0\nvalues = ["a", "b"]\nmin_batch = 100', True, False),
+        (
+            'mechanism = "auto"\nkind = "vector"\ncoordinates = 3\nepsilon = 2.0\nmin_batch = 100',
+            False,
+            True,
+        ),
+        (
+            'mechanism = "grr"\nvalues = ["a", "b"]\ncentral_epsilon = 1.0\ncrowd = 5000',
+            False,
+            False,
+        ),
+    ],
+)
+def test_the_card_advises_nothing_that_the_catalog_would_refuse(
+    tmp_path: Path, more: str, lasts: bool, stops: bool
+) -> None:
+    path = tmp_path / "metrics.toml"
+    path.write_text(
+        'shuffler = "127.0.0.1:1"\n[metrics.asked]\ndescription = "One"\n'
+        'owner = "tests@example.org"\nexpires = 2099-12-31\nepoch = "day"\n'
+        f"limits = {{ reports_per_epoch = 1, lifetime_epsilon = 500.0 }}\n{more}\n"
+    )
+    [said] = advice(list(read_with_promises(path).metrics.values()))
+    assert ("rappor" in said) == lasts
+    assert ("lifetime_epsilon = 2.0" in said) == stops
+
+
 def test_the_leaflet_says_of_a_model_that_a_device_tells_it_once(tmp_path: Path) -> None:
     path = tmp_path / "metrics.toml"
     path.write_text(CATALOG + MODEL)

@@ -19,6 +19,10 @@ VERDICTS: Final = {
 """Up to which epsilon each is said: who thought it even is then 75%, 90%, 99%, 99.95% sure."""
 
 _YEAR: Final = "year"
+# What a lifetime may say instead.
+_FEWER: Final = 2.0
+# Of what permanent answers there are, all without a crowd.
+_LASTING: Final = ("listed", "sketch", "bloom")
 
 
 def verdict(epsilon: float) -> str:
@@ -51,17 +55,19 @@ def _of_model(metric: Metric, learning: Learning) -> list[str]:
     if metric.central and learning.reports > 1:
         said = f"A device tells it {learning.reports} times in all"
         return [f"{said}: with a smaller max_local_epsilon, or fewer rounds_each, it says less."]
-    said = f"A device tells it once for life: at epsilon = 2.0 it says 2 ({verdict(2.0)})"
+    said = f"A device tells it once for life: at epsilon = {_FEWER} it says 2 ({verdict(_FEWER)})"
     return [f"{said}, and takes more people: hubbub plan --model {learning.kind}."]
 
 
 def _often(metric: Metric) -> list[str]:
     lines = []
-    if metric.limits.lifetime_epsilon > log(9):
+    # No catalog takes a limit below one report's epsilon.
+    if metric.limits.lifetime_epsilon > log(9) and metric.report_loss <= _FEWER:
         lines.append(
-            f"With lifetime_epsilon = 2.0 the device stops at 2 ({verdict(2.0)}), for good."
+            f"With lifetime_epsilon = {_FEWER} the device stops at 2 ({verdict(_FEWER)}), for good."
         )
-    if not metric.memoized:
+    may_last = metric.randomizer.FAMILY in _LASTING and not metric.crowd
+    if may_last and not metric.memoized:
         lines.append(
             "Where its value seldom changes, a mechanism with a permanent answer (rappor) bounds "
             "all answers about one value."
