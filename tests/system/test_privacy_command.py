@@ -119,6 +119,22 @@ def test_the_card_gives_a_verdict_a_picture_and_advice_once(
     assert "100.0%" in out
 
 
+def test_the_card_says_whose_delta_is_another(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    crowd = 'mechanism = "grr"\ncentral_epsilon = 1.0\ndelta = 1e-6\ncrowd = 5000'
+    asked = MORE[: MORE.index("permanent_epsilon")].replace('"week"', '"day"')
+    path = tmp_path / "metrics.toml"
+    path.write_text(
+        'shuffler = "127.0.0.1:1"\n'
+        + asked.replace('mechanism = "long.grr"\nepsilon = 1.0', crowd)
+        + 'values = ["a", "b"]\nlimits = { reports_per_epoch = 1, lifetime_epsilon = 90.0 }\n'
+    )
+    assert main(["privacy", str(path)]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "as epsilon at delta 1e-08 (weekly 1e-06), in" in said
+
+
 def test_a_word_is_said_up_to_the_certainty_that_it_stands_for() -> None:
     said = [verdict(epsilon) for epsilon in (0.1, 1.09, 1.1, 2.2, 4.6, 7.7)]
     assert said == ["strong", "strong", "fair", "weak", "poor", "hides nothing"]

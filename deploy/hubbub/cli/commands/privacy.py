@@ -171,7 +171,7 @@ def _document(made: Card, name: str) -> Document:
         Table("What each metric can say about one person", header, rows, text_columns=2),
         (
             "shuffled: one report, as who sees shuffled batches alone can tell, as epsilon at "
-            f"delta {made.delta:g}, in the smallest batch that is forwarded; {made.assumption}."
+            f"delta {_deltas(made)}, in the smallest batch that is forwarded; {made.assumption}."
         ),
         Table(
             "What all metrics together can say about one person",
@@ -194,6 +194,16 @@ def _document(made: Card, name: str) -> Document:
         *(f"{one.name}: {one.description}. {one.further}" for one in made.metrics),
     ]
     return document
+
+
+def _deltas(made: Card) -> str:
+    """Of the figures after the shuffler: the card's, and a crowd's own where it is another."""
+    own = [
+        f"{one.name} {one.shuffled.delta:g}"
+        for one in made.metrics
+        if one.shuffled.delta != made.delta
+    ]
+    return f"{made.delta:g}" + (f" ({', '.join(own)})" if own else "")
 
 
 def _picture(made: Card) -> Table:
