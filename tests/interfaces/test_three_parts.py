@@ -89,6 +89,7 @@ def test_three_parts_are_the_same_from_every_face_and_near_the_truth(
     assert "country and theme, within new, go together (p < 1e-12)" in shown
     assert "new=y: the two go together (p < 1e-12); Cramer's V" in shown
     assert "new=n: no sign that the two go together" in shown
+    assert "hubbub cross profile PART PART PART;" in " ".join(shown.split())
 
 
 def test_two_of_three_parts_are_what_their_tables_add_up_to(crowd: House) -> None:

@@ -46,8 +46,9 @@ def show_cross(found: Answer) -> None:
     whose = "of the population that reports are from: intervals hold who happened to report too"
     explain(whose)
     if len(found["parts"]) > 2:  # noqa: PLR2004 a table has two
+        third = " PART" if found["by"] else ""
         explain(
-            f"other tables: hubbub cross {found['metric']} PART PART; its parts are "
+            f"other tables: hubbub cross {found['metric']} PART PART{third}; its parts are "
             f"{', '.join(map(visible, found['parts']))}"
         )
     if not found["final"]:
