@@ -351,6 +351,17 @@ def test_what_a_form_would_not_read_is_refused_and_told_where_it_belongs(
     assert refused > 15
 
 
+def test_a_plan_says_what_its_shares_are_of_and_what_to_write(
+    catalog: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["plan", *["--vector", "16", "5", "--epsilon", "2", "--reports", "1e5"]]) == 0
+    assert "as a share of the range, 10 wide" in capsys.readouterr().out
+    assert main(["plan", *["--parts", "2", "3", "2", "--reports", "9000", "--central", "1"]]) == 0
+    assert "crowd = 9000; for tables of 3 also ways = 3" in capsys.readouterr().out
+    assert main(["plan", catalog]) == 2
+    assert "a catalog goes with --metric NAME, --attack and --capacity" in capsys.readouterr().err
+
+
 def test_two_forms_at_once_and_strings_of_none_are_refused(
     catalog: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -49,7 +49,8 @@ def add_central(parser: argparse.ArgumentParser) -> None:
     """Add the options of a central promise."""
     crowd = parser.add_argument_group(
         "a central promise, with --reports and --values, --strings, --parts, --mean, --ranges or "
-        "--vector"
+        "a central promise, with --reports and --values, --strings, --parts, --mean, --ranges, "
+        "--vector or --model"
     )
     crowd.add_argument(
         "--central", type=float, metavar="E", help="what a whole epoch may say of one person, nats"
@@ -291,6 +292,8 @@ def _show(arguments: argparse.Namespace, question: MetricDraft, ways: Sequence[_
     best = max(way.epsilon_local or 0 for way in ways if way.way.startswith("crowd"))
     more = f", dummies = {arguments.dummies}" if arguments.dummies else ""
     more = f", dummies_each = {arguments.each:g}" if arguments.each else more
+    if len(question.parts) > 2:  # noqa: PLR2004 tables of three need as many
+        more += "; for tables of 3 also ways = 3"
     if question.kind == "strings":
         say("of strings held as by Zipf's law, a thousand of them: collisions are in the errors")
         local, share = _found_unlisted(arguments)

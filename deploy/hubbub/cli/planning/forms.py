@@ -20,7 +20,7 @@ _CAPACITY: Final = (
 )
 # Where each option belongs that not every form reads.
 _BELONGS: Final = {
-    "catalog": "a catalog goes with --metric, --attack and --capacity",
+    "catalog": "a catalog goes with --metric NAME, --attack and --capacity",
     "metric": "--metric goes with a catalog's question, --attack and --capacity without --per-day",
     "reports": "--reports goes with a question or --model",
     "epsilon": "--epsilon goes with a question or --model, without --central",
@@ -122,4 +122,5 @@ def _form(arguments: argparse.Namespace) -> _Form:
     more += ["seed"] if arguments.simulate is not None else []
     if asked in {"values", "strings"} and not arguments.metric:
         more.append("permanent_epsilon")
-    return _Form(f"--{'metric' if arguments.metric else asked or 'values'}", (*own, *more))
+    named = "metric" if arguments.metric else asked
+    return _Form(f"--{named}" if named else "a plan without any of these", (*own, *more))

@@ -82,11 +82,12 @@ def show(question: MetricDraft, rows: list[Row], own: Row | None, metric: Metric
         f"recommended: {rows[0].mechanism}, the shortest payload within 5% of the least "
         "variance, reports or epsilon"
     )
-    unit = "of the range" if mean else "of all reports"
+    wide = f", {2 * question.high:g} wide" if question.kind == "vector" else ""
+    unit = f"of the range{wide}" if mean else "of all reports"
     say(f"std. error: of one estimate, as a share {unit}")
     say("of population: with who happens to report, for the population that reports are from")
     if mean:
-        say("95% interval: of the population's mean, as a share of the range")
+        say(f"95% interval: of the population's mean, as a share {unit}")
     else:
         say(
             "detects: the smallest share that stands out from zero with a chance of 95%, at "
