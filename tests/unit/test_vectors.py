@@ -177,7 +177,10 @@ def test_what_is_no_such_vector_is_refused_never_shown_and_nothing_is_sent(
         ("coordinates = [true, false]\n", 'field "coordinates": must be'),
         (VECTOR.replace("2.0", "0"), 'field "max_length": must be'),
         (VECTOR + 'values = ["a", "b"]\n', 'field "values": is not of a vector'),
-        (VECTOR + 'default = "none"\n', 'field "default": is not of a vector'),
+        (
+            VECTOR + 'default = "none"\n',
+            'field "default": is not of a vector, which has coordinates alone; leave this out',
+        ),
         (VECTOR + "edges = [0, 1]\n", 'field "edges": is not of a vector'),
         (
             VECTOR + 'release = { per = "day", epsilon = 1.0 }\n',

@@ -49,7 +49,7 @@ def top(answer: Answer, number: int) -> Top:
     if not number >= 1:
         raise BadParameter(f"a top list of {number} values: ask for 1 or more")
     if answer.kind in OF_NUMBERS:
-        raise BadParameter("a mean has no most frequent values")
+        raise BadParameter("a mean has no most frequent values; ask for estimates, or a trend")
     ordered = sorted(answer.values, key=lambda value: value.rank or 0)
     estimates = np.array([value.estimate for value in ordered], dtype=np.float64)
     stderrs = np.array([value.stderr for value in ordered], dtype=np.float64)

@@ -66,7 +66,7 @@ def as_vector(table: dict[str, Any], wrong: Complain) -> dict[str, Any]:
     """A table of kind "vector" with its coordinates as what is listed."""
     for name in _NOT_OF_ONE:
         if name in table:
-            wrong(name, "is not of a vector; write its coordinates, and leave this out")
+            wrong(name, "is not of a vector, which has coordinates alone; leave this out")
     plain = {name: one for name, one in table.items() if name not in {*_NOT_OF_ONE, "coordinates"}}
     given = table.get("coordinates")
     if given is None:

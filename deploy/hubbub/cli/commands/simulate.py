@@ -63,9 +63,9 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
         required=True,
         metavar="FILE",
         help="CSV, plain or .gz: a person's value a line, or value,count; of a set its values with "
-        "| between them; of parts, and of public fields, a column each under a head of their "
-        "names; with a column day beside them, and person or count, days; of a model, a column "
-        "a feature and one the label",
+        "| between them; of parts, of public fields, and of a vector's coordinates, a column each "
+        "under a head of their names; with a column day beside them, and person or count, days; of "
+        "a model, a column a feature and one the label",
     )
     parser.add_argument(
         "--test", type=Path, metavar="FILE", help="of a model: people held out, to judge it by"
