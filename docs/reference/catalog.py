@@ -38,6 +38,10 @@ and Even Better TOML read it, which complete and check while you type. For a fil
 Epsilons are in nats. In `[a, b)` the end `a` belongs to the range and `b` does not.
 """
 
+_OF_MODELS_IN_CROWDS: Final = """\
+In [a crowd](../learn.md#learn-it-in-a-crowd) `central_epsilon` is what all rounds of a device say together; `epsilon` and `min_batch` follow and may be left out, and without `rounds` and `rounds_each` a device is in 4 of 12.
+"""
+
 
 def schema() -> str:
     """The JSON Schema of metrics.toml, as the package ships it."""
@@ -51,9 +55,10 @@ def page() -> str:
             _INTRODUCTION,
             *_section("Top of the file", _written(Catalog)),
             *_section("A metric: `[metrics.NAME]`", _written(Metric)),
-            "One of `values`, `values_file`, `domain` and `kind` is needed, as the mechanism has it.",
+            "One of `values`, `values_file`, `parts`, `domain` and `kind` is needed, as the mechanism has it.",
             f"Beside {_named(PROMISE)}, {_named(FOLLOWING)} may be left out.\n",
             *_section("A model: `[models.NAME]`", _of_models()),
+            _OF_MODELS_IN_CROWDS,
             *_section("`limits` of a metric", _written(Limits)),
             *_section("`release` of a metric", _written(Release)),
             *_section('With `mechanism = "auto"`', own_fields(AUTO)),
