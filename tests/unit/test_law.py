@@ -2,13 +2,17 @@
 
 import asyncio
 import socket
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from hubbub.aggregator.query.report_counts import Shuffler, Terms, status
+from hubbub.aggregator.query.report_counts import Shuffler, Terms, status, upstream_reports
+from hubbub.aggregator.query.totals import EpochSelection
 from hubbub.aggregator.store.contract import Commit
 from hubbub.conservation import Window
+from hubbub.privacy.central_catalog import read_with_promises
+from tests.support.bundles import crowd_text
 from tests.support.fakes import MemoryStore
 from tests.support.waiting import eventually_async
 
@@ -48,6 +52,16 @@ def test_the_terms_of_both_are_one_law() -> None:
         assert (found.total.acknowledged, found.total.balanced) == (12, False)
 
     asyncio.run(body())
+
+
+def test_of_a_hidden_number_nobody_says_that_none_wait_or_were_withheld(tmp_path: Path) -> None:
+    path = tmp_path / "metrics.toml"
+    for more, said in (("", (4, 5)), ("count_epsilon = 0.5\n", (None, None))):
+        path.write_text('shuffler = "127.0.0.1:1"\n' + crowd_text(1000, more))
+        metric = read_with_promises(path).metrics["theme"]
+        selection = EpochSelection(metric, (7,), {})
+        told = {WINDOW: {"pooled": 3, "in_flight": 1, "withheld": 5}}
+        assert upstream_reports(selection, told) == said
 
 
 def test_without_the_shuffler_nothing_is_said_of_its_terms() -> None:

@@ -50,7 +50,8 @@ class MetricLine:
     coordinates there are. candidates: of strings, how many the catalog lists to look for; None
     where a metric finds them by itself.
     epsilon: nats a report, as proven, rounded up.
-    waiting, withheld: reports still with the shuffler, and those it may never pass on.
+    waiting, withheld: reports still with the shuffler, and those it may never pass on; None where
+    it does not tell, as of a hidden number of reports.
     unit, lowest, highest: of numbers, what they are measured in, and the ends of their range.
     parts: the parts that can be crossed, where it has some; ways: how many of them a device tells
     together. public: the public fields by which it

@@ -127,7 +127,7 @@ def upstream_reports(
 ) -> tuple[int | None, int | None]:
     """Of a metric's epochs: reports that wait at the shuffler, and reports that it withholds.
 
-    None where the shuffler told nothing, or tells nobody, of a metric that hides its number.
+    None where the shuffler does not tell: of a hidden number none would be one, too.
     """
     if terms is None or count_noise(selection.metric):
         return None, None
