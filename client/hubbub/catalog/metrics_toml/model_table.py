@@ -125,8 +125,8 @@ def _with_crowd(
     elif epsilon < largest and not keeps_promise(*asked, epsilon, judged=judged):
         wrong(
             "epsilon",
-            f"{epsilon:g} has fewer words than {largest:g}, and says more than central_epsilon "
-            f"{promise.epsilon:g} with them; leave it out, or write one that is smaller still",
+            f"{epsilon:g} makes books of fewer words, or of which half are near, and is not proven "
+            f"to keep central_epsilon {promise.epsilon:g} as {largest:g} is; leave it out",
         )
     return {"epsilon": epsilon, "min_batch": crowd}
 
