@@ -246,6 +246,7 @@ def test_each_role_may_do_its_own_work_and_nothing_else(tmp_path: Path) -> None:
         allowances, asked = Allowances(issuing, b"key"), {WINDOW.stream: [b"blinded"]}
         for account in ("one", "one", "other"):
             assert await allowances.allow(account, (86_400, 1), asked, devices=1, keep=60) == [True]
+        await pool.check()
         await pool.heartbeat()
         await pool.add({WINDOW: _reports(50)})
         taken = await pool.take(WINDOW, Take(20, 20), await pool.level(WINDOW))
@@ -332,6 +333,36 @@ async def _crowd_leaves(pool: Pool) -> None:
     assert sum(told) == 60 + drawn
     assert await pool.hidden.windows([window]) == {window}
     await pool.archive(window)
+
+
+def test_a_shuffler_whose_user_may_too_little_is_told_so_at_once(tmp_path: Path) -> None:
+    """As the users of version 0.1 may."""
+    users = (ROOT / "deploy/hubbub/cli/redis/users.acl").read_text()
+    [line] = [line for line in users.splitlines() if line.startswith("user shuffler")]
+    lacked = {"+hexists", "+unlink", "+rename", "+persist", "+sscan", "+sunionstore"}
+    rules = line.split()[2:]
+    assert lacked <= set(rules)
+
+    async def body(port: int) -> None:
+        first: Any = redis.asyncio.Redis(port=port)
+        for allowed, own in (
+            (False, [rule for rule in rules if rule not in lacked]),
+            (True, lacked),
+        ):
+            await first.execute_command("ACL", "SETUSER", "shuffler", *own)
+            server = await connect_redis(f"redis://shuffler:CHANGE-ME-SHUFFLER@127.0.0.1:{port}/0")
+            if allowed:
+                await Pool(server).check()
+                await _crowd_leaves(Pool(server))
+            else:
+                with pytest.raises(StoreUnavailable) as error:
+                    await Pool(server).check()
+                assert lacked <= set(re.findall(r"\+\w+", str(error.value)))
+            await server.close()
+        await first.aclose()
+
+    with redis_server(tmp_path / "redis") as port:
+        _run(body(port))
 
 
 @pytest.mark.parametrize("role", ["shuffler", "aggregator", "issuer"])

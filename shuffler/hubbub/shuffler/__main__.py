@@ -80,6 +80,7 @@ async def _serve(settings: Settings) -> None:
     table.refuse_elsewhere(development=settings.common.development, path=settings.streams)
     server = await connect_redis(settings.common.redis_url, settings.common.redis_replicas)
     pool, clocks = Pool(server, settings.shards), Clocks(beside=server.times)
+    await pool.check()
     await clocks.look()
     onward = open_channels(settings)
     stages = Stages()

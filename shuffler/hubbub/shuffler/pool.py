@@ -82,6 +82,11 @@ class Pool:
         self.crowds = Crowds(server, self._owner, self._told)
         self.hidden = HiddenCounts(server)
 
+    async def check(self) -> None:
+        """Raises StoreUnavailable if our Redis user may not all that we need."""
+        rights = "+hexists +unlink +rename +persist +sscan +sunionstore"
+        await self._server.check_rights("shuffler", ("SSCAN", "shuffler:nothing", "0"), rights)
+
     async def add(
         self,
         reports: Mapping[Window, Sequence[bytes | Paid]],

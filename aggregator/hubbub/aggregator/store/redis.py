@@ -29,7 +29,6 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
-from redis.exceptions import NoPermissionError
 
 from hubbub.aggregator.store.contract import (
     DUMMIES,
@@ -42,7 +41,7 @@ from hubbub.aggregator.store.contract import (
 )
 from hubbub.aggregator.store.tags import SALT_BYTES, bucket_keys, in_places
 from hubbub.conservation import Window
-from hubbub.errors import BadParameter, StoreUnavailable, TotalsUnreadable
+from hubbub.errors import BadParameter, TotalsUnreadable
 from hubbub.runtime import RedisServer, lua, script
 
 _log: Final = logging.getLogger("hubbub.aggregator")
@@ -86,16 +85,9 @@ class RedisStore:
 
     async def check(self) -> None:
         """Raises StoreUnavailable if our Redis user may not all that we need."""
-        try:
-            await self._server.ask("SMISMEMBER", "aggregator:nothing", "0")  # which changes nothing
-        except StoreUnavailable as error:
-            if isinstance(error.__cause__, NoPermissionError):
-                raise StoreUnavailable(
-                    "Redis: the aggregator's user may less than this version needs; as the user "
-                    "operator: ACL SETUSER aggregator +hdel +hkeys +sadd +sismember +smismember "
-                    "+persist +expire +unlink, and the same in users.acl (docs/operate/upgrade.md)"
-                ) from error
-            raise
+        rights = "+hdel +hkeys +sadd +sismember +smismember +persist +expire +unlink"
+        trial = "SMISMEMBER", "aggregator:nothing", "0"
+        await self._server.check_rights("aggregator", trial, rights)
 
     async def shards(self, window: Window) -> int:
         """How many shards a window has: decided once, when it is first asked about."""

@@ -17,6 +17,7 @@ from redis.asyncio.cluster import RedisCluster
 from redis.exceptions import (
     AskError,
     ClusterDownError,
+    NoPermissionError,
     OutOfMemoryError,
     ReadOnlyError,
     RedisClusterException,
@@ -56,6 +57,22 @@ class RedisServer:
         """The answer to one command."""
         [answer] = await self.execute([command])
         return answer
+
+    async def check_rights(self, role: str, trial: Command, rights: str) -> None:
+        """Raises StoreUnavailable if our user may less than this version of a role needs.
+
+        trial: what users of before may not, and changes nothing. rights: what they lack.
+        """
+        try:
+            await self.ask(*trial)
+        except StoreUnavailable as error:
+            if isinstance(error.__cause__, NoPermissionError):
+                raise StoreUnavailable(
+                    f"Redis: the {role}'s user may less than this version needs; as the user "
+                    f"operator: ACL SETUSER {role} {rights}, and the same in users.acl "
+                    "(docs/operate/upgrade.md)"
+                ) from error
+            raise
 
     async def execute(self, commands: Sequence[Command]) -> list[Any]:
         """The answers to some commands, in their order; those of one slot are executed in it."""
