@@ -27,6 +27,7 @@ from benchmarks.device import randomize, sealing
 from benchmarks.door import door
 from benchmarks.fleet import fleet
 from benchmarks.growth import commits, growth
+from benchmarks.hidden_counts import hidden
 from benchmarks.history import Run, fell, newest, read_history, unkept, write_run
 from benchmarks.host import latency, memory, report
 from benchmarks.idle import idle, silent
@@ -45,7 +46,7 @@ from benchmarks.whole_epoch import whole_epoch
 from benchmarks.wire import transport
 
 STAGES: Final[Sequence[Callable[[], Iterator[Row]]]] = (
-    *(randomize, report, memory, latency, sealing, seals, covers, fillers, tokens, logs),
+    *(randomize, report, memory, latency, sealing, seals, covers, fillers, hidden, tokens, logs),
     *(opening, transport),
     *(folding, storing, growth, commits, estimating, decoding, answering, kept),
     *(bulk, whole_epoch, overload, door, relayed, idle, silent, page, fleet),
