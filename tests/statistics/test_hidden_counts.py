@@ -13,7 +13,7 @@ from scipy.stats import binom
 
 from hubbub.aggregator.query.cache import sum_totals
 from hubbub.aggregator.store.contract import WindowTotals
-from hubbub.analysis import answer_tiers
+from hubbub.analysis import answer_tiers, shares
 from hubbub.analysis.estimators.vectorized_estimate import estimate
 from hubbub.mechanisms import Totals, build
 from hubbub.mechanisms.probability import exp_at_most
@@ -189,6 +189,36 @@ def test_of_several_epochs_each_has_a_number_of_its_own() -> None:
     whole = sum_totals([of(35), of(35), of(0)], 2, 35, hidden=7.5)
     assert (whole.reports, whole.dummies, whole.beside_variance) == (230, 70, 15.0)
     assert whole.dummies_variance == 0
+
+
+@pytest.mark.parametrize(
+    ("values", "people", "share"),
+    [(20, 1000, 0.98), (3, 1000, 0.98), (100, 1000, 0.9), (3, 500, 0.5)],
+)
+def test_a_share_holds_though_what_it_is_of_is_an_estimate(
+    values: int, people: int, share: float
+) -> None:
+    """Of a population whose people are drawn for every run."""
+    noise, runs = CountNoise.least(exp_at_most(0.1), 1e-8), 600
+    mechanism: Any = build("grr", epsilon=7.0, categories=values)
+    p, q = float(mechanism.channel.p), float(mechanism.channel.q)
+    chance = np.random.default_rng(6)
+    weights = np.array(noise.weights, dtype=np.float64)
+    others = (1 - share) / (values - 1)
+    chances = [q + share * (p - q), *[q + others * (p - q)] * (values - 1)]
+    inside, errors, told = 0, [], []
+    for dummies in chance.choice(len(weights), runs, p=weights / weights.sum()).tolist():
+        cells = chance.multinomial(dummies, [1 / values] * values)
+        cells += chance.multinomial(people, chances)
+        reports = people + dummies - noise.reach
+        totals = Totals(cells.tolist(), reports, noise.reach, 0.0, noise.variance)
+        [one] = shares([(mechanism, totals)], [0])
+        inside += one.low <= share <= one.high
+        errors.append(one.estimate - share)
+        told.append(one.stderr)
+    assert binom.cdf(inside, runs, 0.94) > 1e-7
+    # The mean of 600 squares is within a third but for one in ten million.
+    assert np.mean(np.square(errors)) == pytest.approx(np.mean(np.square(told)), rel=0.33)
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 0.5])

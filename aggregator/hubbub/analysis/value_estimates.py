@@ -17,6 +17,8 @@ class ValueEstimates:
     smooth: a likelier shape, where there is one.
     unsure: how many more reports than are told there may be at most, where their number is an
         estimate; a value may be held by as many.
+    number_variance, number_covariance: of the number of reports where it is an estimate, and of it
+        with every value's estimate.
     place: of ranges, the same of one figure, the sum of the numbers' places: 0 at low, 1 at high.
     """
 
@@ -30,4 +32,6 @@ class ValueEstimates:
     typical: float | None = None
     smooth: Floats | None = None
     unsure: int = 0
+    number_variance: float = 0.0
+    number_covariance: float = 0.0
     place: "ValueEstimates | None" = None

@@ -72,10 +72,18 @@ def joined_shares(
         return means_of(figures, ends, reports, confidence)
     if ends:
         return [mean_of(figures, ends, reports, confidence, repeats=repeats)]
-    held = np.clip(figures.estimates / max(reports, 1), 0.0, 1.0)
-    stderrs = np.sqrt(figures.stderrs**2 + reports**2 * sampled(held, reports / repeats))
+    number = max(reports, 1)
+    held = np.clip(figures.estimates / number, 0.0, 1.0)
+    # What a share is of may be an estimate too.
+    of, both = figures.number_variance, figures.number_covariance
+    stderrs = np.sqrt(
+        figures.stderrs**2
+        + reports**2 * sampled(held, reports / repeats)
+        + np.maximum(held * (held * of - 2 * both), -(figures.stderrs**2))
+    )
     # Of t reports, who happens to report varies by t (1 - t / reports), and as often as each does.
-    growth, bend = figures.growth + repeats, figures.bend + repeats / max(reports, 1)
+    growth = figures.growth + repeats - 2 * both / number
+    bend = figures.bend + repeats / number - of / number**2
     plain = reach_of(confidence)
     down = pushed_up(np.array(picked), confidence) if picked else plain
     between = held_between(
@@ -87,7 +95,7 @@ def joined_shares(
         step=figures.step,
         tail=figures.tail,
     )
-    columns = (column / max(reports, 1) for column in (figures.estimates, stderrs, *between))
+    columns = (column / number for column in (figures.estimates, stderrs, *between))
     return [Mean(*row) for row in zip(*(column.tolist() for column in columns), strict=True)]
 
 

@@ -52,6 +52,11 @@ class Listed:
             step=step,
             # Of all that came as many may be reports.
             unsure=totals.dummies if totals.dummies_variance or totals.beside_variance else 0,
+            number_variance=totals.beside_variance,
+            # A dummy more is a report more, and what it adds to an estimate on average.
+            number_covariance=totals.beside_variance
+            * (1 / max(len(totals.cells), 1) - float(channel.q))
+            * step,
         )
 
     def repeated(

@@ -70,6 +70,8 @@ def added(parts: Sequence[ValueEstimates]) -> ValueEstimates:
         bend / len(parts) if bend > 0 else bend,
         max(part.step for part in parts),
         unsure=sum(part.unsure for part in parts),
+        number_variance=sum(part.number_variance for part in parts),
+        number_covariance=sum(part.number_covariance for part in parts),
     )
 
 
