@@ -137,6 +137,7 @@ def test_each_value_of_the_third_part_has_a_heat_map(crowd: House) -> None:
         expect(page.locator("#crossed")).to_contain_text("new: n, ")
         page.select_option("#crossing [name=within]", "theme")
         expect(page.locator("#crossed")).to_contain_text("within theme")
+        expect(page.locator("#crossed table")).to_contain_text("by theme")
         assert "rows=country&columns=new&within=theme" in page.url
 
 

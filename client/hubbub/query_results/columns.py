@@ -60,7 +60,7 @@ OF_CLASS: Final = Column(
 )
 """What a model of one score has not."""
 
-SLICE: Final = Column("slice", "of", "text", "value of the third part")
+SLICE: Final = Column("slice", "by", "text", "value of the third part")
 """What a cross table of two parts has not."""
 
 _VALUE: Final = Column("value", "value", "text", "what was reported")

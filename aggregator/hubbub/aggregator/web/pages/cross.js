@@ -120,7 +120,8 @@ async function show(found) {
     const of = one ? ` of ${shown(one.value)}` : "";
     heatMap(drawings[i], cells, `${label}${of}: ${told}`);
   }
-  await fillAnswer(table, label, "cross", found, found.values, {
+  const by = found.by ? ` by ${shown(found.by)}` : "";
+  await fillAnswer(table, `${label}${by}`, "cross", found, found.values, {
     without: found.by ? [] : ["slice"],
   });
 }
