@@ -476,6 +476,20 @@ def test_the_card_says_what_all_crowds_say_in_a_day_a_month_and_a_year(
     assert "To who sees whole epochs shuffled, all answers of one person in a month" in said
 
 
+def test_people_are_told_what_their_crowd_hides_and_operators_how_many_it_waits_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _read(tmp_path, THEME.replace("30000", "300\ncount_epsilon = 0.5"))
+    path = str(tmp_path / "metrics.toml")
+    assert main(["privacy", "leaflet", path]) == 0
+    told = capsys.readouterr().out
+    assert "right 74 times in 100 at most, but for one chance in 100,000,000: What theme." in told
+    assert main(["catalog", "check", path]) == 0
+    said = "".join(capsys.readouterr())
+    assert "adds 0 to 70 dummies" in said
+    assert "It waits for 370 of both." in said
+
+
 def test_a_crowd_that_takes_long_says_so_meanwhile(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -120,6 +120,15 @@ def _sentences(metrics: list[Metric]) -> tuple[str, ...]:
             + "; ".join(covered)
             + "."
         )
+    if crowds := [(metric, metric.central) for metric in metrics if metric.central]:
+        most = max(_right(promise.epsilon) for _, promise in crowds)
+        rare = max(promise.delta for _, promise in crowds)
+        said.append(
+            "Some answers are counted only all together, mixed with those of many others, or not "
+            f"at all. As long as who mixes them and who counts them do not work together, who "
+            f"sees them would be right {most} times in 100 at most, but for one chance in "
+            f"{1 / rare:,.0f}: " + "; ".join(metric.description for metric, _ in crowds) + "."
+        )
     if found := [metric.description for metric in metrics if metric.discover]:
         said.append(
             "Some devices tell what is on no list, under the same protection, of: "

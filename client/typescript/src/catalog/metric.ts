@@ -260,6 +260,8 @@ async function plainCoder(entry: Table, randomizer: Randomizer): Promise<Metric[
 /** @throws UnknownMetric a kind of values that is not known, or a set that is told as one value. */
 async function refuseKind(name: string, entry: Table): Promise<void> {
   const kind = text(entry["kind"] ?? "");
+  if (kind === "vector")
+    throw new UnknownMetric(`metric "${name}" is of a vector: this client knows none`);
   const ofSets = (await mechanismOf(text(entry["mechanism"])))?.values === "sets";
   if (!KINDS.has(kind) || ofSets !== (kind === "set")) {
     throw new UnknownMetric(`metric "${name}" is of values that are not known; upgrade hubbub`);

@@ -7,6 +7,7 @@ from pathlib import Path
 from hubbub.catalog import Metric
 from hubbub.catalog.crowds.crowd_geometry import CROWD_PARTS
 from hubbub.catalog.crowds.crowd_strings import CROWD_TREE
+from hubbub.catalog.crowds.hidden_counts import minimum
 from hubbub.catalog.discovery import finder_of
 from hubbub.cli.command_table import load_module
 from hubbub.cli.commands import catalog_codegen, catalog_new
@@ -120,6 +121,7 @@ def _say_promise(metric: Metric) -> None:
         shuffled_of,
         what_decides,
     )
+    from hubbub.privacy.hidden_counts import said_of_count  # noqa: PLC0415 as above
 
     whole, lies = shuffled_of(metric), even_lies(metric.randomizer, metric.report_loss)
     explain(
@@ -128,6 +130,9 @@ def _say_promise(metric: Metric) -> None:
     )
     if said := of_all_epochs(metric):
         explain(f"{metric.name}:{said}")
+    if said := said_of_count(metric):
+        waits = f"It waits for {minimum(metric):,} of both."
+        explain(f"{metric.name}:{said} {waits}")
     if metric.central and (
         said := what_decides(
             *(metric.central, metric.report_loss, kept_by(metric), lies.categories, lies.groups),
