@@ -95,6 +95,8 @@ def test_in_a_crowd_epsilon_and_the_pool_follow_from_the_promise(tmp_path: Path)
 def test_of_so_small_a_crowd_a_report_says_no_more_than_is_promised(tmp_path: Path) -> None:
     few = _metric(tmp_path, VECTOR + CROWD.replace("2000", "10"), UNSAID)
     assert few.epsilon == pytest.approx(1, abs=0.01)
+    with pytest.raises(CatalogInvalid, match="a lie is not spread evenly there, so nothing is"):
+        _metric(tmp_path, VECTOR + CROWD + "epsilon = 0.1\n", UNSAID)
 
 
 def test_a_plan_of_a_crowd_has_the_error_of_each_number(
@@ -187,6 +189,7 @@ def test_what_is_no_such_vector_is_refused_never_shown_and_nothing_is_sent(
             'field "release": is not of a vector',
         ),
         (VECTOR + "crowd = 1000\n", 'field "central_epsilon": must be'),
+        (VECTOR + CROWD + "words = 2\n", "of two words one is near"),
         (VECTOR + 'alert = { when = "mean above 1" }\n', "of a vector only changes are followed"),
         (VECTOR + "dimensions = 3\n", 'field "dimensions": is not known'),
         (VECTOR + "max_cells = 1000\n", 'field "max_cells": vector.codes needs 1,048,576'),

@@ -218,7 +218,10 @@ class Metric:
         if not self.crowd:  # which leaves in cuts
             refuse_large_batch(self.min_batch, built.randomizer, self.kem)
         elif not lies_evenly(built.randomizer):
-            raise BadParameter(f"{self.mechanism}: so many parts are too fine for its crowd")
+            raise BadParameter(
+                f"{self.mechanism}: a lie is not spread evenly there, so nothing is proven of its "
+                "crowd; with fewer parts, or a larger epsilon, it is"
+            )
         if self.tiers and "epsilon" not in self.arguments:
             raise BadParameter(
                 f"{self.mechanism} has no epsilon of its own to scale; leave tiers out"

@@ -38,6 +38,11 @@ def planned_vectors(
     """
     words, epsilon = table.get("words"), float(table.get("epsilon", promise.max_local_epsilon))
     most = min(promise.max_local_epsilon, epsilon)
+    if words == 2:  # noqa: PLR2004 half of them
+        raise BadParameter(
+            "of two words one is near, and where half are nothing is proven of a crowd; write more "
+            "words, or leave them out"
+        )
     if epsilon > most or not keeps_promise(promise, dimensions, accountant, epsilon, words=words):
         own = replace(promise, max_local_epsilon=most)
         epsilon = codes_epsilon(own, dimensions, accountant, words=words)
