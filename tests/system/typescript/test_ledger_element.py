@@ -88,6 +88,8 @@ def test_a_person_sees_what_is_promised_of_crowds_and_what_all_of_a_year_can_say
     week = "to who sees all crowds of any 7 days together 1"
     assert _row(page, "In a crowd, weekly")[0] == f"0.25; {week}, {seldom}"
     assert _row(page, "In a crowd, each")[0] == f"0.5; to who sees whole crowds 1, {seldom}"
+    spent = "0.25 of 500; to who sees whole crowds 0.25 of 2.6"
+    assert _row(page, "In a crowd, weekly")[1] == spent
     region = page.get_by_role("region", name="What leaves this device")
     expect(region).to_contain_text("All crowds of a year together can say 0.839 of 2 nats")
 

@@ -24,6 +24,7 @@ export interface LedgerWords {
   readonly spent: string;
   readonly reports: string;
   readonly of: string;
+  readonly ofBoth: string;
   readonly notAsked: string;
   readonly crowd: string;
   readonly crowdOfDays: string;
@@ -67,6 +68,7 @@ const WORDS: LedgerWords = {
   spent: "Epsilon spent",
   reports: "Reports in this period",
   of: "{0} of {1}",
+  ofBoth: "{0}; to who sees whole crowds {1}",
   notAsked: "not asked",
   crowd: "{0}; to who sees whole crowds {1}, but for a chance of {2}",
   crowdOfDays: "{0}; to who sees all crowds of any {3} days together {1}, but for a chance of {2}",
@@ -274,9 +276,14 @@ function show(
 }
 
 function row(metric: MetricView, words: LedgerWords, say: Saying): HTMLElement {
-  const { epsilon, spent, lifetimeEpsilon, sampling } = metric;
+  const { epsilon, spent, lifetimeEpsilon, central, lifetimeCentralEpsilon, sampling } = metric;
   const promised = promise(metric, words, say);
-  const used = filled(words.of, say.number(spent), say.number(lifetimeEpsilon));
+  const of = (some: number, most: number) => filled(words.of, say.number(some), say.number(most));
+  const own = of(spent, lifetimeEpsilon);
+  const used =
+    lifetimeCentralEpsilon === null
+      ? own
+      : filled(words.ofBoth, own, of(central, lifetimeCentralEpsilon));
   const meter = made("meter", { "aria-label": words.spent });
   meter.max = lifetimeEpsilon;
   meter.value = spent;
