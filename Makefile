@@ -8,7 +8,7 @@ ARGS ?=
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 # The parts of `make test`, the longest first, so that none is left alone at the end.
-TESTS := faces system services statistics slow units proofs
+TESTS := system statistics services faces slow units proofs
 
 .PHONY: demo test $(TESTS) quick quick-units quick-proofs lint bench chaos soak fuzz pictures reference weights docs docs-build release clean lock protos check-protos typescript
 .DEFAULT_GOAL := test
