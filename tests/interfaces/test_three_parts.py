@@ -127,18 +127,18 @@ def test_each_value_of_the_third_part_has_a_heat_map(crowd: House) -> None:
         page = watched.open(f"{crowd.page}/metric?name=profile&rows=country&columns=theme")
         drawn = page.locator("#crossed svg")
         expect(drawn).to_have_count(1)
-        page.select_option("#crossing [name=by]", "new")
+        page.select_option("#crossing [name=within]", "new")
         expect(drawn).to_have_count(2)
-        assert "by=new" in page.url
+        assert "within=new" in page.url
         cells = _found(crowd, **ASKED)["values"]
         told = page.locator("#crossed svg g.cell text").all_text_contents()
         assert told == [f"{100 * cell['within']:.0f}%" for cell in cells]
         expect(page.locator("#crossed")).to_contain_text("country and theme go together within new")
         expect(page.locator("#crossed")).to_contain_text("new: n, ")
-        page.select_option("#crossing [name=by]", "theme")
+        page.select_option("#crossing [name=within]", "theme")
         expect(page.locator("#crossed")).to_contain_text("within theme")
         expect(page.locator("#crossed table")).to_contain_text("by theme")
-        assert "rows=country&columns=new&by=theme" in page.url
+        assert "rows=country&columns=new&within=theme" in page.url
 
 
 def test_a_notebook_draws_every_slice(crowd: House) -> None:

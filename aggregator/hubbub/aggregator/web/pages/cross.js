@@ -11,17 +11,17 @@ const OPEN = 60;
 const LEAST = 1e-12;
 
 export class Crossed {
-  /** change: goes to another state, which says which two parts. */
+  /** change: goes to another state, which says which parts. */
   constructor(path, metric, address, change) {
     this.path = path;
     this.metric = metric;
     this.address = address;
     this.form = $("crossing");
     $("third").hidden = metric.ways < 3;
-    for (const which of ["rows", "columns", "by"]) {
+    for (const which of ["rows", "columns", "within"]) {
       const control = this.form.elements[which];
       control.replaceChildren(
-        ...(which === "by" ? [h("option", { value: "" }, "all together")] : []),
+        ...(which === "within" ? [h("option", { value: "" }, "all together")] : []),
         ...metric.parts.map((one) => h("option", { value: one }, shown(one))),
       );
       control.addEventListener("change", () => change(this.chosen(which)));
@@ -33,17 +33,17 @@ export class Crossed {
    * was changed, and the third is none.
    */
   chosen(changed) {
-    const { rows, columns, by } = this.form.elements;
-    if (changed === "by" && [rows.value, columns.value].includes(by.value)) {
-      const others = this.metric.parts.filter((one) => one !== by.value);
+    const { rows, columns, within } = this.form.elements;
+    if (changed === "within" && [rows.value, columns.value].includes(within.value)) {
+      const others = this.metric.parts.filter((one) => one !== within.value);
       [rows.value, columns.value] = others;
-    } else if ([rows.value, columns.value].includes(by.value)) by.value = "";
+    } else if ([rows.value, columns.value].includes(within.value)) within.value = "";
     if (rows.value === columns.value) {
       const other = changed === "rows" ? columns : rows;
       const before = this.address.state[changed];
       other.value = before || this.metric.parts.find((one) => one !== rows.value);
     }
-    return { rows: rows.value, columns: columns.value, by: by.value };
+    return { rows: rows.value, columns: columns.value, within: within.value };
   }
 
   async show({ asked }) {
@@ -52,12 +52,12 @@ export class Crossed {
     const { state } = this.address;
     this.form.elements.rows.value = state.rows || parts[0];
     this.form.elements.columns.value = state.columns || parts[1];
-    this.form.elements.by.value = state.by;
+    this.form.elements.within.value = state.within;
     const { last, epochs, confidence } = asked;
     const given = { last: last ?? "", epochs: epochs ?? "", confidence };
     given.rows = state.rows || parts[0];
     given.columns = state.columns || parts[1];
-    given.by = state.by;
+    given.by = state.within;
     try {
       await show(await ask(`${this.path}/cross`, given));
     } catch (error) {

@@ -31,7 +31,7 @@ const FIELDS = {
   changes: kinds.text("", (given) => /^-?[a-z_]{1,20}$/.test(given)),
   rows: kinds.text(""),
   columns: kinds.text(""),
-  by: kinds.text(""),
+  within: kinds.text(""),
   by: kinds.text(""),
   find: kinds.text(""),
   order: kinds.text("", (given) => /^-?[a-z_]{1,20}$/.test(given)),
