@@ -225,8 +225,8 @@ def _figures(
             "mb_an_hour": round(float(np.polyfit(hours, held, 1)[0]), 2),
         }
     bytes_a_report = 0.0
-    if half:
-        counted = [look["counted"] for look in looks]
+    counted = [look["counted"] for look in looks]
+    if len({*counted}) > 1:  # none is counted before the first pool is mixed
         bytes_a_report = (
             1e6 * np.polyfit(counted, [look["Cluster's masters"] for look in looks], 1)[0]
         )
