@@ -29,6 +29,8 @@ from hubbub.mechanisms import Totals
 # 365 epochs of 100,000 values, or a few thousand of small metrics.
 _MAX_BYTES: Final = 256 << 20
 _SMALLEST_BYTES: Final = 512
+# What an answer has beside its values takes as much as so many of them.
+_OWN_SIZE: Final = 10
 # Sums past this could pass 64 bits; no honest totals come near.
 _LARGEST_SUM: Final = 1 << 62
 
@@ -65,31 +67,43 @@ class LruCache(Generic[Key, Value]):
 
 
 class SingleFlightCache(Generic[Value]):
-    """Answers under what they were made from, made once.
+    """The newest answer to each question, made once.
 
     Who asks for one that is being made waits for it; who leaves does not take it from the others.
+    What was made of former totals is asked for by nobody, so it goes as soon as there is a newer.
     """
 
     def __init__(self, most: int) -> None:
-        self._recent: LruCache[Hashable, Value] = LruCache(most)
+        self._recent: LruCache[Hashable, tuple[Hashable, Value]] = LruCache(most)
         self._working: dict[Hashable, asyncio.Task[Value]] = {}
 
-    async def get(self, key: Hashable, make: Callable[[], Awaitable[tuple[Value, int]]]) -> Value:
-        """What was made under this key, or what `make` gives, which says how much it is."""
-        kept = self._recent.get(key)
-        if kept is not None:
-            return kept
+    async def get(
+        self,
+        question: Hashable,
+        version: Hashable,
+        make: Callable[[], Awaitable[tuple[Value, int]]],
+    ) -> Value:
+        """What was made of this version, or what `make` gives, which says how much it is."""
+        kept = self._recent.get(question)
+        if kept is not None and kept[0] == version:
+            return kept[1]
+        key = (question, version)
         if key not in self._working:
-            self._working[key] = _begun(self._make(key, make))
+            self._working[key] = _begun(self._make(question, version, make))
         return await asyncio.shield(self._working[key])
 
-    async def _make(self, key: Hashable, make: Callable[[], Awaitable[tuple[Value, int]]]) -> Value:
+    async def _make(
+        self,
+        question: Hashable,
+        version: Hashable,
+        make: Callable[[], Awaitable[tuple[Value, int]]],
+    ) -> Value:
         try:
             made, size = await make()
-            self._recent.keep(key, made, size)
+            self._recent.keep(question, (version, made), size + _OWN_SIZE)
             return made
         finally:
-            del self._working[key]
+            del self._working[question, version]
 
 
 class CoalescedRead(Generic[Value]):

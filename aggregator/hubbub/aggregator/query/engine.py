@@ -185,7 +185,8 @@ class QueryEngine:
         async def make() -> tuple[Top, int]:
             return await asyncio.to_thread(top, found, number), number
 
-        best = await self._tops.get((selection.metric.name, query, number, selection.version), make)
+        question = (selection.metric.name, query, number, selection.windows)
+        best = await self._tops.get(question, selection.version, make)
         return TopList(
             metric=selection.metric.name,
             epochs=list(selection.epochs),
@@ -214,8 +215,8 @@ class QueryEngine:
             table = await asyncio.to_thread(cross_table, *of)
             return table, len(table.values)
 
-        key = (selection.metric.name, query, parts, selection.version)
-        table = await self._crosses.get(key, make)
+        question = (selection.metric.name, query, parts, selection.windows)
+        table = await self._crosses.get(question, selection.version, make)
         # An epoch may have ended since.
         notice = notice_of(selection.metric, (table.reports, len(selection.counted)))
         return replace(table, final=self._is_final(selection), notice=notice)
@@ -312,14 +313,14 @@ class QueryEngine:
             return found, sum(len(one.points) for one in found)
 
         whole = together([selection, *joined])
-        key = (whole.metric.name, query, tuple(values), number, whole.version)
+        question = (whole.metric.name, query, tuple(values), number, whole.windows)
         return Trended(
             metric=selection.metric.name,
             kind=answer.kind,
             confidence=answer.confidence,
             min_batch=selection.metric.fewest,
             epochs=shown_epochs(self.collected, whole, whole.epochs),
-            series=await self._trends.get(key, make),
+            series=await self._trends.get(question, whole.version, make),
             lists=list(query.lists),
             unit=selection.metric.unit,
             joined=[one.metric.name for one in joined],
@@ -359,9 +360,9 @@ class QueryEngine:
                 worked = await asyncio.to_thread(estimate_range, *of)
             return worked, len(worked.answer.values)
 
-        key = (selection.metric.name, replace(query, range=NEWEST), selection.version)
+        question = (selection.metric.name, replace(query, range=NEWEST), selection.windows)
         try:
-            return await self._answers.get(key, make)
+            return await self._answers.get(question, selection.version, make)
         except BatchTooSmall as error:
             terms = await self._terms()
             said = until_first_batch(selection.metric, terms, self._reserve())

@@ -72,6 +72,11 @@ class EpochSelection:
         return EpochSelection(self.metric, tuple(epochs), own)
 
     @property
+    def windows(self) -> tuple[Window, ...]:
+        """What it is of, in order."""
+        return tuple(sorted(self.counted))
+
+    @property
     def version(self) -> tuple[tuple[Window, Counted], ...]:
         """A key that stays the same as long as the totals do."""
         return tuple(sorted(self.counted.items()))
