@@ -89,21 +89,19 @@ class SingleFlightCache(Generic[Value]):
             return kept[1]
         key = (question, version)
         if key not in self._working:
-            self._working[key] = _begun(self._make(question, version, make))
+            self._working[key] = _begun(self._make(key, make))
         return await asyncio.shield(self._working[key])
 
     async def _make(
-        self,
-        question: Hashable,
-        version: Hashable,
-        make: Callable[[], Awaitable[tuple[Value, int]]],
+        self, key: tuple[Hashable, Hashable], make: Callable[[], Awaitable[tuple[Value, int]]]
     ) -> Value:
+        question, version = key
         try:
             made, size = await make()
             self._recent.keep(question, (version, made), size + _OWN_SIZE)
             return made
         finally:
-            del self._working[question, version]
+            del self._working[key]
 
 
 class CoalescedRead(Generic[Value]):
