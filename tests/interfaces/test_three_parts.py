@@ -119,6 +119,7 @@ def test_a_third_part_that_cannot_be_asked_is_refused(
 def test_a_third_part_of_a_metric_that_tells_two_is_refused(home: House) -> None:
     said = "its devices tell two parts together: leave the third out"
     assert said in _found(home, **ASKED)["detail"]
+    assert said in _found(home, **{**ASKED, "by": "none of them"})["detail"]
 
 
 @needs_browser

@@ -366,6 +366,11 @@ def _rows(
 
 def _named(own: Sequence[str], parts: Sequence[str], ways: int) -> tuple[str, str, str]:
     """Rows, columns and the third. For rows or columns that are "" the first that is free."""
+    if parts[2] and ways == _PAIR:
+        raise BadParameter(
+            "its devices tell two parts together: leave the third out, or give a metric with a "
+            "crowd ways = 3"
+        )
     several = "three" if parts[2] else "two"
     for part in filter(None, parts):
         if part not in own:
@@ -375,11 +380,6 @@ def _named(own: Sequence[str], parts: Sequence[str], ways: int) -> tuple[str, st
         if parts.count(part) > 1:
             both = "both parts are" if several == "two" else "a part stands twice:"
             raise BadParameter(f"{both} {part}: write {several} of {', '.join(own)}")
-    if parts[2] and ways == _PAIR:
-        raise BadParameter(
-            "its devices tell two parts together: leave the third out, or give a metric with a "
-            "crowd ways = 3"
-        )
     free = (part for part in own if part not in parts)
     rows, columns = (part or next(free) for part in parts[:2])
     return rows, columns, parts[2]
