@@ -48,17 +48,17 @@ def test_an_answer_is_made_once_for_all_who_ask_and_again_after_a_failure() -> N
             return "answer", 1
 
         once: SingleFlightCache[str] = SingleFlightCache(100)
-        asked = [asyncio.create_task(once.get("key", 1, make)) for _ in range(50)]
+        asked = [asyncio.create_task(once.get("key", (1,), make)) for _ in range(50)]
         await asyncio.sleep(0)
         asked[0].cancel()  # one who leaves does not take it from the others
         gate.set()
         found = await asyncio.gather(*asked, return_exceptions=True)
         assert found[1:] == ["answer"] * 49
-        assert await once.get("key", 1, make) == "answer"
+        assert await once.get("key", (1,), make) == "answer"
         assert made == 1
         with pytest.raises(BadParameter):
-            await once.get("other", 1, make)
-        assert await once.get("other", 1, make) == "answer"
+            await once.get("other", (1,), make)
+        assert await once.get("other", (1,), make) == "answer"
 
     asyncio.run(body())
 
@@ -77,13 +77,16 @@ def test_an_answer_of_former_totals_goes_when_there_is_a_newer() -> None:
             return one, 8
 
         for version in range(50):
-            await cache.get("question", version, make)
-            await cache.get("question", version, make)
+            await cache.get("question", (version,), make)
+            await cache.get("question", (version,), make)
         assert len(made) == 50, "each version is made once"
         assert sum(one() is not None for one in made) == 1
         for number in range(100):
-            await cache.get(number, 0, make)
-        assert sum(one() is not None for one in made) <= 1000 / (8 + 10), "each has its own part"
+            await cache.get(number, (0,), make)
+        assert sum(one() is not None for one in made) <= 1000 / (8 + 10 + 2)
+        for number in range(100):
+            await cache.get(number, tuple(range(91)), make)
+        assert sum(one() is not None for one in made) == 1000 // (8 + 10 + 2 * 91)
 
     asyncio.run(body())
 

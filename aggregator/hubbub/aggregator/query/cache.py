@@ -29,8 +29,10 @@ from hubbub.mechanisms import Totals
 # 365 epochs of 100,000 values, or a few thousand of small metrics.
 _MAX_BYTES: Final = 256 << 20
 _SMALLEST_BYTES: Final = 512
-# What an answer has beside its values takes as much as so many of them.
+# What an answer has beside its values takes as much as so many of them, and each window that it was
+# made from, with how many reports that had.
 _OWN_SIZE: Final = 10
+_SIZE_OF_PART: Final = 2
 # Sums past this could pass 64 bits; no honest totals come near.
 _LARGEST_SUM: Final = 1 << 62
 
@@ -67,7 +69,7 @@ class LruCache(Generic[Key, Value]):
 
 
 class SingleFlightCache(Generic[Value]):
-    """The newest answer to each question, made once.
+    """The latest answer to each question, made once.
 
     Who asks for one that is being made waits for it; who leaves does not take it from the others.
     What was made of former totals is asked for by nobody, so it goes as soon as there is a newer.
@@ -80,10 +82,13 @@ class SingleFlightCache(Generic[Value]):
     async def get(
         self,
         question: Hashable,
-        version: Hashable,
+        version: tuple[Hashable, ...],
         make: Callable[[], Awaitable[tuple[Value, int]]],
     ) -> Value:
-        """What was made of this version, or what `make` gives, which says how much it is."""
+        """What was made of this version, or what `make` gives, which says how much it is.
+
+        version: of all that an answer is made from, part by part.
+        """
         kept = self._recent.get(question)
         if kept is not None and kept[0] == version:
             return kept[1]
@@ -93,12 +98,15 @@ class SingleFlightCache(Generic[Value]):
         return await asyncio.shield(self._working[key])
 
     async def _make(
-        self, key: tuple[Hashable, Hashable], make: Callable[[], Awaitable[tuple[Value, int]]]
+        self,
+        key: tuple[Hashable, tuple[Hashable, ...]],
+        make: Callable[[], Awaitable[tuple[Value, int]]],
     ) -> Value:
         question, version = key
         try:
             made, size = await make()
-            self._recent.keep(question, (version, made), size + _OWN_SIZE)
+            size += _OWN_SIZE + _SIZE_OF_PART * len(version)
+            self._recent.keep(question, (version, made), size)
             return made
         finally:
             del self._working[key]
