@@ -3,10 +3,14 @@
 import asyncio
 import weakref
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from hubbub.aggregator.query import QueryEngine
+from hubbub.aggregator.query.answer_store import MemoryAnswerStore
+from hubbub.aggregator.query.answers import Estimated
 from hubbub.aggregator.query.cache import (
     CoalescedRead,
     LruCache,
@@ -14,10 +18,26 @@ from hubbub.aggregator.query.cache import (
     TotalsCache,
     sum_totals,
 )
+from hubbub.aggregator.query.estimating import EstimateQuery
 from hubbub.aggregator.store.contract import Commit, WindowTotals
 from hubbub.conservation import Window
 from hubbub.errors import BadParameter
+from tests.support.bundles import DAY, make_signed
 from tests.support.fakes import MemoryStore
+
+CATALOG = """
+shuffler = "shuffler.example.org:443"
+[metrics.theme]
+description = "Colour theme"
+owner = "you@example.org"
+expires = 2099-12-31
+epoch = "day"
+mechanism = "grr"
+epsilon = 2.0
+min_batch = 100
+limits = {{ reports_per_epoch = 1, lifetime_epsilon = 50.0 }}
+values = {values}
+"""
 
 
 def test_what_was_used_longest_ago_goes_first_and_what_is_too_much_is_not_kept() -> None:
@@ -152,6 +172,42 @@ def test_totals_are_read_again_when_they_changed_and_not_otherwise() -> None:
         assert store.asked == 2
         await add(3, dummies=1)
         assert await look() == [3, 6], "a batch of dummies alone changes the cells, too"
+
+    asyncio.run(body())
+
+
+def test_who_asked_before_another_bundle_leaves_no_answer_of_the_former_one(tmp_path: Path) -> None:
+    class Waiting(MemoryAnswerStore):
+        gate: asyncio.Event | None = None
+
+        async def find(self, metric: str, range_: str, version: str) -> Estimated | None:
+            if self.gate:
+                await self.gate.wait()
+            return await super().find(metric, range_, version)
+
+    async def body() -> None:
+        day, store, kept = 20_000, MemoryStore(), Waiting()
+        tags = [number.to_bytes(16, "big") for number in range(110)]
+        added = Commit(b"1" * 16, tags, np.array([100, 10]), 0, {}, 1 << 40, batch_reports=500)
+        await store.add(Window("theme", day), added)
+        bundles = []
+        for values in (["light", "dark"], ["sun", "moon"]):
+            folder = tmp_path / values[0]
+            folder.mkdir()
+            signed = make_signed(folder, CATALOG.format(values=values), start=day * DAY)
+            bundles.append(signed.bundle)
+        engine = QueryEngine(bundles[0], store, clock=lambda: (day + 2) * DAY, kept=kept)
+        kept.gate = gate = asyncio.Event()
+        before = asyncio.create_task(engine.estimate("theme", EstimateQuery()))
+        for _ in range(20):
+            await asyncio.sleep(0)
+        engine.use(bundles[1])
+        kept.gate = None
+        gate.set()
+        assert [value.value for value in (await before).values] == ["light", "dark"]
+        for _ in range(2):
+            found = await engine.estimate("theme", EstimateQuery())
+            assert [value.value for value in found.values] == ["sun", "moon"]
 
     asyncio.run(body())
 

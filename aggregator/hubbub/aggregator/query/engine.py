@@ -54,7 +54,7 @@ from hubbub.aggregator.query.watched_reports import arrived
 from hubbub.aggregator.query.whole_answer import whole_answer
 from hubbub.aggregator.store.contract import TotalsReader
 from hubbub.analysis import Top, changes, only_of_all, top
-from hubbub.catalog import Bundle
+from hubbub.catalog import Bundle, Metric
 from hubbub.errors import BadParameter, BatchTooSmall
 from hubbub.errors.places import notice
 from hubbub.runtime import VERSION, Clocks, Stages
@@ -106,7 +106,7 @@ class QueryEngine:
     def use(self, bundle: Bundle) -> None:
         """Answer by this bundle, with nothing that was worked out by another."""
         self.collected.bundle = bundle
-        self._definitions: dict[str, str] = {}
+        self._definitions: dict[str, tuple[Metric, str]] = {}
         self._answers: SingleFlightCache[RangeEstimate] = SingleFlightCache(_MAX_VALUES)
         self._trends: SingleFlightCache[list[Series]] = SingleFlightCache(_MAX_VALUES)
         self._tops: SingleFlightCache[Top] = SingleFlightCache(_MAX_VALUES)
@@ -161,11 +161,16 @@ class QueryEngine:
         return kept or await self._made(selection, query)
 
     def _version(self, selection: EpochSelection, query: EstimateQuery) -> str:
-        metric = selection.metric
-        if metric.name not in self._definitions:
-            self._definitions[metric.name] = repr((VERSION, metric))  # of this version alone
         final = self._is_final(selection)
-        return version_of(self._definitions[metric.name], selection, query, final=final)
+        return version_of(self._definition(selection.metric), selection, query, final=final)
+
+    def _definition(self, metric: Metric) -> str:
+        """A metric as its bundle defines it; who asked before another bundle has the former one."""
+        known = self._definitions.get(metric.name)
+        if known is None or known[0] != metric:
+            known = metric, repr((VERSION, metric))  # of this version alone
+            self._definitions[metric.name] = known
+        return known[1]
 
     def _is_final(self, selection: EpochSelection) -> bool:
         return all(self.collected.is_closed(selection.metric, epoch) for epoch in selection.epochs)
@@ -185,7 +190,7 @@ class QueryEngine:
         async def make() -> tuple[Top, int]:
             return await asyncio.to_thread(top, found, number), number
 
-        question = (selection.metric.name, query, number, selection.windows)
+        question = (self._definition(selection.metric), query, number, selection.windows)
         best = await self._tops.get(question, selection.version, make)
         return TopList(
             metric=selection.metric.name,
@@ -215,7 +220,7 @@ class QueryEngine:
             table = await asyncio.to_thread(cross_table, *of)
             return table, len(table.values)
 
-        question = (selection.metric.name, query, parts, selection.windows)
+        question = (self._definition(selection.metric), query, parts, selection.windows)
         table = await self._crosses.get(question, selection.version, make)
         # An epoch may have ended since.
         notice = notice_of(selection.metric, (table.reports, len(selection.counted)))
@@ -313,7 +318,7 @@ class QueryEngine:
             return found, sum(len(one.points) for one in found)
 
         whole = together([selection, *joined])
-        question = (whole.metric.name, query, tuple(values), number, whole.windows)
+        question = (self._definition(whole.metric), query, tuple(values), number, whole.windows)
         return Trended(
             metric=selection.metric.name,
             kind=answer.kind,
@@ -360,7 +365,8 @@ class QueryEngine:
                 worked = await asyncio.to_thread(estimate_range, *of)
             return worked, len(worked.answer.values)
 
-        question = (selection.metric.name, replace(query, range=NEWEST), selection.windows)
+        asked = replace(query, range=NEWEST)
+        question = (self._definition(selection.metric), asked, selection.windows)
         try:
             return await self._answers.get(question, selection.version, make)
         except BatchTooSmall as error:
