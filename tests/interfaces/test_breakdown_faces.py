@@ -103,6 +103,15 @@ def test_what_is_no_part_is_refused_with_what_there_is(
 
 
 @needs_browser
+def test_a_field_that_is_none_in_an_address_is_refused(home: House) -> None:
+    with chromium() as browser, Watched(browser, clean=False) as watched:
+        page = watched.open(f"{home.page}/metric?name=crashed&epochs=all&by=colour")
+        expect(page.locator("#broken")).to_contain_text("told apart by os, version")
+        page.select_option("#breaking [name=by]", "os")
+        expect(page.locator("#broken")).to_contain_text("without an answer: haiku")
+
+
+@needs_browser
 def test_the_page_draws_every_part_and_changes_with_its_field(home: House) -> None:
     with chromium() as browser, Watched(browser) as watched:
         page = watched.open(f"{home.page}/metric?name=crashed&epochs=all&by=version")

@@ -142,6 +142,20 @@ def test_each_value_of_the_third_part_has_a_heat_map(crowd: House) -> None:
         assert "rows=country&columns=new&within=theme" in page.url
 
 
+@needs_browser
+def test_a_third_part_of_two_in_an_address_is_refused_and_can_be_taken_back(home: House) -> None:
+    with chromium() as browser, Watched(browser, clean=False) as watched:
+        page = watched.open(f"{home.page}/metric?name=profile&epochs=all&within=new")
+        expect(page.locator("#crossed")).to_contain_text("leave the third out")
+        page.select_option("#crossing [name=within]", "")
+        expect(page.locator("#crossed svg")).to_have_count(1)
+        assert "within" not in page.url
+        expect(page.locator("#third")).to_be_hidden()
+        page = watched.open(f"{home.page}/metric?name=profile&epochs=all&within={'x' * 201}")
+        page.get_by_role("button", name="Start over").click()
+        expect(page.locator("#crossed svg")).to_have_count(1)
+
+
 def test_a_notebook_draws_every_slice(crowd: House) -> None:
     mpl.use("agg")
     answer: Any = hubbub.notebook.connect(crowd.page).cross("profile", "country", "theme", "new")

@@ -23,10 +23,11 @@ export class BrokenDown {
 
   async show({ asked, body }) {
     if (!this.metric.public.length) return;
-    this.control.value = this.address.state.by || this.metric.public[0];
+    const by = this.address.state.by || this.metric.public[0];
+    this.control.value = by;
     const { last, epochs, confidence, list } = asked;
     const given = { last: last ?? "", epochs: epochs ?? "", confidence, list: list ?? [] };
-    given.by = this.control.value;
+    given.by = by;
     try {
       await show(await ask(`${this.path}/breakdown`, given, body));
     } catch (error) {

@@ -17,7 +17,6 @@ export class Crossed {
     this.metric = metric;
     this.address = address;
     this.form = $("crossing");
-    $("third").hidden = metric.ways < 3;
     for (const which of ["rows", "columns", "within"]) {
       const control = this.form.elements[which];
       control.replaceChildren(
@@ -53,6 +52,8 @@ export class Crossed {
     this.form.elements.rows.value = state.rows || parts[0];
     this.form.elements.columns.value = state.columns || parts[1];
     this.form.elements.within.value = state.within;
+    // An address that asks for a third part of two can be mended where it is shown.
+    $("third").hidden = this.metric.ways < 3 && !state.within;
     const { last, epochs, confidence } = asked;
     const given = { last: last ?? "", epochs: epochs ?? "", confidence };
     given.rows = state.rows || parts[0];

@@ -253,7 +253,11 @@ async function answered(asks) {
       again: all,
       ways: {
         all: () => change({ epochs: "all", first: "0" }),
-        reset: () => change({ epochs: "newest", order: "", changes: "", first: "0", find: "", list: [] }),
+        reset: () =>
+          change({
+            ...{ epochs: "newest", order: "", changes: "", first: "0", find: "", list: [] },
+            ...{ rows: "", columns: "", within: "", by: "" },
+          }),
         without: () => change({ list: [] }),
       },
     });
