@@ -245,4 +245,5 @@ def _estimate_query(given: wire.Range, asked: _Question) -> EstimateQuery:
         tuple(asked.candidates),
         tuple(asked.lists),
         isinstance(asked, wire.EstimateRequest) and asked.anytime,
+        asked.likely if isinstance(asked, wire.EstimateRequest) else 0.0,
     )

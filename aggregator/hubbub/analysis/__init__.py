@@ -1,7 +1,7 @@
 """Floor 2. From totals to answers, pure: no network, no store. numpy allowed."""
 
-from hubbub.analysis.answer import CONFIDENCE, OF_NUMBERS, Answer, Twins, ValueAnswer
-from hubbub.analysis.answering import answer, answer_tiers
+from hubbub.analysis.answer import CONFIDENCE, OF_NUMBERS, Answer, LikelyString, Twins, ValueAnswer
+from hubbub.analysis.answering import answer, answer_tiers, likely
 from hubbub.analysis.comparisons.association import Association
 from hubbub.analysis.comparisons.change import Change, changes
 from hubbub.analysis.comparisons.cross import Cell, Slice, crossed
@@ -38,6 +38,7 @@ __all__ = [
     "Change",
     "Collection",
     "Followed",
+    "LikelyString",
     "Mean",
     "Plausibility",
     "Slice",
@@ -61,6 +62,7 @@ __all__ = [
     "interval",
     "joined_shares",
     "known_variances",
+    "likely",
     "line_through",
     "maximal_gain",
     "norm_sub",

@@ -53,6 +53,19 @@ class Twins:
 
 
 @dataclass(frozen=True, slots=True)
+class LikelyString:
+    """A string that is likely held, though nothing proves it: what to count next.
+
+    doubt: of it and all that are surer, the share that nobody holds, at most on average, in [0, 1).
+    high: of how many reports it may be, at most.
+    """
+
+    value: str
+    doubt: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
 class Answer:
     """All values of one metric, with the confidence of their intervals.
 
@@ -71,6 +84,7 @@ class Answer:
     beginnings: of strings that were found, those that are only what longer ones begin with.
     reports_asked: of how many reports each value could be said, where values were appended in
         between; empty where all could say all. Shares are of these.
+    likely: of strings that were found, further ones that may be held; where they were asked for.
     figures: what the values are made of, where more can be said of them; for comparisons.
     """
 
@@ -87,6 +101,7 @@ class Answer:
     twins: tuple[Twins, ...] = ()
     beginnings: tuple[str, ...] = ()
     reports_asked: tuple[int, ...] = ()
+    likely: tuple[LikelyString, ...] = ()
     figures: ValueEstimates | None = field(default=None, compare=False, repr=False)
 
     @property

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from hubbub.analysis.answer import CONFIDENCE, Answer
+from hubbub.analysis.answer import CONFIDENCE, Answer, LikelyString
 from hubbub.analysis.families import Tier, family_for
 from hubbub.analysis.families.tree import Trees
 from hubbub.errors import BadParameter
@@ -52,6 +52,28 @@ def answer_tiers(
         raise BadParameter("this metric is over strings: say which to look for (candidates)")
     names = candidates if own.KIND == "strings" else own.labels(mechanism, values)
     return own.answer(heard, names, confidence, repeats)
+
+
+def likely(
+    tiers: Sequence[Tier], false_share: float, confidence: float = CONFIDENCE
+) -> tuple[LikelyString, ...]:
+    """Strings that are likely held beside those that a prefix tree's answer has, the surest first.
+
+    false_share: of them, the share that nobody holds, at most on average, in (0, 1).
+
+    Raises:
+        BadParameter: of what finds no strings; a share that is none.
+        BatchTooSmall, ShapeMismatch: as `answer`.
+    """
+    if not 0 < false_share < 1:
+        raise BadParameter(
+            f"likely {false_share} is outside (0, 1): the share of false strings to bear, say 0.5"
+        )
+    heard = with_reports(tiers)
+    own = family_for(heard[0][0])
+    if not isinstance(own, Trees):
+        raise BadParameter(f"{heard[0][0].NAME} finds no strings: leave likely out")
+    return own.likely(heard, false_share, confidence)
 
 
 def with_reports(tiers: Sequence[Tier]) -> Sequence[Tier]:

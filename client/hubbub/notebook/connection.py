@@ -105,14 +105,23 @@ class Connection:
         return self._ask(metric, "estimates", given, _Strings(candidates, lists))
 
     def discover(
-        self, metric: str, *, last: str = "", epochs: str = "", confidence: float = 0.95
+        self,
+        metric: str,
+        *,
+        last: str = "",
+        epochs: str = "",
+        confidence: float = 0.95,
+        likely: float = 0.0,
     ) -> Answer:
         """The strings that people hold, though nobody listed them; of `tree` or with `discover`.
 
         `document["others"]` is how many reports hold another string, and `document["beginnings"]`
-        names those that are only what longer ones begin with.
+        names those that are only what longer ones begin with. With `likely`, in (0, 1),
+        `document["likely"]` has further strings, of which that share is held by nobody, at most.
         """
         given = {"last": last, "epochs": epochs, "confidence": confidence, "order": "rank"}
+        if likely:
+            given["likely"] = likely
         if "/" not in metric:
             with suppress(UnknownMetric):  # unless some of its devices feed a tree
                 return self._ask(f"{metric}/{_FINDS}", "estimates", given, _Strings((), ()))

@@ -20,7 +20,7 @@ from hubbub.aggregator.query.answers import Estimated, Shuffled
 from hubbub.aggregator.query.cache import LruCache
 from hubbub.aggregator.query.estimating import EstimateQuery
 from hubbub.aggregator.query.totals import EpochSelection
-from hubbub.analysis import Mean, Twins, ValueAnswer
+from hubbub.analysis import LikelyString, Mean, Twins, ValueAnswer
 from hubbub.runtime import RedisServer
 
 # What nobody confirms any more goes: a removed metric's, a range that moved on.
@@ -175,6 +175,7 @@ def version_of(
     came_from: tuple[object, ...] = (
         *(definition, query.confidence, query.candidates, query.lists, selection.version),
         *(("anytime",) if query.anytime else ()),
+        *(("likely", query.likely) if query.likely else ()),
     )
     return hashlib.sha256(repr((*came_from, final)).encode()).hexdigest()[:32]
 
@@ -191,6 +192,7 @@ def _answer(held: Mapping[bytes, bytes], version: str) -> Estimated | None:
         bare,
         values=[ValueAnswer(**row) for row in told["values"]],
         twins=[Twins(tuple(one["values"])) for one in told["twins"]],
+        likely=[LikelyString(**one) for one in told["likely"]],
         mean=_one(Mean, told["mean"]),
         others=_one(Mean, told["others"]),
         shuffled=_one(Shuffled, told["shuffled"]),

@@ -21,6 +21,7 @@ from hubbub.analysis import (
     Association,
     Cell,
     Change,
+    LikelyString,
     Mean,
     Slice,
     TopValue,
@@ -143,6 +144,7 @@ class Estimated:
     most, the chance that totals lie so far from the fit if that is right: near 0 it is not. None
     where candidates are too many to tell. twins: those of them that nothing can tell apart.
     beginnings: of strings that were found, those that are only what longer ones begin with.
+    likely: of strings that were found, further ones that may be held, where they were asked for.
     total: how many values there are that were asked for; `values` may be a page of them.
     lists: of strings, the lists that those looked for are from: "catalog", names of saved ones, and
     "given" for the question's own.
@@ -187,6 +189,7 @@ class Estimated:
     highest: float | None
     notes: list[str]
     beginnings: list[str] = field(default_factory=list)
+    likely: list[LikelyString] = field(default_factory=list)
     anytime: bool = False
     notice: str = ""
     whose: Whose = REPORTERS

@@ -14,6 +14,7 @@ from hubbub.analysis import (
     answer_tiers,
     anytime_confidence,
     combine,
+    likely,
     plausibility,
 )
 from hubbub.catalog import Bundle, Metric, reports_of_one, versions_of
@@ -35,9 +36,11 @@ class EstimateQuery:
 
     lists: names of lists of them, beside the candidates themselves.
     anytime: whether intervals hold at every look while the epochs fill, and not at one alone.
+    likely: of strings that nobody listed, which more may be held: of those, the share that nobody
+        holds, at most, in (0, 1); 0 for none.
 
     Raises:
-        BadParameter: a candidate that no device could have reported.
+        BadParameter: a candidate that no device could have reported; likely strings beside some.
     """
 
     range: EpochRange = NEWEST
@@ -45,9 +48,14 @@ class EstimateQuery:
     candidates: tuple[str, ...] = ()
     lists: tuple[str, ...] = ()
     anytime: bool = False
+    likely: float = 0.0
 
     def __post_init__(self) -> None:
-        """Check that every candidate has bytes."""
+        """Check that every candidate has bytes, and that there is none beside likely strings."""
+        if self.likely and (self.candidates or self.lists):
+            raise BadParameter(
+                "likely strings are those that nobody names: leave likely out, or candidates"
+            )
         try:
             for candidate in self.candidates:
                 candidate.encode()
@@ -88,6 +96,8 @@ def estimate_range(
         surer = replace(query, confidence=_surer(metric, answer))
         found = _answer(collected, selection, totals, surer, repeats)
         answer = replace(found, confidence=query.confidence)
+    if query.likely:
+        answer = replace(answer, likely=likely(tiers, query.likely, query.confidence))
     return RangeEstimate(
         answer,
         _judged(tiers, repeats),

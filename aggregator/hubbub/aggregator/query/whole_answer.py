@@ -43,6 +43,7 @@ def whole_answer(
         fit_p_value=found.fit_p_value,
         twins=list(found.twins),
         beginnings=list(found.beginnings),
+        likely=list(found.likely),
         total=len(found.values),
         values=list(found.values),
         lists=list(query.lists),

@@ -66,6 +66,15 @@ Origin = Annotated[
 Anytime = Annotated[
     bool, Query(description="whether intervals hold at every look while the epochs fill")
 ]
+Likely = Annotated[
+    float,
+    Query(
+        ge=0,
+        lt=1,
+        description="of strings that nobody listed, which more may be held: of those, the share "
+        "that nobody holds, at most; 0 for none",
+    ),
+]
 FollowNumber = Annotated[int, Query(ge=1, le=MAX_SERIES, description="or so many most frequent")]
 
 
@@ -143,10 +152,12 @@ def _ask(route: Route, put: Callable[..., ParsedQuery]) -> None:
         asked: Annotated[ParsedQuery, Depends(put)],
         page: Annotated[Paged, Depends()],
         paging: Pages,
-        anytime: Anytime = False,  # noqa: FBT002 a parameter of the address
+        *,
+        anytime: Anytime = False,
+        likely: Likely = 0.0,
     ) -> Estimated:
         """Estimates with their intervals."""
-        wanted = replace(asked.query, anytime=anytime)
+        wanted = replace(asked.query, anytime=anytime, likely=likely)
         found = await query.estimate(asked.name, wanted, page.page)
         paging.link(page.first, page.number, found.total)
         return found
@@ -200,7 +211,7 @@ def _take_along(route: Route, put: Callable[..., ParsedQuery], reached: Reached)
         asked: Annotated[ParsedQuery, Depends(put)],
         request: Request,
         origin: Origin = "",
-        anytime: Anytime = False,  # noqa: FBT002 as above
+        anytime: Anytime = False,  # noqa: FBT002 a parameter of the address
     ) -> Commands:
         """The estimates of a question as texts to paste into a shell or a notebook."""
         found = await query.collected.find(asked.name, asked.query.range)

@@ -6,7 +6,7 @@ from typing import Any, Final
 import numpy as np
 from scipy.special import log_ndtr, ndtri
 
-from hubbub.analysis.answer import Answer
+from hubbub.analysis.answer import Answer, LikelyString
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.estimators.vectorized_estimate import supports_of
 from hubbub.analysis.families.checks import between
@@ -15,6 +15,7 @@ from hubbub.analysis.families.rows import Columns, nearest, rows
 from hubbub.analysis.families.strings import Strings, candidates_answer
 from hubbub.analysis.families.tiers import tier_scales
 from hubbub.analysis.numbers import with_interval
+from hubbub.analysis.strings.likely_strings import likely_strings
 from hubbub.analysis.strings.tree_search import Found, Places, discover
 from hubbub.analysis.uncertainty.intervals import end_of, reach_of
 from hubbub.analysis.value_estimates import ValueEstimates
@@ -50,6 +51,21 @@ class Trees(Strings):
         if not names:
             return _discovered(tiers, confidence, repeats)
         return candidates_answer(self, tiers, names, confidence, repeats)
+
+    def likely(
+        self, tiers: Sequence[Tier], false_share: float, confidence: float
+    ) -> tuple[LikelyString, ...]:
+        """Strings that are likely held beside those of the answer, the surest first."""
+        places = _places(tiers)
+        found = likely_strings(places, discover(places), false_share)
+        if not found:
+            return ()
+        estimates, absent, growth = np.array([(o.estimate, o.absent, o.growth) for o in found]).T
+        high = end_of(estimates, absent, growth, 0.0, reach_of(confidence))
+        highs = np.clip(high, 0.0, places.reports).tolist()
+        return tuple(
+            LikelyString(one.value, one.doubt, most) for one, most in zip(found, highs, strict=True)
+        )
 
     def sums(self, mechanism: PrefixTree, cells: Floats, totals: Totals) -> Iterator[BitSum]:
         """Each place is supported by q of its group's reports at least and by p at most."""
@@ -96,13 +112,18 @@ def _figures(
     return ValueEstimates(estimates, np.sqrt(absent**2 + growth * held), absent, growth)
 
 
-def _discovered(tiers: Sequence[Tier], confidence: float, repeats: int) -> Answer:
-    """A row for each string that is found, and what is left for all others."""
+def _places(tiers: Sequence[Tier]) -> Places:
+    """What all tiers hold together, each weighted by how little it errs."""
     trees: Any = tiers
     numbers = [totals.reports for _, totals in tiers]
     others = [one.variance(0, totals.reports) for one, totals in tiers]
     scales = tier_scales(others, numbers) if sum(numbers) else np.ones(len(tiers))
-    places = Places(trees, scales.tolist())
+    return Places(trees, scales.tolist())
+
+
+def _discovered(tiers: Sequence[Tier], confidence: float, repeats: int) -> Answer:
+    """A row for each string that is found, and what is left for all others."""
+    places = _places(tiers)
     found, reports = discover(places), places.reports
     spreads = [places.spread(one.level + 1) for one in found]
     told = [one.score * absent for one, (absent, _) in zip(found, spreads, strict=True)]

@@ -24,11 +24,13 @@ from hubbub.errors import BadParameter, UnknownMetric
 from hubbub.wire.v1.services_pb2 import EstimateRequest
 
 _FINDS: Final = "tree"
+_LIKELY: Final = 0.5
 _EPILOG: Final = """
 examples:
   hubbub discover plugins --last 7d
   hubbub discover plugins --as-candidates plugins.txt     for the next question that counts them
   hubbub discover plugins --as-candidates plugins.txt --append     a list that grows
+  hubbub discover plugins --likely --as-candidates plugins.txt     with what may be nobody's
 """
 
 
@@ -57,6 +59,16 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
         "--append",
         action="store_true",
         help="add to --as-candidates those that it does not hold, behind the others",
+    )
+    parser.add_argument(
+        "--likely",
+        type=float,
+        nargs="?",
+        const=_LIKELY,
+        default=0.0,
+        metavar="FALSE",
+        help="further strings that may be held, of which that share (%(const)s) is held by nobody, "
+        "at most on average; --as-candidates writes them, too",
     )
     add_format(parser)
     add_where(parser)
@@ -87,7 +99,11 @@ def _discover(arguments: argparse.Namespace) -> int:
 
 def _asked(arguments: argparse.Namespace) -> Any:
     """What the metric's tree says, where some of its devices feed one; else the metric itself."""
-    asked = {"range": asked_range(arguments), "confidence": arguments.confidence}
+    asked = {
+        "range": asked_range(arguments),
+        "confidence": arguments.confidence,
+        "likely": arguments.likely,
+    }
     finder, plain = (
         EstimateRequest(metric=name, **asked)
         for name in (f"{arguments.metric}/{FINDER}", arguments.metric)
@@ -99,9 +115,13 @@ def _asked(arguments: argparse.Namespace) -> Any:
 
 
 def _write(path: Path, found: Mapping[str, Any], *, append: bool) -> None:
-    """The strings that were found whole, the most frequent first; behind those that are there."""
+    """The strings that were found whole, the most frequent first; behind those that are there.
+
+    Then those that are likely, the surest first.
+    """
     values = sorted(found["values"], key=lambda value: int(value["rank"]))
     names = [value["value"] for value in values]
+    names += [one["value"] for one in found["likely"]]
     whole = [name for name in names if name not in found["beginnings"]]
     lines = [name for name in whole if name and name.splitlines() == [name]]
     if not lines:

@@ -116,6 +116,7 @@ def _say_trust(found: Answer) -> None:
         explain(f"the strings asked for do not explain the totals (p = {found['fit_p_value']:.0e})")
     if found["beginnings"]:
         explain(f"only the beginning of longer strings: {_names(found['beginnings'])}")
+    _say_likely(found["likely"])
     for one in found["twins"][:_TWINS]:
         explain(
             f"not to be told apart, each with the figures of all together: {_names(one['values'])}"
@@ -130,6 +131,17 @@ def _say_trust(found: Answer) -> None:
         explain(f"not final: reports of these epochs are still taken{more}")
     for finding in found["findings"]:
         explain(f"NOT FROM HONEST REPORTS ALONE (p <= {found['honest_p_value']:.0e}): {finding}")
+
+
+def _say_likely(likely: Sequence[Mapping[str, Any]]) -> None:
+    """Strings that nothing proves: how many of them may be nobody's, and their names."""
+    if not likely:
+        return
+    names = _names([one["value"] for one in likely], _ROWS)
+    explain(
+        f"likely, too, the surest first, but {likely[-1]['doubt']:.0%} of these "
+        f"{several(len(likely), 'string')} may be held by nobody: {names}"
+    )
 
 
 def _say_shuffled(found: Answer) -> None:
@@ -221,9 +233,9 @@ def show_trend(found: Answer) -> None:
         )
 
 
-def _names(strings: Sequence[str]) -> str:
-    rest = f" and {len(strings) - _TWINS:,} more" if len(strings) > _TWINS else ""
-    return ", ".join(f'"{string[:80]}"' for string in strings[:_TWINS]) + rest
+def _names(strings: Sequence[str], most: int = _TWINS) -> str:
+    rest = f" and {len(strings) - most:,} more" if len(strings) > most else ""
+    return ", ".join(f'"{string[:80]}"' for string in strings[:most]) + rest
 
 
 def _say_whose(found: Answer) -> None:

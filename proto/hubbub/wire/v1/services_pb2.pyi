@@ -1086,11 +1086,16 @@ class EstimateRequest(_message.Message):
     CONFIDENCE_FIELD_NUMBER: _builtins.int
     LISTS_FIELD_NUMBER: _builtins.int
     ANYTIME_FIELD_NUMBER: _builtins.int
+    LIKELY_FIELD_NUMBER: _builtins.int
     metric: _builtins.str
     confidence: _builtins.float
     """The level of the intervals, in (0, 1); 0 stands for 0.95."""
     anytime: _builtins.bool
     """Whether intervals hold at every look while the epochs fill."""
+    likely: _builtins.float
+    """Of strings that nobody listed, which more may be held: of those, the share that nobody holds, at
+    most, in (0, 1); 0 for none.
+    """
     @_builtins.property
     def candidates(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """For metrics over strings: the strings to look for. Others must leave it empty."""
@@ -1112,10 +1117,11 @@ class EstimateRequest(_message.Message):
         confidence: _builtins.float = ...,
         lists: _abc.Iterable[_builtins.str] | None = ...,
         anytime: _builtins.bool = ...,
+        likely: _builtins.float = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["range", b"range"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["anytime", b"anytime", "candidates", b"candidates", "confidence", b"confidence", "lists", b"lists", "metric", b"metric", "range", b"range"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["anytime", b"anytime", "candidates", b"candidates", "confidence", b"confidence", "likely", b"likely", "lists", b"lists", "metric", b"metric", "range", b"range"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1147,6 +1153,7 @@ class Estimated(_message.Message):
     FIT_P_VALUE_FIELD_NUMBER: _builtins.int
     TWINS_FIELD_NUMBER: _builtins.int
     BEGINNINGS_FIELD_NUMBER: _builtins.int
+    LIKELY_FIELD_NUMBER: _builtins.int
     TOTAL_FIELD_NUMBER: _builtins.int
     VALUES_FIELD_NUMBER: _builtins.int
     WHOSE_FIELD_NUMBER: _builtins.int
@@ -1228,6 +1235,10 @@ class Estimated(_message.Message):
         """Of strings that were found: those that are only what longer ones begin with."""
 
     @_builtins.property
+    def likely(self) -> _containers.RepeatedCompositeFieldContainer[Global___LikelyString]:
+        """And further ones that may be held, the surest first, where they were asked for."""
+
+    @_builtins.property
     def values(self) -> _containers.RepeatedCompositeFieldContainer[Global___ValueAnswer]: ...
     @_builtins.property
     def lists(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
@@ -1266,6 +1277,7 @@ class Estimated(_message.Message):
         fit_p_value: _builtins.float | None = ...,
         twins: _abc.Iterable[Global___Twins] | None = ...,
         beginnings: _abc.Iterable[_builtins.str] | None = ...,
+        likely: _abc.Iterable[Global___LikelyString] | None = ...,
         total: _builtins.int = ...,
         values: _abc.Iterable[Global___ValueAnswer] | None = ...,
         whose: _builtins.str = ...,
@@ -1282,7 +1294,7 @@ class Estimated(_message.Message):
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_fit_p_value", b"_fit_p_value", "_highest", b"_highest", "_lowest", b"_lowest", "_mean", b"_mean", "_others", b"_others", "_shuffled", b"_shuffled", "_updated", b"_updated", "_waiting", b"_waiting", "_withheld", b"_withheld", "fit_p_value", b"fit_p_value", "highest", b"highest", "lowest", b"lowest", "mean", b"mean", "others", b"others", "promised", b"promised", "shuffled", b"shuffled", "updated", b"updated", "waiting", b"waiting", "withheld", b"withheld"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_fit_p_value", b"_fit_p_value", "_highest", b"_highest", "_lowest", b"_lowest", "_mean", b"_mean", "_others", b"_others", "_shuffled", b"_shuffled", "_updated", b"_updated", "_waiting", b"_waiting", "_withheld", b"_withheld", "anytime", b"anytime", "beginnings", b"beginnings", "confidence", b"confidence", "dates", b"dates", "description", b"description", "epochs", b"epochs", "epsilon", b"epsilon", "final", b"final", "findings", b"findings", "fit_p_value", b"fit_p_value", "highest", b"highest", "honest_p_value", b"honest_p_value", "kind", b"kind", "lists", b"lists", "lowest", b"lowest", "mean", b"mean", "mechanism", b"mechanism", "metric", b"metric", "notes", b"notes", "notice", b"notice", "others", b"others", "promised", b"promised", "reports", b"reports", "reports_stderr", b"reports_stderr", "shuffled", b"shuffled", "since", b"since", "total", b"total", "twins", b"twins", "unit", b"unit", "until", b"until", "updated", b"updated", "values", b"values", "waiting", b"waiting", "whose", b"whose", "withheld", b"withheld"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_fit_p_value", b"_fit_p_value", "_highest", b"_highest", "_lowest", b"_lowest", "_mean", b"_mean", "_others", b"_others", "_shuffled", b"_shuffled", "_updated", b"_updated", "_waiting", b"_waiting", "_withheld", b"_withheld", "anytime", b"anytime", "beginnings", b"beginnings", "confidence", b"confidence", "dates", b"dates", "description", b"description", "epochs", b"epochs", "epsilon", b"epsilon", "final", b"final", "findings", b"findings", "fit_p_value", b"fit_p_value", "highest", b"highest", "honest_p_value", b"honest_p_value", "kind", b"kind", "likely", b"likely", "lists", b"lists", "lowest", b"lowest", "mean", b"mean", "mechanism", b"mechanism", "metric", b"metric", "notes", b"notes", "notice", b"notice", "others", b"others", "promised", b"promised", "reports", b"reports", "reports_stderr", b"reports_stderr", "shuffled", b"shuffled", "since", b"since", "total", b"total", "twins", b"twins", "unit", b"unit", "until", b"until", "updated", b"updated", "values", b"values", "waiting", b"waiting", "whose", b"whose", "withheld", b"withheld"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__fit_p_value: _TypeAlias = _typing.Literal["fit_p_value"]  # noqa: Y015
     _WhichOneofArgType__fit_p_value: _TypeAlias = _typing.Literal["_fit_p_value", b"_fit_p_value"]  # noqa: Y015
@@ -1374,6 +1386,35 @@ class Twins(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Twins: _TypeAlias = Twins  # noqa: Y015
+
+@_typing.final
+class LikelyString(_message.Message):
+    """A string that is likely held, though nothing proves it."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    VALUE_FIELD_NUMBER: _builtins.int
+    DOUBT_FIELD_NUMBER: _builtins.int
+    HIGH_FIELD_NUMBER: _builtins.int
+    value: _builtins.str
+    doubt: _builtins.float
+    """Of it and all that are surer, the share that nobody holds, at most on average."""
+    high: _builtins.float
+    """Of how many reports it may be, at most."""
+    def __init__(
+        self,
+        *,
+        value: _builtins.str = ...,
+        doubt: _builtins.float = ...,
+        high: _builtins.float = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["doubt", b"doubt", "high", b"high", "value", b"value"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___LikelyString: _TypeAlias = LikelyString  # noqa: Y015
 
 @_typing.final
 class ValueAnswer(_message.Message):

@@ -1,6 +1,7 @@
 // What a metric's devices found that look for what nobody listed, beside what the others count.
 import { $, ask, figure, h, shown } from "./shell.js";
 import { flagsOf, showEstimates } from "./estimates.js";
+import { likelyStrings } from "./likely.js";
 import { showState } from "./states.js";
 
 // More than shares that can be found leave room for.
@@ -27,14 +28,14 @@ export class Discovered {
     const { last, epochs, confidence } = asked;
     const given = { last: last ?? "", epochs: epochs ?? "", confidence, tier: "tree" };
     try {
-      await this.draw(await ask(`${this.path}/estimates`, { ...given, number: ROWS, order: "rank" }));
+      await this.draw(await ask(`${this.path}/estimates`, { ...given, number: ROWS, order: "rank" }), given);
     } catch (error) {
       if (!UNANSWERED.includes(error.status)) throw error;
       showState($("discovered"), error, {});
     }
   }
 
-  async draw(found) {
+  async draw(found, given) {
     const place = {
       answer: h("p", { class: "muted" }),
       drawing: h("div"),
@@ -46,6 +47,7 @@ export class Discovered {
       place.answer,
       h("figure", {}, place.drawing, place.said),
       h("div", { class: "wide", tabindex: "0", role: "region", "aria-label": "Table of strings that were found" }, place.table),
+      likelyStrings(this.path, given),
     );
     const hourly = this.metric.epoch_length === "hour";
     await showEstimates(place, found, { first: 0, order: "rank", hourly });

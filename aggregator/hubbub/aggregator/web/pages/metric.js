@@ -11,6 +11,7 @@ import { Controls } from "./controls.js";
 import { Crossed } from "./cross.js";
 import { Discovered } from "./discovered.js";
 import { flagsOf, numeric, showEstimates, showPages } from "./estimates.js";
+import { likelyStrings } from "./likely.js";
 import { Marks } from "./marks.js";
 import { showModel } from "./model.js";
 import { privacyCard } from "./privacy.js";
@@ -95,6 +96,7 @@ async function estimates() {
   });
   const go = (to) => change({ first: `${to}` }, estimates);
   showPages(found, Number(first), paged.number, go);
+  $("likely").replaceChildren(...(found.mechanism === "tree" && !body ? [likelyStrings(path, asked)] : []));
 }
 
 const wantsConsistent = () => address.state.show === "consistent" && !ofMeans(metric);

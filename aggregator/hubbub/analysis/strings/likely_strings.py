@@ -1,0 +1,183 @@
+"""Strings that are likely held: what to count next, of which so many at most are held by nobody.
+
+`tree_search` judges a string by reports that had no part in finding it, so that nearly none is
+false. Who only looks for what to count next can bear false ones, if told how many. So a string is
+judged here by every job that tells it from all others, those that found it too, and pays for that:
+of all strings that end below the beginnings that were followed, chance alone would show so many
+that were read and are as sure (Benjamini and Hochberg, Controlling the False Discovery Rate, 1995).
+What was found already is taken off its places before.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import inf, pi, sqrt
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import ndtr
+
+from hubbub.analysis.arrays import Floats
+from hubbub.analysis.strings.tree_search import Found, Indices, Places
+
+# Many millions of them: half the memory.
+_Scores = npt.NDArray[np.float32]
+
+# Beginnings that are followed to the next level, and ways to go on that are read there: the surest.
+# Twice as many find hardly more.
+_FOLLOWED: Final = 3000
+_READ: Final = 20_000
+# Of all ways to go on so many, spread evenly, say how many of them end a string.
+_ASKED: Final = 4096
+# As far as chance goes in that, in standard errors.
+_CHANCE: Final = 3.0
+# Of what one level says by chance, in standard errors.
+_NOISE: Final = np.linspace(-8.0, 12.0, 2001)
+
+
+@dataclass(frozen=True, slots=True)
+class Likely:
+    """One string. doubt: of those as sure as it and surer, the share that nobody holds, at most.
+
+    estimate, absent, growth: in reports, and its variance as ValueEstimates has it; too high, since
+        it was picked for being so.
+    """
+
+    value: str
+    doubt: float
+    estimate: float
+    absent: float
+    growth: float
+
+
+def likely_strings(places: Places, found: Sequence[Found], false_share: float) -> list[Likely]:
+    """The strings that are likely held beside those that were found, the surest first.
+
+    false_share: of them, the share that nobody holds, at most on average.
+    """
+    search = _Wide(places, found)
+    seen = sorted(search.ended(), reverse=True)
+    sure = np.array([one for one, _, _ in seen])
+    false = np.zeros(len(seen))
+    for level in search.levels:
+        false += level.by_chance(sure)
+    shares = false / np.arange(1, len(seen) + 1)
+    doubts = np.minimum.accumulate(shares[::-1])[::-1]
+    return [
+        search.told(bits, level, float(doubt))
+        for (_, bits, level), doubt in zip(seen, doubts, strict=True)
+        if doubt <= false_share
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class _Level:
+    """What was looked at.
+
+    strings: how many end here below a beginning, on average. needed: per beginning, how much of a
+    way to go on there had to be here for it to be read. part: of what all jobs say that tell such a
+    string, how far this level agrees with it by chance (a correlation).
+    """
+
+    strings: float
+    needed: Floats
+    part: float
+
+    def by_chance(self, sure: Floats) -> Floats:
+        """How many strings that nobody holds would have been read, and be so sure or surer."""
+        beginnings = np.searchsorted(np.sort(self.needed), _NOISE, side="right")
+        weights = np.exp(-(_NOISE**2) / 2) * beginnings * (_NOISE[1] - _NOISE[0]) / sqrt(2 * pi)
+        rest = sqrt(1 - self.part**2)
+        found = [weights @ ndtr((self.part * _NOISE - one) / rest) for one in sure.tolist()]
+        return self.strings * np.array(found)
+
+
+class _Wide:
+    """All strings below the surest beginnings. levels: what was looked at so far."""
+
+    def __init__(self, places: Places, found: Sequence[Found]) -> None:
+        self._places = places
+        self._tree = tree = places.tree
+        self._held = places.held.copy()
+        self._every = np.arange(tree.groups)
+        self._others = places.reports / tree.jobs / tree.cells
+        self._known = {one.bits for one in found}
+        self.levels: list[_Level] = []
+        for one in found:
+            own = self._every, self._own(one.bits, self._every)
+            held = self._held[own]
+            self._held[own] -= places.taken(held, float(held.mean()), self._every)
+
+    def ended(self) -> Iterator[tuple[float, int, int]]:
+        """Every string that ends where it was looked for: how sure, its bits, the level it ends."""
+        tree, places = self._tree, self._places
+        live, paths = [0], np.zeros(1)
+        for level, end in enumerate(tree.ends):
+            width = end - (tree.ends[level - 1] if level else 0)
+            sums = paths[:, None].astype(np.float32) + self._scores(live, level, width)
+            read = _largest(sums.reshape(-1), _READ)
+            least = float(sums.flat[read[-1]]) if len(read) < sums.size else -inf
+            groups = self._every[places.groups_of(level, tree.jobs - 1)]
+            stderr, chance = places.stderr(groups) or inf, places.by_chance(groups)
+            part = places.stderr(places.groups_of(level, level)) / stderr
+            self.levels.append(_Level(self._ending(live, width, end), least - paths, part))
+            followed: list[tuple[int, float]] = []
+            for place in read.tolist():
+                bits = live[place >> width] << width | place & ((1 << width) - 1)
+                spelled = tree.read(bits, end)
+                if spelled is None:
+                    continue
+                if spelled.used is None:
+                    followed.append((bits, float(sums.flat[place])))
+                elif (whole := bits << tree.size - end) not in self._known:
+                    held = float(self._held[groups, self._own(whole, groups)].sum())
+                    score = places.less_others(held, groups) / stderr
+                    yield chance.sure(score), whole, level
+            live = [bits for bits, _ in followed[:_FOLLOWED]]
+            paths = np.array([path for _, path in followed[:_FOLLOWED]])
+            if not live:
+                return
+
+    def told(self, bits: int, level: int, doubt: float) -> Likely:
+        """A string as an answer has it."""
+        spelled = self._tree.read(bits)
+        absent, growth = self._places.spread(level)
+        estimate = self._places.count(bits, level)
+        return Likely(spelled.text if spelled else "", doubt, estimate, absent, growth)
+
+    def _scores(self, live: Sequence[int], level: int, width: int) -> _Scores:
+        """Per beginning and way to go on, how much this level has of it, in standard errors."""
+        places = self._places
+        groups = self._held[places.groups_of(level, level)]
+        stderr = places.stderr(places.groups_of(level, level)) or inf
+        own = np.arange(1 << width)
+        scores = np.full((len(live), len(own)), -self._others / stderr, dtype=np.float32)
+        for row, before in enumerate(live):
+            for function, held in enumerate(groups):
+                first, turned = self._tree.row_of(level, function, before)
+                scores[row] += held[first + (own ^ turned)] / stderr
+        return scores
+
+    def _ending(self, live: Sequence[int], width: int, end: int) -> float:
+        """How many ways to go on from a beginning end a string; no fewer, as far as chance goes."""
+        ways = len(live) << width
+        asked = range(0, ways, max(1, ways // _ASKED) | 1)  # odd: it meets all ways alike
+        ending = 0
+        for place in asked:
+            bits = live[place >> width] << width | place & ((1 << width) - 1)
+            spelled = self._tree.read(bits, end)
+            ending += spelled is not None and spelled.used is not None
+        doubt = _CHANCE * sqrt(ending + 1) if len(asked) < ways else 0.0
+        return (ending + doubt) / len(asked) * (1 << width)
+
+    def _own(self, bits: int, groups: Indices) -> Indices:
+        return np.array([self._tree.place(bits, group) for group in groups.tolist()])
+
+
+def _largest(sums: _Scores, number: int) -> Indices:
+    """The places of the largest, the largest first."""
+    chosen = np.arange(len(sums))
+    if len(sums) > number:
+        chosen = np.argpartition(-sums, number)[:number]
+    largest: Indices = chosen[np.argsort(-sums[chosen], kind="stable")]
+    return largest
