@@ -1,57 +1,76 @@
-"""Strings that nobody listed: the prefix tree beside PEM, on words of six letters.
+"""Strings that nobody listed: the prefix tree beside PEM, on English words of six letters.
 
-PEM (Wang, Li, Jha, TDSC 2019) is simulated by its own exact law: users split over prefixes of 2, 4
-and 6 letters, optimal local hashing with all of epsilon, whose supports of a candidate are two
-binomials, and the best `NAMED` prefixes of a length extended by every two letters. It names so many
-strings whatever was reported.
+The words are those of Python's own documentation, by how often each is there. PEM (Wang, Li, Jha,
+TDSC 2019) is simulated by its own exact law: users split over prefixes of 2, 4 and 6 letters,
+optimal local hashing with all of epsilon, whose supports of a candidate are two binomials, and the
+best `NAMED` prefixes of a length extended by every two letters. It names so many strings whatever
+was reported; the tree names those that it proves, then the likeliest, at most as many in all. Both
+are told the words' length: PEM in letters, the tree in bits.
 """
 
+import ast
+import re
 from collections import Counter
 from collections.abc import Iterator
 from itertools import product
 from math import exp
+from pathlib import Path
+from pydoc_data.topics import topics
 from string import ascii_lowercase
 from typing import Final
 
 import numpy as np
 
-from hubbub.analysis import answer
+from hubbub.analysis import answer, likely
 from hubbub.mechanisms.tree import PrefixTree
 from hubbub.privacy.draws import draw
 
 HEADER: Final = (
     *("epsilon", "reports", "PEM: exist", "do not", "top 10, 20, 50"),
-    *("tree: exist", "do not", "top 10, 20, 50"),
+    *("tree, proven: exist", "do not", "tree, as many as PEM: exist", "do not", "top 10, 20, 50"),
 )
 NAMED: Final = 60
-_WORDS: Final = 4000
 _RUNS: Final = 3
 _ENDS: Final = (2, 4, 6)
+_BITS: Final = 41  # of such words in the tree's spelling, at most
 _TOPS: Final = (10, 20, 50)
 _STEP: Final = tuple(map("".join, product(ascii_lowercase, repeat=2)))
+_NEARLY_ALL: Final = 0.999
+_OF_OTHERS: Final = frozenset({"site-packages", "test", "tests", "idlelib"})
 
 
 def unlisted() -> Iterator[tuple[str, ...]]:
     """A row for each epsilon and number of reports: means over some drawings."""
-    words = _words(np.random.default_rng(6))
-    shares = 1 / np.arange(1.0, len(words) + 1)
+    told_by = _words()
+    words, numbers = [*told_by], np.array([*told_by.values()])
     for epsilon in (1.0, 2.0, 4.0):
         for reports in (100_000, 1_000_000):
-            told = np.zeros((2, 2 + len(_TOPS)))
+            told = np.zeros((3, 2 + len(_TOPS)))
             for run in range(_RUNS):
                 chance = np.random.default_rng(run)
-                counts = chance.multinomial(reports, shares / shares.sum())
+                counts = chance.multinomial(reports, numbers / numbers.sum())
                 held = dict(zip(words, counts.tolist(), strict=True))
                 told[0] += _judged(_pem(held, epsilon, chance), words)
-                told[1] += _judged(_tree(held, epsilon, chance), words)
-            yield (f"{epsilon:g}", f"{reports:,}", *_shown(told[0]), *_shown(told[1]))
+                proven, further = _tree(held, epsilon, chance)
+                told[1] += _judged(proven, words)
+                told[2] += _judged([*proven, *further][:NAMED], words)
+            pem, sure, named = map(_shown, told)
+            yield (f"{epsilon:g}", f"{reports:,}", *pem, *sure[:2], *named)
 
 
-def _words(chance: np.random.Generator) -> list[str]:
-    """Words of six letters, some letters much more frequent than others."""
-    weights = 1 / np.arange(1.0, len(ascii_lowercase) + 1)
-    letters = chance.choice([*ascii_lowercase], (2 * _WORDS, _ENDS[-1]), p=weights / weights.sum())
-    return list(dict.fromkeys(map("".join, letters.tolist())))[:_WORDS]
+def _words() -> Counter[str]:
+    """Words of six letters, the most frequent first, and how often each is there."""
+    found = Counter(_six(" ".join(topics.values())))
+    for file in sorted(Path(ast.__file__).parent.glob("**/*.py")):
+        if not _OF_OTHERS & {*file.parts}:
+            for one in ast.walk(ast.parse(file.read_bytes())):
+                if isinstance(one, ast.Module | ast.ClassDef | ast.FunctionDef):
+                    found.update(_six(ast.get_docstring(one) or ""))
+    return Counter(dict(found.most_common()))
+
+
+def _six(text: str) -> list[str]:
+    return re.findall(r"\b[a-z]{6}\b", text.lower())
 
 
 def _pem(held: dict[str, int], epsilon: float, chance: np.random.Generator) -> list[str]:
@@ -69,10 +88,15 @@ def _pem(held: dict[str, int], epsilon: float, chance: np.random.Generator) -> l
     return best
 
 
-def _tree(held: dict[str, int], epsilon: float, chance: np.random.Generator) -> list[str]:
-    tree = PrefixTree(epsilon)
+def _tree(
+    held: dict[str, int], epsilon: float, chance: np.random.Generator
+) -> tuple[list[str], list[str]]:
+    """What is proven, and what is likely, the surest first."""
+    tree = PrefixTree(epsilon, bits=_BITS)
     totals = draw(tree, [*held], [*held.values()], chance)
-    return [one.value for one in answer(tree, totals, None).values]
+    further = likely([(tree, totals)], _NEARLY_ALL)
+    proven = [one.value for one in answer(tree, totals, None).values]
+    return proven, [one.value for one in further]
 
 
 def _judged(found: list[str], words: list[str]) -> list[float]:

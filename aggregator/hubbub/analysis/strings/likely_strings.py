@@ -146,16 +146,17 @@ class _Wide:
         return Likely(spelled.text if spelled else "", doubt, estimate, absent, growth)
 
     def _scores(self, live: Sequence[int], level: int, width: int) -> _Scores:
-        """Per beginning and way to go on, how much this level has of it, in standard errors."""
-        places = self._places
-        groups = self._held[places.groups_of(level, level)]
-        stderr = places.stderr(places.groups_of(level, level)) or inf
+        """Per beginning and way to go on, how sure this level is of it."""
+        places, groups = self._places, self._places.groups_of(level, level)
+        stderr, chance = places.stderr(groups) or inf, places.by_chance(groups)
         own = np.arange(1 << width)
-        scores = np.full((len(live), len(own)), -self._others / stderr, dtype=np.float32)
+        scores: _Scores = np.empty((len(live), len(own)), dtype=np.float32)
         for row, before in enumerate(live):
-            for function, held in enumerate(groups):
+            held = np.full(len(own), -self._others)
+            for function, there in enumerate(self._held[groups]):
                 first, turned = self._tree.row_of(level, function, before)
-                scores[row] += held[first + (own ^ turned)] / stderr
+                held += there[first + (own ^ turned)]
+            scores[row] = chance.all_sure(held / stderr)
         return scores
 
     def _ending(self, live: Sequence[int], width: int, end: int) -> float:

@@ -1,0 +1,98 @@
+"""Strings that are likely: how many of them nobody holds, against known truths.
+
+Seeds are fixed, so that what has passed once passes for ever; bounds leave a chance below 1e-6.
+"""
+
+from math import inf, nan
+
+import numpy as np
+import pytest
+from scipy.stats import gamma, poisson
+
+from hubbub.analysis import likely
+from hubbub.analysis.strings.likely_strings import likely_strings
+from hubbub.analysis.strings.tree_search import Places, discover
+from hubbub.errors import BadParameter
+from hubbub.mechanisms import Totals
+from hubbub.mechanisms.projective import ProjectiveResponse
+from hubbub.mechanisms.tree import PrefixTree
+from hubbub.privacy.draws import draw
+
+FAR = 1e-6
+TREE = PrefixTree(4.0, bits=34)
+REPORTS = 200_000
+
+
+def _words() -> list[str]:
+    """Words that have bits as English ones do."""
+    begins = ("th", "st", "pre", "con", "in", "re", "de", "s", "m", "p", "w", "c", "an", "fo")
+    middles = ("er", "in", "ou", "at", "on", "e", "a", "o", "ing", "est", "il", "ar")
+    ends = ("s", "e", "ed", "er", "y", "n", "t", "ly", "d", "")
+    words = [one + two + three for three in ends for two in middles for one in begins]
+    words = [*dict.fromkeys(words)]
+    return [words[place] for place in np.random.default_rng(1).permutation(len(words))[:800]]
+
+
+WORDS = _words()
+
+
+def _drawn(held: dict[str, int], seed: int) -> Places:
+    totals = draw(TREE, [*held], [*held.values()], np.random.default_rng(seed))
+    return Places([(TREE, totals)])
+
+
+def test_chance_makes_as_many_likely_strings_as_it_is_said_to() -> None:
+    """Where there is no string but one that is found, each of the others is false."""
+    surest, told = 200, 0.0
+    for seed in range(2):
+        places = _drawn({"the": REPORTS}, seed)
+        found = discover(places)
+        assert [one.text for one in found] == ["the"]
+        every = likely_strings(places, found, false_share=inf)
+        told += every[surest - 1].doubt * surest
+    few, most = gamma.ppf([FAR, 1 - FAR], 2 * surest)
+    assert few <= told <= 1.3 * most  # no fewer: how many strings there are is rounded up
+
+
+@pytest.fixture(scope="module")
+def collections() -> list[Places]:
+    shares = 1 / np.arange(10.0, len(WORDS) + 10)
+    counts = np.random.default_rng(1).multinomial(REPORTS, shares / shares.sum(), 2)
+    return [_drawn(dict(zip(WORDS, one, strict=True)), s) for s, one in enumerate(counts.tolist())]
+
+
+@pytest.mark.parametrize("share", [0.5, 0.2])
+def test_no_more_are_false_than_were_borne(collections: list[Places], share: float) -> None:
+    more = false = proven = 0
+    for places in collections:
+        found = discover(places)
+        told = [one.value for one in likely_strings(places, found, share)]
+        assert not {one.text for one in found} & {*told}
+        proven += len(found)
+        more += len(told)
+        false += len({*told} - {*WORDS})
+    assert false <= poisson.ppf(1 - FAR, share * more)
+    assert more - false > proven / 4, "hardly a string was added to those that are proven"
+
+
+def test_the_surest_are_first_and_no_high_is_below_what_is_held(collections: list[Places]) -> None:
+    told = likely_strings(collections[0], discover(collections[0]), 0.5)
+    doubts = [one.doubt for one in told]
+    assert doubts == sorted(doubts)
+    assert 0 < doubts[-1] <= 0.5
+
+
+def test_of_reports_that_say_nothing_no_string_is_likely() -> None:
+    places = _drawn({"the": 50}, 1)
+    assert not likely_strings(places, discover(places), 0.2)
+
+
+def test_who_asks_says_how_many_false_ones_to_bear() -> None:
+    totals = draw(TREE, ["the"], [2000], np.random.default_rng(1))
+    assert likely([(TREE, totals)], 0.1) == ()
+    for share in (0.0, 1.0, -1.0, nan):
+        with pytest.raises(BadParameter, match=r"outside \(0, 1\)"):
+            likely([(TREE, totals)], share)
+    other = ProjectiveResponse(4.0, 8)
+    with pytest.raises(BadParameter, match="projective finds no strings: leave likely out"):
+        likely([(other, Totals(other.layout, (1,) * other.layout.size, other.layout.size))], 0.5)
