@@ -7,6 +7,10 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, expect
 
+import hubbub.notebook
+from hubbub.cli.commands import discover
+from hubbub.cli.main import main
+from hubbub.errors import BadParameter
 from tests.interfaces.browser import Watched, chromium, needs_browser
 from tests.support import web
 from tests.support.pages import page_of
@@ -34,10 +38,12 @@ CATALOG = 'shuffler = "127.0.0.1:1"\n' + "".join(
         ("early", "0.9", LISTED),
         ("sketch", "0.5", SKETCH),
         ("plain", "", LISTED),
+        ("words", "", 'mechanism = "tree"\ndomain = "string"\nbits = 34'),
     )
 )
 COUNTED = {0: 3000, 1: 1000, 2: 2000}
 FOUND = {"git": 6000, "spell-check": 4000, "<b>x": 2000}
+BEGINS = ("walk", "pl", "need", "th", "st", "mist", "car", "bel", "fin", "for", "sp", "wait")
 HELD: dict[str, dict[Any, int]] = {
     "plugin": COUNTED,
     "plugin/tree": FOUND,
@@ -48,6 +54,11 @@ HELD: dict[str, dict[Any, int]] = {
     "sketch": FOUND,
     "sketch/tree": FOUND,
     "plain": COUNTED,
+    "words": {
+        f"{first}{last}": number
+        for last, number in (("ing", 900), ("ed", 500), ("er", 450), ("est", 400))
+        for first in BEGINS
+    },
 }
 
 
@@ -127,3 +138,55 @@ def test_strings_that_nobody_named_are_those_that_were_found(
         page.locator("textarea[name=typed]").blur()
         expect(page.locator("#table tbody tr")).to_have_count(len(FOUND) + 1)
         assert "list=discovered" in page.url
+
+
+def test_what_is_likely_too_is_named_when_a_reader_asks(browser: Browser, address: str) -> None:
+    told = _json(address, "words/estimates", likely=0.5)
+    likely, found = told["likely"], {one["value"] for one in told["values"]}
+    held = HELD["words"]
+    assert len(likely) > 3
+    assert not found & {one["value"] for one in likely}
+    assert max(one["doubt"] for one in likely) <= 0.5
+    # False alarms below 1e-6: each is false by half at most, and few of them are.
+    assert sum(one["value"] in held for one in likely) > len(likely) / 4
+    assert not _json(address, "words/estimates")["likely"]
+    with Watched(browser) as watched:
+        page = watched.open(f"{address}/metric?name=words")
+        page.click("#likely button")
+        said = page.locator("#likely .note")
+        expect(said).to_contain_text("Likely, too, the surest first: ")
+        for one in likely:
+            expect(said).to_contain_text(f"“{one['value']}” (at most {round(one['high']):,})")
+        expect(said).to_contain_text(f"{likely[-1]['doubt']:.0%} of them may be held by nobody")
+        page = watched.open(f"{address}/metric?name=plain")
+        assert not page.locator("#likely button").count()
+        page = watched.open(f"{address}/metric?name=plugin")
+        page.click("#discovered button")
+        expect(page.locator("#discovered")).to_contain_text("No further string is likely.")
+
+
+def test_who_asks_for_likely_strings_elsewhere_is_told_the_same(
+    address: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    likely = _json(address, "words/estimates", likely=0.5, order="rank")
+    names = [one["value"] for one in likely["likely"]]
+    connection = hubbub.notebook.connect(address)
+    assert connection.discover("words", likely=0.5).document["likely"] == likely["likely"]
+    with pytest.raises(BadParameter, match="projective finds no strings: leave likely out"):
+        connection.discover("plain", likely=0.5)
+    answer = web.get(f"{address}/v1/metrics/plain/estimates?likely=0.5")
+    assert answer.status_code == 400
+    assert web.get(f"{address}/v1/metrics/words/estimates?likely=1").status_code == 422
+    monkeypatch.setattr(discover, "document", lambda asked: asked)
+    monkeypatch.setattr(discover, "_asked", lambda arguments: {**likely, "asked": arguments.likely})
+    listed = tmp_path / "words.txt"
+    assert main(["discover", "words", "--likely", "--as-candidates", str(listed)]) == 0
+    ranked = sorted(likely["values"], key=lambda one: int(one["rank"]))
+    assert listed.read_text().split() == [*(one["value"] for one in ranked), *names]
+    doubt = likely["likely"][-1]["doubt"]
+    said = " ".join(capsys.readouterr().out.split())
+    assert f"but {doubt:.0%} of these {len(names)} strings may be held by nobody: " in said
+    assert f'"{names[0]}"' in said

@@ -216,6 +216,12 @@ def test_strings_that_nobody_listed_are_found(
     in_all = sum(value["estimate"] for value in found["values"]) + found["others"]["estimate"]
     assert math.isclose(in_all, found["reports"])
     assert "other strings" in _say(capsys, "discover", "tree", *where)
+    asked = ["discover", "tree", *where, "--likely", "0.9", "--format", "json"]
+    likely = json.loads(_say(capsys, *asked))
+    assert likely["values"] == found["values"]
+    assert all(one["doubt"] <= 0.9 for one in likely["likely"])
+    assert main(["discover", "tree", *where, "--likely", "2"]) == 2
+    assert "likely 2.0 is outside (0, 1)" in capsys.readouterr().err
     trend = web.get(f"{run.endpoints.page}v1/metrics/tree/trend?number=5").json()
     [followed] = [one for one in trend["series"] if one["value"] == "often.example"]
     [point] = followed["points"]
