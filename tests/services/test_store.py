@@ -14,6 +14,7 @@ import redis.asyncio
 
 from hubbub.aggregator.publishing.publisher import EpochPublisher, Folder, RedisDeliveryLog
 from hubbub.aggregator.query import EstimateQuery, QueryEngine
+from hubbub.aggregator.query.answer_store import RedisAnswerStore
 from hubbub.aggregator.store.contract import Commit, Outcome, TotalsStore, WindowTotals
 from hubbub.aggregator.store.redis import RedisStore
 from hubbub.aggregator.web.gauges import exposition
@@ -137,7 +138,8 @@ def test_dummies_are_counted_by_themselves_and_have_tags(check: Callable[[Body],
         assert (await store.add(window, _commit(tags[4:], [3, 0])))[0] is Outcome.SEEN
         await store.add(window, _commit(tags[5:], [1, 1], dummies=1))
         assert await totals(store, window) == Totals([4, 3], 4, 3)
-        assert await store.counted([window.stream]) == {window: (4, 3)}
+        held = (await store.counted([window.stream]))[window]
+        assert (held.reports, held.dummies) == (4, 3)
         assert (await store.counted_by_window())[window] == 7
         law = (await store.report_counts())[window]
         assert (law["counted"], law["counted:dummies"], sum_terms([law])["counted"]) == (4, 3, 7)
@@ -621,3 +623,41 @@ def test_the_smallest_crowd_of_a_window_is_known(check: Callable[[Body], None]) 
         assert await batch_reports(store, window) == 25
 
     check(body)
+
+
+def test_totals_put_back_and_counted_up_to_as_many_as_before_are_told_apart(
+    made: Made, redis_url: str
+) -> None:
+    """By the answers at hand, by the totals at hand, and by the answers that are kept in Redis."""
+
+    async def body() -> None:
+        server = await connect_redis(redis_url)
+        client: Any = server.client
+        await client.flushdb()
+        store, window = RedisStore(server), Window("theme", 5)
+        size = made.bundle.metric("theme").randomizer.layout.size
+        key = window.key("aggregator:totals")
+        query = QueryEngine(made.bundle, store, kept=RedisAnswerStore(server))
+
+        async def add(first: int) -> None:
+            cells = [first] + [9] * (size - 1)
+            await store.add(window, _commit(_tags(50), cells, batch_reports=50))
+
+        async def ask() -> float:
+            await query.refresh("theme", EstimateQuery(), "newest", "2026-11-25T00:00:00Z")
+            found = await query.estimate("theme", EstimateQuery())
+            assert found.reports == 100
+            return found.values[0].estimate
+
+        await store.shards(window)
+        await add(10)
+        backup = await client.hgetall(key)
+        await add(10)
+        before = await ask()
+        await client.delete(key)
+        await client.hset(key, mapping=backup)
+        await add(40)
+        assert await ask() > before
+        await server.close()
+
+    asyncio.run(body())

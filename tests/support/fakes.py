@@ -30,6 +30,7 @@ class _Sums:
     terms: dict[str, int] = field(default_factory=dict)
     batch_sizes: list[int] = field(default_factory=list)
     at: int = 0
+    last: bytes = b""
 
 
 class MemoryStore:
@@ -64,7 +65,7 @@ class MemoryStore:
         if len(commit.tags):
             sums.cells = commit.cells.copy() if sums.cells is None else sums.cells + commit.cells
             sums.batch_sizes.append(commit.batch_reports)
-            sums.at = commit.at
+            sums.at, sums.last = commit.at, commit.batch_id
         for term, number in commit.terms.items():
             sums.terms[term] = sums.terms.get(term, 0) + number
         return Outcome.APPLIED, frozenset()
@@ -79,18 +80,21 @@ class MemoryStore:
         counts = Counter[str]()
         for sums in shards:
             counts.update(sums.terms)
-        counted, dummies = Counted.of(settled(counts))
         batch_reports = min(
             (batch_reports for sums in shards for batch_reports in sums.batch_sizes), default=0
         )
-        return WindowTotals(
-            cells, counted, batch_reports, max((sums.at for sums in shards), default=0), dummies
-        )
+        at = max((sums.at for sums in shards), default=0)
+        counted, dummies, last = Counted.of(settled(counts), _last(shards))
+        return WindowTotals(cells, counted, batch_reports, at, dummies, last)
 
     async def counted(self, streams: Collection[str]) -> Mapping[Window, Counted]:
         """What every window of these streams holds, where it holds any report."""
         counts = (await self.report_counts()).items()
-        found = {w: Counted.of(terms) for w, terms in counts if w.stream in streams}
+        found = {
+            w: Counted.of(terms, _last(self._windows[w]))
+            for w, terms in counts
+            if w.stream in streams
+        }
         return {window: held for window, held in found.items() if held.reports}
 
     async def report_counts(self) -> Mapping[Window, Mapping[str, int]]:
@@ -119,7 +123,7 @@ class MemoryStore:
             counted = sums.terms.get("counted", 0) + sums.terms.pop(DUMMIES, 0)
             sums.terms["counted"] = 0
             sums.terms[DELETED] = sums.terms.get(DELETED, 0) + counted
-            sums.cells, sums.batch_sizes, sums.at = None, [], 0
+            sums.cells, sums.batch_sizes, sums.at, sums.last = None, [], 0, b""
             number += counted
         return number
 
@@ -131,6 +135,11 @@ class MemoryStore:
     async def room(self) -> float:
         """Infinity: memory has no limit here."""
         return inf
+
+
+def _last(shards: Sequence[_Sums]) -> bytes:
+    """What changed the cells of these last."""
+    return b"".join(sums.last for sums in shards)
 
 
 class MemoryPromises:

@@ -133,9 +133,9 @@ def windows_of(name: str, counts: Mapping[Window, Mapping[str, int]]) -> dict[Wi
     Of a metric those, too, of tiers that it has no more. counts: of the store.
     """
     return {
-        window: sum(held)
+        window: held
         for window, terms in counts.items()
-        if name in _names_of(window.stream) and any(held := Counted.of(terms))
+        if name in _names_of(window.stream) and (held := Counted.of(terms).tags)
     }
 
 

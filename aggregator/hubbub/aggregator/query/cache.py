@@ -1,7 +1,7 @@
 """What is kept at hand: totals that have not changed, and answers made from them.
 
-How many reports a window has counted grows with every change of its totals, so a window that still
-has as many still has the same totals: nothing here is ever out of date, and nothing expires.
+Every change of a window's totals is named by the batch that made it, so a window whose last change
+is the same still has the same totals: nothing here is ever out of date, and nothing expires.
 """
 
 import asyncio
@@ -174,7 +174,7 @@ class TotalsCache:
         """Reports and dummies, where devices make them: by what is expected."""
         each = self._dummies_each(window.stream)
         reports = round(held.reports / (1 + each))
-        return Counted(reports, held.dummies + held.reports - reports) if each else held
+        return Counted(reports, held.tags - reports, held.last) if each else held
 
     async def read(
         self, windows: Sequence[Window], counted: Mapping[Window, Counted]
@@ -183,12 +183,12 @@ class TotalsCache:
         found: dict[Window, WindowTotals] = {}
         for window in windows:
             held = self._recent.get(window)
-            if held and (held.counted, held.dummies) == counted.get(window):
+            if held and Counted(held.counted, held.dummies, held.last) == counted.get(window):
                 found[window] = held
         missing = [window for window in windows if window not in found]
         for window, raw in zip(missing, await self._store.read(missing), strict=True):
-            reports, dummies = self._apart(window, Counted(raw.counted, raw.dummies))
-            held = replace(raw, counted=reports, dummies=dummies)
+            own = self._apart(window, Counted(raw.counted, raw.dummies, raw.last))
+            held = replace(raw, counted=own.reports, dummies=own.dummies)
             found[window] = held
             self._recent.keep(window, held, held.cells.nbytes + _SMALLEST_BYTES)
         return [found[window] for window in windows]

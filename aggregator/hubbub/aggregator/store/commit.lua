@@ -205,6 +205,7 @@ if n > 0 then
   end
   put('size', size)
   put('run', run)
+  put('last', id)
 end
 for i = 13 + 2 * chunks, #ARGV, 2 do law[ARGV[i]] = (law[ARGV[i]] or 0) + tonumber(ARGV[i + 1]) end
 local crowd, at = tonumber(old[4] or ARGV[3]), old[5] or '0'

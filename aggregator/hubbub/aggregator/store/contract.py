@@ -88,15 +88,25 @@ class Commit:
 
 
 class Counted(NamedTuple):
-    """How many reports a window holds, and how many dummies: one grows with every change of it."""
+    """How many reports a window holds, and how many dummies: one grows with every change of it.
+
+    last: of what changed its cells last, as WindowTotals has it. Totals that were put back, and
+    then counted as many reports as before, are others.
+    """
 
     reports: int
     dummies: int = 0
+    last: bytes = b""
+
+    @property
+    def tags(self) -> int:
+        """How many both are."""
+        return self.reports + self.dummies
 
     @classmethod
-    def of(cls, terms: Mapping[str, int]) -> "Counted":
+    def of(cls, terms: Mapping[str, int], last: bytes = b"") -> "Counted":
         """From a window's terms of the law."""
-        return cls(terms.get("counted", 0), terms.get(DUMMIES, 0))
+        return cls(terms.get("counted", 0), terms.get(DUMMIES, 0), last)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +118,8 @@ class WindowTotals:
     that is not known.
     at: when the last reports were counted, in seconds since 1970; 0 if it is not known.
     dummies: how many the cells hold beside the reports.
+    last: 8 bytes of the id of the batch that changed the cells last, or random ones, of every
+    shard; empty if that is not known.
     """
 
     cells: Integers
@@ -115,6 +127,7 @@ class WindowTotals:
     batch_reports: int
     at: int
     dummies: int = 0
+    last: bytes = b""
 
     @property
     def totals(self) -> Totals:

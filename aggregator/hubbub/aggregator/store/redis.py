@@ -6,7 +6,8 @@ Keys, for a window W = STREAM:EPOCH, behind the prefix "aggregator:":
                   size (how many cells), run (of Redis, when all chunks were last written), batches
                   (first 8 bytes of the id of each of the newest that are in them), law (JSON:
                   counted, duplicate, rejected:REASON), crowd (of the smallest batch), at (when
-                  reports were last counted). Version 0.1 had all cells in one field, cells
+                  reports were last counted), last (first 8 bytes of the id of that batch; random if
+                  the totals came from elsewhere). Version 0.1 had all cells in one field, cells
     batches:{W}   set: the same of all batches before those
     tags:{W}      hash: generations ("BUCKETS=TAGS ..."), salt, of:BATCH (the tags of a batch that
                   may be half counted)
@@ -24,7 +25,7 @@ nodes. A report's tag says which one is its own, so it can be counted in no othe
 import json
 import logging
 import secrets
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
@@ -139,6 +140,7 @@ class RedisStore:
         law = {"counted": held.counted} | ({DUMMIES: held.dummies} if held.dummies else {})
         fields = [("size", size), ("law", json.dumps(law))]
         fields += [*chunks, ("crowd", held.batch_reports), ("at", held.at)]
+        fields += [("last", secrets.token_bytes(_ID_BYTES))]
         await self._server.durable(
             [
                 ("HSET", key, *(part for pair in fields for part in pair)),
@@ -181,7 +183,7 @@ class RedisStore:
             former = Window(window.stream, max(window.epoch - 1, 0))
             law = await self._server.ask("HGET", _key("totals", former, 0), "law")
             try:
-                self._expected[window] = sum(Counted.of(_law(law)))
+                self._expected[window] = Counted.of(_law(law)).tags
             except _NOT_READ:
                 self._expected[window] = 0
         return self._expected[window]
@@ -224,8 +226,9 @@ class RedisStore:
     async def counted(self, streams: Collection[str]) -> Mapping[Window, Counted]:
         """What every window of these streams holds, where it holds any report."""
         known = await self._known()
-        found = await self._laws({w: n for w, n in known.items() if w.stream in streams})
-        return {window: Counted.of(terms) for window, terms in found.items() if terms["counted"]}
+        found = await self._changed({w: n for w, n in known.items() if w.stream in streams})
+        every = {window: Counted.of(*one) for window, one in found.items()}
+        return {window: held for window, held in every.items() if held.reports}
 
     async def report_counts(self) -> Mapping[Window, Mapping[str, int]]:
         """Per window, the aggregator's terms of the conservation law."""
@@ -237,22 +240,31 @@ class RedisStore:
         return self._numbers(found, 1, _MAX_SHARDS)
 
     async def _laws(self, known: Mapping[Window, int]) -> dict[Window, Counter[str]]:
+        return {window: terms for window, (terms, _) in (await self._changed(known)).items()}
+
+    async def _changed(
+        self, known: Mapping[Window, int]
+    ) -> dict[Window, tuple[Counter[str], bytes]]:
+        """Of each window the terms of the law, and what changed its cells last."""
         shards = [
             (window, shard) for window, number in sorted(known.items()) for shard in range(number)
         ]
         answers = await self._server.each(
-            [("HGET", _key("totals", window, shard), "law") for window, shard in shards]
+            [("HMGET", _key("totals", window, shard), "law", "last") for window, shard in shards]
         )
         terms: dict[Window, Counter[str]] = {}
+        changed = defaultdict[Window, bytes](bytes)
         broken = set[Window]()
-        for (window, _), law in zip(shards, answers, strict=True):
+        for (window, _), answer in zip(shards, answers, strict=True):
             try:
+                law, last = answer
                 terms.setdefault(window, Counter()).update(_law(law))
+                changed[window] += last or b""
             except _NOT_READ:
                 broken.add(window)
                 self._leave_out(window.name)
         return {
-            window: Counter(settled(found))
+            window: (Counter(settled(found)), changed[window])
             for window, found in terms.items()
             if window not in broken
         }
@@ -289,7 +301,7 @@ class RedisStore:
 def _held(shards: Sequence[Mapping[bytes, bytes]]) -> WindowTotals:
     """A window from the totals of each of its shards."""
     laws = [_law(shard.get(b"law")) for shard in shards]
-    counts = [sum(Counted.of(law)) for law in laws]
+    counts = [Counted.of(law).tags for law in laws]
     cells = [found for shard in shards if (found := _cells(shard)).size]
     summed = np.stack(cells).sum(axis=0) if cells else np.zeros(0, dtype=np.int64)
     # Totals of before crowds and times were kept have none: nothing is known of them.
@@ -302,9 +314,9 @@ def _held(shards: Sequence[Mapping[bytes, bytes]]) -> WindowTotals:
     terms = Counter[str]()
     for law in laws:
         terms.update(law)
-    reports, dummies = Counted.of(settled(terms))
+    held = Counted.of(settled(terms), b"".join(shard.get(b"last", b"") for shard in shards))
     smallest, newest = min(batch_sizes, default=0), max(times, default=0)
-    return WindowTotals(summed, reports, smallest, newest, dummies)
+    return WindowTotals(summed, held.reports, smallest, newest, held.dummies, held.last)
 
 
 def _cells(shard: Mapping[bytes, bytes]) -> Integers:
