@@ -111,6 +111,33 @@ def test_an_answer_of_former_totals_goes_when_there_is_a_newer() -> None:
     asyncio.run(body())
 
 
+def test_an_answer_that_was_begun_before_another_and_ends_after_it_is_not_kept() -> None:
+    async def body() -> None:
+        cache: SingleFlightCache[str] = SingleFlightCache(1000)
+        gates = {"old": asyncio.Event(), "new": asyncio.Event()}
+        made = list[str]()
+
+        async def ask(version: str) -> str:
+            async def make() -> tuple[str, int]:
+                made.append(version)
+                await gates[version].wait()
+                return f"of {version}", 1
+
+            return await cache.get("question", (version,), make)
+
+        asking = {}
+        for version in ("old", "new"):
+            asking[version] = asyncio.create_task(ask(version))
+            await asyncio.sleep(0)
+        for version in ("new", "old"):
+            gates[version].set()
+            assert await asking[version] == f"of {version}", "who asked has it all the same"
+        assert await ask("new") == "of new"
+        assert made == ["old", "new"]
+
+    asyncio.run(body())
+
+
 def test_a_reading_begins_after_all_asked_who_get_it() -> None:
     async def body() -> None:
         now, read = 0, 0

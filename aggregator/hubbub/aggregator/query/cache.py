@@ -15,7 +15,7 @@ from collections.abc import (
     Mapping,
     Sequence,
 )
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Final, Generic, TypeVar
 
 import numpy as np
@@ -68,16 +68,27 @@ class LruCache(Generic[Key, Value]):
             self.size -= gone
 
 
+@dataclass(frozen=True, slots=True)
+class _Made(Generic[Value]):
+    """An answer, what it was made of, and its number in the order in which they were begun."""
+
+    begun: int
+    version: tuple[Hashable, ...]
+    value: Value
+
+
 class SingleFlightCache(Generic[Value]):
     """The latest answer to each question, made once.
 
     Who asks for one that is being made waits for it; who leaves does not take it from the others.
-    What was made of former totals is asked for by nobody, so it goes as soon as there is a newer.
+    What was made of former totals is asked for by nobody, so it goes as soon as there is a newer,
+    and is not kept if that was ready before it.
     """
 
     def __init__(self, most: int) -> None:
-        self._recent: LruCache[Hashable, tuple[Hashable, Value]] = LruCache(most)
+        self._recent: LruCache[Hashable, _Made[Value]] = LruCache(most)
         self._working: dict[Hashable, asyncio.Task[Value]] = {}
+        self._begun = 0
 
     async def get(
         self,
@@ -90,8 +101,8 @@ class SingleFlightCache(Generic[Value]):
         version: of all that an answer is made from, part by part.
         """
         kept = self._recent.get(question)
-        if kept is not None and kept[0] == version:
-            return kept[1]
+        if kept is not None and kept.version == version:
+            return kept.value
         key = (question, version)
         if key not in self._working:
             self._working[key] = _begun(self._make(key, make))
@@ -103,11 +114,15 @@ class SingleFlightCache(Generic[Value]):
         make: Callable[[], Awaitable[tuple[Value, int]]],
     ) -> Value:
         question, version = key
+        self._begun += 1
+        begun = self._begun
         try:
-            made, size = await make()
-            size += _OWN_SIZE + _SIZE_OF_PART * len(version)
-            self._recent.keep(question, (version, made), size)
-            return made
+            value, size = await make()
+            kept = self._recent.get(question)
+            if kept is None or kept.begun < begun:
+                size += _OWN_SIZE + _SIZE_OF_PART * len(version)
+                self._recent.keep(question, _Made(begun, version, value), size)
+            return value
         finally:
             del self._working[key]
 
