@@ -143,6 +143,30 @@ def test_each_value_of_the_third_part_has_a_heat_map(crowd: House) -> None:
 
 
 @needs_browser
+@pytest.mark.parametrize(
+    ("named", "chosen"),
+    [
+        ("columns=theme", ["country", "theme", ""]),
+        ("rows=country", ["country", "theme", ""]),
+        ("within=theme", ["country", "new", "theme"]),
+        ("rows=new&within=theme", ["new", "country", "theme"]),
+    ],
+)
+def test_parts_that_an_address_leaves_out_are_those_that_are_free(
+    crowd: House, named: str, chosen: list[str]
+) -> None:
+    with chromium() as browser, Watched(browser) as watched:
+        page = watched.open(f"{crowd.page}/metric?name=profile&{named}")
+        expect(page.locator("#crossed svg").first).to_be_visible()
+        parts = ["rows", "columns", "within"]
+        shown = [page.locator(f"#crossing [name={part}]").input_value() for part in parts]
+        assert shown == chosen
+        cells = _found(crowd, **dict(zip(["rows", "columns", "by"], chosen, strict=True)))
+        told = page.locator("#crossed svg g.cell text").all_text_contents()
+        assert told == [f"{100 * cell['within']:.0f}%" for cell in cells["values"]]
+
+
+@needs_browser
 def test_a_third_part_of_two_in_an_address_is_refused_and_can_be_taken_back(home: House) -> None:
     with chromium() as browser, Watched(browser, clean=False) as watched:
         page = watched.open(f"{home.page}/metric?name=profile&epochs=all&within=new")

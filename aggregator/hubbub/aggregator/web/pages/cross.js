@@ -48,17 +48,18 @@ export class Crossed {
   async show({ asked }) {
     const { parts } = this.metric;
     if (!parts.length) return;
-    const { state } = this.address;
-    this.form.elements.rows.value = state.rows || parts[0];
-    this.form.elements.columns.value = state.columns || parts[1];
-    this.form.elements.within.value = state.within;
+    let { rows, columns, within } = this.address.state;
+    // What the address leaves out is the first that is free, as in the answer.
+    const free = parts.filter((one) => ![rows, columns, within].includes(one));
+    rows ||= free.shift() ?? "";
+    columns ||= free.shift() ?? "";
+    for (const [which, part] of Object.entries({ rows, columns, within })) {
+      this.form.elements[which].value = part;
+    }
     // An address that asks for a third part of two can be mended where it is shown.
-    $("third").hidden = this.metric.ways < 3 && !state.within;
+    $("third").hidden = this.metric.ways < 3 && !within;
     const { last, epochs, confidence } = asked;
-    const given = { last: last ?? "", epochs: epochs ?? "", confidence };
-    given.rows = state.rows || parts[0];
-    given.columns = state.columns || parts[1];
-    given.by = state.within;
+    const given = { last: last ?? "", epochs: epochs ?? "", confidence, rows, columns, by: within };
     try {
       await show(await ask(`${this.path}/cross`, given));
     } catch (error) {
