@@ -163,6 +163,15 @@ def test_a_name_that_is_none_hides_nothing_behind_it(tmp_path: Path) -> None:
         (CATALOG.replace('"127.0.0.1:1"', '"nowhere"', 1), 'must be "HOST:PORT"'),
         ("colour = 1\n" + CATALOG, 'field "colour": is not known here'),
         ("shufler = 1\n" + CATALOG, 'is not known here; did you mean "shuffler"?'),
+        (
+            CATALOG.replace("min_batch", "minbatch", 1),
+            r'oue; did you mean "min_batch"\? docs/reference/catalog.md has every field\n',
+        ),
+        (
+            CATALOG.replace("min_batch", "quux", 1),
+            "is not known for unary.oue; docs/reference/catalog.md has every field\n",
+        ),
+        (CATALOG + "\n[caps]\nepsilon_per_week = 9\n", 'in .caps.; did you mean "epsilon_per_'),
         (CATALOG.replace("owner", "ownr", 1), 'is not known for unary.oue; did you mean "owner"?'),
         (CATALOG + "\n[metrics.theme]\n", "not TOML"),
         ("shuffler = ", "not TOML"),

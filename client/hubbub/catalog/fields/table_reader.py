@@ -1,13 +1,21 @@
 """Reading a table of metrics.toml by what is said of its fields, all problems at once."""
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Collection, Mapping
+from difflib import get_close_matches
+from typing import Any, Final
 
 from hubbub.catalog.fields.field import fields_of
 from hubbub.errors import BadParameter
 
 Complain = Callable[[str, str], None]
 """Takes a field's name and what is wrong with it, with the remedy."""
+
+# So many names are read at a glance; of more the reference has all.
+_FEW: Final = 8
+_REST: Final = "docs/reference/catalog.md has every field"
+_NEAREST: Final = 3
+# Likeness takes time that grows with the square of the length.
+_LONGEST: Final = 64
 
 
 def read_fields(section: type, table: Mapping[str, Any], wrong: Complain) -> dict[str, Any]:
@@ -28,23 +36,35 @@ def read_fields(section: type, table: Mapping[str, Any], wrong: Complain) -> dic
     return found
 
 
+def refuse_unknown(
+    table: Mapping[str, Any], known: Collection[str], whose: str, wrong: Complain
+) -> None:
+    """Complain of fields that nobody knows: which may have been meant, and where all are.
+
+    whose: they are not, as "for grr" or "in [caps]".
+    """
+    for name in [name for name in table if name not in known]:
+        near = [f'"{one}"' for one in get_close_matches(name[:_LONGEST], known, n=_NEAREST)]
+        meant = f"did you mean {' or '.join(near)}? " if near else ""
+        few = f"there are {', '.join(known)}" if len(known) <= _FEW else ""
+        wrong(name, f"is not known {whose}; {meant}{few or _REST}")
+
+
 def read_section(name: str, section: type, given: Any, wrong: Complain) -> Any:
     """The object that a [table] at the top of the file says, or None after a complaint."""
     names = [field.name for field in fields_of(section) if field.entry.written]
     if not isinstance(given, dict):
         wrong(name, f"must be a table of {', '.join(names)}; write [{name}] and them below")
         return None
-    unknown = given.keys() - set(names)
-    for field in unknown:
-        wrong(field, f"is not known in [{name}]; there are {', '.join(names)}")
     complaints: list[str] = []
 
     def noted(field: str, problem: str) -> None:
         complaints.append(field)
         wrong(field, problem)
 
+    refuse_unknown(given, names, f"in [{name}]", noted)
     found = read_fields(section, given, noted)
-    if complaints or unknown:
+    if complaints:
         return None
     try:
         return section(**found)

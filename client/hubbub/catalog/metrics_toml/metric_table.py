@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from datetime import date
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -20,7 +19,7 @@ from hubbub.catalog.crowds.central_promise import (
     epochs_together,
 )
 from hubbub.catalog.fields.field import CatalogField, fields_of
-from hubbub.catalog.fields.table_reader import Complain, read_fields
+from hubbub.catalog.fields.table_reader import Complain, read_fields, refuse_unknown
 from hubbub.catalog.limits import Limits, conflicts
 from hubbub.catalog.metric import Metric
 from hubbub.catalog.metrics_toml.domain import read_candidates, read_values
@@ -100,7 +99,8 @@ def read_metric(
     mechanism = table["mechanism"]
     table = read_candidates(mechanism, table, around.folder, wrong)
     own = own_fields(mechanism)
-    _refuse_unknown(mechanism, table, [*_names(fields), *(field.name for field in own)], wrong)
+    takes = [*_names(fields), *(field.name for field in own)]
+    refuse_unknown(table, takes, f"for {mechanism}", wrong)
     for parameter in own:
         if problem := _problem_with_own(mechanism, parameter, table):
             wrong(parameter.name, problem)
@@ -151,8 +151,7 @@ def _look_without_mechanism(
     """Complain of the mechanism, and of all that is wrong whichever it is."""
     every = [field for mechanism in (AUTO, *REGISTRY) for field in own_fields(mechanism)]
     known = {*_names(fields), *(field.name for field in every)}
-    for name in table.keys() - known:
-        wrong(name, "is not known for any mechanism; remove it, or mend its name")
+    refuse_unknown(table, known, "for any mechanism", wrong)
     says = {**fields["values"].entry.others, "values": fields["values"].entry}
     for name in says.keys() & table.keys():
         if problem := says[name].kind.problem(table[name]):
@@ -243,15 +242,6 @@ def _central(
 def _names(fields: Mapping[str, CatalogField]) -> list[str]:
     """What stands in a table for these fields, also where one can be said in several ways."""
     return [name for field in fields.values() for name in (field.name, *field.entry.others)]
-
-
-def _refuse_unknown(
-    mechanism: str, table: Mapping[str, Any], known: list[str], wrong: Complain
-) -> None:
-    for name in table.keys() - set(known):
-        near = get_close_matches(name, known, n=1)
-        meant = f'did you mean "{near[0]}"? ' if near else ""
-        wrong(name, f"is not known for {mechanism}; {meant}it takes {', '.join(known)}")
 
 
 def _problem_with_own(mechanism: str, field: CatalogField, table: Mapping[str, Any]) -> str:

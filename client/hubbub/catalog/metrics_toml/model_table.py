@@ -13,7 +13,7 @@ from hubbub.catalog.crowds.crowd_codes import (
     model_promise,
 )
 from hubbub.catalog.fields.field import fields_of
-from hubbub.catalog.fields.table_reader import Complain, read_fields
+from hubbub.catalog.fields.table_reader import Complain, read_fields, refuse_unknown
 from hubbub.catalog.metric import Metric
 from hubbub.catalog.metrics_toml.metric_table import Around
 from hubbub.catalog.models.learning import Learning
@@ -41,8 +41,7 @@ def read_model(name: str, table: Mapping[str, Any], around: Around, complain: Co
         complain(field, problem)
 
     known = [one.name for one in (*_SHARED, *fields_of(Learning))]
-    for field in sorted(table.keys() - {*known}):
-        wrong(field, f"is not known of a model; it takes {', '.join(known)}")
+    refuse_unknown(table, known, "of a model", wrong)
     crowded = any(name in table for name in PROMISE)
     if crowded:
         table = {"rounds": CROWD_ROUNDS, "rounds_each": CROWD_ROUNDS_EACH, **table}

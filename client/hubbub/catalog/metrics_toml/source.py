@@ -271,7 +271,7 @@ def _section(
 def _tables(document: dict[str, Any], wrong: Complain) -> dict[str, Any]:
     """The metrics' tables, once the rest of the top of the file has been looked at."""
     own = {field.name: field for field in fields_of(Catalog)}
-    for name in document.keys() - own.keys():
+    for name in [name for name in document if name not in own]:
         near = get_close_matches(name, own, n=1)
         meant = f'did you mean "{near[0]}"? else ' if near else ""
         wrong(name, f"is not known here; {meant}remove it, or move it into a [metrics.NAME] table")
