@@ -188,6 +188,7 @@ def test_a_comparison_is_the_same_from_every_face_and_finds_what_moved(
     words = ["compare", "theme", "--epochs", first, "--to", last, "--format", "json"]
     assert json.loads(_command(home, capsys, words, [])) == by_http
     notebook = hubbub.notebook.connect(home.page).compare("theme", first, last)
+    assert notebook.document == {**by_http, "values": notebook.document["values"]}
     assert sorted(notebook, key=lambda row: row["value"]) == sorted(
         by_http["values"], key=lambda row: row["value"]
     )
@@ -197,6 +198,22 @@ def test_a_comparison_is_the_same_from_every_face_and_finds_what_moved(
         change = found[name]
         assert abs(change["difference"] - moved) < 6 * change["stderr"]
         assert change["changed"] is (name != "contrast")
+
+
+def test_a_comparison_says_whether_an_epoch_still_takes_reports(
+    home: House, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Either of them, or both: an epoch takes late reports for two days."""
+    for before, after in ((3, 1), (1, 0), (4, 3)):
+        first, last = f"{home.today - before}", f"{home.today - after}"
+        final = after > 2
+        found = _ask(home, "theme", "compare", {"epochs": first, "to_epochs": last}, [])
+        assert found["final"] is final
+        said = _command(home, capsys, ["compare", "theme", "--epochs", first, "--to", last], [])
+        told = "not final: reports of these epochs are still taken"
+        assert (told in said) is not final
+        notebook = hubbub.notebook.connect(home.page).compare("theme", first, last)
+        assert (told in notebook._repr_html_()) is not final
 
 
 def test_a_cross_table_is_the_same_from_every_face_and_finds_what_goes_together(

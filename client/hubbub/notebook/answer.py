@@ -13,6 +13,7 @@ from hubbub.query_results import (
     association_sentence,
     cell,
     columns_of,
+    final_sentence,
     is_of_means,
     judged_sentences,
     rows,
@@ -188,8 +189,8 @@ class Answer(Sequence[Row]):
                 f"{said}, of {judged['reports']:,} people who taught it nothing"
                 for said in judged_sentences(judged, level)
             ]
-        if found.get("final") is False:
-            notes.append("not final: reports of these epochs are still taken")
+        if said := final_sentence(found):
+            notes.append(said)
         return notes
 
 

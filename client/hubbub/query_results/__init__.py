@@ -3,6 +3,7 @@
 from hubbub.query_results.association_sentence import association_sentence, slice_sentences
 from hubbub.query_results.cell_text import at_least, cell, columns_of, is_of_means, title
 from hubbub.query_results.columns import COLUMNS, Column, QueryName
+from hubbub.query_results.final_sentence import final_sentence
 from hubbub.query_results.judged_sentences import judged_sentences
 from hubbub.query_results.rows import Document, Row, rows, whole_rows
 from hubbub.query_results.trend_sentences import trend_sentences
@@ -17,6 +18,7 @@ __all__ = [
     "at_least",
     "cell",
     "columns_of",
+    "final_sentence",
     "is_of_means",
     "judged_sentences",
     "rows",

@@ -221,6 +221,7 @@ class TopList:
 class Compared:
     """Two ranges of epochs of one metric.
 
+    final: all epochs of both are closed.
     chosen: why these, where a range was not named.
     """
 
@@ -231,6 +232,7 @@ class Compared:
     after_epochs: list[int]
     before_dates: str
     after_dates: str
+    final: bool
     before_reports: int
     after_reports: int
     total: int

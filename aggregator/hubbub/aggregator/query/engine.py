@@ -279,6 +279,7 @@ class QueryEngine:
             after_epochs=list(holdings[1].epochs),
             before_dates=holdings[0].dates,
             after_dates=holdings[1].dates,
+            final=all(self._is_final(holding) for holding in holdings),
             before_reports=old.reports,
             after_reports=new.reports,
             total=total,

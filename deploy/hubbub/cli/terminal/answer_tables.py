@@ -16,6 +16,7 @@ from hubbub.query_results import (
     at_least,
     cell,
     columns_of,
+    final_sentence,
     is_of_means,
     rows,
     title,
@@ -124,11 +125,11 @@ def _say_trust(found: Answer) -> None:
     if len(found["twins"]) > _TWINS:
         explain(f"and {len(found['twins']) - _TWINS:,} more such groups")
     _say_shuffled(found)
-    if not found["final"]:
+    if said := final_sentence(found):
         waiting = found["waiting"]
         waits = "waits" if waiting == 1 else "wait"
         more = "" if waiting is None else f"; {several(waiting, 'report')} {waits} at the shuffler"
-        explain(f"not final: reports of these epochs are still taken{more}")
+        explain(f"{said}{more}")
     for finding in found["findings"]:
         explain(f"NOT FROM HONEST REPORTS ALONE (p <= {found['honest_p_value']:.0e}): {finding}")
 
@@ -196,6 +197,8 @@ def show_changes(found: Answer) -> None:
     )
     if found["chosen"]:
         explain(found["chosen"])
+    if said := final_sentence(found):
+        explain(said)
     _say_lists(found)
     _say_whose(found)
     _say_more(len(changes))

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from hubbub.cli.terminal.answer_rows import show_rows
 from hubbub.cli.terminal.output import explain, several
-from hubbub.query_results import columns_of, rows
+from hubbub.query_results import columns_of, final_sentence, rows
 
 Answer = Mapping[str, Any]
 
@@ -41,5 +41,5 @@ def show_breakdown(found: Answer) -> None:
             )
     whose = "differences are of the population that reports are from, shares of who reported"
     explain(whose)
-    if not found["final"]:
-        explain("not final: reports of these epochs are still taken")
+    if said := final_sentence(found):
+        explain(said)

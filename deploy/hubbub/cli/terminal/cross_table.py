@@ -7,7 +7,14 @@ from typing import Any, Final
 from hubbub.cli.terminal.answer_rows import show_rows
 from hubbub.cli.terminal.output import explain, table
 from hubbub.errors.printable import visible
-from hubbub.query_results import Row, association_sentence, columns_of, rows, slice_sentences
+from hubbub.query_results import (
+    Row,
+    association_sentence,
+    columns_of,
+    final_sentence,
+    rows,
+    slice_sentences,
+)
 
 Answer = Mapping[str, Any]
 
@@ -51,8 +58,8 @@ def show_cross(found: Answer) -> None:
             f"other tables: hubbub cross {found['metric']} PART PART{third}; its parts are "
             f"{', '.join(map(visible, found['parts']))}"
         )
-    if not found["final"]:
-        explain("not final: reports of these epochs are still taken")
+    if said := final_sentence(found):
+        explain(said)
 
 
 def _grid(found: Answer, cells: Sequence[Row]) -> tuple[list[str], list[list[str]]] | None:

@@ -2025,6 +2025,7 @@ class Compared(_message.Message):
     UNIT_FIELD_NUMBER: _builtins.int
     NOTICE_FIELD_NUMBER: _builtins.int
     CHOSEN_FIELD_NUMBER: _builtins.int
+    FINAL_FIELD_NUMBER: _builtins.int
     metric: _builtins.str
     kind: _builtins.str
     confidence: _builtins.float
@@ -2040,6 +2041,8 @@ class Compared(_message.Message):
     """As MetricLine's."""
     chosen: _builtins.str
     """Why these two, where the request left one out."""
+    final: _builtins.bool
+    """All epochs of both take no more reports."""
     @_builtins.property
     def before_epochs(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]: ...
     @_builtins.property
@@ -2067,10 +2070,11 @@ class Compared(_message.Message):
         unit: _builtins.str = ...,
         notice: _builtins.str = ...,
         chosen: _builtins.str = ...,
+        final: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["after_dates", b"after_dates", "after_epochs", b"after_epochs", "after_reports", b"after_reports", "before_dates", b"before_dates", "before_epochs", b"before_epochs", "before_reports", b"before_reports", "chosen", b"chosen", "confidence", b"confidence", "kind", b"kind", "lists", b"lists", "metric", b"metric", "notice", b"notice", "total", b"total", "unit", b"unit", "values", b"values", "whose", b"whose"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["after_dates", b"after_dates", "after_epochs", b"after_epochs", "after_reports", b"after_reports", "before_dates", b"before_dates", "before_epochs", b"before_epochs", "before_reports", b"before_reports", "chosen", b"chosen", "confidence", b"confidence", "final", b"final", "kind", b"kind", "lists", b"lists", "metric", b"metric", "notice", b"notice", "total", b"total", "unit", b"unit", "values", b"values", "whose", b"whose"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

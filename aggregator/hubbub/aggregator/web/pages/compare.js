@@ -93,6 +93,7 @@ async function show(found, order, sort) {
         `${verdict} beyond what chance explains.` +
         " Of the population that reports are from: intervals hold who happened to report too." +
         (found.chosen ? ` Chosen: ${shown(found.chosen, 300)}.` : "") +
+        (found.final ? "" : " Not final: reports of these epochs are still taken.") +
         before(found),
     ),
     h("figure", {}, drawing),

@@ -1,0 +1,9 @@
+"""Whether an answer may still change, in words for people."""
+
+from hubbub.query_results.rows import Document
+
+
+def final_sentence(found: Document) -> str:
+    """That epochs of an answer still take reports; "" of one that is final, or of no epochs."""
+    final = found.get("final", True)
+    return "" if final else "not final: reports of these epochs are still taken"
