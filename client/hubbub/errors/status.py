@@ -30,6 +30,9 @@ class Status:
     http: int
 
 
+NAMED: Final = "hubbub-error"
+"""Of gRPC's trailing metadata: the error's class, which no proxy would say."""
+
 # Of any other kind it is a fault of ours.
 _FAULT: Final = Status("INTERNAL", 500)
 _STATUS: Final[Mapping[type[Exception], Status]] = {

@@ -17,7 +17,7 @@ from hubbub.aggregator.access.audit_trail import AuditedQuestion, AuditTrail, Se
 from hubbub.aggregator.access.callers import Access
 from hubbub.aggregator.access.rights import EVERYONE, Caller
 from hubbub.errors import HubbubError, ServiceUnavailable
-from hubbub.errors.status import status_of
+from hubbub.errors.status import NAMED, status_of
 from hubbub.runtime.rpc.peers import caller_of, shown_by
 
 _log: Final = logging.getLogger("hubbub.aggregator")
@@ -34,8 +34,9 @@ _TOLD: Final = ("confidence", "number", "rows", "columns")
 
 
 async def abort(context: Context, error: HubbubError) -> NoReturn:
-    """End a call with the status that goes with an error."""
-    await context.abort(grpc.StatusCode[status_of(error).grpc], str(error))
+    """End a call with the status that goes with an error, and its name."""
+    named = ((NAMED, type(error).__name__),)
+    await context.abort(grpc.StatusCode[status_of(error).grpc], str(error), named)
     raise AssertionError("abort does not return")
 
 

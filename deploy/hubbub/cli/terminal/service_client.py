@@ -11,6 +11,7 @@ from google.protobuf.message import Message
 
 from hubbub.conservation import TERMS
 from hubbub.errors import BatchTooSmall, HubbubError, ServiceUnavailable, UnknownMetric
+from hubbub.errors.status import NAMED
 from hubbub.runtime import TlsFolder
 from hubbub.runtime.rpc.server import LARGEST_MESSAGE_BYTES
 from hubbub.runtime.tls import check_plain
@@ -29,7 +30,10 @@ _FILE: Final = "endpoints.json"
 _KINDS: Final = {
     grpc.StatusCode.NOT_FOUND: UnknownMetric,
     grpc.StatusCode.FAILED_PRECONDITION: BatchTooSmall,
+    grpc.StatusCode.UNAVAILABLE: ServiceUnavailable,
 }
+# Of a service that says nothing itself.
+_SILENT: Final = frozenset({grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED})
 _Answer = TypeVar("_Answer")
 
 
@@ -123,9 +127,10 @@ def _ask(where: Endpoints, call: Callable[[grpc.Channel], _Answer]) -> _Answer:
     try:
         return call(channel)
     except grpc.RpcError as error:
-        if where.home and error.code() is grpc.StatusCode.UNAVAILABLE:
+        said = any(one.key == NAMED for one in error.trailing_metadata() or ())
+        if not said and where.home and error.code() is grpc.StatusCode.UNAVAILABLE:
             raise ServiceUnavailable(nothing_runs(where.home)) from error
-        if error.code() in {grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED}:
+        if not said and error.code() in _SILENT:
             raise ServiceUnavailable(
                 f"{address} does not answer: {error.details()}; is it running, and at this address?"
             ) from error
