@@ -4,7 +4,7 @@ from math import sqrt
 
 from hubbub.catalog import Metric
 from hubbub.catalog.crowds.device_dummies import made_each, reports_variance
-from hubbub.catalog.crowds.hidden_counts import count_noise
+from hubbub.catalog.crowds.hidden_counts import count_noise, count_variance
 from hubbub.errors.places import notice
 
 
@@ -33,6 +33,4 @@ def notice_of(metric: Metric, *told: tuple[int, int]) -> str:
 
 def reports_stderr(metric: Metric, reports: int, epochs: int) -> float:
     """The standard error of a metric's number of reports; 0 where they are counted."""
-    noise = count_noise(metric)
-    hidden = epochs * noise.variance if noise else 0.0
-    return sqrt(reports_variance(reports, made_each(metric)) + hidden)
+    return sqrt(reports_variance(reports, made_each(metric)) + epochs * count_variance(metric))

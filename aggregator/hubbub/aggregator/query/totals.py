@@ -18,7 +18,7 @@ from hubbub.catalog import (
     superseded_by,
 )
 from hubbub.catalog.crowds.device_dummies import made_each
-from hubbub.catalog.crowds.hidden_counts import count_noise, expected_dummies
+from hubbub.catalog.crowds.hidden_counts import count_variance, expected_dummies
 from hubbub.conservation import Window, epoch_date, epoch_dates, minute
 from hubbub.errors import BadParameter, BatchTooSmall, TooFewEpochs, TotalsUnreadable
 from hubbub.mechanisms import AnyMechanism, Totals
@@ -313,9 +313,8 @@ class TotalsByEpoch:
             own = self.bundle.asked_in(streams[0])
             mechanism = own.randomizer
             parts = [one for w, one in totals.items() if w.stream in streams and w.epoch in wanted]
-            size, noise = mechanism.layout.size, count_noise(own)
-            hidden = noise.variance if noise else 0.0
-            added = sum_totals(parts, size, expected_dummies(own), made_each(own), hidden)
+            dummies, each, hidden = expected_dummies(own), made_each(own), count_variance(own)
+            added = sum_totals(parts, mechanism.layout.size, dummies, each, hidden)
             tiers.append((mechanism, added))
         return tiers
 

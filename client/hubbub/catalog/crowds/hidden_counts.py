@@ -42,6 +42,12 @@ def expected_dummies(metric: Any) -> int:
     return int(metric.dummies) + (noise.reach if noise else 0)
 
 
+def count_variance(metric: Any) -> float:
+    """The variance of how many dummies hide the number of reports of an epoch; 0 of none."""
+    noise = count_noise(metric)
+    return noise.variance if noise else 0.0
+
+
 def reports_at_least(metric: Any, reports: int) -> int:
     """How many there are, where so many are left without the dummies that are expected."""
     noise = count_noise(metric)
