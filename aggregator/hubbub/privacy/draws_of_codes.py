@@ -27,20 +27,13 @@ def unit_of(vectors: Floats, chance: np.random.Generator) -> Floats:
 
 def told_of(mechanism: VectorCodes, units: Floats, chance: np.random.Generator) -> DirectionMoments:
     """One report of each vector, as the aggregator decodes them."""
-    people = len(units)
-    books = chance.integers(0, mechanism.books, people)
-    kept = chance.random(people) < float(mechanism.keep.exact)
-    near, far = (
-        chance.integers(0, mechanism.near, people),
-        chance.integers(mechanism.near, mechanism.words, people),
-    )
-    places = np.where(kept, near, far)
+    books, places = _drawn(mechanism, len(units), chance)
     sent = np.empty_like(units)
     for at, (number, place) in enumerate(zip(books.tolist(), places.tolist(), strict=True)):
         words = words_of(mechanism, number)
         order = np.argpartition(-(words @ units[at]), mechanism.near - 1)
         sent[at] = words[order[place]]
-    return told_by(mechanism, people, sent.sum(axis=0), sent.T @ sent)
+    return told_by(mechanism, len(units), sent.sum(axis=0), sent.T @ sent)
 
 
 def draw_vectors(
@@ -52,14 +45,8 @@ def draw_vectors(
     """How often each word is sent by held[i] reports of the vectors values[i], from its law."""
     vectors = np.repeat(np.array(values, dtype=np.float64), held, axis=0)
     units = unit_of(vectors / mechanism.max_length, chance)
-    people, cells = len(units), np.zeros((mechanism.books, mechanism.words), dtype=np.int64)
-    kept = chance.random(people) < float(mechanism.keep.exact)
-    near, far = (
-        chance.integers(0, mechanism.near, people),
-        chance.integers(mechanism.near, mechanism.words, people),
-    )
-    places = np.where(kept, near, far)
-    books = chance.integers(0, mechanism.books, people)
+    books, places = _drawn(mechanism, len(units), chance)
+    cells = np.zeros((mechanism.books, mechanism.words), dtype=np.int64)
     order = np.argsort(books, kind="stable")
     heard, first = np.unique(books[order], return_index=True)
     for number, own in zip(heard.tolist(), np.split(order, first[1:]), strict=True):
@@ -67,3 +54,14 @@ def draw_vectors(
         ranks = np.argsort(apart, axis=1, kind="stable")
         np.add.at(cells[number], ranks[np.arange(len(own)), places[own]], 1)
     return cells.reshape(-1)
+
+
+def _drawn(
+    mechanism: VectorCodes, reports: int, chance: np.random.Generator
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Of each report its book, and which of that book's words it sends, the nearest being 0."""
+    books = chance.integers(0, mechanism.books, reports)
+    kept = chance.random(reports) < float(mechanism.keep.exact)
+    near = chance.integers(0, mechanism.near, reports)
+    far = chance.integers(mechanism.near, mechanism.words, reports)
+    return books, np.where(kept, near, far)
