@@ -5,6 +5,8 @@ import base64
 import json
 import secrets
 from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from fractions import Fraction
 from itertools import count
@@ -29,7 +31,15 @@ from hubbub.shuffler.streams import Stream, StreamTable, read_stream_table
 from hubbub.wire.v1.services_pb2 import StatusRequest
 from tests.conftest import Made
 from tests.support import tearing
-from tests.support.mixing import a_sink, law_of, mixers, sealed_reports, until_empty
+from tests.support.mixing import (
+    Mixing,
+    Sink,
+    a_sink,
+    law_of,
+    mixers,
+    sealed_reports,
+    until_empty,
+)
 from tests.support.moment import now
 
 DAY = 86_400
@@ -61,6 +71,19 @@ def table(made: Made, tmp_path_factory: pytest.TempPathFactory) -> StreamTable:
 
 def _today(stream: str = "theme") -> Window:
     return Window(stream, int(now()) // DAY)
+
+
+@asynccontextmanager
+async def _ended(
+    table: StreamTable, redis_url: str, reports: int
+) -> AsyncIterator[tuple[Window, Sink, Mixing]]:
+    """An epoch of so many reports that is over: they have left, or were withheld."""
+    window = _today()
+    async with a_sink() as (sink, address), mixers(redis_url, table, address, 1) as m:
+        await m.pools[0].add({window: sealed_reports(reports)})
+        await m.pools[0].close_windows()
+        await until_empty(m, window)
+        yield window, sink, m
 
 
 async def _told(pool: Pool, table: StreamTable) -> dict[Window, dict[str, int]]:
@@ -111,12 +134,8 @@ def test_the_minimum_is_of_reports_and_dummies_and_never_of_fewer_reports_than_t
     table: StreamTable, redis_url: str, reports: int, leaves: bool
 ) -> None:
     async def body() -> None:
-        window = _today()
-        async with a_sink() as (sink, address), mixers(redis_url, table, address, 1) as m:
+        async with _ended(table, redis_url, reports) as (window, sink, m):
             pool = m.pools[0]
-            await pool.add({window: sealed_reports(reports)})
-            await pool.close_windows()
-            await until_empty(m, window)
             law, drawn = await law_of(pool, window), await pool.hidden.drawn(window, NOISE)
             left = reports + drawn if leaves else 0
             assert sink.sealed.total() == left
@@ -132,12 +151,8 @@ def test_what_comes_too_late_is_withheld_and_changes_nothing_that_is_told(
     """Enough for a crowd of their own, which would have no number drawn to hide it."""
 
     async def body() -> None:
-        window = _today()
-        async with a_sink() as (sink, address), mixers(redis_url, table, address, 1) as m:
+        async with _ended(table, redis_url, 300) as (window, sink, m):
             pool = m.pools[0]
-            await pool.add({window: sealed_reports(300)})
-            await pool.close_windows()
-            await until_empty(m, window)
             before, sent = await _told(pool, table), sink.sealed.total()
             await pool.add({window: sealed_reports(2 * MINIMUM)})
             assert await _told(pool, table) == before
@@ -158,12 +173,8 @@ def test_of_an_epoch_that_was_withheld_nothing_that_comes_later_leaves(
     """Its dummies were withheld with it: what left now would be counted to the report."""
 
     async def body() -> None:
-        window = _today()
-        async with a_sink() as (sink, address), mixers(redis_url, table, address, 1) as m:
+        async with _ended(table, redis_url, CROWD - 1) as (window, sink, m):
             pool = m.pools[0]
-            await pool.add({window: sealed_reports(CROWD - 1)})
-            await pool.close_windows()
-            await until_empty(m, window)
             drawn = await pool.hidden.drawn(window, NOISE)
             await pool.add({window: sealed_reports(2 * MINIMUM)})
             await until_empty(m, window)
