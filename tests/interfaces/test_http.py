@@ -137,7 +137,7 @@ def test_the_document_is_shown_without_a_script(home: House) -> None:
         ),
         ("/v1/metrics/homepage/estimates", {}, 400, "NothingToLookFor", "candidates"),
         ("/v1/metrics/seconds/top", {}, 400, "BadParameter", "mean"),
-        ("/v1/nothing", {}, 404, "NotServed", "Not Found"),
+        ("/v1/nothing", {}, 404, "NotServed", "nothing is at this path; /docs has all"),
     ],
 )
 def test_what_cannot_be_answered_is_a_problem_with_a_remedy(
@@ -149,6 +149,14 @@ def test_what_cannot_be_answered_is_a_problem_with_a_remedy(
     problem = found.json()
     assert (problem["title"], problem["status"]) == (title, status)
     assert said in problem["detail"]
+
+
+def test_a_method_that_a_path_does_not_take_is_a_problem_with_those_that_it_takes(
+    home: House,
+) -> None:
+    found = web.delete(f"{home.page}/v1/metrics")
+    assert (found.status_code, found.headers["allow"]) == (405, "GET")
+    assert "not asked by this method; /docs has all" in found.json()["detail"]
 
 
 def test_what_is_known_already_is_not_sent_again(home: House) -> None:

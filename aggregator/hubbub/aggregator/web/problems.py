@@ -96,13 +96,16 @@ def handle_problems(app: FastAPI) -> None:
 
     @app.exception_handler(HTTPException)
     async def unknown(request: Request, error: HTTPException) -> Response:
-        headers = dict(error.headers or {})
+        headers, said = dict(error.headers or {}), str(error.detail)
         if error.status_code == 405:  # noqa: PLR2004 method not allowed
             # The framework names the methods of one route; a path may have several.
-            headers["allow"] = ", ".join(sorted(_methods(app, request)))
-        if error.status_code == 404 and "text/html" in request.headers.get("accept", ""):  # noqa: PLR2004 not found
-            return lost_page(request.url.path)
-        return problem(error.status_code, "NotServed", str(error.detail), headers)
+            headers = {"allow": ", ".join(sorted(_methods(app, request)))}
+            said = "this path is not asked by this method; /docs has all that can be asked"
+        if error.status_code == 404:  # noqa: PLR2004 not found
+            if "text/html" in request.headers.get("accept", ""):
+                return lost_page(request.url.path)
+            said = "nothing is at this path; /docs has all that can be asked"
+        return problem(error.status_code, "NotServed", said, headers)
 
 
 def _malformed(wrong: Mapping[str, Any]) -> str:
