@@ -142,3 +142,12 @@ def test_an_option_that_is_none_is_refused_with_the_usage_of_its_own_command(
     said = capsys.readouterr().err
     assert said.startswith(f"usage: {whose} ")
     assert f"{whose}: error: unrecognized arguments: {typed[-1]}" in said
+
+
+@pytest.mark.parametrize("typed", ["--confidance", "--confidance=.9"])
+def test_an_option_that_is_nearly_one_is_told_which(
+    typed: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        main(["query", "theme", typed])
+    assert f"arguments: {typed}; did you mean --confidence?" in capsys.readouterr().err

@@ -68,8 +68,14 @@ class _Parser(argparse.ArgumentParser):
         """As argparse does; what a command does not know it refuses itself, with its own usage."""
         found, left = super().parse_known_args(args, namespace)
         if left:
-            self.error(f"unrecognized arguments: {' '.join(left)}")
+            self.error(f"unrecognized arguments: {' '.join(left)}{self._meant(left)}")
         return found, left
+
+    def _meant(self, left: Sequence[str]) -> str:
+        """The option that is most like the first one that is none."""
+        typed = next((one.partition("=")[0] for one in left if one.startswith("--")), "")
+        near = get_close_matches(typed, self._option_string_actions, n=1)
+        return f"; did you mean {near[0]}?" if near else ""
 
     def error(self, message: str) -> NoReturn:
         """As argparse does, with the actions there are where one is left out."""
