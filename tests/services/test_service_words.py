@@ -32,7 +32,11 @@ class Away(MemoryStore):
 
 
 @pytest.mark.parametrize(
-    ("home", "nobody"), [("here", "nothing runs in here"), ("", "is it running, and at this")]
+    ("home", "nobody"),
+    [
+        ("here", "nothing runs in here"),
+        ("", "is asked with --tls FOLDER"),
+    ],
 )
 def test_a_service_without_its_redis_is_not_taken_for_none(
     made: Made, home: str, nobody: str

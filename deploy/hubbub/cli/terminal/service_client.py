@@ -131,8 +131,10 @@ def _ask(where: Endpoints, call: Callable[[grpc.Channel], _Answer]) -> _Answer:
         if not said and where.home and error.code() is grpc.StatusCode.UNAVAILABLE:
             raise ServiceUnavailable(nothing_runs(where.home)) from error
         if not said and error.code() in _SILENT:
+            secured = "" if where.tls else " One with certificates is asked with --tls FOLDER."
             raise ServiceUnavailable(
-                f"{address} does not answer: {error.details()}; is it running, and at this address?"
+                f"{address} does not answer: {error.details()}; is it running, and at this "
+                f"address?{secured}"
             ) from error
         raise _KINDS.get(error.code(), HubbubError)(error.details()) from error
     finally:
