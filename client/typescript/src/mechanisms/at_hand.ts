@@ -1,10 +1,14 @@
 /** What most apps ask by, at hand; all other mechanisms are loaded where a bundle names one. */
 import { grr, rr } from "./listed.js";
 import type { Arguments, Mechanism, Randomizer } from "./randomizer.js";
+import { optimizedUnary, symmetricUnary } from "./unary.js";
 
-const AT_HAND = new Map([
+/** By name. */
+export const AT_HAND: ReadonlyMap<string, Mechanism> = new Map([
   ["rr", mechanism("categories", rr)],
   ["grr", mechanism("categories", grr)],
+  ["unary.sue", mechanism("categories", symmetricUnary)],
+  ["unary.oue", mechanism("categories", optimizedUnary)],
 ]);
 
 /** A mechanism by the name that bundles have. */

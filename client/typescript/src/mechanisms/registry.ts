@@ -1,7 +1,6 @@
 /** Every mechanism by the name that bundles have. A new one is its function and a line here. */
-import { mechanism } from "./at_hand.js";
+import { AT_HAND, mechanism } from "./at_hand.js";
 import { hadamardResponse } from "./hadamard.js";
-import { grr, rr } from "./listed.js";
 import { longGrr, longHash, longUnary } from "./longitudinal.js";
 import { bucketFlips, oneBitMean, piecewiseMean, squareWave } from "./numbers.js";
 import { pairedParts } from "./pairs.js";
@@ -12,14 +11,10 @@ import { basicRappor, rappor } from "./rappor.js";
 import { countMeanSketch, hadamardSketch, localHashing } from "./sketch.js";
 import { subsetSelection } from "./subset.js";
 import { prefixTree } from "./tree.js";
-import { optimizedUnary, symmetricUnary } from "./unary.js";
 
 /** By name. */
 export const MECHANISMS: ReadonlyMap<string, Mechanism> = new Map([
-  ["rr", mechanism("categories", rr)],
-  ["grr", mechanism("categories", grr)],
-  ["unary.sue", mechanism("categories", symmetricUnary)],
-  ["unary.oue", mechanism("categories", optimizedUnary)],
+  ...AT_HAND,
   ["subset", mechanism("categories", subsetSelection)],
   ["hadamard", mechanism("categories", hadamardResponse)],
   ["projective", mechanism("categories", projectiveResponse)],
