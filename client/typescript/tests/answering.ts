@@ -17,6 +17,7 @@ import type { Coded } from "../src/mechanisms/randomizer.js";
 import { MECHANISMS } from "../src/mechanisms/registry.js";
 import { readAnswer, writePost } from "../src/transport/binary_http.js";
 import { issuedIn, tokenInfo, tokenOf, tokenRequest } from "../src/transport/issuing.js";
+import { ristretto255_oprf as oprf } from "../src/transport/curve.js";
 import { blinded, outputsOf } from "../src/transport/poprf.js";
 import { seal, sealInfo, type Kem } from "../src/transport/sealing.js";
 import { requestOf, resultsOf, TYPE } from "../src/transport/submission.js";
@@ -190,7 +191,7 @@ async function answer(asked: Asked): Promise<unknown> {
     }
     case "blind":
       return asked.inputs.map((input) => {
-        const made = blinded(bytesOf(input), bytesOf(asked.public), bytesOf(asked.info));
+        const made = blinded(oprf, bytesOf(input), bytesOf(asked.public), bytesOf(asked.info));
         return [hexOf(made.blind), hexOf(made.element)];
       });
     case "outputs":
@@ -200,7 +201,7 @@ async function answer(asked: Asked): Promise<unknown> {
           return { input: bytesOf(input), blind: bytesOf(blind), element: bytesOf(element) };
         });
         const told = [asked.proof, asked.public, asked.info].map(bytesOf) as [Bytes, Bytes, Bytes];
-        return outputsOf(inputs, asked.evaluated.map(bytesOf), ...told).map(hexOf);
+        return outputsOf(oprf, inputs, asked.evaluated.map(bytesOf), ...told).map(hexOf);
       });
     case "binary_request": {
       const content = bytesOf(asked.content);

@@ -151,7 +151,7 @@ test("the RFC's inputs have the RFC's outputs, once the proof holds", () => {
     bytesOf(rfc.public),
     bytesOf(rfc.info),
   ] as const;
-  assert.deepEqual(outputsOf(inputs, ...right).map(hexOf), rfc.outputs);
+  assert.deepEqual(outputsOf(ristretto255_oprf, inputs, ...right).map(hexOf), rfc.outputs);
   const [evaluated, proof, publicKey, info] = right;
   const altered = Uint8Array.from(proof, (byte, at) => byte ^ Number(at === 63));
   for (const [points, shown, key, word] of [
@@ -164,9 +164,15 @@ test("the RFC's inputs have the RFC's outputs, once the proof holds", () => {
     [evaluated, proof, new Uint8Array(32), info],
     [evaluated, proof, publicKey, bytesOf("00")],
   ] as const) {
-    assert.throws(() => outputsOf(inputs, points, shown, key, word), BadParameter);
+    assert.throws(
+      () => outputsOf(ristretto255_oprf, inputs, points, shown, key, word),
+      BadParameter,
+    );
   }
-  assert.throws(() => blinded(proof, new Uint8Array(32).fill(255), info), BadParameter);
+  assert.throws(
+    () => blinded(ristretto255_oprf, proof, new Uint8Array(32).fill(255), info),
+    BadParameter,
+  );
 });
 
 test("a token, its messages and the moment of asking are what Python's are", () => {

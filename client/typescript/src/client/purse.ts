@@ -15,7 +15,7 @@ import { BadParameter, TryAgain } from "../errors.js";
 import { pick } from "../mechanisms/bits.js";
 import { issuedIn, tokenInfo, tokenOf, tokenRequest } from "../transport/issuing.js";
 import type { AskIssuer, TokenIssuer } from "../transport/issuing.js";
-import type { Blinded } from "../transport/poprf.js";
+import { blinded, outputsOf, type Blinded } from "../transport/poprf.js";
 import type { TokenedReport } from "../transport/submission.js";
 import type { Device } from "./device.js";
 import type { Diagnostics } from "./diagnostics.js";
@@ -184,7 +184,7 @@ export class Purse {
   }
 
   async #fetch(due: Due): Promise<void> {
-    const { blinded, outputsOf } = await import("../transport/poprf.js");
+    const { ristretto255_oprf: oprf } = await import("../transport/curve.js");
     const [length, epoch] = due;
     const { publicKey } = this.issuer;
     const before = (await this.state.device()).wallet ?? EMPTY;
@@ -197,7 +197,7 @@ export class Purse {
       for (let number = 0; number < most; number += 1) {
         await nextTask(); // some milliseconds each
         const nonce = crypto.getRandomValues(new Uint8Array(NONCE_BYTES));
-        own.push(blinded(nonce, publicKey, tokenInfo(stream, epoch)));
+        own.push(blinded(oprf, nonce, publicKey, tokenInfo(stream, epoch)));
       }
       drawn[period] = own.map((one) => [toText(one.input), toText(one.blind), toText(one.element)]);
     }
@@ -238,7 +238,7 @@ export class Purse {
         const of = inputs.slice(0, one.evaluated.length);
         const told = [one.evaluated, one.proof, publicKey, tokenInfo(stream, epoch)] as const;
         try {
-          const outputs = of.length ? outputsOf(of, ...told) : [];
+          const outputs = of.length ? outputsOf(oprf, of, ...told) : [];
           minted[periodOf(stream, epoch)] = outputs.map((output, place) => {
             return [toText(of[place]?.input ?? output), toText(output), this.#key];
           });

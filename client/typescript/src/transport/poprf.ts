@@ -1,12 +1,14 @@
 /**
  * The function behind tokens, of RFC 9497: mode 2 (partly oblivious), ristretto255-SHA512.
  *
- * This module alone knows who works it out, and is loaded where a bundle names an issuer.
+ * The curve is handed in: what is loaded by itself shares no error with what every page loads, which
+ * would be cut out as one file more.
  */
-import { ristretto255_oprf } from "@noble/curves/ed25519.js";
-
 import { BadParameter } from "../errors.js";
 import type { Bytes } from "../mechanisms/packing.js";
+
+/** Who works it out, of `curve.ts`. */
+export type Oprf = typeof import("./curve.js").ristretto255_oprf;
 
 /** An input on its way: what undoes the blinding, and what the issuer sees. */
 export interface Blinded {
@@ -20,9 +22,9 @@ export interface Blinded {
  *
  * @throws BadParameter the public key is none.
  */
-export function blinded(input: Bytes, publicKey: Bytes, info: Bytes): Blinded {
+export function blinded(oprf: Oprf, input: Bytes, publicKey: Bytes, info: Bytes): Blinded {
   try {
-    const { blind, blinded: element } = ristretto255_oprf.poprf(info).blind(input, publicKey);
+    const { blind, blinded: element } = oprf.poprf(info).blind(input, publicKey);
     return { input, blind: Uint8Array.from(blind), element: Uint8Array.from(element) };
   } catch (error) {
     throw new BadParameter("the issuer's key in the bundle is none", { cause: error });
@@ -35,13 +37,14 @@ export function blinded(input: Bytes, publicKey: Bytes, info: Bytes): Blinded {
  * @throws BadParameter the proof is none of this, or an element is none.
  */
 export function outputsOf(
+  oprf: Oprf,
   inputs: readonly Blinded[],
   evaluated: readonly Bytes[],
   proof: Bytes,
   publicKey: Bytes,
   info: Bytes,
 ): Bytes[] {
-  const suite = ristretto255_oprf.poprf(info);
+  const suite = oprf.poprf(info);
   const items = inputs.map(({ input, blind, element }, at) => {
     return { input, blind, blinded: element, evaluated: evaluated[at] ?? new Uint8Array() };
   });
