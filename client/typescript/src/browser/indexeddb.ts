@@ -28,6 +28,11 @@ export class BrowserStorage implements Storage {
     this.#name = `hubbub:${app}`;
   }
 
+  /** Begins to open what the first step needs; whether that can be had the step says. */
+  begin(): void {
+    void this.#opened();
+  }
+
   transaction<T>(work: (rows: Rows) => Promise<T>): Promise<T> {
     return this.#tried(async () => {
       const database = await this.#opened();
@@ -59,7 +64,7 @@ export class BrowserStorage implements Storage {
 
   readWitness(): Promise<string | null> {
     return this.#tried(async () => {
-      const found = await (await caches.open(this.#name)).match(WITNESS);
+      const found = await caches.match(WITNESS, { cacheName: this.#name });
       return found ? await found.text() : null;
     });
   }

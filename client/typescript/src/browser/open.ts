@@ -36,8 +36,10 @@ const NEEDED = { bundle: "string, or object: URL or Uint8Array" };
  */
 export async function open(options: BrowserOptions): Promise<Client> {
   const { operator = null, app = APP } = checked(options, NEEDED, { app: "string" });
-  const [content, forgets] = await Promise.all([contentOf(options.bundle), isPrivate()]);
-  const bundle = await openBundle(content, operator);
+  // Where it is kept is opened while the bundle comes.
+  const [own, forgets] = [new BrowserStorage(app), isPrivate()];
+  own.begin();
+  const bundle = await openBundle(await contentOf(options.bundle), operator);
   const address = options.shuffler ?? bundle.shuffler;
   const transport =
     options.relay === undefined
@@ -48,7 +50,7 @@ export async function open(options: BrowserOptions): Promise<Client> {
           address,
           fetchPost,
         );
-  const storage: Storage = forgets ? nowhere() : new BrowserStorage(app);
+  const storage: Storage = (await forgets) ? nowhere() : own;
   const told = {
     ...options,
     ...(bundle.tokens && {
