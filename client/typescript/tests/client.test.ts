@@ -7,7 +7,7 @@ import test, { after } from "node:test";
 
 import { openBundle, type Bundle } from "../src/catalog/bundle.js";
 import { Client, type Options } from "../src/client/client.js";
-import { newDevice } from "../src/client/device.js";
+import { loadDevice, newDevice, witnessed } from "../src/client/device.js";
 import { MemoryStorage } from "../src/client/memory.js";
 import type { Storage } from "../src/client/storage.js";
 import { StateUnusable, UnknownMetric, ValueOutOfDomain } from "../src/errors.js";
@@ -216,6 +216,30 @@ test("a state that is lost is known to its witness", async () => {
   const last = await clientOver(new FolderStorage(path));
   assert.equal(last.report("language", "de"), "disabled");
   assert.equal((await last.ledger()).counts["state_lost"], 1);
+});
+
+test("a page that learns nothing writes nothing as it opens", async () => {
+  const storage = new MemoryStorage();
+  await clientOver(storage);
+  const before = await storage.transaction((rows) => rows.device());
+  const witness = await storage.readWitness();
+  await clientOver(storage);
+  assert.equal(await storage.transaction((rows) => rows.device()), before);
+  assert.equal(await storage.readWitness(), witness);
+});
+
+test("a state that was put back is brought up to its witness as a page opens", async () => {
+  const storage = new MemoryStorage();
+  const client = await clientOver(storage);
+  const before = await storage.transaction((rows) => rows.device());
+  for (const value of ["dark", "light"]) client.report("theme", value);
+  await client.settled();
+  await storage.transaction((rows) => rows.keepDevice(before));
+  const next = await clientOver(storage);
+  assert.equal(next.report("theme", "dark"), "already_reported");
+  const kept = loadDevice(await storage.transaction((rows) => rows.device()));
+  assert.equal(kept.counts["state_lost"], 1);
+  assert.equal(witnessed(kept), await storage.readWitness());
 });
 
 test("a folder in folders that are not there yet is made with them", async () => {

@@ -119,6 +119,8 @@ export class Client {
     try {
       const device = await state.change((own) => {
         const { trust, another } = admitted(own.trust, bundle, options.operatorNamed ?? false);
+        // A page that learns nothing writes nothing.
+        if (!another && JSON.stringify(trust) === JSON.stringify(own.trust)) return own;
         const { consent } = own;
         // What waits is another operator's.
         const generation = consent.generation + (another ? 2 : 0);

@@ -72,6 +72,7 @@ export class State {
   async change(how: (device: Device) => Device, reason = DISABLED): Promise<Device> {
     const { device } = await this.#step(async (rows, own) => {
       const after = how(own);
+      if (after === own) return [own, null];
       const gone = after.consent.generation !== own.consent.generation;
       const purged = gone ? await purge(rows, reason) : [];
       return [{ ...after, counts: counted(after.counts, purged) }, null];
@@ -211,13 +212,14 @@ export class State {
   #changed<T>(work: Work<T>, witness: string | null): Promise<{ device: Device; told: T } | null> {
     return this.storage.transaction(async (rows) => {
       const document = await rows.device();
-      let before = loaded(document);
-      if (isAhead(witness, before)) {
+      const kept = loaded(document);
+      let before = kept;
+      if (isAhead(witness, kept)) {
         if (!this.#heeded) return null;
-        before = this.#heeded(before, witness);
+        before = this.#heeded(kept, witness);
       }
       const [after, told] = await work(rows, before);
-      if (after === before && document !== undefined && before.commits) {
+      if (after === kept && document !== undefined && kept.commits) {
         return { device: after, told };
       }
       const device = { ...after, commits: after.commits + 1 };
