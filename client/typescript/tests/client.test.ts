@@ -242,6 +242,16 @@ test("a state that was put back is brought up to its witness as a page opens", a
   assert.equal(witnessed(kept), await storage.readWitness());
 });
 
+test("many reports are not sealed in the task that says them", async (told) => {
+  const client = await clientOver(new MemoryStorage());
+  const made = told.mock.method(crypto.subtle, "generateKey");
+  for (let number = 0; number < 6; number += 1) client.report("startup", number);
+  for (let step = 0; step < 1000; step += 1) await Promise.resolve();
+  assert.equal(made.mock.callCount(), 0);
+  await client.settled();
+  assert.ok(made.mock.callCount() > 0);
+});
+
 test("a folder in folders that are not there yet is made with them", async () => {
   const client = await clientOver(new FolderStorage(join(await folder(), "state", "device")));
   assert.equal(client.report("theme", "dark"), "queued");
