@@ -28,9 +28,10 @@ export class BrowserStorage implements Storage {
     this.#name = `hubbub:${app}`;
   }
 
-  /** Begins to open what the first step needs; whether that can be had the step says. */
+  /** Begins to open what the first step needs; what cannot be had the step says. */
   begin(): void {
     void this.#opened();
+    this.readWitness().catch(() => undefined);
   }
 
   transaction<T>(work: (rows: Rows) => Promise<T>): Promise<T> {
