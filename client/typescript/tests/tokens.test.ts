@@ -61,8 +61,8 @@ class Issuer {
       const suite = ristretto255_oprf.poprf(tokenInfo(stream, epoch));
       const { evaluated, proof } = suite.blindEvaluateBatch(this.keys.secretKey, elements);
       if (stream === this.forged) proof[63] = Number(proof[63]) ^ 1;
-      const fields = evaluated.flatMap((one) => bytesField(1, one));
-      return bytesField(1, [...fields, ...bytesField(2, proof)]);
+      const fields = evaluated.map((one) => bytesField(1, one));
+      return [...bytesField(1, ...fields, bytesField(2, proof))];
     });
     return Promise.resolve(Uint8Array.from(issued));
   };
@@ -260,11 +260,11 @@ test("a report that is sent again has the same token; a spent one is replaced", 
     // Lost on its way back; then, that its token had gone with another.
     if (bodies.length === 1) return Promise.reject(new TryAgain("unavailable"));
     if (bodies.length > 2) return post(body);
-    const refusal = bytesField(1, [0x10, 8]);
+    const refusal = bytesField(1, Uint8Array.of(0x10, 8));
     return Promise.resolve({
       status: 200,
       headers: { "content-type": TYPE },
-      body: Uint8Array.from(refusal),
+      body: refusal,
     });
   };
   client.report("theme", "dark");
@@ -298,9 +298,9 @@ test("another key of the issuer's loses no report that waits, and asks the same"
   const { client, storage, shuffler } = await device(former);
   shuffler.post = () => {
     // With tokens of the former key: none to a shuffler that has the other.
-    const refusal = bytesField(1, [0x10, 7]);
+    const refusal = bytesField(1, Uint8Array.of(0x10, 7));
     const headers = { "content-type": TYPE };
-    return Promise.resolve({ status: 200, headers, body: Uint8Array.from(refusal) });
+    return Promise.resolve({ status: 200, headers, body: refusal });
   };
   client.report("theme", "dark");
   assert.equal(await client.flush(0.1), false);

@@ -27,7 +27,7 @@ export class FakeShuffler implements Transport {
     return Promise.resolve({
       status: 200,
       headers,
-      body: Uint8Array.from(bytesField(2, this.notice)),
+      body: bytesField(2, this.notice),
     });
   }
 }

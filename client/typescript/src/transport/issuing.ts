@@ -52,12 +52,11 @@ export function tokenOf(nonce: Bytes, output: Bytes, sealed: Bytes): Bytes {
 export function tokenRequest(wanted: readonly Wanted[]): Bytes {
   return joined(
     ...wanted.map(({ stream, epoch, elements }) =>
-      Uint8Array.from(
-        bytesField(1, [
-          ...bytesField(1, TEXT.encode(stream)),
-          ...numberField(2, epoch),
-          ...elements.flatMap((one) => bytesField(3, one)),
-        ]),
+      bytesField(
+        1,
+        bytesField(1, TEXT.encode(stream)),
+        numberField(2, epoch),
+        ...elements.map((one) => bytesField(3, one)),
       ),
     ),
   );

@@ -3,6 +3,7 @@
  *
  * What is zero or empty is not there (proto3). A library for it is larger than all mechanisms.
  */
+import { joined, type Bytes } from "../mechanisms/packing.js";
 
 const [VARINT, DELIMITED] = [0, 2];
 const FIXED = new Map([
@@ -12,13 +13,16 @@ const FIXED = new Map([
 const MOST_VARINT_BYTES = 10;
 
 /** A field that holds a whole number in [0, 2**32). */
-export function numberField(field: number, value: number): number[] {
-  return value ? [...varint(field * 8 + VARINT), ...varint(value)] : [];
+export function numberField(field: number, value: number): Bytes {
+  return Uint8Array.from(value ? [...varint(field * 8 + VARINT), ...varint(value)] : []);
 }
 
-/** A field that holds bytes, a text or a message. */
-export function bytesField(field: number, value: ArrayLike<number> & Iterable<number>): number[] {
-  return value.length ? [...varint(field * 8 + DELIMITED), ...varint(value.length), ...value] : [];
+/** A field that holds bytes, a text, or a message of these fields. */
+export function bytesField(field: number, ...parts: readonly Uint8Array[]): Bytes {
+  const value = joined(...parts);
+  const { length } = value;
+  if (!length) return value;
+  return joined(Uint8Array.from([...varint(field * 8 + DELIMITED), ...varint(length)]), value);
 }
 
 /** The fields of a message, in their order: numbers and bytes. @throws RangeError it is none. */

@@ -59,15 +59,16 @@ const NOTHING: Bytes = new Uint8Array();
 /** The bytes of a SubmitRequest; with tokens, where reports have them. */
 export function requestOf(reports: readonly (SealedReport | TokenedReport)[]): Bytes {
   const fields = reports.map(({ stream, epoch, keyId, sealed }) => {
-    return bytesField(1, [
-      ...bytesField(1, TEXT.encode(stream)),
-      ...numberField(2, epoch),
-      ...numberField(3, keyId),
-      ...bytesField(4, sealed),
-    ]);
+    return bytesField(
+      1,
+      bytesField(1, TEXT.encode(stream)),
+      numberField(2, epoch),
+      numberField(3, keyId),
+      bytesField(4, sealed),
+    );
   });
-  const tokens = reports.map((one) => ("marked" in one ? bytesField(2, one.marked) : []));
-  return joined(...[...fields, ...tokens].map((field) => Uint8Array.from(field)));
+  const tokens = reports.map((one) => ("marked" in one ? bytesField(2, one.marked) : NOTHING));
+  return joined(...fields, ...tokens);
 }
 
 /**
