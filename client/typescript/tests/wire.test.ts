@@ -63,6 +63,21 @@ test("nothing is sealed to a key that protects nothing", async () => {
   }
 });
 
+test("a platform that refuses a pair of keys is asked for another one", async (context) => {
+  const refuse = (): Promise<never> => Promise.reject(new DOMException("", "OperationError"));
+  const made = context.mock.method(crypto.subtle, "generateKey");
+  for (const at of [0, 1, 3]) made.mock.mockImplementationOnce(refuse, at);
+  const answers = known("wire/sealing") as Sealing;
+  const info = sealInfo(answers.stream, answers.epoch);
+  for (const calls of [3, 5]) {
+    const sealed = await seal(bytesOf(answers.payload), bytesOf(answers.public), info);
+    assert.equal(made.mock.callCount(), calls);
+    assert.equal(hexOf(await open(answers, hexOf(sealed), info, "x25519")), answers.payload);
+  }
+  made.mock.mockImplementation(refuse);
+  await assert.rejects(seal(new Uint8Array(1), bytesOf(answers.public), info), BadParameter);
+});
+
 test("a submission has the same bytes, and an answer means the same", () => {
   const { reports, request, answers } = known("wire/submission") as Submission;
   const sealed = reports.map(({ stream, epoch, key_id: keyId, sealed }) => ({

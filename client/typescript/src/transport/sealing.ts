@@ -9,6 +9,7 @@ import {
   CipherSuite,
   KDF_HKDF_SHA256,
   KEM_DHKEM_X25519_HKDF_SHA256,
+  type KEM,
   type KEMFactory,
 } from "hpke";
 
@@ -17,6 +18,10 @@ import { joined, type Bytes } from "../mechanisms/packing.js";
 
 /** What sealing adds to a payload: the encapsulated key in front, the authentication tag behind. */
 export const SEAL_BYTES = { x25519: 32 + 16, "x-wing": 1088 + 32 + 16 } as const;
+
+// WebKitGTK refuses one pair in 256, whose private key begins with a zero
+// (https://bugs.webkit.org/show_bug.cgi?id=307095): so many in a row in one seal of 10**19.
+const TRIES = 8;
 
 /** How a metric's reports are sealed. */
 export type Kem = keyof typeof SEAL_BYTES;
@@ -59,9 +64,26 @@ export async function suiteOf(kem: Kem): Promise<CipherSuite> {
 
 async function kemOf(kem: Kem): Promise<KEMFactory> {
   const native = kem === "x25519" && (await hasX25519());
-  if (native) return KEM_DHKEM_X25519_HKDF_SHA256;
+  if (native) return x25519;
   const fallback = await import("./fallback.js");
   return kem === "x25519" ? fallback.KEM_DHKEM_X25519_HKDF_SHA256 : fallback.KEM_MLKEM768_X25519;
+}
+
+/** The platform's X25519; where it refuses to make a pair of keys, it is asked for another one. */
+function x25519(): KEM<CryptoKey> {
+  const own = KEM_DHKEM_X25519_HKDF_SHA256();
+  return {
+    ...own,
+    async GenerateKeyPair(extractable) {
+      for (let left = TRIES - 1; ; left -= 1) {
+        try {
+          return await own.GenerateKeyPair(extractable);
+        } catch (error) {
+          if (!left) throw error;
+        }
+      }
+    },
+  };
 }
 
 async function hasX25519(): Promise<boolean> {
