@@ -143,8 +143,11 @@ export class BrowserStorage implements Storage {
 /** Whether a page of this browser keeps nothing: a private window, as far as it can be told. */
 export async function isPrivate(): Promise<boolean> {
   try {
-    // Firefox and Safari refuse this in private windows; browsers without it are not asked.
-    if ("getDirectory" in navigator.storage) await navigator.storage.getDirectory();
+    // Firefox and Safari refuse this in private windows. Browsers without it are not asked: WebKitGTK
+    // and WPE have not even `storage`.
+    if ("storage" in navigator && "getDirectory" in navigator.storage) {
+      await navigator.storage.getDirectory();
+    }
     return false;
   } catch {
     return true;
