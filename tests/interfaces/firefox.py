@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import pytest
 
-from tests.interfaces.browser import HANG_MS
+from tests.interfaces.tab import WISHES, Tab
 from tests.support.waiting import HANG_SECONDS, eventually
 
 FIREFOX: Final = shutil.which("firefox-esr") or shutil.which("firefox")
@@ -36,26 +36,20 @@ needs_firefox = pytest.mark.skipif(
 )
 
 
-class Firefox:
-    """One tab. port: Marionette's."""
+class Firefox(Tab):
+    """A browser with one tab. port: Marionette's."""
 
     def __init__(self, port: int) -> None:
         self._line = socket.create_connection(("127.0.0.1", port), HANG_SECONDS)
         self._heard = self._line.makefile("rb")
         self._asked = 0
         self._hear()  # who it is
-        limits = {"script": int(HANG_MS), "pageLoad": int(HANG_MS)}
-        # The door's certificate is of an authority that `hubbub up` made.
-        self._ask("WebDriver:NewSession", acceptInsecureCerts=True, timeouts=limits)
+        self.ask("NewSession", **WISHES)
 
-    def goto(self, address: str) -> None:
-        """Open a page, and wait until it is loaded."""
-        self._ask("WebDriver:Navigate", url=address)
-
-    def evaluate(self, function: str, *told: Any) -> Any:
-        """What a function of JavaScript, or its promise, comes to in the page."""
-        script = f"return window.eval({json.dumps(f'({function})')})(...arguments)"
-        return self._ask("WebDriver:ExecuteScript", script=script, args=list(told))["value"]
+    def ask(self, command: str, **told: Any) -> Any:
+        found = self._ask(f"WebDriver:{command}", **told)
+        # What is no record of its own is told in one.
+        return found["value"] if isinstance(found, dict) and set(found) == {"value"} else found
 
     def quit(self) -> None:
         """End the browser, as closing its last window does."""

@@ -35,6 +35,7 @@ LIE_OFTEN = 'mechanism = "grr"\nepsilon = 1.0'
 STAYS = 'mechanism = "long.grr"\nepsilon = 1.0\npermanent_epsilon = 2.0'
 BITS = 'mechanism = "unary.oue"\nepsilon = 1.0'
 THEMES, LETTERS = '"light", "dark", "system"', '"a", "b", "dark"'
+QUESTION = ("One of many", '"a", "b", "c", "d"', 1, BITS)
 # One for each test that counts, so that none counts another's.
 METRICS = {
     "theme": ("Colour theme", THEMES, 1, LIE_SELDOM),
@@ -45,9 +46,23 @@ METRICS = {
     "full": ("A value", LETTERS, 3, LIE_OFTEN),
     "many": ("A value", LETTERS, 100, LIE_OFTEN),
     "left": ("A value", LETTERS, 1, LIE_OFTEN),
-    "foxes": ("A value", LETTERS, 20, LIE_OFTEN),
     "heap": ("A value", LETTERS, 1000, LIE_OFTEN),
-    **{f"question_{number}": ("One of many", '"a", "b", "c", "d"', 1, BITS) for number in range(5)},
+    **{f"question_{number}": QUESTION for number in range(5)},
+    "old_webkit": ("A value", LETTERS, 1, LIE_OFTEN),
+    **{
+        f"{name}_{engine}": told
+        for engine in ("firefox", "webkit")
+        for name, told in {
+            "page": ("A value", LETTERS, 20, LIE_OFTEN),
+            "raced": ("A value", LETTERS, 1, LIE_OFTEN),
+            "killed": ("A value", LETTERS, 3, LIE_OFTEN),
+            "full": ("A value", LETTERS, 3, LIE_OFTEN),
+            "left": ("A value", LETTERS, 1, LIE_OFTEN),
+            "worker": ("A value", LETTERS, 1, LIE_OFTEN),
+            "question_0": QUESTION,
+            "question_1": QUESTION,
+        }.items()
+    },
 }
 
 

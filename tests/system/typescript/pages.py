@@ -4,12 +4,13 @@ import http.server
 import json
 import re
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
 from playwright.sync_api import BrowserContext, Page
+from scipy.stats import binom
 
 from hubbub.cli.local.ports import free_port
 from hubbub.errors import HubbubError
@@ -18,6 +19,7 @@ from tests.support import asking
 from tests.support.developing import Developing
 from tests.support.waiting import eventually
 
+FALSE_ALARM = 1e-6
 OPEN = """
 async (shuffler) => {
   const { open } = await import("/hubbub.js");
@@ -29,6 +31,37 @@ async ([metric, value]) => {
   const said = client.report(metric, value);
   await client.settled();
   return said;
+}
+"""
+# A device of each number, isolated by its name: its answers to all questions, sent at once.
+MANY = """
+async ([shuffler, first, after, atOnce, questions]) => {
+  const { open } = await import("/hubbub.js");
+  const bundle = new Uint8Array(await (await fetch("/app.hubbub")).arrayBuffer());
+  const counts = {};
+  const live = async (number) => {
+    const app = `device ${number}`;
+    const client = await open({ bundle, shuffler, holdSeconds: null, app });
+    const said = questions.map((question, at) =>
+      client.report(question, "aaaabbbccd"[(number + 3 * at) % 10]));
+    said.push(await client.close(600) ? "sent" : "waits");
+    for (const one of said) counts[one] = (counts[one] ?? 0) + 1;
+  };
+  for (let number = first; number < after; number += atOnce) {
+    await Promise.all(Array.from({ length: atOnce }, (_, at) => live(number + at)));
+  }
+  return counts;
+}
+"""
+# What a browser does whose disk, or whose quota for the origin, is full.
+FULL = """
+() => {
+  const { put } = IDBObjectStore.prototype;
+  IDBObjectStore.prototype.put = function (...told) {
+    if (window.full) throw new DOMException("full", "QuotaExceededError");
+    return put.apply(this, told);
+  };
+  window.full = true;
 }
 """
 
@@ -87,3 +120,14 @@ def counted(up: Developing, metric: str, reports: int) -> Estimated:
     law = json.loads(up.run("status", "--format", "json"))
     assert law["balanced"], law
     return found
+
+
+def held(up: Developing, questions: Sequence[str], devices: int) -> None:
+    """The intervals of questions that MANY answered hold what these devices hold."""
+    hits = 0
+    for question in questions:
+        found = counted(up, question, devices)
+        truth = {value: devices * "aaaabbbccd".count(value) // 10 for value in "abcd"}
+        hits += sum(one.low <= truth[one.value] <= one.high for one in found.values)
+    # The bits of unary.oue are independent: 12 of 20, and 3 of 8.
+    assert hits >= binom.ppf(FALSE_ALARM, 4 * len(questions), 0.95), hits

@@ -3,36 +3,29 @@
 import base64
 import json
 import math
-import os
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
-from playwright.sync_api import Page, sync_playwright
+from playwright.sync_api import Page
 from scipy.stats import chi2
 
 from hubbub.catalog import filler_info, open_sealed, seal_info
-from tests.interfaces.browser import CHROMIUM, HANG_MS, OPTIONS, needs_browser
-from tests.interfaces.firefox import Firefox, firefox, needs_firefox
+from tests.interfaces.browser import HANG_MS, chromium, needs_browser
+from tests.interfaces.driven import DRIVEN, driven
+from tests.interfaces.tab import Tab
 from tests.support.node import needs_node, run
-from tests.system.typescript.pages import served
+from tests.system.typescript.pages import FALSE_ALARM, served
 
 REPORTS, DRAWS = 10_000, 1_000_000
-FALSE_ALARM = 1e-6
 ASKED = {"epsilon": 1.0, "categories": 5, "value": 3}
 STREAM, EPOCH = "theme", 20_000
 KEY = X25519PrivateKey.from_private_bytes(bytes([3]) * 32)
-# Node, Debian's chromium and Firefox, and what `playwright install webkit` has put here.
-_INSTALLED = Path(os.environ.get("PLAYWRIGHT_BROWSERS_PATH", Path.home() / ".cache/ms-playwright"))
-ENGINES = [
-    "node",
-    pytest.param("chromium", marks=needs_browser),
-    pytest.param("firefox", marks=needs_firefox),
-    *(["webkit"] if [*_INSTALLED.glob("webkit-*")] else []),
-]
+ENGINES = ["node", pytest.param("chromium", marks=needs_browser), *DRIVEN]
 
 pytestmark = needs_node
 
@@ -50,7 +43,7 @@ class _Node:
 
 
 class _Page:
-    def __init__(self, page: Page | Firefox) -> None:
+    def __init__(self, page: Page | Tab) -> None:
         self._page = page
 
     def ask(self, what: str, *told: Any) -> Any:
@@ -69,22 +62,16 @@ def engine(
     if request.param == "node":
         yield _Node(site)
         return
-    if request.param == "firefox":
-        with firefox(tmp_path_factory.mktemp("firefox")) as own, served(site) as origin:
-            own.goto(origin)
-            yield _Page(own)
-        return
-    with sync_playwright() as playwright:
-        kind = getattr(playwright, request.param)
-        program = CHROMIUM if request.param == "chromium" else kind.executable_path
-        options = OPTIONS if request.param == "chromium" else []
-        browser = kind.launch(executable_path=program, args=options, timeout=HANG_MS)
-        page = browser.new_page()
-        page.set_default_timeout(HANG_MS)
-        with served(site) as origin:
-            page.goto(origin)
-            yield _Page(page)
-        browser.close()
+    with ExitStack() as ends:
+        page: Page | Tab
+        if request.param == "chromium":
+            page = ends.enter_context(chromium()).new_page()
+            page.set_default_timeout(HANG_MS)
+        else:
+            folder = tmp_path_factory.mktemp(request.param)
+            page = ends.enter_context(driven(request.param, folder))
+        page.goto(ends.enter_context(served(site)))
+        yield _Page(page)
 
 
 def _fits(counts: Counter[int]) -> None:

@@ -1,0 +1,265 @@
+"""client/typescript in pages of Firefox and WebKit, against `hubbub up --dev`."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.interfaces.driven import DRIVEN, driven
+from tests.interfaces.tab import Tab
+from tests.interfaces.webkit import needs_webkit, webkit
+from tests.support.developing import Developing
+from tests.support.node import needs_node
+from tests.system.typescript.pages import FULL, MANY, OPEN, REPORT, counted, held, served
+
+REPORTS = 20
+DEVICES, AT_ONCE, QUESTIONS = 200, 50, 2
+# Nobody listens there: who is offline hears as much.
+OFFLINE = "https://127.0.0.1:1"
+NO_PLACE = """
+() => {
+  IDBFactory.prototype.open = () => { throw new DOMException("no", "SecurityError"); };
+}
+"""
+HEAR = "() => { window.said = []; console.warn = (...words) => said.push(words.join(' ')); }"
+# The client is opened anew in the same page: a private window of WebKit, as every session of
+# WebDriver's is, forgets an origin's caches with its last page.
+CLEAR = """
+async () => {
+  await client.close(0);
+  await new Promise((resolve, reject) => {
+    const gone = indexedDB.deleteDatabase("hubbub:app");
+    [gone.onsuccess, gone.onerror] = [resolve, reject];
+  });
+}
+"""
+WORKER = """
+async ([shuffler, metric]) => {
+  const work = `
+    import { open } from "${location.origin}/hubbub.js";
+    const bundle = "${location.origin}/app.hubbub";
+    const client = await open({ bundle, shuffler: "${shuffler}", holdSeconds: null });
+    postMessage([client.report("${metric}", "dark"), await client.flush()]);
+  `;
+  const address = URL.createObjectURL(new Blob([work], { type: "text/javascript" }));
+  const worker = new Worker(address, { type: "module" });
+  return new Promise((resolve, reject) => {
+    worker.onmessage = ({ data }) => resolve(data);
+    worker.onerror = ({ message }) => reject(new Error(message));
+  });
+}
+"""
+LOADED = "() => performance.getEntriesByType('resource').map((one) => one.name).join()"
+
+pytestmark = needs_node
+
+
+@dataclass(frozen=True)
+class Engine:
+    """A browser, and what it is called in the names of its metrics."""
+
+    name: str
+    tab: Tab
+
+    def own(self, metric: str) -> str:
+        return f"{metric}_{self.name}"
+
+    def open(self, origin: str, door: str) -> None:
+        """A page in which `client` reports."""
+        self.tab.goto(origin)
+        self.tab.evaluate(OPEN, door)
+
+    def report(self, metric: str, value: str) -> str:
+        """What report() says, once it is kept."""
+        return str(self.tab.evaluate(REPORT, [self.own(metric), value]))
+
+    def flush(self) -> bool:
+        return bool(self.tab.evaluate("() => client.flush()"))
+
+    def attempt(self) -> bool:
+        """As flush, where nothing can leave: once."""
+        return bool(self.tab.evaluate("() => client.flush(0.1)"))
+
+    def dropped(self) -> dict[str, int]:
+        return dict(self.tab.evaluate("() => client.dropped"))
+
+
+@pytest.fixture(scope="module", params=DRIVEN)
+def engine(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Engine]:
+    with driven(request.param, tmp_path_factory.mktemp(request.param)) as tab:
+        yield Engine(request.param, tab)
+
+
+@pytest.fixture
+def origin(origin: str, site: Path) -> Iterator[str]:
+    """One that this browser has not seen: in it, this is a device of its own."""
+    with served(site) as fresh:
+        assert fresh != origin
+        yield fresh
+
+
+def test_reports_are_opened_and_limits_outlive_the_page(
+    engine: Engine, up: Developing, origin: str, door: str
+) -> None:
+    for said in ("queued", "already_reported"):
+        engine.open(origin, door)
+        assert [engine.report("page", "dark") for _ in range(REPORTS)] == [said] * REPORTS
+        assert engine.flush() is True
+        assert engine.dropped() == {}
+    counted(up, engine.own("page"), REPORTS)
+
+
+def test_many_devices_are_counted_as_they_are(
+    engine: Engine, up: Developing, origin: str, door: str
+) -> None:
+    engine.tab.goto(origin)
+    questions = [engine.own(f"question_{number}") for number in range(QUESTIONS)]
+    said = engine.tab.evaluate(MANY, [door, 0, DEVICES, AT_ONCE, questions])
+    assert said == {"queued": QUESTIONS * DEVICES, "sent": DEVICES}
+    held(up, questions, DEVICES)
+
+
+def test_tabs_share_one_limit_and_one_consent(
+    engine: Engine, up: Developing, origin: str, door: str
+) -> None:
+    tab, one = engine.tab, engine.tab.name
+    engine.open(origin, door)
+    other = tab.another()
+    engine.open(origin, door)
+    # Both have a copy of the ledger in which nothing was said: one report alone may leave.
+    for name in (one, other):
+        tab.front(name)
+        assert engine.report("raced", "dark") == "queued"
+    for name, dropped in ((one, {}), (other, {"already_reported": 1})):
+        tab.front(name)
+        assert engine.flush() is True
+        assert engine.dropped() == dropped
+    tab.evaluate("() => client.disable({ forget: true })")
+    tab.front(one)
+    assert engine.report("page", "a") == "queued"  # it has not heard of it, but nothing leaves
+    assert engine.flush() is True
+    assert engine.dropped() == {"disabled": 1}
+    tab.evaluate("() => client.enable()")
+    assert engine.report("raced", "dark") == "already_reported"  # the sums outlive forgetting
+    tab.front(other)
+    tab.close()
+    tab.front(one)
+    counted(up, engine.own("raced"), 1)
+
+
+def test_what_waits_outlives_a_tab_that_is_killed_and_is_counted_once(
+    engine: Engine, up: Developing, origin: str, door: str
+) -> None:
+    tab, first = engine.tab, engine.tab.name
+    tab.another()
+    engine.open(origin, OFFLINE)
+    assert engine.report("killed", "a") == "queued"
+    assert engine.attempt() is False
+    # In the middle of a report: its transaction has begun, and may or may not have ended.
+    tab.evaluate("(metric) => { client.report(metric, 'b') }", engine.own("killed"))
+    tab.close()
+    tab.front(first)
+    engine.open(origin, door)
+    waits = tab.evaluate("() => client.waiting()")
+    assert waits in (1, 2)
+    assert engine.flush() is True
+    # Sent again as the same bytes, as a page does that goes away: it counts once.
+    tab.evaluate("() => client.leave()")
+    said = [engine.report("killed", "a") for _ in range(3)]
+    assert said == ["queued"] * (3 - waits) + ["already_reported"] * waits
+    assert engine.flush() is True
+    counted(up, engine.own("killed"), 3)
+
+
+def test_storage_that_is_cleared_in_part_is_known_to_the_witness(
+    engine: Engine, origin: str
+) -> None:
+    engine.open(origin, OFFLINE)
+    assert engine.report("raced", "dark") == "queued"
+    engine.tab.evaluate(CLEAR)
+    engine.tab.evaluate(OPEN, OFFLINE)
+    assert engine.report("raced", "dark") == "already_reported"
+    counts = engine.tab.evaluate("() => client.ledger().then((ledger) => ledger.counts)")
+    assert counts == {"state_lost": 1}
+
+
+def test_a_worker_and_a_page_are_one_device(
+    engine: Engine, up: Developing, origin: str, door: str
+) -> None:
+    engine.open(origin, door)
+    assert engine.tab.evaluate(WORKER, [door, engine.own("worker")]) == ["queued", True]
+    assert engine.report("worker", "dark") == "queued"  # it has not heard of the worker's
+    assert engine.flush() is True
+    assert engine.dropped() == {"already_reported": 1}
+    counted(up, engine.own("worker"), 1)
+
+
+def test_a_quota_that_is_full_lets_nothing_leave_and_loses_nothing(
+    engine: Engine, up: Developing, origin: str, door: str
+) -> None:
+    engine.open(origin, door)
+    assert engine.report("full", "a") == "queued"
+    engine.tab.evaluate(FULL)
+    assert engine.report("full", "a") == "queued"  # in memory: nobody has tried to keep it yet
+    assert engine.report("full", "a") == "no_state"
+    assert engine.attempt() is False
+    engine.tab.evaluate("() => { full = false }")
+    assert engine.flush() is True
+    assert [engine.report("full", "a") for _ in range(2)] == ["queued", "already_reported"]
+    assert engine.flush() is True
+    counted(up, engine.own("full"), 3)
+
+
+def test_where_nothing_can_be_kept_nothing_is_reported(engine: Engine, origin: str) -> None:
+    engine.tab.goto(origin)
+    engine.tab.evaluate(HEAR)
+    engine.tab.evaluate(NO_PLACE)
+    engine.tab.evaluate(OPEN, OFFLINE)
+    assert engine.report("page", "dark") == "no_state"
+    assert engine.tab.evaluate("() => said") == [
+        "hubbub: nothing is reported: what is spent cannot be kept: SecurityError",
+    ]
+
+
+def test_a_page_that_is_left_sends_what_waits_without_being_asked(
+    engine: Engine, up: Developing, origin: str, door: str
+) -> None:
+    engine.open(origin, door)
+    assert engine.report("left", "a") == "queued"
+    engine.tab.goto("about:blank")
+    # Nobody has flushed, and no page of this origin is open.
+    counted(up, engine.own("left"), 1)
+    # It is sent again by the next one, which has not heard of it: as the same bytes.
+    engine.open(origin, door)
+    assert engine.tab.evaluate("() => client.waiting()") == 1
+    assert engine.flush() is True
+    assert engine.report("left", "a") == "already_reported"
+    counted(up, engine.own("left"), 1)
+
+
+@needs_webkit
+def test_a_private_window_of_webkit_is_known_where_it_can_be(tmp_path: Path, origin: str) -> None:
+    with webkit(tmp_path, "+StorageAPI,+FileSystem") as tab:
+        tab.goto(origin)
+        tab.evaluate(HEAR)
+        tab.evaluate(OPEN, OFFLINE)
+        assert tab.evaluate(REPORT, ["theme", "dark"]) == "no_state"
+        assert tab.evaluate("() => said") == [
+            "hubbub: nothing is reported: a private window keeps nothing of what is spent",
+        ]
+
+
+@needs_webkit
+def test_a_webkit_without_new_curves_loads_them(
+    tmp_path: Path, up: Developing, origin: str, door: str
+) -> None:
+    with webkit(tmp_path, "-WebCryptoX25519,-WebCryptoSafeCurves") as tab:
+        tab.goto(origin)
+        tab.evaluate(OPEN, door)
+        assert tab.evaluate(REPORT, ["old_webkit", "dark"]) == "queued"
+        assert tab.evaluate("() => client.flush()") is True
+        assert "fallback" in tab.evaluate(LOADED)
+        counted(up, "old_webkit", 1)
