@@ -3,20 +3,22 @@
 import json
 import math
 from fractions import Fraction
-from pathlib import Path
+from itertools import pairwise
+from statistics import NormalDist
 from typing import Any
 
 import pytest
 
 from hubbub.errors import BadParameter, BadPayload, ProofFailed, ShapeMismatch, ValueOutOfDomain
-from hubbub.mechanisms import BitSource, KeyedBits, Probability, SystemBits, Totals
-from hubbub.mechanisms.directions import UNIT, book, steps, top_sums
+from hubbub.mechanisms import BitSource, Probability, SystemBits, Totals
+from hubbub.mechanisms.alike import above, binomial, density, falling
+from hubbub.mechanisms.directions import UNIT, steps, top_sums
 from hubbub.mechanisms.probability import log_at_least
 from hubbub.mechanisms.vector_codes import VectorCodes, pool_for, words_for
 from hubbub.privacy.proofs.enumeration import PROOFS
 from hubbub.privacy.proofs.replay import distribution
+from tests.proofs.vectors import directions
 
-KNOWN = Path(__file__).parent / "directions.json"
 # Asi, Feldman, Talwar (2022): what no mechanism betters, at 64 numbers.
 OPTIMUM = {1.0: 406.0, 2.0: 103.5, 4.0: 27.9, 8.0: 8.5}
 
@@ -119,14 +121,30 @@ def test_the_largest_of_normal_numbers_are_those_of_the_tables() -> None:
 
 
 def test_the_directions_are_known_answers() -> None:
-    known = json.loads(KNOWN.read_text(encoding="utf-8"))
-    assert list(steps()) == known["steps"]
-    assert book("a seed", 7, 4, 5) == known["book"]
-    codes = VectorCodes(**known["parameters"])
-    coins = KeyedBits(bytes.fromhex(known["key"]))
-    for value, payload in known["payloads"]:
-        assert codes.randomize(value, coins).hex() == payload
+    known = json.loads(directions.FILE.read_text(encoding="utf-8"))
+    assert json.loads(json.dumps(directions.made())) == known
     assert abs(sum(step * step for step in steps()) / len(steps()) / UNIT**2 - 1) < 1e-4
+
+
+def test_no_library_rounds_a_step_otherwise() -> None:
+    """Means of a normal number, by our own density at the edges that Python's library finds."""
+    edges = [density(NormalDist().inv_cdf(part / 4096)) for part in range(1, 4096)]
+    means = [4096 * (a - b) for a, b in pairwise([0.0, *edges, 0.0])]
+    spread = math.sqrt(math.fsum(mean * mean for mean in means) / 4096)
+    for mean, step in zip(means, steps(), strict=True):
+        assert abs(mean / spread * UNIT - step) < 0.4995
+
+
+def test_floats_of_our_own_are_those_of_the_library_but_for_the_last_digits() -> None:
+    for z in (-8.0, -3.0, -2.0, -0.5, 0.0, 1e-9, 0.7, 1.999, 2.0, 3.3, 8.0):
+        assert math.isclose(above(z), math.erfc(z / math.sqrt(2)) / 2, rel_tol=1e-12)
+        assert math.isclose(density(z), NormalDist().pdf(z), rel_tol=1e-12)
+        assert math.isclose(falling(z * z), math.exp(-z * z), rel_tol=1e-12)
+    chances = binomial(9, 0.3, 0.7)
+    for many, chance in enumerate(chances):
+        right = math.comb(9, many) * 0.3**many * 0.7 ** (9 - many)
+        assert math.isclose(chance, right, rel_tol=1e-12)
+    assert binomial(3, 1e-300, 1.0)[0] == binomial(3, 1.0, 1e-300)[3] == 1.0
 
 
 def test_what_is_no_such_vector_is_refused_and_never_shown() -> None:

@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from operator import mul
 from typing import Final, Literal
 
+from hubbub.mechanisms.alike import falling, length
+
 ModelKind = Literal["logistic", "linear", "ridge", "softmax"]
 KINDS: Final = ("logistic", "linear", "ridge", "softmax")
 
@@ -62,8 +64,8 @@ def gradient(
     lie. weights: of columns about it, then of the intercept; of softmax so for each contrast.
     """
     about = _about(columns, centre)
-    length = math.sqrt(math.fsum(x * x for x in about))
-    return [r * x / length for r in _residuals(kind, about, label, weights) for x in about]
+    long = length(about)
+    return [r * x / long for r in _residuals(kind, about, label, weights) for x in about]
 
 
 def _residuals(
@@ -73,11 +75,12 @@ def _residuals(
     if kind == "softmax":
         told = _softmax(_class_scores(about, weights))
         off = [s - (place == label) for place, s in enumerate(told)]
-        longer = max(math.sqrt(math.fsum(r * r for r in off)), CLIP[kind])
+        longer = max(length(off), CLIP[kind])
         return [math.fsum(map(mul, row, off)) / longer for row in contrasts(len(off))]
     [foretold] = _scores(about, weights)
     if kind == "logistic":
-        foretold = 1 / (1 + math.exp(-min(max(foretold, -_MAX_SCORE), _MAX_SCORE)))
+        rest = falling(min(abs(foretold), _MAX_SCORE))
+        foretold = (1.0 if foretold >= 0 else rest) / (1 + rest)
     return [min(max((foretold - label) / CLIP[kind], -1.0), 1.0)]
 
 
@@ -130,7 +133,7 @@ def _class_scores(about: Sequence[float], weights: Sequence[float]) -> list[floa
 
 def _softmax(scores: Sequence[float]) -> list[float]:
     largest = max(scores)
-    parts = [math.exp(max(score - largest, -_MAX_SCORE)) for score in scores]
+    parts = [falling(min(largest - score, _MAX_SCORE)) for score in scores]
     whole = math.fsum(parts)
     return [part / whole for part in parts]
 

@@ -23,6 +23,7 @@ from typing import Any, ClassVar, Final
 
 from hubbub.errors import BadParameter, ValueOutOfDomain
 from hubbub.mechanisms import pure
+from hubbub.mechanisms.alike import length
 from hubbub.mechanisms.bits import BitSource
 from hubbub.mechanisms.directions import book, top_sums
 from hubbub.mechanisms.layout import Estimates, OneHot, Totals
@@ -165,7 +166,7 @@ class VectorCodes:
             and not isinstance(value, str | bytes)
             and len(value) == self.dimensions
             and all(is_number(one) for one in value)
-            and math.hypot(*value) <= self.max_length * (1 + _CLOSE)
+            and _long(value) <= self.max_length * (1 + _CLOSE)
         ):
             raise ValueOutOfDomain(
                 f"value is no vector of {self.dimensions} numbers of length {self.max_length:g} or "
@@ -233,14 +234,13 @@ class VectorCodes:
 
     def _direction(self, value: Sequence[float]) -> tuple[list[float], Probability | None]:
         """At length 1, and the chance of its opposite that leaves the mean; None for none."""
-        # Squares of what is tiny are 0: its direction is taken of numbers of its own size.
-        largest = max(map(abs, value))
-        # Nothing has no direction: any will do, turned every second time.
-        scaled = [x / largest for x in value] if largest else [1.0] + [0.0] * (len(value) - 1)
-        length = math.hypot(*scaled)
-        short = 1 - length * (largest / self.max_length)
+        largest, scaled = apart(value)
+        if not largest:  # nothing has no direction: any will do, turned every second time
+            scaled = [1.0] + [0.0] * (len(value) - 1)
+        long = length(scaled)
+        short = 1 - long * (largest / self.max_length)
         turning = Probability.at_most(short / 2) if short > _CLOSE else None
-        return [x / length for x in scaled], turning
+        return [x / long for x in scaled], turning
 
     def _near(self, value: Sequence[float], number: int) -> list[tuple[Fraction, set[int]]]:
         """Which words of a book are near, of the direction and of its opposite, how often each."""
@@ -248,6 +248,20 @@ class VectorCodes:
         turned = turning.exact if turning is not None else Fraction()
         ways = [(1 - turned, direction), (turned, [-x for x in direction])]
         return [(part, set(self.order(way, number)[: self.near])) for part, way in ways if part]
+
+
+def apart(vector: Sequence[float]) -> tuple[float, list[float]]:
+    """The largest of its numbers, without its sign, and the vector over it; of nothing zeros.
+
+    Squares of what is tiny are 0, and of what is huge no float: so lengths are of the latter.
+    """
+    largest = max(map(abs, vector))
+    return largest, [x / largest if largest else 0.0 for x in vector]
+
+
+def _long(vector: Sequence[float]) -> float:
+    largest, scaled = apart(vector)
+    return largest * length(scaled)
 
 
 def _nearest(odds: float, words: int, dimensions: int) -> tuple[int, float, float, float]:

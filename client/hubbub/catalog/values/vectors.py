@@ -1,6 +1,5 @@
 """Vectors: how a table says that their mean is asked for, and what a device reports of one."""
 
-import math
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -11,7 +10,8 @@ from hubbub.catalog.fields.rules import is_whole
 from hubbub.catalog.fields.table_reader import Complain
 from hubbub.errors import BadParameter, ValueOutOfDomain
 from hubbub.mechanisms import REGISTRY, as_python, is_number
-from hubbub.mechanisms.vector_codes import MAX_DIMENSIONS, VectorCodes
+from hubbub.mechanisms.alike import length
+from hubbub.mechanisms.vector_codes import MAX_DIMENSIONS, VectorCodes, apart
 
 VECTOR: Final = "vector"
 """The kind of a metric that asks for the mean of a vector."""
@@ -127,9 +127,7 @@ def vector_code(mechanism: VectorCodes, given: Any) -> tuple[float, ...]:
     numbers = [as_python(one) for one in given]
     if not all(map(is_number, numbers)):
         raise ValueOutOfDomain("one of the vector is no finite number")
-    largest = max(abs(one) for one in numbers)
-    # Its length may be more than a float holds, though no number is.
-    scaled = [one / largest for one in numbers] if largest else [0.0] * len(numbers)
-    length = math.hypot(*scaled)
-    shorter = min(largest * length, mechanism.max_length) / max(length, 1.0)
+    largest, scaled = apart(numbers)
+    long = length(scaled)
+    shorter = min(largest * long, mechanism.max_length) / max(long, 1.0)
     return tuple(shorter * x for x in scaled)
