@@ -14,7 +14,7 @@ import { pick } from "../src/mechanisms/bits.js";
 import { KeyedBits } from "../src/mechanisms/keyed.js";
 import type { Bytes } from "../src/mechanisms/packing.js";
 import type { Coded } from "../src/mechanisms/randomizer.js";
-import { MECHANISMS } from "../src/mechanisms/registry.js";
+import { mechanismOf } from "../src/mechanisms/at_hand.js";
 import { readAnswer, writePost } from "../src/transport/binary_http.js";
 import { issuedIn, tokenInfo, tokenOf, tokenRequest } from "../src/transport/issuing.js";
 import { ristretto255_oprf as oprf } from "../src/transport/curve.js";
@@ -27,7 +27,11 @@ import { live } from "./life.js";
 interface Asked {
   ask: string;
   mechanism: string;
-  parameters: Record<string, number> & { sizes?: number[]; beginnings?: string[] };
+  parameters: Record<string, number> & {
+    sizes?: number[];
+    beginnings?: string[];
+    seed?: string;
+  };
   key: string;
   values: Coded[] | number;
   each: number;
@@ -103,11 +107,13 @@ async function answer(asked: Asked): Promise<unknown> {
         categories = 2,
         sizes = [],
         beginnings = [],
+        seed,
         ...parameters
       } = asked.parameters;
-      const mechanism = MECHANISMS.get(asked.mechanism);
+      const mechanism = await mechanismOf(asked.mechanism);
       const built = mechanism?.build({
         ...{ epsilon, categories, sizes, beginnings, parameters },
+        ...(seed === undefined ? {} : { seed }),
       });
       const coins = new KeyedBits(bytesOf(asked.key));
       const values = typeof asked.values === "number" ? [] : asked.values;

@@ -17,7 +17,7 @@ import { known } from "./known.js";
 import { keptIn, live, type Life } from "./life.js";
 
 const life = known("wire/ledger") as Life;
-type Asked = "apart" | "unlisted" | "covered" | "discovering" | "crowded";
+type Asked = "apart" | "unlisted" | "covered" | "discovering" | "crowded" | "vectors";
 const lives = {
   "the known one": life,
   ...(known("wire/asking") as Record<Asked, Life>),

@@ -7,9 +7,12 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 
+import { product } from "../src/mechanisms/alike.js";
+import { book } from "../src/mechanisms/directions.js";
 import { pick, SystemBits, type BitSource } from "../src/mechanisms/bits.js";
 import { KeyedBits } from "../src/mechanisms/keyed.js";
 import { MECHANISMS } from "../src/mechanisms/registry.js";
+import { MECHANISMS as OF_VECTORS } from "../src/vectors.js";
 
 const DRAWS = 80_000;
 // 1 - 1e-6 quantiles of chi-square by degrees of freedom.
@@ -96,6 +99,36 @@ test("payloads of subset are every set equally often, with and without the value
     sets.map((set) => counts.get(set) ?? 0),
     sets.map((set) => (set & 1 ? held / 4 : (1 - held) / 6)),
   );
+});
+
+test("words of a pool come as often as near and far ones should, of a vector half as long", () => {
+  const [dimensions, words, books, near] = [2, 5, 2, 2];
+  const codes = OF_VECTORS.get("vector.codes");
+  assert.ok(codes);
+  const parameters = { dimensions, words, books, max_length: 2 };
+  const randomizer = codes.build({ epsilon: 1, categories: 2, sizes: [], parameters });
+  const direction = [0.6, -0.8];
+  const counts = Array.from({ length: words * books }, () => 0);
+  const coins = new SystemBits();
+  for (let draw = 0; draw < DRAWS; draw += 1) {
+    add(counts, randomizer.randomize(direction, coins)[0] ?? -1);
+  }
+  // Of length 1 where 2 is the most: the opposite in one of four.
+  const e = Math.exp(1);
+  const lie = 1 / (near * e + words - near);
+  const chances = [0, 1].flatMap((number) => {
+    const own = book("0", number, words, dimensions);
+    const along = Array.from({ length: words }, (_, word) => {
+      return product(direction, own.subarray(dimensions * word));
+    });
+    const chance = (sign: number, at: number) => {
+      const ranked = along.map((one) => sign * one).sort((one, other) => other - one);
+      const least = ranked[near - 1] ?? Infinity;
+      return sign * (along[at] ?? 0) >= least ? e * lie : lie;
+    };
+    return along.map((_, at) => (0.75 * chance(1, at) + 0.25 * chance(-1, at)) / books);
+  });
+  fits(counts, chances);
 });
 
 function add(counts: number[], at: number): void {

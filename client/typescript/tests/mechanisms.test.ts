@@ -8,26 +8,48 @@ import { exact, fraction, toNumber } from "../src/mechanisms/fraction.js";
 import { atLeast, atMost, expAtMost } from "../src/mechanisms/probability.js";
 import { indexIn, type Coded, type Randomizer } from "../src/mechanisms/randomizer.js";
 import { MECHANISMS } from "../src/mechanisms/registry.js";
+import { book, steps, topSums } from "../src/mechanisms/directions.js";
+import { above, density, falling, length, sum } from "../src/mechanisms/alike.js";
+import { MECHANISMS as OF_VECTORS } from "../src/vectors.js";
 import { bytesOf, hexOf, known, knownMechanisms } from "./known.js";
 
 interface Answers {
   version: number;
-  parameters: Record<string, number> & { sizes?: number[] };
+  parameters: Record<string, number> & { sizes?: number[]; seed?: string };
   key: string;
   privacy_loss: number;
   payloads: { value: Coded; payload: string }[];
 }
 
-function built(name: string, given: Answers["parameters"]): Randomizer {
-  const { epsilon = NaN, categories = 2, sizes = [], ...parameters } = given;
-  const mechanism = MECHANISMS.get(name);
-  assert.ok(mechanism);
-  return mechanism.build({ epsilon, categories, sizes, parameters });
+/** Known answers of what decides over payloads of vectors. */
+interface Directions {
+  steps: number[];
+  book: number[][];
+  parameters: Record<string, number> & { seed: string };
+  key: string;
+  payloads: [value: number[], payload: string][];
+  near: { epsilon: number; dimensions: number; words: number; near: number; loss: number }[];
+  sums: { numbers: number[]; sum: number }[];
+  floats: { x: number; falling: number; density: number; above: number; length: number }[];
+  top: { words: number; sums: number[]; squares: number[] };
 }
 
-const EVERY = [...MECHANISMS].map(([name, { version }]) => ({ name, version, file: name }));
-const THREE = { name: "pairs", version: 1, file: "more/pairs.three" };
-for (const { name, version, file } of [...EVERY, THREE]) {
+const ALL = new Map([...MECHANISMS, ...OF_VECTORS]);
+
+function built(name: string, given: Answers["parameters"]): Randomizer {
+  const { epsilon = NaN, categories = 2, sizes = [], seed, ...parameters } = given;
+  const mechanism = ALL.get(name);
+  assert.ok(mechanism);
+  const seeded = seed === undefined ? {} : { seed };
+  return mechanism.build({ epsilon, categories, sizes, parameters, ...seeded });
+}
+
+const EVERY = [...ALL].map(([name, { version }]) => ({ name, version, file: name }));
+const MORE = [
+  { name: "pairs", version: 1, file: "more/pairs.three" },
+  { name: "vector.codes", version: 1, file: "more/vector.codes.seed" },
+];
+for (const { name, version, file } of [...EVERY, ...MORE]) {
   test(`the same coins give the same payloads: ${file}`, () => {
     const answers = known(file) as Answers;
     const randomizer = built(name, answers.parameters);
@@ -44,8 +66,38 @@ for (const { name, version, file } of [...EVERY, THREE]) {
   });
 }
 
-test("every mechanism that devices know has known answers, and no other has but vectors'", () => {
-  assert.deepEqual([...MECHANISMS.keys(), "vector.codes"].sort(), knownMechanisms().sort());
+test("every mechanism that devices know has known answers, and no other has", () => {
+  assert.deepEqual([...ALL.keys()].sort(), knownMechanisms().sort());
+});
+
+test("the words of a pool are Python's, and so is which of them are near", () => {
+  const answers = known("more/directions") as Directions;
+  assert.deepEqual([...steps()], answers.steps);
+  assert.deepEqual([...book("a seed", 7, 4, 5)], answers.book.flat());
+  const { parameters, key } = answers;
+  const randomizer = built("vector.codes", parameters);
+  const coins = new KeyedBits(bytesOf(key));
+  for (const [value, payload] of answers.payloads) {
+    assert.equal(hexOf(randomizer.randomize(value, coins)), payload);
+  }
+  for (const { epsilon, dimensions, words, near, loss } of answers.near) {
+    const codes = built("vector.codes", { epsilon, dimensions, words, books: 1 });
+    assert.ok(Math.abs(codes.privacyLoss / loss - 1) < 1e-12, String(near));
+  }
+});
+
+test("sums are rounded once, and lengths and chances are the last digit's", () => {
+  const { sums, floats, top } = known("more/directions") as Directions;
+  for (const { numbers, sum: right } of sums) assert.equal(sum(numbers), right);
+  for (const { x, falling: fell, density: dense, above: chance, length: long } of floats) {
+    assert.equal(falling(x), fell);
+    assert.equal(density(x), dense);
+    assert.equal(above(x), chance);
+    assert.equal(length([x, 1 / 3, -x]), long);
+  }
+  const { sums: of, squares } = topSums(top.words);
+  assert.deepEqual([...of], top.sums);
+  assert.deepEqual([...squares], top.squares);
 });
 
 test("exp is the same in every engine, and as near as a double can be", () => {
@@ -97,6 +149,18 @@ test("a number out of range is refused", () => {
     assert.throws(() => built("privset", { epsilon: 1, ...wrong }), BadParameter);
   }
   assert.throws(() => built("long.grr", { epsilon: 1, permanent_epsilon: 1 }), BadParameter);
+  for (const wrong of [
+    { dimensions: 1 },
+    { dimensions: 1025 },
+    { words: 1 },
+    { words: 1024, books: 65536 },
+    { max_length: 0 },
+    { max_length: 1e13 },
+    { max_length: NaN },
+  ]) {
+    const given = { epsilon: 1, dimensions: 4, words: 4, books: 4, ...wrong };
+    assert.throws(() => built("vector.codes", given), BadParameter);
+  }
 });
 
 test("a value out of range is refused, and never shown", () => {
@@ -106,6 +170,10 @@ test("a value out of range is refused, and never shown", () => {
     ["wave", [-5.1, 21, NaN, "7", Infinity]],
     ["pairs", [-1, 24]],
     ["privset", [-1, 2 ** 11, 1n << 11n, 0.5, "1", null]],
+    [
+      "vector.codes",
+      [[1, 0], "abc", null, 7777, [2, 2, 0], [NaN, 0, 1], [1, 0, "x"], [1e308, 1e308, 1]],
+    ],
   ];
   for (const [name, values] of wrong) {
     const randomizer = built(name, (known(name) as Answers).parameters);

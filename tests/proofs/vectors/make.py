@@ -47,6 +47,17 @@ MORE: dict[str, tuple[str, dict[str, Any]]] = {
         "tree",
         {"epsilon": 1.0, "bits": 24, "cells": 64, "hashes": 2, "beginnings": ["ex", "exam", "日"]},
     ),
+    "more/vector.codes.seed": (
+        "vector.codes",
+        {
+            "epsilon": 4.5,
+            "dimensions": 3,
+            "words": 200,
+            "books": 2,
+            "seed": "日本/3",
+            "max_length": 3.7,
+        },
+    ),
 }
 VALUES: dict[str, list[Any]] = {
     "strings": ["", "a", "example.org", "日本"],

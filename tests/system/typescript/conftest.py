@@ -65,6 +65,23 @@ METRICS = {
     },
 }
 
+VECTOR = """
+[metrics.scores]
+description = "Scores that belong together"
+owner = "you@example.org"
+expires = 2099-12-31
+epoch = "day"
+kind = "vector"
+coordinates = ["speed", "ease", "looks"]
+max_length = 2.0
+words = 128
+books = 512
+mechanism = "vector.codes"
+epsilon = 6.0
+min_batch = 1000
+limits = { reports_per_epoch = 1, lifetime_epsilon = 1000.0 }
+"""
+
 
 @pytest.fixture(scope="package")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -77,7 +94,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="package")
 def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Developing]:
-    catalog = RUNS
+    catalog = RUNS + VECTOR
     for name, (description, values, reports, more) in METRICS.items():
         told = {"description": description, "values": values, "reports": reports, "more": more}
         catalog += ONE.format(name=name, **told)

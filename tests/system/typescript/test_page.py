@@ -12,6 +12,27 @@ from tests.system.typescript.pages import FULL, MANY, OPEN, counted, held, opene
 LIMIT_BYTES = 25_000
 DEVICES, AT_ONCE = 2000, 50
 QUESTIONS = [f"question_{number}" for number in range(5)]
+SCORED, SCORES = 800, (1.2, -0.6, 0.4)
+# Each from a device of its own, which first says what is no such vector.
+VECTORS = """
+async ([shuffler, devices, scores]) => {
+  const { open } = await import("/hubbub.js");
+  const bundle = new Uint8Array(await (await fetch("/app.hubbub")).arrayBuffer());
+  const counts = {};
+  const live = async (number) => {
+    const own = { app: `scorer ${number}`, holdSeconds: null, strict: false };
+    const client = await open({ bundle, shuffler, ...own });
+    const said = [scores.slice(1), number % 2 ? scores : Float64Array.from(scores)]
+      .map((value) => client.report("scores", value));
+    said.push(await client.close(600) ? "sent" : "waits");
+    for (const one of said) counts[one] = (counts[one] ?? 0) + 1;
+  };
+  for (let number = 0; number < devices; number += 50) {
+    await Promise.all(Array.from({ length: 50 }, (_, at) => live(number + at)));
+  }
+  return counts;
+}
+"""
 HUNDRED = """
 async () => {
   const said = Array.from({ length: 100 }, () => client.report("many", "a"));
@@ -40,6 +61,21 @@ def test_two_thousand_devices_are_counted_as_they_are(
         assert said == {"queued": len(QUESTIONS) * DEVICES // 2, "sent": DEVICES // 2}
         context.close()
     held(up, QUESTIONS, DEVICES)
+
+
+def test_vectors_are_loaded_where_a_bundle_asks_for_them_and_their_means_come_back(
+    device: BrowserContext, up: Developing, origin: str, door: str
+) -> None:
+    page = device.new_page()
+    page.goto(origin)
+    said = page.evaluate(VECTORS, [door, SCORED, SCORES])
+    assert said == {"queued": SCORED, "not_a_value": SCORED, "sent": SCORED}
+    found = counted(up, "scores", SCORED)
+    for one, told in zip(found.values, SCORES, strict=True):
+        error = (one.high - one.low) / 2 / 1.96
+        # Of three coordinates one is further off in less than one run in a million.
+        assert abs(one.estimate - told) < 5.2 * error
+        assert error < 0.1
 
 
 def test_tabs_share_one_limit_and_one_consent(

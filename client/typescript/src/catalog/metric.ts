@@ -117,7 +117,7 @@ const KNOWN: ReadonlySet<string> = new Set([
 ]);
 /** Kinds of values that are numbers. */
 export const NUMERIC: ReadonlySet<string> = new Set(["count", "number", "duration", "size"]);
-const KINDS: ReadonlySet<string> = new Set(["", "boolean", ...NUMERIC, "set"]);
+const KINDS: ReadonlySet<string> = new Set(["", "boolean", ...NUMERIC, "set", "vector"]);
 const DELTA = 1e-8; // of a promise that says none
 const DAY_MS = 86_400_000;
 
@@ -248,6 +248,11 @@ async function coder(name: string, entry: Table, randomizer: Randomizer): Promis
 
 async function plainCoder(entry: Table, randomizer: Randomizer): Promise<Metric["code"]> {
   const { values, kind, edges, other, mechanism } = entry;
+  if (kind === "vector") {
+    const most = number(table(entry["parameters"])["max_length"] ?? 1);
+    const { vectorCode } = await import("../vectors.js");
+    return (value) => vectorCode(listed(values).length, most, value);
+  }
   const ofParts = (await mechanismOf(text(mechanism)))?.values === "parts";
   if (values === null || kind === "set" || ofParts || edges !== undefined || other === true) {
     const { coderOf } = await import("../more.js");
@@ -257,13 +262,13 @@ async function plainCoder(entry: Table, randomizer: Randomizer): Promise<Metric[
   return (value) => listedPlace(plain, value);
 }
 
-/** @throws UnknownMetric a kind of values that is not known, or a set that is told as one value. */
+/** @throws UnknownMetric a kind of values that is not known, or one that is told as another. */
 async function refuseKind(name: string, entry: Table): Promise<void> {
   const kind = text(entry["kind"] ?? "");
-  if (kind === "vector")
-    throw new UnknownMetric(`metric "${name}" is of a vector: this client knows none`);
-  const ofSets = (await mechanismOf(text(entry["mechanism"])))?.values === "sets";
-  if (!KINDS.has(kind) || ofSets !== (kind === "set")) {
+  const values = (await mechanismOf(text(entry["mechanism"])))?.values;
+  const fits =
+    (values === "sets") === (kind === "set") && (values === "vectors") === (kind === "vector");
+  if (!KINDS.has(kind) || !fits) {
     throw new UnknownMetric(`metric "${name}" is of values that are not known; upgrade hubbub`);
   }
 }

@@ -3,8 +3,14 @@ import { ValueOutOfDomain } from "../errors.js";
 
 type Plain = string | number | boolean;
 
-/** One answer, one for each part, or a set of listed values. */
-export type Value = Plain | Readonly<Record<string, Plain>> | readonly Plain[] | ReadonlySet<Plain>;
+/** One answer, one for each part, a set of listed values, or the numbers of a vector. */
+export type Value =
+  | Plain
+  | Readonly<Record<string, Plain>>
+  | readonly Plain[]
+  | ReadonlySet<Plain>
+  | Float32Array
+  | Float64Array;
 
 /** The place of a listed value; -1 if it is none of them. */
 export function placeOf(values: readonly string[], value: unknown): number {

@@ -11,9 +11,17 @@ export const AT_HAND: ReadonlyMap<string, Mechanism> = new Map([
   ["unary.oue", mechanism("categories", optimizedUnary)],
 ]);
 
+// Their hashes and floats weigh as much as half of all others.
+const OF_VECTORS = "vector.";
+
 /** A mechanism by the name that bundles have. */
 export async function mechanismOf(name: string): Promise<Mechanism | undefined> {
-  return AT_HAND.get(name) ?? (await import("../more.js")).MECHANISMS.get(name);
+  const own = AT_HAND.get(name);
+  if (own) return own;
+  const { MECHANISMS } = name.startsWith(OF_VECTORS)
+    ? await import("../vectors.js")
+    : await import("../more.js");
+  return MECHANISMS.get(name);
 }
 
 /** One of version 1. */

@@ -9,8 +9,11 @@ export interface Memo {
   coins(purpose: Uint8Array): BitSource;
 }
 
-/** What a mechanism takes: an index into a list, a string, a number in a range, or a set's bits. */
-export type Coded = number | string | bigint;
+/**
+ * What a mechanism takes: an index into a list, a string, a number in a range, a set's bits, or a
+ * vector's numbers.
+ */
+export type Coded = number | string | bigint | readonly number[];
 
 /** Turns a value into a payload; all its payloads have one length. */
 export interface Randomizer {
@@ -38,20 +41,21 @@ export interface Randomizer {
 
 /**
  * What a mechanism is built from. epsilon: in nats. sizes: how many values each part has.
- * beginnings: what many strings are known to begin with.
+ * beginnings: what many strings are known to begin with. seed: of a pool of words.
  */
 export interface Arguments {
   readonly epsilon: number;
   readonly categories: number;
   readonly sizes: readonly number[];
   readonly beginnings?: readonly string[];
+  readonly seed?: string;
   readonly parameters: Readonly<Record<string, number | undefined>>;
 }
 
 /** A mechanism, the version of it that is meant, and what kind of values it takes. */
 export interface Mechanism {
   readonly version: number;
-  readonly values: "categories" | "strings" | "numbers" | "parts" | "sets";
+  readonly values: "categories" | "strings" | "numbers" | "parts" | "sets" | "vectors";
   /** @throws BadParameter a parameter is missing or out of range. */
   build(given: Arguments): Randomizer;
 }

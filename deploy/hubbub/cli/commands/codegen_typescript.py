@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from hubbub.catalog import Catalog, Metric
+from hubbub.catalog.values.vectors import VECTOR
 from hubbub.mechanisms.parts import parts_of
 
 FIRST_LINE: Final = "// Metrics of the catalog, made by `hubbub catalog codegen`; do not edit."
@@ -34,8 +35,8 @@ def _lines(catalog: Catalog) -> Iterator[str]:
     yield "/** What each metric takes. */"
     yield "export interface Metrics {"
     for metric in catalog.metrics.values():
-        if metric.randomizer.VALUES == "vectors":
-            yield f"  // {metric.name}: of a vector, or a model, which this client does not know."
+        if metric.model:
+            yield f"  // {metric.name}: a model, which this client does not know."
             continue
         # What ends a comment would end this one.
         yield f"  /** {' '.join(metric.description.split()).replace('*/', '* /')} */"
@@ -46,6 +47,8 @@ def _lines(catalog: Catalog) -> Iterator[str]:
 
 def _type(metric: Metric) -> str:
     """The type of what report() takes."""
+    if metric.kind == VECTOR:
+        return "readonly number[] | Float32Array | Float64Array"
     if metric.randomizer.FAMILY == "pairs":
         parts = parts_of(metric.values or ()).items()
         told = [

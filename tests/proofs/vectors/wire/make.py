@@ -487,6 +487,55 @@ PROMISED = {
 CROWD_CAPS = Caps(
     central_epsilon_per_year=2.0, central_delta_per_year=1e-6, central_mu={"capped": 0.2}
 )
+VECTORS = """
+shuffler = "localhost:7000"
+
+[metrics.scores]
+description = "Scores that belong together"
+owner = "nobody"
+expires = 2099-12-31
+epoch = "day"
+min_batch = 100
+limits = { reports_per_epoch = 9, lifetime_epsilon = 20.0 }
+kind = "vector"
+coordinates = ["speed", "ease", "looks"]
+max_length = 2.5
+mechanism = "vector.codes"
+epsilon = 2.0
+tiers = [0.5]
+breakdown = { os = ["linux", "macos"] }
+
+[metrics.embedding]
+description = "A page's, by its 24 numbers"
+owner = "nobody"
+expires = 2099-12-31
+epoch = "hour"
+min_batch = 100
+limits = { reports_per_epoch = 2, lifetime_epsilon = 50.0 }
+kind = "vector"
+coordinates = 24
+words = 100
+books = 77
+mechanism = "vector.codes"
+epsilon = 4.29
+
+[metrics.together]
+description = "In a crowd"
+owner = "nobody"
+expires = 2099-12-31
+epoch = "day"
+min_batch = 1000
+limits = { reports_per_epoch = 1, lifetime_epsilon = 500.0 }
+kind = "vector"
+coordinates = 2
+mechanism = "vector.codes"
+epsilon = 3.0
+"""
+SAID_OF_VECTORS: list[Any] = [
+    *([1, 2, 0.5], [0.1, -0.2, 0.3], [0, 0, 0], [30, -40, 1e-9], [5e-324, 0, -1e-323]),
+    *([1e308, -1.7e308, 1e308], [2.5, 0, 0], [2.4999999, 1e-5, -1e-5], [0.7, 0.7]),
+    *([1, 2, 3, 4], [1, 2, "3"], [1, None, 2], [True, 0, 0], "1,2,3", 7, {"speed": 1}, None),
+]
 GROWN = {"grown": (2, 3), "both": (2,)}
 PUBLIC = {"os": "macos", "version": "two b"}
 ASKED = ("seldom", "monthly", "apart", "grown", "both", "silence", "count")
@@ -538,8 +587,8 @@ def ledger() -> dict[str, Any]:
 
 def asking() -> dict[str, Any]:
     """Lives of devices that are asked seldom, apart, of lists that grew, or that say a default, of
-    one that looks for strings on some days, and of one that is asked in crowds, some of which
-    promise for many days together.
+    one that looks for strings on some days, of one that is asked in crowds, some of which promise
+    for many days together, and of one that is asked for vectors.
 
     public: what the app says in the clear. Every flush tells what waited then or was sent by it,
     and was not there before: stream, epoch and payload, empty of a filler.
@@ -578,6 +627,25 @@ def asking() -> dict[str, Any]:
             ("flush", None),
         )
     ]
+    of_vectors: list[tuple[str, Any]] = [
+        *(("report", ["scores", value]) for value in SAID_OF_VECTORS),
+        ("flush", None),
+        ("clock", DAY + 60),
+        ("prefer", [0.6, None]),
+        *(("report", ["scores", value]) for value in SAID_OF_VECTORS[:4]),
+        ("prefer", [None, None]),
+        *(
+            step
+            for hour in range(6)
+            for step in (
+                ("clock", DAY + 3600 * hour + 60),
+                ("report", ["embedding", [(at * at % 7 - hour) / 9 for at in range(24)]]),
+                ("report", ["embedding", [(at % 5 - 2) * 0.07 for at in range(24 + hour % 2)]]),
+            )
+        ),
+        *(("report", ["together", [0.6, x]]) for x in (-0.8, 0.1)),
+        ("flush", None),
+    ]
     plain, covered = _plain(ASKING), _plain(COVERED)
     names = dict(plain.metrics)
     for name, grown in GROWN.items():
@@ -596,6 +664,7 @@ def asking() -> dict[str, Any]:
         "covered": _life(covered, in_covered),
         "discovering": _life(_plain(DISCOVERING), looking, {}),
         "crowded": _life(_crowded(), in_crowds),
+        "vectors": _life(_of_vectors(), of_vectors, PUBLIC),
     }
 
 
@@ -614,6 +683,14 @@ def _crowded() -> Bundle:
         )
     history = {name: metric.digest() for name, metric in names.items()}
     return replace(plain, metrics=names, history=history, caps=CROWD_CAPS)
+
+
+def _of_vectors() -> Bundle:
+    plain = _plain(VECTORS)
+    metric = plain.metrics["together"]
+    crowd = replace(metric, central_epsilon=1.0, crowd=metric.min_batch)
+    metrics = {**plain.metrics, crowd.name: crowd}
+    return replace(plain, metrics=metrics, history={**plain.history, crowd.name: crowd.digest()})
 
 
 def _said(name: str, day: int) -> str | int:

@@ -1,0 +1,113 @@
+/**
+ * Floats that every engine and language works out alike, to the last digit.
+ *
+ * By sums, products, quotients and roots alone, which IEEE 754 rounds in one way; Math.exp and
+ * Math.hypot are as the engine has them. Sources: client/hubbub/mechanisms/alike.py.
+ */
+
+// exp(-x) is the series of a 64th of x, squared so often; for x up to MOST it errs by 2**-45.
+const SQUARINGS = 6;
+const TERMS = 20;
+const MOST = 64;
+// From here on a normal number's chances are by a continued fraction of so many terms.
+const OUTER = 2;
+const FRACTIONS = 60;
+
+/**
+ * The sum of finite numbers, rounded once, as `math.fsum` of Python's.
+ *
+ * By parts that do not overlap, the smallest first. Shewchuk (Discrete Comput. Geom. 18, 1997).
+ */
+export function sum(numbers: ArrayLike<number>): number {
+  const parts: number[] = [];
+  for (let at = 0; at < numbers.length; at += 1) {
+    let one = numbers[at] ?? 0;
+    let many = 0;
+    // By index, and swapped by hand: a vector of a thousand numbers is added up a thousand times.
+    for (let part = 0; part < parts.length; part += 1) {
+      const other = parts[part] ?? 0;
+      const high = one + other;
+      const low = Math.abs(one) < Math.abs(other) ? one - (high - other) : other - (high - one);
+      if (low) parts[many++] = low;
+      one = high;
+    }
+    parts.length = many;
+    parts.push(one);
+  }
+  let [high, low] = [parts.pop() ?? 0, 0];
+  while (parts.length && !low) {
+    const [one, other] = [high, parts.pop() ?? 0];
+    high = one + other;
+    low = other - (high - one);
+  }
+  // Half way between two floats: the next part says to which side.
+  const next = parts.pop() ?? 0;
+  if ((low < 0 && next < 0) || (low > 0 && next > 0)) {
+    const doubled = 2 * low;
+    const other = high + doubled;
+    if (other - high === doubled) return other;
+  }
+  return high;
+}
+
+/** The sum of the products of two vectors' numbers, of as many. */
+export function product(one: ArrayLike<number>, other: ArrayLike<number>): number {
+  const products = new Float64Array(one.length);
+  for (let at = 0; at < products.length; at += 1) products[at] = (one[at] ?? 0) * (other[at] ?? 0);
+  return sum(products);
+}
+
+/** The root of the sum of squares, of numbers whose squares a float holds. */
+export function length(numbers: readonly number[]): number {
+  return Math.sqrt(product(numbers, numbers));
+}
+
+/** exp(-x), for x in [0, 64]. */
+export function falling(x: number): number {
+  const part = Math.min(x, MOST) / 2 ** SQUARINGS;
+  let found = 1;
+  for (let term = TERMS; term > 0; term -= 1) found = 1 - (part * found) / term;
+  for (let again = 0; again < SQUARINGS; again += 1) found *= found;
+  return found;
+}
+
+/** Of a standard normal number, at z in [-11, 11]. */
+export function density(z: number): number {
+  return falling((z * z) / 2) / Math.sqrt(2 * Math.PI);
+}
+
+/** The chance that a standard normal number is above z in [-11, 11]. */
+export function above(z: number): number {
+  if (z < 0) return 1 - above(-z);
+  if (z < OUTER) {
+    let [term, found] = [z, z];
+    for (let odd = 3; term > found * 2 ** -60; odd += 2) {
+      term *= (z * z) / odd;
+      found += term;
+    }
+    return 0.5 - density(z) * found;
+  }
+  let under = z;
+  for (let many = FRACTIONS; many > 0; many -= 1) under = z + many / under;
+  return density(z) / under;
+}
+
+/** The chances of 0, 1, ... `trials` successes, each of chance `yes`, and of failure `no`. */
+export function binomial(trials: number, yes: number, no: number): Float64Array {
+  const middle = Math.min(Math.floor((trials + 1) * yes), trials);
+  const found = new Float64Array(trials + 1);
+  let [one, whole] = [1, 1];
+  found[middle] = 1;
+  for (let many = middle; many < trials; many += 1) {
+    one *= ((trials - many) / (many + 1)) * (yes / no);
+    found[many + 1] = one;
+    whole += one;
+  }
+  one = 1;
+  for (let many = middle; many > 0; many -= 1) {
+    one *= (many / (trials - many + 1)) * (no / yes);
+    found[many - 1] = one;
+    whole += one;
+  }
+  return found.map((chance) => chance / whole);
+}

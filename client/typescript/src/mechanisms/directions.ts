@@ -1,0 +1,89 @@
+/**
+ * Directions: a public pool of random words, made of a seed alike on every machine.
+ *
+ * Sources: client/hubbub/mechanisms/directions.py.
+ */
+import { shake128 } from "@noble/hashes/sha3.js";
+
+import { above, binomial, density } from "./alike.js";
+
+const UNIT = 4096; // what a step of 1, a standard deviation, is written as
+const STEPS = 4096;
+const HALF = STEPS / 2;
+// Of the integral: a normal number outside it is rarer than 1e-15.
+const FAR = 8;
+const GRID = 400;
+const CLOSE = 1e-11;
+const TEXT = new TextEncoder();
+
+/** Of the 1, 2, ... words - 1 largest of so many normal numbers: expected sum, and of squares. */
+export interface TopSums {
+  readonly sums: Float64Array;
+  readonly squares: Float64Array;
+}
+
+let known: Int16Array | undefined;
+const tops = new Map<number, TopSums>();
+
+/** Means of a normal number in 4,096 equally likely parts, in 1/4,096, of variance 1. */
+export function steps(): Int16Array {
+  return (known ??= stepsAnew());
+}
+
+/** The words of one book: so many whole coordinates each, in 1/4,096, word after word. */
+export function book(seed: string, number: number, words: number, dimensions: number): Int16Array {
+  const name = `hubbub directions 1 ${seed} ${dimensions} ${words} ${number}`;
+  const drawn = shake128(TEXT.encode(name), { dkLen: 2 * words * dimensions });
+  const every = steps();
+  return Int16Array.from({ length: words * dimensions }, (_, at) => {
+    const place = (drawn[2 * at] ?? 0) | ((drawn[2 * at + 1] ?? 0) << 8);
+    return every[place % STEPS] ?? 0;
+  });
+}
+
+/** The expected sums, in Python's order and to its last digit: how many words are near hangs on it. */
+export function topSums(words: number): TopSums {
+  let found = tops.get(words);
+  if (!found) tops.set(words, (found = topSumsAnew(words)));
+  return found;
+}
+
+function topSumsAnew(words: number): TopSums {
+  const width = (2 * FAR) / GRID;
+  const [sums, squares] = [new Float64Array(words - 1), new Float64Array(words - 1)];
+  for (let place = 0; place <= GRID; place += 1) {
+    const z = -FAR + place * width;
+    const share = words * density(z) * width;
+    const chances = binomial(words - 1, above(z), above(-z));
+    let fewer = 0;
+    for (let many = 0; many < words - 1; many += 1) {
+      fewer += chances[many] ?? 0;
+      const part = share * fewer;
+      sums[many] = (sums[many] ?? 0) + z * part;
+      squares[many] = (squares[many] ?? 0) + z * z * part;
+    }
+  }
+  return { sums, squares };
+}
+
+/** No step is within a thousandth of where it would be rounded otherwise. */
+function stepsAnew(): Int16Array {
+  // The density at the edges of the upper half's parts, the last of which has none.
+  const edges = [density(0)];
+  let z = 0;
+  for (let part = 1; part < HALF; part += 1) {
+    const chance = (HALF - part) / STEPS;
+    // From below, where the chance bends upwards, Newton's steps never go too far.
+    for (let step = 1; Math.abs(step) > CLOSE; z += step) step = (above(z) - chance) / density(z);
+    edges.push(density(z));
+  }
+  const means = edges.map((edge, part) => STEPS * (edge - (edges[part + 1] ?? 0)));
+  const spread = Math.sqrt(means.reduce((sum, mean) => sum + mean * mean, 0) / HALF);
+  const found = new Int16Array(STEPS);
+  for (const [part, mean] of means.entries()) {
+    const step = Math.round((mean / spread) * UNIT);
+    found[HALF + part] = step;
+    found[HALF - 1 - part] = -step;
+  }
+  return found;
+}

@@ -1,0 +1,124 @@
+/**
+ * Codes of directions: a vector is told by one word of a public book that lies near it.
+ *
+ * What floats decide is worked out as in Python, to the last digit (./alike.ts). Source, guarantee and
+ * estimator: client/hubbub/mechanisms/vector_codes.py.
+ */
+import { BadParameter, ValueOutOfDomain } from "../errors.js";
+import { length, product } from "./alike.js";
+import { pick, type BitSource } from "./bits.js";
+import { book, topSums } from "./directions.js";
+import { exact, fraction, over, plus, times, toNumber } from "./fraction.js";
+import { index } from "./listed.js";
+import { indexBytes } from "./packing.js";
+import { atMost, expAtMost, logAtLeast, ONE } from "./probability.js";
+import { numberOf, wholeOf, type Arguments, type Randomizer } from "./randomizer.js";
+
+const MAX_CELLS = 2 ** 22;
+const MAX_DIMENSIONS = 2 ** 10;
+const MAX_LENGTH = 1e12;
+// How far from 1 the square of a unit vector's length may be, of floats added up anywhere.
+const CLOSE = 1e-6;
+
+/** Where a vector points, at length 1. turning: the chance of its opposite, as a threshold. */
+interface Direction {
+  readonly numbers: readonly number[];
+  readonly turning: bigint | null;
+}
+
+/** `vector.codes`. Shah et al. (AISTATS 2022); Isik et al. (2023); Ye, Barg (2018). */
+export function vectorCodes(given: Arguments): Randomizer {
+  const { epsilon, categories, seed = "0" } = given;
+  const dimensions = wholeOf(given, "dimensions", 2, MAX_DIMENSIONS, categories);
+  const words = wholeOf(given, "words", 2, 1 << 10, 64);
+  const books = wholeOf(given, "books", 1, 1 << 16, 1 << 14);
+  const most = "max_length" in given.parameters ? numberOf(given, "max_length") : 1;
+  if (!(most > 0 && most <= MAX_LENGTH)) {
+    throw new BadParameter(`max_length ${most} is outside (0, ${MAX_LENGTH}]`);
+  }
+  if (words * books > MAX_CELLS) throw new BadParameter("words and books are too large together");
+  const odds = expAtMost(epsilon);
+  const near = nearest(toNumber(odds), words, dimensions);
+  const others = words - near;
+  const held = times(fraction(BigInt(near)), odds);
+  const keep = atMost(over(held, plus(held, fraction(BigInt(others))))); // PRIVACY: down
+  const size = words * books;
+  return {
+    payloadBytes: indexBytes(size),
+    privacyLoss: logAtLeast(fraction(keep * BigInt(others), (ONE - keep) * BigInt(near))),
+    permanentLoss: Infinity,
+    check: (value) => void vectorIn(dimensions, most, value),
+    randomize(value, source) {
+      const { numbers, turning } = directionOf(vectorIn(dimensions, most, value), most);
+      const sign = turning !== null && source.chance(turning) ? -1 : 1;
+      const number = pick(source, books);
+      const direction = numbers.map((x) => sign * x);
+      const order = ordered(book(seed, number, words, dimensions), direction);
+      // PRIVACY: the one coin that looks at epsilon; which words are near is the device's affair.
+      const place = placeOf(source, keep, near, others);
+      return index(number * words + (order[place] ?? 0), size);
+    },
+  };
+}
+
+/**
+ * The largest of its numbers, without its sign, and the vector over it; of nothing zeros.
+ *
+ * Squares of what is tiny are 0, and of what is huge no float: so lengths are of the latter.
+ */
+export function apart(vector: readonly number[]): [largest: number, scaled: readonly number[]] {
+  const largest = vector.reduce((most, x) => Math.max(most, Math.abs(x)), 0);
+  return [largest, vector.map((x) => (largest ? x / largest : 0))];
+}
+
+function placeOf(source: BitSource, keep: bigint, near: number, others: number): number {
+  return source.chance(keep) ? pick(source, near) : near + pick(source, others);
+}
+
+/** @throws ValueOutOfDomain it is none. */
+function vectorIn(dimensions: number, most: number, value: unknown): readonly number[] {
+  const numbers: readonly unknown[] = Array.isArray(value) ? [...(value as unknown[])] : [];
+  if (numbers.length === dimensions && numbers.every((one) => Number.isFinite(one))) {
+    const [largest, scaled] = apart(numbers as readonly number[]);
+    if (largest * length(scaled) <= most * (1 + CLOSE)) return numbers as readonly number[];
+  }
+  throw new ValueOutOfDomain(
+    `value is no vector of ${dimensions} numbers of length ${most} or less`,
+  );
+}
+
+function directionOf(vector: readonly number[], most: number): Direction {
+  const [largest, whole] = apart(vector);
+  // Nothing has no direction: any will do, turned every second time.
+  const scaled = largest ? whole : vector.map((_, at) => (at ? 0 : 1));
+  const long = length(scaled);
+  const short = 1 - long * (largest / most);
+  const turning = short > CLOSE ? atMost(exact(short / 2)) : null;
+  return { numbers: scaled.map((x) => x / long), turning };
+}
+
+/** The words of a book, the nearest to a direction first; of equals the earlier. */
+function ordered(words: Int16Array, direction: readonly number[]): readonly number[] {
+  const dimensions = direction.length;
+  const along = Array.from({ length: words.length / dimensions }, (_, word) => {
+    return product(direction, words.subarray(word * dimensions, (word + 1) * dimensions));
+  });
+  return [...along.keys()].sort((one, other) => (along[other] ?? 0) - (along[one] ?? 0));
+}
+
+/** How many words are near: of the least squared error. */
+function nearest(odds: number, words: number, dimensions: number): number {
+  const { sums, squares } = topSums(words);
+  let [best, least] = [1, Infinity];
+  for (const [at, top] of sums.entries()) {
+    const w = at + 1;
+    const square = squares[at] ?? 0;
+    const p = odds / (w * odds + words - w);
+    const q = 1 / (w * odds + words - w);
+    const m = ((p - q) * top) / Math.sqrt(dimensions);
+    const along = p * square + q * (words - square);
+    const error = (dimensions - 1 + along) / (dimensions * m * m) - 1;
+    if (error < least) [best, least] = [w, error];
+  }
+  return best;
+}
