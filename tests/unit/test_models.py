@@ -31,6 +31,7 @@ from hubbub.catalog.encoding import to_text
 from hubbub.catalog.models.judging import judging
 from hubbub.catalog.models.of_metric import codes_of_round, in_minutes
 from hubbub.catalog.models.state import ModelState, open_models, sign_models
+from hubbub.cli.commands.codegen_typescript import typescript_module
 from hubbub.cli.main import main
 from hubbub.cli.terminal.model_tables import show_calibration
 from hubbub.client import Client, MemoryState, Outcome
@@ -732,3 +733,13 @@ def test_of_a_bin_that_nobody_is_in_nothing_is_told(capsys: pytest.CaptureFixtur
     some, nobody = [line for line in capsys.readouterr().out.splitlines() if " to " in line]
     assert some.split() == ["0", "to", "0.4", "100.0%", "0.3", "0.2", "to", "0.4"]
     assert nobody.split() == ["0.4", "to", "1", "0.0%", "nobody"]
+
+
+def test_a_module_of_typescript_knows_features_and_labels(tmp_path: Path) -> None:
+    (tmp_path / "metrics.toml").write_text(CATALOG + MODEL)
+    told = typescript_module(read_catalog(tmp_path / "metrics.toml"))
+    features = '[features: { readonly "hours": number | boolean; readonly "plan": "free" | "paid" }'
+    assert f'"churn": {features}, label: string | boolean | 0 | 1];' in told
+    assert f'"tariff": {features}, label: "none" | "month" | "year"];' in told
+    assert "client.learn(model, features, label)" in told
+    assert told.count('"churn"') == 1, "report() takes none"

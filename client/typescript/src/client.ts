@@ -1,6 +1,6 @@
 /** What browsers and Node have alike. */
 export type { Public } from "./catalog/metric.js";
-export type { Value } from "./catalog/values.js";
+export type { Features, Label, Value } from "./catalog/values.js";
 export type { Client, Options } from "./client/client.js";
 export type { Account } from "./transport/issuing.js";
 export type { Outcome } from "./client/outcome.js";

@@ -18,6 +18,11 @@ export class NoticeRefused extends HubbubError {
   override readonly name = "NoticeRefused";
 }
 
+/** The state of models is unreadable, altered, another operator's, or does not fit. */
+export class ModelsRefused extends HubbubError {
+  override readonly name = "ModelsRefused";
+}
+
 /** The bundle has no metric of this name, or one that this version cannot report. */
 export class UnknownMetric extends HubbubError {
   override readonly name = "UnknownMetric";

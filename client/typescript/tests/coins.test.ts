@@ -11,8 +11,7 @@ import { product } from "../src/mechanisms/alike.js";
 import { book } from "../src/mechanisms/directions.js";
 import { pick, SystemBits, type BitSource } from "../src/mechanisms/bits.js";
 import { KeyedBits } from "../src/mechanisms/keyed.js";
-import { MECHANISMS } from "../src/mechanisms/registry.js";
-import { MECHANISMS as OF_VECTORS } from "../src/vectors.js";
+import { MECHANISMS } from "../src/vectors.js";
 
 const DRAWS = 80_000;
 // 1 - 1e-6 quantiles of chi-square by degrees of freedom.
@@ -103,7 +102,7 @@ test("payloads of subset are every set equally often, with and without the value
 
 test("words of a pool come as often as near and far ones should, of a vector half as long", () => {
   const [dimensions, words, books, near] = [2, 5, 2, 2];
-  const codes = OF_VECTORS.get("vector.codes");
+  const codes = MECHANISMS.get("vector.codes");
   assert.ok(codes);
   const parameters = { dimensions, words, books, max_length: 2 };
   const randomizer = codes.build({ epsilon: 1, categories: 2, sizes: [], parameters });

@@ -1,9 +1,11 @@
-/** What tests ask of any engine, a browser's or Node's: seals, and draws of the system's coins. */
+/** What tests ask of any engine, a browser's or Node's: seals, draws of coins, and known answers. */
 import { fromText, toText } from "../src/catalog/encoding.js";
 import { SystemBits } from "../src/mechanisms/bits.js";
 import type { Randomizer } from "../src/mechanisms/randomizer.js";
-import { MECHANISMS } from "../src/mechanisms/registry.js";
+import { gradient, toJudge, type Told } from "../src/mechanisms/gradient.js";
+import { KeyedBits } from "../src/mechanisms/keyed.js";
 import { seal, sealInfo } from "../src/transport/sealing.js";
+import { MECHANISMS } from "../src/vectors.js";
 
 function grr(epsilon: number, categories: number): Randomizer {
   const mechanism = MECHANISMS.get("grr");
@@ -38,4 +40,24 @@ export function drawn(
     counts[place] = (counts[place] ?? 0) + 1;
   }
   return counts;
+}
+
+/** Payloads of vectors by the coins of a key, in base64: their order hangs on floats. */
+export function told(
+  { seed, ...parameters }: Record<string, number> & { seed?: string },
+  key: string,
+  values: readonly (readonly number[])[],
+): string[] {
+  const { epsilon = NaN, ...rest } = parameters;
+  const given = { epsilon, categories: 0, sizes: [], parameters: rest };
+  const codes = MECHANISMS.get("vector.codes")?.build(
+    seed === undefined ? given : { ...given, seed },
+  );
+  const coins = new KeyedBits(fromText(key));
+  return values.map((value) => toText(codes?.randomize(value, coins) ?? new Uint8Array()));
+}
+
+/** What people tell models of themselves before it is randomized: a gradient, and who judges. */
+export function taught(people: readonly Told[]): unknown[] {
+  return people.map((person) => [gradient(person), toJudge(person)]);
 }

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 
 import { openBundle } from "../src/catalog/bundle.js";
-import type { Value } from "../src/catalog/values.js";
+import type { Features, Label, Value } from "../src/catalog/values.js";
 import { Client } from "../src/client/client.js";
 import { newDevice } from "../src/client/device.js";
 import type { Storage } from "../src/client/storage.js";
@@ -62,10 +62,11 @@ export async function live(
   const device = { ...newDevice(), secret: own.secret, commits: 1 };
   await storage.transaction((rows) => rows.keepDevice(device));
   let seconds = own.start;
+  const shuffler = new FakeShuffler();
   const client = await Client.over(
     await openBundle(new TextEncoder().encode(own.signed), null),
     storage,
-    new FakeShuffler(),
+    shuffler,
     {
       ...{ holdSeconds: null, now: () => seconds, public: own.public ?? {} },
       coins: new KeyedBits(bytesOf(own.coins)),
@@ -93,9 +94,11 @@ export async function live(
       });
       before.push(...told.kept.map(String));
     }
-    if (step === "report") {
-      const [metric, value] = given as [string, Value];
-      told.outcome = client.report(metric, value);
+    if (step === "models") shuffler.models = new TextEncoder().encode(given as string);
+    if (step === "report" || step === "learn") {
+      const [name, value, label] = given as [string, Value & Features, Label];
+      told.outcome =
+        step === "report" ? client.report(name, value) : client.learn(name, value, label);
       if (told.outcome === "queued") await client.settled();
       told.kept = await keptIn(storage);
     }

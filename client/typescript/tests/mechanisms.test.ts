@@ -6,11 +6,11 @@ import { SystemBits } from "../src/mechanisms/bits.js";
 import { KeyedBits } from "../src/mechanisms/keyed.js";
 import { exact, fraction, toNumber } from "../src/mechanisms/fraction.js";
 import { atLeast, atMost, expAtMost } from "../src/mechanisms/probability.js";
+import { gradient, place, toJudge, type Told } from "../src/mechanisms/gradient.js";
 import { indexIn, type Coded, type Randomizer } from "../src/mechanisms/randomizer.js";
-import { MECHANISMS } from "../src/mechanisms/registry.js";
 import { book, steps, topSums } from "../src/mechanisms/directions.js";
 import { above, density, falling, length, sum } from "../src/mechanisms/alike.js";
-import { MECHANISMS as OF_VECTORS } from "../src/vectors.js";
+import { MECHANISMS } from "../src/vectors.js";
 import { bytesOf, hexOf, known, knownMechanisms } from "./known.js";
 
 interface Answers {
@@ -19,6 +19,13 @@ interface Answers {
   key: string;
   privacy_loss: number;
   payloads: { value: Coded; payload: string }[];
+}
+
+/** A person's columns and label, the state, and what is told of them. */
+interface Person extends Told {
+  place: number[];
+  gradient: number[];
+  to_judge: [number, number];
 }
 
 /** Known answers of what decides over payloads of vectors. */
@@ -31,20 +38,19 @@ interface Directions {
   near: { epsilon: number; dimensions: number; words: number; near: number; loss: number }[];
   sums: { numbers: number[]; sum: number }[];
   floats: { x: number; falling: number; density: number; above: number; length: number }[];
+  gradients: Person[];
   top: { words: number; sums: number[]; squares: number[] };
 }
 
-const ALL = new Map([...MECHANISMS, ...OF_VECTORS]);
-
 function built(name: string, given: Answers["parameters"]): Randomizer {
   const { epsilon = NaN, categories = 2, sizes = [], seed, ...parameters } = given;
-  const mechanism = ALL.get(name);
+  const mechanism = MECHANISMS.get(name);
   assert.ok(mechanism);
   const seeded = seed === undefined ? {} : { seed };
   return mechanism.build({ epsilon, categories, sizes, parameters, ...seeded });
 }
 
-const EVERY = [...ALL].map(([name, { version }]) => ({ name, version, file: name }));
+const EVERY = [...MECHANISMS].map(([name, { version }]) => ({ name, version, file: name }));
 const MORE = [
   { name: "pairs", version: 1, file: "more/pairs.three" },
   { name: "vector.codes", version: 1, file: "more/vector.codes.seed" },
@@ -67,7 +73,7 @@ for (const { name, version, file } of [...EVERY, ...MORE]) {
 }
 
 test("every mechanism that devices know has known answers, and no other has", () => {
-  assert.deepEqual([...ALL.keys()].sort(), knownMechanisms().sort());
+  assert.deepEqual([...MECHANISMS.keys()].sort(), knownMechanisms().sort());
 });
 
 test("the words of a pool are Python's, and so is which of them are near", () => {
@@ -83,6 +89,14 @@ test("the words of a pool are Python's, and so is which of them are near", () =>
   for (const { epsilon, dimensions, words, near, loss } of answers.near) {
     const codes = built("vector.codes", { epsilon, dimensions, words, books: 1 });
     assert.ok(Math.abs(codes.privacyLoss / loss - 1) < 1e-12, String(near));
+  }
+});
+
+test("what people tell models of themselves is Python's, to the last digit", () => {
+  for (const person of (known("more/directions") as Directions).gradients) {
+    assert.deepEqual(place(person.columns), person.place);
+    assert.deepEqual(gradient(person), person.gradient);
+    assert.deepEqual(toJudge(person), person.to_judge);
   }
 });
 

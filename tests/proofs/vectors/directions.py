@@ -11,6 +11,7 @@ from typing import Any, Final
 from hubbub.mechanisms import KeyedBits
 from hubbub.mechanisms.alike import above, density, falling, length
 from hubbub.mechanisms.directions import book, steps, top_sums
+from hubbub.mechanisms.gradient import ModelKind, gradient, place, to_judge
 from hubbub.mechanisms.vector_codes import VectorCodes
 from tests.proofs.vectors.make import HERE, KEY
 
@@ -35,8 +36,23 @@ _SUMS: Final[tuple[list[float], ...]] = (
 )
 
 
+# Columns, the label, the centre and the weights of people whose scores are small, large and equal.
+_PEOPLE: Final[tuple[tuple[ModelKind, list[float], float, list[float], list[float]], ...]] = (
+    ("logistic", [0.3, 1.0, 0.0], 1.0, [0.5, 0.25, 1 / 3], [0.1, -0.7, 2.0, 0.05]),
+    ("logistic", [0.0, 0.0, 1.0], 0.0, [0.1, 0.2, 0.3], [-70.0, 3.0, -40.0, 9.0]),
+    ("linear", [1 / 7, 0.9], 0.35, [0.6, 0.1], [0.2, -0.3, 0.4]),
+    ("ridge", [1.0, 0.0], 1.0, [0.0, 1.0], [0.01, 0.02, 0.9]),
+    ("softmax", [0.2, 0.9], 2.0, [0.5, 0.5], [0.1, -0.2, 0.05, 0.7, 0.3, -0.4]),
+    ("softmax", [0.2, 0.9], 0.0, [0.5, 0.5], [0.0] * 6),
+    ("softmax", [1.0], 3.0, [0.1], [90.0, -7.0, 1.0, 55.0, 0.25, -0.125]),
+)
+
+
 def made() -> dict[str, Any]:
-    """Steps, words, payloads, how many words are near, and the floats that all of it hangs on."""
+    """Steps, words, payloads, how many words are near, and the floats that all of it hangs on.
+
+    gradients: what people tell of themselves to models before it is randomized.
+    """
     codes, coins = VectorCodes(**_POOL), KeyedBits(KEY)
     near = [
         (VectorCodes(epsilon, dimensions, words, 1), epsilon, dimensions, words)
@@ -73,6 +89,15 @@ def made() -> dict[str, Any]:
                 "length": length([x, 1 / 3, -x]),
             }
             for x in (0.0, 1e-9, 0.1, 0.5, 1.0, 1.99, 2.0, 3.3, 7.96, 8.0)
+        ],
+        "gradients": [
+            {
+                **dict(zip(("kind", "columns", "label", "centre", "weights"), told, strict=True)),
+                "place": place(told[1]),
+                "gradient": gradient(*told),
+                "to_judge": to_judge(*told),
+            }
+            for told in _PEOPLE
         ],
         "top": {"words": 40, "sums": sums, "squares": squares},
     }

@@ -1,4 +1,4 @@
-"""Every engine that is here seals what Python opens, and draws as exact probabilities say."""
+"""Every engine that is here seals what Python opens, draws as it should, and has its floats."""
 
 import base64
 import json
@@ -18,9 +18,10 @@ from hubbub.catalog import filler_info, open_sealed, seal_info
 from tests.interfaces.browser import HANG_MS, chromium, needs_browser
 from tests.interfaces.driven import DRIVEN, driven
 from tests.interfaces.tab import Tab
-from tests.support.node import needs_node, run
+from tests.support.node import ROOT, needs_node, run
 from tests.system.typescript.pages import FALSE_ALARM, served
 
+VECTORS = ROOT / "tests/proofs/vectors"
 REPORTS, DRAWS = 10_000, 1_000_000
 ASKED = {"epsilon": 1.0, "categories": 5, "value": 3}
 STREAM, EPOCH = "theme", 20_000
@@ -104,3 +105,20 @@ def test_a_million_draws_come_as_often_as_exact_probabilities_say(engine: _Node 
     counts = engine.ask("drawn", ASKED, DRAWS)
     assert sum(counts) == DRAWS
     _fits(Counter(dict(enumerate(counts))))
+
+
+@pytest.mark.parametrize("name", ["vector.codes", "more/vector.codes.seed", "more/directions"])
+def test_an_engine_tells_vectors_as_python_does_of_the_same_coins(
+    engine: _Node | _Page, name: str
+) -> None:
+    known = json.loads((VECTORS / f"{name}.json").read_text("utf-8"))
+    told = [one if isinstance(one, list) else [*one.values()] for one in known["payloads"]]
+    key = base64.b64encode(bytes.fromhex(known["key"])).decode()
+    payloads = engine.ask("told", known["parameters"], key, [one[0] for one in told])
+    assert [base64.b64decode(one).hex() for one in payloads] == [one[1] for one in told]
+
+
+def test_an_engine_tells_models_what_python_does_to_the_last_digit(engine: _Node | _Page) -> None:
+    people = json.loads((VECTORS / "more/directions.json").read_text("utf-8"))["gradients"]
+    told = engine.ask("taught", people)
+    assert told == [[one["gradient"], one["to_judge"]] for one in people]

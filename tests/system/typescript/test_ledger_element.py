@@ -27,7 +27,8 @@ async ([signed, shuffler, seconds]) => {
   const bundle = new TextEncoder().encode(signed);
   const own = { app: "crowds", now: () => seconds, holdSeconds: null, strict: true };
   window.client = await open({ bundle, shuffler, ...own });
-  const said = ["weekly", "each", "capped"].map((name) => client.report(name, "a"));
+  const names = ["weekly", "each", "capped"].filter((name) => signed.includes(`"${name}"`));
+  const said = names.map((name) => client.report(name, "a"));
   await client.settled();
   return said;
 }
@@ -92,6 +93,14 @@ def test_a_person_sees_what_is_promised_of_crowds_and_what_all_of_a_year_can_say
     assert _row(page, "In a crowd, weekly")[1] == spent
     region = page.get_by_role("region", name="What leaves this device")
     expect(region).to_contain_text("All crowds of a year together can say 0.839 of 2 nats")
+    known = json.loads(KNOWN.read_text("utf-8"))["learning"]
+    page = device.new_page()
+    page.goto(origin)
+    assert page.evaluate(CROWDED, [known["signed"], door, known["start"]]) == []
+    _shown(page)
+    life = "to who sees all crowds it is ever in 1"
+    assert _row(page, "logistic, 0")[0] == f"4; {life}, {seldom}"
+    assert _row(page, "logistic, 1")[0] == "4"
 
 
 def test_a_no_by_keyboard_stops_every_tab_and_forgetting_keeps_the_sums(

@@ -49,6 +49,34 @@ values = ["git", "vim", "lint"]
 most = 2
 min_batch = 1000
 limits = { reports_per_epoch = 1, lifetime_epsilon = 50.0 }
+
+[metrics.scores]
+description = "Scores that belong together"
+owner = "you@example.org"
+expires = 2099-12-31
+epoch = "day"
+kind = "vector"
+coordinates = 3
+mechanism = "vector.codes"
+epsilon = 6.0
+min_batch = 1000
+limits = { reports_per_epoch = 1, lifetime_epsilon = 50.0 }
+
+[models.churn]
+description = "Who leaves"
+owner = "you@example.org"
+expires = 2099-12-31
+epoch = "day"
+min_batch = 1000
+epsilon = 4.0
+kind = "logistic"
+begins = 2026-12-01
+positive = "left"
+negative = "stayed"
+
+[models.churn.features]
+hours = [0, 40]
+plan = ["free", "paid"]
 """
 
 IMPORT = """
@@ -66,15 +94,19 @@ TSC = (
 )
 RIGHT = """
 import { open, type Outcome } from "hubbub";
-import { report } from "./metrics.js";
+import { learn, report } from "./metrics.js";
 const client = await open({ bundle: "/app.hubbub", holdSeconds: null });
 const said: Outcome = client.report("theme", { part: "dark", age: 41 });
 report(client, "theme", "dark");
 report(client, "plugins", ["git", "vim"]);
 report(client, "plugins", new Set(["lint"] as const));
+report(client, "scores", [0.5, -1, 2]);
+report(client, "scores", Float64Array.of(0.5, -1, 2));
+learn(client, "churn", { hours: 12.5, plan: "paid" }, "stayed");
+client.learn("churn", [12.5, "paid"], true);
 export { said };
 """
-WRONG = """import { open } from "hubbub"; import { report } from "./metrics.js";
+WRONG = """import { open } from "hubbub"; import { learn, report } from "./metrics.js";
 const client = await open({ bundle: "/app.hubbub" });
 client.report("theme", null);
 client.report("theme");
@@ -83,6 +115,12 @@ report(client, "theme", "blue");
 report(client, "colour", "dark");
 report(client, "plugins", "git");
 report(client, "plugins", ["git", "emacs"]);
+report(client, "scores", "1, 2, 3");
+report(client, "churn", 1);
+learn(client, "churn", { hours: 12.5, plan: "Paid" }, "left");
+learn(client, "churn", { hours: 12.5 }, "left");
+learn(client, "churn", { hours: 12.5, plan: "paid" }, "maybe");
+client.learn("churn", { hours: null }, 1);
 """
 
 PAGE = ROOT / "docs" / "client-typescript.md"
@@ -174,7 +212,7 @@ def test_the_packed_package_installs_and_does_nothing_when_it_is_imported(tmp_pa
         [*check, "wrong.ts"], cwd=tmp_path, capture_output=True, text=True, check=False
     )
     lines = [int(line) for line in re.findall(r"wrong.ts\((\d+),", done.stdout)]
-    assert lines == list(range(3, 10))
+    assert lines == list(range(3, 16))
 
 
 def test_the_examples_of_its_page_are_typescript(tmp_path: Path) -> None:

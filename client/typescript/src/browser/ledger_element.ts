@@ -28,6 +28,7 @@ export interface LedgerWords {
   readonly notAsked: string;
   readonly crowd: string;
   readonly crowdOfDays: string;
+  readonly crowdForLife: string;
   readonly crowds: string;
   readonly shuffler: string;
   readonly aggregator: string;
@@ -72,6 +73,7 @@ const WORDS: LedgerWords = {
   notAsked: "not asked",
   crowd: "{0}; to who sees whole crowds {1}, but for a chance of {2}",
   crowdOfDays: "{0}; to who sees all crowds of any {3} days together {1}, but for a chance of {2}",
+  crowdForLife: "{0}; to who sees all crowds it is ever in {1}, but for a chance of {2}",
   crowds:
     "All crowds of a year together can say {0} of {1} nats about you to who sees whole crowds; then " +
     "nothing more is asked in one.",
@@ -305,6 +307,7 @@ function promise(metric: MetricView, words: LedgerWords, say: Saying): string {
   if (centralEpsilon === null || delta === null) return own;
   const told = [own, say.number(centralEpsilon), say.chance(delta)];
   if (centralDays === null) return filled(words.crowd, ...told);
+  if (centralDays === Infinity) return filled(words.crowdForLife, ...told);
   return filled(words.crowdOfDays, ...told, say.number(centralDays));
 }
 

@@ -1,6 +1,8 @@
 /** Metrics: what a bundle asks, each stream of it with its randomizer. */
 import { UnknownMetric, ValueOutOfDomain } from "../errors.js";
 import { mechanismOf } from "../mechanisms/at_hand.js";
+import type { BitSource } from "../mechanisms/bits.js";
+import type { Bytes } from "../mechanisms/packing.js";
 import type { Coded, Memo, Randomizer } from "../mechanisms/randomizer.js";
 import type { Kem } from "../transport/sealing.js";
 import type { Dummies } from "./dummies.js";
@@ -28,7 +30,8 @@ export interface Limits {
 
 /**
  * What all reports of an epoch say about a person to who sees it shuffled. epsilon: in nats. days: for
- * how many in a row that is, all their epochs together; null for each epoch alone.
+ * how many in a row that is, all their epochs together; null for each epoch alone, Infinity for all
+ * that a device ever says.
  */
 export interface CentralPromise {
   readonly epsilon: number;
@@ -57,6 +60,37 @@ export interface Finder {
   spoken(value: unknown): string;
 }
 
+/** One person as a model takes them, columns in [0, 1]. clipped: how many values were. */
+export interface Example {
+  readonly columns: readonly number[];
+  readonly label: number;
+  readonly clipped: number;
+}
+
+/** What rounds have taught so far. number: the last round that is in it. edges: of who judges. */
+export interface ModelState {
+  readonly number: number;
+  readonly centre: readonly number[];
+  readonly weights: readonly number[];
+  readonly edges: readonly number[];
+}
+
+/** Draws the coins of a person's report: called once that is charged for. */
+export type Tell = (coins: BitSource) => Bytes;
+
+/** What a metric's reports teach that is a model. judgingLoss: of a report of who judges, in nats. */
+export interface Model {
+  readonly columns: number;
+  readonly weights: number;
+  readonly judgingLoss: number;
+  /** The round that an epoch is, where the device is in it; null for none. memo: of the metric. */
+  round(epoch: number, memo: Memo): number | null;
+  /** @throws ValueOutOfDomain others than its features or label; the message never shows them. */
+  example(features: unknown, label: unknown): Example;
+  /** What a device of this round tells; null without the state that it learns by or judges. */
+  teller(round: number, example: Example, state: ModelState | null): Tell | null;
+}
+
 /** What an app says in the clear of its device, as its OS; or what tells it, at every report. */
 export type Public = Readonly<Record<string, string | (() => string)>>;
 
@@ -81,6 +115,7 @@ export interface Metric {
   readonly period: Period | null;
   readonly breakdown: Breakdown | null;
   readonly finder: Finder | null;
+  readonly model: Model | null;
   /** What a device sends beside a report that is nobody's; null for nothing, as in development. */
   readonly dummies: Dummies | null;
   /** What a device says that ran in an epoch and was told nothing of it; null for nothing. */
@@ -106,7 +141,7 @@ const DEFINING = [
 const ASKING = [
   ...["period", "report_on", "breakdown", "dummies_each", "discover", "central_period"],
 ];
-const DEFINING_LATER = ["beginnings", "default", "count_epsilon", ...ASKING];
+const DEFINING_LATER = ["beginnings", "default", "count_epsilon", "model", ...ASKING];
 const KNOWN: ReadonlySet<string> = new Set([
   ...[...DEFINING, ...DEFINING_LATER],
   ...["description", "owner", "expires", "min_batch", "unit", "tiers", "sampling", "grown"],
@@ -135,12 +170,14 @@ export async function metricFrom(
   if (more !== undefined)
     throw new UnknownMetric(`metric "${name}" has ${more}: upgrade hubbub, or leave it out`);
   await refuseKind(name, entry);
-  const streams = await streamsOf(name, entry);
+  const isModel = entry["model"] !== undefined;
+  const model = isModel ? (await import("../vectors.js")).modelOf(name, entry) : null;
+  const streams = await streamsOf(name, entry, model?.judgingLoss);
   const code = await coder(name, entry, streams[0].randomizer);
   const asking = ASKING.some((field) => field in entry) ? await import("../more.js") : null;
   const promise = optional(entry["central_epsilon"]);
   const delta = number(entry["delta"] ?? DELTA);
-  const days = asking?.centralDaysOf(entry) ?? null;
+  const days = model ? Infinity : (asking?.centralDaysOf(entry) ?? null);
   return {
     name,
     description: text(entry["description"]),
@@ -151,6 +188,7 @@ export async function metricFrom(
     period: asking?.periodOf(entry) ?? null,
     breakdown: asking?.breakdownOf(entry) ?? null,
     finder: asking?.finderOf(name, entry) ?? null,
+    model,
     dummies: development ? null : (asking?.dummiesOf(entry) ?? null),
     default: entry["default"] === undefined ? null : code(entry["default"]),
     limits: {
@@ -186,14 +224,21 @@ function definitionOf(entry: Table): string {
   return JSON.stringify([...DEFINING, ...later].map((field) => sorted(told[field])));
 }
 
-async function streamsOf(name: string, entry: Table): Promise<[Stream, ...Stream[]]> {
+async function streamsOf(
+  name: string,
+  entry: Table,
+  judgingLoss = 0,
+): Promise<[Stream, ...Stream[]]> {
   const epsilon = number(entry["epsilon"]);
   // Totals of two lists do not add: each has a stream of its own.
   const list = entry["grown"] === undefined ? "" : `/v${listed(entry["values"]).length}`;
   const stream = name + list;
+  const randomizer = await randomizerOf(name, entry, epsilon);
+  // PRIVACY: a device of a model tells one of both.
+  const privacyLoss = Math.max(randomizer.privacyLoss, judgingLoss);
   const own = {
     ...{ name: stream, tier: "", epsilon },
-    randomizer: await randomizerOf(name, entry, epsilon),
+    randomizer: judgingLoss ? { ...randomizer, privacyLoss } : randomizer,
   };
   const tiers = listed(entry["tiers"] ?? []).map(number);
   if (!tiers.length) return [own];
@@ -248,6 +293,11 @@ async function coder(name: string, entry: Table, randomizer: Randomizer): Promis
 
 async function plainCoder(entry: Table, randomizer: Randomizer): Promise<Metric["code"]> {
   const { values, kind, edges, other, mechanism } = entry;
+  if (entry["model"] !== undefined) {
+    return () => {
+      throw new ValueOutOfDomain("it is a model: learn() tells of it, not report()");
+    };
+  }
   if (kind === "vector") {
     const most = number(table(entry["parameters"])["max_length"] ?? 1);
     const { vectorCode } = await import("../vectors.js");
@@ -266,8 +316,8 @@ async function plainCoder(entry: Table, randomizer: Randomizer): Promise<Metric[
 async function refuseKind(name: string, entry: Table): Promise<void> {
   const kind = text(entry["kind"] ?? "");
   const values = (await mechanismOf(text(entry["mechanism"])))?.values;
-  const fits =
-    (values === "sets") === (kind === "set") && (values === "vectors") === (kind === "vector");
+  const ofVectors = kind === "vector" || entry["model"] !== undefined;
+  const fits = (values === "sets") === (kind === "set") && (values === "vectors") === ofVectors;
   if (!KINDS.has(kind) || !fits) {
     throw new UnknownMetric(`metric "${name}" is of values that are not known; upgrade hubbub`);
   }

@@ -12,6 +12,17 @@ export type Value =
   | Float32Array
   | Float64Array;
 
+/** What an app knows of a person: by the features' names, or one for each in their order. */
+export type Features =
+  | Readonly<Record<string, Plain>>
+  | ReadonlyMap<string, Plain>
+  | readonly Plain[]
+  | Float32Array
+  | Float64Array;
+
+/** What a model is to foretell of a person. */
+export type Label = Plain;
+
 /** The place of a listed value; -1 if it is none of them. */
 export function placeOf(values: readonly string[], value: unknown): number {
   return values.indexOf(typeof value === "boolean" ? String(value) : (value as string));

@@ -11,6 +11,8 @@ const LOOK_SECONDS = 86_400; // timers have no months
 export class Background {
   #timer: ReturnType<typeof setTimeout> | undefined;
   #looking: ReturnType<typeof setTimeout> | undefined;
+  #learning: ReturnType<typeof setTimeout> | undefined;
+  #asking = false;
   #entered: Promise<void> = Promise.resolve();
   #woken = false;
   #ended = false;
@@ -45,6 +47,7 @@ export class Background {
     this.#ended = true;
     clearTimeout(this.#timer);
     clearTimeout(this.#looking);
+    clearTimeout(this.#learning);
   }
 
   async #enter(): Promise<void> {
@@ -54,6 +57,7 @@ export class Background {
       this.#sendIn(this.waits?.beforeSending(false));
       this.#look();
       this.#fetch();
+      this.#learn();
     } catch (error) {
       this.#failed(error);
       this.onUnusable();
@@ -90,6 +94,30 @@ export class Background {
         this.#failed(error);
       },
     );
+  }
+
+  /** Asks for the state that examples wait for; again after a while, for as long as any do. */
+  #learn(): void {
+    const { waits, sender } = this;
+    if (!waits || this.#ended || this.#asking || !sender.awaitsModels) return;
+    clearTimeout(this.#learning);
+    this.#learning = later(waits.beforeAskingAgain(), () => {
+      this.#learn();
+    });
+    this.#asking = true;
+    sender
+      .fetchModels()
+      .then(
+        () => {
+          if (sender.reporter.drawn.length) this.wake();
+        },
+        (error: unknown) => {
+          this.#failed(error);
+        },
+      )
+      .finally(() => {
+        this.#asking = false;
+      });
   }
 
   #sendIn(seconds = 0): void {

@@ -1,7 +1,7 @@
 /** Client: what an app embeds. */
 import type { Bundle } from "../catalog/bundle.js";
 import type { Public } from "../catalog/metric.js";
-import type { Value } from "../catalog/values.js";
+import type { Features, Label, Value } from "../catalog/values.js";
 import { BadParameter, StateUnusable, UnknownMetric, ValueOutOfDomain } from "../errors.js";
 import { SystemBits, type BitSource } from "../mechanisms/bits.js";
 import { Background, nameOf } from "./background.js";
@@ -152,10 +152,22 @@ export class Client {
    * @throws ValueOutOfDomain strict, and the metric has no such value; the message hides it.
    */
   report(metric: string, value: Value): Outcome {
-    if (this.#closed) return "closed";
-    const outcome = this.#diagnostics.count(this.#report(metric, value));
-    if (outcome === "queued") this.#background.wake();
-    return outcome;
+    return this.#told("report()", () => this.#reporter.report(metric, value));
+  }
+
+  /**
+   * Tells a model which way it is wrong about one person, in this device's round of it, or its rounds.
+   *
+   * Until the state that the round learns by was fetched, features and label wait in memory.
+   *
+   * features: what the model knows people by, by name, or one for each in their order; numbers outside
+   * their range are clipped, and counted in `clipped`. label: what it is to foretell.
+   *
+   * @throws UnknownMetric strict, and the bundle has no such model.
+   * @throws ValueOutOfDomain strict, and these are not its features or label; the message hides them.
+   */
+  learn(model: string, features: Features, label: Label): Outcome {
+    return this.#told("learn()", () => this.#reporter.learn(model, features, label));
   }
 
   /** Resolves once all that was reported so far is kept on this device. */
@@ -170,6 +182,7 @@ export class Client {
   async flush(timeoutSeconds = 10): Promise<boolean> {
     try {
       const deadline = Date.now() + 1000 * timeoutSeconds;
+      await this.#sender.fetchModels();
       await this.#sender.enter();
       for (;;) {
         await this.#sender.fetchTokens();
@@ -298,9 +311,21 @@ export class Client {
     return { ...this.#diagnostics.outcomes };
   }
 
-  #report(metric: string, value: unknown): Outcome {
+  /** How many values learn() clipped to their range in this page or process, by model. */
+  get clipped(): Readonly<Record<string, number>> {
+    return { ...this.#reporter.learner?.clipped };
+  }
+
+  #told(call: string, tell: () => Outcome): Outcome {
+    if (this.#closed) return "closed";
+    const outcome = this.#diagnostics.count(this.#checked(call, tell));
+    if (outcome === "queued" || outcome === "awaits_state") this.#background.wake();
+    return outcome;
+  }
+
+  #checked(call: string, tell: () => Outcome): Outcome {
     try {
-      return this.#reporter.report(metric, value);
+      return tell();
     } catch (error) {
       const mistake =
         error instanceof UnknownMetric
@@ -314,7 +339,7 @@ export class Client {
       }
       // The text of our own errors holds no value; of others only the type is told.
       const said = mistake === "failed" ? nameOf(error) : (error as Error).message;
-      this.#diagnostics.warnOnce(said, `report() is used wrongly: ${said}`);
+      this.#diagnostics.warnOnce(said, `${call} is used wrongly: ${said}`);
       return mistake;
     }
   }

@@ -140,7 +140,8 @@ function costOf(account: Account, { tier, randomizer }: Stream, tag: string): nu
  * What a report says to who sees whole epochs, of one that says `cost` to whoever looks.
  *
  * Of a promise for so many days in a row it is charged up to the promise in each so many days from
- * 1970 on: those before are remembered, and a report that is not counts as the first.
+ * 1970 on: those before are remembered, and a report that is not counts as the first. Of a model's it
+ * is charged once for life.
  */
 function centralCost(account: Account, metric: Metric, asked: number, cost: number): number {
   const { central, epoch: length } = metric;
@@ -148,7 +149,7 @@ function centralCost(account: Account, metric: Metric, asked: number, cost: numb
   const { epsilon: most, days } = central;
   const span = (epoch: number) => Math.floor(lastDay(epoch, length) / (days ?? 1));
   const own = days ? filtered(account.losses, (epoch) => span(epoch) === span(asked)) : {};
-  const before = sumOf(Object.values(own));
+  const before = days === Infinity ? account.spent : sumOf(Object.values(own));
   return Math.min(most, before + cost) - Math.min(most, before);
 }
 

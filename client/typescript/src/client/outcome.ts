@@ -12,6 +12,10 @@ export type Outcome =
   | "not_sampled"
   /** The metric asks on one day of each period, and today is not the one of this device. */
   | "not_its_day"
+  /** The model asks each device in some rounds, and this is none of this one's, or none runs. */
+  | "not_its_round"
+  /** The example is held in memory until the state that its round learns by was fetched. */
+  | "awaits_state"
   /** The operator has stopped the metric for a while, for all devices, by a signed notice. */
   | "stopped"
   /** Reporting is switched off. */

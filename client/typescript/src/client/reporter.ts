@@ -1,9 +1,10 @@
 /** The reporter: asks a copy of the ledger, draws coins, holds the payload. No I/O, and no waiting. */
 import { halfOf, keyAt, metricOf, signerOf, type Bundle } from "../catalog/bundle.js";
 import { epochAt, epochStart, graceSeconds } from "../catalog/epochs.js";
-import type { Metric, Public, Stream } from "../catalog/metric.js";
+import type { Example, Metric, Public, Stream, Tell } from "../catalog/metric.js";
 import { metricNameOf, streamWithin } from "../catalog/tiers.js";
 import { samplingOf, type Notice } from "../catalog/sampling.js";
+import { UnknownMetric } from "../errors.js";
 import type { BitSource } from "../mechanisms/bits.js";
 import { exact } from "../mechanisms/fraction.js";
 import { joined, packed } from "../mechanisms/packing.js";
@@ -13,6 +14,7 @@ import type { Bytes } from "../mechanisms/packing.js";
 import type { Coded } from "../mechanisms/randomizer.js";
 import { isOn } from "./consent.js";
 import type { Device } from "./device.js";
+import type { Learner } from "./learner.js";
 import { charged, entered, type Charge } from "./ledger.js";
 import type { Outcome } from "./outcome.js";
 import { opened } from "./account.js";
@@ -43,8 +45,8 @@ function needsMore({ metrics }: Bundle, { notice }: Device): boolean {
     !!notice ||
     [...metrics.values()].some((metric) => {
       const permanent = "permanentKey" in metric.streams[0].randomizer;
-      const { sampling, period, finder } = metric;
-      return sampling < 1 || period || finder || metric.default !== null || permanent;
+      const { sampling, period, finder, model } = metric;
+      return sampling < 1 || period || finder || model || metric.default !== null || permanent;
     })
   );
 }
@@ -56,6 +58,8 @@ export class Reporter {
   #off = false;
   #drawn: Payload[] = [];
   #more: typeof import("../more.js") | null = null;
+  /** What examples of models wait by; null where the bundle has none. */
+  learner: Learner | null = null;
 
   /**
    * maxEpsilon: what the app allows a report at most; the person's preference may be less. told: what
@@ -102,6 +106,9 @@ export class Reporter {
   /** Has what reports of a device that stands so need. */
   async ready(device: Device): Promise<void> {
     if (needsMore(this.bundle, device)) this.#more ??= await import("../more.js");
+    if ([...this.bundle.metrics.values()].some(({ model }) => model)) {
+      this.learner ??= new (await import("../vectors.js")).Learner(this);
+    }
   }
 
   /** What keeps that the device runs, where something may have to be said of that later. */
@@ -161,7 +168,9 @@ export class Reporter {
   /** Stops or goes on; stopping forgets what was drawn. */
   switch(on: boolean): void {
     this.#off = !on;
-    if (!on) this.#drawn = [];
+    if (on) return;
+    this.#drawn = [];
+    this.learner?.forget();
   }
 
   /**
@@ -178,10 +187,33 @@ export class Reporter {
   }
 
   /**
-   * Randomizes a metric's code and holds the payload. cell: what is public of this device. past: the
-   * epoch to report of, if that is over. spoken: the value, for those devices that look for strings.
+   * Tells a model of one person, in a round of this device's.
+   *
+   * @throws UnknownMetric the bundle has no such model, or one that this version does not know.
+   * @throws ValueOutOfDomain others than its features and label; the message does not show them.
    */
-  say(metric: Metric, code: Coded, cell: string, past?: number, spoken?: string): Outcome {
+  learn(name: string, features: unknown, label: unknown): Outcome {
+    const metric = metricOf(this.bundle, name);
+    if (!metric.model) throw new UnknownMetric(`metric "${name}" is no model: report() tells it`);
+    const example = metric.model.example(features, label);
+    const outcome = this.say(metric, example, "");
+    this.learner?.settle(name, example, outcome);
+    this.learner?.count(name, example);
+    return outcome;
+  }
+
+  /**
+   * Randomizes a metric's code, or an example of a model, and holds the payload. cell: what is public
+   * of this device. past: the epoch to report of, if that is over. spoken: the value, for those devices
+   * that look for strings.
+   */
+  say(
+    metric: Metric,
+    code: Coded | Example,
+    cell: string,
+    past?: number,
+    spoken?: string,
+  ): Outcome {
     if (this.#off || !isOn(this.#device.consent.generation)) return "disabled";
     const stream = streamWithin(metric, ...this.allowed);
     if (!stream) return "declined";
@@ -214,14 +246,16 @@ export class Reporter {
     asked: Stream,
     cell: string,
     epoch: number,
-    code: Coded,
+    code: Coded | Example,
     spoken?: string,
   ): Outcome {
     const { secret } = this.#device;
-    const { period, finder } = metric;
+    const { period, finder, model } = metric;
     const memo = this.#more?.memoOf(secret, asked.name);
     const own = this.#more?.memoOf(secret, metric.name);
     if (own && period?.isOwn(epoch, own) === false) return "not_its_day";
+    const round = own && model ? model.round(epoch, own) : null;
+    if (model && round === null) return "not_its_round";
     const chance = samplingOf(metric, epoch, this.#notice);
     if (!chance) return "stopped";
     if (chance < 1) {
@@ -233,12 +267,15 @@ export class Reporter {
     const finds = own && finder?.looks(period?.days(epoch)[0] ?? epoch, own) ? finder : null;
     const [stream, said] = finds ? [finds.stream, spoken ?? ""] : [asked, code];
     const { randomizer } = stream;
-    const tag =
-      randomizer.permanentKey && memo ? memo.tag(randomizer.permanentKey(said, memo)) : "";
+    let tell: Tell | null = (coins) => randomizer.randomize(said as Coded, coins, memo);
+    if (round !== null) tell = this.learner?.teller(metric, round, code as Example) ?? null;
+    if (!tell) return "awaits_state";
+    const draw = tell;
+    const key = memo && randomizer.permanentKey?.(said as Coded, memo);
+    const tag = (key && memo.tag(key)) ?? "";
     const named = metric.name + cell + stream.name.slice(metric.name.length);
-    return this.#hold({ metric, stream, epoch, tag, filler: false }, named, () =>
-      randomizer.randomize(said, this.coins, memo),
-    );
+    const charge = { metric, stream, epoch, tag, filler: false };
+    return this.#hold(charge, named, () => draw(this.coins));
   }
 
   #hold(charge: Charge & { filler: boolean }, named: string, draw: () => Bytes): Outcome {

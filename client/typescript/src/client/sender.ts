@@ -142,6 +142,24 @@ export class Sender {
     if (framed.length) this.transport.last(joined(...framed));
   }
 
+  /** Whether examples wait for the state of their model. */
+  get awaitsModels(): boolean {
+    return this.reporter.learner?.awaits ?? false;
+  }
+
+  /** Asks for the state of models, by a submission without a report, where examples wait for it. */
+  fetchModels(): Promise<void> {
+    return this.#inTurn(async () => {
+      if (this.#stopped || !this.awaitsModels) return;
+      const ask = async () => {
+        const answer = await this.#post(requestOf([]));
+        await this.#hear(noticeIn(answer));
+        return answer;
+      };
+      await this.reporter.learner?.fetch(ask, this.diagnostics);
+    });
+  }
+
   /** Asks for the tokens that are due; whether any came. @throws StateUnusable they cannot be kept. */
   async fetchTokens(): Promise<boolean> {
     if (!this.purse || this.#stopped || !this.reporter.isOn) return false;

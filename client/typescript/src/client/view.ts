@@ -32,7 +32,10 @@ export interface MetricView {
   /** The promise to who sees whole epochs alone, and its delta; null where there is none. */
   readonly centralEpsilon: number | null;
   readonly delta: number | null;
-  /** For how many days in a row that is, all their epochs together; null for each epoch alone. */
+  /**
+   * For how many days in a row that is, all their epochs together; null for each epoch alone, Infinity
+   * for all that this device ever says of a model.
+   */
   readonly centralDays: number | null;
   /** The most that all reports so far can say to those, of what they may; null for no limit. */
   readonly central: number;

@@ -12,6 +12,7 @@ const LONGEST_SECONDS = 300;
 const TRIES_AT_ONCE = 5;
 const APART_SECONDS = 7200;
 const LEFT_OVER_SECONDS = 30;
+const MODELS_SECONDS = 60;
 const AFTER = 4; // of a day's grace six hours
 const MOST_DOUBLINGS = 20;
 
@@ -34,6 +35,11 @@ export class Waits {
   /** Before what has been entered is sent. leftOver: by a page before, where it waited. */
   beforeSending(leftOver: boolean): number {
     return uniform(leftOver ? Math.min(this.#hold, LEFT_OVER_SECONDS) : this.#hold);
+  }
+
+  /** Before the state of models is asked for again. */
+  beforeAskingAgain(): number {
+    return MODELS_SECONDS / 2 + uniform(MODELS_SECONDS);
   }
 
   /** Before what waited for the end of its epoch is sent: all devices know that moment. */

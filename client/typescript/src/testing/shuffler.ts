@@ -1,6 +1,7 @@
 /** A shuffler that is none: it takes what it is sent, and can be told to fail. */
 import type { Transport } from "../client/transport.js";
 import { TryAgain } from "../errors.js";
+import { joined } from "../mechanisms/packing.js";
 import { bytesField, fieldsOf } from "../transport/protobuf.js";
 import { TYPE, type Answer } from "../transport/submission.js";
 
@@ -13,6 +14,8 @@ export class FakeShuffler implements Transport {
   answer: Answer | null = null;
   /** An operator's notice, signed, which every answer carries. */
   notice: Uint8Array = new Uint8Array();
+  /** The state of models, signed, in answers to submissions without a report. */
+  models: Uint8Array = new Uint8Array();
 
   /** How many reports were taken. */
   get reports(): number {
@@ -27,7 +30,10 @@ export class FakeShuffler implements Transport {
     return Promise.resolve({
       status: 200,
       headers,
-      body: bytesField(2, this.notice),
+      body: joined(
+        bytesField(2, this.notice),
+        body.length ? new Uint8Array() : bytesField(3, this.models),
+      ),
     });
   }
 }

@@ -1,10 +1,11 @@
 """The metrics as a TypeScript module, so that the compiler knows names and values."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from hubbub.catalog import Catalog, Metric
+from hubbub.catalog.models.learning import Learning
 from hubbub.catalog.values.vectors import VECTOR
 from hubbub.mechanisms.parts import parts_of
 
@@ -23,6 +24,18 @@ export function report<Name extends keyof Metrics>(
 """
 
 
+_LEARN: Final = """
+/** Tells a model of one person; what is none of its features or labels does not compile. */
+export function learn<Name extends keyof Models>(
+  client: Client,
+  model: Name,
+  ...[features, label]: Models[Name]
+): Outcome {
+  return client.learn(model, features, label);
+}
+"""
+
+
 def typescript_module(catalog: Catalog) -> str:
     """The module's text."""
     return "\n".join(_lines(catalog))
@@ -34,15 +47,44 @@ def _lines(catalog: Catalog) -> Iterator[str]:
     yield ""
     yield "/** What each metric takes. */"
     yield "export interface Metrics {"
-    for metric in catalog.metrics.values():
-        if metric.model:
-            yield f"  // {metric.name}: a model, which this client does not know."
-            continue
-        # What ends a comment would end this one.
-        yield f"  /** {' '.join(metric.description.split()).replace('*/', '* /')} */"
-        yield f"  {_text(metric.name)}: {_type(metric)};"
+    every = catalog.metrics.values()
+    yield from _fields((metric, _type(metric)) for metric in every if not metric.model)
     yield "}"
     yield _REPORT
+    models = [(metric, _told(metric.model)) for metric in every if metric.model]
+    if not models:
+        return
+    yield "/** What each model takes of a person: features, and the label. */"
+    yield "export interface Models {"
+    yield from _fields(models)
+    yield "}"
+    yield _LEARN
+
+
+def _fields(told: Iterable[tuple[Metric, str]]) -> Iterator[str]:
+    for metric, kind in told:
+        # What ends a comment would end this one.
+        yield f"  /** {' '.join(metric.description.split()).replace('*/', '* /')} */"
+        yield f"  {_text(metric.name)}: {kind};"
+
+
+def _told(model: Learning) -> str:
+    """The types of what learn() takes."""
+    features = [
+        (one.name, _texts(map(str, one.says)) if one.is_listed else "number | boolean")
+        for one in model.features
+    ]
+    told = "; ".join(f"readonly {_text(name)}: {kind}" for name, kind in features)
+    return f"[features: {{ {told} }}, label: {_label(model)}]"
+
+
+def _label(model: Learning) -> str:
+    if model.kind == "softmax":
+        return _texts(model.classes)
+    if model.kind != "logistic":
+        return "number"
+    texts = _texts((model.positive, model.negative)) if model.negative else "string"
+    return f"{texts} | boolean | 0 | 1" if model.positive else "boolean | 0 | 1"
 
 
 def _type(metric: Metric) -> str:
@@ -65,9 +107,13 @@ def _type(metric: Metric) -> str:
     return f"readonly ({one})[] | ReadonlySet<{one}>" if metric.kind == "set" else one
 
 
-def _listed(values: tuple[str, ...]) -> str:
+def _listed(values: Iterable[str]) -> str:
     if sorted(values) == ["false", "true"]:
         return "boolean"
+    return _texts(values)
+
+
+def _texts(values: Iterable[str]) -> str:
     return " | ".join(map(_text, values))
 
 

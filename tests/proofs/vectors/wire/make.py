@@ -56,6 +56,7 @@ from hubbub.wire.v1.services_pb2 import (
     SubmitResponse,
     TokenResponse,
 )
+from tests.proofs.vectors.wire import learning
 
 HERE = Path(__file__).parent
 PROVENANCE = "tests/proofs/vectors/wire/make.py, hubbub 0.2.0"
@@ -588,7 +589,7 @@ def ledger() -> dict[str, Any]:
 def asking() -> dict[str, Any]:
     """Lives of devices that are asked seldom, apart, of lists that grew, or that say a default, of
     one that looks for strings on some days, of one that is asked in crowds, some of which promise
-    for many days together, and of one that is asked for vectors.
+    for many days together, of one that is asked for vectors, and of one that models learn from.
 
     public: what the app says in the clear. Every flush tells what waited then or was sent by it,
     and was not there before: stream, epoch and payload, empty of a filler.
@@ -665,6 +666,7 @@ def asking() -> dict[str, Any]:
         "discovering": _life(_plain(DISCOVERING), looking, {}),
         "crowded": _life(_crowded(), in_crowds),
         "vectors": _life(_of_vectors(), of_vectors, PUBLIC),
+        "learning": _life(_of_models(), learning.taught(SIGNING, STRANGER)),
     }
 
 
@@ -693,6 +695,13 @@ def _of_vectors() -> Bundle:
     return replace(plain, metrics=metrics, history={**plain.history, crowd.name: crowd.digest()})
 
 
+def _of_models() -> Bundle:
+    plain = _plain(learning.CATALOG)
+    metrics = learning.in_crowds(plain.metrics)
+    digests = {name: metric.digest() for name, metric in metrics.items()}
+    return replace(plain, metrics=metrics, history=digests)
+
+
 def _said(name: str, day: int) -> str | int:
     return day % 9 if name == "count" else "ab"[day % 2]
 
@@ -702,11 +711,11 @@ def _life(
 ) -> dict[str, Any]:
     """What comes of steps."""
     signed = sign_bundle(bundle, SIGNING)
-    clock = FakeClock(START + 100)
+    clock, shuffler = FakeClock(START + 100), FakeShuffler()
     client = Client(
         open_bundle(signed, "known"),
         MemoryState(SECRET),
-        FakeShuffler(),
+        shuffler,
         hold_seconds=None,
         strict=False,
         coins=KeyedBits(COINS),
@@ -721,11 +730,14 @@ def _life(
         match step:
             case "clock", int(seconds):
                 clock.set(START + seconds)
-            case "report", [str(metric), value]:
-                said["outcome"] = client.report(metric, value).value
+            case (("report" | "learn"), [str(name), *given]):
+                tell: Any = client.report if step[0] == "report" else client.learn
+                said["outcome"] = tell(name, *given).value
                 drawn = client._reporter.drawn()[before:]
                 said["payload"] = drawn[0][1].payload.hex() if drawn else None
                 said["stream"] = drawn[0][1].stream if drawn else None
+            case "models", str(models):
+                shuffler.models = models.encode()
             case "prefer", [most, local]:
                 client.prefer(most, max_local=local)
             case "disable", bool(forget):

@@ -1,0 +1,72 @@
+/** Features: what an app knows of a person, as columns in [0, 1]: client/hubbub/catalog/models/features.py. */
+import { ValueOutOfDomain } from "../../errors.js";
+import { listed, number, text } from "../json.js";
+
+const SHOWN = 10;
+
+/**
+ * One feature. A range is one column, to whose ends numbers outside are clipped; else there is one for
+ * each band or listed text, of which one is 1.
+ */
+export interface Feature {
+  readonly name: string;
+  /** How many columns it has. */
+  readonly columns: number;
+  /**
+   * A value as columns, and whether it was clipped.
+   *
+   * @throws ValueOutOfDomain no finite number, or not listed; the message never shows it.
+   */
+  coded(value: unknown): readonly [columns: readonly number[], clipped: boolean];
+}
+
+/** The feature of its words in a bundle. @throws TypeError they are none. */
+export function featureOf(thing: unknown): Feature {
+  const [name, says, ...rest] = listed(thing);
+  const told = listed(says);
+  if (told.length < 2 || rest.length) throw new TypeError("a feature says nothing");
+  return typeof told[0] === "string"
+    ? ofTexts(text(name), told.map(text))
+    : ofNumbers(text(name), told.map(number));
+}
+
+function ofTexts(name: string, values: readonly string[]): Feature {
+  return {
+    ...{ name, columns: values.length },
+    coded(value) {
+      if (!values.includes(value as string)) {
+        const shown = values.slice(0, SHOWN).map((one) => `"${one}"`);
+        const more = values.length - SHOWN;
+        throw new ValueOutOfDomain(
+          `feature "${name}": the value is none of the ${values.length} listed: ` +
+            shown.join(", ") +
+            (more > 0 ? ` and ${more} more` : ""),
+        );
+      }
+      return [values.map((one) => Number(one === value)), false];
+    },
+  };
+}
+
+function ofNumbers(name: string, ends: readonly number[]): Feature {
+  if (ends.some((end, at) => !(end > (ends[at - 1] ?? -Infinity)))) {
+    throw new TypeError("the ends of a feature do not ascend");
+  }
+  const [first = 0, second = 0] = ends;
+  const last = ends[ends.length - 1] ?? 0;
+  const columns = ends.length === 2 ? 1 : ends.length - 1;
+  return {
+    ...{ name, columns },
+    coded(value) {
+      const given = typeof value === "boolean" ? Number(value) : value;
+      if (typeof given !== "number" || !Number.isFinite(given)) {
+        throw new ValueOutOfDomain(`feature "${name}": the value is no finite number`);
+      }
+      const inside = Math.min(Math.max(given, first), last);
+      const clipped = inside !== given;
+      if (columns === 1) return [[(inside - first) / (second - first)], clipped];
+      const band = Math.max(ends.slice(0, -1).filter((end) => inside >= end).length - 1, 0);
+      return [Array.from({ length: columns }, (_, at) => Number(at === band)), clipped];
+    },
+  };
+}

@@ -1,0 +1,61 @@
+/** Labels: what a model foretells, as client/hubbub/catalog/models/learning.py has it. */
+import { ValueOutOfDomain } from "../../errors.js";
+import type { ModelKind } from "../../mechanisms/gradient.js";
+
+/** What a label may be. negative: "" for every other text. range: of a label that is a number. */
+export interface Labels {
+  readonly kind: ModelKind;
+  readonly classes: readonly string[];
+  readonly positive: string;
+  readonly negative: string;
+  readonly range: readonly [low: number, high: number];
+}
+
+/**
+ * A label in [0, 1], or the place of its class, and whether it was clipped.
+ *
+ * @throws ValueOutOfDomain it is none; the message never shows it.
+ */
+export function labelOf(
+  labels: Labels,
+  label: unknown,
+): readonly [label: number, clipped: boolean] {
+  const { kind, classes, range } = labels;
+  if (kind === "softmax") {
+    const place = classes.indexOf(label as string);
+    if (place >= 0) return [place, false];
+    const shown = classes.map((one) => `"${one}"`).join(", ");
+    throw new ValueOutOfDomain(`label is none of the classes as written: ${shown}`);
+  }
+  if (kind === "logistic") return [eitherOf(labels, label), false];
+  if (typeof label !== "number" || !Number.isFinite(label)) {
+    throw new ValueOutOfDomain("label is no finite number");
+  }
+  const [low, high] = range;
+  const inside = Math.min(Math.max(label, low), high);
+  return [(inside - low) / (high - low), inside !== label];
+}
+
+/** 1 for the one, 0 for the other. */
+function eitherOf({ positive, negative }: Labels, label: unknown): number {
+  if (typeof label === "string" && positive) {
+    if (label === positive) return 1;
+    // Positive but for case and blanks is a mistake, not another label.
+    const wrong = negative ? label !== negative : folded(label) === folded(positive);
+    if (!wrong) return 0;
+    const other = negative ? `"${negative}"` : "every other text";
+    throw new ValueOutOfDomain(
+      "label is a text, and neither positive nor negative as written: " +
+        `"${positive}" is 1, and ${other} is 0`,
+    );
+  }
+  if (typeof label === "boolean" || label === 0 || label === 1) return Number(label);
+  const text = negative
+    ? `, nor "${positive}" or "${negative}"`
+    : positive && `, nor "${positive}" or another text`;
+  throw new ValueOutOfDomain(`label is neither 0 nor 1${text}`);
+}
+
+function folded(label: string): string {
+  return label.trim().toUpperCase().toLowerCase();
+}

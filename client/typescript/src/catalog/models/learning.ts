@@ -1,0 +1,210 @@
+/**
+ * What is learned, of whom, and in which rounds: a metric that is a model, as of_metric.py, learning.py
+ * and judging.py of client/hubbub/catalog/models.
+ */
+import { UnknownMetric, ValueOutOfDomain } from "../../errors.js";
+import { pick, type BitSource } from "../../mechanisms/bits.js";
+import { exact, nearest } from "../../mechanisms/fraction.js";
+import { gradient, place, toJudge, type ModelKind } from "../../mechanisms/gradient.js";
+import { grr, index } from "../../mechanisms/listed.js";
+import { unpacked } from "../../mechanisms/packing.js";
+import { purpose } from "../../mechanisms/permanent.js";
+import { atMost } from "../../mechanisms/probability.js";
+import type { Randomizer } from "../../mechanisms/randomizer.js";
+import { vectorCodes } from "../../mechanisms/vector_codes.js";
+import { epochAt } from "../epochs.js";
+import { listed, number, table, text, type Table } from "../json.js";
+import type { Example, Model } from "../metric.js";
+import { featureOf, type Feature } from "./features.js";
+import { labelOf } from "./labels.js";
+
+const MINUTE = "minute";
+// Rounds begin so many epochs apart: the reports of one are in when the next begins.
+const APART = 2;
+// Of so many devices so many tell where columns lie.
+const [CENTRE, OF] = [100, 1000];
+// In how many bins scores are told apart, up to which epsilon.
+const BINS = [
+  [1.5, 4],
+  [3, 6],
+  [5, 8],
+  [Infinity, 12],
+] as const;
+const KINDS: ReadonlySet<string> = new Set(["logistic", "linear", "ridge", "softmax"]);
+const KNOWN: ReadonlySet<string> = new Set([
+  ...["kind", "features", "begins", "label", "positive", "negative", "classes", "range"],
+  ...["rounds", "rounds_each", "held_out", "penalty"],
+]);
+
+/** The model that a metric is, of a bundle's entry. @throws UnknownMetric one of a later version. */
+export function modelOf(name: string, entry: Table): Model {
+  try {
+    return modelFrom(name, entry);
+  } catch (error) {
+    // What is written otherwise than here is of a later version: the bundle's other metrics go on.
+    if (!(error instanceof TypeError)) throw error;
+    throw new UnknownMetric(`model "${name}" is of what is not known; upgrade hubbub`);
+  }
+}
+
+function modelFrom(name: string, entry: Table): Model {
+  const told = table(entry["model"]);
+  const kind = text(told["kind"]);
+  const more = Object.keys(told).find((field) => !KNOWN.has(field));
+  if (more !== undefined || !KINDS.has(kind)) {
+    throw new UnknownMetric(`model "${name}" is of what is not known; upgrade hubbub`);
+  }
+  const features = listed(told["features"]).map(featureOf);
+  const [low, high] = listed(told["range"] ?? [0, 1]).map(number);
+  const labels = {
+    kind: kind as ModelKind,
+    classes: listed(told["classes"] ?? []).map(text),
+    positive: text(told["positive"] ?? ""),
+    negative: text(told["negative"] ?? ""),
+    range: [low ?? 0, high ?? 1] as const,
+  };
+  const columns = features.reduce((sum, feature) => sum + feature.columns, 0);
+  const weights = Math.max(labels.classes.length - 1, 1) * (columns + 1);
+  const epsilon = number(entry["epsilon"]);
+  const rounds = number(told["rounds"] ?? 8);
+  const roundsEach = number(told["rounds_each"] ?? 0);
+  const heldOut = number(told["held_out"] ?? 0);
+  const last = rounds + Number(heldOut > 0);
+  const length = text(entry["epoch"]);
+  const parameters = Object.fromEntries(
+    Object.entries(table(entry["parameters"])).map(([key, given]) => [key, number(given)]),
+  );
+  const limited =
+    entry["reports_per_epoch"] === 1 &&
+    entry["lifetime_epsilon"] === (roundsEach || 1) * epsilon &&
+    (entry["lifetime_central_epsilon"] ?? null) === (entry["central_epsilon"] ?? null);
+  const fits =
+    entry["mechanism"] === "vector.codes" &&
+    parameters["dimensions"] === weights &&
+    !entry["crowd"] === !roundsEach;
+  if (!limited || !fits) {
+    throw new UnknownMetric(`model "${name}" has codes or limits of no model; upgrade hubbub`);
+  }
+  const codesOf = (round: number): Randomizer => {
+    // In a crowd all rounds are accounted for as alike, that of columns with zeros at the end.
+    const dimensions = round || roundsEach ? weights : columns + 1;
+    const given = { epsilon, categories: 0, sizes: [], seed: `${name}/${round}` };
+    return vectorCodes({ ...given, parameters: { ...parameters, dimensions } });
+  };
+  const bins = BINS.find(([upto]) => epsilon <= upto)?.[1] ?? 0;
+  const judging = grr({ epsilon, categories: 2 * bins, sizes: [], parameters: {} });
+  const size = number(parameters["words"]) * number(parameters["books"]);
+  const first = epochAt(momentOf(text(told["begins"])), length);
+  return {
+    columns,
+    weights,
+    // PRIVACY: a device tells one of both.
+    judgingLoss: heldOut ? judging.privacyLoss : 0,
+    round(epoch, memo) {
+      const since = epoch - first;
+      // In development rounds come round again.
+      const own = length === MINUTE ? since % (last + 1) : since / APART;
+      if (since < 0 || !Number.isInteger(own) || own > last) return null;
+      const coins = memo.coins(purpose("round"));
+      return turns(coins, { rounds, roundsEach, last, judges: nearest(heldOut * OF) }).has(own)
+        ? own
+        : null;
+    },
+    example(given, label) {
+      try {
+        return exampleOf(features, given, () => labelOf(labels, label));
+      } catch (error) {
+        if (!(error instanceof ValueOutOfDomain)) throw error;
+        throw new ValueOutOfDomain(`model "${name}": ${error.message}`);
+      }
+    },
+    teller(round, { columns: own, label }, state) {
+      if (!round) {
+        const codes = codesOf(0);
+        const vector = place(own);
+        const rest = (roundsEach ? weights : columns + 1) - vector.length;
+        const filled = [...vector, ...Array.from({ length: rest }, () => 0)];
+        return (coins) => codes.randomize(filled, coins);
+      }
+      // PRIVACY: of its own round alone. An older or newer one would be of other people.
+      if (state?.number !== round - 1) return null;
+      const given = { ...{ kind: labels.kind, columns: own, label }, ...state };
+      if (round <= rounds) {
+        const codes = codesOf(round);
+        const vector = gradient(given);
+        return (coins) => codes.randomize(vector, coins);
+      }
+      if (state.edges.length !== bins - 1) return null;
+      const [score, right] = toJudge(given);
+      const bin = state.edges.filter((edge) => edge <= score).length;
+      return (coins) => {
+        // Between 0 and 1 a label is told as 1 with its own chance.
+        const one = Number(coins.chance(atMost(exact(right))));
+        // As long as a gradient, which nobody on the way tells it from.
+        return index(Number(unpacked(judging.randomize(2 * bin + one, coins))), size);
+      };
+    },
+  };
+}
+
+/** The rounds that a device is in, by its own coins. PRIVACY: of the secret alone. */
+function turns(
+  coins: BitSource,
+  of: { rounds: number; roundsEach: number; last: number; judges: number },
+): ReadonlySet<number> {
+  const drawn = pick(coins, OF);
+  if (drawn >= CENTRE && drawn < CENTRE + of.judges) return new Set([of.last]);
+  if (!of.roundsEach) return new Set([drawn < CENTRE ? 0 : 1 + pick(coins, of.rounds)]);
+  const left = Array.from({ length: of.rounds + 1 }, (_, round) => round);
+  return new Set(
+    Array.from({ length: of.roundsEach }, () => left.splice(pick(coins, left.length), 1)[0] ?? 0),
+  );
+}
+
+function exampleOf(
+  features: readonly Feature[],
+  given: unknown,
+  labelled: () => readonly [label: number, clipped: boolean],
+): Example {
+  const told = valuesOf(features, given).map((value, at) => features[at]?.coded(value));
+  const [label, outside] = labelled();
+  return {
+    columns: told.flatMap((one) => one?.[0] ?? []),
+    label,
+    clipped: Number(outside) + told.filter((one) => one?.[1]).length,
+  };
+}
+
+/** One value for each feature, in their order. */
+function valuesOf(features: readonly Feature[], given: unknown): readonly unknown[] {
+  const names = features.map(({ name }) => name);
+  const isList = Array.isArray(given) || (ArrayBuffer.isView(given) && Symbol.iterator in given);
+  if (isList) {
+    const values = [...(given as Iterable<unknown>)];
+    if (values.length === names.length) return values;
+    throw new ValueOutOfDomain(
+      `${values.length} features are given, and the model has ${names.length}: ${names.join(", ")}`,
+    );
+  }
+  if (typeof given !== "object" || given === null) {
+    throw new ValueOutOfDomain("features are no object by name and no array");
+  }
+  const held = given instanceof Map ? given : new Map<unknown, unknown>(Object.entries(given));
+  const missing = names.filter((name) => !held.has(name));
+  // PRIVACY: an unknown name may be what a person wrote, so only their number is told.
+  const unknown = [...held.keys()].filter((name) => !names.includes(name as string)).length;
+  if (missing.length || unknown) {
+    throw new ValueOutOfDomain(
+      `features are ${names.join(", ")}; missing: ${missing.join(", ") || "none"}; ` +
+        `unknown: ${unknown}`,
+    );
+  }
+  return names.map((name) => held.get(name) as unknown);
+}
+
+/** A day's first second, or a moment's, in seconds since 1970. */
+function momentOf(begins: string): number {
+  const moment = Date.parse(begins.replace(/\.\d+/, "")) / 1000;
+  if (!Number.isFinite(moment)) throw new TypeError("begins is no moment");
+  return moment;
+}

@@ -1,0 +1,60 @@
+/**
+ * The state of models: the weights that a round's people learn by, signed, the same bytes for everybody.
+ *
+ * As client/hubbub/catalog/models/state.py.
+ */
+import { BadParameter, ModelsRefused } from "../../errors.js";
+import type { Bytes } from "../../mechanisms/packing.js";
+import { linesOf } from "../encoding.js";
+import { listed, number, table, type Table } from "../json.js";
+import type { ModelState } from "../metric.js";
+import { signedLines } from "../signed_lines.js";
+
+const LARGEST_BYTES = 512 << 10;
+const MAX_ROUNDS = 1 << 10;
+const LARGEST_WEIGHT = 1e9;
+const NAME = /^[a-z][a-z0-9_.-]{0,63}$/;
+
+/**
+ * The states in some bytes, by the model's name. operator: who signed the app's bundle, in base64: it
+ * signed them too, or handed over to who did.
+ *
+ * @throws ModelsRefused malformed, altered or another operator's. Then nothing of it holds.
+ */
+export async function openModels(
+  signed: Bytes,
+  operator: string,
+): Promise<ReadonlyMap<string, ModelState>> {
+  if (signed.length > LARGEST_BYTES) {
+    throw new ModelsRefused(`larger than ${LARGEST_BYTES >> 10} KiB: no state of models`);
+  }
+  try {
+    const [head, body, ...rest] = linesOf(signed);
+    if (!head || !body || rest.length) throw new BadParameter("not two lines");
+    const { body: told, line } = await signedLines("hubbub/1 models\n", head, body);
+    if (told["version"] !== 1) throw new BadParameter("of a later version");
+    if (!line.includes(operator)) throw new BadParameter("another operator's");
+    return new Map(Object.entries(table(told["models"])).map(([name, own]) => stateOf(name, own)));
+  } catch (error) {
+    throw new ModelsRefused("it is none, was altered, or is another operator's", { cause: error });
+  }
+}
+
+function stateOf(name: string, thing: unknown): [string, ModelState] {
+  const told: Table = table(thing);
+  const numbers = (field: string) => listed(told[field] ?? []).map(number);
+  const [centre, weights, edges] = [numbers("centre"), numbers("weights"), numbers("edges")];
+  const round = number(told["number"]);
+  const isState =
+    NAME.test(name) &&
+    Number.isInteger(round) &&
+    round >= 0 &&
+    round < MAX_ROUNDS &&
+    weights.length > 0 &&
+    weights.length % (centre.length + 1) === 0 &&
+    weights.every((one) => Math.abs(one) <= LARGEST_WEIGHT) &&
+    centre.every((one) => one >= 0 && one <= 1) &&
+    edges.every((one, at) => one >= (edges[at - 1] ?? -Infinity));
+  if (!isState) throw new BadParameter("a state of a model is none");
+  return [name, { number: round, centre, weights, edges }];
+}

@@ -1,0 +1,113 @@
+/**
+ * The learner: the state of models as a page or process has it, and the examples that wait for it.
+ *
+ * Both are in memory alone: a device uses one state of a model, that of its round, once. As
+ * client/hubbub/client/learner.py; loaded where a bundle has models.
+ */
+import { signerOf } from "../catalog/bundle.js";
+import type { Example, Metric, ModelState, Tell } from "../catalog/metric.js";
+import { openModels } from "../catalog/models/state.js";
+import { GivenUp, ModelsRefused, TryAgain } from "../errors.js";
+import { fieldsOf } from "../transport/protobuf.js";
+import { meaningOf, type Answer } from "../transport/submission.js";
+import type { Diagnostics } from "./diagnostics.js";
+import type { Outcome } from "./outcome.js";
+import type { Reporter } from "./reporter.js";
+
+const MODELS = 3; // the field of SubmitResponse
+
+/** One reporter's. */
+export class Learner {
+  /** How many values were clipped to their range, by model. */
+  readonly clipped: Record<string, number> = {};
+  readonly #states = new Map<string, ModelState>();
+  readonly #awaited = new Map<string, Example>();
+
+  constructor(readonly reporter: Reporter) {}
+
+  /** Whether examples wait for the state of their model. */
+  get awaits(): boolean {
+    return this.#awaited.size > 0;
+  }
+
+  /** What a device of this round tells; null without the state that it learns by or judges. */
+  teller({ name, model }: Metric, round: number, example: Example): Tell | null {
+    return model?.teller(round, example, this.#states.get(name) ?? null) ?? null;
+  }
+
+  /** Keeps the last example for as long as it awaits a state. */
+  settle(name: string, example: Example, outcome: Outcome): void {
+    if (outcome === "awaits_state") this.#awaited.set(name, example);
+    else this.#awaited.delete(name);
+  }
+
+  /** Counts what was clipped of an example. */
+  count(name: string, { clipped }: Example): void {
+    if (clipped) this.clipped[name] = (this.clipped[name] ?? 0) + clipped;
+  }
+
+  /** Lets go of what waits. */
+  forget(): void {
+    this.#awaited.clear();
+  }
+
+  /**
+   * Asks for the state of models, and draws the examples that waited for it. ask: submits nothing.
+   *
+   * PRIVACY: it says nothing; who answers knows that some model's round is this device's, which its
+   * report will say, too.
+   */
+  async fetch(ask: () => Promise<Answer>, diagnostics: Diagnostics): Promise<void> {
+    try {
+      const answer = await ask();
+      meaningOf(answer, 0);
+      const told = new Map(fieldsOf(answer.body)).get(MODELS);
+      if (typeof told === "object") await this.#hear(Uint8Array.from(told));
+    } catch (error) {
+      if (error instanceof TryAgain || error instanceof GivenUp) {
+        diagnostics.warnOnce(error.reason, `models wait: ${error.message}`);
+      } else if (error instanceof ModelsRefused) {
+        diagnostics.warnOnce("models", `the state of models is not taken: ${error.message}`);
+      } else throw error;
+    }
+  }
+
+  async #hear(signed: Uint8Array<ArrayBuffer>): Promise<void> {
+    const { bundle } = this.reporter;
+    try {
+      const found = await openModels(signed, signerOf(bundle));
+      const wrong = [...found].flatMap(([name, state]) => this.#wrong(name, state) ?? []);
+      if (wrong.length) {
+        throw new ModelsRefused(
+          `${wrong.join("; ")}: not taken; serve the newest of this bundle's`,
+        );
+      }
+    } finally {
+      for (const [name, example] of [...this.#awaited]) {
+        const metric = bundle.metrics.get(name);
+        if (metric) this.settle(name, example, this.reporter.say(metric, example, ""));
+      }
+    }
+  }
+
+  /** Takes a state, or says what is wrong with it. */
+  #wrong(name: string, state: ModelState): string | null {
+    const former = this.#states.get(name);
+    const model = this.reporter.bundle.metrics.get(name)?.model;
+    const [columns, weights] = [state.centre.length, state.weights.length];
+    if (former && state.number < former.number) {
+      return `"${name}" is of round ${state.number}, older than ${former.number}`;
+    }
+    if (former?.number === state.number && JSON.stringify(state) !== JSON.stringify(former)) {
+      return `"${name}" is told apart: another one of round ${state.number} came`;
+    }
+    if (model && (columns !== model.columns || weights !== model.weights)) {
+      return (
+        `"${name}" has ${columns} columns and ${weights} weights, in the bundle ` +
+        `${model.columns} and ${model.weights}`
+      );
+    }
+    this.#states.set(name, state);
+    return null;
+  }
+}

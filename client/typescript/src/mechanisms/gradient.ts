@@ -1,0 +1,122 @@
+/**
+ * A person's part of a model as a vector: where their columns lie, or how weights are wrong.
+ *
+ * As client/hubbub/mechanisms/gradient.py, to the last digit of every number (./alike.ts).
+ */
+import { falling, length, product, sum } from "./alike.js";
+
+/** What a model is. */
+export type ModelKind = "logistic" | "linear" | "ridge" | "softmax";
+
+/** To which length a residual is clipped; of a number's label, in its range. */
+const CLIP = { logistic: 0.5, linear: 0.25, ridge: 0.25, softmax: 1 };
+const LONGEST = 2.7; // of columns in the first round
+const MAX_SCORE = 40;
+
+/** A person's columns and label in [0, 1], of softmax the place of the class; and the state. */
+export interface Told {
+  readonly kind: ModelKind;
+  readonly columns: readonly number[];
+  readonly label: number;
+  readonly centre: readonly number[];
+  readonly weights: readonly number[];
+}
+
+/** Columns as the first round has them: over their clip, with a last one of 0. */
+export function place(columns: readonly number[]): number[] {
+  const longest = Math.min(Math.sqrt(columns.length), LONGEST);
+  return [...columns.map((one) => one / longest), 0];
+}
+
+/** A person's gradient over the clip: of length 1 at most, as many numbers as weights. */
+export function gradient({ kind, columns, label, centre, weights }: Told): number[] {
+  const about = aboutOf(columns, centre);
+  const long = length(about);
+  return residuals(kind, about, label, weights).flatMap((r) => about.map((x) => (r * x) / long));
+}
+
+/**
+ * What a model's weights come to for a person, and the label; of softmax the chance of the likeliest
+ * class, and 1 where that is the person's, or else 0.
+ */
+export function toJudge(told: Told): [score: number, label: number] {
+  const { kind, columns, label, centre, weights } = told;
+  const about = aboutOf(columns, centre);
+  if (kind !== "softmax") return [scores(about, weights)[0] ?? 0, label];
+  const held = chances(softmax(classScores(about, weights)));
+  const most = Math.max(...held);
+  return [most, Number(held.indexOf(most) === label)];
+}
+
+/** Rows of unit length, at right angles to each other and to ones: one fewer than classes. */
+function contrasts(classes: number): number[][] {
+  return Array.from({ length: classes - 1 }, (_, before) => {
+    const at = before + 1;
+    const unit = Math.sqrt(at * (at + 1));
+    return Array.from({ length: classes }, (_own, place) => {
+      return place < at ? 1 / unit : place === at ? -at / unit : 0;
+    });
+  });
+}
+
+/** How far what is foretold is off, over the clip: of length 1 at most. */
+function residuals(
+  kind: ModelKind,
+  about: readonly number[],
+  label: number,
+  weights: readonly number[],
+): number[] {
+  if (kind === "softmax") {
+    const told = softmax(classScores(about, weights));
+    const off = told.map((s, place) => s - Number(place === label));
+    const longer = Math.max(length(off), CLIP[kind]);
+    return contrasts(off.length).map((row) => product(row, off) / longer);
+  }
+  let [foretold = 0] = scores(about, weights);
+  if (kind === "logistic") {
+    const rest = falling(Math.min(Math.abs(foretold), MAX_SCORE));
+    foretold = (foretold >= 0 ? 1 : rest) / (1 + rest);
+  }
+  return [Math.min(Math.max((foretold - label) / CLIP[kind], -1), 1)];
+}
+
+/** The chance of each class, of a model whose rounds have settled with clipped residuals. */
+function chances(told: readonly number[]): number[] {
+  const square = product(told, told);
+  const parts = told.map((s) => {
+    const r = Math.sqrt(Math.max(square - 2 * s + 1, 0));
+    return s * Math.max(r / CLIP.softmax, 1);
+  });
+  const whole = sum(parts);
+  return parts.map((part) => part / whole);
+}
+
+/** A score for each row of weights. */
+function scores(about: readonly number[], weights: readonly number[]): number[] {
+  const size = about.length;
+  return Array.from({ length: weights.length / size }, (_, row) => {
+    return product(about, weights.slice(row * size, (row + 1) * size));
+  });
+}
+
+function classScores(about: readonly number[], weights: readonly number[]): number[] {
+  const told = scores(about, weights);
+  const rows = contrasts(told.length + 1);
+  return Array.from({ length: told.length + 1 }, (_, own) => {
+    return product(
+      told,
+      rows.map((row) => row[own] ?? 0),
+    );
+  });
+}
+
+function softmax(told: readonly number[]): number[] {
+  const largest = Math.max(...told);
+  const parts = told.map((score) => falling(Math.min(largest - score, MAX_SCORE)));
+  const whole = sum(parts);
+  return parts.map((part) => part / whole);
+}
+
+function aboutOf(columns: readonly number[], centre: readonly number[]): number[] {
+  return [...columns.map((x, at) => x - (centre[at] ?? 0)), 1];
+}
