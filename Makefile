@@ -4,6 +4,8 @@ SHELL := /bin/sh
 PYTHON ?= python3
 BIN := .venv/bin
 ARGS ?=
+# Every program that is started would else compile all of hubbub again.
+unexport PYTHONDONTWRITEBYTECODE
 
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
