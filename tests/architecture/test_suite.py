@@ -1,6 +1,7 @@
 """The suite itself: no test depends on how fast a machine is, what else runs there, or who asks."""
 
 import ast
+import os
 import re
 import subprocess
 import sys
@@ -235,7 +236,22 @@ def test_what_the_caller_has_set_is_forgotten() -> None:
         **dict.fromkeys(("PYTHONPATH", "PYTHONWARNINGS", "LANG", "LC_NUMERIC", "TERM"), "1"),
     }
     forget_the_caller(caller)
-    assert caller == {**kept, "LC_ALL": "C.UTF-8"}
+    assert caller == {**kept, "LC_ALL": "C.UTF-8", "OPENBLAS_NUM_THREADS": "1"}
+
+
+def test_matrices_are_multiplied_by_one_thread() -> None:
+    """It is said before numpy is loaded, which asks once."""
+    code = "import os, tests.conftest, numpy; print(len(os.listdir('/proc/self/task')))"
+    silent = {name: told for name, told in os.environ.items() if name != "OPENBLAS_NUM_THREADS"}
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=ROOT,
+        env=silent,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout == "1\n"
 
 
 def test_ctrl_c_is_heard_by_what_is_started_though_a_shell_has_it_ignored() -> None:

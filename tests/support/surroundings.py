@@ -44,6 +44,9 @@ def forget_the_caller(environment: MutableMapping[str, str]) -> None:
         if of_python or name.startswith(_BEGINNINGS) or name.upper() in _NAMES:
             del environment[name]
     environment["LC_ALL"] = "C.UTF-8"  # file names and pipes are UTF-8, and months are in English
+    # However many processors there are. A second thread of a product of matrices mostly waits for
+    # the next one, and is busy while it does.
+    environment["OPENBLAS_NUM_THREADS"] = "1"
 
 
 def hear_interrupts() -> None:
