@@ -10,9 +10,9 @@ unexport PYTHONDONTWRITEBYTECODE
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 # The parts of `make test`, the longest first, so that none is left alone at the end.
-TESTS := system statistics services faces slow units proofs
+TESTS := system statistics services faces slow units enumerations mutants
 
-.PHONY: demo test $(TESTS) quick quick-units quick-proofs lint bench chaos soak fuzz pictures reference weights docs docs-build release clean lock protos check-protos typescript
+.PHONY: demo test $(TESTS) proofs quick quick-units quick-proofs lint bench chaos soak fuzz pictures reference weights docs docs-build release clean lock protos check-protos typescript
 .DEFAULT_GOAL := test
 
 NEW_ENOUGH = $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -69,8 +69,10 @@ slow:
 	@$(PYTEST) $(SLOW) $(ARGS)
 units:
 	@$(PYTEST) tests/unit $(ARGS)
-proofs:
+proofs: enumerations mutants
+enumerations:
 	@$(COVERED) tests/proofs --ignore=$(MUTANTS) $(ARGS)
+mutants:
 	@$(PYTEST) $(MUTANTS) $(ARGS)
 
 # What a change wants to know at once: the last failures first. The units take as long as all else,
