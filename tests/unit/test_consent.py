@@ -186,8 +186,12 @@ def test_forgetting_deletes_secret_ledger_and_payloads_from_the_disk(
 def test_off_that_cannot_be_written_down_holds_for_this_process_and_is_told(
     client_of: Make, tmp_path: Path
 ) -> None:
-    client = client_of()
+    state = FolderState(tmp_path / "state")
+    client = client_of(state=state)
     client.report("theme", "dark")
+    waiting = state._database._connection
+    assert waiting
+    waiting.execute("PRAGMA busy_timeout = 10")  # for this lock, which nobody gives back
     blocker = sqlite3.connect(tmp_path / "state" / "hubbub.sqlite3", isolation_level=None)
     with contextlib.closing(blocker):
         blocker.execute("BEGIN IMMEDIATE")
