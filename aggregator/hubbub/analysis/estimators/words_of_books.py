@@ -1,5 +1,6 @@
-"""Words of the books of `vector.codes`, all of a book at once."""
+"""Words of the books of `vector.codes`, all of a book, or of many books, at once."""
 
+from collections.abc import Sequence
 from functools import cache
 
 import numpy as np
@@ -11,9 +12,16 @@ from hubbub.mechanisms.vector_codes import VectorCodes
 
 def words_of(mechanism: VectorCodes, number: int) -> Floats:
     """A book's words in whole steps; shape (words, dimensions)."""
+    found: Floats = words_of_each(mechanism, [number])[0]
+    return found
+
+
+def words_of_each(mechanism: VectorCodes, numbers: Sequence[int]) -> Floats:
+    """As `words_of`, of several books; shape (books, words, dimensions)."""
     known, size = _known(), (mechanism.words, mechanism.dimensions)
-    drawn = np.frombuffer(book_bytes(mechanism.seed, number, *size), dtype="<u2")
-    found: Floats = known[drawn % len(known)].reshape(size)
+    told = b"".join(book_bytes(mechanism.seed, number, *size) for number in numbers)
+    drawn = np.frombuffer(told, dtype="<u2")
+    found: Floats = known[drawn % len(known)].reshape(len(numbers), *size)
     return found
 
 
