@@ -106,9 +106,9 @@ BESIDE: Final[Mapping[str, Beside]] = {
         "Strings that nobody listed",
         "The words of six letters of Python's own documentation, means of three drawings: how many "
         "strings that are named exist, how many do not, and of the most frequent 10, 20 and 50 how "
-        "many are named. PEM is simulated by its exact law and told that words have six letters; it "
-        f"names {NAMED} strings. The tree is told that they fit 41 bits, and names what it proves, "
-        "then what is likely, at most as many in all.",
+        "many are named. PEM is simulated by its exact law and told that words have six letters; "
+        f"it names {NAMED} strings. The tree is told that they fit 41 bits, and names what it "
+        "proves, then what is likely, at most as many in all.",
         UNLISTED,
         unlisted,
     ),

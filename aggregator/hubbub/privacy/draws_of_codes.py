@@ -1,18 +1,14 @@
 """Reports of unit vectors by codes of directions, drawn from their exact law on the real pool."""
 
 from collections.abc import Sequence
-from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
 from hubbub.analysis.arrays import Floats
-from hubbub.analysis.estimators.words_of_books import words_of, words_of_each
+from hubbub.analysis.estimators.words_of_books import books_at_once, words_of, words_of_each
 from hubbub.analysis.models import DirectionMoments, told_by
 from hubbub.mechanisms.vector_codes import VectorCodes
-
-# So many reports are drawn together, so that the words they choose from are a few megabytes.
-_AT_ONCE: Final = 512
 
 
 def unit_of(vectors: Floats, chance: np.random.Generator) -> Floats:
@@ -52,8 +48,9 @@ def draw_vectors(
     books, places = _drawn(mechanism, len(units), chance)
     cells = np.zeros((mechanism.books, mechanism.words), dtype=np.int64)
     order = np.argsort(books, kind="stable")
-    for first in range(0, people, _AT_ONCE):
-        own = order[first : first + _AT_ONCE]
+    many = books_at_once(mechanism)
+    for first in range(0, len(units), many):
+        own = order[first : first + many]
         heard, at = np.unique(books[own], return_inverse=True)
         words = words_of_each(mechanism, heard.tolist())[at]
         ranks = np.argsort(-np.einsum("pd,pwd->pw", units[own], words), axis=1, kind="stable")

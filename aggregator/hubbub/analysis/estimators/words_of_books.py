@@ -2,12 +2,21 @@
 
 from collections.abc import Sequence
 from functools import cache
+from typing import Final
 
 import numpy as np
 
 from hubbub.analysis.arrays import Floats
 from hubbub.mechanisms.directions import book_bytes, steps
 from hubbub.mechanisms.vector_codes import VectorCodes
+
+# Of words of books that are taken together: 8 MB.
+_NUMBERS: Final = 1 << 20
+
+
+def books_at_once(mechanism: VectorCodes) -> int:
+    """Of how many books the words are a few megabytes; one, where a single book's are more."""
+    return max(1, _NUMBERS // (mechanism.words * mechanism.dimensions))
 
 
 def words_of(mechanism: VectorCodes, number: int) -> Floats:

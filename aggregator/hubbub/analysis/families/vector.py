@@ -8,7 +8,7 @@ import numpy as np
 
 from hubbub.analysis.answer import Answer, ValueAnswer
 from hubbub.analysis.arrays import Floats
-from hubbub.analysis.estimators.words_of_books import words_of, words_of_each
+from hubbub.analysis.estimators.words_of_books import books_at_once, words_of, words_of_each
 from hubbub.analysis.families.checks import between
 from hubbub.analysis.families.contract import BitSum, Expected, MetricKind, Tier, wider
 from hubbub.analysis.families.tiers import figures_of
@@ -21,8 +21,6 @@ from hubbub.mechanisms.vector_codes import VectorCodes
 
 # Of so many books a variance is known within a fifth.
 _BOOKS: Final = 64
-# So many are taken together, so that their words are a few megabytes.
-_AT_ONCE: Final = 256
 
 
 class Vectors:
@@ -55,10 +53,11 @@ class Vectors:
         cells = np.array(totals.cells, dtype=np.float64).reshape(mechanism.books, mechanism.words)
         heard = np.flatnonzero(cells.any(axis=1)).tolist()
         by_book, squares = np.zeros((len(heard), size)), np.zeros(size)
-        for first in range(0, len(heard), _AT_ONCE):
-            some = heard[first : first + _AT_ONCE]
+        many = books_at_once(mechanism)
+        for first in range(0, len(heard), many):
+            some = heard[first : first + many]
             words = words_of_each(mechanism, some)
-            by_book[first : first + _AT_ONCE] = np.einsum("bw,bwd->bd", cells[some], words)
+            by_book[first : first + many] = np.einsum("bw,bwd->bd", cells[some], words)
             squares += np.einsum("bw,bwd->d", cells[some], words**2)
         scale = _scale(mechanism)
         sums = scale * by_book.sum(axis=0)
