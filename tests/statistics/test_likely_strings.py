@@ -95,4 +95,4 @@ def test_who_asks_says_how_many_false_ones_to_bear() -> None:
             likely([(TREE, totals)], share)
     other = ProjectiveResponse(4.0, 8)
     with pytest.raises(BadParameter, match="projective finds no strings: leave likely out"):
-        likely([(other, Totals(other.layout, (1,) * other.layout.size, other.layout.size))], 0.5)
+        likely([(other, Totals((1,) * other.layout.size, other.layout.size))], 0.5)
