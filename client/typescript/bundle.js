@@ -14,7 +14,7 @@ const { metafile } = await build({
   entryPoints: { hubbub: "src/index.ts", ledger: "src/ledger.ts" },
   outdir: folder,
   ...{ bundle: true, minify: true, splitting: true, metafile: true, logLevel: "warning" },
-  ...{ format: "esm", target: "es2022", platform: "browser" },
+  ...{ format: "esm", target: "es2022", platform: "browser", chunkNames: "[hash]" },
 });
 const root = Object.keys(metafile.outputs).find((path) => path.endsWith("/hubbub.js"));
 const loaded = new Set([root]);

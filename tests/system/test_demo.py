@@ -138,6 +138,8 @@ def _dump(url: str) -> bytes:
         parts = []
         for key in sorted(client.keys("*")):
             kind = client.type(key)
+            if kind == b"none":  # listed, and let go since: a lease, say
+                continue
             parts.append(key)
             if kind == b"string":
                 parts.append(client.get(key))

@@ -13,16 +13,6 @@ export class BundleRefused extends HubbubError {
   override readonly name = "BundleRefused";
 }
 
-/** An operator's notice is unreadable, altered, or another operator's: nothing of it holds. */
-export class NoticeRefused extends HubbubError {
-  override readonly name = "NoticeRefused";
-}
-
-/** The state of models is unreadable, altered, another operator's, or does not fit. */
-export class ModelsRefused extends HubbubError {
-  override readonly name = "ModelsRefused";
-}
-
 /** The bundle has no metric of this name, or one that this version cannot report. */
 export class UnknownMetric extends HubbubError {
   override readonly name = "UnknownMetric";

@@ -21,4 +21,4 @@ export { purseOf } from "./client/purse.js";
 export { view } from "./client/view.js";
 export { askingIssuer } from "./transport/issuing.js";
 export { relayTransport } from "./transport/relay.js";
-export { MECHANISMS } from "./mechanisms/registry.js";
+export { MECHANISMS, mechanismNamed } from "./mechanisms/registry.js";

@@ -9,7 +9,7 @@ import { vectorCodes } from "./mechanisms/vector_codes.js";
 import { MECHANISMS as OTHERS } from "./more.js";
 
 export { modelOf } from "./catalog/models/learning.js";
-export { vectorCode } from "./catalog/vectors.js";
+export { coderOfVectors } from "./catalog/vectors.js";
 export { Learner } from "./client/learner.js";
 
 /** Every mechanism by name, those of vectors among them. */

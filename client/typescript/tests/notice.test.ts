@@ -4,11 +4,10 @@ import test from "node:test";
 
 import { metricOf, openBundle } from "../src/catalog/bundle.js";
 import { toText } from "../src/catalog/encoding.js";
-import { follows, openNotice } from "../src/catalog/notice.js";
+import { follows, NoticeRefused, openNotice } from "../src/catalog/notice.js";
 import { samplingOf } from "../src/catalog/sampling.js";
 import { Client, type Options } from "../src/client/client.js";
 import { MemoryStorage } from "../src/client/memory.js";
-import { NoticeRefused } from "../src/errors.js";
 import { FakeShuffler } from "../src/testing.js";
 import { noticeIn, TYPE } from "../src/transport/submission.js";
 import { bytesOf, known } from "./known.js";

@@ -23,7 +23,17 @@ from hubbub.aggregator.query.answers import (
 )
 from hubbub.aggregator.query.breakdowns import BrokenDown, PartRow
 from hubbub.aggregator.query.trend_series import Point, Series, Shift
-from hubbub.analysis import Association, Cell, Change, Mean, Slice, TopValue, Twins, ValueAnswer
+from hubbub.analysis import (
+    Association,
+    Cell,
+    Change,
+    LikelyString,
+    Mean,
+    Slice,
+    TopValue,
+    Twins,
+    ValueAnswer,
+)
 from hubbub.privacy.releases import Released
 from tests.statistics.calibration import SETTINGS
 from tests.statistics.calibration.statement import Counted, Setting, Statement, measure, mistake
@@ -40,6 +50,9 @@ PROVEN = {
         "test_a_number_of_reports_that_is_an_estimate_is_called_one_in_every_face"
     ),
     "Estimated.beginnings": "test_long_strings_are_found_by_their_beginning_and_said_so",
+    "Estimated.likely": "test_no_more_are_false_than_were_borne",
+    "LikelyString.doubt": "test_no_more_are_false_than_were_borne",
+    "LikelyString.high": "test_the_surest_are_first_and_no_high_is_below_what_is_held",
     "Slice.share": "test_three_parts_are_the_same_from_every_face_and_near_the_truth",
     "Released.noise": "test_the_noise_has_the_scale_that_theory_asks_for",
     **dict.fromkeys(
@@ -72,7 +85,7 @@ COUNTED = {
 ANSWERS: list[Any] = [
     *(Estimated, ValueAnswer, Mean, Twins, Shuffled, TopList, TopValue, Compared, Change, Trended),
     *(Series, Shift, Point, Released, Crossed, Cell, Association),
-    *(BrokenDown, PartRow, Slice),
+    *(BrokenDown, PartRow, Slice, LikelyString),
 ]
 
 

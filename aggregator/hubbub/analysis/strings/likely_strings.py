@@ -64,7 +64,7 @@ def likely_strings(places: Places, found: Sequence[Found], false_share: float) -
     shares = false / np.arange(1, len(seen) + 1)
     doubts = np.minimum.accumulate(shares[::-1])[::-1]
     return [
-        search.told(bits, level, float(doubt))
+        search.likely(bits, level, float(doubt))
         for (_, bits, level), doubt in zip(seen, doubts, strict=True)
         if doubt <= false_share
     ]
@@ -138,7 +138,7 @@ class _Wide:
             if not live:
                 return
 
-    def told(self, bits: int, level: int, doubt: float) -> Likely:
+    def likely(self, bits: int, level: int, doubt: float) -> Likely:
         """A string as an answer has it."""
         spelled = self._tree.read(bits)
         absent, growth = self._places.spread(level)

@@ -170,8 +170,7 @@ export async function metricFrom(
   if (more !== undefined)
     throw new UnknownMetric(`metric "${name}" has ${more}: upgrade hubbub, or leave it out`);
   await refuseKind(name, entry);
-  const isModel = entry["model"] !== undefined;
-  const model = isModel ? (await import("../vectors.js")).modelOf(name, entry) : null;
+  const model = entry["model"] ? (await import("../vectors.js")).modelOf(name, entry) : null;
   const streams = await streamsOf(name, entry, model?.judgingLoss);
   const code = await coder(name, entry, streams[0].randomizer);
   const asking = ASKING.some((field) => field in entry) ? await import("../more.js") : null;
@@ -293,16 +292,7 @@ async function coder(name: string, entry: Table, randomizer: Randomizer): Promis
 
 async function plainCoder(entry: Table, randomizer: Randomizer): Promise<Metric["code"]> {
   const { values, kind, edges, other, mechanism } = entry;
-  if (entry["model"] !== undefined) {
-    return () => {
-      throw new ValueOutOfDomain("it is a model: learn() tells of it, not report()");
-    };
-  }
-  if (kind === "vector") {
-    const most = number(table(entry["parameters"])["max_length"] ?? 1);
-    const { vectorCode } = await import("../vectors.js");
-    return (value) => vectorCode(listed(values).length, most, value);
-  }
+  if (isOfVectors(entry)) return (await import("../vectors.js")).coderOfVectors(entry);
   const ofParts = (await mechanismOf(text(mechanism)))?.values === "parts";
   if (values === null || kind === "set" || ofParts || edges !== undefined || other === true) {
     const { coderOf } = await import("../more.js");
@@ -312,12 +302,14 @@ async function plainCoder(entry: Table, randomizer: Randomizer): Promise<Metric[
   return (value) => listedPlace(plain, value);
 }
 
+const isOfVectors = ({ kind, model }: Table) => kind === "vector" || model !== undefined;
+
 /** @throws UnknownMetric a kind of values that is not known, or one that is told as another. */
 async function refuseKind(name: string, entry: Table): Promise<void> {
   const kind = text(entry["kind"] ?? "");
   const values = (await mechanismOf(text(entry["mechanism"])))?.values;
-  const ofVectors = kind === "vector" || entry["model"] !== undefined;
-  const fits = (values === "sets") === (kind === "set") && (values === "vectors") === ofVectors;
+  const fits =
+    (values === "sets") === (kind === "set") && (values === "vectors") === isOfVectors(entry);
   if (!KINDS.has(kind) || !fits) {
     throw new UnknownMetric(`metric "${name}" is of values that are not known; upgrade hubbub`);
   }

@@ -4,7 +4,7 @@
  * It lowers how many devices take part in a metric, down to none, and has no word for anything else. As
  * client/hubbub/catalog/notice.py.
  */
-import { NoticeRefused } from "../errors.js";
+import { HubbubError } from "../errors.js";
 import type { Bytes } from "../mechanisms/packing.js";
 import { linesOf } from "./encoding.js";
 import { signedLines } from "./signed_lines.js";
@@ -18,6 +18,11 @@ const NAME = /^[a-z][a-z0-9_.-]{0,63}$/;
 const KNOWN: ReadonlySet<string> = new Set([
   ...["version", "number", "until", "sampling", "handovers"],
 ]);
+
+/** An operator's notice is unreadable, altered, or another operator's: nothing of it holds. */
+export class NoticeRefused extends HubbubError {
+  override readonly name = "NoticeRefused";
+}
 
 /**
  * The notice in some bytes. operator: who signed the app's bundle, in base64: it signed the notice too,

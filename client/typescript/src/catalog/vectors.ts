@@ -2,13 +2,27 @@
 import { ValueOutOfDomain } from "../errors.js";
 import { length } from "../mechanisms/alike.js";
 import { apart } from "../mechanisms/vector_codes.js";
+import { listed, number, table, type Table } from "./json.js";
+import type { Metric } from "./metric.js";
+
+/** What a metric's values are told as, of a bundle's entry; a model has none. */
+export function coderOfVectors(entry: Table): Metric["code"] {
+  if (entry["model"] !== undefined) {
+    return () => {
+      throw new ValueOutOfDomain("it is a model: learn() tells of it, not report()");
+    };
+  }
+  const dimensions = listed(entry["values"]).length;
+  const most = number(table(entry["parameters"])["max_length"] ?? 1);
+  return (value) => vectorCode(dimensions, most, value);
+}
 
 /**
  * The mechanism's value for an array of numbers: what is longer than `most` is made shorter.
  *
  * @throws ValueOutOfDomain another number of them, or one that is no finite number.
  */
-export function vectorCode(dimensions: number, most: number, given: unknown): readonly number[] {
+function vectorCode(dimensions: number, most: number, given: unknown): readonly number[] {
   const isList = Array.isArray(given) || (ArrayBuffer.isView(given) && Symbol.iterator in given);
   if (!isList) {
     throw new ValueOutOfDomain(

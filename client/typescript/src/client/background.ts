@@ -9,10 +9,9 @@ const LOOK_SECONDS = 86_400; // timers have no months
 
 /** One page's or process's. */
 export class Background {
+  readonly later = later;
   #timer: ReturnType<typeof setTimeout> | undefined;
   #looking: ReturnType<typeof setTimeout> | undefined;
-  #learning: ReturnType<typeof setTimeout> | undefined;
-  #asking = false;
   #entered: Promise<void> = Promise.resolve();
   #woken = false;
   #ended = false;
@@ -47,7 +46,7 @@ export class Background {
     this.#ended = true;
     clearTimeout(this.#timer);
     clearTimeout(this.#looking);
-    clearTimeout(this.#learning);
+    this.sender.reporter.learner?.end();
   }
 
   async #enter(): Promise<void> {
@@ -59,7 +58,7 @@ export class Background {
       this.#fetch();
       this.#learn();
     } catch (error) {
-      this.#failed(error);
+      this.failed(error);
       this.onUnusable();
       if (!this.#ended)
         later(STATE_RETRY_SECONDS, () => {
@@ -91,33 +90,14 @@ export class Background {
         this.#look();
       },
       (error: unknown) => {
-        this.#failed(error);
+        this.failed(error);
       },
     );
   }
 
-  /** Asks for the state that examples wait for; again after a while, for as long as any do. */
+  /** Asks for the state that examples wait for. */
   #learn(): void {
-    const { waits, sender } = this;
-    if (!waits || this.#ended || this.#asking || !sender.awaitsModels) return;
-    clearTimeout(this.#learning);
-    this.#learning = later(waits.beforeAskingAgain(), () => {
-      this.#learn();
-    });
-    this.#asking = true;
-    sender
-      .fetchModels()
-      .then(
-        () => {
-          if (sender.reporter.drawn.length) this.wake();
-        },
-        (error: unknown) => {
-          this.#failed(error);
-        },
-      )
-      .finally(() => {
-        this.#asking = false;
-      });
+    if (this.waits && !this.#ended) this.sender.reporter.learner?.goOnAsking(this, this.waits);
   }
 
   #sendIn(seconds = 0): void {
@@ -137,12 +117,13 @@ export class Background {
         this.#sendIn(waits.beforeTryingAgain(this.sender.failures, came.afterSeconds));
       }
     } catch (error) {
-      this.#failed(error);
+      this.failed(error);
       this.#sendIn(STATE_RETRY_SECONDS);
     }
   }
 
-  #failed(error: unknown): void {
+  /** Says once what went wrong. */
+  failed(error: unknown): void {
     if (error instanceof StateUnusable) {
       this.diagnostics.warnOnce("state", `reports wait in memory: ${error.message}`);
     } else {

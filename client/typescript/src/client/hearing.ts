@@ -1,7 +1,7 @@
 /** Hearing an operator's notice, which comes with answers. Loaded where one comes. */
 import { signerOf } from "../catalog/bundle.js";
-import { follows, openNotice } from "../catalog/notice.js";
-import { NoticeRefused, StateUnusable } from "../errors.js";
+import { follows, NoticeRefused, openNotice } from "../catalog/notice.js";
+import { StateUnusable } from "../errors.js";
 import type { Bytes } from "../mechanisms/packing.js";
 import type { Sender } from "./sender.js";
 

@@ -6,13 +6,15 @@
  */
 import { signerOf } from "../catalog/bundle.js";
 import type { Example, Metric, ModelState, Tell } from "../catalog/metric.js";
-import { openModels } from "../catalog/models/state.js";
-import { GivenUp, ModelsRefused, TryAgain } from "../errors.js";
+import { ModelsRefused, openModels } from "../catalog/models/state.js";
+import { GivenUp, TryAgain } from "../errors.js";
 import { fieldsOf } from "../transport/protobuf.js";
 import { meaningOf, type Answer } from "../transport/submission.js";
+import type { Background } from "./background.js";
 import type { Diagnostics } from "./diagnostics.js";
 import type { Outcome } from "./outcome.js";
 import type { Reporter } from "./reporter.js";
+import type { Waits } from "./waits.js";
 
 const MODELS = 3; // the field of SubmitResponse
 
@@ -22,6 +24,8 @@ export class Learner {
   readonly clipped: Record<string, number> = {};
   readonly #states = new Map<string, ModelState>();
   readonly #awaited = new Map<string, Example>();
+  #timer: ReturnType<typeof setTimeout> | undefined;
+  #asking = false;
 
   constructor(readonly reporter: Reporter) {}
 
@@ -49,6 +53,34 @@ export class Learner {
   /** Lets go of what waits. */
   forget(): void {
     this.#awaited.clear();
+  }
+
+  /** Asks for the state that examples wait for; again after a while, for as long as any do. */
+  goOnAsking(background: Background, waits: Waits): void {
+    if (this.#asking || !this.awaits) return;
+    this.end();
+    this.#timer = background.later(waits.beforeAskingAgain(), () => {
+      this.goOnAsking(background, waits);
+    });
+    this.#asking = true;
+    void background.sender
+      .fetchModels()
+      .then(
+        () => {
+          if (this.reporter.drawn.length) background.wake();
+        },
+        (error: unknown) => {
+          background.failed(error);
+        },
+      )
+      .finally(() => {
+        this.#asking = false;
+      });
+  }
+
+  /** Asks no more. */
+  end(): void {
+    clearTimeout(this.#timer);
   }
 
   /**

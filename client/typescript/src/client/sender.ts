@@ -142,21 +142,16 @@ export class Sender {
     if (framed.length) this.transport.last(joined(...framed));
   }
 
-  /** Whether examples wait for the state of their model. */
-  get awaitsModels(): boolean {
-    return this.reporter.learner?.awaits ?? false;
-  }
-
   /** Asks for the state of models, by a submission without a report, where examples wait for it. */
   fetchModels(): Promise<void> {
     return this.#inTurn(async () => {
-      if (this.#stopped || !this.awaitsModels) return;
-      const ask = async () => {
+      const { learner } = this.reporter;
+      if (this.#stopped || !learner?.awaits) return;
+      await learner.fetch(async () => {
         const answer = await this.#post(requestOf([]));
         await this.#hear(noticeIn(answer));
         return answer;
-      };
-      await this.reporter.learner?.fetch(ask, this.diagnostics);
+      }, this.diagnostics);
     });
   }
 

@@ -11,17 +11,9 @@ export const AT_HAND: ReadonlyMap<string, Mechanism> = new Map([
   ["unary.oue", mechanism("categories", optimizedUnary)],
 ]);
 
-// Their hashes and floats weigh as much as half of all others.
-const OF_VECTORS = "vector.";
-
 /** A mechanism by the name that bundles have. */
 export async function mechanismOf(name: string): Promise<Mechanism | undefined> {
-  const own = AT_HAND.get(name);
-  if (own) return own;
-  const { MECHANISMS } = name.startsWith(OF_VECTORS)
-    ? await import("../vectors.js")
-    : await import("../more.js");
-  return MECHANISMS.get(name);
+  return AT_HAND.get(name) ?? (await import("../more.js")).mechanismNamed(name);
 }
 
 /** One of version 1. */

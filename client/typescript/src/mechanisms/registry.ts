@@ -1,4 +1,7 @@
-/** Every mechanism by the name that bundles have. A new one is its function and a line here. */
+/**
+ * Every mechanism by the name that bundles have, but for those of vectors, whose hashes and floats
+ * weigh as much as half of all others: ../vectors.ts has them. A new one is its function and a line.
+ */
 import { AT_HAND, mechanism } from "./at_hand.js";
 import { hadamardResponse } from "./hadamard.js";
 import { longGrr, longHash, longUnary } from "./longitudinal.js";
@@ -34,3 +37,8 @@ export const MECHANISMS: ReadonlyMap<string, Mechanism> = new Map([
   ["privset", mechanism("sets", privSet)],
   ["pairs", mechanism("parts", pairedParts)],
 ]);
+
+/** A mechanism by its name, wherever it is. */
+export async function mechanismNamed(name: string): Promise<Mechanism | undefined> {
+  return MECHANISMS.get(name) ?? (await import("../vectors.js")).MECHANISMS.get(name);
+}

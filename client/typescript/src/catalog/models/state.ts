@@ -3,7 +3,7 @@
  *
  * As client/hubbub/catalog/models/state.py.
  */
-import { BadParameter, ModelsRefused } from "../../errors.js";
+import { BadParameter, HubbubError } from "../../errors.js";
 import type { Bytes } from "../../mechanisms/packing.js";
 import { linesOf } from "../encoding.js";
 import { listed, number, table, type Table } from "../json.js";
@@ -14,6 +14,11 @@ const LARGEST_BYTES = 512 << 10;
 const MAX_ROUNDS = 1 << 10;
 const LARGEST_WEIGHT = 1e9;
 const NAME = /^[a-z][a-z0-9_.-]{0,63}$/;
+
+/** The state of models is unreadable, altered, another operator's, or does not fit. */
+export class ModelsRefused extends HubbubError {
+  override readonly name = "ModelsRefused";
+}
 
 /**
  * The states in some bytes, by the model's name. operator: who signed the app's bundle, in base64: it
