@@ -4,6 +4,7 @@ Seeds are fixed, so that what has passed once passes for ever; bounds leave a ch
 """
 
 from math import inf, nan
+from string import ascii_lowercase
 
 import numpy as np
 import pytest
@@ -79,6 +80,23 @@ def test_no_more_are_false_than_were_borne(collections: list[Places], share: flo
         false += len({*told} - {*WORDS})
     assert false <= poisson.ppf(1 - FAR, share * more)
     assert more - false > proven / 4, "hardly a string was added to those that are proven"
+
+
+def test_what_shares_a_place_with_a_frequent_string_is_not_taken_for_one() -> None:
+    """With one hash function, and frequent strings that are not proven: most places are shared."""
+    chance = np.random.default_rng(3)
+    words = ["".join(chance.choice([*ascii_lowercase], 5)) for _ in range(300)]
+    shares = 1 / np.arange(10.0, len(words) + 10)
+    tree = PrefixTree(4.0, bits=34, hashes=1)
+    more = false = 0
+    for seed in range(3):
+        held = chance.multinomial(1_000_000, shares / shares.sum())
+        totals = draw(tree, words, held.tolist(), np.random.default_rng(seed))
+        told = [one.value for one in likely([(tree, totals)], 0.5)]
+        more += len(told)
+        false += len({*told} - {*words})
+    assert more > 5
+    assert false <= poisson.ppf(1 - FAR, 0.5 * more)
 
 
 def test_the_surest_are_first_and_no_high_is_below_what_is_held() -> None:

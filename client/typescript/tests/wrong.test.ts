@@ -140,12 +140,24 @@ for (const [where, open, needed] of [
   });
 }
 
+test("a bundle may be given by its bytes in Node, too", async () => {
+  const client = await openNode({
+    ...{ bundle: signed, folder: join(folder, "of bytes"), shuffler: "https://[::1]:1" },
+    holdSeconds: null,
+  });
+  await client.close(0);
+});
+
 test("what is wrong is named, with what is right", async () => {
   const node = openNode as unknown as Loose;
   const needed = { bundle, folder: join(folder, "device") };
   const shuffler = "https://[::1]:1";
   for (const [options, said] of [
-    [undefined, "open(): bundle is undefined; give string, or object: URL"],
+    [undefined, "open(): bundle is undefined; give string, or object: URL or Uint8Array"],
+    [
+      { ...needed, bundle: { path: "x" } },
+      "open(): bundle is an object; give string, or object: URL or Uint8Array",
+    ],
     [{ bundle }, "open(): folder is undefined; give string"],
     [{ bundle, folder: "" }, "open(): folder has no name; give string"],
     [{ ...needed, strict: "no" }, "open(): strict is string; give boolean"],

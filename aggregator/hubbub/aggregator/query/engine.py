@@ -7,6 +7,7 @@ batches keep coming meanwhile.
 import asyncio
 import time
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from copy import copy
 from dataclasses import replace
 from typing import Final
@@ -100,6 +101,8 @@ class QueryEngine:
         self.rounds: Rounds = rounds or MemoryRounds()
         self._arrivals = arrivals
         self._kept: AnswerStore = kept or MemoryAnswerStore()
+        # Those take seconds of a processor; all other questions go on beside one of them.
+        self._searches = asyncio.Semaphore(1)
         self.use(bundle)
         self._law = CoalescedRead(lambda: status(store, upstream, self.collected.date_of))
 
@@ -363,7 +366,8 @@ class QueryEngine:
         async def make() -> tuple[RangeEstimate, int]:
             with self._stages.of("answer"):
                 of = self.collected, selection, await self.collected.read(selection), query
-                worked = await asyncio.to_thread(estimate_range, *of)
+                async with self._searches if query.likely else nullcontext():
+                    worked = await asyncio.to_thread(estimate_range, *of)
             return worked, len(worked.answer.values)
 
         asked = replace(query, range=NEWEST)

@@ -5,17 +5,18 @@ false. Who only looks for what to count next can bear false ones, if told how ma
 judged here by every job that tells it from all others, those that found it too, and pays for that:
 of all strings that end below the beginnings that were followed, chance alone would show so many
 that were read and are as sure (Benjamini and Hochberg, Controlling the False Discovery Rate, 1995).
-What was found already is taken off its places before.
+Chance is what the places themselves hold: a string that nobody holds has one of each group, which
+may be that of a frequent string that was not found. What was found is taken off before.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from math import inf, pi, sqrt
+from math import inf, sqrt
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import ndtr
+from scipy.signal import fftconvolve
 
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.strings.tree_search import Found, Indices, Places
@@ -29,10 +30,16 @@ _FOLLOWED: Final = 3000
 _READ: Final = 20_000
 # Of all ways to go on so many, spread evenly, say how many of them end a string.
 _ASKED: Final = 4096
-# As far as chance goes in that, in standard errors.
+# As far as chance goes in that, and in what one group has beyond the others, in standard errors.
 _CHANCE: Final = 3.0
-# Of what one level says by chance, in standard errors.
-_NOISE: Final = np.linspace(-8.0, 12.0, 2001)
+# With fewer places to a group too many strings share them to tell how many do by chance.
+_FEWEST_CELLS: Final = 1 << 12
+# How finely what chance makes is told apart, in standard errors of all that is added, and between
+# which ends: what is beyond counts as the end.
+_STEP: Final = 0.02
+_LOWEST: Final = -12.0
+_STEPS: Final = 3200
+_ZERO: Final = round(-_LOWEST / _STEP)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +62,8 @@ def likely_strings(places: Places, found: Sequence[Found], false_share: float) -
 
     false_share: of them, the share that nobody holds, at most on average.
     """
+    if places.tree.cells < _FEWEST_CELLS:
+        return []
     search = _Wide(places, found)
     seen = sorted(search.ended(), reverse=True)
     sure = np.array([one for one, _, _ in seen])
@@ -75,21 +84,48 @@ class _Level:
     """What was looked at.
 
     strings: how many end here below a beginning, on average. needed: per beginning, how much of a
-    way to go on there had to be here for it to be read. part: of what all jobs say that tell such a
-    string, how far this level agrees with it by chance (a correlation).
+    way to go on there had to be here for it to be read. own, later: how often chance makes what
+    this level has at a place, and what all later jobs have at one; both by steps, in standard
+    errors of all of them together. part: of those, this level's own.
     """
 
     strings: float
     needed: Floats
+    own: Floats
+    later: Floats
     part: float
 
     def by_chance(self, sure: Floats) -> Floats:
         """How many strings that nobody holds would have been read, and be so sure or surer."""
-        beginnings = np.searchsorted(np.sort(self.needed), _NOISE, side="right")
-        weights = np.exp(-(_NOISE**2) / 2) * beginnings * (_NOISE[1] - _NOISE[0]) / sqrt(2 * pi)
-        rest = sqrt(1 - self.part**2)
-        found = [weights @ ndtr((self.part * _NOISE - one) / rest) for one in sure.tolist()]
+        values = _LOWEST + _STEP * np.arange(_STEPS)
+        beginnings = np.searchsorted(np.sort(self.needed), values / self.part, side="right")
+        reached = np.cumsum(self.later[::-1])[::-1]
+        weights = self.own * beginnings
+        some = np.flatnonzero(weights)
+        found = [weights[some] @ reached[_step(one - values[some])] for one in sure.tolist()]
         return self.strings * np.array(found)
+
+
+def _step(values: Floats) -> Indices:
+    """Which step values are of."""
+    steps: Indices = np.rint((values - _LOWEST) / _STEP).astype(np.int64)
+    return np.clip(steps, 0, _STEPS - 1)
+
+
+def _law(groups: Floats, others: float, stderr: float) -> Floats:
+    """How often the sum of a place of each of these groups is of each step, places drawn apart.
+
+    A string that nobody holds has such places: some of them are others', which were not found.
+    groups: what each has at its places. others: what a place has of all other strings, on average.
+    """
+    law = np.zeros(_STEPS)
+    law[_step(np.zeros(1))] = 1.0
+    for held in groups:
+        own = np.bincount(_step((held - others) / stderr), minlength=_STEPS) / held.size
+        both = fftconvolve(law, own)[_ZERO:]
+        law = np.clip(both[:_STEPS], 0.0, None)
+        law[-1] += max(both[_STEPS:].sum(), 0.0)
+    return law
 
 
 class _Wide:
@@ -118,9 +154,16 @@ class _Wide:
             read = _largest(sums.reshape(-1), _READ)
             least = float(sums.flat[read[-1]]) if len(read) < sums.size else -inf
             groups = self._every[places.groups_of(level, tree.jobs - 1)]
-            stderr, chance = places.stderr(groups) or inf, places.by_chance(groups)
-            part = places.stderr(places.groups_of(level, level)) / stderr
-            self.levels.append(_Level(self._ending(live, width, end), least - paths, part))
+            stderr = places.stderr(groups) or inf
+            self.levels.append(
+                _Level(
+                    self._ending(live, width, end),
+                    least - paths,
+                    _law(self._held[groups[: tree.hashes]], self._others / tree.hashes, stderr),
+                    _law(self._held[groups[tree.hashes :]], self._others / tree.hashes, stderr),
+                    places.stderr(groups[: tree.hashes]) / stderr,
+                )
+            )
             followed: list[tuple[int, float]] = []
             for place in read.tolist():
                 bits = live[place >> width] << width | place & ((1 << width) - 1)
@@ -130,13 +173,20 @@ class _Wide:
                 if spelled.used is None:
                     followed.append((bits, float(sums.flat[place])))
                 elif (whole := bits << tree.size - end) not in self._known:
-                    held = float(self._held[groups, self._own(whole, groups)].sum())
-                    score = places.less_others(held, groups) / stderr
-                    yield chance.sure(score), whole, level
+                    yield self._seen(whole, groups) / stderr, whole, level
             live = [bits for bits, _ in followed[:_FOLLOWED]]
             paths = np.array([path for _, path in followed[:_FOLLOWED]])
             if not live:
                 return
+
+    def _seen(self, bits: int, groups: Indices) -> float:
+        """What these groups have of a string; the one that has most, no more than fits the others.
+
+        A string that nobody holds may share a single place with a frequent one.
+        """
+        held = np.sort(self._held[groups, self._own(bits, groups)])
+        fitting = held[:-1].mean() + _CHANCE * self._places.stderr(groups[-1:])
+        return self._places.less_others(float(held[:-1].sum() + min(held[-1], fitting)), groups)
 
     def likely(self, bits: int, level: int, doubt: float) -> Likely:
         """A string as an answer has it."""
@@ -146,9 +196,9 @@ class _Wide:
         return Likely(spelled.text if spelled else "", doubt, estimate, absent, growth)
 
     def _scores(self, live: Sequence[int], level: int, width: int) -> _Scores:
-        """Per beginning and way to go on, how sure this level is of it."""
+        """Per beginning and way to go on, how much this level has of it, in standard errors."""
         places, groups = self._places, self._places.groups_of(level, level)
-        stderr, chance = places.stderr(groups) or inf, places.by_chance(groups)
+        stderr = places.stderr(groups) or inf
         own = np.arange(1 << width)
         scores: _Scores = np.empty((len(live), len(own)), dtype=np.float32)
         for row, before in enumerate(live):
@@ -156,7 +206,7 @@ class _Wide:
             for function, there in enumerate(self._held[groups]):
                 first, turned = self._tree.row_of(level, function, before)
                 held += there[first + (own ^ turned)]
-            scores[row] = chance.all_sure(held / stderr)
+            scores[row] = held / stderr
         return scores
 
     def _ending(self, live: Sequence[int], width: int, end: int) -> float:

@@ -35,12 +35,6 @@ class RareHits:
             return float(self._sure[-1] + score - self._scores[-1])
         return float(np.interp(score, self._scores, self._sure)) if score > 0 else score
 
-    def all_sure(self, scores: Floats) -> Floats:
-        """Of many at once."""
-        inside = np.interp(scores, self._scores, self._sure)
-        found: Floats = inside + np.maximum(scores - self._scores[-1], 0.0)
-        return np.where(scores > 0, found, scores)
-
     def scores(self, sure: Floats) -> Floats:
         """From which score on it is as sure as this."""
         beyond = np.maximum(sure - self._sure[-1], 0.0)

@@ -12,12 +12,12 @@ import { BadParameter, BundleRefused } from "../errors.js";
 import { FolderStorage } from "./files.js";
 import { httpsPost, httpsTransport } from "./https.js";
 
-const NEEDED = { bundle: "string, or object: URL", folder: "string" };
+const NEEDED = { bundle: "string, or object: URL or Uint8Array", folder: "string" };
 
 /** What an app says in Node. */
 export interface NodeOptions extends Options {
-  /** The bundle's file. */
-  readonly bundle: string | URL;
+  /** The bundle's file, or its content. */
+  readonly bundle: string | URL | Uint8Array;
   /** The device's folder; its witness is beside it. */
   readonly folder: string;
   /** The operator's key to insist on, in base64; without it the first one is trusted here. */
@@ -31,7 +31,7 @@ export interface NodeOptions extends Options {
 }
 
 /**
- * A client for the bundle in a file. Close it as the program ends: what waits is sent then.
+ * A client for a bundle. Close it as the program ends: what waits is sent then.
  *
  * @throws BundleRefused the bundle cannot be had, or is not to be taken.
  * @throws BadParameter an option is unknown, of another type or out of range.
@@ -60,9 +60,13 @@ function withSystems(roots: string | null): string[] | null {
   return roots === null ? null : [roots, ...rootCertificates];
 }
 
-async function contentOf(path: string | URL) {
+async function contentOf(bundle: string | URL | Uint8Array) {
+  const content = bundle instanceof Uint8Array;
+  if (!content && typeof bundle !== "string" && !(bundle instanceof URL)) {
+    throw new BadParameter(`open(): bundle is an object; give ${NEEDED.bundle}`);
+  }
   try {
-    return new Uint8Array(await readFile(path));
+    return new Uint8Array(content ? bundle : await readFile(bundle));
   } catch (error) {
     throw new BundleRefused(`the bundle cannot be read: ${(error as Error).message}`, {
       cause: error,

@@ -9,6 +9,7 @@ from typing import Any, Final
 from hubbub.cli.terminal.answer_rows import leading_texts
 from hubbub.cli.terminal.bars import bars
 from hubbub.cli.terminal.output import explain, several, table
+from hubbub.errors.printable import visible
 from hubbub.query_results import (
     Column,
     QueryName,
@@ -238,7 +239,7 @@ def show_trend(found: Answer) -> None:
 
 def _names(strings: Sequence[str], most: int = _TWINS) -> str:
     rest = f" and {len(strings) - most:,} more" if len(strings) > most else ""
-    return ", ".join(f'"{string[:80]}"' for string in strings[:most]) + rest
+    return ", ".join(f'"{visible(string[:80])}"' for string in strings[:most]) + rest
 
 
 def _say_whose(found: Answer) -> None:
