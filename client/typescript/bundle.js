@@ -11,7 +11,10 @@ import { build } from "esbuild";
 
 const [folder = "dist/browser"] = process.argv.slice(2);
 const { metafile } = await build({
-  entryPoints: { hubbub: "src/index.ts", ledger: "src/ledger.ts" },
+  entryPoints: {
+    ...{ hubbub: "src/index.ts", ledger: "src/ledger.ts" },
+    fallback: "src/transport/fallback.ts", // by its name, so that a test sees whether it is loaded
+  },
   outdir: folder,
   ...{ bundle: true, minify: true, splitting: true, metafile: true, logLevel: "warning" },
   ...{ format: "esm", target: "es2022", platform: "browser", chunkNames: "[hash]" },

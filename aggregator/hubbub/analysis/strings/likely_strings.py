@@ -16,7 +16,7 @@ from typing import Final
 
 import numpy as np
 import numpy.typing as npt
-from scipy.signal import fftconvolve
+from numpy.fft import irfft, rfft
 
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.strings.tree_search import Found, Indices, Places
@@ -40,6 +40,7 @@ _STEP: Final = 0.02
 _LOWEST: Final = -12.0
 _STEPS: Final = 3200
 _ZERO: Final = round(-_LOWEST / _STEP)
+_TWICE: Final = 1 << 13  # of steps of two sums, at least
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +123,7 @@ def _law(groups: Floats, others: float, stderr: float) -> Floats:
     law[_step(np.zeros(1))] = 1.0
     for held in groups:
         own = np.bincount(_step((held - others) / stderr), minlength=_STEPS) / held.size
-        both = fftconvolve(law, own)[_ZERO:]
+        both = irfft(rfft(law, _TWICE) * rfft(own, _TWICE), _TWICE)[_ZERO : 2 * _STEPS]
         law = np.clip(both[:_STEPS], 0.0, None)
         law[-1] += max(both[_STEPS:].sum(), 0.0)
     return law
