@@ -144,7 +144,7 @@ def test_what_is_likely_too_is_named_when_a_reader_asks(browser: Browser, addres
     told = _json(address, "words/estimates", likely=0.5)
     likely, found = told["likely"], {one["value"] for one in told["values"]}
     held = HELD["words"]
-    assert len(likely) > 3
+    assert len(likely) > 1
     assert not found & {one["value"] for one in likely}
     assert max(one["doubt"] for one in likely) <= 0.5
     # False alarms below 1e-6: each is false by half at most, and few of them are.
