@@ -51,7 +51,7 @@ class _Shuffler(http.server.SimpleHTTPRequestHandler):
 
     def __init__(self, *told: object, taken: list[SubmitRequest], **more: object) -> None:
         self._taken = taken
-        super().__init__(*told, **more)  # type: ignore[arg-type]
+        super().__init__(*told, **more)  # type: ignore[arg-type]  # passed on
 
     def log_message(self, *_words: object) -> None:
         """Nothing."""

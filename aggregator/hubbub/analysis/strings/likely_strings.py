@@ -67,15 +67,15 @@ def likely_strings(places: Places, found: Sequence[Found], false_share: float) -
         return []
     search = _Wide(places, found)
     seen = sorted(search.ended(), reverse=True)
-    sure = np.array([one for one, _, _ in seen])
+    sure = np.array([one for one, *_ in seen])
     false = np.zeros(len(seen))
     for level in search.levels:
         false += level.by_chance(sure)
     shares = false / np.arange(1, len(seen) + 1)
     doubts = np.minimum.accumulate(shares[::-1])[::-1]
     return [
-        search.likely(bits, level, float(doubt))
-        for (_, bits, level), doubt in zip(seen, doubts, strict=True)
+        Likely(text, float(doubt), places.count(bits, level), *places.spread(level))
+        for (_, bits, level, text), doubt in zip(seen, doubts, strict=True)
         if doubt <= false_share
     ]
 
@@ -141,12 +141,12 @@ class _Wide:
         self._known = {one.bits for one in found}
         self.levels: list[_Level] = []
         for one in found:
-            own = self._every, self._own(one.bits, self._every)
+            own = self._every, places.own(one.bits, self._every)
             held = self._held[own]
             self._held[own] -= places.taken(held, float(held.mean()), self._every)
 
-    def ended(self) -> Iterator[tuple[float, int, int]]:
-        """Every string that ends where it was looked for: how sure, its bits, the level it ends."""
+    def ended(self) -> Iterator[tuple[float, int, int, str]]:
+        """Every string that ends where it was looked for: how sure, bits, last level, its text."""
         tree, places = self._tree, self._places
         live, paths = [0], np.zeros(1)
         for level, end in enumerate(tree.ends):
@@ -167,14 +167,14 @@ class _Wide:
             )
             followed: list[tuple[int, float]] = []
             for place in read.tolist():
-                bits = live[place >> width] << width | place & ((1 << width) - 1)
+                bits = _way(live, place, width)
                 spelled = tree.read(bits, end)
                 if spelled is None:
                     continue
                 if spelled.used is None:
                     followed.append((bits, float(sums.flat[place])))
                 elif (whole := bits << tree.size - end) not in self._known:
-                    yield self._seen(whole, groups) / stderr, whole, level
+                    yield self._seen(whole, groups) / stderr, whole, level, spelled.text
             live = [bits for bits, _ in followed[:_FOLLOWED]]
             paths = np.array([path for _, path in followed[:_FOLLOWED]])
             if not live:
@@ -185,16 +185,9 @@ class _Wide:
 
         A string that nobody holds may share a single place with a frequent one.
         """
-        held = np.sort(self._held[groups, self._own(bits, groups)])
+        held = np.sort(self._held[groups, self._places.own(bits, groups)])
         fitting = held[:-1].mean() + _CHANCE * self._places.stderr(groups[-1:])
         return self._places.less_others(float(held[:-1].sum() + min(held[-1], fitting)), groups)
-
-    def likely(self, bits: int, level: int, doubt: float) -> Likely:
-        """A string as an answer has it."""
-        spelled = self._tree.read(bits)
-        absent, growth = self._places.spread(level)
-        estimate = self._places.count(bits, level)
-        return Likely(spelled.text if spelled else "", doubt, estimate, absent, growth)
 
     def _scores(self, live: Sequence[int], level: int, width: int) -> _Scores:
         """Per beginning and way to go on, how much this level has of it, in standard errors."""
@@ -216,14 +209,15 @@ class _Wide:
         asked = range(0, ways, max(1, ways // _ASKED) | 1)  # odd: it meets all ways alike
         ending = 0
         for place in asked:
-            bits = live[place >> width] << width | place & ((1 << width) - 1)
-            spelled = self._tree.read(bits, end)
+            spelled = self._tree.read(_way(live, place, width), end)
             ending += spelled is not None and spelled.used is not None
         doubt = _CHANCE * sqrt(ending + 1) if len(asked) < ways else 0.0
         return (ending + doubt) / len(asked) * (1 << width)
 
-    def _own(self, bits: int, groups: Indices) -> Indices:
-        return np.array([self._tree.place(bits, group) for group in groups.tolist()])
+
+def _way(live: Sequence[int], place: int, width: int) -> int:
+    """The bits of one of all ways to go on from these beginnings, each in `width` bits more."""
+    return live[place >> width] << width | place & ((1 << width) - 1)
 
 
 def _largest(sums: _Scores, number: int) -> Indices:

@@ -137,6 +137,10 @@ class Places:
         """How sure a score of these groups is: a report hits a place of a string by chance."""
         return RareHits((self.stderr(groups) / self._step) ** 2)
 
+    def own(self, bits: int, groups: Indices) -> Indices:
+        """Which place of each of these groups a string has."""
+        return np.array([self.tree.place(bits, group) for group in groups.tolist()])
+
     def taken(self, held: Floats, mean: float, groups: "slice | Indices") -> Floats:
         """What a string adds to each of these groups' places, if that is so much on average.
 
@@ -165,8 +169,7 @@ class Places:
         """The estimate of a string by the jobs from this one on, in reports."""
         tree = self.tree
         groups = np.arange(tree.groups)[self.groups_of(first, tree.jobs - 1)]
-        own = [tree.place(bits, group) for group in groups.tolist()]
-        held = self.less_others(float(self.held[groups, own].sum()), groups)
+        held = self.less_others(float(self.held[groups, self.own(bits, groups)].sum()), groups)
         return held * tree.jobs / (tree.jobs - first)
 
     def spread(self, first: int) -> tuple[float, float]:
@@ -383,7 +386,7 @@ def _confirmed(places: Places, seen: Sequence[tuple[int, _Node]]) -> Iterator[Fo
     for index in np.argsort(-told, kind="stable").tolist():
         level, bits = seen[index][0], seen[index][1].bits
         spelled = tree.read(bits)
-        own = np.array([tree.place(bits, group) for group in every.tolist()])
+        own = places.own(bits, every)
         groups = every[places.groups_of(level + 1, tree.jobs - 1)]
         held = left[groups, own[groups]]
         score = places.less_others(float(held.sum()), groups) / (places.stderr(groups) or inf)
