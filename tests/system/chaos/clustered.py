@@ -45,7 +45,7 @@ class ClusteredHouse(House):
         tell("an aggregator is added")
         self.ingests.append(self._aggregator(len(self.ingests), self.cluster.url))
         for number, part in enumerate(self._of_kind("shuffler")):
-            self.parts.remove(part)
+            self.retire(part)
             part.child.stop()
             # The line that devices know leads to the new one.
             front = self.fronts[number]

@@ -141,6 +141,7 @@ class House:
         self.parts: list[Part] = []
         self.lines: list[Line] = []
         self._end = threading.Event()
+        self._starts = threading.Lock()  # held by whoever starts a part again, or ends it for good
         self._query: list[str] = []
         self._status = [f"127.0.0.1:{free_port()}" for _ in range(SHUFFLERS)]
         self.restarts = 0
@@ -219,9 +220,14 @@ class House:
     def stop(self, kind: str) -> None:
         """Kill all of a kind for good."""
         for part in [part for part in self.parts if part.kind == kind]:
-            self.parts.remove(part)
+            self.retire(part)
             part.child.process.kill()
             part.child.process.wait()
+
+    def retire(self, part: Part) -> None:
+        """From here on nobody starts it again: what runs of it is its caller's to end."""
+        with self._starts:
+            self.parts.remove(part)
 
     def _start_redis(self) -> tuple[str, str]:
         """Where shufflers and aggregators find theirs."""
@@ -313,10 +319,11 @@ class House:
         """Start what ended, as a supervisor would, and look how large everything is."""
         while not self._end.wait(0.05):
             for part in list(self.parts):
-                if part.child.process.poll() is not None and part in self.parts:
-                    time.sleep(0.02)
-                    part.child.start()
-                    self.restarts += 1
+                with self._starts:
+                    if part.child.process.poll() is not None and part in self.parts:
+                        time.sleep(0.02)
+                        part.child.start()
+                        self.restarts += 1
                 with suppress(OSError):
                     pages = Path(f"/proc/{part.child.process.pid}/statm").read_text().split()[1]
                     part.bytes_seen.append(int(pages) * os.sysconf("SC_PAGE_SIZE"))
