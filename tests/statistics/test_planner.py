@@ -10,6 +10,7 @@ import pytest
 
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.estimators.distribution import unbiased
+from hubbub.analysis.estimators.vectorized_estimate import estimate
 from hubbub.analysis.families import family_for
 from hubbub.analysis.strings.decode import decode
 from hubbub.analysis.strings.sketch_counts import count
@@ -87,7 +88,7 @@ def _estimates(mechanism: AnyMechanism, totals: Totals, strings: list[str]) -> F
         case PairedParts():
             return family_for(mechanism).figures(mechanism, totals, (), shape=False).estimates
         case _:
-            return np.array(mechanism.estimate(totals).values)
+            return np.array(estimate(mechanism, totals).values)
 
 
 def _question(mechanism: AnyMechanism) -> tuple[list[Any], Floats]:

@@ -27,6 +27,7 @@ from hubbub.mechanisms import (
     Subset,
     Totals,
 )
+from hubbub.mechanisms.geometry import HashPool
 from hubbub.mechanisms.grr import GeneralizedRandomizedResponse
 from hubbub.mechanisms.hcms import HadamardSketch
 from hubbub.mechanisms.local_hash import LocalHashing
@@ -121,11 +122,13 @@ def _paired(
 def named(own: Counts, other: float, chance: np.random.Generator) -> Counts:
     """How many reports name each value: any other one with this chance, the true one with the rest.
 
-    That is any value at all, or surely the true one. own: how many hold each.
+    That is any value at all, or surely the true one. own: how many hold each; in rows, each by
+    itself.
     """
-    sure = chance.binomial(own, 1 - len(own) * other)
-    any_at_all = np.full(len(own), 1 / len(own))
-    cells: Counts = sure + chance.multinomial(own.sum() - sure.sum(), any_at_all)
+    values = own.shape[-1]
+    sure = chance.binomial(own, 1 - values * other)
+    any_at_all = np.full(values, 1 / values)
+    cells: Counts = sure + chance.multinomial((own - sure).sum(axis=-1), any_at_all)
     return cells
 
 
@@ -151,7 +154,11 @@ def _buckets(mechanism: LocalHashing | LongitudinalHash, values: Sequence[Any]) 
     """The bucket of each value under each function; shape (values, functions)."""
     if isinstance(mechanism, LocalHashing):
         return sketch_buckets(mechanism, values)
-    pool = mechanism.transform
+    return _pool_buckets(mechanism.transform, tuple(values))
+
+
+@lru_cache(maxsize=16)
+def _pool_buckets(pool: HashPool, values: tuple[int, ...]) -> Counts:
     return np.array([[pool.bucket(one, j) for j in range(pool.functions)] for one in values])
 
 
@@ -161,7 +168,7 @@ def _lied(
     """Of every function, its buckets as they are held, and lies."""
     by = mechanism if isinstance(mechanism, LocalHashing) else mechanism.response
     other = float(by.channel.q)
-    return np.concatenate([named(buckets, other, chance) for buckets in own])
+    return named(own, other, chance).reshape(-1)
 
 
 def _signs(

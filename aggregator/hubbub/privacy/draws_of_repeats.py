@@ -6,7 +6,7 @@ permanent 1; of an index, how many hold each permanent one. `buckets` has no fre
 say the same again.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -56,7 +56,7 @@ def _again(
             same = draw(mechanism, values, held.tolist(), chance)
             return lambda: same
         case LongitudinalGrr():
-            again = _named(mechanism, [bits_held(mechanism, values, held)], chance)
+            again = _named(mechanism, bits_held(mechanism, values, held), chance)
             return lambda: Totals(again().tolist(), reports)
         case LongitudinalHash():
             own = hashed(mechanism, values, held, chance)
@@ -74,15 +74,15 @@ def _again(
 
 
 def _named(
-    mechanism: LongitudinalGrr, held: Iterable[Counts], chance: np.random.Generator
+    mechanism: LongitudinalGrr, held: Counts, chance: np.random.Generator
 ) -> Callable[[], Counts]:
-    """How many reports name each, of groups of devices; each group's lies are drawn for life."""
+    """How many reports name each, per row of devices; each device's lies are drawn for life."""
     others = mechanism.categories - 1
     forever, fresh = (
         float(keep.complement.exact) / others for keep in (mechanism.permanent, mechanism.fresh)
     )
-    permanent = [named(own, forever, chance) for own in held]
-    return lambda: np.concatenate([named(own, fresh, chance) for own in permanent])
+    permanent = named(held, forever, chance)
+    return lambda: named(permanent, fresh, chance).reshape(-1)
 
 
 def _bits(

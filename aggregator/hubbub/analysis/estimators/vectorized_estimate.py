@@ -89,8 +89,7 @@ def _of_incidence(space: Incidence, cells: Integers, wanted: int) -> Integers:
         end -= size
         minus_one = _where_minus_one(ahead, s, m)
         rows = np.empty((s, size), dtype=np.int64)
-        for c in range(1, s):
-            rows[c] = minus_one[_scaled(s, m, pow(c, -1, s))]
+        rows[1:] = minus_one[_scaled(s, m, _inverses(s))]
         rows[0] = ahead.sum() - rows[1:].sum(axis=0)
         sums = (rows + sums).reshape(-1)
     # The first coordinate is 1 for most points, which come first; those with 0 1 in front come
@@ -128,6 +127,8 @@ def _where_minus_one(ahead: Integers, s: int, m: int) -> Integers:
     """
     if not m:
         return np.zeros(1, dtype=np.int64)
+    if m == 1:  # one y for every w but 0
+        return np.append(0, ahead[s - _inverses(s)])
     if s == 2:  # noqa: PLR2004 then all is real
         odd: Integers = (ahead.sum() - walsh_hadamard(ahead)) // 2
         return odd
@@ -135,18 +136,23 @@ def _where_minus_one(ahead: Integers, s: int, m: int) -> Integers:
     total = np.full(s**m, float(ahead.sum()))
     for c in range(1, s // 2 + 1):
         root = np.exp(-2j * np.pi * c / s)
-        terms = spectrum if c == 1 else spectrum[_scaled(s, m, c)]
+        terms = spectrum if c == 1 else spectrum[_scaled(s, m, np.array([c]))[0]]
         total += 2 * (root.real * terms.real - root.imag * terms.imag)
     return np.rint(total / s).astype(np.int64)
 
 
-def _scaled(s: int, m: int, factor: int) -> Integers:
-    """For every vector of m coordinates modulo s, numbered by its digits: factor times it."""
-    number = np.zeros(1, dtype=np.int64)
-    digits = np.arange(s, dtype=np.int64) * factor % s
+def _scaled(s: int, m: int, factors: Integers) -> Integers:
+    """Per factor, so often every vector of m coordinates modulo s, numbered by its digits."""
+    number = np.zeros((len(factors), 1), dtype=np.int64)
     for _ in range(m):
-        number = (number[:, None] * s + digits[None, :]).reshape(-1)
+        digits = factors[:, None] * np.arange(s, dtype=np.int64) % s
+        number = (number[:, :, None] * s + digits[:, None, :]).reshape(len(factors), -1)
     return number
+
+
+def _inverses(s: int) -> Integers:
+    """Of 1 to s - 1 modulo s, the inverse of each."""
+    return np.array([pow(c, -1, s) for c in range(1, s)], dtype=np.int64)
 
 
 def _times(vectors: Integers, s: int, m: int, factor: int) -> Integers:
