@@ -189,7 +189,7 @@ def test_a_taken_port_and_plain_text_abroad_are_refused(
     _fails(done, "0.0.0.0:0 is not on this machine: --insecure is for loopback alone")
     for address in ("127.0.0.1:70710", "127.0.0.1"):
         done = hubbub(*shuffler, "--listen", address, HUBBUB_REDIS_URL=redis_url)
-        _fails(done, f"cannot listen on {address}: write HOST:PORT, with a port of at most 65535")
+        _fails(done, f"--listen '{address}' is no address; write HOST:PORT, with a port of at most")
     _fails(hubbub("up", "--port", "0"), "--port 0 is outside")
     _fails(hubbub("up", "--port", "65528"), "--port 65528 is outside", "65527")
 

@@ -13,6 +13,7 @@ from hubbub.runtime import (
     Ranges,
     TlsFolder,
     add_common,
+    check_addresses,
     check_range,
     common,
     read_limits,
@@ -65,7 +66,7 @@ def parse(arguments: Sequence[str] | None = None) -> Settings:
     """The settings on a command line. Exits with a message if it is wrong.
 
     Raises:
-        BadParameter: HUBBUB_REDIS_URL is not set, or a number is out of range.
+        BadParameter: HUBBUB_REDIS_URL is not set, a number is out of range, or an address is none.
     """
     given = parser().parse_args(arguments)
     check_range(given, "processes", 1, 256)  # beyond any machine this runs on
@@ -73,6 +74,8 @@ def parse(arguments: Sequence[str] | None = None) -> Settings:
         check_range(given, name, *_LIMITS[name])
     check_range(given, "kept_epochs", 0, 10_000)
     check_range(given, "shards", 1, 256)  # a tag's first byte chooses
+    given_too = [name for name in ("http_listen", "shuffler_status") if getattr(given, name)]
+    check_addresses(given, "listen", "query_listen", *given_too)
     return Settings(
         bundle=given.bundle,
         keys=given.keys,

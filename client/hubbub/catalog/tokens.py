@@ -13,6 +13,7 @@ from hubbub.catalog.encoding import from_text, to_text
 from hubbub.catalog.fields import kinds
 from hubbub.catalog.fields.field import check, entry
 from hubbub.errors import BadParameter
+from hubbub.errors.addresses import url_parts
 
 _ISSUER: Final = re.compile(
     r"https://[!-.0-9;-~]{1,253}(:[0-9]{1,5})?(/[A-Za-z0-9._~-]{1,64}){0,8}"
@@ -33,7 +34,9 @@ _PADDED: Final = (
 
 def _is_issuer(given: Any) -> bool:
     known = (_ISSUER, _ON_THIS_MACHINE)
-    return isinstance(given, str) and any(one.fullmatch(given) for one in known)
+    if not (isinstance(given, str) and any(one.fullmatch(given) for one in known)):
+        return False
+    return url_parts(given) is not None
 
 
 @dataclass(frozen=True, slots=True)

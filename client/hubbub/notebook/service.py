@@ -23,6 +23,7 @@ from hubbub.errors import (
     UnknownList,
     UnknownMetric,
 )
+from hubbub.errors.addresses import url_parts
 from hubbub.errors.unreadable import unreadable
 from hubbub.notebook.authority import authority_in
 
@@ -55,8 +56,8 @@ def service_at(
     """The service at an address; arguments and errors are those of `connect`."""
     if not timeout_seconds > 0:
         raise BadParameter(f"timeout_seconds {timeout_seconds} is not above 0")
-    parts = urllib.parse.urlsplit(url)
-    if parts.scheme not in {"http", "https"} or not parts.hostname:
+    parts = url_parts(url)
+    if parts is None or parts.scheme not in {"http", "https"}:
         raise ServiceUnavailable(f"{url!r} is no address of a service: write http://HOST:PORT/")
     if token and parts.scheme == "http" and parts.hostname not in _LOCAL:
         raise ServiceUnavailable(

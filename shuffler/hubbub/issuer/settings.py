@@ -4,10 +4,10 @@ import argparse
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from hubbub.errors import BadParameter
-from hubbub.runtime import Common, add_common, common, read_network
+from hubbub.errors.addresses import url_parts
+from hubbub.runtime import Common, add_common, check_addresses, common, read_network
 from hubbub.runtime.http.public_door import add_callers, check_callers
 from hubbub.runtime.tls import is_loopback
 
@@ -45,6 +45,7 @@ def parse(arguments: Sequence[str] | None = None) -> Settings:
     """
     given = parser().parse_args(arguments)
     check_callers(given)
+    check_addresses(given, "listen")
     _check_accounts(given)
     return Settings(
         streams=given.streams,
@@ -108,9 +109,12 @@ def _check_accounts(given: argparse.Namespace) -> None:
         if any(given.oidc_audience) or given.oidc_roots:
             raise BadParameter("--oidc-audience and --oidc-roots are of a provider: say --oidc URL")
         return
-    found = urlsplit(given.oidc)
-    plain = found.scheme == "http" and is_loopback(found.netloc)
-    if not (found.hostname and (found.scheme == "https" or plain)) or " " in given.oidc:
+    found = url_parts(given.oidc)
+    if (
+        found is None
+        or " " in given.oidc
+        or not (found.scheme == "https" or (found.scheme == "http" and is_loopback(found.netloc)))
+    ):
         raise BadParameter(f"--oidc {given.oidc!a} is no address of a provider; write https://HOST")
     if not any(given.oidc_audience):
         raise BadParameter(

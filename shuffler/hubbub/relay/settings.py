@@ -5,14 +5,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
-from urllib.parse import urlsplit
 
 from hubbub.errors import BadParameter
+from hubbub.errors.addresses import url_parts
 from hubbub.errors.arguments import tell_numbers_in_words
-from hubbub.runtime import Common, TlsFolder, read_network
+from hubbub.runtime import Common, TlsFolder, check_addresses, read_network
 from hubbub.runtime.http.public_door import add_callers, check_callers
 from hubbub.runtime.monitoring.logs import FORMATS
 
+_HERE: Final = ("127.0.0.1", "localhost", "::1")
 _GATEWAY_PATH: Final = "/.well-known/ohttp-gateway"  # RFC 9540, section 4
 
 
@@ -42,6 +43,7 @@ def parse(arguments: Sequence[str] | None = None) -> Settings:
     """
     given = parser().parse_args(arguments)
     check_callers(given)
+    check_addresses(given, "listen", "metrics_listen")
     return Settings(
         gateway=_gateway(given.gateway),
         roots=given.roots,
@@ -88,9 +90,10 @@ def parser() -> argparse.ArgumentParser:
 
 
 def _gateway(told: str) -> str:
-    found = urlsplit(told)
-    plain = found.scheme == "http" and found.hostname in {"127.0.0.1", "localhost", "::1"}
-    if not (found.hostname and (found.scheme == "https" or plain)):
+    found = url_parts(told)
+    if found is None or not (
+        found.scheme == "https" or (found.scheme == "http" and found.hostname in _HERE)
+    ):
         raise BadParameter(f"--gateway {told!a} is no address of one; write https://HOST:PORT")
     path = found.path.rstrip("/") or _GATEWAY_PATH
     return f"{found.scheme}://{found.netloc}{path}"

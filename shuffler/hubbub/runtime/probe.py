@@ -11,6 +11,7 @@ import grpc
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from hubbub.errors import HubbubError
+from hubbub.errors.addresses import check_address
 from hubbub.runtime.tls import TlsFolder, check_plain
 
 
@@ -28,6 +29,7 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=5.0, help="to wait (%(default)s)")
     arguments = parser.parse_args()
     try:
+        check_address("the address", arguments.address)
         if arguments.tls:
             folder, role = arguments.tls
             credentials = TlsFolder(Path(folder), role).channel_credentials(arguments.of or role)

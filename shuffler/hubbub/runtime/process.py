@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Final, NoReturn, Protocol, TypeVar
 
 from hubbub.errors import BadParameter, HubbubError
+from hubbub.errors.addresses import check_address
 from hubbub.errors.arguments import tell_numbers_in_words
 from hubbub.errors.printable import visible_lines
 from hubbub.runtime.certificates import ends
@@ -118,10 +119,11 @@ def common(arguments: argparse.Namespace, role: str) -> Common:
     """What was chosen for them.
 
     Raises:
-        BadParameter: HUBBUB_REDIS_URL is not set, HUBBUB_DEV is unclear, or a number is out of
-            range.
+        BadParameter: HUBBUB_REDIS_URL is not set, HUBBUB_DEV is unclear, a number is out of range,
+            or an address is none.
     """
     url = redis_url()
+    check_addresses(arguments, "metrics_listen")
     check_range(arguments, "redis_replicas", 0, 10)
     tls = TlsFolder(arguments.tls, role) if arguments.tls else None
     return Common(
@@ -160,6 +162,12 @@ def check_range(arguments: argparse.Namespace, name: str, low: float, high: floa
     if not low <= number <= high:
         option = "--" + name.replace("_", "-")
         raise BadParameter(f"{option} {number} is outside [{low:.15g}, {high:.15g}]")
+
+
+def check_addresses(arguments: argparse.Namespace, *names: str) -> None:
+    """Raises BadParameter unless each of these settings is HOST:PORT."""
+    for name in names:
+        check_address("--" + name.replace("_", "-"), getattr(arguments, name))
 
 
 def read_network(option: str, text: str) -> str:

@@ -1,26 +1,25 @@
 """The shuffler's settings: from its command line, and the Redis URL from the environment."""
 
 import argparse
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
 from hubbub.errors import BadParameter
+from hubbub.errors.addresses import check_address
 from hubbub.runtime import (
     Common,
     Ranges,
     TlsFolder,
     add_common,
+    check_addresses,
     check_range,
     common,
     read_limits,
     read_network,
 )
 from hubbub.shuffler.shards import MAX_SHARDS
-
-_ADDRESS: Final = re.compile(r"\S+:\d{1,5}", re.ASCII)
 
 _RESERVE: Final = 1.0
 # A carrier has so many people behind one address, of whom few send in the same tenth of a second.
@@ -92,7 +91,7 @@ def parse(arguments: Sequence[str] | None = None) -> Settings:
     """The settings on a command line. Exits with a message if it is wrong.
 
     Raises:
-        BadParameter: HUBBUB_REDIS_URL is not set, or a number is out of range.
+        BadParameter: HUBBUB_REDIS_URL is not set, a number is out of range, or an address is none.
     """
     given = parser().parse_args(arguments)
     if given.reserve is not None:
@@ -107,6 +106,10 @@ def parse(arguments: Sequence[str] | None = None) -> Settings:
         given.peer_calls = _PEER_CALLS if given.peer_rate else 0
     check_range(given, "peer_calls", *_LIMITS["peer_calls"])
     told = common(given, "shuffler")
+    check_addresses(given, "listen", "operator_listen")
+    aggregators = tuple(given.aggregator or ["127.0.0.1:7071"])
+    for one in aggregators:
+        check_address("--aggregator", one)
     if given.reserve is None:  # in development a single report leaves
         given.reserve = 0.0 if told.development else _RESERVE
     return Settings(
@@ -115,7 +118,7 @@ def parse(arguments: Sequence[str] | None = None) -> Settings:
         listen=given.listen,
         operator_listen=given.operator_listen,
         http=_http(given, told),
-        aggregators=tuple(given.aggregator or ["127.0.0.1:7071"]),
+        aggregators=aggregators,
         common=told,
         reserve=given.reserve,
         reserve_spread=given.reserve_spread,
@@ -142,11 +145,11 @@ def _http(given: argparse.Namespace, told: Common) -> HttpSettings:
             if getattr(given, name):
                 option = "--" + name.replace("_", "-")
                 raise BadParameter(f"{option} is for the HTTP door; open it with --http HOST:PORT")
-    elif not _ADDRESS.fullmatch(given.http):
-        raise BadParameter(f"--http {given.http!a} is no address; write HOST:PORT")
-    elif given.http_proxy_protocol and not given.http_proxy:
+    else:
+        check_addresses(given, "http")
+    if given.http_proxy_protocol and not given.http_proxy:
         raise BadParameter("--http-proxy-protocol: say whose header to read with --http-proxy")
-    elif given.relay and not given.gateway_key:
+    if given.relay and not given.gateway_key:
         raise BadParameter("--relay: say what opens what it passes on with --gateway-key")
     proxies = tuple(read_network("--http-proxy", proxy) for proxy in given.http_proxy)
     return HttpSettings(

@@ -24,6 +24,7 @@ from urllib.parse import urlsplit
 
 from hubbub.aggregator.access.rights import ROLES, Grant
 from hubbub.errors import BadParameter
+from hubbub.errors.addresses import url_parts
 from hubbub.runtime.tls import SERVERS, is_loopback, names_of
 
 _LONGEST_SESSION_HOURS: Final = 24 * 7
@@ -211,9 +212,10 @@ def _oidc(path: Path, table: _Table, origin: str) -> Oidc:
 
 
 def _address(table: _Table, field: str, text: str) -> str:
-    parts = urlsplit(text)
-    plain = parts.scheme == "http" and is_loopback(parts.netloc)
-    if not parts.hostname or not (parts.scheme == "https" or plain):
+    parts = url_parts(text)
+    if parts is None or not (
+        parts.scheme == "https" or (parts.scheme == "http" and is_loopback(parts.netloc))
+    ):
         raise table.wrong(field, "is no https://HOST (http:// is for 127.0.0.1 alone)")
     return text
 

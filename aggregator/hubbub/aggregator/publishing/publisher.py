@@ -18,7 +18,6 @@ from dataclasses import asdict, dataclass
 from http.client import HTTPException
 from pathlib import Path
 from typing import Any, Final, Protocol
-from urllib.parse import urlsplit
 
 from hubbub.aggregator.publishing.table_files import to_csv
 from hubbub.aggregator.publishing.timed_calls import TimedCalls
@@ -26,6 +25,7 @@ from hubbub.aggregator.query import QueryEngine
 from hubbub.aggregator.query.estimating import EstimateQuery
 from hubbub.aggregator.query.totals import EpochRange, EpochSelection
 from hubbub.errors import BadParameter, BatchTooSmall, HubbubError, StateUnusable, TotalsUnreadable
+from hubbub.errors.addresses import url_parts
 from hubbub.query_results import whole_rows
 from hubbub.runtime import RedisServer, replace_file
 
@@ -163,7 +163,8 @@ class Webhook:
     def __init__(
         self, url: str, secret: bytes, told: DeliveryLog, seconds: float = _CALL_SECONDS
     ) -> None:
-        if urlsplit(url).scheme not in {"http", "https"}:
+        parts = url_parts(url)
+        if parts is None or parts.scheme not in {"http", "https"}:
             raise BadParameter("--webhook takes an address: https://HOST/PATH")
         self._url = url
         self._seconds = seconds

@@ -10,7 +10,15 @@ from math import inf, isinf
 from typing import Any, Final
 
 from hubbub.catalog.encoding import is_writable
-from hubbub.catalog.fields.rules import ADDRESS, LOG_NAME, MAX_TEXT, is_address, is_text, is_whole
+from hubbub.catalog.fields.rules import (
+    ADDRESS,
+    LOG_NAME,
+    MAX_TEXT,
+    is_address,
+    is_log_name,
+    is_text,
+    is_whole,
+)
 from hubbub.mechanisms.parameter import Interval, Parameter, is_number
 
 _DAYS: Final = re.compile(r"[1-9][0-9]{0,4}[dw]")
@@ -89,7 +97,7 @@ def log_name() -> Kind:
     schema = {"type": "string", "pattern": f"^{LOG_NAME.pattern}$"}
     return _kind(
         '"HOST/PATH", as the log is served, without https://',
-        lambda given: isinstance(given, str) and LOG_NAME.fullmatch(given) is not None,
+        is_log_name,
         schema,
     )
 

@@ -4,6 +4,7 @@ import re
 from typing import Any, Final
 
 from hubbub.catalog.encoding import is_writable
+from hubbub.errors.addresses import has_port, url_parts
 
 MAX_TEXT: Final = 10_000
 
@@ -29,8 +30,13 @@ def is_text(thing: Any) -> bool:
 
 def is_address(thing: Any) -> bool:
     """Whether it is HOST:PORT or https://HOST:PORT, in the letters that a name is dialled by."""
-    found = isinstance(thing, str) and ADDRESS.fullmatch(thing)
-    return bool(found) and int(thing.rpartition(":")[2]) < 1 << 16
+    return isinstance(thing, str) and ADDRESS.fullmatch(thing) is not None and has_port(thing)
+
+
+def is_log_name(thing: Any) -> bool:
+    """Whether it is the host and path that a log is served at."""
+    known = isinstance(thing, str) and LOG_NAME.fullmatch(thing) is not None
+    return known and url_parts(f"https://{thing}") is not None
 
 
 def metric_name_of(stream: str) -> str:

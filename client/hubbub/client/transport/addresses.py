@@ -5,11 +5,11 @@ from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Final, NamedTuple
-from urllib.parse import urlsplit
 
 from hubbub.client.transport.contract import Transport
 from hubbub.client.transport.lazy_transport import Connection, LazyTransport
 from hubbub.errors import BadParameter
+from hubbub.errors.addresses import PORTS, has_port, url_parts
 
 
 class _Protocol(NamedTuple):
@@ -48,7 +48,7 @@ def transport_to(
             installed, else HTTP.
 
     Raises:
-        BadParameter: insecure, and another machine; or no protocol goes there.
+        BadParameter: insecure, and another machine; no address; or no protocol goes there.
     """
     scheme, _, place = address.rpartition("://")
     protocol = _PROTOCOLS.get(scheme)
@@ -56,10 +56,12 @@ def transport_to(
         raise BadParameter(
             f"no way is known to a shuffler at {scheme}://; write HOST:PORT or https://HOST:PORT"
         )
+    if not (_is_place(place) if scheme else has_port(place)):
+        raise BadParameter(
+            f"the shuffler's address is none; write HOST:PORT or https://HOST:PORT, with {PORTS}"
+        )
     if not scheme:
         protocol = _chosen(transport)
-    else:
-        _check_place(place)
     insecure = insecure or protocol.plain
     if insecure and not _is_loopback(place):
         raise BadParameter(
@@ -83,9 +85,8 @@ def relay_to(relay: str, *, gateway: bytes, shuffler: str, roots: str | None) ->
             is not installed.
     """
     scheme, _, place = relay.rpartition("://")
-    if scheme != "https":
+    if scheme != "https" or not _is_place(place):
         raise BadParameter(f"relay {relay!a} is no address of one; write https://HOST:PORT")
-    _check_place(place)
     if not gateway:
         raise BadParameter(
             "the bundle has no key of a gateway, to which a relay passes on; make one with: hubbub "
@@ -111,15 +112,10 @@ def _chosen(transport: str | None) -> _Protocol:
     return _BY_NAME[transport]
 
 
-def _check_place(place: str) -> None:
-    """Raises BadParameter unless it is HOST or HOST:PORT, and perhaps a path."""
-    found = urlsplit(f"//{place}")
-    try:
-        port = found.port
-    except ValueError:
-        port = 0
-    if not found.hostname or port == 0 or "@" in found.netloc or found.query or found.fragment:
-        raise BadParameter("the shuffler's address is none; write https://HOST:PORT")
+def _is_place(place: str) -> bool:
+    """Whether it is HOST or HOST:PORT, and perhaps a path."""
+    found = url_parts(f"//{place}")
+    return found is not None and not ("@" in found.netloc or found.query or found.fragment)
 
 
 def _has(module: str) -> bool:

@@ -11,6 +11,7 @@ from hubbub.cli.local.load_devices import Load, Seen, Times, drive
 from hubbub.cli.terminal.output import say, table
 from hubbub.cli.terminal.progress import progress
 from hubbub.errors import BadParameter
+from hubbub.errors.addresses import check_address
 from hubbub.runtime.tls import is_loopback
 
 _EPILOG: Final = """
@@ -69,6 +70,8 @@ def _run(arguments: argparse.Namespace) -> int:
     for name, most in _MAX.items():
         if not 0 < getattr(arguments, name) <= most:
             raise BadParameter(f"--{name} {getattr(arguments, name):g} is outside (0, {most:,.0f}]")
+    if arguments.http:
+        check_address("--http", arguments.http)
     path = arguments.bundle or arguments.home / "app.hubbub"
     bundle = read_bundle(path)
     shuffler = f"https://{arguments.http}" if arguments.http else bundle.shuffler

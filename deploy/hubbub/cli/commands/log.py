@@ -25,6 +25,7 @@ from hubbub.cli.witnesses import (
     refuse_unwitnessed,
 )
 from hubbub.errors import BadParameter, BundleRefused, HubbubError, LogBroken
+from hubbub.errors.addresses import url_parts
 
 _SECONDS: Final = 30.0
 _MAX_BYTES: Final = 64 << 20
@@ -265,6 +266,8 @@ def _fetch(where: str) -> Fetch:
         if not (Path(where) / CHECKPOINT).exists():
             raise BadParameter(f"{where}: no log is there; give its folder or its URL")
         return folder_fetch(Path(where))
+    if url_parts(where) is None:
+        raise BadParameter(f"{where!a} is no address of a log; write https://HOST/PATH")
 
     def fetch(path: str) -> bytes:
         url = f"{where.rstrip('/')}/{path}"

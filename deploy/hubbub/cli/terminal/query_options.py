@@ -14,6 +14,7 @@ from hubbub.cli.terminal.candidate_file import read_candidates
 from hubbub.cli.terminal.output import say
 from hubbub.cli.terminal.service_client import Endpoints, read_endpoints
 from hubbub.errors import BadParameter, ServiceUnavailable
+from hubbub.errors.addresses import check_address
 from hubbub.query_results import QueryName, is_of_means, whole_rows
 from hubbub.wire.v1.services_pb2 import Range
 
@@ -30,8 +31,9 @@ def add_where(parser: argparse.ArgumentParser) -> None:
 
 
 def where(arguments: argparse.Namespace) -> Endpoints:
-    """The endpoints that were chosen."""
+    """The endpoints that were chosen. Raises BadParameter for an address that is none."""
     if arguments.query:
+        check_address("--query", arguments.query)
         return Endpoints(arguments.query, arguments.tls)
     return read_endpoints(arguments.home)
 

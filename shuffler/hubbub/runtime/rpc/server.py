@@ -47,7 +47,7 @@ class Server:
     trailers: goes along with every refusal for now.
 
     Raises:
-        ServiceUnavailable: the address is none or taken, or is plain text away from this machine.
+        ServiceUnavailable: the address is taken, or is plain text away from this machine.
     """
 
     def __init__(
@@ -91,7 +91,6 @@ class Server:
         health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
         self._mutual = callers is not None
         self._renewed: grpc.ServerCertificateConfiguration | None = None
-        _check_port(address)
         if tls is None:
             check_plain(address)
         try:
@@ -144,15 +143,6 @@ class Server:
         """Tell health checks, finish the calls under way, take no new ones."""
         await self._health.enter_graceful_shutdown()
         await self._server.stop(grace_seconds)
-
-
-def _check_port(address: str) -> None:
-    """Raises ServiceUnavailable for a port that is none: gRPC would take it modulo 65,536."""
-    port = address.rpartition(":")[2]
-    if not (port.isdecimal() and int(port) < 1 << 16):
-        raise ServiceUnavailable(
-            f"cannot listen on {address}: write HOST:PORT, with a port of at most 65535"
-        )
 
 
 def _limiting(connections: int | None) -> tuple[tuple[str, int], ...]:

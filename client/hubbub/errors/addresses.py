@@ -1,0 +1,37 @@
+"""Addresses that people give: refused here, before anything dials them or listens there.
+
+gRPC and urllib take a port modulo 65,536, and so go to another service than was meant.
+"""
+
+import re
+from typing import Final
+from urllib.parse import SplitResult, urlsplit
+
+from hubbub.errors import BadParameter
+
+_ADDRESS: Final = re.compile(r"\S+:([0-9]{1,5})")
+_LAST_PORT: Final = 65_535
+PORTS: Final = f"a port of at most {_LAST_PORT}"
+"""Of an error: what a port is."""
+
+
+def has_port(address: str) -> bool:
+    """Whether it is HOST:PORT, with a port that there is."""
+    found = _ADDRESS.fullmatch(address)
+    return found is not None and int(found[1]) <= _LAST_PORT
+
+
+def check_address(what: str, address: str) -> None:
+    """Raises BadParameter unless it is HOST:PORT. what: the option that it was given by."""
+    if not has_port(address):
+        raise BadParameter(f"{what} {address!a} is no address; write HOST:PORT, with {PORTS}")
+
+
+def url_parts(url: str) -> SplitResult | None:
+    """The parts of a URL of some host; None of any other text, and for a port that there is not."""
+    try:
+        found = urlsplit(url)
+        port = found.port
+    except ValueError:
+        return None
+    return found if found.hostname and port != 0 else None

@@ -1,0 +1,125 @@
+"""Addresses that people give: a port that there is not is refused, whoever would dial it."""
+
+import argparse
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import hubbub.notebook
+from hubbub.aggregator.access.access_file import read_access
+from hubbub.aggregator.publishing.publisher import Webhook
+from hubbub.aggregator.settings import parse as aggregator
+from hubbub.catalog.fields.rules import is_address, is_log_name
+from hubbub.catalog.tokens import Tokens
+from hubbub.cli.main import main
+from hubbub.cli.terminal.query_options import where
+from hubbub.client import transport_to
+from hubbub.errors import BadParameter, HubbubError
+from hubbub.errors.addresses import has_port, url_parts
+from hubbub.issuer.settings import parse as issuer
+from hubbub.relay.settings import parse as relay
+from hubbub.shuffler.settings import parse as shuffler
+
+SHUFFLER = ["--streams", "x", "--insecure"]
+AGGREGATOR = ["--bundle", "x", "--keys", "y", "--insecure"]
+ISSUER = ["--streams", "x", "--token-key", "y", "--accounts", "z", "--insecure"]
+RELAY = ["--gateway", "https://shuffler.example.org", "--insecure"]
+
+
+@pytest.mark.parametrize(
+    ("address", "known"),
+    [
+        ("127.0.0.1:9072", True),
+        ("[::1]:65535", True),
+        ("shuffler.example.org:0", True),
+        ("127.0.0.1:65536", False),
+        ("127.0.0.1:70000", False),
+        ("127.0.0.1:-1", False),
+        ("127.0.0.1:", False),
+        ("127.0.0.1:\N{ARABIC-INDIC DIGIT SEVEN}", False),
+        ("127.0.0.1", False),
+        (":9072", False),
+        ("two words:9072", False),
+    ],
+)
+def test_an_address_has_a_host_and_a_port_that_there_is(address: str, known: bool) -> None:
+    assert has_port(address) is known
+    assert known or not is_address(address)
+
+
+@pytest.mark.parametrize("url", ["https://:70", "https://a:70000", "https://a:0", "a", "https://["])
+def test_a_url_without_a_host_or_with_another_port_is_none(url: str) -> None:
+    assert url_parts(url) is None
+
+
+@pytest.mark.parametrize(
+    ("parse", "given", "options"),
+    [
+        (
+            shuffler,
+            SHUFFLER,
+            ("--listen", "--operator-listen", "--http", "--aggregator", "--metrics-listen"),
+        ),
+        (
+            aggregator,
+            AGGREGATOR,
+            (
+                *("--listen", "--query-listen", "--http-listen"),
+                *("--shuffler-status", "--metrics-listen"),
+            ),
+        ),
+        (issuer, ISSUER, ("--listen", "--metrics-listen")),
+        (relay, RELAY, ("--listen", "--metrics-listen")),
+    ],
+)
+def test_a_service_is_told_of_no_port_that_there_is_not(
+    monkeypatch: pytest.MonkeyPatch,
+    parse: Callable[[list[str]], object],
+    given: list[str],
+    options: tuple[str, ...],
+) -> None:
+    monkeypatch.setenv("HUBBUB_REDIS_URL", "redis://127.0.0.1/0")
+    for option in options:
+        parse([*given, option, "127.0.0.1:65535"])
+        with pytest.raises(BadParameter) as refused:
+            parse([*given, option, "127.0.0.1:70000"])
+        assert str(refused.value) == (
+            f"{option} '127.0.0.1:70000' is no address; write HOST:PORT, with a port of at most "
+            "65535"
+        )
+
+
+@pytest.mark.parametrize(
+    "refused",
+    [
+        lambda: where(argparse.Namespace(query="127.0.0.1:70000", tls=None)),
+        lambda: transport_to("127.0.0.1:70000", roots=None, insecure=True),
+        lambda: transport_to("127.0.0.1:70000", roots=None, insecure=True, transport="http"),
+        lambda: transport_to("https://127.0.0.1:70000", roots=None),
+        lambda: hubbub.notebook.connect("http://127.0.0.1:70000"),
+        lambda: Webhook("https://127.0.0.1:70000/", b"", None),  # type: ignore[arg-type]  # not reached
+        lambda: Tokens("https://issuer.example.org:70000"),
+        lambda: issuer([*ISSUER, "--oidc", "https://a:70000", "--oidc-audience", "app"]),
+        lambda: relay(["--gateway", "https://a:70000", "--insecure"]),
+    ],
+)
+def test_what_dials_refuses_a_port_that_there_is_not(refused: Callable[[], object]) -> None:
+    with pytest.raises(HubbubError, match=r"address|must be https://HOST"):
+        refused()
+
+
+def test_a_log_has_no_port_that_there_is_not(capsys: pytest.CaptureFixture[str]) -> None:
+    assert is_log_name("log.example.org:7443/app")
+    assert not is_log_name("log.example.org:70000/app")
+    assert main(["log", "audit", "https://log.example.org:70000/app", "--key", "x"]) == 2
+    assert "no address of a log; write https://HOST/PATH" in capsys.readouterr().err
+
+
+def test_a_provider_of_logins_has_no_port_that_there_is_not(tmp_path: Path) -> None:
+    path = tmp_path / "access.toml"
+    path.write_text(
+        'origin = "https://hubbub.example.org"\n[oidc]\nissuer = "https://id.example.org:70000"\n'
+    )
+    with pytest.raises(BadParameter, match="is no https://HOST"):
+        read_access(path)
