@@ -1,5 +1,6 @@
 """What a metric's tree found stands on its page beside what its other devices count."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -175,10 +176,15 @@ def test_who_asks_for_likely_strings_elsewhere_is_told_the_same(
     names = [one["value"] for one in likely["likely"]]
     connection = hubbub.notebook.connect(address)
     assert connection.discover("words", likely=0.5).document["likely"] == likely["likely"]
-    with pytest.raises(BadParameter, match="projective finds no strings: leave likely out"):
+    refused = 'answered by projective, which finds no strings, so none .* mechanism = "tree", or'
+    with pytest.raises(BadParameter, match=refused):
         connection.discover("plain", likely=0.5)
     answer = web.get(f"{address}/v1/metrics/plain/estimates?likely=0.5")
+    assert (answer.status_code, bool(re.search(refused, answer.json()["detail"]))) == (400, True)
+    answer = web.get(f"{address}/v1/metrics/sketch/estimates?likely=0.5")
     assert answer.status_code == 400
+    assert "ask sketch/tree for likely ones (over HTTP tier=tree)" in answer.json()["detail"]
+    assert web.get(f"{address}/v1/metrics/sketch/estimates?likely=0.5&tier=tree").status_code == 200
     assert web.get(f"{address}/v1/metrics/words/estimates?likely=1").status_code == 422
     monkeypatch.setattr(discover, "document", lambda asked: asked)
     monkeypatch.setattr(discover, "_asked", lambda arguments: {**likely, "asked": arguments.likely})

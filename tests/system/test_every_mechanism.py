@@ -222,6 +222,11 @@ def test_strings_that_nobody_listed_are_found(
     assert all(one["doubt"] <= 0.9 for one in likely["likely"])
     assert main(["discover", "tree", *where, "--likely", "2"]) == 2
     assert "likely 2.0 is outside (0, 1)" in capsys.readouterr().err
+    for other in ("hcms", "projective"):
+        assert main(["discover", other, *where, "--likely"]) == 2
+        said = capsys.readouterr().err
+        assert f"answered by {other}, which finds no strings, so none are likely" in said
+        assert 'ask a metric with mechanism = "tree", or with discover' in said
     trend = web.get(f"{run.endpoints.page}v1/metrics/tree/trend?number=5").json()
     [followed] = [one for one in trend["series"] if one["value"] == "often.example"]
     [point] = followed["points"]

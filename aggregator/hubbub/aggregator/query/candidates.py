@@ -99,7 +99,8 @@ async def with_candidates(
     where none are named.
 
     Raises:
-        BadParameter: lists for a metric that is not over strings.
+        BadParameter: lists for a metric that is not over strings, or likely strings of one that
+            finds none.
         NothingToLookFor: no list, no string, and none in the catalog.
         UnknownList: a list that is not saved.
     """
@@ -108,6 +109,8 @@ async def with_candidates(
             f'"{metric.name}" is a model, which has no values: ask hubbub model {metric.name}, or '
             f"/v1/models/{metric.name}"
         )
+    if query.likely and metric.randomizer.FAMILY != "tree":
+        raise BadParameter(_finds_none(metric))
     if family_for(metric.randomizer).KIND != "strings":
         if query.lists:
             raise BadParameter(
@@ -132,6 +135,18 @@ async def with_candidates(
         )
     from_where = (*names, *([GIVEN] if query.candidates else []))
     return replace(query, candidates=tuple(dict.fromkeys(strings)), lists=from_where)
+
+
+def _finds_none(metric: Metric) -> str:
+    """What is said where likely strings are asked of what finds none, and what to ask instead."""
+    why = f'metric "{metric.name}" is answered by {metric.randomizer.NAME}, which finds no strings'
+    if metric.discover:
+        tree = f"{metric.base_name}/{FINDER}"
+        return f"{why}: ask {tree} for likely ones (over HTTP tier={FINDER})"
+    return (
+        f"{why}, so none are likely: leave likely out, or ask a metric with "
+        'mechanism = "tree", or with discover'
+    )
 
 
 async def _discovered(
