@@ -180,3 +180,22 @@ def test_a_list_that_is_there_is_not_overwritten(
     assert f"{listed}: is there already" in said
     assert "add --append" in said
     assert listed.read_text() == "git\n"
+
+
+@pytest.mark.parametrize(
+    ("likely", "said"),
+    [
+        (
+            "plugin",
+            "'plugin' is no number; a metric goes before it: hubbub discover plugin --likely",
+        ),
+        ("plugin/2.0", "goes before it: hubbub discover plugin/2.0 --likely"),
+        ("50%", "'50%' is no number; write 0.5"),
+    ],
+)
+def test_a_metric_behind_likely_is_told_to_go_before_it(
+    likely: str, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        main(["discover", "--likely", likely])
+    assert said in capsys.readouterr().err

@@ -5,11 +5,12 @@ import argparse
 
 def tell_numbers_in_words(parser: argparse.ArgumentParser) -> None:
     """Have a parser say what is no number, and what to write, for type=float and type=int."""
-    parser.register("type", float, _number)
+    parser.register("type", float, number)
     parser.register("type", int, _whole_number)
 
 
-def _number(written: str) -> float:
+def number(written: str) -> float:
+    """As float() reads it. Raises ArgumentTypeError, in words, for what is no number."""
     try:
         return float(written)
     except ValueError:

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from hubbub.catalog.fields.rules import NAME
 from hubbub.catalog.values.list_versions import FINDER
 from hubbub.cli.terminal.answer_tables import show_estimates
 from hubbub.cli.terminal.candidate_file import read_candidates
@@ -21,6 +22,7 @@ from hubbub.cli.terminal.query_options import (
 )
 from hubbub.cli.terminal.service_client import ask
 from hubbub.errors import BadParameter, UnknownMetric
+from hubbub.errors.arguments import number
 from hubbub.wire.v1.services_pb2 import EstimateRequest
 
 _FINDS: Final = "tree"
@@ -62,7 +64,7 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     )
     parser.add_argument(
         "--likely",
-        type=float,
+        type=_false_share,
         nargs="?",
         const=_LIKELY,
         default=0.0,
@@ -73,6 +75,15 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     add_format(parser)
     add_where(parser)
     parser.set_defaults(run=_discover)
+
+
+def _false_share(written: str) -> float:
+    """A number; said of a metric's name, which argparse takes for one where it stands here."""
+    if NAME.fullmatch(written.partition("/")[0]):
+        raise argparse.ArgumentTypeError(
+            f"{written!a} is no number; a metric goes before it: hubbub discover {written} --likely"
+        )
+    return number(written)
 
 
 def _discover(arguments: argparse.Namespace) -> int:
