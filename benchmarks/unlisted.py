@@ -94,9 +94,9 @@ def _tree(
     """What is proven, and what is likely, the surest first."""
     tree = PrefixTree(epsilon, bits=_BITS)
     totals = draw(tree, [*held], [*held.values()], chance)
-    further = likely([(tree, totals)], _NEARLY_ALL)
-    proven = [one.value for one in answer(tree, totals, None).values]
-    return proven, [one.value for one in further]
+    answered = answer(tree, totals, None)
+    further = likely([(tree, totals)], answered, _NEARLY_ALL)
+    return [one.value for one in answered.values], [one.value for one in further]
 
 
 def _judged(found: list[str], words: list[str]) -> list[float]:

@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 from scipy.stats import binom, gamma, poisson
 
-from hubbub.analysis import likely
+from hubbub.analysis import answer, likely
+from hubbub.analysis.answer import LikelyString
 from hubbub.analysis.strings.likely_strings import likely_strings
-from hubbub.analysis.strings.tree_search import Places, discover
+from hubbub.analysis.strings.tree_search import Found, Places, discover
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import Totals
 from hubbub.mechanisms.projective import ProjectiveResponse
@@ -43,6 +44,13 @@ def _counts() -> list[list[int]]:
 
 WORDS = _words()
 COUNTS = _counts()
+
+
+def _likely(
+    tree: PrefixTree, totals: Totals, false_share: float, confidence: float = 0.95
+) -> tuple[LikelyString, ...]:
+    answered = answer(tree, totals, None, confidence=confidence)
+    return likely([(tree, totals)], answered, false_share)
 
 
 def _drawn(held: dict[str, int], seed: int) -> Places:
@@ -92,7 +100,7 @@ def test_what_shares_a_place_with_a_frequent_string_is_not_taken_for_one() -> No
     for seed in range(3):
         held = chance.multinomial(1_000_000, shares / shares.sum())
         totals = draw(tree, words, held.tolist(), np.random.default_rng(seed))
-        told = [one.value for one in likely([(tree, totals)], 0.5)]
+        told = [one.value for one in _likely(tree, totals, 0.5)]
         more += len(told)
         false += len({*told} - {*words})
     assert more > 5
@@ -104,7 +112,7 @@ def test_the_surest_are_first_and_no_high_is_below_what_is_held() -> None:
     seen = more = 0
     for seed, counts in enumerate(COUNTS):
         totals = draw(TREE, WORDS, counts, np.random.default_rng(seed))
-        found = likely([(TREE, totals)], 0.5, 0.9)
+        found = _likely(TREE, totals, 0.5, 0.9)
         doubts = [one.doubt for one in found]
         assert doubts == sorted(doubts)
         assert 0 < doubts[-1] <= 0.5
@@ -122,10 +130,24 @@ def test_of_reports_that_say_nothing_no_string_is_likely() -> None:
 
 def test_who_asks_says_how_many_false_ones_to_bear() -> None:
     totals = draw(TREE, ["the"], [2000], np.random.default_rng(1))
-    assert likely([(TREE, totals)], 0.1) == ()
+    assert _likely(TREE, totals, 0.1) == ()
     for share in (0.0, 1.0, -1.0, nan):
         with pytest.raises(BadParameter, match=r"outside \(0, 1\)"):
-            likely([(TREE, totals)], share)
-    other = ProjectiveResponse(4.0, 8)
+            _likely(TREE, totals, share)
+    other = ProjectiveResponse(4.0, 2)
+    held = Totals((1,) * other.layout.size, other.layout.size)
     with pytest.raises(BadParameter, match="projective finds no strings: leave likely out"):
-        likely([(other, Totals((1,) * other.layout.size, other.layout.size))], 0.5)
+        likely([(other, held)], answer(other, held, ["a", "b"]), 0.5)
+
+
+def test_what_an_answer_found_is_not_searched_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    totals = draw(TREE, WORDS, COUNTS[0], np.random.default_rng(1))
+    searched: list[Places] = []
+
+    def counted(places: Places) -> list[Found]:
+        searched.append(places)
+        return discover(places)
+
+    monkeypatch.setattr("hubbub.analysis.families.tree.discover", counted)
+    assert _likely(TREE, totals, 0.5)
+    assert len(searched) == 1

@@ -7,6 +7,7 @@ import numpy as np
 
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.numbers import Mean
+from hubbub.analysis.strings.tree_search import Found
 from hubbub.analysis.value_estimates import ValueEstimates
 
 AnswerKind = Literal["values", "ranges", "mean", "vector"]
@@ -86,6 +87,7 @@ class Answer:
         between; empty where all could say all. Shares are of these.
     likely: of strings that were found, further ones that may be held; where they were asked for.
     figures: what the values are made of, where more can be said of them; for comparisons.
+    found: the strings that were found, as their search tells them, for who looks for further ones.
     """
 
     kind: AnswerKind
@@ -103,6 +105,7 @@ class Answer:
     reports_asked: tuple[int, ...] = ()
     likely: tuple[LikelyString, ...] = ()
     figures: ValueEstimates | None = field(default=None, compare=False, repr=False)
+    found: tuple[Found, ...] = field(default=(), compare=False, repr=False)
 
     @property
     def places(self) -> Floats:

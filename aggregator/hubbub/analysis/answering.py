@@ -54,11 +54,10 @@ def answer_tiers(
     return own.answer(heard, names, confidence, repeats)
 
 
-def likely(
-    tiers: Sequence[Tier], false_share: float, confidence: float = CONFIDENCE
-) -> tuple[LikelyString, ...]:
+def likely(tiers: Sequence[Tier], answered: Answer, false_share: float) -> tuple[LikelyString, ...]:
     """Strings that are likely held beside those that a prefix tree's answer has, the surest first.
 
+    answered: what the same tiers answered, without candidates.
     false_share: of them, the share that nobody holds, at most on average, in (0, 1).
 
     Raises:
@@ -73,7 +72,7 @@ def likely(
     own = family_for(heard[0][0])
     if not isinstance(own, Trees):
         raise BadParameter(f"{heard[0][0].NAME} finds no strings: leave likely out")
-    return own.likely(heard, false_share, confidence)
+    return own.likely(heard, answered, false_share)
 
 
 def with_reports(tiers: Sequence[Tier]) -> Sequence[Tier]:

@@ -97,7 +97,7 @@ def estimate_range(
         found = _answer(collected, selection, totals, surer, repeats)
         answer = replace(found, confidence=query.confidence)
     if query.likely:
-        answer = replace(answer, likely=likely(tiers, query.likely, query.confidence))
+        answer = replace(answer, likely=likely(tiers, answer, query.likely))
     return RangeEstimate(
         answer,
         _judged(tiers, repeats),

@@ -53,15 +53,15 @@ class Trees(Strings):
         return candidates_answer(self, tiers, names, confidence, repeats)
 
     def likely(
-        self, tiers: Sequence[Tier], false_share: float, confidence: float
+        self, tiers: Sequence[Tier], answer: Answer, false_share: float
     ) -> tuple[LikelyString, ...]:
         """Strings that are likely held beside those of the answer, the surest first."""
         places = _places(tiers)
-        found = likely_strings(places, discover(places), false_share)
+        found = likely_strings(places, answer.found, false_share)
         if not found:
             return ()
         estimates, absent, growth = np.array([(o.estimate, o.absent, o.growth) for o in found]).T
-        high = end_of(estimates, absent, growth, 0.0, reach_of(confidence))
+        high = end_of(estimates, absent, growth, 0.0, reach_of(answer.confidence))
         highs = np.clip(high, 0.0, places.reports).tolist()
         return tuple(
             LikelyString(one.value, one.doubt, most) for one, most in zip(found, highs, strict=True)
@@ -144,6 +144,7 @@ def _discovered(tiers: Sequence[Tier], confidence: float, repeats: int) -> Answe
         repeats=repeats,
         beginnings=tuple(one.text for one in found if not one.whole),
         figures=figures,
+        found=tuple(found),
     )
 
 
