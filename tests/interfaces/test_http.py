@@ -151,6 +151,28 @@ def test_what_cannot_be_answered_is_a_problem_with_a_remedy(
     assert said in problem["detail"]
 
 
+def test_a_parameter_that_a_path_does_not_have_is_refused_by_name(home: House) -> None:
+    """As the OpenAPI document has them: it is asked for every question there is."""
+    for path, methods in _get(home, "/openapi.json").json()["paths"].items():
+        if not path.startswith("/v1/"):
+            continue
+        url = home.page + re.sub(r"{\w+}", "theme", path)
+        for method, asked in methods.items():
+            body = {"candidates": ["git"]} if "requestBody" in asked else None
+            told = web.request(method.upper(), url, params={"epohc": "3"}, json=body)
+            names = [one["name"] for one in asked.get("parameters", ()) if one["in"] == "query"]
+            problem = told.json()
+            assert (told.status_code, problem["title"]) == (400, "BadParameter"), (path, method)
+            assert problem["detail"].startswith("there is no parameter 'epohc' here"), path
+            if names:
+                assert problem["detail"].endswith(f"There are {', '.join(sorted(names))}"), path
+    slip = _get(home, "/v1/metrics/theme/estimates", epohc="3", confidence=0.9).json()["detail"]
+    assert 'did you mean "epochs"? There are anytime, confidence, epochs, find,' in slip
+    none = _get(home, "/v1/status", epochs="newest").json()["detail"]
+    assert none == "there is no parameter 'epochs' here: this path takes none; leave it out"
+    assert _get(home, "/health", at="now").status_code == 200, "no question"
+
+
 def test_a_method_that_a_path_does_not_take_is_a_problem_with_those_that_it_takes(
     home: House,
 ) -> None:

@@ -7,7 +7,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final
 
-from fastapi import FastAPI
+from fastapi import Depends, FastAPI
 from fastapi.openapi.utils import get_openapi
 from fastapi.responses import FileResponse, HTMLResponse, PlainTextResponse, Response
 from fastapi.staticfiles import StaticFiles
@@ -20,6 +20,7 @@ from hubbub.aggregator.web.api_page import api_page
 from hubbub.aggregator.web.candidate_routes import saved_lists
 from hubbub.aggregator.web.gauges import exposition
 from hubbub.aggregator.web.guard import App, Guard, Message, Receive, Scope, Send, shared
+from hubbub.aggregator.web.known_parameters import check_parameters
 from hubbub.aggregator.web.login_routes import logging_in
 from hubbub.aggregator.web.mark_routes import marking
 from hubbub.aggregator.web.model_routes import learned
@@ -60,6 +61,7 @@ def make_app(
         summary="Usage statistics under local differential privacy",
         docs_url=None,  # its page loads scripts from elsewhere; ours, below, has none
         redoc_url=None,
+        dependencies=[Depends(check_parameters)],
     )
     handle_problems(app)
     app.state.query = query

@@ -1,4 +1,4 @@
-"""Problems: errors over HTTP, as RFC 9457 has them. What was sent is never told back."""
+"""Problems: errors over HTTP, as RFC 9457 has them. Of what was sent names alone are told."""
 
 import json
 from collections.abc import Mapping
@@ -31,7 +31,8 @@ class Problem(BaseModel):
 
 
 _SAID: Final = {
-    400: "A parameter that is none, such as a range of epochs outside the grammar.",
+    400: "A parameter that the path does not have, or that is none, such as a range of epochs "
+    "outside the grammar.",
     401: "No token or session, or one that is not known, not for this service, or has expired.",
     403: "The role may not; or a page of elsewhere asks by a session.",
     404: "No such metric, for who asks.",
