@@ -19,7 +19,7 @@ from hubbub.aggregator.query.messages import message
 from hubbub.aggregator.query.totals import EpochRange
 from hubbub.aggregator.releases.releasing import ReleaseQuery, Releases
 from hubbub.aggregator.store.contract import Commit
-from hubbub.catalog import Bundle, read_bundle, read_public_keys
+from hubbub.catalog import Bundle, facts, read_bundle, read_public_keys
 from hubbub.catalog.keys.opening_keys import DEVELOPMENT_IDS
 from hubbub.cli.installation import build_bundle, make_keys
 from hubbub.cli.terminal.answer_tables import (
@@ -36,6 +36,7 @@ from hubbub.conservation import Window
 from hubbub.errors import BadParameter, BundleRefused
 from hubbub.errors.places import PROTECTS_NOBODY
 from hubbub.notebook.answer import Answer
+from hubbub.privacy.card import metric_card
 from hubbub.privacy.central_catalog import read_with_promises
 from hubbub.privacy.crowd import rests_on, shuffled_of
 from hubbub.query_results import QueryName, whole_rows
@@ -133,6 +134,17 @@ def test_a_single_report_leaves_in_development_alone(
         100,
     )
     assert Waits(dev[0], 3600.0).before_sending(left_over=False) == 0
+
+
+def test_what_is_said_of_a_metric_is_the_batch_that_is_in_force(
+    dev: tuple[Bundle, StreamTable], production: tuple[Bundle, StreamTable]
+) -> None:
+    """The page's chip, and the privacy card: the catalog's number is not what protects here."""
+    for (bundle, _), batch in ((dev, "1"), (production, "100")):
+        metric = bundle.metric("theme")
+        said = {fact.label: fact.text for fact in facts(metric)}
+        assert said["minimum batch"] == batch
+        assert metric_card(metric).min_batch == int(batch)
 
 
 def test_a_production_table_takes_no_single_reports(tmp_path: Path) -> None:

@@ -23,8 +23,13 @@ def facts(metric: Metric) -> list[Fact]:
     return [
         Fact(one.name, one.entry.label, _text(given))
         for one in fields_of(section)
-        if one.entry.label and not one.is_default(given := getattr(metric, one.name))
+        if one.entry.label and not one.is_default(given := _in_force(metric, one.name))
     ]
+
+
+def _in_force(metric: Metric, field: str) -> Any:
+    """What a field holds; in development a single report leaves, whatever the catalog says."""
+    return metric.fewest if field == "min_batch" else getattr(metric, field)
 
 
 def _text(given: Any) -> str:
