@@ -8,7 +8,11 @@ import pytest
 
 from hubbub.aggregator.settings import parse as aggregator
 from hubbub.errors import BadParameter
+from hubbub.shuffler.__main__ import _told
 from hubbub.shuffler.settings import parse as shuffler
+from hubbub.shuffler.signed_files import read_signed
+from hubbub.shuffler.streams import read_stream_table
+from tests.conftest import Made
 
 
 @pytest.mark.slow
@@ -67,6 +71,16 @@ def test_a_door_of_http_that_is_told_wrongly_is_refused(
         shuffler([*some, *told])
     assert shuffler([*some, "--http", "127.0.0.1:1"]).http.listen == "127.0.0.1:1"
     assert not shuffler(some).http.listen
+
+
+def test_the_start_of_a_shuffler_says_that_a_door_is_off(
+    monkeypatch: pytest.MonkeyPatch, made: Made
+) -> None:
+    monkeypatch.setenv("HUBBUB_REDIS_URL", "redis://127.0.0.1/0")
+    some = ["--streams", str(made.streams), "--insecure"]
+    told = read_stream_table(made.streams), read_signed(None, None)
+    assert _told(shuffler(some), *told)["http"] == "off"
+    assert _told(shuffler([*some, "--http", "127.0.0.1:1"]), *told)["http"] == "127.0.0.1:1"
 
 
 @pytest.mark.parametrize("header", [False, True])

@@ -174,7 +174,7 @@ def _told(settings: Settings, table: StreamTable, signed: SignedFiles) -> dict[s
     """What the start's line says."""
     return {
         "devices": settings.listen,
-        "http": settings.http.listen,
+        "http": settings.http.listen or "off",
         "operators": settings.operator_listen,
         "metrics": settings.common.metrics_listen,
         "aggregators": list(settings.aggregators),
