@@ -216,6 +216,24 @@ def test_a_comparison_says_whether_an_epoch_still_takes_reports(
         assert (told in notebook._repr_html_()) is not final
 
 
+@pytest.mark.parametrize("question", ["top", "trend"])
+def test_a_list_and_a_line_say_whether_an_epoch_still_takes_reports(
+    home: House, capsys: pytest.CaptureFixture[str], question: str
+) -> None:
+    """Any of them: an epoch takes late reports for two days."""
+    kinds: Any = {"top": wire.TopRequest, "trend": wire.TrendRequest}
+    for newest, final in ((3, True), (1, False)):
+        epochs = f"{home.today - 4}..{home.today - newest}"
+        assert _ask(home, "theme", question, {"epochs": epochs}, [])["final"] is final
+        asked = kinds[question](metric="theme", range=wire.Range(epochs=epochs), number=2)
+        assert ask(home.endpoints, question.title(), asked).final is final
+        told = "not final: reports of these epochs are still taken"
+        said = _command(home, capsys, [question, "theme", "--epochs", epochs], [])
+        assert (told in said) is not final
+        notebook = getattr(hubbub.notebook.connect(home.page), question)("theme", epochs=epochs)
+        assert (told in notebook._repr_html_()) is not final
+
+
 def test_a_cross_table_is_the_same_from_every_face_and_finds_what_goes_together(
     home: House, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -29,6 +29,7 @@ ALL: dict[Any, dict[str, Any]] = {
     "top": {
         "metric": "theme",
         "dates": "2026-11-01",
+        "final": True,
         "reports": 30,
         "confidence": 0.95,
         "set_confidence": 1.0,

@@ -248,7 +248,10 @@ HEADS: Final[Mapping[QueryName, Sequence[str]]] = {
         *("metric", "dates", "since", "until", "final"),
         *("reports", "reports_stderr", "mechanism", "epsilon", "confidence", "unit"),
     ),
-    "top": ("metric", "dates", "reports", "confidence", "set_confidence", "order_confidence"),
+    "top": (
+        *("metric", "dates", "final"),
+        *("reports", "confidence", "set_confidence", "order_confidence"),
+    ),
     "compare": (
         *("metric", "before_dates", "after_dates"),
         *("before_reports", "after_reports", "confidence", "unit"),

@@ -200,6 +200,7 @@ class Estimated:
 class TopList:
     """The most frequent values.
 
+    final: all epochs are closed.
     set_confidence: how sure that it is these and no others; order_confidence: that it is these in
     this order; both at least so.
     """
@@ -207,6 +208,7 @@ class TopList:
     metric: str
     epochs: list[int]
     dates: str
+    final: bool
     reports: int
     confidence: float
     set_confidence: float
@@ -276,6 +278,7 @@ class Trended:
     """A metric epoch by epoch.
 
     epochs: all that were asked; those below the minimum batch hold reports and have no points.
+    final: all of them are closed.
     joined: the metrics that this one goes on from, whose reports are among these; latest first.
     false_alarm: how often, at most, a line whose level takes no step has one among its shifts.
     """
@@ -285,6 +288,7 @@ class Trended:
     confidence: float
     min_batch: int
     epochs: list[Epoch]
+    final: bool
     series: list[Series]
     lists: list[str]
     unit: str

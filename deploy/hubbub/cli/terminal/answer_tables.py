@@ -169,6 +169,8 @@ def show_top(found: Answer) -> None:
     heading = f"{found['metric']}: the most frequent of {several(found['reports'], 'report')}"
     _show("top", found, heading, values, _intervals(values, "estimate"))
     explain(_order_said(found))
+    if said := final_sentence(found):
+        explain(said)
     _say_if_nothing_stands_out(values)
     _say_lists(found)
     _say_whose(found)
@@ -227,6 +229,8 @@ def show_trend(found: Answer) -> None:
         pictures = pictures[len(own) :]
     for sentence in trend_sentences(found):
         explain(sentence)
+    if said := final_sentence(found):
+        explain(said)
     _say_lists(found)
     _say_whose(found)
     small = sum(epoch["reports"] < found["min_batch"] for epoch in found["epochs"])

@@ -1897,6 +1897,7 @@ class TopList(_message.Message):
     DATES_FIELD_NUMBER: _builtins.int
     LISTS_FIELD_NUMBER: _builtins.int
     NOTICE_FIELD_NUMBER: _builtins.int
+    FINAL_FIELD_NUMBER: _builtins.int
     metric: _builtins.str
     reports: _builtins.int
     confidence: _builtins.float
@@ -1908,6 +1909,8 @@ class TopList(_message.Message):
     dates: _builtins.str
     notice: _builtins.str
     """As MetricLine's."""
+    final: _builtins.bool
+    """All epochs take no more reports."""
     @_builtins.property
     def epochs(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]: ...
     @_builtins.property
@@ -1928,10 +1931,11 @@ class TopList(_message.Message):
         dates: _builtins.str = ...,
         lists: _abc.Iterable[_builtins.str] | None = ...,
         notice: _builtins.str = ...,
+        final: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["confidence", b"confidence", "dates", b"dates", "epochs", b"epochs", "lists", b"lists", "metric", b"metric", "notice", b"notice", "order_confidence", b"order_confidence", "reports", b"reports", "set_confidence", b"set_confidence", "values", b"values", "whose", b"whose"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["confidence", b"confidence", "dates", b"dates", "epochs", b"epochs", "final", b"final", "lists", b"lists", "metric", b"metric", "notice", b"notice", "order_confidence", b"order_confidence", "reports", b"reports", "set_confidence", b"set_confidence", "values", b"values", "whose", b"whose"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -2186,6 +2190,7 @@ class Trended(_message.Message):
     NOTICE_FIELD_NUMBER: _builtins.int
     JOINED_FIELD_NUMBER: _builtins.int
     FALSE_ALARM_FIELD_NUMBER: _builtins.int
+    FINAL_FIELD_NUMBER: _builtins.int
     metric: _builtins.str
     kind: _builtins.str
     confidence: _builtins.float
@@ -2197,6 +2202,8 @@ class Trended(_message.Message):
     """As MetricLine's."""
     false_alarm: _builtins.float
     """How often, at most, a line whose level takes no step has one among its shifts."""
+    final: _builtins.bool
+    """All of them take no more reports; which do not, `closed` of each says."""
     @_builtins.property
     def epochs(self) -> _containers.RepeatedCompositeFieldContainer[Global___Epoch]:
         """All that were asked; those below the minimum batch have no points."""
@@ -2224,10 +2231,11 @@ class Trended(_message.Message):
         notice: _builtins.str = ...,
         joined: _abc.Iterable[_builtins.str] | None = ...,
         false_alarm: _builtins.float = ...,
+        final: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["confidence", b"confidence", "epochs", b"epochs", "false_alarm", b"false_alarm", "joined", b"joined", "kind", b"kind", "lists", b"lists", "metric", b"metric", "min_batch", b"min_batch", "notice", b"notice", "series", b"series", "unit", b"unit", "whose", b"whose"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["confidence", b"confidence", "epochs", b"epochs", "false_alarm", b"false_alarm", "final", b"final", "joined", b"joined", "kind", b"kind", "lists", b"lists", "metric", b"metric", "min_batch", b"min_batch", "notice", b"notice", "series", b"series", "unit", b"unit", "whose", b"whose"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
