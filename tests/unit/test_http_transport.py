@@ -175,6 +175,16 @@ def test_the_environments_proxy_is_asked_for_a_tunnel(monkeypatch: pytest.Monkey
                 sent.result()
 
 
+@pytest.mark.parametrize("place", ["http://127.0.0.1:70000", "proxy:eighty", "http://"])
+def test_past_a_proxy_that_is_no_address_nothing_is_sent(
+    monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    monkeypatch.setenv("https_proxy", place)
+    transport = transport_to("https://reports.example.org", roots=None)
+    with pytest.raises(TryAgain, match="proxy_address"):
+        transport.submit(REPORTS, HANG_SECONDS)
+
+
 @pytest.mark.parametrize("address", ["https://", "https://a:b", "https://u@a", "https://a:99999"])
 def test_an_address_that_is_none_is_told(address: str) -> None:
     with pytest.raises(BadParameter, match="https://HOST:PORT"):

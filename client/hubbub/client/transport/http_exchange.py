@@ -18,6 +18,7 @@ from urllib.parse import unquote, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 from hubbub.client.transport.contract import TryAgain
+from hubbub.errors.addresses import url_parts
 
 _LARGEST_ANSWER_BYTES: Final = 1 << 20
 _NO_HEADERS: Final[Mapping[str, str]] = {}
@@ -169,20 +170,23 @@ class _Tls(http.client.HTTPConnection):
 
 
 def _proxy_to(host: str) -> tuple[str, int, dict[str, str]] | None:
-    """The proxy that the environment or the system names for a host, and what it is told."""
+    """The proxy that the environment or the system names for a host, and what it is told.
+
+    Raises TryAgain for a proxy that is no address: who named one has nothing go past it.
+    """
     told = getproxies().get("https")
     if not told or proxy_bypass(host):
         return None
-    found = urlsplit(told if "://" in told else f"http://{told}")
-    if not found.hostname:
-        return None
+    found = url_parts(told if "://" in told else f"http://{told}")
+    if found is None:
+        raise TryAgain("proxy_address")
     headers = {}
     if found.username is not None:
         known = f"{unquote(found.username)}:{unquote(found.password or '')}".encode()
         headers["Proxy-Authorization"] = (
             "Basic " + binascii.b2a_base64(known, newline=False).decode()
         )
-    return found.hostname, found.port or 80, headers
+    return found.hostname or "", found.port or 80, headers
 
 
 def _end(connection: http.client.HTTPConnection) -> None:
