@@ -1,8 +1,10 @@
 /**
  * What bundles may ask beyond a few listed values, in one piece: loaded where one does.
  *
- * In one, for each piece more would be cut along what it shares with the others.
+ * In one, for each piece more would be cut along what it shares with the others. It begins with the
+ * client, so that a page's first piece is not cut along what that shares with these.
  */
+export { Client } from "./client/client.js";
 export { breakdownOf, centralDaysOf, periodOf } from "./catalog/asking.js";
 export { coderOf } from "./catalog/coding.js";
 export { finderOf } from "./catalog/discovery.js";
