@@ -96,7 +96,7 @@ for (const [where, made] of STORAGES) {
       assert.equal(client.report("theme", "dark"), "queued");
       assert.equal(client.report("theme", "dark"), "queued");
     }
-    await Promise.all([one.flush(), other.flush()]);
+    assert.deepEqual(await Promise.all([one.flush(), other.flush()]), [true, true]);
     assert.equal(shuffler.reports, 2);
     const dropped = [one, other].map((client) => client.dropped["already_reported"] ?? 0);
     assert.equal(

@@ -83,9 +83,9 @@ test("a stop holds at once, and takes along what waits", async () => {
   const client = await clientOver(shuffler);
   assert.equal(client.report("theme", "dark"), "queued");
   const notice = toText(TEXT.encode(notices.notice));
-  const body = TEXT.encode(JSON.stringify({ notice }));
+  const body = TEXT.encode(JSON.stringify({ notice, retry_after_ms: 60_000 }));
   shuffler.answer = { status: 503, headers: {}, body }; // it is turned away, and hears
-  assert.equal(await client.flush(0.01), false);
+  assert.equal(await client.flush(), false);
   assert.equal(client.report("theme", "dark"), "stopped");
   assert.equal(client.report("language", "de"), "queued");
   shuffler.answer = null;

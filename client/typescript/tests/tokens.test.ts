@@ -8,6 +8,7 @@ import { openBundle, type Bundle } from "../src/catalog/bundle.js";
 import { Client } from "../src/client/client.js";
 import { MemoryStorage } from "../src/client/memory.js";
 import { memoOf } from "../src/client/memo.js";
+import type { Post } from "../src/client/transport.js";
 import { BadParameter, TryAgain } from "../src/errors.js";
 import { pick } from "../src/mechanisms/bits.js";
 import type { Bytes } from "../src/mechanisms/packing.js";
@@ -236,7 +237,7 @@ test("a device killed before the answer asks the same again, and loses no report
   issuer.fails = true;
   const { client, storage, shuffler } = await device(issuer);
   client.report("theme", "dark");
-  assert.equal(await client.flush(0.1), false);
+  assert.equal(await client.flush(), false);
   assert.equal(shuffler.reports, 0);
   issuer.fails = false;
   const before = issuer.asked.splice(0).map(hexOf);
@@ -258,7 +259,7 @@ test("a report that is sent again has the same token; a spent one is replaced", 
   shuffler.post = (body) => {
     bodies.push(body);
     // Lost on its way back; then, that its token had gone with another.
-    if (bodies.length === 1) return Promise.reject(new TryAgain("unavailable"));
+    if (bodies.length === 1) return Promise.reject(new TryAgain("unavailable", 60));
     if (bodies.length > 2) return post(body);
     const refusal = bytesField(1, Uint8Array.of(0x10, 8));
     return Promise.resolve({
@@ -268,7 +269,7 @@ test("a report that is sent again has the same token; a spent one is replaced", 
     });
   };
   client.report("theme", "dark");
-  assert.equal(await client.flush(0.1), false);
+  assert.equal(await client.flush(), false);
   const next = await device(issuer, storage, shuffler);
   assert.equal(await next.client.flush(), true);
   assert.deepEqual(next.client.dropped, {});
@@ -288,7 +289,7 @@ test("an issuer that answers by another key gets no report to mark", async () =>
     ...{ holdSeconds: null, now: () => life.start, ask: other.ask },
   });
   client.report("theme", "dark");
-  assert.equal(await client.flush(0.1), false);
+  assert.equal(await client.flush(), false);
   assert.equal(shuffler.reports, 0);
   assert.equal(await client.waiting(), 1);
 });
@@ -303,7 +304,7 @@ test("another key of the issuer's loses no report that waits, and asks the same"
     return Promise.resolve({ status: 200, headers, body: refusal });
   };
   client.report("theme", "dark");
-  assert.equal(await client.flush(0.1), false);
+  assert.equal(await client.flush(3), false);
   assert.deepEqual([await client.waiting(), client.dropped], [1, {}]);
   const next = await device(other, storage);
   next.client.report("theme", "light");
@@ -320,7 +321,7 @@ test("another key of the issuer's loses no report that waits, and asks the same"
   const early = await Client.over(bundle, own, new FakeShuffler(), told);
   other.asked.splice(0);
   early.report("theme", "dark");
-  assert.equal(await early.flush(0.1), false);
+  assert.equal(await early.flush(), false);
   const before = other.asked.splice(0).map(hexOf);
   const later = await device(other, own);
   assert.equal(await later.client.flush(), true);
@@ -340,7 +341,7 @@ test("a page of a former bundle asks for nothing that a later one's page has ask
   assert.equal(await later.flush(), true);
   assert.ok(other.asked.splice(0).length);
   assert.equal(early.report("theme", "dark"), "queued");
-  assert.equal(await early.flush(0.1), false);
+  assert.equal(await early.flush(), false);
   assert.deepEqual(other.asked, []);
   assert.equal(await later.flush(), true);
   const sent = sentTo(shuffler);
@@ -354,7 +355,7 @@ test("a wrong proof of one stream keeps the reports of that one alone", async ()
   const { client, shuffler } = await device(issuer);
   client.report("language", "de");
   client.report("theme", "dark");
-  assert.equal(await client.flush(0.5), false);
+  assert.equal(await client.flush(), false);
   assert.deepEqual(
     sentTo(shuffler).map(({ stream }) => stream),
     ["theme"],
@@ -389,4 +390,35 @@ test("an app without an account is told, and its own server may ask", async () =
   assert.equal(answer.length, 3);
   const wrong = askingIssuer(issuer, () => "text" as unknown as Uint8Array, post);
   await assert.rejects(wrong(new Uint8Array(3), signal), TryAgain);
+});
+
+test("an app's function, or an issuer, that never answers is waited for no longer than told", async () => {
+  let asked = 0;
+  const issuer = new Issuer();
+  const bundle = await bundleOf(issuer);
+  const never = () => new Promise<Uint8Array>(() => undefined);
+  const post: Post = (_url, _type, _body, signal) => {
+    asked += 1;
+    return new Promise((_resolve, reject) => {
+      signal.addEventListener("abort", () => {
+        reject(new TryAgain("deadline_exceeded"));
+      });
+    });
+  };
+  for (const account of ["key", never]) {
+    const tokens = { issuer: "https://issuer.example.org", publicKey: issuer.keys.publicKey };
+    const ask = askingIssuer(tokens, account, post);
+    const client = await Client.over(bundle, new MemoryStorage(), new FakeShuffler(), {
+      ...{ holdSeconds: null, now: () => life.start, ask },
+    });
+    client.report("theme", "dark");
+    assert.equal(await client.close(1), false);
+    assert.equal(await client.waiting(), 1);
+    const call = new AbortController();
+    setTimeout(() => {
+      call.abort();
+    }, 1);
+    await assert.rejects(ask(new Uint8Array(), call.signal), /deadline_exceeded/);
+  }
+  assert.ok(asked > 1);
 });

@@ -2,7 +2,13 @@
 import type { Bundle } from "../catalog/bundle.js";
 import type { Public } from "../catalog/metric.js";
 import type { Features, Label, Value } from "../catalog/values.js";
-import { BadParameter, StateUnusable, UnknownMetric, ValueOutOfDomain } from "../errors.js";
+import {
+  BadParameter,
+  StateUnusable,
+  TryAgain,
+  UnknownMetric,
+  ValueOutOfDomain,
+} from "../errors.js";
 import { SystemBits, type BitSource } from "../mechanisms/bits.js";
 import { Background, nameOf } from "./background.js";
 import { turned, type Consent } from "./consent.js";
@@ -45,6 +51,7 @@ export interface Options {
   readonly operatorNamed?: boolean;
 }
 
+const LONGEST_TIMER = 2 ** 31 - 1; // in milliseconds: a longer one ends at once
 const HOLD_SECONDS = 3600;
 const LONGEST_HOLD_SECONDS = 86_400;
 
@@ -176,28 +183,20 @@ export class Client {
   }
 
   /**
-   * Sends what waits now, for at most so long; whether nothing is left waiting that may be sent. Rejects
-   * never.
+   * Sends what waits now, for at most so long; whether nothing is left waiting that may be sent, here or
+   * by another page or process that has it in its hands. Rejects never.
    */
   async flush(timeoutSeconds = 10): Promise<boolean> {
+    let timer: ReturnType<typeof setTimeout> | undefined;
     try {
-      const deadline = Date.now() + 1000 * timeoutSeconds;
-      await this.#sender.fetchModels();
-      await this.#sender.enter();
-      for (;;) {
-        await this.#sender.fetchTokens();
-        const came = await this.#sender.attempt();
-        if (came === "empty") {
-          const { waiting } = await this.#state.all();
-          return waiting.every((report) => this.#reporter.isHeld(report));
-        }
-        const wait = came === "sent" ? 0 : 1000 * (came.afterSeconds ?? 0.2);
-        if (!(Date.now() + wait < deadline)) return false;
-        await new Promise((resolve) => setTimeout(resolve, wait));
-      }
+      const most = Math.min(1000 * timeoutSeconds, LONGEST_TIMER);
+      const late = new Promise<false>((resolve) => (timer = setTimeout(resolve, most, false)));
+      return await Promise.race([this.#sendUntil(performance.now() + most), late]);
     } catch (error) {
       this.#diagnostics.warnOnce("flush", `sending failed: ${nameOf(error)}`);
       return false;
+    } finally {
+      clearTimeout(timer);
     }
   }
 
@@ -314,6 +313,28 @@ export class Client {
   /** How many values learn() clipped to their range in this page or process, by model. */
   get clipped(): Readonly<Record<string, number>> {
     return { ...this.#reporter.learner?.clipped };
+  }
+
+  async #sendUntil(until: number): Promise<boolean> {
+    const sender = this.#sender;
+    await sender.enter(); // before anything that a server may hold up
+    await sender.fetchModels(until);
+    await sender.enter();
+    for (;;) {
+      await sender.fetchTokens(until);
+      const came = await sender.attempt(until);
+      if (came === "empty" && !(performance.now() >= until)) {
+        const { waiting } = await this.#state.all();
+        const left = waiting.filter((report) => !this.#reporter.isHeld(report));
+        // What somebody else is sending may have arrived in a moment.
+        const others = left.some((report) => report.claimed > this.#state.now());
+        if (!others) return !left.length;
+      }
+      const hint = came instanceof TryAgain ? came.afterSeconds : undefined;
+      const wait = came === "sent" ? 0 : 1000 * (hint ?? 0.2);
+      if (!(performance.now() + wait < until)) return false;
+      await new Promise((resolve) => setTimeout(resolve, wait));
+    }
   }
 
   #told(call: string, tell: () => Outcome): Outcome {

@@ -1,5 +1,6 @@
 /** A device that ends with the page or process: for tests, and for whoever is to be captured. */
 import { HISTORY, type PastReport, type Rows, type Storage, type StoredReport } from "./storage.js";
+import { turns } from "./turns.js";
 
 /** Rows in memory. */
 export interface Held {
@@ -51,7 +52,7 @@ export function rowsOf(held: Held): Rows {
 export class MemoryStorage implements Storage {
   #held = nothing();
   #witness: string | null = null;
-  #turn: Promise<unknown> = Promise.resolve();
+  readonly alone = turns();
 
   async transaction<T>(work: (rows: Rows) => Promise<T>): Promise<T> {
     const draft = { ...this.#held };
@@ -67,12 +68,6 @@ export class MemoryStorage implements Storage {
   writeWitness(witness: string): Promise<void> {
     this.#witness = witness;
     return Promise.resolve();
-  }
-
-  alone<T>(work: () => Promise<T>): Promise<T> {
-    const turn = this.#turn.then(work);
-    this.#turn = turn.catch(() => undefined);
-    return turn;
   }
 
   close(): void {

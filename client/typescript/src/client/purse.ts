@@ -23,6 +23,7 @@ import { memoOf } from "./memo.js";
 import { nextTask } from "./sender.js";
 import type { State } from "./state.js";
 import type { StoredReport } from "./storage.js";
+import { turns } from "./turns.js";
 import { EMPTY, type Token, type Wallet } from "./wallet.js";
 
 const NONCE_BYTES = 16;
@@ -40,7 +41,8 @@ type Due = readonly [length: string, epoch: number];
 export class Purse {
   readonly #answered = new Set<string>();
   readonly #lacking = new Map<string, Due>();
-  #turn: Promise<unknown> = Promise.resolve();
+  // Who asks meanwhile may have drawn what was not due before.
+  readonly #fetches = turns();
   readonly #key: string;
   #failures = 0;
   #notBefore = 0;
@@ -106,20 +108,18 @@ export class Purse {
   }
 
   /**
-   * Asks for what is due; whether anything came. What fails is tried again later.
+   * Asks for what is due; whether anything came. What fails is tried again later. until: when the time
+   * for it is over, as performance.now() has it.
    *
    * @throws StateUnusable what was asked for could not be kept.
    */
-  fetch(secret: string): Promise<boolean> {
-    // Who asks meanwhile may have drawn what was not due before.
-    const turn = this.#turn.then(() => this.#fetchDue(secret));
-    this.#turn = turn.catch(() => undefined);
-    return turn;
+  fetch(secret: string, until: number): Promise<boolean> {
+    return this.#fetches(() => this.#fetchDue(secret, until));
   }
 
-  async #fetchDue(secret: string): Promise<boolean> {
+  async #fetchDue(secret: string, until: number): Promise<boolean> {
     const now = this.state.now();
-    if (now < this.#notBefore) return false;
+    if (now < this.#notBefore || performance.now() >= until) return false;
     const due = this.#lengths
       .map((length): Due => [length, epochAt(now, length) + 1])
       .filter((one) => now >= this.#moment(secret, one));
@@ -129,7 +129,7 @@ export class Purse {
     // What is wrong with those of a day is nothing to those of an hour.
     for (const [key, one] of all) {
       if (this.#answered.has(key) || now >= tooLate(one)) continue;
-      if (await this.#isFetched(one)) came = true;
+      if (await this.#isFetched(one, until)) came = true;
       else failed = true;
     }
     this.#failures = failed ? this.#failures + 1 : 0;
@@ -167,9 +167,9 @@ export class Purse {
     return before + ((after - before) * step) / STEPS;
   }
 
-  async #isFetched(one: Due): Promise<boolean> {
+  async #isFetched(one: Due, until: number): Promise<boolean> {
     try {
-      await this.#fetch(one);
+      await this.#fetch(one, until);
       return true;
     } catch (error) {
       if (error instanceof TryAgain) {
@@ -183,7 +183,7 @@ export class Purse {
     }
   }
 
-  async #fetch(due: Due): Promise<void> {
+  async #fetch(due: Due, until: number): Promise<void> {
     const { ristretto255_oprf: oprf } = await import("../transport/curve.js");
     const [length, epoch] = due;
     const { publicKey } = this.issuer;
@@ -218,7 +218,8 @@ export class Purse {
       return inputs ? [{ stream, epoch, inputs, elements: inputs.map((one) => one.element) }] : [];
     });
     if (asked.length) {
-      const answer = await this.ask(tokenRequest(asked), AbortSignal.timeout(1000 * CALL_SECONDS));
+      const left = Math.min(1000 * CALL_SECONDS, Math.max(0, until - performance.now()));
+      const answer = await this.ask(tokenRequest(asked), AbortSignal.timeout(Math.ceil(left)));
       const issued = issuedIn(answer, asked.length);
       const minted: Record<string, Token[]> = {};
       let wrong: BadParameter | null = null;

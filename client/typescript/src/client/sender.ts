@@ -19,6 +19,7 @@ import type { Payload, Reporter } from "./reporter.js";
 import { isFree, SENT, shuffled, STOPPED, type Drawn, type Dropped, type State } from "./state.js";
 import type { StoredReport } from "./storage.js";
 import { LAST_BYTES, type Transport } from "./transport.js";
+import { turns } from "./turns.js";
 
 const BATCH = 500;
 const PROBE = 20; // after a failure: enough to see whether the shuffler is there again
@@ -27,14 +28,19 @@ const CALL_SECONDS = 10;
 const NOTHING = new Uint8Array();
 const AT_ONCE = 4; // sealed in one task: some milliseconds, on a phone too
 
-/** What came of an attempt. "empty": nothing is left; "sent": there may be more; else a failure. */
+/**
+ * What came of an attempt. "empty": nothing is left that it may send, or its time was over before its
+ * turn came; "sent": there may be more; else a failure.
+ */
 export type Attempt = "empty" | "sent" | TryAgain;
 
 /** Moves what a reporter drew into the state, and from there into a transport. */
 export class Sender {
   /** Of submissions, in a row. */
   failures = 0;
-  #turn: Promise<unknown> = Promise.resolve();
+  // What is reported while a submission is under way is kept at once.
+  readonly #enters = turns();
+  readonly #sends = turns();
   #stopped = false;
   #call: AbortController | undefined;
   #heard = ""; // the notice that was looked at last
@@ -58,7 +64,7 @@ export class Sender {
    * @throws StateUnusable nothing was lost; try again.
    */
   enter(): Promise<void> {
-    return this.#inTurn(async () => {
+    return this.#enters(async () => {
       if (!this.reporter.canKeep) await this.reporter.stand(await this.state.device());
       // Kept before anything that the device says can leave.
       const ran = this.reporter.running();
@@ -89,13 +95,14 @@ export class Sender {
   }
 
   /**
-   * Submits once.
+   * Submits once. until: when its time is over, as performance.now() has it; what is under way then is
+   * sent again, as the same bytes.
    *
    * @throws StateUnusable nothing was sent, or the shuffler's answer could not be kept.
    */
-  attempt(): Promise<Attempt> {
-    return this.#inTurn(async () => {
-      if (this.#stopped) return "empty";
+  attempt(until = Infinity): Promise<Attempt> {
+    return this.#sends(async () => {
+      if (this.#isOver(until)) return "empty";
       const { reports, dropped } = await this.state.take(
         this.failures ? PROBE : BATCH,
         BATCH_BYTES,
@@ -107,6 +114,7 @@ export class Sender {
       const stopped = reports.filter((report) => this.reporter.isStopped(report));
       const { fates, failure } = await this.#submit(
         reports.filter((report) => !stopped.includes(report)),
+        until,
       );
       for (const { id } of stopped) fates.set(id ?? NaN, STOPPED);
       const streams = new Map(reports.map((report) => [report.id ?? NaN, report]));
@@ -143,12 +151,12 @@ export class Sender {
   }
 
   /** Asks for the state of models, by a submission without a report, where examples wait for it. */
-  fetchModels(): Promise<void> {
-    return this.#inTurn(async () => {
+  fetchModels(until = Infinity): Promise<void> {
+    return this.#sends(async () => {
       const { learner } = this.reporter;
-      if (this.#stopped || !learner?.awaits) return;
+      if (this.#isOver(until) || !learner?.awaits) return;
       await learner.fetch(async () => {
-        const answer = await this.#post(requestOf([]));
+        const answer = await this.#post(requestOf([]), until);
         await this.#hear(noticeIn(answer));
         return answer;
       }, this.diagnostics);
@@ -156,9 +164,9 @@ export class Sender {
   }
 
   /** Asks for the tokens that are due; whether any came. @throws StateUnusable they cannot be kept. */
-  async fetchTokens(): Promise<boolean> {
-    if (!this.purse || this.#stopped || !this.reporter.isOn) return false;
-    return this.purse.fetch(this.reporter.device.secret);
+  async fetchTokens(until = Infinity): Promise<boolean> {
+    if (!this.purse || this.#isOver(until) || !this.reporter.isOn) return false;
+    return this.purse.fetch(this.reporter.device.secret, until);
   }
 
   /** How long until tokens are due, in seconds; Infinity where reports go without. */
@@ -177,7 +185,9 @@ export class Sender {
     this.#stopped = true;
     this.#call?.abort();
     this.#unheard.clear();
-    await this.#turn;
+    const nothing = () => Promise.resolve();
+    await this.#sends(nothing);
+    await this.#enters(nothing);
   }
 
   /** Submits again. */
@@ -217,7 +227,7 @@ export class Sender {
    *
    * What is refused as a whole is sent by halves: one that can never be taken takes no other along.
    */
-  async #submit(reports: readonly StoredReport[]) {
+  async #submit(reports: readonly StoredReport[], until: number) {
     const fates = new Map<number, string | null>();
     const parts: (readonly StoredReport[])[] = reports.length ? [reports] : [];
     let refused: string | undefined;
@@ -227,6 +237,7 @@ export class Sender {
         const { purse } = this;
         const answer = await this.#post(
           requestOf(purse ? part.map((one) => purse.marked(one)) : part),
+          until,
         );
         await this.#hear(noticeIn(answer));
         const results = meaningOf(answer, part.length);
@@ -243,11 +254,18 @@ export class Sender {
     return { fates, failure: refused === undefined ? null : new TryAgain(refused) };
   }
 
-  async #post(body: Bytes): Promise<Answer> {
+  #isOver(until: number): boolean {
+    return this.#stopped || performance.now() >= until;
+  }
+
+  async #post(body: Bytes, until: number): Promise<Answer> {
     const call = (this.#call = new AbortController());
-    const timer = setTimeout(() => {
-      call.abort();
-    }, 1000 * CALL_SECONDS);
+    const timer = setTimeout(
+      () => {
+        call.abort();
+      },
+      Math.min(1000 * CALL_SECONDS, until - performance.now()),
+    );
     try {
       return await this.transport.post(body, call.signal);
     } finally {
@@ -267,12 +285,6 @@ export class Sender {
   /** Each in a task of its own: what one of them throws is its own fault. */
   #tell(): void {
     for (const one of this.watching) queueMicrotask(one);
-  }
-
-  #inTurn<T>(work: () => Promise<T>): Promise<T> {
-    const turn = this.#turn.then(work);
-    this.#turn = turn.catch(() => undefined);
-    return turn;
   }
 }
 

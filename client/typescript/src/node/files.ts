@@ -13,6 +13,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { listed, number, table } from "../catalog/json.js";
 import { nothing, rowsOf, type Held } from "../client/memory.js";
 import type { PastReport, Rows, Storage, StoredReport } from "../client/storage.js";
+import { turns } from "../client/turns.js";
 import { StateUnusable } from "../errors.js";
 
 const STATE = "state.";
@@ -27,7 +28,8 @@ const LONGEST_PAUSE_MS = 20;
 
 /** One device's, in a folder. */
 export class FolderStorage implements Storage {
-  #turn: Promise<unknown> = Promise.resolve();
+  /** Alone in this process; between processes a step that came second is done anew. */
+  readonly alone = turns();
 
   constructor(readonly folder: string) {}
 
@@ -66,13 +68,6 @@ export class FolderStorage implements Storage {
         if (other < commits) await rm(this.#witnessAt(other), { force: true });
       }
     });
-  }
-
-  /** Alone in this process; between processes a step that came second is done anew. */
-  alone<T>(work: () => Promise<T>): Promise<T> {
-    const turn = this.#turn.then(work);
-    this.#turn = turn.catch(() => undefined);
-    return turn;
   }
 
   close(): void {

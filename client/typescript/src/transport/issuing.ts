@@ -97,7 +97,9 @@ export function askingIssuer(
   post: Post,
 ): AskIssuer {
   if (!ISSUER.test(issuer)) throw new BadParameter("the issuer's address is none of HTTPS");
-  if (typeof account === "function") return (request) => askedByApp(account, request);
+  if (typeof account === "function") {
+    return (request, signal) => askedByApp(account, request, signal);
+  }
   if (typeof account !== "string" || !account) {
     throw new BadParameter(
       "the bundle's reports need tokens: give account: the key of an account at " +
@@ -114,13 +116,22 @@ export function askingIssuer(
   };
 }
 
-async function askedByApp(ask: Exclude<Account, string>, request: Bytes): Promise<Uint8Array> {
+async function askedByApp(
+  ask: Exclude<Account, string>,
+  request: Bytes,
+  signal: AbortSignal,
+): Promise<Uint8Array> {
+  // The app's server may never answer, and the app need not know of a signal.
+  const late = new Promise((resolve) => {
+    signal.addEventListener("abort", resolve);
+  });
   let answer: unknown;
   try {
-    answer = await ask(request);
+    answer = await Promise.race([ask(request), late]);
   } catch {
     throw new TryAgain("app_failed");
   }
+  if (signal.aborted) throw new TryAgain("deadline_exceeded");
   if (answer instanceof Uint8Array) return answer;
   throw new TryAgain("app_no_bytes");
 }

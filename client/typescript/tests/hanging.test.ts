@@ -1,0 +1,148 @@
+/** Servers that accept and never answer: flush() and close() keep to their time, and lose nothing. */
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { createServer as createHttp, type RequestListener } from "node:http";
+import { createServer, type AddressInfo, type Server } from "node:net";
+import test, { after } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+
+import { fetchTransport } from "../src/browser/fetching.js";
+import { openBundle } from "../src/catalog/bundle.js";
+import { Client, type Options } from "../src/client/client.js";
+import { newDevice } from "../src/client/device.js";
+import { MemoryStorage } from "../src/client/memory.js";
+import type { Transport } from "../src/client/transport.js";
+import { httpsTransport } from "../src/node/https.js";
+import { FakeShuffler } from "../src/testing.js";
+import { TYPE } from "../src/transport/submission.js";
+import { known } from "./known.js";
+import type { Life } from "./life.js";
+
+const life = known("wire/ledger") as Life;
+const { learning } = known("wire/asking") as { learning: Life };
+const DAY = 86_400;
+const PERSON = { hours: 12.5, plan: "paid", age: 17 };
+// A request's own limit: whoever waits for that has not kept to less.
+const CALL_MS = 10_000;
+const servers: Server[] = [];
+
+after(() => {
+  for (const server of servers) server.close();
+});
+
+async function listening(server: Server): Promise<string> {
+  servers.push(server);
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  server.unref();
+  return `127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+
+/** What accepts and says nothing, not even how it is to be spoken to. */
+async function silent(): Promise<Transport> {
+  const server = createServer((socket) => socket.unref().on("error", () => undefined));
+  return httpsTransport(`https://${await listening(server)}`, null);
+}
+
+/** Takes what it is sent, and answers as it is told. */
+async function answering(answer: RequestListener): Promise<[Transport, Buffer[]]> {
+  const sent: Buffer[] = [];
+  const server = createHttp((request, response) => {
+    const parts: Buffer[] = [];
+    request.on("data", (part: Buffer) => parts.push(part));
+    request.on("end", () => {
+      sent.push(Buffer.concat(parts));
+      answer(request, response);
+    });
+  });
+  return [fetchTransport(`http://${await listening(server)}`), sent];
+}
+
+async function clientOver(transport: Transport, options: Options = {}): Promise<Client> {
+  const bundle = await openBundle(new TextEncoder().encode(life.signed), null);
+  const told = { holdSeconds: null, now: () => life.start, ...options };
+  return Client.over(bundle, new MemoryStorage(), transport, told);
+}
+
+/** What came of a call; or that a request's own limit came first. */
+async function inTime<T>(call: Promise<T>): Promise<T | "too late"> {
+  const ended = new AbortController();
+  const limit = sleep(CALL_MS, "too late" as const, { signal: ended.signal });
+  limit.catch(() => undefined);
+  try {
+    return await Promise.race([call, limit]);
+  } finally {
+    ended.abort();
+  }
+}
+
+test("a server that says nothing is waited for as long as it is told, and no longer", async () => {
+  const client = await clientOver(await silent());
+  client.report("theme", "dark");
+  assert.equal(await inTime(client.flush(0.3)), false);
+  assert.equal(await client.waiting(), 1);
+  assert.deepEqual(client.dropped, {});
+  assert.equal(await inTime(client.close(0.3)), false);
+});
+
+test("what was under way as the time was over is sent again, as the same bytes", async () => {
+  let hangs = true;
+  const [transport, sent] = await answering((_request, response) => {
+    response.writeHead(200, { "content-type": TYPE });
+    if (hangs) response.flushHeaders();
+    else response.end();
+  });
+  const client = await clientOver(transport);
+  client.report("theme", "dark");
+  assert.equal(await inTime(client.flush(0.5)), false);
+  hangs = false;
+  assert.equal(await client.flush(), true);
+  assert.equal(sent.length, 2);
+  assert.ok(sent[0]?.length && sent[0].equals(sent[1] ?? Buffer.alloc(0)));
+  await client.close();
+});
+
+test("what somebody else began is not waited for either, and what is reported is kept", async () => {
+  const transport = await silent();
+  const client = await clientOver(transport, { holdSeconds: 0 });
+  client.report("theme", "dark");
+  const calls = test.mock.method(transport, "post");
+  const deadline = Date.now() + 30_000;
+  while (!calls.mock.callCount() && Date.now() < deadline) {
+    await sleep(5);
+  }
+  client.report("language", "de"); // while the first is on its way
+  await inTime(client.settled());
+  const ledger = await inTime(client.ledger());
+  assert.ok(ledger !== "too late");
+  assert.deepEqual(
+    ledger.payloads.map(({ metric }) => metric),
+    ["theme", "language"],
+  );
+  assert.equal(await inTime(client.flush(0.1)), false);
+  assert.equal(await inTime(client.close(0.1)), false);
+  calls.mock.restore();
+});
+
+test("the state of models is asked for no longer than that, and what was drawn is kept", async () => {
+  const bundle = await openBundle(new TextEncoder().encode(learning.signed), null);
+  const storage = new MemoryStorage();
+  const device = { ...newDevice(), secret: learning.secret, commits: 1 };
+  await storage.transaction((rows) => rows.keepDevice(device));
+  const own = { holdSeconds: null, now: () => learning.start - 100 + 3 * DAY + 60 };
+  const client = await Client.over(bundle, storage, await silent(), own);
+  const said = [0, 1, 2, 3, 4, 5].map((at) => client.learn(`logistic${at}`, PERSON, "left"));
+  assert.ok(said.includes("awaits_state"));
+  const drawn = said.filter((one) => one === "queued").length;
+  assert.equal(await inTime(client.close(0.2)), false);
+  const next = await Client.over(bundle, storage, new FakeShuffler(), own);
+  assert.equal(await next.waiting(), drawn);
+});
+
+test("a flush of no time keeps what was reported, and sends nothing", async () => {
+  const shuffler = new FakeShuffler();
+  const client = await clientOver(shuffler);
+  client.report("theme", "dark");
+  assert.equal(await client.close(0), false);
+  assert.equal(shuffler.taken.length, 0);
+});
