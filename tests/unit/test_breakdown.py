@@ -98,6 +98,16 @@ def test_an_app_that_says_nothing_is_told_so(tmp_path: Path) -> None:
     assert client.report("theme@os=linux,version=2", "dark") is Outcome.UNKNOWN_METRIC
 
 
+def test_what_is_said_of_the_device_and_raises_is_the_apps_mistake(tmp_path: Path) -> None:
+    def secret() -> str:
+        raise RuntimeError("secret")
+
+    client = memory_client(_bundle(tmp_path), public={"os": secret, "version": "2.0"})
+    with pytest.raises(BadParameter, match="public: os raises RuntimeError; give a text") as error:
+        client.report("theme", "dark")
+    assert "secret" not in str(error.value)
+
+
 def test_more_values_may_come_and_none_may_go(tmp_path: Path) -> None:
     before = _bundle(tmp_path)
     more = _bundle(tmp_path, os='["linux", "macos", "beos"]')

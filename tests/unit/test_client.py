@@ -71,8 +71,11 @@ def test_a_programmers_mistake_is_raised_without_the_value(
     client_of: Callable[..., Client],
 ) -> None:
     client = client_of(FakeShuffler())
-    with pytest.raises(UnknownMetric, match='metric "colour" is not in the bundle'):
-        client.report("colour", "dark")
+    with pytest.raises(
+        UnknownMetric, match=r"give one first, then the value: .*, theme$"
+    ) as unknown:
+        client.report("plaid-77", "theme")
+    assert "plaid" not in str(unknown.value)
     with pytest.raises(ValueOutOfDomain) as caught:
         client.report("theme", "plaid-77")
     assert "plaid" not in str(caught.value)

@@ -192,6 +192,38 @@ def test_a_fault_of_our_own_is_an_outcome_in_production(
         _client(signed, strict=True, coins=Broken()).report("theme", "dark")
 
 
+def test_what_raises_as_it_is_read_is_no_value_and_its_text_is_nobodys(
+    signed: Signed, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Hostile:
+        def tolist(self) -> list[float]:
+            raise RuntimeError("secret-value")
+
+        __class__ = property(tolist)  # type: ignore[assignment]
+
+    with pytest.raises(ValueOutOfDomain, match='metric "theme": cannot be read: RuntimeError'):
+        _client(signed, strict=True).report("theme", Hostile())
+    production = _client(signed, strict=False)
+    with caplog.at_level(logging.WARNING, "hubbub.client"):
+        assert production.report("theme", Hostile()) is Outcome.NOT_A_VALUE
+    assert "secret-value" not in caplog.text
+
+
+def test_a_value_in_the_place_of_a_name_is_never_said_and_is_warned_of_once(
+    signed: Signed, caplog: pytest.LogCaptureFixture
+) -> None:
+    production = _client(signed, strict=False)
+    with caplog.at_level(logging.WARNING, "hubbub.client"):
+        for number in range(100):
+            said = production.report(f"secret-{number}", "theme")
+            assert said is Outcome.UNKNOWN_METRIC
+            production.report(f"theme/secret-{number}", "dark")
+            production.report("theme", f"secret-{number}")
+    assert len(caplog.records) == 2
+    assert "secret" not in caplog.text
+    assert "give one first, then the value: " in caplog.text
+
+
 def test_a_report_in_the_middle_of_a_report_does_not_hang(signed: Signed) -> None:
     """As of a signal's handler: it comes in between any two steps of the thread it interrupts."""
     inner: list[Outcome] = []

@@ -328,7 +328,7 @@ class Client:
                 self._diagnostics.outcomes[Outcome.NOT_A_VALUE] += 1
                 # PRIVACY: the hint is near the value; it is raised to a developer, never logged.
                 raise ValueOutOfDomain(f"{error}: {value_hint(values, value)}") from None
-            return self._mistake(error, Outcome.NOT_A_VALUE)
+            return self._mistake(error, Outcome.NOT_A_VALUE, asked.name)
         except Exception as error:
             if self._strict:
                 raise
@@ -344,12 +344,13 @@ class Client:
             raise BadParameter(said)
         self._diagnostics.warn_once("public", "%s", said)
 
-    def _mistake(self, error: HubbubError, outcome: Outcome) -> Outcome:
-        """The app's: raised where it is strict; else said the first time, without the value."""
+    def _mistake(self, error: HubbubError, outcome: Outcome, metric: str = "") -> Outcome:
+        """The app's: raised where it is strict; else said once a metric, without the value."""
         if self._strict:
             self._diagnostics.outcomes[outcome] += 1  # report() counts what it returns
             raise error
-        self._diagnostics.warn_once(str(error), "report() is used wrongly: %s", error)
+        subject = f"{outcome.value} {metric}"
+        self._diagnostics.warn_once(subject, "report() is used wrongly: %s", error)
         return outcome
 
     def _flush(self, seconds: float, *, patient: bool) -> bool:

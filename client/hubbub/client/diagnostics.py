@@ -43,7 +43,7 @@ class Diagnostics:
                     self.warn_once("on_drop", "on_drop failed: %s", type(error).__name__)
 
     def warn_once(self, subject: str, message: str, *arguments: object) -> None:
-        """Log a warning, the first time that it is about this."""
+        """Log a warning, the first time that it is about this: of few things, for all are kept."""
         if subject not in self._warned:
             self._warned.add(subject)
             _log.warning(message, *arguments)

@@ -38,14 +38,24 @@ class PublicValues:
     def stream(self, metric: Metric) -> str:
         """The stream of this device's reports to a metric, or to a tier of it.
 
-        Raises whatever a callable raises.
+        Raises:
+            BadParameter: a callable raises; it does not show what.
         """
         if not metric.breakdown:
             return metric.name
         told = {}
         for field in metric.breakdown:
             held = self._held.get(field)
-            value = held() if callable(held) else held
+            value = _called(field, held) if callable(held) else held
             if isinstance(value, str):
                 told[field] = value
         return cell_of(metric.name, metric.breakdown, told)
+
+
+def _called(field: str, told: Callable[[], str]) -> str:
+    try:
+        return told()
+    except Exception as error:  # noqa: BLE001 the app's own, which may raise anything
+        raise BadParameter(
+            f"public: {field} raises {type(error).__name__}; give a text, or what returns one"
+        ) from None

@@ -29,6 +29,7 @@ from hubbub.client.public_values import PublicValues
 from hubbub.client.state.contract import PendingPayload, State
 from hubbub.client.state.device_state import DeviceState
 from hubbub.client.state.secret import SECRET_BYTES, DeviceMemo
+from hubbub.client.told import named_metric, named_model, read
 from hubbub.epochs import begins, holding
 from hubbub.errors import StateUnusable, ValueOutOfDomain
 from hubbub.mechanisms import BitSource
@@ -84,11 +85,10 @@ class Reporter:
             UnknownMetric: the bundle has no such metric.
             ValueOutOfDomain: the metric has no such value; the message does not show it.
         """
-        asked = self._bundle.metric(name)
+        asked = named_metric(self._bundle, name)
         if name not in self._bundle.metrics:
             return Outcome.UNKNOWN_METRIC  # the person chooses a tier, and `public` a cell
-        code = asked.code(value)
-        text = spoken(asked, value)
+        code, text = read(f'metric "{name}"', lambda: (asked.code(value), spoken(asked, value)))
         cell = self._public.stream(asked)
         # Nobody holds this for long, unless a signal's handler reports in the middle of a report.
         if not self._lock.acquire(timeout=_LOCK_SECONDS):
@@ -107,9 +107,9 @@ class Reporter:
             UnknownMetric: the bundle has no such model.
             ValueOutOfDomain: others than the model's features and label; it does not show them.
         """
-        model = self._bundle.model(name)
+        model = named_model(self._bundle, name)
         try:
-            example = model.example(features, label)
+            example = read("features and label", lambda: model.example(features, label))
         except ValueOutOfDomain as error:
             raise ValueOutOfDomain(f'model "{name}": {error}') from None
         if not self._lock.acquire(timeout=_LOCK_SECONDS):

@@ -7,11 +7,18 @@ import test, { after } from "node:test";
 
 import { open as openPage } from "../src/browser/open.js";
 import type { Client } from "../src/client/client.js";
-import { BadParameter, HubbubError, StateUnusable } from "../src/errors.js";
+import {
+  BadParameter,
+  HubbubError,
+  StateUnusable,
+  UnknownMetric,
+  ValueOutOfDomain,
+} from "../src/errors.js";
 import { defineLedger } from "../src/ledger.js";
 import { open as openNode } from "../src/node.js";
 import { capture, KeyedBits, memoryClient } from "../src/testing.js";
 import { known } from "./known.js";
+import type { Life } from "./life.js";
 
 /** As JavaScript calls them. */
 type Loose = (...given: unknown[]) => unknown;
@@ -203,4 +210,95 @@ test("a device's state that this version cannot read reports nothing, and says s
     assert.equal(client.report("theme", "dark"), "no_state");
     await assert.rejects(client.ledger(), StateUnusable);
   }
+});
+
+/** What throws as it is looked at, each in another way, with what nobody may see in its text. */
+function hostile(): unknown[] {
+  const fails = () => {
+    throw new Error("secret");
+  };
+  const traps = { get: fails, has: fails, ownKeys: fails, getPrototypeOf: fails };
+  const revoked = Proxy.revocable([], {});
+  revoked.revoke();
+  return [
+    ...[new Proxy({}, traps), new Proxy([], traps), new Proxy(() => 7, traps), revoked.proxy],
+    ...[Object.defineProperty({}, "theme", { get: fails, enumerable: true })],
+    ...[{ [Symbol.toPrimitive]: fails, toString: fails, valueOf: fails }],
+    Object.assign([1, 2, 3], { [Symbol.iterator]: fails }),
+    Object.assign(new Set(["a"]), { [Symbol.iterator]: fails }),
+  ];
+}
+
+test("what throws as it is looked at is no value, and its text is nobody's", async (told) => {
+  const warned = told.mock.method(console, "warn", () => undefined);
+  const asking = known("wire/asking") as Record<"vectors" | "learning" | "discovering", Life>;
+  const lives = [life, asking.vectors, asking.learning, asking.discovering];
+  for (const strict of [true, false]) {
+    for (const own of lives) {
+      const content = new TextEncoder().encode(own.signed);
+      const options = { strict, now: () => own.start, public: { os: "linux", version: "2.1" } };
+      const client = await memoryClient(content, options);
+      const [, body = ""] = own.signed.split("\n");
+      const { metrics } = JSON.parse(body) as { metrics: object };
+      for (const [at, value] of hostile().entries()) {
+        for (const name of [...Object.keys(metrics), value]) {
+          for (const call of [
+            () => (client.report as Loose).call(client, name, value),
+            () => (client.learn as Loose).call(client, name, value, value),
+          ]) {
+            const came = await tried(call);
+            const outcome = came instanceof UnknownMetric || came instanceof ValueOutOfDomain;
+            const mistake = came === "unknown_metric" || came === "not_a_value";
+            assert.ok(strict ? outcome : mistake, `${String(at)} ${String(came)}`);
+            assert.ok(!String(came).includes("secret"));
+          }
+        }
+      }
+    }
+  }
+  assert.ok(warned.mock.callCount() > 0);
+  assert.ok(!JSON.stringify(warned.mock.calls.map((call) => call.arguments)).includes("secret"));
+});
+
+test("what an app says in the clear and throws as it is asked is its mistake, and is not shown", async () => {
+  const { apart } = known("wire/asking") as { apart: Life };
+  const content = new TextEncoder().encode(apart.signed);
+  const os = () => {
+    throw new Error("secret");
+  };
+  const over = (strict: boolean) =>
+    memoryClient(content, { strict, now: () => apart.start, public: { os, version: "2.1" } });
+  const [strict, lenient] = [await over(true), await over(false)];
+  const [, body = ""] = apart.signed.split("\n");
+  const { metrics } = JSON.parse(body) as { metrics: Record<string, { breakdown?: object }> };
+  const name = Object.keys(metrics).find((one) => metrics[one]?.breakdown) ?? "";
+  const said = { name: "BadParameter", message: /^public: os throws as it is read; give a text/ };
+  assert.throws(() => strict.report(name, "a"), said);
+  assert.equal(lenient.report(name, "a"), "failed");
+});
+
+test("a value in the place of a metric's name is never shown, and the remedy is", async (told) => {
+  const warned = told.mock.method(console, "warn", () => undefined);
+  const strict = await fresh(true);
+  const said = /^no metric of the bundle has this name; give one first, then the value: .*theme/;
+  for (const call of [
+    () => strict.report("my secret", "theme"),
+    () => strict.learn("my secret", {}, 1),
+  ]) {
+    assert.throws(call, (error: Error) => {
+      return (
+        error instanceof UnknownMetric && said.test(error.message) && !/secret/.test(error.message)
+      );
+    });
+  }
+  // Once of each kind, and of each metric: whatever is said otherwise of it, or how often.
+  const lenient = await fresh(false);
+  for (let number = 0; number < 100; number += 1) {
+    lenient.report(`secret ${String(number)}`, "theme");
+    lenient.report("language", `secret ${String(number)}`);
+    lenient.report("hours", `secret ${String(number)}`);
+  }
+  const lines = warned.mock.calls.map(({ arguments: [line] }) => String(line));
+  assert.equal(lines.length, 3);
+  assert.ok(lines.every((line) => !line.includes("secret")));
 });

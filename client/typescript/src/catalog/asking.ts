@@ -2,14 +2,14 @@
  * When a device is asked, and what tells its answers apart: as periods.py and breakdown.py of
  * client/hubbub/catalog. Loaded where a bundle has any of it.
  */
-import { UnknownMetric } from "../errors.js";
+import { BadParameter, UnknownMetric } from "../errors.js";
 import { pick } from "../mechanisms/bits.js";
 import { joined, packed } from "../mechanisms/packing.js";
 import { purpose } from "../mechanisms/permanent.js";
 import type { Memo } from "../mechanisms/randomizer.js";
 import { DAY_SECONDS, epochAt, epochStart } from "./epochs.js";
 import { listed, text, type Table } from "./json.js";
-import type { Breakdown, Period } from "./metric.js";
+import type { Breakdown, Period, Public } from "./metric.js";
 
 const SPAN = /^([1-9][0-9]{0,2})([dw])$/;
 const MONTH = "month";
@@ -80,8 +80,7 @@ export function breakdownOf({ breakdown }: Table): Breakdown | null {
     cell(told) {
       const held: string[] = [];
       for (const [field, known] of rules) {
-        const own = told[field];
-        const said = typeof own === "function" ? own() : own;
+        const said = saidOf(told, field);
         if (typeof said !== "string") return "";
         const found = known.find(([, patterns]) => patterns.some((one) => one.test(said)));
         if (!found) return "";
@@ -90,6 +89,19 @@ export function breakdownOf({ breakdown }: Table): Breakdown | null {
       return held.length ? `@${held.join(",")}` : "";
     },
   };
+}
+
+/** What the app says of its device. @throws BadParameter it throws as it is asked. */
+function saidOf(told: Public, field: string): unknown {
+  try {
+    const own = told[field];
+    return typeof own === "function" ? own() : own;
+  } catch {
+    // Its text may hold anything.
+    throw new BadParameter(
+      `public: ${field} throws as it is read; give a text, or what returns one`,
+    );
+  }
 }
 
 /** A pattern of the shell: * for any letters, ? for one, [abc] and [!a-c] for one of some. */

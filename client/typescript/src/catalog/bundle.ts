@@ -103,14 +103,20 @@ export async function openBundle(signed: Bytes, operator: string | null): Promis
 /**
  * A metric by its name.
  *
+ * PRIVACY: what is no name may be a value in the wrong place, so it is never shown.
+ *
  * @throws UnknownMetric there is none, or it asks for more than this version can do.
  */
 export function metricOf(bundle: Bundle, name: string): Metric {
   const metric = bundle.metrics.get(name);
   if (metric) return metric;
   const names = [...bundle.metrics.keys()].join(", ");
-  const said = typeof name === "string" ? `has no metric "${name}"` : "names metrics by strings";
-  throw bundle.unknown.get(name) ?? new UnknownMetric(`the bundle ${said}; it has ${names}`);
+  throw (
+    bundle.unknown.get(name) ??
+    new UnknownMetric(
+      `no metric of the bundle has this name; give one first, then the value: ${names}`,
+    )
+  );
 }
 
 /** Who signed it, in base64. */

@@ -12,6 +12,7 @@ import { atMost } from "../mechanisms/probability.js";
 import { prefixTree } from "../mechanisms/tree.js";
 import { number, type Table } from "./json.js";
 import type { Finder } from "./metric.js";
+import { readable } from "./values.js";
 
 const EPOCH_BYTES = 8;
 const LEAST = 1e-6;
@@ -42,14 +43,13 @@ export function finderOf(name: string, entry: Table): Finder | null {
       return memo.coins(joined(purpose("discover"), bytes)).chance(chance);
     },
     spoken(value) {
-      const text = String(value);
       try {
+        const text = String(value);
         encoded(text);
+        return text;
       } catch (error) {
-        if (!(error instanceof ValueOutOfDomain)) throw error;
-        throw new ValueOutOfDomain(`metric "${name}": ${error.message}`);
+        throw new ValueOutOfDomain(`metric "${name}": ${readable(error)}`);
       }
-      return text;
     },
   };
 }

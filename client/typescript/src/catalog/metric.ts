@@ -7,7 +7,7 @@ import type { Coded, Memo, Randomizer } from "../mechanisms/randomizer.js";
 import type { Kem } from "../transport/sealing.js";
 import type { Dummies } from "./dummies.js";
 import { listed, number, table, text, type Table } from "./json.js";
-import { listedPlace } from "./values.js";
+import { listedPlace, readable } from "./values.js";
 
 /**
  * A metric at one epsilon, with totals of its own, of the values that are asked now: "theme",
@@ -284,8 +284,7 @@ async function coder(name: string, entry: Table, randomizer: Randomizer): Promis
     try {
       return code(value);
     } catch (error) {
-      if (!(error instanceof ValueOutOfDomain)) throw error;
-      throw new ValueOutOfDomain(`metric "${name}": ${error.message}`);
+      throw new ValueOutOfDomain(`metric "${name}": ${readable(error)}`);
     }
   };
 }

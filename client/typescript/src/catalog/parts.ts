@@ -1,6 +1,7 @@
 /** Answers of several parts, as `pairs` takes them: as client/hubbub/catalog has them. */
 import { ValueOutOfDomain } from "../errors.js";
 import { rangedPlace, type Ranges } from "./ranges.js";
+import { readable } from "./values.js";
 
 /** The parts of an answer, each with its values; in ranges, those that are of numbers. */
 export interface Parts {
@@ -37,7 +38,7 @@ export function partedValue({ values, ranges }: Parts, given: unknown): number {
     try {
       return rangedPlace(own, held.get(part), { ranges: ranges.get(part) });
     } catch (error) {
-      throw new ValueOutOfDomain(`part ${part}: ${(error as Error).message}`);
+      throw new ValueOutOfDomain(`part ${part}: ${readable(error)}`);
     }
   });
   // The places in its parts as one number, the last counting fastest.

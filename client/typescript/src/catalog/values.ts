@@ -23,6 +23,14 @@ export type Features =
 /** What a model is to foretell of a person. */
 export type Label = Plain;
 
+/**
+ * What is wrong with a value, by what was thrown as it was read: an object of the app's may throw
+ * anything, and its text may hold the value.
+ */
+export function readable(error: unknown): string {
+  return error instanceof ValueOutOfDomain ? error.message : "the value cannot be read";
+}
+
 /** The place of a listed value; -1 if it is none of them. */
 export function placeOf(values: readonly string[], value: unknown): number {
   return values.indexOf(typeof value === "boolean" ? String(value) : (value as string));

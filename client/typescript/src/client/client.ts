@@ -4,6 +4,7 @@ import type { Public } from "../catalog/metric.js";
 import type { Features, Label, Value } from "../catalog/values.js";
 import {
   BadParameter,
+  HubbubError,
   StateUnusable,
   TryAgain,
   UnknownMetric,
@@ -159,7 +160,7 @@ export class Client {
    * @throws ValueOutOfDomain strict, and the metric has no such value; the message hides it.
    */
   report(metric: string, value: Value): Outcome {
-    return this.#told("report()", () => this.#reporter.report(metric, value));
+    return this.#told("report()", metric, () => this.#reporter.report(metric, value));
   }
 
   /**
@@ -174,7 +175,7 @@ export class Client {
    * @throws ValueOutOfDomain strict, and these are not its features or label; the message hides them.
    */
   learn(model: string, features: Features, label: Label): Outcome {
-    return this.#told("learn()", () => this.#reporter.learn(model, features, label));
+    return this.#told("learn()", model, () => this.#reporter.learn(model, features, label));
   }
 
   /** Resolves once all that was reported so far is kept on this device. */
@@ -337,14 +338,14 @@ export class Client {
     }
   }
 
-  #told(call: string, tell: () => Outcome): Outcome {
+  #told(call: string, metric: string, tell: () => Outcome): Outcome {
     if (this.#closed) return "closed";
-    const outcome = this.#diagnostics.count(this.#checked(call, tell));
+    const outcome = this.#diagnostics.count(this.#checked(call, metric, tell));
     if (outcome === "queued" || outcome === "awaits_state") this.#background.wake();
     return outcome;
   }
 
-  #checked(call: string, tell: () => Outcome): Outcome {
+  #checked(call: string, metric: string, tell: () => Outcome): Outcome {
     try {
       return tell();
     } catch (error) {
@@ -359,8 +360,9 @@ export class Client {
         throw error;
       }
       // The text of our own errors holds no value; of others only the type is told.
-      const said = mistake === "failed" ? nameOf(error) : (error as Error).message;
-      this.#diagnostics.warnOnce(said, `${call} is used wrongly: ${said}`);
+      const said = error instanceof HubbubError ? error.message : nameOf(error);
+      const known = this.#bundle.metrics.has(metric) ? metric : "";
+      this.#diagnostics.warnOnce(`${mistake} ${known}`, `${call} is used wrongly: ${said}`);
       return mistake;
     }
   }

@@ -33,7 +33,7 @@ export class Diagnostics {
     }
   }
 
-  /** Says something the first time that it is about this. */
+  /** Says something the first time that it is about this: of few things, for all are kept. */
   warnOnce(subject: string, message: string): void {
     if (this.#said.has(subject)) return;
     this.#said.add(subject);

@@ -15,6 +15,7 @@ import { vectorCodes } from "../../mechanisms/vector_codes.js";
 import { epochAt } from "../epochs.js";
 import { listed, number, table, text, type Table } from "../json.js";
 import type { Example, Model } from "../metric.js";
+import { readable } from "../values.js";
 import { featureOf, type Feature } from "./features.js";
 import { labelOf } from "./labels.js";
 
@@ -114,8 +115,7 @@ function modelFrom(name: string, entry: Table): Model {
       try {
         return exampleOf(features, given, () => labelOf(labels, label));
       } catch (error) {
-        if (!(error instanceof ValueOutOfDomain)) throw error;
-        throw new ValueOutOfDomain(`model "${name}": ${error.message}`);
+        throw new ValueOutOfDomain(`model "${name}": ${readable(error)}`);
       }
     },
     teller(round, { columns: own, label }, state) {
