@@ -199,7 +199,7 @@ def test_what_raises_as_it_is_read_is_no_value_and_its_text_is_nobodys(
         def tolist(self) -> list[float]:
             raise RuntimeError("secret-value")
 
-        __class__ = property(tolist)  # type: ignore[assignment]
+        __class__ = property(tolist)
 
     with pytest.raises(ValueOutOfDomain, match='metric "theme": cannot be read: RuntimeError'):
         _client(signed, strict=True).report("theme", Hostile())

@@ -27,7 +27,7 @@ def code_of_reported(metric: Any, places: Mapping[str, int], value: Any) -> Any:
         if isinstance(metric.randomizer, PairedParts):
             return code_of(metric.randomizer, metric.values, value, metric.ranges)
         if isinstance(metric.randomizer, VectorCodes):
-            return vector_code(metric.randomizer, value)
+            return vector_code(metric.randomizer, metric.values, value)
         if metric.kind == "set":
             return set_code(places, value, places[OTHER] if metric.other else None)
         code = _place(metric, places, value)

@@ -106,8 +106,12 @@ def check_vector(metric: Any) -> None:
         raise BadParameter("release: a vector cannot be released; leave it out")
 
 
-def vector_code(mechanism: VectorCodes, given: Any) -> tuple[float, ...]:
+def vector_code(
+    mechanism: VectorCodes, coordinates: Sequence[str], given: Any
+) -> tuple[float, ...]:
     """The mechanism's value for a sequence of numbers: what is too long is made shorter.
+
+    coordinates: what the numbers are called, in their order.
 
     Raises:
         ValueOutOfDomain: another number of them, or one that is no finite number. The message never
@@ -125,8 +129,9 @@ def vector_code(mechanism: VectorCodes, given: Any) -> tuple[float, ...]:
             f"{len(given):,} numbers are given, and the vector has {mechanism.dimensions:,}"
         )
     numbers = [as_python(one) for one in given]
-    if not all(map(is_number, numbers)):
-        raise ValueOutOfDomain("one of the vector is no finite number")
+    for name, one in zip(coordinates, numbers, strict=True):
+        if not is_number(one):
+            raise ValueOutOfDomain(f'coordinate "{name}" is no finite number')
     largest, scaled = apart(numbers)
     long = length(scaled)
     shorter = min(largest * long, mechanism.max_length) / max(long, 1.0)

@@ -2,7 +2,7 @@
 import { ValueOutOfDomain } from "../errors.js";
 import { length } from "../mechanisms/alike.js";
 import { apart } from "../mechanisms/vector_codes.js";
-import { listed, number, table, type Table } from "./json.js";
+import { listed, number, table, text, type Table } from "./json.js";
 import type { Metric } from "./metric.js";
 
 /** What a metric's values are told as, of a bundle's entry; a model has none. */
@@ -12,9 +12,9 @@ export function coderOfVectors(entry: Table): Metric["code"] {
       throw new ValueOutOfDomain("it is a model: learn() tells of it, not report()");
     };
   }
-  const dimensions = listed(entry["values"]).length;
+  const coordinates = listed(entry["values"]).map(text);
   const most = number(table(entry["parameters"])["max_length"] ?? 1);
-  return (value) => vectorCode(dimensions, most, value);
+  return (value) => vectorCode(coordinates, most, value);
 }
 
 /**
@@ -22,7 +22,12 @@ export function coderOfVectors(entry: Table): Metric["code"] {
  *
  * @throws ValueOutOfDomain another number of them, or one that is no finite number.
  */
-function vectorCode(dimensions: number, most: number, given: unknown): readonly number[] {
+function vectorCode(
+  coordinates: readonly string[],
+  most: number,
+  given: unknown,
+): readonly number[] {
+  const dimensions = coordinates.length;
   const isList = Array.isArray(given) || (ArrayBuffer.isView(given) && Symbol.iterator in given);
   if (!isList) {
     throw new ValueOutOfDomain(
@@ -35,8 +40,9 @@ function vectorCode(dimensions: number, most: number, given: unknown): readonly 
       `${numbers.length} numbers are given, and the vector has ${dimensions}`,
     );
   }
-  if (!numbers.every((one) => Number.isFinite(one))) {
-    throw new ValueOutOfDomain("one of the vector is no finite number");
+  const wrong = numbers.findIndex((one) => !Number.isFinite(one));
+  if (wrong >= 0) {
+    throw new ValueOutOfDomain(`coordinate "${coordinates[wrong]}" is no finite number`);
   }
   const [largest, scaled] = apart(numbers as number[]);
   const long = length(scaled);
