@@ -124,11 +124,20 @@ class Devices:
     def metric(self) -> Metric:
         return self.signed.bundle.metrics[self.model]
 
-    def client(self, number: int, shuffler: FakeShuffler, *, strict: bool = True) -> Client:
-        secret = hashlib.sha256(number.to_bytes(4, "big")).digest()
+    def own_state(self, number: int) -> MemoryState:
+        return MemoryState(hashlib.sha256(number.to_bytes(4, "big")).digest())
+
+    def client(
+        self,
+        number: int,
+        shuffler: FakeShuffler,
+        *,
+        strict: bool = True,
+        state: MemoryState | None = None,
+    ) -> Client:
         return Client(
             self.signed.bundle,
-            MemoryState(secret),
+            state or self.own_state(number),
             shuffler,
             hold_seconds=None,
             strict=strict,
@@ -363,6 +372,22 @@ def test_an_example_waits_in_memory_for_the_state_of_its_round_alone(
     }
     [spent] = [one.spent for one in client.ledger().metrics if one.name == "churn"]
     assert 3.99 < spent <= 4.0
+
+
+def test_who_has_told_awaits_no_state_when_its_program_starts_again(
+    late: tuple[Devices, int],
+) -> None:
+    devices, number = late
+    shuffler, state = FakeShuffler(), devices.own_state(number)
+    shuffler.models = sign_models({"churn": STATE}, read_operator_key(devices.signed.keys))
+    client = devices.client(number, shuffler, state=state)
+    assert client.learn("churn", [50, "paid"], 1) is Outcome.AWAITS_STATE
+    assert client.flush()
+    asked = len(shuffler.submissions)
+    again = devices.client(number, shuffler, state=state)
+    assert again.learn("churn", [5, "paid"], 1) is Outcome.ALREADY_REPORTED
+    assert again.flush()
+    assert len(shuffler.submissions) == asked, "it asks for nothing"
 
 
 def test_who_judges_waits_for_the_finished_model_and_tells_bin_and_label(signed: Signed) -> None:

@@ -184,8 +184,10 @@ def forgotten(accounts: Mapping[str, Account], now: float) -> dict[str, Account]
     return {name: account.sums(now) for name, account in accounts.items() if account.spent}
 
 
-def charge(accounts: Mapping[str, Account], metric: Metric, epoch: int, tag: str) -> Outcome | None:
-    """Enter one report, or say why not (and then enter nothing).
+def charge(
+    accounts: Mapping[str, Account], metric: Metric, epoch: int, tag: str, *, enter: bool = True
+) -> Outcome | None:
+    """Enter one report, or say why not (and then enter nothing). enter: False only asks.
 
     accounts: of every metric that this device was ever asked, this one's among them.
     metric: of the tier that reports.
@@ -207,7 +209,8 @@ def charge(accounts: Mapping[str, Account], metric: Metric, epoch: int, tag: str
         return Outcome.OVER_BUDGET
     if not _is_within_central_cap(accounts, metric, epoch):
         return Outcome.OVER_BUDGET
-    account.add(metric, epoch, tag)
+    if enter:
+        account.add(metric, epoch, tag)
     return None
 
 

@@ -286,14 +286,13 @@ class Reporter:
         if question.finds and question.finder:
             metric, code = question.finder, text
         teller = self._learner.teller(metric, question.round, code)
-        if metric.model and teller is None:
-            return Outcome.AWAITS_STATE
+        awaits = metric.model is not None and teller is None
         memo = question.memo
         tag = memo.tag(metric.memoized.permanent_key(code, memo)) if metric.memoized else ""
         # PRIVACY: the ledger is asked before any coin is drawn.
-        refusal = charge(self._standing.accounts, metric, epoch, tag)
-        if refusal is not None:
-            return refusal
+        refusal = charge(self._standing.accounts, metric, epoch, tag, enter=not awaits)
+        if refusal is not None or awaits:
+            return refusal or Outcome.AWAITS_STATE
         if metric.memoized:
             payload = metric.memoized.randomize_again(code, memo, self._coins)
         elif teller is not None:

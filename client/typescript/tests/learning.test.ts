@@ -23,10 +23,20 @@ const states = life.steps
   .map((step) => step.with as string);
 const [strangers = "", tooWide = "", fitting = ""] = states;
 
-async function clientAt(day: number, shuffler: FakeShuffler, options: Options = {}) {
+async function storageOf(secret: string): Promise<MemoryStorage> {
   const storage = new MemoryStorage();
-  const device = { ...newDevice(), secret: life.secret, commits: 1 };
+  const device = { ...newDevice(), secret, commits: 1 };
   await storage.transaction((rows) => rows.keepDevice(device));
+  return storage;
+}
+
+async function clientAt(
+  day: number,
+  shuffler: FakeShuffler,
+  options: Options = {},
+  own?: MemoryStorage,
+) {
+  const storage = own ?? (await storageOf(life.secret));
   const told = { holdSeconds: null, now: () => START + day * DAY + 60, ...options };
   return Client.over(await openBundle(TEXT.encode(life.signed), null), storage, shuffler, told);
 }
@@ -83,6 +93,10 @@ test("a metric that is no model is told by report()", async () => {
   assert.throws(() => client.learn("scores", [1], 1), /"scores" is no model/);
   assert.equal(client.report("scores", Float64Array.of(1, 2, 0.5)), "queued");
   assert.equal(client.report("scores", Float32Array.of(1, 2, 0.5)), "queued");
+  assert.throws(() => client.report("scores", [1, NaN, NaN]), {
+    name: "ValueOutOfDomain",
+    message: /^metric "scores": coordinate "[a-z0-9]+" is no finite number$/,
+  });
   const notOnes = [[1, , 2], new DataView(new ArrayBuffer(24)), BigInt64Array.of(1n, 2n, 3n)];
   for (const value of notOnes) {
     assert.throws(() => client.report("scores", value as unknown as number[]), ValueOutOfDomain);
@@ -123,6 +137,20 @@ test("a state of others, or of another size, is not taken, and what waits waits 
   shuffler.models = TEXT.encode(fitting);
   assert.equal(await client.flush(), true);
   assert.equal(shuffler.reports, 1);
+});
+
+test("who has told awaits no state on the next page", async () => {
+  const shuffler = new FakeShuffler();
+  shuffler.models = TEXT.encode(fitting);
+  const [name, storage] = [await awaited(), await storageOf(life.secret)];
+  const client = await clientAt(3, shuffler, {}, storage);
+  assert.equal(client.learn(name, PERSON, "left"), "awaits_state");
+  assert.equal(await client.close(), true);
+  const asked = shuffler.taken.length;
+  const next = await clientAt(3, shuffler, {}, storage);
+  assert.equal(next.learn(name, PERSON, "left"), "already_reported");
+  assert.equal(await next.flush(), true);
+  assert.equal(shuffler.taken.length, asked);
 });
 
 test("who says no takes what waits for a state along", async () => {

@@ -269,24 +269,24 @@ export class Reporter {
     const { randomizer } = stream;
     let tell: Tell | null = (coins) => randomizer.randomize(said as Coded, coins, memo);
     if (round !== null) tell = this.learner?.teller(metric, round, code as Example) ?? null;
-    if (!tell) return "awaits_state";
-    const draw = tell;
     const key = memo && randomizer.permanentKey?.(said as Coded, memo);
     const tag = (key && memo.tag(key)) ?? "";
     const named = metric.name + cell + stream.name.slice(metric.name.length);
     const charge = { metric, stream, epoch, tag, filler: false };
-    return this.#hold(charge, named, () => draw(this.coins));
+    return this.#hold(charge, named, tell);
   }
 
-  #hold(charge: Charge & { filler: boolean }, named: string, draw: () => Bytes): Outcome {
+  #hold(charge: Charge & { filler: boolean }, named: string, tell: Tell | null): Outcome {
     const { metric, epoch } = charge;
     // PRIVACY: the ledger is asked before any coin is drawn.
     const accounts = charged(opened(this.#device, metric), charge, this.bundle.caps);
     if (typeof accounts === "string") return accounts;
+    if (!tell) return "awaits_state";
     this.#device = { ...this.#device, accounts };
     const late = epochStart(epoch + 1, metric.epoch) + graceSeconds(metric.epoch);
     const { generation } = this.#device.consent;
-    this.#drawn.push({ ...charge, named, generation, payload: draw(), made: this.now(), late });
+    const payload = tell(this.coins);
+    this.#drawn.push({ ...charge, named, generation, payload, made: this.now(), late });
     return "queued";
   }
 
