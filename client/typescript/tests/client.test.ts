@@ -141,6 +141,31 @@ for (const [where, made] of STORAGES) {
     await one.settled();
   });
 
+  test(`an app is told what a no discards, each payload once: ${where}`, async () => {
+    for (const forget of [false, true]) {
+      const told: string[] = [];
+      const onDrop = (metric: string, reason: string) => told.push(`${metric} ${reason}`);
+      const [clock, shuffler] = [new Clock(), new FakeShuffler()];
+      const one = await clientOver(await made(), { onDrop, now: clock.now }, shuffler);
+      one.report("theme", "dark");
+      one.report("startup", 5);
+      await one.settled();
+      one.report("language", "de"); // and nobody has begun to keep it
+      await one.disable({ forget });
+      assert.deepEqual(told.sort(), ["language disabled", "startup disabled", "theme disabled"]);
+      assert.deepEqual(one.dropped, { disabled: 3 });
+      await one.enable();
+      clock.seconds += DAY; // who forgot keeps that the former one was answered
+      assert.equal(one.report("startup", 5), "queued");
+      const kept = one.settled(); // while it is being sealed
+      await one.disable({ forget });
+      await kept;
+      assert.equal(one.dropped["disabled"], 4);
+      assert.equal(await one.close(), true);
+      assert.equal(shuffler.reports, 0);
+    }
+  });
+
   test(`reports that are refused are given up and counted: ${where}`, async () => {
     const shuffler = new FakeShuffler();
     const told: string[] = [];

@@ -160,10 +160,23 @@ test("who says no takes what waits for a state along", async () => {
   const client = await clientAt(3, shuffler);
   assert.equal(client.learn(name, PERSON, "left"), "awaits_state");
   await client.disable();
+  assert.deepEqual(client.dropped, { disabled: 1 });
   assert.equal(client.learn(name, PERSON, "left"), "disabled");
   await client.enable();
   assert.equal(await client.flush(), true);
   assert.equal(shuffler.taken.length, 0);
+});
+
+test("an example that still waits as the client is closed is given up, and the app is told", async () => {
+  const name = await awaited();
+  const told: string[] = [];
+  const onDrop = (metric: string, reason: string) => told.push(`${metric} ${reason}`);
+  const client = await clientAt(3, new FakeShuffler(), { onDrop });
+  client.learn(name, PERSON, "left");
+  client.learn(name, PERSON, "left"); // in the place of the first
+  await client.close();
+  assert.deepEqual(told, [`${name} awaits_state`]);
+  assert.deepEqual(client.dropped, { awaits_state: 1 });
 });
 
 test("where nothing can be kept no model is told", async () => {

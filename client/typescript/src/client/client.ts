@@ -19,7 +19,7 @@ import type { Outcome } from "./outcome.js";
 import type { PurseOf } from "./purse.js";
 import { Reporter } from "./reporter.js";
 import { Sender } from "./sender.js";
-import { State } from "./state.js";
+import { DISABLED, State } from "./state.js";
 import type { Storage } from "./storage.js";
 import type { AskIssuer } from "../transport/issuing.js";
 import type { Transport } from "./transport.js";
@@ -90,7 +90,7 @@ export class Client {
     this.#bundle = bundle;
     this.#state = state;
     this.#strict = options.strict ?? bundle.development;
-    this.#diagnostics = new Diagnostics(options.onDrop);
+    this.#diagnostics = state.diagnostics;
     const coins = options.coins ?? new SystemBits();
     const asked = [...bundle.metrics.values()].flatMap((metric) => metric.breakdown?.fields ?? []);
     const missing = asked.find((field) => !(field in told));
@@ -123,7 +123,8 @@ export class Client {
     transport: Transport,
     options: Options = {},
   ): Promise<Client> {
-    const state = new State(storage, bundle.caps, options.now ?? (() => Date.now() / 1000));
+    const { now = () => Date.now() / 1000 } = options;
+    const state = new State(storage, bundle.caps, now, new Diagnostics(options.onDrop));
     try {
       const device = await state.change((own) => {
         const { trust, another } = admitted(own.trust, bundle, options.operatorNamed ?? false);
@@ -208,6 +209,7 @@ export class Client {
     const sent = await this.flush(timeoutSeconds);
     this.#background.end();
     await this.#sender.stop();
+    this.#drop("awaits_state", this.#reporter.learner?.forget());
     this.#state.storage.close();
     return sent;
   }
@@ -227,7 +229,9 @@ export class Client {
    */
   async disable(how?: { readonly forget?: boolean }): Promise<void> {
     this.#reporter.switch(false);
+    this.#drop(DISABLED, this.#reporter.learner?.forget());
     await this.#sender.stop();
+    this.#drop(DISABLED, this.#reporter.forget());
     const off = (consent: Consent) => ({
       ...consent,
       generation: turned(consent.generation, false),
@@ -314,6 +318,10 @@ export class Client {
   /** How many values learn() clipped to their range in this page or process, by model. */
   get clipped(): Readonly<Record<string, number>> {
     return { ...this.#reporter.learner?.clipped };
+  }
+
+  #drop(reason: string, streams: readonly string[] = []): void {
+    this.#diagnostics.drop(streams.map((stream) => ({ stream, reason })));
   }
 
   async #sendUntil(until: number): Promise<boolean> {

@@ -50,9 +50,11 @@ export class Learner {
     if (clipped) this.clipped[name] = (this.clipped[name] ?? 0) + clipped;
   }
 
-  /** Lets go of what waits. */
-  forget(): void {
+  /** Lets go of what waits; says of which models. */
+  forget(): string[] {
+    const models = [...this.#awaited.keys()];
     this.#awaited.clear();
+    return models;
   }
 
   /** Asks for the state that examples wait for; again after a while, for as long as any do. */

@@ -86,6 +86,11 @@ export class Reporter {
     return this.#device;
   }
 
+  /** Whether this page or process has stopped reporting, whatever is written down. */
+  get isOff(): boolean {
+    return this.#off;
+  }
+
   /** Whether report() may draw. */
   get isOn(): boolean {
     return !this.#off && this.#usable && isOn(this.#device.consent.generation);
@@ -165,12 +170,16 @@ export class Reporter {
     this.#usable = false;
   }
 
-  /** Stops or goes on; stopping forgets what was drawn. */
+  /** Stops or goes on. */
   switch(on: boolean): void {
     this.#off = !on;
-    if (on) return;
+  }
+
+  /** Lets go of what was drawn and not entered; says of which streams. */
+  forget(): string[] {
+    const streams = this.#drawn.map(({ named }) => named);
     this.#drawn = [];
-    this.learner?.forget();
+    return streams;
   }
 
   /**

@@ -81,11 +81,11 @@ export class Sender {
         if (sealed) drawn.push(sealed);
         else lost.push({ stream: payload.named, reason: "no_key" });
       }
-      // Who stopped reporting in the meantime has taken what was drawn along.
-      if (this.reporter.drawn[0] !== payloads[0]) return;
+      // Who stops reporting in the meantime takes what was drawn along.
+      if (this.reporter.isOff) return;
       const { device, dropped } = await this.state.enter(drawn);
       await this.reporter.entered(payloads.length, device);
-      this.diagnostics.drop([...lost, ...dropped]);
+      this.diagnostics.drop(lost);
       for (const one of drawn.flatMap(({ report, beside }) => [report, ...beside])) {
         this.purse?.needs(one);
         if (!dropped.length) this.#unheard.set(keyOf(one), one);
@@ -103,13 +103,12 @@ export class Sender {
   attempt(until = Infinity): Promise<Attempt> {
     return this.#sends(async () => {
       if (this.#isOver(until)) return "empty";
-      const { reports, dropped } = await this.state.take(
+      const reports = await this.state.take(
         this.failures ? PROBE : BATCH,
         BATCH_BYTES,
         (report) => this.reporter.isHeld(report),
         this.purse?.give.bind(this.purse),
       );
-      this.diagnostics.drop(dropped);
       if (!reports.length) return "empty";
       const stopped = reports.filter((report) => this.reporter.isStopped(report));
       const { fates, failure } = await this.#submit(
@@ -117,13 +116,12 @@ export class Sender {
         until,
       );
       for (const { id } of stopped) fates.set(id ?? NaN, STOPPED);
-      const streams = new Map(reports.map((report) => [report.id ?? NaN, report]));
-      for (const [id, report] of streams) {
+      for (const report of reports) {
+        const id = report.id ?? NaN;
         if (!isFree(fates.get(id) ?? null)) this.#unheard.delete(keyOf(report));
         else if (!fates.has(id)) fates.set(id, null);
       }
       await this.state.record(fates); // if this fails they are sent again, as the same bytes
-      this.diagnostics.drop(refusedOf(fates, streams));
       this.#tell();
       this.failures = failure ? this.failures + 1 : 0;
       if (!failure) return "sent";
@@ -286,13 +284,6 @@ export class Sender {
   #tell(): void {
     for (const one of this.watching) queueMicrotask(one);
   }
-}
-
-function refusedOf(fates: ReadonlyMap<number, string | null>, reports: Map<number, StoredReport>) {
-  return [...fates].flatMap(([id, fate]) => {
-    const stream = reports.get(id)?.stream;
-    return isFree(fate) || fate === SENT || !stream ? [] : [{ stream, reason: fate }];
-  });
 }
 
 /** Once whatever else a page has to do was done; unlike timers it is not put off in hidden pages. */

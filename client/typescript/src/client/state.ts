@@ -10,6 +10,7 @@ import type { Metric, Stream } from "../catalog/metric.js";
 import { StateUnusable } from "../errors.js";
 import { isOn, type Consent } from "./consent.js";
 import { counted, loadDevice, newDevice, witnessed, type Device } from "./device.js";
+import type { Diagnostics } from "./diagnostics.js";
 import { opened } from "./account.js";
 import { charged } from "./ledger.js";
 import type { Purse } from "./purse.js";
@@ -52,7 +53,10 @@ const CLAIMED_SECONDS = 30;
 /** Work of one step: what becomes of the device, and what the caller is told. */
 type Work<T> = (rows: Rows, device: Device) => Promise<readonly [Device, T]>;
 
-/** One device's, over a storage. Its methods reject with StateUnusable: then nothing has changed. */
+/**
+ * One device's, over a storage. Its methods reject with StateUnusable: then nothing has changed. Of what
+ * is given up `diagnostics` is told once that is kept.
+ */
 export class State {
   #heeded: typeof import("./regaining.js").heeded | undefined;
 
@@ -60,6 +64,7 @@ export class State {
     readonly storage: Storage,
     readonly caps: Caps,
     readonly now: () => number,
+    readonly diagnostics: Diagnostics,
   ) {}
 
   /** The device as it is now. */
@@ -70,13 +75,14 @@ export class State {
 
   /** Changes the device, and lets what waits go, for a reason, if consent has changed. */
   async change(how: (device: Device) => Device, reason = DISABLED): Promise<Device> {
-    const { device } = await this.#step(async (rows, own) => {
+    const { device, told } = await this.#step(async (rows, own) => {
       const after = how(own);
-      if (after === own) return [own, null];
+      if (after === own) return [own, []];
       const gone = after.consent.generation !== own.consent.generation;
       const purged = gone ? await purge(rows, reason) : [];
-      return [{ ...after, counts: counted(after.counts, purged) }, null];
+      return [{ ...after, counts: counted(after.counts, purged.map(reasonOf)) }, purged];
     });
+    this.diagnostics.drop(told);
     return device;
   }
 
@@ -84,13 +90,15 @@ export class State {
   async forget(consent: (consent: Consent) => Consent): Promise<Device> {
     const { forgotten } = await import("../more.js");
     const now = this.now();
-    const { device } = await this.#step(async (rows, own) => {
+    const { device, told } = await this.#step(async (rows, own) => {
+      const purged = givenUp(await rows.waiting(), DISABLED);
       await rows.clear();
       const { state, commits, trust, notice } = own;
       const accounts = forgotten(own.accounts, now);
       const said = { ...consent(own.consent), since: now };
-      return [{ ...newDevice(), state, commits, trust, notice, accounts, consent: said }, null];
+      return [{ ...newDevice(), state, commits, trust, notice, accounts, consent: said }, purged];
     });
+    this.diagnostics.drop(told);
     return device;
   }
 
@@ -116,12 +124,13 @@ export class State {
       dropped.push(...(await overflow(rows)));
       return [{ ...own, accounts, counts: counted(own.counts, dropped.map(reasonOf)) }, dropped];
     }, false);
+    this.diagnostics.drop(told);
     return { device, dropped: told };
   }
 
   /**
-   * Reports to send now, in random order, ours alone for a while; and those now too late. isHeld: of
-   * those that wait for the end of their epoch. give: each its token, where they need any.
+   * Reports to send now, in random order, ours alone for a while; those now too late are given up.
+   * isHeld: of those that wait for the end of their epoch. give: each its token, where they need any.
    *
    * PRIVACY: the witness knows what was spent on them before this returns.
    */
@@ -130,7 +139,7 @@ export class State {
     maxBytes: number,
     isHeld: (report: StoredReport) => boolean,
     give?: Purse["give"],
-  ): Promise<{ reports: StoredReport[]; dropped: Dropped[] }> {
+  ): Promise<StoredReport[]> {
     const { told } = await this.#step(async (rows, device) => {
       const now = this.now();
       const waiting = isOn(device.consent.generation) ? await rows.waiting() : [];
@@ -142,7 +151,7 @@ export class State {
       const mixed = fitting(shuffled(free), maxBytes);
       const [own, reports] = give?.(device, mixed, most) ?? [device, mixed.slice(0, most)];
       for (const report of reports) await rows.keep({ ...report, claimed: now + CLAIMED_SECONDS });
-      const dropped = late.map(({ stream }) => ({ stream, reason: "expired" }));
+      const dropped = givenUp(late, "expired");
       if (!dropped.length) return [own, { reports, dropped }];
       const counts = counted(own.counts, dropped.map(reasonOf));
       return [
@@ -150,13 +159,14 @@ export class State {
         { reports, dropped },
       ];
     });
-    return told;
+    this.diagnostics.drop(told.dropped);
+    return told.reports;
   }
 
   /** Reports that were taken have met their fate, or are free again: null. */
   async record(fates: ReadonlyMap<number, string | null>): Promise<void> {
-    await this.#step(async (rows, device) => {
-      const reasons: string[] = [];
+    const { told } = await this.#step(async (rows, device) => {
+      const dropped: Dropped[] = [];
       for (const report of await rows.waiting()) {
         const fate = fates.get(report.id ?? NaN);
         if (fate === undefined) continue;
@@ -166,11 +176,12 @@ export class State {
           continue;
         }
         await settle(rows, report, fate);
-        if (fate !== SENT) reasons.push(fate);
+        if (fate !== SENT) dropped.push({ stream: report.stream, reason: fate });
       }
-      if (!reasons.length) return [device, null];
-      return [{ ...device, counts: counted(device.counts, reasons) }, null];
+      if (!dropped.length) return [device, dropped];
+      return [{ ...device, counts: counted(device.counts, dropped.map(reasonOf)) }, dropped];
     }, false);
+    this.diagnostics.drop(told);
   }
 
   /** The device, what waits to be sent, and what has met its fate. */
@@ -254,10 +265,14 @@ function isAhead(witness: string | null, { state, commits }: Device): witness is
   }
 }
 
-async function purge(rows: Rows, fate: string): Promise<string[]> {
+async function purge(rows: Rows, reason: string): Promise<Dropped[]> {
   const waiting = await rows.waiting();
-  for (const report of waiting) await settle(rows, report, fate);
-  return waiting.map(() => fate);
+  for (const report of waiting) await settle(rows, report, reason);
+  return givenUp(waiting, reason);
+}
+
+function givenUp(reports: readonly StoredReport[], reason: string): Dropped[] {
+  return reports.map(({ stream }) => ({ stream, reason }));
 }
 
 async function settle(rows: Rows, report: StoredReport, fate: string): Promise<void> {
