@@ -12,7 +12,9 @@ import pytest
 from hubbub.catalog import epoch_at
 from hubbub.client import Client, FolderState, MemoryState, Outcome, SealedReport, State, Submitted
 from hubbub.client import client as sdk
+from hubbub.client.diagnostics import OnDrop
 from hubbub.client.state import witness
+from hubbub.client.state.contract import Dropped
 from hubbub.client.testing import FakeClock, FakeShuffler
 from hubbub.errors import BadParameter, StateBusy, StateUnusable
 from tests.support.bundles import DAY, Signed
@@ -26,13 +28,18 @@ def client_of(signed: Signed, tmp_path: Path) -> Iterator[Make]:
     made: list[Client] = []
     start = signed.bundle.keys[0].start + 10 * DAY
 
-    def make(shuffler: FakeShuffler | None = None, state: State | None = None) -> Client:
+    def make(
+        shuffler: FakeShuffler | None = None,
+        state: State | None = None,
+        on_drop: OnDrop | None = None,
+    ) -> Client:
         client = Client(
             signed.bundle,
             state or FolderState(tmp_path / "state"),
             shuffler or FakeShuffler(),
             hold_seconds=None,
             clock=FakeClock(float(start)),
+            on_drop=on_drop,
         )
         made.append(client)
         return client
@@ -85,6 +92,25 @@ def test_what_another_process_drew_while_off_is_never_sent(client_of: Make) -> N
     assert len(shuffler.reports()) == 1
 
 
+@pytest.mark.parametrize("forget", [False, True])
+@pytest.mark.parametrize("kept", [False, True])
+def test_an_app_is_told_what_a_no_discards_each_payload_once(
+    client_of: Make, *, forget: bool, kept: bool
+) -> None:
+    told: list[tuple[str, str]] = []
+    state = None if kept else MemoryState()
+    client = client_of(state=state, on_drop=lambda *drop: told.append(drop))
+    assert client.report("theme", "dark") is Outcome.QUEUED
+    client.flush(0)  # it is entered, and not sent
+    assert client.report("crashed", "yes") is Outcome.QUEUED
+    client.disable(forget=forget)
+    assert sorted(told) == [("crashed", "disabled"), ("theme", "disabled")]
+    assert client.dropped == {"disabled": 2}
+    client.disable(forget=forget)
+    client.close()
+    assert client.dropped == {"disabled": 2}
+
+
 def test_off_waits_for_its_turn_where_others_write_all_the_time(
     client_of: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -93,12 +119,12 @@ def test_off_waits_for_its_turn_where_others_write_all_the_time(
     state, tries = client._state, 0
     consent = state.consent
 
-    def counted(*, on: bool, forget: bool, now: float) -> None:
+    def counted(*, on: bool, forget: bool, now: float) -> list[Dropped]:
         nonlocal tries
         tries += 1
         if tries == 3:
             fcntl.flock(busy, fcntl.LOCK_UN)
-        consent(on=on, forget=forget, now=now)
+        return consent(on=on, forget=forget, now=now)
 
     monkeypatch.setattr(witness, "_BUSY_SECONDS", 0.01)
     monkeypatch.setattr(state, "consent", counted)

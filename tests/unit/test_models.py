@@ -374,6 +374,18 @@ def test_an_example_waits_in_memory_for_the_state_of_its_round_alone(
     assert 3.99 < spent <= 4.0
 
 
+def test_an_example_that_still_waits_is_given_up_and_the_app_is_told(
+    late: tuple[Devices, int],
+) -> None:
+    devices, number = late
+    for end, reason in ((Client.close, "awaits_state"), (Client.disable, "disabled")):
+        client = devices.client(number, FakeShuffler())
+        for hours in (50, 5):  # one in the place of the other
+            assert client.learn("churn", [hours, "paid"], 1) is Outcome.AWAITS_STATE
+        end(client)
+        assert client.dropped == {reason: 1}
+
+
 def test_who_has_told_awaits_no_state_when_its_program_starts_again(
     late: tuple[Devices, int],
 ) -> None:

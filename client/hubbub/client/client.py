@@ -26,7 +26,7 @@ from hubbub.client.public_values import Public, PublicValues
 from hubbub.client.reporter import Reporter
 from hubbub.client.settings import Settings, at_most
 from hubbub.client.startup import log_to_stderr, state_of, transport_of
-from hubbub.client.state.contract import State
+from hubbub.client.state.contract import Dropped, State
 from hubbub.client.state.memory import MemoryState
 from hubbub.client.transport.contract import Transport
 from hubbub.client.transport.issuer_connection import AskIssuer
@@ -221,12 +221,14 @@ class Client:
             StateUnusable: this process has stopped, but that could not be written down: after a
                 restart it would report again.
         """
-        last = self._reporter.switch(on=False)
+        self._reporter.switch(on=False)
         self._sender.stop(_STOP_SECONDS)
+        last, dropped = self._reporter.forget()
+        self._diagnostics.drop(dropped)
         if last:
             with contextlib.suppress(StateUnusable):
                 self._state.enter([], [], last)
-        self._say_no(forget=forget)
+        self._diagnostics.drop(self._say_no(forget=forget))
         self._reporter.refresh()
         self._sender.await_others(_STOP_SECONDS)
 
@@ -363,15 +365,15 @@ class Client:
             diagnostics=self._diagnostics,
         )
 
-    def _say_no(self, *, forget: bool) -> None:
-        """Write a person's no down, which is worth waiting for."""
+    def _say_no(self, *, forget: bool) -> list[Dropped]:
+        """Write a person's no down, which is worth waiting for: what that discards."""
         for left in reversed(range(_NO_TRIES)):
             try:
                 return self._kept().consent(on=False, forget=forget, now=self._clock.now())
             except StateBusy:
                 if not left:
                     raise
-        return None
+        return []
 
     def _kept(self) -> State:
         """The device's state, which a disabled run opens only to keep what the person says."""
@@ -392,7 +394,7 @@ class Client:
         self._sender.stop(_STOP_SECONDS)
         if self._background:
             self._background.end(_STOP_SECONDS)
-        self._reporter.stop()
+        self._diagnostics.drop(self._reporter.stop())
         self._left = self.waiting
         self._state.close()
         return not self._left

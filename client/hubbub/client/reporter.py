@@ -26,7 +26,7 @@ from hubbub.client.ledger import Account, charge
 from hubbub.client.notices import kept_notice
 from hubbub.client.outcome import Outcome
 from hubbub.client.public_values import PublicValues
-from hubbub.client.state.contract import PendingPayload, State
+from hubbub.client.state.contract import DISABLED, Dropped, PendingPayload, State
 from hubbub.client.state.device_state import DeviceState
 from hubbub.client.state.secret import SECRET_BYTES, DeviceMemo
 from hubbub.client.told import named_metric, named_model, read
@@ -197,20 +197,29 @@ class Reporter:
         """
         self._stand(self._state.device_state())
 
-    def switch(self, *, on: bool) -> int:
-        """Stop or go on; stopping forgets what was drawn. The number of the last payload drawn."""
+    def switch(self, *, on: bool) -> None:
+        """Stop or go on."""
         with self._lock:
             self._off = not on
-            last = self._drawn[-1][0] if self._drawn else 0
-            if not on:
-                self._drawn = []
-                self._learner.awaited.clear()
-            return last
 
-    def stop(self) -> None:
-        """Draw no more; what was drawn stays to be entered."""
+    def forget(self) -> tuple[int, list[Dropped]]:
+        """Let go of what was drawn and not entered, and of examples: the last's number, and all."""
+        examples = self._forget_examples(DISABLED)
         with self._lock:
-            self._off = True
+            drawn, self._drawn = self._drawn, []
+        last = drawn[-1][0] if drawn else 0
+        return last, [*(Dropped(one.stream, DISABLED) for _, one in drawn), *examples]
+
+    def stop(self) -> list[Dropped]:
+        """Draw no more, of examples neither; what was drawn stays to be entered."""
+        self.switch(on=False)
+        return self._forget_examples(Outcome.AWAITS_STATE.value)
+
+    def _forget_examples(self, reason: str) -> list[Dropped]:
+        with self._lock:
+            names = [*self._learner.awaited]
+            self._learner.awaited.clear()
+        return [Dropped(name, reason) for name in names]
 
     def before_fork(self) -> None:
         """Before a fork: nobody is in the middle of a report, unless it is a report that forks."""

@@ -202,11 +202,12 @@ class Sender:
         return self._purse.seconds_to_next() if self._purse and self._reporter.is_on else None
 
     def stop(self, wait_seconds: float) -> None:
-        """Submit nothing more, and end what is being submitted."""
+        """Submit nothing more, end what is being submitted, and enter what is being entered."""
         self._stopped.set()
         self._transport.close()
-        if self._sending.acquire(timeout=wait_seconds):
-            self._sending.release()
+        for lock in (self._sending, self._entering):
+            if lock.acquire(timeout=wait_seconds):
+                lock.release()
 
     def await_others(self, wait_seconds: float) -> None:
         """Let another process of the app end a submission of what has been purged since."""

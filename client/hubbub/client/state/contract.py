@@ -177,8 +177,8 @@ class State(Protocol):
         """The payloads of the past that are still remembered, oldest first."""
         ...
 
-    def consent(self, *, on: bool, forget: bool, now: float) -> None:
-        """Switch reporting. Off purges what waits; `forget` all but sums, too."""
+    def consent(self, *, on: bool, forget: bool, now: float) -> list[Dropped]:
+        """Switch reporting. Off purges what waits, and says what; `forget` all but sums, too."""
         ...
 
     def prefer(self, epsilon: float, max_local: float) -> None:

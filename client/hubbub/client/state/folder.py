@@ -186,15 +186,16 @@ class FolderState:
         with self._transaction() as rows:
             return queries.payload_records(rows)
 
-    def consent(self, *, on: bool, forget: bool, now: float) -> None:
-        """Switch reporting. Off purges what waits; `forget` all but sums, too."""
+    def consent(self, *, on: bool, forget: bool, now: float) -> list[Dropped]:
+        """Switch reporting. Off purges what waits, and says what; `forget` all but sums, too."""
+        purged: list[Dropped] = []
 
         def change(rows: Rows) -> None:
             sealed_tables.commit(
                 rows, generation=turned(sealed_tables.device_state(rows).generation, on=on)
             )
             if not on:
-                queries.purge(rows, DISABLED)
+                purged[:] = queries.purge(rows, DISABLED)
             if forget:
                 sealed_tables.forget(rows, now)
 
@@ -206,6 +207,7 @@ class FolderState:
                 self._watch.forget()
             except OSError as error:
                 raise StateUnusable(f"{self._folder}: {error.strerror}; delete it") from error
+        return purged
 
     def prefer(self, epsilon: float, max_local: float) -> None:
         """Keep the most epsilon that the person allows a report, as promised and locally."""

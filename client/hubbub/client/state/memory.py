@@ -163,8 +163,8 @@ class MemoryState:
                 for e, fate in self._reports.values()
             ]
 
-    def consent(self, *, on: bool, forget: bool, now: float) -> None:
-        """Switch reporting. Off purges what waits; `forget` all but sums, too."""
+    def consent(self, *, on: bool, forget: bool, now: float) -> list[Dropped]:
+        """Switch reporting. Off purges what waits, and says what; `forget` all but sums, too."""
         with self._lock:
             try:
                 with self._shared.alone():
@@ -177,7 +177,10 @@ class MemoryState:
                 if not on:  # it holds for this process all the same
                     self._take_over(self._said(on=on, forget=forget, now=now))
                 raise
+            left = [] if on else self._left().values()
+            purged = [Dropped(entry.drawn.stream, DISABLED) for entry in left]
             self._take_over(said)
+            return purged
 
     def prefer(self, epsilon: float, max_local: float) -> None:
         """Keep the most epsilon that the person allows a report, as promised and locally."""
