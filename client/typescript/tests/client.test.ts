@@ -1,5 +1,6 @@
 /** Clients over every storage that Node has: in memory, and in files. */
 import assert from "node:assert/strict";
+import { once } from "node:events";
 import { mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -104,6 +105,31 @@ for (const [where, made] of STORAGES) {
       2,
     );
     assert.equal(one.report("theme", "dark"), "already_reported");
+  });
+
+  test(`what another client is sending is waited for: ${where}`, async () => {
+    const storage = await made();
+    const shuffler = new FakeShuffler();
+    const post = shuffler.post.bind(shuffler);
+    const posted = new EventTarget();
+    const begun = once(posted, "begun");
+    shuffler.post = async (body) => {
+      const goes = once(posted, "goes");
+      posted.dispatchEvent(new Event("begun"));
+      await goes;
+      return post(body);
+    };
+    const one = await clientOver(storage, {}, shuffler);
+    const other = await clientOver(storage, {}, shuffler);
+    one.report("theme", "dark");
+    const first = one.flush();
+    await begun;
+    const second = other.flush();
+    // By when it has found nothing to send.
+    for (let step = 0; step < 4; step += 1) await other.ledger();
+    posted.dispatchEvent(new Event("goes"));
+    assert.deepEqual([await first, await second], [true, true]);
+    assert.equal(shuffler.reports, 1);
   });
 
   test(`what waits is sent by who comes next, as the same bytes: ${where}`, async () => {
