@@ -123,6 +123,14 @@ def test_the_surest_are_first_and_no_high_is_below_what_is_held() -> None:
     assert more <= binom.ppf(1 - FAR, seen, 0.05)
 
 
+def test_where_hardly_any_place_holds_anything_no_string_is_likely() -> None:
+    """Nearly all are as sure as each other, and less sure than what a place has on average."""
+    tree = PrefixTree(12.0, bits=72, cells=4096)
+    totals = draw(tree, ["often.example", "rare.example"], [600, 200], np.random.default_rng(3))
+    places = Places([(tree, totals)])
+    assert likely_strings(places, discover(places), 0.5) == []
+
+
 def test_of_reports_that_say_nothing_no_string_is_likely() -> None:
     places = _drawn({"the": 50}, 1)
     assert not likely_strings(places, discover(places), 0.2)

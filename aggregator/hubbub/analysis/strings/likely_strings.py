@@ -32,6 +32,9 @@ _READ: Final = 20_000
 _ASKED: Final = 4096
 # As far as chance goes in that, and in what one group has beyond the others, in standard errors.
 _CHANCE: Final = 3.0
+# In standard errors: what is seen no more clearly is not likely, however few are expected by chance.
+# Where hardly any place holds anything, nearly all strings are as sure as each other.
+_CLEAR: Final = 2.0
 # With fewer places to a group too many strings share them to tell how many do by chance.
 _FEWEST_CELLS: Final = 1 << 12
 # How finely what chance makes is told apart, in standard errors of all that is added, and between
@@ -66,7 +69,7 @@ def likely_strings(places: Places, found: Sequence[Found], false_share: float) -
     if places.tree.cells < _FEWEST_CELLS:
         return []
     search = _Wide(places, found)
-    seen = sorted(search.ended(), reverse=True)
+    seen = sorted((one for one in search.ended() if one[0] > _CLEAR), reverse=True)
     sure = np.array([one for one, *_ in seen])
     false = np.zeros(len(seen))
     for level in search.levels:
