@@ -32,7 +32,7 @@ _READ: Final = 20_000
 _ASKED: Final = 4096
 # As far as chance goes in that, and in what one group has beyond the others, in standard errors.
 _CHANCE: Final = 3.0
-# In standard errors: what is seen no more clearly is not likely, however few are expected by chance.
+# What is seen no more clearly is not likely, in standard errors, however few chance would make.
 # Where hardly any place holds anything, nearly all strings are as sure as each other.
 _CLEAR: Final = 2.0
 # With fewer places to a group too many strings share them to tell how many do by chance.
