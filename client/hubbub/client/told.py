@@ -52,5 +52,6 @@ def read(whose: str, reading: Callable[[], Read]) -> Read:
 def _no_such(kind: str, known: Mapping[str, object]) -> UnknownMetric:
     names = ", ".join(sorted(known)) or "none"
     return UnknownMetric(
-        f"no {kind} of the bundle has this name; give one first, then the value: {names}"
+        f"the bundle has no {kind} of this name; it has {names}; "
+        "the name goes first, then the value"
     )

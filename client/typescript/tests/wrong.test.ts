@@ -280,7 +280,8 @@ test("what an app says in the clear and throws as it is asked is its mistake, an
 test("a value in the place of a metric's name is never shown, and the remedy is", async (told) => {
   const warned = told.mock.method(console, "warn", () => undefined);
   const strict = await fresh(true);
-  const said = /^no metric of the bundle has this name; give one first, then the value: .*theme/;
+  const said =
+    /^the bundle has no metric of this name; it has .*theme.*; the name goes first, then the value$/;
   for (const call of [
     () => strict.report("my secret", "theme"),
     () => strict.learn("my secret", {}, 1),

@@ -114,7 +114,7 @@ export function metricOf(bundle: Bundle, name: string): Metric {
   throw (
     bundle.unknown.get(name) ??
     new UnknownMetric(
-      `no metric of the bundle has this name; give one first, then the value: ${names}`,
+      `the bundle has no metric of this name; it has ${names}; the name goes first, then the value`,
     )
   );
 }
