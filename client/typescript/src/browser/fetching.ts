@@ -12,8 +12,13 @@ const LARGEST_ANSWER_BYTES = 1 << 20;
 
 /** A POST by fetch. */
 export const fetchPost: Post = async (url, type, body, signal, headers = {}) => {
+  // Node's fetch may forget the signal once the headers are there.
+  const late = new Promise<never>((_, fail) => {
+    signal.addEventListener("abort", fail);
+  });
   try {
-    return await answerOf(await fetch(url, { ...how(type, body, headers), signal }));
+    const answer = fetch(url, { ...how(type, body, headers), signal }).then(answerOf);
+    return await Promise.race([answer, late]);
   } catch (error) {
     if (error instanceof TryAgain) throw error;
     throw new TryAgain(signal.aborted ? "deadline_exceeded" : "unavailable");
