@@ -4,6 +4,7 @@ import { once } from "node:events";
 import { mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import test, { after } from "node:test";
 
 import { openBundle, type Bundle } from "../src/catalog/bundle.js";
@@ -189,6 +190,23 @@ for (const [where, made] of STORAGES) {
       assert.equal(one.dropped["disabled"], 4);
       assert.equal(await one.close(), true);
       assert.equal(shuffler.reports, 0);
+    }
+  });
+
+  test(`what a no discards is told once and not sent, though a yes follows: ${where}`, async () => {
+    for (let time = 0; time < 60; time += 1) {
+      const shuffler = new FakeShuffler();
+      const one = await clientOver(await made(), {}, shuffler);
+      one.report("theme", "dark");
+      one.report("language", "de");
+      const under = one.flush(1); // at whatever point of it the no comes
+      await sleep(time % 6);
+      const no = one.disable({ forget: time % 2 === 0 });
+      await sleep(time % 4);
+      await Promise.all([under, no, one.enable()]);
+      await one.flush();
+      assert.equal(shuffler.reports + (one.dropped["disabled"] ?? 0), 2);
+      await one.close();
     }
   });
 

@@ -24,6 +24,7 @@ import type { Storage } from "./storage.js";
 import type { AskIssuer } from "../transport/issuing.js";
 import type { Transport } from "./transport.js";
 import { admitted } from "./trust.js";
+import { turns } from "./turns.js";
 import type { LedgerView } from "./view.js";
 import { Waits } from "./waits.js";
 
@@ -70,6 +71,7 @@ export class Client {
   readonly #sender: Sender;
   readonly #background: Background;
   readonly #strict: boolean;
+  readonly #consents = turns();
   #closed = false;
 
   /** Use Client.over(), or what opens one for a browser or for Node. */
@@ -228,29 +230,33 @@ export class Client {
    * @throws StateUnusable this page has stopped, but that could not be written down.
    */
   async disable(how?: { readonly forget?: boolean }): Promise<void> {
-    this.#reporter.switch(false);
-    this.#drop(DISABLED, this.#reporter.learner?.forget());
-    await this.#sender.stop();
-    this.#drop(DISABLED, this.#reporter.forget());
-    const off = (consent: Consent) => ({
-      ...consent,
-      generation: turned(consent.generation, false),
+    void this.#halt();
+    await this.#consents(async () => {
+      await this.#halt(); // an enable() may have ended since
+      this.#drop(DISABLED, this.#reporter.learner?.forget());
+      this.#drop(DISABLED, await this.#sender.discard());
+      const off = (consent: Consent) => ({
+        ...consent,
+        generation: turned(consent.generation, false),
+      });
+      const device = how?.forget
+        ? await this.#state.forget(off)
+        : await this.#state.change((own) => ({ ...own, consent: off(own.consent) }));
+      await this.#reporter.stand(device);
     });
-    const device = how?.forget
-      ? await this.#state.forget(off)
-      : await this.#state.change((own) => ({ ...own, consent: off(own.consent) }));
-    await this.#reporter.stand(device);
   }
 
   /** Reports again. What was reported while off is not sent. @throws StateUnusable it stays off. */
-  async enable(): Promise<void> {
-    const device = await this.#state.change((own) => {
-      const generation = turned(own.consent.generation, true);
-      return { ...own, consent: { ...own.consent, generation } };
+  enable(): Promise<void> {
+    return this.#consents(async () => {
+      const device = await this.#state.change((own) => {
+        const generation = turned(own.consent.generation, true);
+        return { ...own, consent: { ...own.consent, generation } };
+      });
+      await this.#reporter.stand(device);
+      this.#reporter.switch(true);
+      this.#sender.goOn();
     });
-    await this.#reporter.stand(device);
-    this.#reporter.switch(true);
-    this.#sender.goOn();
   }
 
   /**
@@ -318,6 +324,11 @@ export class Client {
   /** How many values learn() clipped to their range in this page or process, by model. */
   get clipped(): Readonly<Record<string, number>> {
     return { ...this.#reporter.learner?.clipped };
+  }
+
+  #halt(): Promise<void> {
+    this.#reporter.switch(false);
+    return this.#sender.stop();
   }
 
   #drop(reason: string, streams: readonly string[] = []): void {

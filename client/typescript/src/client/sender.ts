@@ -188,6 +188,11 @@ export class Sender {
     await this.#enters(nothing);
   }
 
+  /** Lets go of what was drawn and is not entered, and says of what: nothing of it is being entered. */
+  discard(): Promise<string[]> {
+    return this.#enters(() => Promise.resolve(this.reporter.forget()));
+  }
+
   /** Submits again. */
   goOn(): void {
     this.#stopped = false;
