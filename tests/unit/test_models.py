@@ -3,6 +3,8 @@
 import asyncio
 import hashlib
 import json
+import os
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -400,6 +402,22 @@ def test_who_has_told_awaits_no_state_when_its_program_starts_again(
     assert again.learn("churn", [5, "paid"], 1) is Outcome.ALREADY_REPORTED
     assert again.flush()
     assert len(shuffler.submissions) == asked, "it asks for nothing"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows does not fork")
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_an_example_that_waits_is_its_parents_after_a_fork(late: tuple[Devices, int]) -> None:
+    devices, number = late
+    shuffler = FakeShuffler()
+    client = devices.client(number, shuffler)
+    assert client.learn("churn", [50, "paid"], 1) is Outcome.AWAITS_STATE
+    shuffler.models = sign_models({"churn": STATE}, read_operator_key(devices.signed.keys))
+    if not (child := os.fork()):
+        client.flush()
+        os._exit(len(shuffler.reports()))
+    assert os.waitpid(child, 0)[1] == 0
+    assert client.flush()
+    assert len(shuffler.reports()) == 1
 
 
 def test_who_judges_waits_for_the_finished_model_and_tells_bin_and_label(signed: Signed) -> None:

@@ -231,9 +231,10 @@ class Reporter:
             self._lock.release()
 
     def after_fork_in_child(self) -> None:
-        """After a fork, in the child: what was drawn is the parent's to send."""
+        """After a fork, in the child: what was drawn, and what waits, is the parent's to send."""
         self._lock = threading.Lock()
         self._drawn = []
+        self._learner.awaited.clear()
 
     def _stand(self, standing: DeviceState) -> None:
         with self._lock:
