@@ -82,6 +82,27 @@ def test_a_programmers_mistake_is_raised_without_the_value(
     assert client.waiting == 0
 
 
+class _Hostile(str):
+    """The app's own, which tells a value in what it raises."""
+
+    __slots__ = ()
+
+    def __getitem__(self, _: object) -> str:
+        raise RuntimeError("plaid-77")
+
+    def __hash__(self) -> int:
+        raise RuntimeError("plaid-77")
+
+
+def test_what_an_object_of_the_app_raises_is_not_shown(client_of: Callable[..., Client]) -> None:
+    client = client_of(FakeShuffler())
+    with pytest.raises(UnknownMetric, match="of this name"):
+        client.report(_Hostile("theme"), "dark")
+    with pytest.raises(ValueOutOfDomain) as caught:
+        client.report("theme", _Hostile("dark"))
+    assert "plaid" not in str(caught.value)
+
+
 def test_a_developer_is_told_what_is_permitted(client_of: Callable[..., Client]) -> None:
     client = client_of(FakeShuffler())
     for value, ending in (

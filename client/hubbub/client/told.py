@@ -18,7 +18,7 @@ def named_metric(bundle: Bundle, name: str) -> Metric:
     """The metric of this name. Raises UnknownMetric, which does not show the name."""
     try:
         return bundle.metric(name)
-    except UnknownMetric:
+    except Exception:  # noqa: BLE001 an object of the app's in its place may raise anything
         raise _no_such("metric", bundle.metrics) from None
 
 
@@ -26,7 +26,7 @@ def named_model(bundle: Bundle, name: str) -> Learning:
     """What the reports of this metric teach. Raises UnknownMetric, which does not show the name."""
     try:
         return bundle.model(name)
-    except UnknownMetric:
+    except Exception:  # noqa: BLE001 as above
         raise _no_such("model", bundle.models) from None
 
 

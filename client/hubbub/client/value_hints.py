@@ -23,7 +23,7 @@ def value_hint(values: Sequence[str], value: Any) -> str:
 
 
 def _nearest(values: Sequence[str], value: Any) -> str | None:
-    if not issubclass(type(value), str):  # which asks nothing of an object that may raise
+    if type(value) is not str:  # an object of the app's own may raise whatever is asked of it
         return None
     by_folded = {one.casefold(): one for one in reversed(values)}
     near = get_close_matches(value[:_LONGEST].casefold(), by_folded, n=1)
