@@ -49,6 +49,7 @@ ALL: dict[Any, dict[str, Any]] = {
     "trend": {
         "metric": "theme",
         "kind": "values",
+        "final": True,
         "confidence": 0.95,
         "unit": "",
         "epochs": [{"epoch": 7, "date": "2026-11-01", "begins": "2026-11-01", "reports": 30}],
@@ -135,3 +136,10 @@ def test_cells_say_what_is_not_known_and_leave_out_what_does_not_apply() -> None
         "ahead_confidence": "",
         "balanced": "?",
     }
+
+
+@pytest.mark.parametrize("question", ["estimates", "top", "trend"])
+def test_a_row_that_stands_alone_says_whether_it_may_still_change(question: QueryName) -> None:
+    for final in (True, False):
+        [alone] = whole_rows(question, {**ALL[question], "final": final})
+        assert alone["final"] is final

@@ -256,7 +256,7 @@ HEADS: Final[Mapping[QueryName, Sequence[str]]] = {
         *("metric", "before_dates", "after_dates"),
         *("before_reports", "after_reports", "confidence", "unit"),
     ),
-    "trend": ("metric", "kind", "confidence", "unit"),
+    "trend": ("metric", "kind", "final", "confidence", "unit"),
     "cross": ("metric", "rows", "columns", "by", "dates", "reports", "confidence"),
     "breakdown": ("metric", "by", "dates", "confidence", "unit"),
     "metrics": (),
