@@ -16,18 +16,12 @@ Read = TypeVar("Read")
 
 def named_metric(bundle: Bundle, name: str) -> Metric:
     """The metric of this name. Raises UnknownMetric, which does not show the name."""
-    try:
-        return bundle.metric(name)
-    except Exception:  # noqa: BLE001 an object of the app's in its place may raise anything
-        raise _no_such("metric", bundle.metrics) from None
+    return _named("metric", bundle.metrics, lambda: bundle.metric(name))
 
 
 def named_model(bundle: Bundle, name: str) -> Learning:
     """What the reports of this metric teach. Raises UnknownMetric, which does not show the name."""
-    try:
-        return bundle.model(name)
-    except Exception:  # noqa: BLE001 as above
-        raise _no_such("model", bundle.models) from None
+    return _named("model", bundle.models, lambda: bundle.model(name))
 
 
 def read(whose: str, reading: Callable[[], Read]) -> Read:
@@ -44,14 +38,17 @@ def read(whose: str, reading: Callable[[], Read]) -> Read:
         return reading()
     except ValueOutOfDomain:
         raise
-    except Exception as error:  # noqa: BLE001 as said
+    except Exception as error:  # noqa: BLE001 the app's own may raise anything
         wrong = f"{whose}: cannot be read: {type(error).__name__}"
         raise ValueOutOfDomain(wrong) from None
 
 
-def _no_such(kind: str, known: Mapping[str, object]) -> UnknownMetric:
-    names = ", ".join(sorted(known)) or "none"
-    return UnknownMetric(
-        f"the bundle has no {kind} of this name; it has {names}; "
-        "the name goes first, then the value"
-    )
+def _named(kind: str, known: Mapping[str, object], find: Callable[[], Read]) -> Read:
+    try:
+        return find()
+    except Exception:  # noqa: BLE001 an object of the app's in its place may raise anything
+        names = ", ".join(sorted(known)) or "none"
+        raise UnknownMetric(
+            f"the bundle has no {kind} of this name; it has {names}; "
+            "the name goes first, then the value"
+        ) from None
