@@ -33,7 +33,9 @@ _HEAD: Final = """# What each extra weighs
 
 Made by `make weights`, which installs each by itself with the versions of `locks/dev.lock` and counts; measured with Python {python} on {platform}.
 
-`pip install hubbub` is the client; `pip install 'hubbub[EXTRA]'` adds what other work needs.
+`pip install .` in a checkout of hubbub installs the client; `pip install '.[EXTRA]'` adds what other work needs.
+A wheel takes the place of the point: `pip install './hubbub-VERSION-py3-none-any.whl[EXTRA]'`.
+No package index has hubbub; a package of that name there is somebody else's.
 A command that lacks something says the smallest extra that has it.
 Sizes are on disk, compiled, in megabytes, hubbub itself among them.
 

@@ -144,3 +144,18 @@ def test_the_client_brings_no_server_along() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_nothing_tells_a_person_to_install_hubbub_from_an_index() -> None:
+    """The names there are not ours: who registers one would run their program on our users."""
+    installs = re.compile(
+        r"\b(pip3?|pipx|uv|npm|pnpm|yarn|npx|bunx?|conda|poetry|pdm)\s+"
+        r"((tool|add|i|ci|install|run|exec|x|dlx|inject)\s+)*(-\S+\s+)*"
+        r"""[\\"'`]*(@\w+/)?hubbub(?![-\w./]*\.(whl|tgz|tar\.gz))"""
+    )
+    assert installs.search("pip install 'hubbub[cli]'")
+    assert installs.search("npm i --save hubbub")
+    for path in TRACKED:
+        if path.suffix != ".gz" and "demo_data" not in path.parts and path != Path(__file__):
+            found = installs.search(path.read_text("utf-8", errors="replace"))
+            assert found is None, (path, found)

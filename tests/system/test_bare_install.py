@@ -160,7 +160,7 @@ def test_a_catalog_is_written_and_checked_with_the_client_alone(
     crowd = "central_epsilon = 1.0\ncrowd = 1000"
     metrics.write_text(metrics.read_text().replace("epsilon = 1.0", crowd))
     refused = _command(python, "catalog", "check", code=2, cwd=tmp_path).stderr
-    assert "pip install 'hubbub[plan]'" in refused
+    assert "pip install 'PATH[plan]'" in refused
 
 
 def test_the_command_names_the_smallest_extra(python: Path) -> None:
@@ -175,6 +175,6 @@ def test_the_command_names_the_smallest_extra(python: Path) -> None:
         assert name in listed
         said = _command(python, name, "--nothing", code=2).stderr
         assert said.startswith(f"hubbub: hubbub {name} needs ")
-        assert f"pip install 'hubbub[{needed}]'" in said
+        assert f"pip install 'PATH[{needed}]'" in said
     built = _command(python, "catalog", "build", "--keys", "keys", code=2).stderr
-    assert "pip install 'hubbub[cli]'" in built
+    assert "pip install 'PATH[cli]'" in built

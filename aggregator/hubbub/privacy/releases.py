@@ -34,6 +34,7 @@ from hubbub.analysis.uncertainty.intervals import interval
 from hubbub.analysis.uncertainty.memoized_variance import spreads
 from hubbub.catalog import Metric, Release
 from hubbub.errors import BadParameter, MissingDependency
+from hubbub.errors.installing import install_with
 from hubbub.mechanisms import AnyMechanism, Totals
 
 ReleaseKind = Literal["count", "histogram", "mean", "mode"]
@@ -216,7 +217,7 @@ def check_noise(metrics: Iterable[Metric]) -> None:
     if released and find_spec("opendp") is None:
         raise MissingDependency(
             f'metric "{released[0]}" is released, and what draws the noise of releases is not '
-            "installed here: pip install 'hubbub[releases]'"
+            f"installed here: {install_with('releases')}"
         )
 
 
@@ -227,7 +228,7 @@ def _noise() -> ModuleType:
     except ModuleNotFoundError as error:
         raise MissingDependency(
             "noise of releases needs OpenDP, which is not installed here: "
-            "pip install 'hubbub[releases]'"
+            f"{install_with('releases')}"
         ) from error
 
 

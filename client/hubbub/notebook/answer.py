@@ -6,6 +6,7 @@ from html import escape
 from typing import Any, Final
 
 from hubbub.errors import MissingDependency
+from hubbub.errors.installing import install_with
 from hubbub.notebook.pictures import bars, by_size, heat_map, height_inches, lines
 from hubbub.query_results import (
     QueryName,
@@ -200,5 +201,5 @@ def _library(name: str, package: str = "") -> Any:
     except ImportError as error:
         missing = package or name
         raise MissingDependency(
-            f"{missing} is not installed here: pip install {missing}, or 'hubbub[notebook]'"
+            f"{missing} is not installed here: pip install {missing}, or {install_with('notebook')}"
         ) from error

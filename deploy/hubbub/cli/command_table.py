@@ -5,6 +5,7 @@ from types import ModuleType
 from typing import Final, NamedTuple
 
 from hubbub.errors import MissingDependency
+from hubbub.errors.installing import install_with
 
 
 class Command(NamedTuple):
@@ -118,5 +119,5 @@ def load_module(module: str, command: str, extra: str) -> ModuleType:
         if missing == "hubbub":
             raise
         raise MissingDependency(
-            f"{command} needs {missing}, which is not installed here: pip install 'hubbub[{extra}]'"
+            f"{command} needs {missing}, which is not installed here: {install_with(extra)}"
         ) from error

@@ -8,6 +8,7 @@ from hmac import compare_digest
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from hubbub.errors import BadParameter, MissingDependency
+from hubbub.errors.installing import install_with
 from hubbub.tokens import is_token, mark_of, nonce_of, token_info
 from hubbub.wire.v1.report_pb2 import SealedReport
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
     from hubbub.shuffler.streams import StreamTable
 
-_MISSING: Final = "tokens need rbcl, which is not installed here: pip install 'hubbub[shuffler]'"
+_MISSING: Final = f"tokens need rbcl, which is not installed here: {install_with('shuffler')}"
 
 
 class Paid(NamedTuple):

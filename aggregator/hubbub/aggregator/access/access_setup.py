@@ -10,6 +10,7 @@ from hubbub.aggregator.access.callers import Access
 from hubbub.aggregator.access.ended_sessions import EndedSessions, MemoryEndedSessions
 from hubbub.aggregator.access.tokens import Tokens
 from hubbub.errors import MissingDependency
+from hubbub.errors.installing import install_with
 
 if TYPE_CHECKING:
     from hubbub.aggregator.access.login import Login
@@ -44,7 +45,7 @@ def login_of(
     except ImportError as error:
         raise MissingDependency(
             "Logging in by a provider needs Authlib, joserfc and httpx2, which are not installed "
-            "here: pip install 'hubbub[oidc]'"
+            f"here: {install_with('oidc')}"
         ) from error
     if former:
         return former.renewed(access)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from hubbub.errors import MissingDependency
+from hubbub.errors.installing import install_with
 from hubbub.errors.printable import UNSEEN
 from hubbub.query_results import Row
 
@@ -51,7 +52,7 @@ def to_parquet(table: Sequence[Row]) -> bytes:
         from pyarrow import parquet  # noqa: PLC0415
     except ImportError as error:
         raise MissingDependency(
-            "Parquet needs pyarrow, which is not installed here: pip install 'hubbub[tables]'"
+            f"Parquet needs pyarrow, which is not installed here: {install_with('tables')}"
         ) from error
     out = io.BytesIO()
     parquet.write_table(pa.Table.from_pylist(list(table)), out)

@@ -18,6 +18,7 @@ from hubbub.catalog.fields.field import fields_of
 from hubbub.catalog.fields.table_reader import Complain
 from hubbub.catalog.values.part_values import size_of
 from hubbub.catalog.values.vectors import VECTOR
+from hubbub.errors.installing import install_with
 from hubbub.mechanisms import build
 from hubbub.mechanisms.vector_codes import VectorCodes
 
@@ -54,7 +55,7 @@ CENTRAL_FIELDS: Final = (
 FOLLOWING: Final = ("epsilon", "min_batch", "reports")
 """What follows from a promise, and need not be written beside it."""
 NEEDS_NUMPY: Final = (
-    "is worked out with numpy and scipy, which are not installed here: pip install 'hubbub[plan]'"
+    f"is worked out with numpy and scipy, which are not installed here: {install_with('plan')}"
 )
 """What is wrong with a promise where nobody can work it out."""
 PROMISE: Final = CENTRAL_FIELDS[:2]

@@ -11,6 +11,7 @@ from typing import Any, Final
 from hubbub.catalog.encoding import from_text, to_text
 from hubbub.catalog.keys.files import read, replace
 from hubbub.errors import BadParameter, KeysUnusable, MissingDependency
+from hubbub.errors.installing import install_with
 from hubbub.tokens import TOKEN_KEY
 from hubbub.tokens.issuer_key import KEY_BYTES
 
@@ -88,5 +89,5 @@ def _poprf() -> Any:
         return importlib.import_module("hubbub.tokens.poprf")
     except ImportError as error:
         raise MissingDependency(
-            "keys of tokens need rbcl; install it with: pip install hubbub[tokens]"
+            f"keys of tokens need rbcl, which is not installed here: {install_with('tokens')}"
         ) from error

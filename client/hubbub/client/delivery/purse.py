@@ -21,6 +21,7 @@ from hubbub.client.state.wallet import Inputs, Kind, Period, Wallet
 from hubbub.client.transport.contract import NotSent, SealedReport
 from hubbub.client.transport.issuer_connection import AskIssuer, ask_by_app, ask_issuer
 from hubbub.errors import BadParameter
+from hubbub.errors.installing import install_with
 from hubbub.tokens import Minted, new_nonce, token_info
 
 Account = str | Callable[[bytes], bytes]
@@ -302,7 +303,7 @@ def asking(bundle: Bundle, account: Account | None) -> AskIssuer | None:
             f"{bundle.tokens.terms.issuer}, or a function that takes requests there"
         )
     if not _has("rbcl"):
-        raise BadParameter("tokens need rbcl; install it with: pip install hubbub[tokens]")
+        raise BadParameter(f"tokens need rbcl: {install_with('tokens')}")
     if isinstance(account, str):
         return ask_issuer(bundle.tokens.terms.issuer, account, bundle.roots)
     return ask_by_app(account)

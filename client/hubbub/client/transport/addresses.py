@@ -10,6 +10,7 @@ from hubbub.client.transport.contract import Transport
 from hubbub.client.transport.lazy_transport import Connection, LazyTransport
 from hubbub.errors import BadParameter
 from hubbub.errors.addresses import PORTS, has_port, url_parts
+from hubbub.errors.installing import install_with
 
 
 class _Protocol(NamedTuple):
@@ -93,7 +94,7 @@ def relay_to(relay: str, *, gateway: bytes, shuffler: str, roots: str | None) ->
             "keys gateway FOLDER, and build the bundle"
         )
     if not _has("pyhpke"):
-        raise BadParameter("a relay needs pyhpke; install it with: pip install hubbub[relay]")
+        raise BadParameter(f"a relay needs pyhpke: {install_with('relay')}")
     told = place, gateway, shuffler.rpartition("://")[2], roots
     return LazyTransport(partial(_dial_relay, *told), bears_forks=True)
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from hubbub.errors import BadParameter
+from hubbub.errors.installing import install_with
 from hubbub.privacy.metric_draft import MEANS, MetricDraft
 from hubbub.privacy.planner import Row, row
 
@@ -23,7 +24,7 @@ def plot(question: MetricDraft, rows: Sequence[Row], path: Path) -> None:
     try:
         from matplotlib.figure import Figure  # noqa: PLC0415 an extra, and slow to load
     except ImportError as error:
-        raise BadParameter("--plot needs matplotlib: pip install 'hubbub[plots]'") from error
+        raise BadParameter(f"--plot needs matplotlib: {install_with('plots')}") from error
     figure = Figure(figsize=(8, 5), layout="constrained")
     axes = figure.add_subplot()
     known = [one.reports for one in rows if isfinite(one.reports)]

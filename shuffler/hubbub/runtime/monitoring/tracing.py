@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 from hubbub.errors import MissingDependency
+from hubbub.errors.installing import install_with
 
 _WHERETO: Final = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
 _HEADER: Final = "traceparent"
@@ -34,8 +35,8 @@ def start_tracing(role: str, environment: Mapping[str, str]) -> None:
         from opentelemetry.sdk.trace.export import BatchSpanProcessor  # noqa: PLC0415 as above
     except ImportError:
         raise MissingDependency(
-            f"{_WHERETO[0]} is set, and OpenTelemetry is not installed; "
-            "pip install 'hubbub[tracing]', or unset it"
+            f"{_WHERETO[0]} is set, and OpenTelemetry is not installed: unset it, or "
+            f"{install_with('tracing')}"
         ) from None
     # Its name and nothing of the host: a collector adds what its operator wants to know.
     provider = TracerProvider(resource=Resource({"service.name": f"hubbub-{role}"}))
