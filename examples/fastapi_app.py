@@ -1,13 +1,16 @@
-"""A FastAPI app that reports which theme its pages are asked in.
+"""A FastAPI app that reports about its own server: which database it is set up with.
 
 uvicorn examples.fastapi_app:app      with app.hubbub here, or HUBBUB_BUNDLE set
+
+To hubbub one state folder is one device. Reports of this app count servers, never visitors: a page
+reports for its visitor itself, with the TypeScript SDK.
 """
 
+import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Annotated
 
-from fastapi import Cookie, FastAPI
+from fastapi import FastAPI
 
 from hubbub.client import Client
 
@@ -24,7 +27,8 @@ app = FastAPI(lifespan=lifespan)
 
 
 @app.get("/")
-async def page(theme: Annotated[str, Cookie()] = "system") -> str:
+async def page() -> str:
     """A page."""
-    app.state.hubbub.report("theme", theme)  # no I/O: right in the event loop
-    return f"a page in {theme}"
+    # No I/O: right in the event loop. It counts once a server and epoch.
+    app.state.hubbub.report("database", os.environ.get("DATABASE", "sqlite"))
+    return "a page"

@@ -1,9 +1,14 @@
-"""A Flask app that reports which theme its pages are asked in.
+"""A Flask app that reports about its own server: which database it is set up with.
 
 flask --app examples/flask_app.py run      with app.hubbub here, or HUBBUB_BUNDLE set
+
+To hubbub one state folder is one device. Reports of this app count servers, never visitors: a page
+reports for its visitor itself, with the TypeScript SDK.
 """
 
-from flask import Flask, request
+import os
+
+from flask import Flask
 
 from hubbub.client import Client
 
@@ -15,8 +20,8 @@ def create_app() -> Flask:
 
     @app.get("/")
     def page() -> str:
-        theme = request.cookies.get("theme", "system")
-        client.report("theme", theme)  # returns at once, and never raises in production
-        return f"a page in {theme}"
+        # It returns at once, raises nothing in production, and counts once a server and epoch.
+        client.report("database", os.environ.get("DATABASE", "sqlite"))
+        return "a page"
 
     return app

@@ -18,7 +18,8 @@ from hubbub.client.testing import FakeClock, FakeServer, FakeShuffler, make_bund
 from hubbub.client.testing.capture import Captured
 from hubbub.client.testing.pytest_plugin import hubbub_reports
 from tests.conftest import CATALOG
-from tests.support.bundles import DAY, Signed, make_signed
+from tests.support.bundles import DAY, make_signed
+from tests.support.moment import now
 
 __all__ = ["hubbub_reports"]
 
@@ -35,15 +36,23 @@ def _load(name: str) -> ModuleType:
     return module
 
 
-def test_the_flask_app_reports(
-    hubbub_reports: Captured, signed: Signed, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("HUBBUB_BUNDLE", str(signed.path))
-    browser = _load("flask_app").create_app().test_client()
-    browser.set_cookie("theme", "dark")
-    assert browser.get("/").text == "a page in dark"
-    assert browser.get("/").status_code == 200
-    assert hubbub_reports.values("theme") == ["dark"]
+@pytest.fixture
+def database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A bundle that asks which database a server is set up with, where both web apps look."""
+    catalog = CATALOG.replace("metrics.theme", "metrics.database").replace(
+        'values = ["light", "dark", "system"]', 'values = ["sqlite", "postgres", "mysql"]'
+    )
+    start = (int(now()) // DAY - 14) * DAY
+    monkeypatch.setenv("HUBBUB_BUNDLE", str(make_signed(tmp_path, catalog, start=start).path))
+    monkeypatch.setenv("DATABASE", "postgres")
+
+
+@pytest.mark.usefixtures("database")
+def test_the_flask_app_counts_its_server_once_however_many_visit(hubbub_reports: Captured) -> None:
+    app = _load("flask_app").create_app()
+    for _visitor in range(3):
+        assert app.test_client().get("/").text == "a page"
+    assert hubbub_reports.values("database") == ["postgres"]
     assert hubbub_reports.reports[-1].outcome is Outcome.ALREADY_REPORTED
 
 
@@ -70,15 +79,16 @@ def test_the_devices_of_the_model_of_the_docs_each_tell_once(tmp_path: Path) -> 
     assert waiting == []
 
 
-def test_the_fastapi_app_reports(
-    hubbub_reports: Captured, signed: Signed, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.usefixtures("database")
+def test_the_fastapi_app_counts_its_server_once_however_many_visit(
+    hubbub_reports: Captured,
 ) -> None:
     from fastapi.testclient import TestClient
 
-    monkeypatch.setenv("HUBBUB_BUNDLE", str(signed.path))
     with TestClient(_load("fastapi_app").app) as browser:
-        assert browser.get("/").json() == "a page in system"
-    assert hubbub_reports.values("theme") == ["system"]
+        for _visitor in range(3):
+            assert browser.get("/").json() == "a page"
+    assert hubbub_reports.values("database") == ["postgres"]
 
 
 def test_the_desktop_app_shows_lessens_stops_and_starts(tmp_path: Path) -> None:
