@@ -31,7 +31,7 @@ export function card(metric) {
         "p",
         { class: "muted" },
         h("span", { class: "number" }, count(metric.reports)),
-        ` report${metric.reports === 1 ? "" : "s"}, each ε ${figure(metric.epsilon, 3)}.`,
+        ` report${metric.reports === 1 ? "" : "s"}, ${promise(metric)}.`,
         before(metric),
       ),
       foot(metric),
@@ -40,6 +40,13 @@ export function card(metric) {
   made.addEventListener("seen", () => fill(answer, metric));
   seen.observe(made);
   return made;
+}
+
+/** What an answer reveals: of a crowd its central epsilon too, which the crowd's size promises. */
+function promise(metric) {
+  const central = metric.facts.find((fact) => fact.label === "central epsilon");
+  const report = `each ε ${figure(metric.epsilon, 3)}`;
+  return central ? `central ε ${shown(central.text, 20)} in the crowd, ${report} by itself` : report;
 }
 
 function foot(metric) {
