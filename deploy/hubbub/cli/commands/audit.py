@@ -116,12 +116,15 @@ def _tell(checks: list[Check], arguments: argparse.Namespace, path: Path | None)
         }
         say(json.dumps(data, indent=1))
         return
-    document = Document("hubbub audit: " + ("FAILED" if failed else "everything held"))
     proofs = [check for check in checks if check.claim is None]
     attacks = [check for check in checks if check.claim is not None]
     tried = [check for check in proofs if check.kind != NOT_WALKED]
+    skipped = len(proofs) - len(tried)
+    verdict = "FAILED" if failed else "all that was tried held"
+    document = Document(f"hubbub audit: {verdict}" + (f", {skipped} not tried" * bool(skipped)))
     sound = sum(check.held for check in tried)
-    document.blocks.append(f"{sound} of {len(tried)} proofs held, of {identity()}.")
+    coins = "" if arguments.no_proofs else " The first of them tests the coin source."
+    document.blocks.append(f"{sound} of {len(tried)} proofs held, of {identity()}.{coins}")
     names = {check.what for check in attacks}
     shown = [check for check in proofs if not check.held or check.what in names]
     if shown:
