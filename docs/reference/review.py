@@ -9,15 +9,16 @@ from hubbub.cli.local.census import PEOPLE
 from hubbub.cli.terminal.review_page import review_markdown
 from hubbub.privacy.review import claims
 
+_FOLDER: Final = ".hubbub-demo"
 _FOOT: Final = """\
 ## What this page is
 
-It is made from the catalog that `hubbub demo` runs, which `hubbub demo --keep` leaves in `.hubbub-demo/metrics.toml`, by
+It is the output of
 
-    hubbub privacy review metrics.toml
+    hubbub privacy review .hubbub-demo/metrics.toml
 
-which makes the same of yours.
-Commands that begin with `python -m pytest` or `lint-imports` want [the repository](../CONTRIBUTING.md), and `hubbub ledger` and `hubbub status` something that runs.
+which makes the same page of your catalog.
+Commands that begin with `python -m pytest` or `lint-imports` need [the repository](../CONTRIBUTING.md); `hubbub status` needs a running installation, and `hubbub ledger` the state of an app that has reported.
 
 For the people who are asked there is a page of their own, to print, without nats:
 
@@ -31,13 +32,15 @@ def page() -> str:
     """The whole page, as Markdown."""
     with TemporaryDirectory() as folder:
         asked = demo_questions(Path(folder), PEOPLE)
-    made = review_markdown(claims(asked, "metrics.toml"), "metrics.toml")
+    path = f"{_FOLDER}/metrics.toml"
+    made = review_markdown(claims(asked, path, _FOLDER), path)
     return (
         made.replace(
-            "# A reviewer's afternoon: metrics.toml\n",
+            f"# A reviewer's afternoon: {path}\n",
             "# A reviewer's afternoon\n\nMade by `make reference` from the demo's catalog; change "
-            "it there.\n`metrics.toml` is that catalog: `hubbub demo --keep` leaves it in "
-            "`.hubbub-demo/metrics.toml`.\n`hubbub audit` takes about a minute.\n",
+            f"it there.\nFirst run `hubbub demo --keep` and leave it running: it writes `{_FOLDER}`, "
+            "with the catalog and one device's state, which the commands below "
+            "read.\n`hubbub audit` takes about a minute of a processor.\n",
         )
         + "\n"
         + _FOOT

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from hubbub.cli.installation import DEMO_DEVICE
 from hubbub.cli.main import main, whole_parser
 from hubbub.privacy.card import card, max_posterior
 from hubbub.privacy.central_catalog import read_with_promises
@@ -56,12 +57,50 @@ def test_the_figures_are_the_cards(catalog: Path) -> None:
     assert f"at most {max(one.per_report for one in found.metrics):.4g} nats" in text
     assert f"{found.together['year']:.4g} nats" in text
     assert "20 at a time or more" in text
-    assert "Silence tells nothing of theme, and a recording of today stays shut of theme." in text
+    assert "For theme the shuffler cannot see whether a device had something to report" in text
+    assert "a quantum computer cannot open recorded reports of theme." in text
     plain = claims(read_with_promises(DEMO), "metrics.toml")[-1].says
     assert plain == (
-        "Silence is seen, of every metric here, and a recording of today may open one day, of "
-        "every metric here."
+        "For no metric here is it hidden from the shuffler whether a device reported; a quantum "
+        "computer could open recorded reports of every metric here."
     )
+
+
+def test_commands_about_the_demo_name_its_folder_and_others_do_not(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "metrics.toml"
+    path.write_text(CATALOG)
+    assert main(["privacy", "review", str(path)]) == 0
+    assert "\n    hubbub ledger\n" in capsys.readouterr().out
+    (tmp_path / DEMO_DEVICE).mkdir()
+    assert main(["privacy", "review", str(path)]) == 0
+    page = capsys.readouterr().out
+    assert f"    hubbub ledger --state-dir {shlex.quote(str(tmp_path))}/{DEMO_DEVICE}\n" in page
+    assert f"    hubbub status --home {shlex.quote(str(tmp_path))}\n" in page
+
+
+def test_a_check_warns_of_single_reports_that_hide_little_unless_a_crowd_hides_them(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "metrics.toml"
+    for name, catalog, warnings in (
+        ("quiet", DEMO.read_text(), 0),
+        ("loud", DEMO.read_text().replace("epsilon = 2.0\nvalues", "epsilon = 9.0\nvalues"), 1),
+        ("crowded", DEMO.with_name("both_ways.toml").read_text(), 0),
+    ):
+        shuffler = "" if "shuffler =" in catalog else 'shuffler = "127.0.0.1:1"\n'
+        path.write_text(
+            shuffler + catalog.replace("lifetime_epsilon = 2.0", "lifetime_epsilon = 9.0")
+        )
+        (tmp_path / "top_domains.txt.gz").write_bytes(
+            DEMO.with_name("top_domains.txt.gz").read_bytes()
+        )
+        assert main(["catalog", "check", str(path)]) == 0
+        shown = "".join(capsys.readouterr())
+        assert shown.count("warning: ") == warnings, name
+        assert ("no problem found" in shown) is (warnings == 0), name
+        assert "all reports of one person in a year reveal at most" in shown
 
 
 def test_fakes_are_limited_by_accounts_where_reports_need_tokens(catalog: Path) -> None:

@@ -25,10 +25,25 @@ class Claim:
     assumed: str
 
 
-def claims(catalog: Catalog, path: str) -> tuple[Claim, ...]:
-    """The ten claims of a catalog. path: of its file, as commands name it."""
-    made = card(catalog)
-    return (*_of_answers(made, path), *_of_the_device(), *_of_the_services(made, catalog, path))
+def claims(catalog: Catalog, path: str, demo: str = "") -> tuple[Claim, ...]:
+    """The ten claims of a catalog.
+
+    Args:
+        catalog: the catalog, with its promises.
+        path: its file, as commands name it.
+        demo: the folder that `hubbub demo --keep` left, if commands are about that.
+    """
+    privacy_card = card(catalog)
+    return (
+        *_of_answers(privacy_card, path),
+        *_of_the_device(f"hubbub ledger --state-dir {demo}/device" if demo else "hubbub ledger"),
+        *_of_the_services(
+            privacy_card,
+            catalog,
+            path,
+            status=f"hubbub status --home {demo}" if demo else "hubbub status",
+        ),
+    )
 
 
 def _of_answers(made: Card, path: str) -> list[Claim]:
@@ -45,8 +60,9 @@ def _of_answers(made: Card, path: str) -> list[Claim]:
             "The device runs this code.",
         ),
         Claim(
-            "What is installed here draws as it is said to: its proofs run, its coins are tried "
-            "digit by digit, and attacks find no more than is claimed.",
+            "The installed mechanisms draw as claimed: their proofs run, the coin source is tested "
+            "digit by digit, and attacks find no more than the claimed epsilon. The audit lists "
+            'what it could not enumerate as "not tried".',
             f"hubbub audit {path}",
             ("test_a_doubled_epsilon_is_caught", "test_a_float_sampler_with_a_gap_is_caught"),
             "The same code at every size; attacks at a false alarm of one in a million.",
@@ -67,12 +83,12 @@ def _of_answers(made: Card, path: str) -> list[Claim]:
     ]
 
 
-def _of_the_device() -> list[Claim]:
+def _of_the_device(ledger: str) -> list[Claim]:
     return [
         Claim(
             "A person can see everything that left their device, and what each answer could have "
             "meant.",
-            "hubbub ledger",
+            ledger,
             (
                 "test_a_person_sees_what_left_and_what_it_could_have_meant",
                 "likelihood_is_the_chance_up_to_a_factor",
@@ -93,7 +109,7 @@ def _of_the_device() -> list[Claim]:
     ]
 
 
-def _of_the_services(made: Card, catalog: Catalog, path: str) -> list[Claim]:
+def _of_the_services(made: Card, catalog: Catalog, path: str, *, status: str) -> list[Claim]:
     metrics = list(catalog.metrics.values())
     lowest = min(made.metrics, key=lambda one: one.min_batch)
     return [
@@ -123,7 +139,7 @@ def _of_the_services(made: Card, catalog: Catalog, path: str) -> list[Claim]:
         Claim(
             "Nothing is lost and nothing counted twice, whatever fails: the counts of shuffler and "
             "aggregator add up.",
-            "hubbub status",
+            status,
             (
                 "test_nothing_is_lost_and_nothing_counted_twice_whatever_fails",
                 "test_everything_sent_once_more_changes_no_total",
@@ -164,12 +180,18 @@ def _of_fakes(catalog: Catalog, path: str) -> Claim:
 
 
 def _of_silence_and_seals(metrics: Sequence[Metric]) -> str:
+    """Claim 10: which metrics hide that a device has nothing to report, and resist recordings."""
     covered = [metric.name for metric in metrics if metric.default is not None]
     sealed = [metric.name for metric in metrics if metric.kem == X_WING]
-    silent = (
-        f"tells nothing of {', '.join(covered)}" if covered else "is seen, of every metric here"
+    silence = (
+        f"For {', '.join(covered)} the shuffler cannot see whether a device had something to "
+        "report; for any other metric here it can"
+        if covered
+        else "For no metric here is it hidden from the shuffler whether a device reported"
     )
-    shut = (
-        f"stays shut of {', '.join(sealed)}" if sealed else "may open one day, of every metric here"
+    recording = (
+        f"a quantum computer cannot open recorded reports of {', '.join(sealed)}"
+        if sealed
+        else "a quantum computer could open recorded reports of every metric here"
     )
-    return f"Silence {silent}, and a recording of today {shut}."
+    return f"{silence}; {recording}."

@@ -18,6 +18,7 @@ VERDICTS: Final = {
 }
 """Up to which epsilon each is said: who thought it even is then 75%, 90%, 99%, 99.95% sure."""
 
+_LOUD: Final = 4.0  # one report above it is hardly hidden: docs/privacy.md
 _YEAR: Final = "year"
 # What a lifetime may say instead.
 _FEWER: Final = 2.0
@@ -48,6 +49,28 @@ def advice(metrics: Sequence[Metric]) -> tuple[str, ...]:
         "ask; or sampling below 1, for who cannot see whether a device takes part."
     )
     return (" ".join(lines),)
+
+
+def loud_reports(metrics: Sequence[Metric]) -> tuple[str, ...]:
+    """A warning for each metric whose single report hides little.
+
+    Metrics with a central promise are left out: their crowd hides a single report.
+    """
+    return tuple(
+        f"{metric.name}: one report reveals {metric.report_loss:.4g} nats "
+        f"({verdict(metric.report_loss)}): lower epsilon, or ask in a crowd (central_epsilon)"
+        for metric in metrics
+        if metric.report_loss > _LOUD and not metric.central
+    )
+
+
+def year_of_reports(metrics: Sequence[Metric]) -> str:
+    """What all reports of one person in a year reveal, to anyone who can link them."""
+    year = sum(exposure(metric, SPANS[_YEAR]) for metric in metrics)
+    return (
+        f"all reports of one person in a year reveal at most {year:.4g} nats ({verdict(year)}) "
+        "to anyone who can link them; hubbub privacy card shows what lowers that"
+    )
 
 
 def _of_model(metric: Metric, learning: Learning) -> list[str]:

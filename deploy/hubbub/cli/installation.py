@@ -41,6 +41,8 @@ _DAY: Final = EPOCH_SECONDS["day"]
 MAX_DAYS: Final = 36_600  # a hundred years: calendars end, too
 OPERATORS: Final = "operator.hubbub"
 """What the operator's bundle is called, beside the app's."""
+DEMO_DEVICE: Final = "device"
+"""The first device's state, in the demo's folder: what `hubbub ledger` shows."""
 # Reports of the epochs just past are still on their way when keys are first made.
 _BACK_DAYS: Final = 14
 

@@ -15,6 +15,7 @@ from hubbub.cli.terminal.catalog_reading import read_aloud
 from hubbub.cli.terminal.expiry_notice import say_expired
 from hubbub.cli.terminal.output import explain, say, several, table
 from hubbub.mechanisms import even_lies
+from hubbub.privacy.verdict import loud_reports, year_of_reports
 
 
 def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -108,7 +109,13 @@ def _check(arguments: argparse.Namespace) -> int:
             tiers = ", ".join(f"{epsilon:g}" for epsilon in metric.tiers)
             explain(f"{metric.name}: a person may ask for epsilon {tiers} instead")
     say_expired(catalog)
-    explain(f"{arguments.catalog}: {several(len(rows), 'metric')}, no problem found")
+    metrics = [*catalog.metrics.values()]
+    explain(year_of_reports(metrics))
+    warnings = loud_reports(metrics)
+    for warning in warnings:
+        explain(f"warning: {warning}")
+    result = several(len(warnings), "warning") if warnings else "no problem found"
+    explain(f"{arguments.catalog}: {several(len(rows), 'metric')}, {result}")
     return 0
 
 

@@ -88,8 +88,8 @@ def _run(home: Path, number: int, json_file: Path | None, *, keep: bool) -> int:
     everyone = answers_of(people(number))
     catalog = demo_questions(home, number)
     say(
-        f"{number:,} people of a census, {len(catalog.metrics)} questions each; every device draws "
-        "coins and lies.\n"
+        f"{number:,} people of a census, {len(catalog.metrics)} questions each; every device "
+        "randomizes its answers.\n"
     )
     today = epoch_at(time.time(), "day")
     with LocalRun(home, catalog, Ports.free(), notice=drawn_notice(today)) as run:

@@ -12,6 +12,7 @@ from hubbub.catalog import SPANS, read_bundle
 from hubbub.catalog.bundles.difference import differences
 from hubbub.catalog.encoding import MALFORMED, read_json
 from hubbub.cli.commands.privacy_crowd import add_crowd
+from hubbub.cli.installation import DEMO_DEVICE
 from hubbub.cli.terminal.catalog_reading import read_aloud
 from hubbub.cli.terminal.difference_table import show_difference
 from hubbub.cli.terminal.output import explain, say, table
@@ -108,7 +109,9 @@ def _add_pages(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -
 
 def _review(arguments: argparse.Namespace) -> int:
     name = shlex.quote(visible(str(arguments.catalog)))
-    say(review_markdown(claims(read_aloud(arguments.catalog), name), name).rstrip())
+    folder: Path = arguments.catalog.parent
+    demo = shlex.quote(visible(str(folder))) if (folder / DEMO_DEVICE).is_dir() else ""
+    say(review_markdown(claims(read_aloud(arguments.catalog), name, demo), name).rstrip())
     return 0
 
 

@@ -32,15 +32,13 @@ class MetricAnswer:
     rows: list[dict[str, Any]]
     problem: str = ""
 
-    @property
-    def covered(self) -> int:
-        """How many intervals hold the true count."""
-        return sum(row["low"] <= row["true"] <= row["high"] for row in self.rows)
+    def covered(self, flag: str) -> tuple[int, int]:
+        """How many intervals contain the true count, and of how many rows: those with this flag.
 
-    @property
-    def detected(self) -> int:
-        """How many values stand out from zero."""
-        return sum(row["detected"] for row in self.rows)
+        Intervals of values that nobody has begin at 0: they would contain the truth by themselves.
+        """
+        rows = [row for row in self.rows if row[flag]]
+        return sum(row["low"] <= row["true"] <= row["high"] for row in rows), len(rows)
 
     @property
     def stderr(self) -> float:
@@ -85,16 +83,15 @@ def show_answers(answers: Mapping[str, MetricAnswer]) -> None:
     for both in BOTH_WAYS:
         _show_both(both, answers[both.alone], answers[both.crowd])
     table(
-        "All that was asked, and how many 95% intervals hold the truth",
-        ("metric", "mechanism", "epsilon", "values", "stand out", "hold the truth"),
+        "How many 95% intervals contain the true count, of values that ...",
+        ("metric", "mechanism", "epsilon", "values", "somebody has", "that stand out"),
         [
             (
                 name,
                 answer.metric.mechanism,
                 f"{answer.metric.report_loss:.3f}",
                 f"{len(answer.rows):,}",
-                f"{answer.detected:,}",
-                f"{answer.covered:,}",
+                *("{:,} of {:,}".format(*answer.covered(flag)) for flag in ("true", "detected")),
             )
             for name, answer in answers.items()
         ],
@@ -104,15 +101,12 @@ def show_answers(answers: Mapping[str, MetricAnswer]) -> None:
     for name, answer in answers.items():
         if answer.problem:
             say(f"{name}: {answer.problem}")
-    values = sum(len(answer.rows) for answer in answers.values())
-    covered = sum(answer.covered for answer in answers.values())
-    if values:
-        say(f"{covered:,} of {values:,} 95% intervals hold the truth, of absent ones nearly all.")
+    if any(answer.rows for answer in answers.values()):
         crowd = answers[BOTH_WAYS[0].crowd].metric
         rests = (
-            "Alone, a person trusts nobody. In a crowd, they trust that the shuffler lets reports "
-            "leave together and does not tell who sent what; if it worked together with the "
-            f"aggregator, {BOTH_WAYS[0].crowd} would say epsilon {crowd.report_loss:.3g} of them."
+            "Alone, a person trusts nobody. In a crowd, a person trusts the shuffler to release "
+            "reports together and to hide who sent which; if it colluded with the aggregator, "
+            f"{BOTH_WAYS[0].crowd} would reveal epsilon {crowd.report_loss:.3g} about that person."
         )
         say(f"{filled(rests)}\n")
 
@@ -143,12 +137,13 @@ def _show_both(both: BothWays, alone: MetricAnswer, crowd: MetricAnswer) -> None
         epsilon = f"epsilon {answer.metric.report_loss:.3g}"
         if answer.metric.central and answer.found:
             epsilon = f"central epsilon {answer.found.shuffled.epsilon:.2g}"
+        detected = sum(row["detected"] for row in answer.rows)
         say(
-            f"  {way + ':':11} {answer.detected:3,} of {len(answer.rows)} values stand out, "
+            f"  {way + ':':11} {detected:3,} of {len(answer.rows)} values stand out, "
             f"standard error {answer.stderr:5,.3g} ({epsilon})"
         )
     if any("!" in row[3] + row[5] for row in shown):
-        say("  ! does not hold the truth, as one in twenty does not")
+        say("  ! does not contain the truth: expect at most one interval in twenty")
     say("")
 
 

@@ -5,10 +5,11 @@ from dataclasses import dataclass
 from math import exp
 from typing import Final
 
+from hubbub.cli.installation import DEMO_DEVICE
 from hubbub.cli.local.census import Person
 from hubbub.cli.local.local_run import LocalRun
 from hubbub.cli.terminal.output import filled
-from hubbub.client import Client, MemoryState, transport_to
+from hubbub.client import Client
 from hubbub.client.ledger_view import LedgerView, PayloadView
 from hubbub.conservation import Window
 from hubbub.errors import ServiceUnavailable
@@ -40,8 +41,7 @@ def send_one(run: LocalRun, person: Person, shown: str) -> OneDevice:
     Raises:
         ServiceUnavailable: the shuffler does not take them.
     """
-    transport = transport_to(run.bundle.shuffler, roots=run.bundle.roots)
-    client = Client(run.bundle, MemoryState(), transport, hold_seconds=None)
+    client = Client.from_bundle(run.bundle_path, state_dir=run.home / DEMO_DEVICE)
     for metric, value in person.items():
         client.report(metric, value)
     if not client.flush(_FLUSH_SECONDS):
@@ -50,7 +50,6 @@ def send_one(run: LocalRun, person: Person, shown: str) -> OneDevice:
     epoch = device.payload(shown).epoch
     sealed = asyncio.run(_pooled(run.shuffler_redis, Window(shown, epoch)))
     client.close()
-    transport.close()
     return OneDevice(person, device.ledger, sealed)
 
 
@@ -85,15 +84,15 @@ def story(device: OneDevice, people: int, alone: str, crowd: str) -> list[str]:
         f"  what it could have meant                 {likely},",
         f"                                           ..., {meant[-1][0]} {meant[-1][1]:.0%}",
         filled(
-            "Nobody can tell, not even who breaks the seal: coins could have made these bytes of "
-            f"any of the {len(meant)} answers, {odds:.1f} times as easily of one as of another and "
-            f"never more than {at_most:.1f} times. The lie is in the answer itself. Over many "
-            "people lies average out; over one they do not."
+            "Nobody can tell, not even someone who breaks the encryption: each of the "
+            f"{len(meant)} answers could have produced these bytes, the likeliest {odds:.1f} times "
+            f"as often as the least likely (the bound is {at_most:.1f} times). Over many people "
+            "the random answers average out; over one person they do not."
         ),
         filled(
-            f"Asked in a crowd ({crowd}) the same device lied less, and sent "
-            f'{other.payload.hex()}: by itself that says "{value}", {sure:.0%} sure. What hides it '
-            f"are the others: the shuffler lets {other.stream.crowd or 0:,} reports or more leave "
-            "at once, in a random order, or none."
+            f"Asked in a crowd ({crowd}) the same device randomized less, and sent "
+            f"{other.payload.hex()}: read by itself, that report is {sure:.0%} likely to mean "
+            f'"{value}". Only the crowd hides it: the shuffler releases '
+            f"{other.stream.crowd or 0:,} reports or more at once, in a random order, or none."
         ),
     ]
