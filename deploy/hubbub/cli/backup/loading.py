@@ -1,10 +1,11 @@
 """A Redis of our own that reads a backup's file, and copying from it into an empty one."""
 
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from redis.asyncio import Redis
 
@@ -12,11 +13,10 @@ from hubbub.cli.local.embedded_redis import EmbeddedRedis
 from hubbub.errors import BackupUnusable, ServiceUnavailable, StoreUnavailable
 from hubbub.runtime import RedisServer, connect_redis
 
-# Keys asked for at a time.
-_KEYS: Final = 500
-# A bigger key goes in parts: Redis takes no argument of 512 MB, and is busy with one of 64.
-_LARGE: Final = 64 << 20
-_PARTS: Final = {b"set": ("SSCAN", "SADD"), b"hash": ("HSCAN", "HSET")}
+# Keys, and elements of one key, that are requested at a time.
+_PART: Final = 500
+_SCAN: Final = {b"set": "SSCAN", b"hash": "HSCAN"}
+_ADD: Final = {b"set": "SADD", b"hash": "HSET", b"list": "RPUSH", b"string": "SET"}
 
 
 @contextmanager
@@ -31,10 +31,7 @@ def loaded(rdb: Path) -> Iterator[EmbeddedRedis]:
         try:
             server = EmbeddedRedis(Path(folder), keeps=False)
         except ServiceUnavailable as error:
-            raise BackupUnusable(
-                f"{rdb}: Redis does not read it: {error}; a file of a newer Redis takes a "
-                "newer one on PATH"
-            ) from error
+            raise BackupUnusable(f"{rdb}: no Redis here reads it: {error}") from error
         try:
             yield server
         finally:
@@ -77,7 +74,7 @@ async def copy_into(source: str, target: str, prefix: str, on: Callable[[int, in
     try:
         total, seen, copied, cursor = int(await held.ask("DBSIZE")), 0, 0, b"0"
         while True:
-            cursor, keys = await held.ask("SCAN", cursor, "COUNT", _KEYS)
+            cursor, keys = await held.ask("SCAN", cursor, "COUNT", _PART)
             ours = [key for key in keys if key.startswith(prefix.encode())]
             copied += await _copy(held, empty, ours)
             seen += len(keys)
@@ -94,35 +91,39 @@ def _own(url: str) -> RedisServer:
     return RedisServer(Redis.from_url(url), url)
 
 
-async def _copy(held: RedisServer, empty: RedisServer, keys: Sequence[bytes]) -> int:
-    sizes = await held.execute([("MEMORY", "USAGE", key, "SAMPLES", 5) for key in keys])
-    small = [key for key, size in zip(keys, sizes, strict=True) if (size or 0) < _LARGE]
-    for key in set(keys) - set(small):
-        await _in_parts(held, empty, key)
-    asked = [command for key in small for command in (("PTTL", key), ("DUMP", key))]
-    told = await held.execute(asked)
-    commands: list[tuple[Any, ...]] = [
-        # REPLACE: a scan may come to a key twice.
-        ("RESTORE", key, max(left, 0), packed, "REPLACE")
-        for key, left, packed in zip(small, told[::2], told[1::2], strict=True)
-        if packed is not None  # its time was over meanwhile
-    ]
-    await empty.execute(commands)
-    return len(commands) + len(keys) - len(small)
+async def _copy(source: RedisServer, empty: RedisServer, keys: Sequence[bytes]) -> int:
+    """Copy keys by commands that every version has: older servers refuse a newer one's DUMP."""
+    kinds = await source.execute([("TYPE", key) for key in keys])
+    lives = await source.execute([("PTTL", key) for key in keys])
+    copied = 0
+    for key, kind, life in zip(keys, kinds, lives, strict=True):
+        if kind == b"none":  # its time was over meanwhile
+            continue
+        if kind not in _ADD:
+            raise BackupUnusable(f"the backup has a {kind.decode()}, which hubbub never writes")
+        await empty.ask("DEL", key)  # a scan may come to a key twice
+        async for part in _parts(source, key, kind):
+            await empty.ask(_ADD[kind], key, *part)
+        if life >= 0:
+            await empty.ask("PEXPIRE", key, max(life, 1))
+        copied += 1
+    return copied
 
 
-async def _in_parts(held: RedisServer, empty: RedisServer, key: bytes) -> None:
-    kind = await held.ask("TYPE", key)
-    if kind not in _PARTS:
-        raise BackupUnusable(f"a {kind.decode()} of the backup is larger than what is ever written")
-    scan, add = _PARTS[kind]
-    cursor = b"0"
-    while True:
-        cursor, found = await held.ask(scan, key, cursor, "COUNT", _KEYS)
-        if found:
-            await empty.ask(add, key, *found)
-        if int(cursor) == 0:
-            break
-    left = await held.ask("PTTL", key)
-    if left > 0:
-        await empty.ask("PEXPIRE", key, left)
+async def _parts(source: RedisServer, key: bytes, kind: bytes) -> AsyncIterator[Sequence[bytes]]:
+    """What a key holds, in parts: Redis takes no argument of 512 MB, and is busy with one of 64."""
+    if kind == b"string":
+        yield [await source.ask("GET", key)]
+    elif kind == b"list":
+        first = 0
+        while part := await source.ask("LRANGE", key, first, first + _PART - 1):
+            yield part
+            first += _PART
+    else:
+        cursor: bytes | int = 0
+        while True:
+            cursor, part = await source.ask(_SCAN[kind], key, cursor, "COUNT", _PART)
+            if part:
+                yield list(chain.from_iterable(part.items())) if kind == b"hash" else part
+            if int(cursor) == 0:
+                return

@@ -24,6 +24,7 @@ from hubbub.cli.backup.loading import copy_into, loaded, number_of_keys, refuse_
 from hubbub.cli.backup.manifest import ROLES, read_checked, write_manifest
 from hubbub.cli.backup.snapshot import read_together
 from hubbub.cli.local.embedded_redis import EmbeddedRedis, url_of
+from hubbub.cli.local.redis_programs import Server
 from hubbub.cli.terminal.output import say
 from hubbub.cli.terminal.progress import progress
 from hubbub.cli.terminal.service_client import nothing_runs
@@ -118,7 +119,7 @@ def _backup(arguments: argparse.Namespace) -> int:
         with ExitStack() as stack, _bars("bytes") as on:
             files = {role: stack.enter_context(_rdb(folder, role).open("xb")) for role in ROLES}
             asyncio.run(read_together(urls, files, on))
-        pack(home, folder / "installation.age", lock)
+        absent = pack(home, folder / "installation.age", lock, arguments.passphrase)
         write_manifest(folder, version("hubbub"))
     except BaseException as error:
         shutil.rmtree(folder, ignore_errors=True)  # half a backup is none
@@ -130,6 +131,10 @@ def _backup(arguments: argparse.Namespace) -> int:
         raise
     size = sum(path.stat().st_size for path in folder.iterdir())
     say(f"{folder}: {size:,} bytes, made {read_checked(folder).made}")
+    if absent:
+        say(f"not in installation.age, as Redis' data, logs or secrets: {', '.join(absent)}")
+    for role in ROLES:
+        say(f"{role}.rdb: {_needs(folder, role)}")
     say("keep the passphrase or the private key elsewhere: without it no key comes back")
     return 0
 
@@ -143,7 +148,7 @@ def _verify(arguments: argparse.Namespace) -> int:
     for role in ROLES:
         with loaded(_rdb(folder, role)) as server:
             number = asyncio.run(number_of_keys(server.url))
-        say(f"{role}.rdb: {number:,} keys")
+        say(f"{role}.rdb: {number:,} keys, {_needs(folder, role)}")
     say(f"{folder}: whole, made {made.made} by hubbub {made.version}")
     if opener is None:
         say("installation.age: as it was written; whether it opens, --passphrase or --identity say")
@@ -185,6 +190,12 @@ def _fill(urls: dict[str, str], folder: Path) -> None:
         for role, url in urls.items():
             with loaded(_rdb(folder, role)) as held:
                 asyncio.run(copy_into(held.url, url, f"{role}:", partial(on, role)))
+
+
+def _needs(folder: Path, role: str) -> str:
+    """Which server reads a backup's file here."""
+    writer = Server.writer_of(_rdb(folder, role))
+    return f"verify and restore need {writer} or newer here" if writer else "any Redis reads it"
 
 
 def _rdb(folder: Path, role: str) -> Path:

