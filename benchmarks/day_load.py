@@ -22,6 +22,7 @@ from typing import Final
 from benchmarks.stock import METRIC, Stock, sealed_stock
 from hubbub.cli.local.load_devices import Times
 from hubbub.cli.local.local_run import LocalRun
+from hubbub.errors.authorities import trusting
 
 _PORTION: Final = 40_000  # reports that are sealed at a time, beside everything else
 _COMES_BACK_SECONDS: Final = 0.2
@@ -104,7 +105,7 @@ class Load:
     ) -> None:
         self.seen, self.over = Seen(), over
         self._run, self._supply, self._per_visit = run, supply, per_visit
-        self._trust = ssl.create_default_context(cadata=run.bundle.roots)
+        self._trust = trusting(run.bundle.roots)
 
     def visit(self) -> float:
         """One, as often as it takes: how long it was until its reports were acknowledged."""

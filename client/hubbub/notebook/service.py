@@ -24,8 +24,8 @@ from hubbub.errors import (
     UnknownMetric,
 )
 from hubbub.errors.addresses import url_parts
+from hubbub.errors.authorities import authorities_in, pem_text, trusting
 from hubbub.errors.unreadable import unreadable
-from hubbub.notebook.authority import authority_in
 
 _ACCESS: Final = (401, 403)
 _MALFORMED: Final = (400, 422)
@@ -38,6 +38,10 @@ _KINDS: Final = {
 }
 """Of a problem's title the error that it is here, too."""
 _LOCAL: Final = ("127.0.0.1", "localhost", "::1")
+# What `hubbub keys tls` calls the authorities of roles that do not answer over HTTP.
+_OTHER_AUTHORITIES: Final = tuple(
+    f"hubbub {role} authority" for role in ("shuffler", "redis", "analyst")
+)
 Document = dict[str, Any]
 MISSHAPEN: Final = (
     KeyError,
@@ -67,12 +71,25 @@ def service_at(
     if parts.hostname in _LOCAL:
         handlers.append(urllib.request.ProxyHandler({}))
     if parts.scheme == "https":
-        context = ssl.create_default_context(
-            cadata=None if authority is None else authority_in(Path(authority))
-        )
-        handlers.append(urllib.request.HTTPSHandler(context=context))
+        handlers.append(urllib.request.HTTPSHandler(context=_trust(authority)))
     opener = urllib.request.build_opener(*handlers)
     return Service(url.rstrip("/"), token, opener, timeout_seconds)
+
+
+def _trust(authority: str | Path | None) -> ssl.SSLContext:
+    """Trusts the authorities in a file, but for those of other roles; the system's for no file."""
+    if authority is None:
+        return trusting(None)
+    try:
+        named = authorities_in(pem_text(Path(authority)))
+        if not (blocks := [block for name, block in named if name not in _OTHER_AUTHORITIES]):
+            raise ServiceUnavailable(
+                f"{authority}: has no authority of the aggregator; give ca.pem"
+            )
+        return trusting("\n".join(blocks))
+    except OSError as error:
+        why = unreadable(error)
+        raise ServiceUnavailable(f"{authority}: cannot be read as certificates: {why}") from error
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):

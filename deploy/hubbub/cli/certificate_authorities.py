@@ -101,8 +101,10 @@ def renew_certificates(
 ) -> dict[str, date]:
     """New keys and certificates for every role, signed by the kept authorities.
 
-    They have the names that the ones in `folder` have, and these besides; `ca.pem` stays, so that
-    apps and services go on trusting what they trust. Answers until when each holds.
+    They have the names that the ones in `folder` have, and these besides. An authority that version
+    0.2 or before made is certified anew, with its key, name and end, in the form that strict
+    verifiers want; whoever trusts its former certificate trusts what it signs all the same.
+    Otherwise `ca.pem` stays. Returns until when each certificate is valid.
 
     Raises:
         KeysUnusable: the authorities' keys or the certificates cannot be read or written.
@@ -112,16 +114,22 @@ def renew_certificates(
         fresh = {}
         kept = [role for role in ROLES if _name(authority_name(role)) in by_name]
         for role in kept or ROLES:
-            authority = by_name[_name(authority_name(role))]
-            signing = _signing(authorities, role)
+            name, signing = _name(authority_name(role)), _signing(authorities, role)
+            authority = by_name[name] = _in_strict_form(by_name[name], signing)
             dialled = [*_dialled(folder / f"{role}.pem"), *names.get(role, ())]
             fresh[role] = _certified(role, dialled, authority, signing)
+        bundles = {
+            path: _with_forms_of(by_name, path)
+            for path in (authorities / "ca.pem", folder / "ca.pem")
+        }
     except (OSError, ValueError, TypeError, KeyError) as error:
         raise KeysUnusable(
             f"{authorities}: not the authorities of {folder} with their keys; give the folder that "
             "was kept when they were made, or make all anew with: hubbub keys tls NEW-FOLDER"
         ) from error
     try:
+        for path, content in bundles.items():
+            replace_file(path, content, 0o644)
         for role, (key, certificate) in fresh.items():
             replace_file(folder / f"{role}.key", _pem(key), 0o600)
             replace_file(folder / f"{role}.pem", certificate.public_bytes(_PEM))
@@ -239,14 +247,42 @@ def _dialled(path: Path) -> list[str]:
 def _new_authority(role: str) -> tuple[x509.Certificate, ec.EllipticCurvePrivateKey]:
     """An authority of one role alone."""
     key = ec.generate_private_key(ec.SECP256R1())
-    subject = _name(authority_name(role))
-    authority = (
-        _builder(subject, subject, key.public_key(), _AUTHORITY_DAYS)
+    end = datetime.now(UTC) + timedelta(days=_AUTHORITY_DAYS)
+    return self_signed(_name(authority_name(role)), key, end), key
+
+
+def self_signed(
+    subject: x509.Name, key: ec.EllipticCurvePrivateKey, end: datetime
+) -> x509.Certificate:
+    """The certificate of an authority's own key."""
+    return (
+        _builder(subject, key.public_key(), end)
+        .issuer_name(subject)
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+        .add_extension(_usage(signs_certificates=True), critical=True)
         .sign(key, hashes.SHA256())
     )
-    return authority, key
+
+
+def _in_strict_form(
+    authority: x509.Certificate, signing: ec.EllipticCurvePrivateKey
+) -> x509.Certificate:
+    """An authority as strict verifiers (RFC 5280) want it: itself, or certified anew."""
+    try:
+        authority.extensions.get_extension_for_class(x509.KeyUsage)
+    except x509.ExtensionNotFound:
+        return self_signed(authority.subject, signing, authority.not_valid_after_utc)
+    return authority
+
+
+def _with_forms_of(by_name: Mapping[x509.Name, x509.Certificate], path: Path) -> bytes:
+    """The authorities in a file, each as `by_name` has it if that is of the same key."""
+    content = b""
+    for one in x509.load_pem_x509_certificates(path.read_bytes()):
+        newer = by_name.get(one.subject, one)
+        same_key = newer.public_key() == one.public_key()
+        content += (newer if same_key else one).public_bytes(_PEM)
+    return content
 
 
 def _certified(
@@ -263,19 +299,56 @@ def _certified(
     usages = [ExtendedKeyUsageOID.CLIENT_AUTH]
     if role in SERVERS:
         usages.insert(0, ExtendedKeyUsageOID.SERVER_AUTH)
+    return signed_by(
+        authority.subject,
+        signing,
+        subject=_name(name or common_name(role)),
+        alternatives=[_alternative(host) for host in dict.fromkeys(names)],
+        usages=usages,
+        end=datetime.now(UTC) + timedelta(days=days),
+    )
+
+
+def signed_by(
+    issuer: x509.Name,
+    signing: ec.EllipticCurvePrivateKey,
+    *,
+    subject: x509.Name,
+    alternatives: Sequence[x509.GeneralName],
+    usages: Sequence[x509.ObjectIdentifier],
+    end: datetime,
+) -> tuple[ec.EllipticCurvePrivateKey, x509.Certificate]:
+    """A new key, and the certificate of it that an authority signed."""
     key = ec.generate_private_key(ec.SECP256R1())
     builder = (
-        _builder(_name(name or common_name(role)), authority.subject, key.public_key(), days)
+        _builder(subject, key.public_key(), end)
+        .issuer_name(issuer)
+        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+        .add_extension(_usage(signs_certificates=False), critical=True)
         .add_extension(x509.ExtendedKeyUsage(usages), critical=False)
         .add_extension(
             x509.AuthorityKeyIdentifier.from_issuer_public_key(signing.public_key()),
             critical=False,
         )
     )
-    if dialled := list(dict.fromkeys(names)):
-        alternatives = x509.SubjectAlternativeName([_alternative(name) for name in dialled])
-        builder = builder.add_extension(alternatives, critical=False)
+    if alternatives:
+        builder = builder.add_extension(x509.SubjectAlternativeName(alternatives), critical=False)
     return key, builder.sign(signing, hashes.SHA256())
+
+
+def _usage(*, signs_certificates: bool) -> x509.KeyUsage:
+    """What a key is for: certificates and lists of revoked ones, or handshakes."""
+    return x509.KeyUsage(
+        digital_signature=not signs_certificates,
+        key_cert_sign=signs_certificates,
+        crl_sign=signs_certificates,
+        content_commitment=False,
+        key_encipherment=False,
+        data_encipherment=False,
+        key_agreement=False,
+        encipher_only=False,
+        decipher_only=False,
+    )
 
 
 def _pem(key: ec.EllipticCurvePrivateKey) -> bytes:
@@ -293,17 +366,16 @@ def _name(common: str) -> x509.Name:
 
 
 def _builder(
-    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey, days: int
+    subject: x509.Name, key: ec.EllipticCurvePublicKey, end: datetime
 ) -> x509.CertificateBuilder:
-    now = datetime.now(UTC)
     return (
         x509.CertificateBuilder()
         .subject_name(subject)
-        .issuer_name(issuer)
         .public_key(key)
         .serial_number(x509.random_serial_number())
-        .not_valid_before(now - timedelta(hours=1))
-        .not_valid_after(now + timedelta(days=days))
+        .not_valid_before(datetime.now(UTC) - timedelta(hours=1))
+        .not_valid_after(end)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key), critical=False)
     )
 
 

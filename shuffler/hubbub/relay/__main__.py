@@ -9,6 +9,7 @@ import httpx2
 import uvloop
 
 from hubbub.errors import KeysUnusable
+from hubbub.errors.authorities import trusting_file
 from hubbub.relay.metrics import RELAYED_REQUESTS
 from hubbub.relay.passing import RelayApp
 from hubbub.relay.settings import Settings, parse
@@ -39,7 +40,7 @@ async def _serve(settings: Settings) -> None:
 
 def _trust(settings: Settings) -> ssl.SSLContext:
     try:
-        return ssl.create_default_context(cafile=settings.roots)
+        return trusting_file(settings.roots)
     except OSError as error:
         raise KeysUnusable(f"{settings.roots}: no authorities: {error.strerror}") from error
 

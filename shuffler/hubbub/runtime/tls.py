@@ -16,6 +16,7 @@ from typing import Any, Final
 import grpc
 
 from hubbub.errors import KeysUnusable, ServiceUnavailable
+from hubbub.errors.authorities import authorities_in, common_names
 
 _log: Final = logging.getLogger("hubbub.runtime")
 
@@ -27,9 +28,6 @@ _OURS: Final = (*SERVERS, "analyst")
 _ROLE_AUTHORITY: Final = re.compile(r"hubbub [a-z]+ authority")
 # Of `hubbub keys tls` of version 0.1: one for all roles, whose certificates had all names.
 _OLD_AUTHORITY: Final = "hubbub authority"
-_BLOCK: Final = re.compile(
-    r"-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----", re.DOTALL | re.ASCII
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,10 +138,9 @@ def authorities_of(role: str, pem: str) -> str:
     All but those of other roles: an authority of one's own house, or one that version 0.1 made,
     speaks for every role.
     """
-    blocks = [(_subject(block), block) for block in _BLOCK.findall(pem)]
     wanted = [
         block
-        for subject, block in blocks
+        for subject, block in authorities_in(pem)
         if subject == authority_name(role) or not _ROLE_AUTHORITY.fullmatch(subject)
     ]
     return "".join(f"{block}\n" for block in wanted)
@@ -151,24 +148,7 @@ def authorities_of(role: str, pem: str) -> str:
 
 def made_by_0_1(pem: str) -> bool:
     """Whether one of the authorities in a PEM is that of version 0.1, which is of every role."""
-    return any(_subject(block) == _OLD_AUTHORITY for block in _BLOCK.findall(pem))
-
-
-def _subject(block: str) -> str:
-    """The common name of an authority; empty if it is none."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    try:
-        context.load_verify_locations(cadata=block)
-    except (ssl.SSLError, ValueError):
-        return ""
-    found: list[Any] = context.get_ca_certs()
-    return next((name for told in found for name in common_names(told)), "")
-
-
-def common_names(told: Mapping[str, Any]) -> list[str]:
-    """The common names of a certificate, as Python's own `ssl` tells it."""
-    parts = [pair for part in told.get("subject", ()) for pair in part]
-    return [value for name, value in parts if name == "commonName"]
+    return any(subject == _OLD_AUTHORITY for subject, _ in authorities_in(pem))
 
 
 def role_names(told: Mapping[str, Any]) -> list[str]:

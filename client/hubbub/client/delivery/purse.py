@@ -201,7 +201,7 @@ class Purse:
             self._fetch(ask, length, epoch, timeout_seconds)
         except NotSent as error:
             told = "reports wait for tokens: the issuer says %s"
-            self._diagnostics.warn_once(error.reason, told, error.reason)
+            self._diagnostics.warn_once(error.reason, told, error.cause or error.reason)
         except BadParameter as error:
             # PRIVACY: an issuer that answers one person by a key of its own gets no report to mark.
             self._diagnostics.warn_once("tokens", "tokens are not taken: %s", error)

@@ -6,9 +6,15 @@ pass tests/unit/test_transports.py, and so do those of `hubbub.client.testing`.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Final, Protocol
 
 from hubbub.errors import HubbubError
+from hubbub.errors.printable import visible
+
+TLS_FAILED: Final = "tls_failed"
+"""The reason where no handshake came about; `cause` names the check that failed."""
+
+_LONGEST_CAUSE: Final = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +53,13 @@ class NotSent(HubbubError):
 
     Attributes:
         reason: a name for counting.
+        cause: what the system or TLS says of it, for the log; empty for nothing.
     """
 
-    def __init__(self, reason: str) -> None:
-        super().__init__(f"the shuffler did not take the reports: {reason}")
-        self.reason = reason
+    def __init__(self, reason: str, cause: str = "") -> None:
+        self.reason, self.cause = reason, visible(cause)[:_LONGEST_CAUSE]
+        more = f" ({self.cause})" if cause else ""
+        super().__init__(f"the shuffler did not take the reports: {reason}{more}")
 
 
 class TryAgain(NotSent):
@@ -63,9 +71,13 @@ class TryAgain(NotSent):
     """
 
     def __init__(
-        self, reason: str, after_seconds: float | None = None, notice: bytes = b""
+        self,
+        reason: str,
+        after_seconds: float | None = None,
+        notice: bytes = b"",
+        cause: str = "",
     ) -> None:
-        super().__init__(reason)
+        super().__init__(reason, cause)
         self.after_seconds = after_seconds
         self.notice = notice
 

@@ -1,11 +1,12 @@
 """gRPC to the shuffler: the only module of the client that imports it."""
 
+import re
 from collections.abc import Sequence
 from typing import Final
 
 import grpc
 
-from hubbub.client.transport.contract import GivenUp, SealedReport, Submitted, TryAgain
+from hubbub.client.transport.contract import TLS_FAILED, GivenUp, SealedReport, Submitted, TryAgain
 from hubbub.client.transport.messages import answer_of, request_of
 from hubbub.wire.v1.services_pb2_grpc import ShufflerStub
 
@@ -17,6 +18,9 @@ _MARK: Final = ("hubbub-refused", "for-good")
 _NOTICE: Final = "hubbub-notice-bin"
 _HINT: Final = "grpc-retry-pushback-ms"
 _LONGEST_HINT: Final = 9
+# What gRPC says of the last address that it tried, beside the address itself.
+_CAUSE: Final = re.compile(r"last error: [A-Z_]+: \S+ (.+)")
+_HANDSHAKE: Final = re.compile(r"handshake|peer name", re.IGNORECASE)
 _OPTIONS: Final = (
     # A connection that died without a word is noticed while a call waits on it, not before.
     ("grpc.keepalive_time_ms", 20_000),
@@ -64,4 +68,7 @@ def _not_sent(error: grpc.RpcError) -> TryAgain | GivenUp:
     hint, notice = str(trailing.get(_HINT, "")), trailing.get(_NOTICE)
     known = hint.isascii() and hint.isdecimal() and len(hint) <= _LONGEST_HINT
     told = notice if isinstance(notice, bytes) else b""
-    return TryAgain(reason, int(hint) / 1000 if known else None, told)
+    cause = _CAUSE.search(error.details() or "")
+    if cause and _HANDSHAKE.search(cause[1]):
+        reason = TLS_FAILED
+    return TryAgain(reason, int(hint) / 1000 if known else None, told, cause[1] if cause else "")

@@ -2,7 +2,6 @@
 
 import binascii
 import json
-import ssl
 from collections.abc import Sequence
 from http import HTTPStatus
 from typing import Any, Final
@@ -12,6 +11,7 @@ from google.protobuf.message import DecodeError
 from hubbub.client.transport.contract import GivenUp, SealedReport, Submitted, TryAgain
 from hubbub.client.transport.http_exchange import HttpAnswer, HttpExchange
 from hubbub.client.transport.messages import answer_of, request_of
+from hubbub.errors.authorities import trusting
 from hubbub.wire.v1.services_pb2 import SubmitResponse
 
 REPORTS_PATH: Final = "/v1/reports"
@@ -34,7 +34,7 @@ class HttpConnection:
     """
 
     def __init__(self, place: str, roots: str | None, *, insecure: bool) -> None:
-        trust = None if insecure else ssl.create_default_context(cadata=roots)
+        trust = None if insecure else trusting(roots)
         self._exchange = HttpExchange(place.rstrip("/") + REPORTS_PATH, REPORTS_TYPE, trust)
 
     def submit(self, reports: Sequence[SealedReport], timeout_seconds: float) -> Submitted:

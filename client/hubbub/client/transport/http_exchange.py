@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 from urllib.parse import unquote, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
-from hubbub.client.transport.contract import TryAgain
+from hubbub.client.transport.contract import TLS_FAILED, TryAgain
 from hubbub.errors.addresses import url_parts
 
 _LARGEST_ANSWER_BYTES: Final = 1 << 20
@@ -65,8 +65,9 @@ class HttpExchange:
         try:
             status, answered, answer = self._asked(body, headers, deadline)
         except (OSError, http.client.HTTPException) as error:
-            late = isinstance(error, TimeoutError) or time.monotonic() >= deadline
-            raise TryAgain("deadline_exceeded" if late else "unavailable") from error
+            if isinstance(error, TimeoutError) or time.monotonic() >= deadline:
+                raise TryAgain("deadline_exceeded") from error
+            raise _unavailable(error) from error
         told = {name.lower(): value for name, value in reversed(answered.items())}
         return HttpAnswer(status, told, answer)
 
@@ -167,6 +168,19 @@ class _Tls(http.client.HTTPConnection):
         )
         self.sock = shaking
         shaking.do_handshake()
+
+
+def _unavailable(error: Exception) -> TryAgain:
+    """Why there is no answer, in the words of this side's OpenSSL and system."""
+    match error:
+        case ssl.SSLCertVerificationError():
+            cause = f"the certificate is refused: {error.verify_message}"
+            return TryAgain(TLS_FAILED, cause=cause)
+        case ssl.SSLError():
+            return TryAgain(TLS_FAILED, cause=error.reason or "")
+        case OSError():
+            return TryAgain("unavailable", cause=error.strerror or "")
+    return TryAgain("unavailable")
 
 
 def _proxy_to(host: str) -> tuple[str, int, dict[str, str]] | None:

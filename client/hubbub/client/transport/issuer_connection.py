@@ -1,6 +1,5 @@
 """The way to an issuer of tokens: one POST, by this device or by its app's own server."""
 
-import ssl
 from collections.abc import Callable
 from http import HTTPStatus
 from typing import Final
@@ -8,6 +7,7 @@ from urllib.parse import urlsplit
 
 from hubbub.client.transport.contract import TryAgain
 from hubbub.client.transport.http_exchange import HttpExchange
+from hubbub.errors.authorities import trusting
 
 PATH: Final = "/v1/tokens"
 _TYPE: Final = "application/protobuf"
@@ -22,11 +22,7 @@ def ask_issuer(address: str, key: str, roots: str | None) -> AskIssuer:
     roots: PEM of authorities that are trusted beside the system's.
     """
     found = urlsplit(address)
-    trust = None
-    if found.scheme == "https":
-        trust = ssl.create_default_context()
-        if roots:
-            trust.load_verify_locations(cadata=roots)
+    trust = trusting(roots, system=True) if found.scheme == "https" else None
     place = f"{found.netloc}{found.path.rstrip('/')}{PATH}"
 
     def ask(request: bytes, timeout_seconds: float) -> bytes:

@@ -4,7 +4,6 @@ PRIVACY: the relay sees how long a request is, in steps; neither the shuffler's 
 reports there are.
 """
 
-import ssl
 from collections.abc import Sequence
 from http import HTTPStatus
 from typing import Final
@@ -19,6 +18,7 @@ from hubbub.client.transport.http_connection import (
 from hubbub.client.transport.http_exchange import HttpAnswer, HttpExchange
 from hubbub.client.transport.messages import request_of
 from hubbub.errors import BadPayload
+from hubbub.errors.authorities import trusting
 from hubbub.oblivious import (
     REQUEST_TYPE,
     RESPONSE_TYPE,
@@ -40,10 +40,7 @@ class RelayConnection:
     """
 
     def __init__(self, place: str, gateway: bytes, shuffler: str, roots: str | None) -> None:
-        trust = ssl.create_default_context()
-        if roots:
-            trust.load_verify_locations(cadata=roots)
-        self._exchange = HttpExchange(place, REQUEST_TYPE, trust)
+        self._exchange = HttpExchange(place, REQUEST_TYPE, trusting(roots, system=True))
         self._gateway, self._authority = gateway, shuffler.encode()
 
     def submit(self, reports: Sequence[SealedReport], timeout_seconds: float) -> Submitted:

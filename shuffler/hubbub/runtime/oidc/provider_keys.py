@@ -4,10 +4,9 @@ joserfc reads what is signed. The provider is asked for keys that are not known 
 start, so that one that is down keeps nobody out whose token's key is known.
 """
 
-import ssl
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 import httpx2
@@ -15,9 +14,13 @@ from joserfc.errors import InvalidKeyIdError, JoseError
 from joserfc.jwk import KeySet
 
 from hubbub.errors import AccessRefused, KeysUnusable, ServiceUnavailable
+from hubbub.errors.authorities import trusting_file
 from hubbub.errors.printable import visible
 from hubbub.runtime.oidc.signed_claims import ALGORITHMS, Claims, opened
 from hubbub.runtime.tls import is_loopback
+
+if TYPE_CHECKING:
+    import ssl
 
 CALL_SECONDS: Final = 10.0
 _FRESH_SECONDS: Final = 3600.0
@@ -47,9 +50,7 @@ class ProviderKeys:
     ) -> None:
         self._issuer, self._clock, self._remedy = issuer, clock, remedy
         try:
-            self.verify: ssl.SSLContext | bool = (
-                ssl.create_default_context(cafile=authority) if authority else True
-            )
+            self.verify: ssl.SSLContext | bool = trusting_file(authority) if authority else True
         except OSError as error:
             raise KeysUnusable(f"{authority}: no authorities: {error.strerror}") from error
         self._described: tuple[float, Mapping[str, Any]] | None = None

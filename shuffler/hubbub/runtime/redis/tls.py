@@ -9,7 +9,8 @@ from redis.asyncio.cluster import RedisCluster
 from redis.asyncio.connection import SSLConnection
 
 from hubbub.errors import StoreUnavailable
-from hubbub.runtime.tls import authorities_of, common_name, common_names, made_by_0_1
+from hubbub.errors.authorities import common_names, trusting
+from hubbub.runtime.tls import authorities_of, common_name, made_by_0_1
 
 _ROLE: Final = "redis"
 
@@ -63,10 +64,10 @@ def as_role(cluster: RedisCluster) -> RedisCluster:
 
 
 def _trusting(authorities: str, like: ssl.SSLContext, given: Any) -> ssl.SSLContext:
-    context = ssl.create_default_context(cadata=authorities)
+    context = trusting(authorities)
     context.check_hostname = like.check_hostname
     context.verify_mode = like.verify_mode
-    context.verify_flags = like.verify_flags
+    context.verify_flags = like.verify_flags & ~ssl.VERIFY_X509_STRICT  # as `trusting` does
     context.minimum_version = like.minimum_version
     if given.ciphers is not None:
         context.set_ciphers(given.ciphers)

@@ -1,0 +1,64 @@
+"""Authorities of TLS: which a PEM contains, and the context that trusts them."""
+
+import re
+import ssl
+from pathlib import Path
+from typing import Any, Final
+
+_BLOCK: Final = re.compile(
+    r"-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----", re.DOTALL | re.ASCII
+)
+
+
+def trusting(pem: str | None, *, system: bool = False) -> ssl.SSLContext:
+    """A caller's context that trusts the authorities in a PEM; None for the system's.
+
+    Every context of ours that checks a certificate comes from here.
+
+    Args:
+        pem: authorities of somebody's own.
+        system: trust the system's authorities besides.
+
+    Raises:
+        ssl.SSLError: the PEM contains no certificate.
+    """
+    context = ssl.create_default_context(cadata=pem)  # noqa: TID251 this is the place
+    if pem:
+        if system:
+            context.load_default_certs()
+        # Python 3.13 refuses an authority whose form RFC 5280 forbids, a trusted one too. Bundles
+        # and folders of version 0.2 and before contain authorities without a key usage. Whoever
+        # names an authority has decided to trust it; chain, names and dates are checked as ever.
+        context.verify_flags &= ~ssl.VERIFY_X509_STRICT
+    return context
+
+
+def trusting_file(path: Path | str | None) -> ssl.SSLContext:
+    """As `trusting`, by the authorities in a file. Raises OSError, and ssl.SSLError is one."""
+    return trusting(pem_text(Path(path)) if path else None)
+
+
+def pem_text(path: Path) -> str:
+    """The text of a PEM file, without the letters of other languages in its comments."""
+    return path.read_text(encoding="ascii", errors="ignore")
+
+
+def authorities_in(pem: str) -> list[tuple[str, str]]:
+    """Each certificate in a PEM: its common name, empty if it has none, and its text."""
+    return [(_common_name(block), block) for block in _BLOCK.findall(pem)]
+
+
+def _common_name(block: str) -> str:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    try:
+        context.load_verify_locations(cadata=block)
+    except (ssl.SSLError, ValueError):
+        return ""
+    authorities: list[Any] = context.get_ca_certs()
+    return next((name for one in authorities for name in common_names(one)), "")
+
+
+def common_names(certificate: Any) -> list[str]:
+    """The common names of a certificate, as Python's `ssl` decodes it."""
+    parts = [pair for part in certificate.get("subject", ()) for pair in part]
+    return [value for name, value in parts if name == "commonName"]
