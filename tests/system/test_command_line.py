@@ -64,6 +64,84 @@ def _fails(done: subprocess.CompletedProcess[str], *words: str) -> None:
         assert word in done.stderr
 
 
+REDIRECTED = {
+    ">&-": (2, "standard output: is closed"),
+    ">/dev/full": (2, "standard output: No space left on device"),
+    ">&- 2>&-": (2, ""),
+    ">/dev/full 2>/dev/full": (2, ""),
+    "2>&-": (0, ""),
+    "2>/dev/full": (0, ""),
+    "<&-": (0, ""),
+    "| true": (0, ""),
+}
+
+
+@pytest.mark.parametrize(
+    ("command", "redirection"),
+    [("catalog check", redirection) for redirection in REDIRECTED]
+    + [
+        (command, redirection)
+        for command in ("--help", "--version", "shuffler --help")
+        for redirection in (">&-", ">/dev/full", "2>/dev/full")
+    ],
+)
+def test_lost_output_is_an_error_and_lost_errors_are_not(
+    tmp_path: Path, command: str, redirection: str
+) -> None:
+    """Nothing ends in a traceback, nor takes the number of a stream that the caller closed."""
+    (tmp_path / "metrics.toml").write_text(CATALOG)
+    status, words = REDIRECTED[redirection]
+    shell = f"set -o pipefail; {sys.executable} -m hubbub.cli {command} {redirection}"
+    done = _in_shell(shell, tmp_path, PYTHONUNBUFFERED="1" if "catalog" in command else "")
+    assert done.returncode == status, done.stderr
+    assert words in done.stderr
+    assert "Traceback" not in done.stderr
+    assert "Exception ignored" not in done.stderr
+
+
+@pytest.mark.parametrize("stream", ["2>&-", "2>/dev/full", ">&- 2>&-", ">/dev/full 2>/dev/full"])
+def test_a_refusal_that_nobody_can_read_still_ends_with_2(tmp_path: Path, stream: str) -> None:
+    for command in ("status", "nonsense", "query --nonsense", "aggregator --nothing"):
+        shell = f"{sys.executable} -m hubbub.cli {command} {stream}"
+        assert _in_shell(shell, tmp_path).returncode == 2
+
+
+def test_a_full_disk_leaves_the_former_file_and_names_the_new(
+    hubbub: Hubbub, tmp_path: Path
+) -> None:
+    """A limit of the size of files stands for a disk: each write fails as on a full one."""
+    (tmp_path / "metrics.toml").write_text(CATALOG)
+    assert hubbub("keys", "new", "keys").returncode == 0
+    assert hubbub("catalog", "build", "--keys", "keys").returncode == 0
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    for command, name in {
+        "catalog build --keys keys": "app.hubbub",
+        "keys new more": "more",
+        "keys tls tls": "tls",
+        "keys rotate keys": "opening.keys.json",
+        "keys gateway keys": "gateway.key",
+        "keys token tokens.json --name x": "tokens.json",
+    }.items():
+        shell = f"ulimit -f 0; {sys.executable} -m hubbub.cli {command} 2>&1 | cat"
+        said = _in_shell(shell, tmp_path).stdout
+        assert f"{name}: cannot be " in said
+        assert "File too large" in said
+        assert "None" not in said
+    assert {path: path.read_bytes() for path in before} == before
+
+
+def _in_shell(line: str, folder: Path, **more: str) -> subprocess.CompletedProcess[str]:
+    """What a shell runs, with its own redirections."""
+    return subprocess.run(
+        ["bash", "-c", line],
+        cwd=folder,
+        env={**os.environ, "HOME": str(folder), **more},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
 def test_keys_catalog_and_bundle_are_made_as_the_readme_says(
     hubbub: Hubbub, tmp_path: Path
 ) -> None:

@@ -4,6 +4,7 @@ import os
 import sys
 
 from hubbub.cli.main import main
+from hubbub.errors.standard_streams import run_program
 
 __all__ = ["run"]
 
@@ -12,4 +13,4 @@ def run() -> int:
     """The `hubbub` command."""
     # gRPC's own lines about a taken port say less than our error does.
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
-    return main(sys.argv[1:])
+    return run_program(lambda: main(sys.argv[1:]))

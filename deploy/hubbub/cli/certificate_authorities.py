@@ -93,7 +93,9 @@ def write_certificates(
         for one in filter(None, (folder, authorities)):
             (one / "ca.pem").write_bytes(made)
     except OSError as error:
-        raise KeysUnusable(f"{error.filename}: cannot be written: {error.strerror}") from error
+        raise KeysUnusable(
+            f"{error.filename or folder}: cannot be written: {error.strerror}"
+        ) from error
 
 
 def renew_certificates(
@@ -134,7 +136,9 @@ def renew_certificates(
             replace_file(folder / f"{role}.key", _pem(key), 0o600)
             replace_file(folder / f"{role}.pem", certificate.public_bytes(_PEM))
     except OSError as error:
-        raise KeysUnusable(f"{error.filename}: cannot be written: {error.strerror}") from error
+        raise KeysUnusable(
+            f"{error.filename or folder}: cannot be written: {error.strerror}"
+        ) from error
     return {role: made.not_valid_after_utc.date() for role, (_, made) in fresh.items()}
 
 
@@ -170,7 +174,9 @@ def write_person(folder: Path, authorities: Path, name: str, days: int) -> date:
         (folder / "analyst.pem").write_bytes(certificate.public_bytes(_PEM))
         (folder / "ca.pem").write_bytes(trusted)
     except OSError as error:
-        raise KeysUnusable(f"{error.filename}: cannot be written: {error.strerror}") from error
+        raise KeysUnusable(
+            f"{error.filename or folder}: cannot be written: {error.strerror}"
+        ) from error
     return certificate.not_valid_after_utc.date()
 
 
@@ -202,8 +208,9 @@ def trust_other(folder: Path, other: Path) -> str:
             )
         replace_file(folder / "ca.pem", own.encode() + named[0].public_bytes(_PEM), 0o644)
     except OSError as error:
+        place = error.filename or folder
         raise KeysUnusable(
-            f"{error.filename}: cannot be read or written: {error.strerror}; give the folder made "
+            f"{place}: cannot be read or written: {error.strerror}; give the folder made "
             "by: hubbub keys tls FOLDER --party ROLE, and the other party's ca.pem"
         ) from error
     except ValueError as error:

@@ -22,6 +22,7 @@ from hubbub.catalog import (
     write_new_keys,
 )
 from hubbub.catalog.encoding import to_text
+from hubbub.catalog.keys.files import replace as replace_file
 from hubbub.catalog.keys.gateway import read_gateway
 from hubbub.catalog.keys.handover import line_of
 from hubbub.catalog.keys.issuer import read_token_public
@@ -176,7 +177,7 @@ def _taken_before(previous: Path, line: Sequence[bytes], keys: Path) -> Bundle |
 def _write(contents: Mapping[Path, bytes]) -> None:
     for path, content in contents.items():
         try:
-            path.write_bytes(content)
+            replace_file(path, content)
         except OSError as error:
             raise BundleRefused(f"{path}: cannot be written: {error.strerror}") from error
 

@@ -13,6 +13,7 @@ from hubbub.cli.command_table import COMMANDS, load
 from hubbub.errors import BadParameter, HubbubError
 from hubbub.errors.arguments import tell_numbers_in_words
 from hubbub.errors.printable import visible_lines
+from hubbub.errors.standard_streams import complain
 
 _GROUPS: Final = {
     "begin": ("demo", "init", "up", "catalog", "keys"),
@@ -130,18 +131,12 @@ def main(arguments: Sequence[str]) -> int:
         given = _parser(asked).parse_args(arguments or ["--help"])
         code: int = given.run(given)
     except HubbubError as error:
-        print(f"hubbub: {visible_lines(str(error))}", file=sys.stderr)  # noqa: T201 to whoever typed the command
-        return 2
+        return complain(str(error))
     except UnicodeEncodeError:
         # Bytes of the command line or of a file that are no UTF-8, on their way into a message.
-        print("hubbub: a text holds what is no character; write it in UTF-8", file=sys.stderr)  # noqa: T201 as above
-        return 2
+        return complain("a text holds what is no character; write it in UTF-8")
     except KeyboardInterrupt:
         return 130
-    except BrokenPipeError:
-        # Whoever read us has seen enough; leave nothing for the interpreter to flush.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
     return code
 
 

@@ -6,7 +6,6 @@ import logging
 import os
 import resource
 import signal
-import sys
 import traceback
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -19,7 +18,7 @@ from typing import Any, Final, NoReturn, Protocol, TypeVar
 from hubbub.errors import BadParameter, HubbubError
 from hubbub.errors.addresses import check_address
 from hubbub.errors.arguments import tell_numbers_in_words
-from hubbub.errors.printable import visible_lines
+from hubbub.errors.standard_streams import complain, run_program
 from hubbub.runtime.certificates import ends
 from hubbub.runtime.monitoring.logs import FORMATS, facts, write_logs
 from hubbub.runtime.monitoring.tracing import start_tracing
@@ -278,6 +277,15 @@ def run_service(
 
     loop_of: what makes the event loop that it is best served by; None for Python's own.
     """
+    return run_program(lambda: _run(role, parse, serve, loop_of))
+
+
+def _run(
+    role: str,
+    parse: Callable[[], Chosen],
+    serve: Callable[[Chosen], Coroutine[Any, Any, None]],
+    loop_of: Callable[[Chosen], Callable[[], asyncio.AbstractEventLoop] | None],
+) -> int:
     # Who asks for a reload before there is anything to load gets it with the start.
     signal.signal(signal.SIGHUP, lambda *_: None)
     try:
@@ -290,8 +298,7 @@ def run_service(
         with asyncio.Runner(loop_factory=loop_of(settings)) as runner:
             runner.run(serve(settings))
     except HubbubError as error:
-        print(f"hubbub {role}: {visible_lines(str(error))}", file=sys.stderr)  # noqa: T201 to whoever started it
-        return 2
+        return complain(str(error), f"hubbub {role}")
     except PartFailed as error:
         _log.critical("%s; this is a fault of hubbub: tell its makers, and start it again", error)
         return 1

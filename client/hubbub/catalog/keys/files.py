@@ -1,4 +1,4 @@
-"""Files of keys: written whole, and read only if nobody else can read what is secret."""
+"""Files written whole, and secret files that are read only if nobody else can read them."""
 
 import os
 import stat
@@ -8,7 +8,14 @@ from hubbub.errors import KeysUnusable
 
 
 def replace(path: Path, content: bytes, *, secret: bool = False) -> None:
-    """All at once: a reader sees the old file or the new."""
+    """Write a file all at once: a reader sees the old file or the new, also where a disk is full.
+
+    A device, such as /dev/null, is written to.
+    """
+    path = path.resolve()
+    if path.exists() and not path.is_file():
+        path.write_bytes(content)
+        return
     beside = path.with_name(path.name + ".new")
     beside.unlink(missing_ok=True)
     if secret:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from hubbub.catalog.fields.rules import NAME
+from hubbub.catalog.keys.files import replace as replace_file
 from hubbub.catalog.values.list_versions import FINDER
 from hubbub.cli.terminal.answer_tables import show_estimates
 from hubbub.cli.terminal.candidate_file import read_candidates
@@ -144,7 +145,7 @@ def _write(path: Path, found: Mapping[str, Any], *, append: bool) -> None:
     before = read_candidates(path) if append and path.exists() else []
     new = [line for line in lines if line not in before]
     try:
-        path.write_text("".join(f"{line}\n" for line in (*before, *new)), encoding="utf-8")
+        replace_file(path, "".join(f"{line}\n" for line in (*before, *new)).encode())
     except OSError as error:
         raise BadParameter(
             f"--as-candidates {path}: cannot be written: {error.strerror}"

@@ -9,6 +9,7 @@ from typing import Final
 
 from hubbub.catalog import EPOCH_SECONDS, Bundle, read_bundle, read_operator_key
 from hubbub.catalog.encoding import to_text
+from hubbub.catalog.keys.files import replace as replace_file
 from hubbub.catalog.keys.operator import read_handovers
 from hubbub.catalog.notice import (
     LARGEST_NOTICE_BYTES,
@@ -128,7 +129,7 @@ def _make(arguments: argparse.Namespace) -> int:
         add_to_log(folder, arguments.keys, bundle.log, [("notice", signed)])
         say(f"{folder}: the log has it; serve it anew")
     try:
-        arguments.out.write_bytes(signed)
+        replace_file(arguments.out, signed)
     except OSError as error:
         raise BadParameter(f"--out {arguments.out}: {error.strerror}") from error
     _tell(arguments.out, notice)

@@ -1,0 +1,103 @@
+"""A program's standard streams: closed ones, full ones, and the exit status that follows."""
+
+import contextlib
+import errno
+import io
+import os
+import sys
+from collections.abc import Callable
+from io import TextIOWrapper
+from typing import TYPE_CHECKING, Final, TextIO
+
+from hubbub.errors.printable import visible_lines
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
+
+_NO_ROOM: Final = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+
+
+class _Output(io.FileIO):
+    """Standard output that remembers its failure: argparse and others drop such errors."""
+
+    lost: OSError | None = None
+
+    def write(self, data: "ReadableBuffer") -> int:
+        try:
+            return super().write(data)
+        except OSError as error:
+            self.lost = error
+            raise
+
+
+def run_program(program: Callable[[], int]) -> int:
+    """Run a program to its end.
+
+    Returns:
+        Its exit status; 2, with a message, where the system refuses a file, or what it wrote to
+        standard output was lost. A reader that ends early is no failure.
+    """
+    _open_closed()
+    output = _Output(1, "w", closefd=False)
+    former: TextIOWrapper = sys.stdout  # type: ignore[assignment]  # as Python opens it
+    sys.stdout = TextIOWrapper(
+        io.BufferedWriter(output),
+        encoding=former.encoding,
+        errors=former.errors,
+        line_buffering=former.line_buffering or former.write_through,
+    )
+    try:
+        status = program()
+    except SystemExit as end:  # argparse, after it printed help or an error
+        status = end.code if isinstance(end.code, int) else 0
+    except OSError as error:
+        status = 0 if output.lost else complain(described(error))
+    _drop_if_lost(sys.stdout)
+    if output.lost and not isinstance(output.lost, BrokenPipeError):
+        why = "is closed" if output.lost.errno == errno.EBADF else output.lost.strerror
+        status = complain(
+            f"standard output: {why}; send it to a file with room, a pipe, or /dev/null"
+        )
+    _drop_if_lost(sys.stderr)
+    return status
+
+
+def complain(message: str, program: str = "hubbub") -> int:
+    """Print why a program ends, and return the status 2; also where nobody can read it."""
+    with contextlib.suppress(OSError):
+        print(f"{program}: {visible_lines(message)}", file=sys.stderr)  # noqa: T201 to whoever started it
+    return 2
+
+
+def described(error: OSError) -> str:
+    """What the system refused, and the remedy."""
+    remedy = (
+        "make room on that disk, and repeat the command"
+        if error.errno in _NO_ROOM
+        else "check the path and who may use it"
+    )
+    return f"{error.filename or 'a file'}: {error.strerror or type(error).__name__}; {remedy}"
+
+
+def _open_closed() -> None:
+    """Open the streams that the caller closed: the next file would take their numbers.
+
+    Input is empty. Output fails once something is written, as the caller gave it no place. Errors
+    are dropped.
+    """
+    for number, mode in enumerate((os.O_RDONLY, os.O_RDONLY, os.O_WRONLY)):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, mode)  # takes the lowest number that is free: this one
+    sys.stdin = sys.stdin or open(0, closefd=False)  # noqa: SIM115 of a number, to the end
+    sys.stdout = sys.stdout or open(1, "w", closefd=False)  # noqa: SIM115 as above
+    sys.stderr = sys.stderr or open(2, "w", buffering=1, closefd=False)  # noqa: SIM115 as above
+
+
+def _drop_if_lost(stream: TextIO) -> None:
+    """Send what a stream cannot write nowhere: the interpreter flushes it once more at its end."""
+    try:
+        stream.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
