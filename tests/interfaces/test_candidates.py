@@ -96,7 +96,7 @@ def test_the_apps_bundle_says_nothing_of_candidates(
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ('candidates = "nowhere.txt"', "cannot be read as text"),
+        ('candidates = "nowhere.txt"', "cannot be read: No such file"),
         ("candidates = []", "must be the path of a text file"),
         ("candidates = 7", "must be the path of a text file"),
         ('candidates = ["a", "a"]', "twice"),

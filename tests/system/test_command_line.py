@@ -201,7 +201,10 @@ def test_query_and_status_answer_from_a_running_hubbub(hubbub: Hubbub, home: Pat
     _fails(hubbub("query", "education", *at), "0 reports in the epochs asked, below its minimum")
     _fails(hubbub("compare", "education", *at), "a comparison takes two epochs that take no more")
     _fails(hubbub("query", "colour", *at), 'metric "colour" is not in the bundle; it has age_group')
-    _fails(hubbub("query", "education", "--candidates", "none.txt", *at), "cannot be read as text")
+    _fails(
+        hubbub("query", "education", "--candidates", "none.txt", *at),
+        "cannot be read: No such file",
+    )
     _fails(hubbub("query", "education", "--last", "-1", *at), 'last "-1" is not a number of epochs')
     status = hubbub("status", *at)
     assert status.returncode == 0

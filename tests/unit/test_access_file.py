@@ -149,7 +149,7 @@ def test_without_the_extra_the_remedy_is_said(
     for name in ("login", "provider", "claims"):
         monkeypatch.delitem(sys.modules, f"hubbub.aggregator.access.{name}", raising=False)
     monkeypatch.setitem(sys.modules, "authlib", None)
-    with pytest.raises(MissingDependency, match=r"hubbub\[oidc\]"):
+    with pytest.raises(MissingDependency, match=r"PATH\[oidc\]"):
         access_of(None, read_access(_file(tmp_path, WHOLE)))
 
 

@@ -51,7 +51,13 @@ WRONG = [
         "longer than 1024",
     ),
     ('values = ["light", "dark", "system"]', 'domain = "string"', "theme", "values", "needs its"),
-    ('values = ["light", "dark", "system"]', 'values_file = "no"', "theme", "values_file", "mend"),
+    (
+        'values = ["light", "dark", "system"]',
+        'values_file = "no"',
+        "theme",
+        "values_file",
+        "fix the file",
+    ),
     ('values = ["light", "dark", "system"]', "values_file = 7", "theme", "values_file", "the path"),
     ('domain = "string"', 'values = ["a", "b"]', "homepage", "domain", "over strings"),
     ("bits = 16\n", "", "homepage", "bits", "rappor needs this number"),
@@ -209,7 +215,7 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
         read_catalog(tmp_path / "absent.toml")
     binary = tmp_path / "binary.toml"
     binary.write_bytes(b"\xff\xfe")
-    with pytest.raises(CatalogInvalid, match="not TOML"):
+    with pytest.raises(CatalogInvalid, match="line 1: is UTF-16 or UTF-32; save it as UTF-8"):
         read_catalog(binary)
 
 

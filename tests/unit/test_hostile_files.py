@@ -258,12 +258,12 @@ def test_a_catalog_is_refused_in_lines_and_never_with_a_traceback(
 def test_a_file_of_values_that_never_ends_is_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hubbub.catalog.encoding._MAX_BYTES", 1 << 16)
+    monkeypatch.setattr("hubbub.errors.text_files._MAX_BYTES", 1 << 16)
     path = tmp_path / "metrics.toml"
     listed = 'values = ["light", "dark", "system"]'
     path.write_text(CATALOG.replace(listed, 'values_file = "/dev/zero"', 1))
     assert main(["catalog", "check", str(path)]) == 2
-    assert "it holds more than" in capsys.readouterr().err
+    assert "a line has more than" in capsys.readouterr().err
 
 
 def test_files_of_commands_are_read_to_the_end_or_refused(tmp_path: Path) -> None:

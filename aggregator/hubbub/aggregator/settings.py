@@ -1,6 +1,7 @@
 """The aggregator's settings: from its command line, and the Redis URL from the environment."""
 
 import argparse
+import codecs
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -265,6 +266,7 @@ def _secret(path: Path | None) -> bytes:
     if path is None:
         return b""
     try:
-        return path.read_bytes().strip()
+        # A secret may be of any bytes; an editor's byte order mark is none of them.
+        return path.read_bytes().removeprefix(codecs.BOM_UTF8).strip()
     except OSError as error:
         raise BadParameter(f"--webhook-secret {path}: {error.strerror}") from error

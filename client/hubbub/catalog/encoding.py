@@ -1,17 +1,10 @@
 """Bytes as text, and JSON that is read strictly: how keys and bundles stand in files."""
 
 import base64
-import errno
-import gzip
-import io
 import json
 import math
-import zlib
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Any, BinaryIO, Final
-
-from hubbub.errors.unreadable import unreadable
+from typing import Any, Final
 
 MALFORMED: Final = (
     ValueError,
@@ -25,7 +18,6 @@ MALFORMED: Final = (
 
 _LONGEST_NUMBER: Final = 40
 _DEEPEST: Final = 32
-_MAX_BYTES: Final = 1 << 28
 
 
 def to_text(raw: bytes) -> str:
@@ -61,33 +53,6 @@ def read_json(raw: bytes) -> Any:
     )
     _look(found, 0)
     return found
-
-
-def read_text(path: Path) -> str:
-    """The text of a file, plain or .gz. Raises ValueError with path and reason if it has none."""
-    try:
-        with path.open("rb") as file:
-            raw = _bounded(file)
-        if path.suffix == ".gz":
-            raw = _unpacked(raw)
-        return raw.decode()
-    except (OSError, UnicodeDecodeError, EOFError, zlib.error) as error:
-        raise ValueError(f"{path}: cannot be read as text: {unreadable(error)}") from error
-    except ValueError as error:  # a path with NUL in it
-        raise ValueError(f"{path}: is no path: {error}") from error
-
-
-def _unpacked(raw: bytes) -> bytes:
-    with gzip.open(io.BytesIO(raw)) as file:
-        return _bounded(file)
-
-
-def _bounded(file: BinaryIO | gzip.GzipFile) -> bytes:
-    """All of a file; a small one, or one that never ends, must not fill the memory. OSError."""
-    raw = file.read(_MAX_BYTES + 1)
-    if len(raw) > _MAX_BYTES:
-        raise OSError(errno.EFBIG, f"it holds more than {_MAX_BYTES >> 20} MiB")
-    return raw
 
 
 def _once(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:

@@ -7,11 +7,8 @@ map: a line per candidate: its name, then for every cohort and hash the bit it s
 """
 
 import csv
-import gzip
 import re
-import zlib
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from fractions import Fraction
 from pathlib import Path
 from typing import Final, TextIO
@@ -22,8 +19,8 @@ import numpy.typing as npt
 from hubbub.aggregator.publishing.table_files import inert
 from hubbub.analysis.strings.decode import Decoded
 from hubbub.analysis.strings.design import Collection, Places, once
+from hubbub.cli.terminal.csv_file import csv_rows
 from hubbub.errors import BadParameter
-from hubbub.errors.unreadable import unreadable
 from hubbub.mechanisms.chain import channel
 
 COLUMNS: Final = (
@@ -54,21 +51,22 @@ def read_collection(params: Path, counts: Path) -> Collection:
     """
     numbers = _read_params(params)
     bits, hashes, cohorts = (int(numbers[name]) for name in "khm")
-    rows = []
-    with _opened(counts) as file:
-        for line, row in _lines(file):
-            cells = _whole(row, f"{counts}:{line}", _MAX_REPORTS)
-            if len(cells) != bits + 1:
-                raise BadParameter(
-                    f"{counts}:{line}: {len(cells)} numbers, {bits + 1} expected "
-                    f"(the cohort's reports, then {bits} bits, as k in {params} says)"
-                )
-            if max(cells) > cells[0]:
-                raise BadParameter(
-                    f"{counts}:{line}: a bit is counted {max(cells)} times in {cells[0]} reports; "
-                    "the first number must be the cohort's reports"
-                )
-            rows.append(cells)
+    rows: list[list[int]] = []
+    for line, row in csv_rows(counts):
+        if not rows:
+            _refuse_heading(row[0], f"{counts}:{line}")
+        cells = _whole(row, f"{counts}:{line}", _MAX_REPORTS)
+        if len(cells) != bits + 1:
+            raise BadParameter(
+                f"{counts}:{line}: {len(cells)} numbers, {bits + 1} expected "
+                f"(the cohort's reports, then {bits} bits, as k in {params} says)"
+            )
+        if max(cells) > cells[0]:
+            raise BadParameter(
+                f"{counts}:{line}: a bit is counted {max(cells)} times in {cells[0]} reports; "
+                "the first number must be the cohort's reports"
+            )
+        rows.append(cells)
     if len(rows) != cohorts:
         raise BadParameter(
             f"{counts}: {len(rows)} lines, {cohorts} expected (a line per cohort, m in {params})"
@@ -90,27 +88,26 @@ def read_map(path: Path, collection: Collection) -> tuple[list[str], Places]:
     home = np.repeat(np.arange(cohorts, dtype=np.int32), hashes)
     lines: dict[str, int] = {}
     rows: list[npt.NDArray[np.int32]] = []
-    with _opened(path) as file:
-        for line, row in _lines(file):
-            where = f"{path}:{line}"
-            name, cells = row[0], _whole(row[1:], where, size)
-            if len(cells) != width or min(cells) < 1:
-                raise BadParameter(
-                    f"{where}: {len(cells)} positions, {width} expected in [1, {size}] "
-                    f"({hashes} for each of {cohorts} cohorts, cohort * {bits} + bit + 1)"
-                )
-            places = np.array(cells, dtype=np.int32) - 1
-            places.sort()
-            if not np.array_equal(places // bits, home):
-                raise BadParameter(
-                    f"{where}: a cohort has more or fewer than {hashes} positions; "
-                    "was the map made for these parameters?"
-                )
-            if lines.setdefault(name, line) != line:
-                raise BadParameter(
-                    f"{where}: the candidate of line {lines[name]} again; remove one"
-                )
-            rows.append(places)
+    for line, row in csv_rows(path):
+        where = f"{path}:{line}"
+        if not rows and len(row) > 1:
+            _refuse_heading(row[1], where)
+        name, cells = row[0], _whole(row[1:], where, size)
+        if len(cells) != width or min(cells) < 1:
+            raise BadParameter(
+                f"{where}: {len(cells)} positions, {width} expected in [1, {size}] "
+                f"({hashes} for each of {cohorts} cohorts, cohort * {bits} + bit + 1)"
+            )
+        places = np.array(cells, dtype=np.int32) - 1
+        places.sort()
+        if not np.array_equal(places // bits, home):
+            raise BadParameter(
+                f"{where}: a cohort has more or fewer than {hashes} positions; "
+                "was the map made for these parameters?"
+            )
+        if lines.setdefault(name, line) != line:
+            raise BadParameter(f"{where}: the candidate of line {lines[name]} again; remove one")
+        rows.append(places)
     if not rows:
         raise BadParameter(f"{path}: no candidate in it; write one a line")
     return list(lines), once(np.stack(rows), size)
@@ -148,8 +145,7 @@ def write_results(file: TextIO, rows: Iterator[tuple[str | int, ...]]) -> None:
 
 
 def _read_params(path: Path) -> dict[str, str]:
-    with _opened(path) as file:
-        rows = list(_lines(file))
+    rows = list(csv_rows(path))
     remedy = f"write a header {','.join(_NAMES)} and a line of numbers"
     if len(rows) != 2 or sorted(rows[0][1]) != sorted(_NAMES) or len(rows[1][1]) != len(_NAMES):  # noqa: PLR2004 two lines
         line = rows[-1][0] if rows else 1
@@ -175,28 +171,6 @@ def _read_params(path: Path) -> dict[str, str]:
     return numbers
 
 
-@contextmanager
-def _opened(path: Path) -> Iterator[TextIO]:
-    """A text file, plain or .gz; what goes wrong while it is read is said with its name."""
-    try:
-        opened = gzip.open if path.suffix == ".gz" else open
-        with opened(path, "rt", encoding="utf-8-sig", newline="") as file:
-            yield file
-    except (OSError, EOFError, UnicodeDecodeError, zlib.error) as error:
-        raise BadParameter(f"{path}: cannot be read as text: {unreadable(error)}") from error
-
-
-def _lines(file: TextIO) -> Iterator[tuple[int, list[str]]]:
-    """Line number and fields of every line that is not empty."""
-    reader = csv.reader(file)
-    try:
-        for row in reader:
-            if row:
-                yield reader.line_num, row
-    except csv.Error as error:
-        raise BadParameter(f"{file.name}:{reader.line_num}: not CSV: {error}") from error
-
-
 def _whole(fields: Sequence[str], where: str, top: int) -> list[int]:
     """Whole numbers in [0, top]."""
     try:
@@ -207,6 +181,14 @@ def _whole(fields: Sequence[str], where: str, top: int) -> list[int]:
     if not (numbers and min(numbers) >= 0 and max(numbers) <= top):
         raise BadParameter(f"{where}: a number is outside [0, {top}]; correct it")
     return numbers
+
+
+def _refuse_heading(cell: str, where: str) -> None:
+    """Raises BadParameter for a first line of which this cell should be a number, and is a name."""
+    if cell.strip()[:1].isalpha():
+        raise BadParameter(
+            f"{where}: a heading, with {cell[:40]!a} where a number belongs; remove that line"
+        )
 
 
 def _is_whole(field: str) -> bool:

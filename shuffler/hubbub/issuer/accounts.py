@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from hubbub.errors import AccessRefused, BadParameter, KeysUnusable
+from hubbub.errors.text_files import lines_of, read_text
 from hubbub.runtime import replace_file
 
 _NAME: Final = re.compile(r"[!-.0-~]{1,100}")  # "/" parts a backend from whom it names
@@ -66,7 +67,7 @@ def add_account(path: Path, name: str, *, vouches: bool) -> str:
     key = secrets.token_urlsafe(32)
     line = f"{name} {hashlib.sha256(key.encode()).hexdigest()}{' ' + _BACKEND if vouches else ''}\n"
     try:
-        before = path.read_text("ascii") if path.exists() else ""
+        before = read_text(path) if path.exists() else ""
         replace_file(path, (before + line).encode())
     except OSError as error:
         raise KeysUnusable(f"{path}: cannot be written: {error.strerror}") from error
@@ -75,15 +76,15 @@ def add_account(path: Path, name: str, *, vouches: bool) -> str:
 
 def _read(path: Path) -> Mapping[str, _Known]:
     try:
-        lines = [line.split() for line in path.read_text("ascii").splitlines() if line.strip()]
+        lines = [line.split() for line in lines_of(path) if line.strip()]
         found = {
             digest: _Known(name, bool(rest) and rest[0] == _BACKEND)
             for name, digest, *rest in lines
         }
-    except OSError as error:
-        raise KeysUnusable(f"{path}: cannot be read: {error.strerror}") from error
     except ValueError as error:
-        raise KeysUnusable(f"{path}: no accounts; make one with: hubbub keys account") from error
+        raise KeysUnusable(
+            f"{path}: no accounts ({error}); make one with: hubbub keys account"
+        ) from error
     if not all(_NAME.fullmatch(one.name) for one in found.values()):
         raise KeysUnusable(f"{path}: an account's name has a /, or is too long; write another")
     return found

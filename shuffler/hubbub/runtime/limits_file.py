@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from hubbub.errors import BadParameter
-from hubbub.errors.unreadable import unreadable
+from hubbub.errors.text_files import read_text
 
 Ranges = Mapping[str, tuple[float, float]]
 """Of every limit, by its name, from what to what it may be."""
@@ -20,10 +20,13 @@ def read_limits(path: Path, ranges: Ranges, whole: frozenset[str]) -> dict[str, 
         BadParameter: it cannot be read, or has what is no limit, or is out of range.
     """
     try:
-        found = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        why = unreadable(error)
-        raise BadParameter(f"--limits {path}: cannot be read as TOML: {why}") from error
+        text = read_text(path)
+    except ValueError as error:
+        raise BadParameter(f"--limits {error}") from error
+    try:
+        found = tomllib.loads(text)
+    except ValueError as error:
+        raise BadParameter(f"--limits {path}: cannot be read as TOML: {error}") from error
     for name, value in found.items():
         if name not in ranges:
             known = ", ".join(ranges)

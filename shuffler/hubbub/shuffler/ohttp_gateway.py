@@ -12,6 +12,7 @@ from typing import Final
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from hubbub.errors import KeysUnusable
+from hubbub.errors.text_files import read_list
 from hubbub.oblivious import KEYS_TYPE, Request, read_request
 from hubbub.oblivious.encapsulation import Gateway
 from hubbub.runtime.http.connections import among
@@ -50,10 +51,9 @@ class OhttpGateway:
 def read_gateway_keys(path: Path) -> list[X25519PrivateKey]:
     """The keys that `hubbub keys gateway` wrote. Raises KeysUnusable."""
     try:
-        lines = path.read_text("ascii").splitlines()
-        keys = [base64.b64decode(line, validate=True) for line in lines]
+        keys = [base64.b64decode(line, validate=True) for line in read_list(path)]
         return [X25519PrivateKey.from_private_bytes(key) for key in keys]
-    except OSError as error:
-        raise KeysUnusable(f"{path}: cannot be read: {error.strerror}") from error
     except ValueError as error:
+        if not path.exists():
+            raise KeysUnusable(str(error)) from error
         raise KeysUnusable(f"{path}: no gateway's keys: hubbub keys gateway FOLDER") from error

@@ -25,6 +25,7 @@ from urllib.parse import urlsplit
 from hubbub.aggregator.access.rights import ROLES, Grant
 from hubbub.errors import BadParameter
 from hubbub.errors.addresses import url_parts
+from hubbub.errors.text_files import read_text
 from hubbub.runtime.tls import SERVERS, is_loopback, names_of
 
 _LONGEST_SESSION_HOURS: Final = 24 * 7
@@ -99,8 +100,8 @@ def read_access(path: Path) -> AccessFile:
 def files_of(path: Path) -> list[Path]:
     """A file of access, and those that it names, whether or not they or it can be used."""
     try:
-        told = tomllib.loads(path.read_text(encoding="utf-8")).get("oidc")
-    except (OSError, ValueError):
+        told = tomllib.loads(read_text(path)).get("oidc")
+    except ValueError:
         return [path]
     held = told if isinstance(told, dict) else {}
     named = (held.get(field) for field in _FILES)
@@ -251,7 +252,6 @@ def _keys(path: Path) -> tuple[bytes, ...]:
 
 def _read(path: Path, what: str) -> str:
     try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, ValueError) as error:
-        said = error.strerror if isinstance(error, OSError) else "not UTF-8"
-        raise BadParameter(f"--http-access: {what}, {path}, cannot be read: {said}") from error
+        return read_text(path)
+    except ValueError as error:
+        raise BadParameter(f"--http-access: {what}, {error}") from error

@@ -11,6 +11,7 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from hubbub.catalog.encoding import from_text, to_text
 from hubbub.catalog.keys.files import read, replace
 from hubbub.errors import BadParameter, KeysUnusable
+from hubbub.errors.text_files import read_list
 from hubbub.oblivious import key_config, read_config
 
 GATEWAY_KEY: Final = "gateway.key"
@@ -27,7 +28,7 @@ def make_gateway_key(folder: Path) -> int:
     """
     path = folder / GATEWAY_KEY
     try:
-        before = path.read_text("ascii").splitlines() if path.exists() else []
+        before = read_list(path) if path.exists() else []
         taken = {_config(line)[0] for line in before}
         key = X25519PrivateKey.generate()
         while _config(to_text(key.private_bytes_raw()))[0] in taken:

@@ -5,10 +5,10 @@ from pathlib import Path
 from typing import Any
 
 from hubbub.catalog.choice import AUTO
-from hubbub.catalog.encoding import read_text
 from hubbub.catalog.fields.field import CatalogField
 from hubbub.catalog.fields.table_reader import Complain
 from hubbub.catalog.metric import DOMAINS
+from hubbub.errors.text_files import read_list
 from hubbub.mechanisms import REGISTRY
 
 
@@ -32,9 +32,9 @@ def read_values(
         return tuple(kind_of.read(listed))
     if name != field.name:
         try:
-            listed = read_text(folder / listed).splitlines()
+            listed = read_list(folder / listed)
         except ValueError as error:
-            wrong(name, f"{error}; mend the file")
+            wrong(name, f"{error}; fix the file")
             return None
     if problem := field.problem(listed):
         wrong(name, problem)
@@ -87,8 +87,8 @@ def read_candidates(
     if not isinstance(listed, str):
         return table
     try:
-        lines = read_text(folder / listed).splitlines()
+        lines = read_list(folder / listed)
     except ValueError as error:
-        wrong("candidates", f"{error}; mend the file")
+        wrong("candidates", f"{error}; fix the file")
         return {name: held for name, held in table.items() if name != "candidates"}
-    return {**table, "candidates": list(dict.fromkeys(line for line in lines if line))}
+    return {**table, "candidates": list(dict.fromkeys(lines))}

@@ -30,7 +30,7 @@ from hubbub.catalog.supersedes import misfits
 from hubbub.catalog.tokens import Tokens, unfetched, untokened
 from hubbub.errors import CatalogInvalid
 from hubbub.errors.printable import visible
-from hubbub.errors.unreadable import unreadable
+from hubbub.errors.text_files import read_text
 
 _TABLE: Final = re.compile(r"""\s*\[\s*(?:metrics|models)\s*\.\s*["']?([^"'\]]*?)["']?\s*\]""")
 
@@ -201,15 +201,10 @@ def _learned(
 def _document(path: Path) -> tuple[str, dict[str, Any]]:
     """The file's text, and what it says as TOML."""
     try:
-        text = path.read_text(encoding="utf-8")
-    except OSError as error:
-        missing = isinstance(error, FileNotFoundError)
-        remedy = "hubbub catalog new NAME begins one" if missing else "give a catalog"
-        raise CatalogInvalid(f"{path}: cannot be read: {error.strerror}; {remedy}") from error
-    except UnicodeDecodeError as error:
-        raise CatalogInvalid(f"{path}: not TOML: {unreadable(error)}") from error
+        text = read_text(path)
     except ValueError as error:
-        raise CatalogInvalid(f"{path}: is no path: {error}; give a catalog") from error
+        remedy = "give a catalog" if path.exists() else "hubbub catalog new NAME begins one"
+        raise CatalogInvalid(f"{error}; {remedy}") from error
     try:
         document = tomllib.loads(text)
     except RecursionError:
@@ -305,7 +300,7 @@ def _models(
 def _line(text: str, metric: str, field: str) -> int:
     """Where a field stands; else its metric's header; else the first line."""
     found, inside = 1, not metric
-    for number, line in enumerate(text.splitlines(), start=1):
+    for number, line in enumerate(text.split("\n"), start=1):
         if header := re.match(_TABLE, line):
             inside = header[1] == metric
             found = number if inside else found

@@ -29,6 +29,7 @@ from hubbub.cli.terminal.output import say
 from hubbub.cli.terminal.progress import progress
 from hubbub.cli.terminal.service_client import nothing_runs
 from hubbub.errors import BackupUnusable, ServiceUnavailable, StateUnusable, StoreUnavailable
+from hubbub.errors.text_files import read_text
 from hubbub.runtime import redis_url
 
 _SETTINGS_BY_ROLE: Final = {
@@ -232,9 +233,9 @@ def _opener(arguments: argparse.Namespace) -> Opener | None:
 
 def _secret(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        raise BackupUnusable(f"{path}: cannot be read; give a file of text") from error
+        return read_text(path).strip()
+    except ValueError as error:
+        raise BackupUnusable(str(error)) from error
 
 
 @contextmanager

@@ -2,13 +2,14 @@
 
 import argparse
 
-from hubbub.catalog.encoding import read_text, to_text
+from hubbub.catalog.encoding import to_text
 from hubbub.cli.installation import OPERATORS, build_bundle
 from hubbub.cli.logging_bundles import LOG
 from hubbub.cli.terminal.catalog_reading import read_aloud
 from hubbub.cli.terminal.expiry_notice import say_expired
 from hubbub.cli.terminal.output import say, several
 from hubbub.errors import BadParameter
+from hubbub.errors.text_files import read_text
 
 
 def build(arguments: argparse.Namespace) -> int:

@@ -20,6 +20,7 @@ from hubbub.cli.terminal.rendered_document import Document, Table
 from hubbub.cli.terminal.review_page import leaflet_html, review_markdown
 from hubbub.errors import BadParameter
 from hubbub.errors.printable import visible
+from hubbub.errors.text_files import read_text
 from hubbub.privacy.amplification import ASSUMPTION, DELTA, Amplified, amplified
 from hubbub.privacy.card import Card, card, max_posterior, meaning
 from hubbub.privacy.composition import Event, compose
@@ -320,8 +321,8 @@ def _compose(arguments: argparse.Namespace) -> int:
 def _history(path: Path) -> list[Event]:
     """Events of a JSON list, such as [{"epsilon": 0.5, "delta": 0, "times": 12}]."""
     try:
-        return [Event(**entry) for entry in read_json(path.read_bytes())]
-    except (OSError, *MALFORMED) as error:
+        return [Event(**entry) for entry in read_json(read_text(path).encode())]
+    except MALFORMED as error:
         raise BadParameter(
             f'--history {path}: not a JSON list of events such as {{"epsilon": 0.5}}: {error}'
         ) from error

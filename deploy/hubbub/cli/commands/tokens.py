@@ -12,6 +12,7 @@ from hubbub.aggregator.access.rights import ROLES
 from hubbub.aggregator.access.tokens import add_token, read_tokens, remove_token
 from hubbub.cli.terminal.output import say, table
 from hubbub.errors import BadParameter, KeysUnusable
+from hubbub.errors.text_files import read_text
 from hubbub.runtime import replace_file
 
 _DEFAULT_DAYS = 365
@@ -97,7 +98,7 @@ def _token(arguments: argparse.Namespace) -> int:
 def _session(arguments: argparse.Namespace) -> int:
     path: Path = arguments.file
     try:
-        held = path.read_text(encoding="ascii").split() if path.exists() else []
+        held = read_text(path).split() if path.exists() else []
         lines = [Fernet.generate_key().decode(), *held[:1]]
         replace_file(path, ("\n".join(lines) + "\n").encode(), mode=0o600)
     except (OSError, ValueError) as error:

@@ -12,7 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from hubbub.catalog import Metric
-from hubbub.cli.rehearsals.truth import coder, csv_rows, numbered
+from hubbub.cli.rehearsals.truth import coder, numbered
+from hubbub.cli.terminal.csv_file import csv_rows
 from hubbub.errors import BadParameter, ValueOutOfDomain
 from hubbub.mechanisms.parts import parts_of
 
@@ -58,7 +59,7 @@ class Days:
 
 def has_days(path: Path, metric: Metric) -> bool:
     """Whether a file's head has a column `day`, which is none of the metric's own columns."""
-    head = next(iter(csv_rows(path)), (0, ()))[1]
+    head = next(iter(csv_rows(path, "--values")), (0, ()))[1]
     own = {*_parts(metric), *metric.breakdown}
     return "day" in _words(head, but=own) and "day" not in own
 
@@ -80,7 +81,7 @@ def read_days(path: Path, metric: Metric) -> Days:
         )
     parts = _parts(metric)
     own = [*parts] or ["value"]
-    rows = csv_rows(path)
+    rows = csv_rows(path, "--values")
     head = _words(next(rows)[1], but=parts)
     other = next((name for name in head if name not in {"day", *own}), "")
     if len({*head}) != len(head) or {*head} not in [
@@ -96,8 +97,6 @@ def read_days(path: Path, metric: Metric) -> Days:
     columns = [array("q") for _ in range(4)]
     places = [head.index(name) for name in ("day", *own)]
     for line, row in rows:
-        if not row:
-            continue
         try:
             cells = [cell.strip() for cell in row]
             told = tuple(cells[place] for place in places)

@@ -23,8 +23,9 @@ from hubbub.catalog.crowds.crowd_codes import (
 from hubbub.catalog.fields.field import fields_of
 from hubbub.catalog.metrics_toml.model_table import AS_METRICS
 from hubbub.catalog.models.learning import class_label, text_label
-from hubbub.cli.rehearsals.truth import csv_rows
+from hubbub.cli.terminal.csv_file import csv_rows
 from hubbub.errors import BadParameter, ValueOutOfDomain
+from hubbub.errors.text_files import read_text
 from hubbub.mechanisms.probability import MIN_EPSILON
 from hubbub.privacy.crowd import ExactAccountant
 
@@ -302,7 +303,7 @@ def _read(where: str, text: str) -> float:
 
 def _models(path: Path) -> Mapping[str, Any]:
     try:
-        found = tomllib.loads(path.read_text(encoding="utf-8")).get("models", {})
-    except (OSError, ValueError):
+        found = tomllib.loads(read_text(path)).get("models", {})
+    except ValueError:
         return {}  # who reads the catalog's metrics next says what is wrong with it
     return found if isinstance(found, dict) else {}

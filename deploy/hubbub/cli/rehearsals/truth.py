@@ -1,9 +1,5 @@
 """The truth that a rehearsal begins with: a file of values that people hold, and how many do."""
 
-import csv
-import gzip
-import io
-import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -14,8 +10,8 @@ from typing import Any, Final
 
 from hubbub.catalog import Metric, cell_of
 from hubbub.catalog.values.vectors import VECTOR
+from hubbub.cli.terminal.csv_file import csv_rows
 from hubbub.errors import BadParameter, ValueOutOfDomain
-from hubbub.errors.unreadable import unreadable
 from hubbub.mechanisms.parts import parts_of
 
 _MAX_PEOPLE: Final = 10**12
@@ -112,17 +108,15 @@ def above_most(metric: Metric, codes: Sequence[Any], counts: Sequence[int]) -> i
 
 def _is_apart(path: Path, metric: Metric) -> bool:
     """Whether a file's head has the public fields of a metric that is told apart by them."""
-    head = next(iter(csv_rows(path)), (0, ()))[1]
+    head = next(iter(csv_rows(path, "--values")), (0, ()))[1]
     return any(cell.strip() in metric.breakdown for cell in head)
 
 
 def _lines(path: Path) -> Iterator[tuple[int, tuple[str, Mapping[str, str], int]]]:
     """Line numbers, with value and count; nothing is public."""
-    rows = csv_rows(path)
+    rows = csv_rows(path, "--values")
     for number, row in rows:
         if number == 1 and [cell.strip().lower() for cell in row] in _HEADS:
-            continue
-        if not row:
             continue
         match row:
             case [value]:
@@ -149,7 +143,7 @@ def _lines_of_columns(
     own = [*parted] or ["value"]
     public = [*metric.breakdown] if apart else []
     parts = [*own, *public]
-    rows = csv_rows(path)
+    rows = csv_rows(path, "--values")
     head = [cell.strip() for cell in next(rows, (0, ()))[1]]
     if len({*head}) != len(head) or {*head} not in ({*parts}, {*parts, "count"}):
         each = "a part" if parted else "the value"
@@ -160,8 +154,6 @@ def _lines_of_columns(
             f"{','.join(parts)}; and count, if lines are of several people"
         )
     for number, row in rows:
-        if not row:
-            continue
         held = dict(zip(head, row, strict=False))
         count = "1" if "count" in parts else held.pop("count", "1").strip()
         if len(row) != len(head) or not count.isdecimal() or len(count) > len(str(_MAX_PEOPLE)):
@@ -189,22 +181,6 @@ def numbered(held: Mapping[str, str], metric: Metric) -> dict[str, Any]:
                 number = float(held[part])
                 found[part] = int(number) if number.is_integer() else number
     return found
-
-
-def csv_rows(path: Path, option: str = "--values") -> Iterator[tuple[int, Sequence[str]]]:
-    """Line numbers with cells of a CSV file, plain or .gz. Raises BadParameter if it is none.
-
-    option: by which the file was named.
-    """
-    try:
-        raw = path.read_bytes()
-        text = (gzip.decompress(raw) if path.suffix == ".gz" else raw).decode("utf-8-sig")
-        reader = csv.reader(io.StringIO(text, newline=""), strict=True)
-        for row in reader:
-            yield reader.line_num, row
-    except (OSError, EOFError, UnicodeDecodeError, ValueError, zlib.error, csv.Error) as error:
-        why = unreadable(error)
-        raise BadParameter(f"{option} {path}: cannot be read as CSV: {why}") from error
 
 
 def coder(metric: Metric) -> Callable[[Any], Any]:

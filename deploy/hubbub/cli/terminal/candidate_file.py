@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from hubbub.catalog.encoding import read_text
 from hubbub.errors import BadParameter
+from hubbub.errors.text_files import read_list
 
 
 def read_candidates(path: Path, option: str = "--candidates") -> list[str]:
@@ -13,10 +13,9 @@ def read_candidates(path: Path, option: str = "--candidates") -> list[str]:
         BadParameter: it cannot be read as text, or holds nothing.
     """
     try:
-        text = read_text(path)
+        lines = list(dict.fromkeys(read_list(path)))
     except ValueError as error:
-        raise BadParameter(f"{option} {error}; give a text file") from error
-    lines = list(dict.fromkeys(line for line in text.splitlines() if line))
+        raise BadParameter(f"{option} {error}") from error
     if not lines:
         raise BadParameter(f"{option} {path}: no line in it; write one string a line")
     return lines

@@ -1,0 +1,94 @@
+"""Text files that a person wrote: one reader for all, whatever editor or system they come from.
+
+A byte order mark of UTF-8 is taken off, and CR LF and CR end a line as LF does. What would become
+another text in silence is refused by file and line, with the remedy: another encoding, a NUL, and,
+where each line is one string, blanks around it and characters that some programs take for an end.
+"""
+
+import codecs
+import errno
+import gzip
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from hubbub.errors.unreadable import unreadable
+
+_MAX_BYTES: Final = 1 << 28
+_SAVE: Final = "save it as UTF-8 text"
+# That of UTF-32 in little endian begins as that of UTF-16 does.
+_WIDE: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, codecs.BOM_UTF32_BE)
+
+
+def lines_of(path: Path) -> Iterator[str]:
+    """The lines of a file, plain or .gz, without their ends, read as they are needed.
+
+    Raises:
+        ValueError: it cannot be read, or is no text; names file, line and remedy.
+    """
+    number = 0
+    try:
+        for raw in _raw_lines(path):
+            number += 1
+            line = raw.decode()
+            if "\0" in line:
+                raise ValueError(f"{path}: line {number}: holds a NUL; {_SAVE}")
+            if line.startswith("\ufeff"):  # of a file that was put behind another
+                raise ValueError(f"{path}: line {number}: begins with a byte order mark; remove it")
+            yield line
+    except UnicodeDecodeError as error:
+        where = f"{path}: line {number}: byte {error.start + 1}"
+        raise ValueError(f"{where} is no UTF-8; {_SAVE}") from None
+    except (OSError, EOFError, zlib.error) as error:
+        raise ValueError(f"{path}: cannot be read: {unreadable(error)}") from error
+
+
+def read_text(path: Path) -> str:
+    """The text of a file, plain or .gz, its lines ended by LF. Raises ValueError as `lines_of`."""
+    lines, size = [], 0
+    for line in lines_of(path):
+        lines.append(line)
+        size += len(line) + 1
+        if size > _MAX_BYTES:
+            raise ValueError(f"{path}: holds more than {_MAX_BYTES >> 20} MiB")
+    return "\n".join([*lines, ""])
+
+
+def read_list(path: Path) -> list[str]:
+    """The lines that are not blank of a file with one string a line, plain or .gz.
+
+    Raises:
+        ValueError: as `lines_of`; or a string begins or ends with a blank, or holds what some
+            programs take for the end of a line.
+    """
+    strings = []
+    for number, line in enumerate(lines_of(path), start=1):
+        if not line.strip():
+            continue
+        if line != line.strip():
+            raise ValueError(f"{path}: line {number}: begins or ends with a blank; remove it")
+        if [line] != line.splitlines():
+            raise ValueError(
+                f"{path}: line {number}: holds a character that some programs take for the end of "
+                "a line, such as U+2028; write one string a line"
+            )
+        strings.append(line)
+    return strings
+
+
+def _raw_lines(path: Path) -> Iterator[bytes]:
+    """Lines as bytes, ended by any of the three ends, the first without its byte order mark."""
+    if "\0" in str(path):
+        raise ValueError(f"{str(path)!a}: is no path")
+    with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+        first = True
+        while raw := file.readline(_MAX_BYTES + 1):
+            if len(raw) > _MAX_BYTES:
+                raise OSError(errno.EFBIG, f"a line has more than {_MAX_BYTES >> 20} MiB")
+            if first and raw.startswith(_WIDE):
+                raise ValueError(f"{path}: line 1: is UTF-16 or UTF-32; {_SAVE}")
+            if first:
+                raw = raw.removeprefix(codecs.BOM_UTF8)
+            first = False
+            yield from raw.removesuffix(b"\n").removesuffix(b"\r").split(b"\r")

@@ -1,0 +1,29 @@
+"""CSV files that a person gives, with the number of each line for errors."""
+
+import csv
+from collections.abc import Iterator
+from pathlib import Path
+
+from hubbub.errors import BadParameter
+from hubbub.errors.text_files import lines_of
+
+
+def csv_rows(path: Path, option: str = "") -> Iterator[tuple[int, list[str]]]:
+    """Line number and cells of every line of a CSV file, plain or .gz, that is not empty.
+
+    option: by which the file was named, for errors.
+
+    Raises:
+        BadParameter: it is no text, or no CSV; names file, line and remedy.
+    """
+    called = f"{option} " if option else ""
+    reader = csv.reader((f"{line}\n" for line in lines_of(path)), strict=True)
+    try:
+        for row in reader:
+            if row:
+                yield reader.line_num, row
+    except csv.Error as error:
+        where = f"{called}{path}: line {reader.line_num}"
+        raise BadParameter(f"{where}: not CSV: {error}; correct it") from error
+    except ValueError as error:
+        raise BadParameter(f"{called}{error}") from error
