@@ -11,6 +11,7 @@ import pytest
 from hubbub.client.testing import FakeServer, make_bundle
 from tests.conftest import CATALOG
 from tests.support.bundles import Signed
+from tests.support.http_shuffler import http_shuffler
 
 ROOT = Path(__file__).parents[2]
 
@@ -136,3 +137,43 @@ def test_a_child_whose_parent_has_used_grpc_leaves_its_reports_to_it(tmp_path: P
         assert done.returncode == 0, done.stderr
         assert len(server.payloads("homepage")) == 7
         assert len(server.received) == 8
+
+
+UNSEEN = """
+import ctypes, os, signal, sys, threading
+from hubbub.client import Client
+start = dict(state_dir=sys.argv[2], shuffler=sys.argv[3], hold_seconds=0)
+fork = ctypes.PyDLL(None).fork  # as a program that embeds Python does: nobody tells Python
+client = Client.from_bundle(sys.argv[1], **start)
+step, idle = client._background._step, threading.Event()
+def stepped(due):
+    due = step(due)
+    if due is None and client._reporter.drawn() == [] and client.outcomes:
+        idle.set()
+    return due
+client._background._step = stepped
+for _ in range(2):
+    assert client.report("homepage", "a.example").value == "queued"
+idle.wait()  # a fork that nobody is told of copies SQLite's own locks as they are
+for ends in (True, False, True, False):
+    if not (pid := fork()):
+        outcomes = {client.report("homepage", "a.example").value for _ in range(5)}
+        assert outcomes == {"queued"} and not client.dropped
+        if ends:
+            os._exit(not client.close(900))
+        os.kill(os.getpid(), signal.SIGKILL)
+    ended = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    assert ended == (0 if ends else -signal.SIGKILL), ended
+assert client.close(900)
+assert Client.from_bundle(sys.argv[1], **start).close(900)  # what the killed ones left
+"""
+
+
+def test_a_child_of_a_fork_that_python_does_not_see_starts_anew(
+    signed: Signed, tmp_path: Path
+) -> None:
+    with http_shuffler() as server:
+        told = [str(signed.path), str(tmp_path / "state"), server.address]
+        subprocess.run([sys.executable, "-c", UNSEEN, *told], check=True)
+        assert len(server.received) == 2 + 4 * 5, "each is there once"
+        assert len({one.sealed for one in server.received}) == 2 + 4 * 5

@@ -19,7 +19,7 @@ from hubbub.client.delivery.purse import Account, Purse, asking
 from hubbub.client.delivery.sender import Sender
 from hubbub.client.delivery.waits import Waits
 from hubbub.client.diagnostics import Diagnostics, OnDrop
-from hubbub.client.forks import follow
+from hubbub.client.forks import follow, notice
 from hubbub.client.ledger_view import LedgerView, view
 from hubbub.client.outcome import Outcome
 from hubbub.client.public_values import Public, PublicValues
@@ -99,16 +99,17 @@ class Client:
         self._reporter = Reporter(
             bundle, state, coins or SystemBits(), clock.now, max_epsilon, public=told
         )
-        way: Any = {"clock": clock, "diagnostics": self._diagnostics}
-        self._purse = Purse(bundle, state, ask_issuer, **way) if bundle.tokens else None
-        self._sender = Sender(self._reporter, state, bundle, transport, purse=self._purse, **way)
+        self._timing: Any = {"clock": clock, "diagnostics": self._diagnostics}
+        self._purse = Purse(bundle, state, ask_issuer, **self._timing) if bundle.tokens else None
+        self._sender = Sender(
+            self._reporter, state, bundle, transport, purse=self._purse, **self._timing
+        )
         self._background: Background | None = None
         if disabled:
             self._reporter.switch(on=False)
         if hold_seconds is not None and not disabled:
-            self._background = Background(
-                self._sender, transport, Waits(bundle, hold_seconds), **way
-            )
+            waits = Waits(bundle, hold_seconds)
+            self._background = Background(self._sender, transport, waits, **self._timing)
             self._background.wake()
             # Who ends a program does not wait for a network that is not there.
             atexit.register(self._close, _EXIT_SECONDS, patient=False)
@@ -221,6 +222,7 @@ class Client:
             StateUnusable: this process has stopped, but that could not be written down: after a
                 restart it would report again.
         """
+        notice()
         self._reporter.switch(on=False)
         self._sender.stop(_STOP_SECONDS)
         last, dropped = self._reporter.forget()
@@ -276,6 +278,7 @@ class Client:
     @property
     def waiting(self) -> int:
         """How many payloads wait to be sent, or waited when it was closed; as far as is known."""
+        notice()
         drawn = len(self._reporter.drawn())
         with contextlib.suppress(StateUnusable):
             return self._state.waiting() + drawn
@@ -284,6 +287,7 @@ class Client:
     @property
     def dropped(self) -> dict[str, int]:
         """How many payloads this process gave up, by reason."""
+        notice()
         return dict(self._diagnostics.dropped)
 
     @property
@@ -311,6 +315,7 @@ class Client:
         await asyncio.to_thread(self.close)
 
     def _told(self, metric: str, value: Any, tell: "Callable[[], Outcome]") -> Outcome:
+        notice()
         if self._closed:
             return Outcome.CLOSED
         outcome = self._checked(metric, value, tell)
@@ -356,14 +361,8 @@ class Client:
         return outcome
 
     def _flush(self, seconds: float, *, patient: bool) -> bool:
-        return flush(
-            self._sender,
-            self._state,
-            seconds,
-            patient=patient,
-            clock=self._clock,
-            diagnostics=self._diagnostics,
-        )
+        notice()
+        return flush(self._sender, self._state, seconds, patient=patient, **self._timing)
 
     def _say_no(self, *, forget: bool) -> list[Dropped]:
         """Write a person's no down, which is worth waiting for: what that discards."""
@@ -377,6 +376,7 @@ class Client:
 
     def _kept(self) -> State:
         """The device's state, which a disabled run opens only to keep what the person says."""
+        notice()
         if self._unopened:
             try:
                 self._state, self._unopened = self._unopened(), None

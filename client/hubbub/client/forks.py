@@ -1,10 +1,14 @@
 """Forks: what a process does before it forks, and what the parent and the child do after.
 
+Python calls us around its own forks. A program that embeds Python (uWSGI) may fork without it; the
+child finds out by its number at the client's next call (`notice`).
+
 The child has a copy of everything and owns none of it: the queue is its parent's to send, a
 connection to SQLite or gRPC must not be used on both sides, and the thread did not come along.
 """
 
 import os
+import threading
 from collections.abc import Sequence
 from typing import Any, Final, Protocol, runtime_checkable
 from weakref import WeakKeyDictionary
@@ -26,6 +30,8 @@ class _StandsStill(_StartsAnew, Protocol):
     def after_fork_in_parent(self) -> None: ...
 
 
+_process: Final = [os.getpid()]
+_noticing: Final = threading.RLock()
 _following: Final[WeakKeyDictionary[object, Sequence[Any]]] = WeakKeyDictionary()
 
 
@@ -36,6 +42,17 @@ def follow(owner: object, parts: Sequence[Any]) -> None:
     or nothing at all to do, need not say so.
     """
     _following[owner] = parts
+
+
+def notice() -> None:
+    """Start anew if this process is a child that nobody told of its fork.
+
+    Every call of a client begins here. Locks that another thread held at the fork are replaced.
+    """
+    if os.getpid() != _process[0]:
+        with _noticing:
+            if os.getpid() != _process[0]:
+                _in_child()
 
 
 def _parts() -> list[Any]:
@@ -58,6 +75,7 @@ def _in_child() -> None:
     for part in reversed(_parts()):
         if isinstance(part, _StartsAnew):
             part.after_fork_in_child()
+    _process[0] = os.getpid()
 
 
 if hasattr(os, "register_at_fork"):  # not on Windows, which does not fork

@@ -8,6 +8,12 @@ from hubbub.client.transport.contract import SealedReport, Submitted, TryAgain
 
 _LEAVE_SECONDS: Final = 0.5
 _OTHERS_SECONDS: Final = 60.0
+_REMEDY: Final = (
+    "gRPC was in use before the fork: another process sends them; or start the client after the "
+    "fork, or give the shuffler as https://HOST:PORT"
+)
+# Connections of a parent process: to let go of one could call its library, in a state of its own.
+_parents: "Final[list[Connection]]" = []
 
 
 class Connection(Protocol):
@@ -43,8 +49,10 @@ class LazyTransport:
         if not timeout_seconds > 0:  # a library may try all the same: gRPC does
             raise TryAgain("deadline_exceeded")
         with self._lock:
-            if self._barred or self._broken:
-                raise TryAgain("forking", _LEAVE_SECONDS if self._barred else _OTHERS_SECONDS)
+            if self._barred:
+                raise TryAgain("forking", _LEAVE_SECONDS)
+            if self._broken:
+                raise TryAgain("forking", _OTHERS_SECONDS, cause=_REMEDY)
             self._calls += 1
             self._used = True
         try:
@@ -81,6 +89,8 @@ class LazyTransport:
         channels closed). So the child stays out of it for good: what it reports is sent by its
         parent, by another process of the app, or by the next start.
         """
+        if self._connection:  # where nobody told of the fork
+            _parents.append(self._connection)
         self._broken = self._used and not self._bears_forks
         self._lock = threading.Lock()
         self._idle = threading.Condition(self._lock)
