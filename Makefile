@@ -187,6 +187,7 @@ lock:
 	@$(LOCK) --group build --constraint locks/dev.lock --output-file locks/build.lock
 	@$(LOCK) benchmarks/peers.in --output-file locks/peers.lock
 	@$(LOCK) tests/fuzz/atheris.in --output-file locks/fuzz.lock
+	@$(LOCK) tests/system/foreign.in --output-file locks/foreign.lock
 
 clean:
 	rm -rf .venv build dist .hubbub .hubbub-demo .coverage* .hypothesis .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

@@ -1,8 +1,12 @@
-"""Which transport goes to an address: decided here alone, by the address's scheme."""
+"""Which transport goes to an address: decided here alone, by the address's scheme.
+
+What a protocol needs is loaded when it is dialled, by an import that stands in the code: programs
+that freeze an app into one file (PyInstaller and its like) find no other.
+"""
 
 import ipaddress
+from collections.abc import Callable
 from functools import partial
-from importlib import import_module
 from importlib.util import find_spec
 from typing import Final, NamedTuple
 
@@ -13,20 +17,31 @@ from hubbub.errors.addresses import PORTS, has_port, url_parts
 from hubbub.errors.installing import install_with
 
 
+def _grpc(place: str, roots: str | None, *, insecure: bool) -> Connection:
+    from hubbub.client.transport.grpc_connection import GrpcConnection  # noqa: PLC0415 as above
+
+    return GrpcConnection(place, roots, insecure=insecure)
+
+
+def _http(place: str, roots: str | None, *, insecure: bool) -> Connection:
+    from hubbub.client.transport.http_connection import HttpConnection  # noqa: PLC0415 as above
+
+    return HttpConnection(place, roots, insecure=insecure)
+
+
 class _Protocol(NamedTuple):
-    """Where a protocol's `Connection` is, loaded when it is dialled; and whether it bears forks.
+    """What dials by a protocol, and whether it bears forks.
 
     plain: in the clear, whatever else is asked for.
     """
 
-    module: str
-    connection: str
+    dial: Callable[..., Connection]
     bears_forks: bool
     plain: bool = False
 
 
-_GRPC: Final = _Protocol("grpc_connection", "GrpcConnection", bears_forks=False)
-_HTTPS: Final = _Protocol("http_connection", "HttpConnection", bears_forks=True)
+_GRPC: Final = _Protocol(_grpc, bears_forks=False)
+_HTTPS: Final = _Protocol(_http, bears_forks=True)
 _HTTP: Final = _HTTPS._replace(plain=True)
 # One line each. No scheme is HOST:PORT: gRPC, unless the app chose another or has none.
 _PROTOCOLS: Final = {"": _GRPC, "https": _HTTPS, "http": _HTTP}
@@ -68,7 +83,7 @@ def transport_to(
         raise BadParameter(
             f"{address} is not on this machine: insecure is for loopback alone; use TLS"
         )
-    dial = partial(_dial, protocol, place, roots, insecure=insecure)
+    dial = partial(protocol.dial, place, roots, insecure=insecure)
     return LazyTransport(dial, bears_forks=protocol.bears_forks)
 
 
@@ -100,9 +115,9 @@ def relay_to(relay: str, *, gateway: bytes, shuffler: str, roots: str | None) ->
 
 
 def _dial_relay(place: str, gateway: bytes, shuffler: str, roots: str | None) -> Connection:
-    module = import_module(f"{__package__}.relay_connection")
-    connection: Connection = module.RelayConnection(place, gateway, shuffler, roots)
-    return connection
+    from hubbub.client.transport.relay_connection import RelayConnection  # noqa: PLC0415 as above
+
+    return RelayConnection(place, gateway, shuffler, roots)
 
 
 def _chosen(transport: str | None) -> _Protocol:
@@ -124,12 +139,6 @@ def _has(module: str) -> bool:
         return find_spec(module) is not None
     except (ImportError, ValueError):
         return False
-
-
-def _dial(protocol: _Protocol, place: str, roots: str | None, *, insecure: bool) -> Connection:
-    module = import_module(f"{__package__}.{protocol.module}")
-    connection: Connection = getattr(module, protocol.connection)(place, roots, insecure=insecure)
-    return connection
 
 
 def _is_loopback(place: str) -> bool:

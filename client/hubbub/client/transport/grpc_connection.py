@@ -1,13 +1,17 @@
 """gRPC to the shuffler: the only module of the client that imports it."""
 
+import os
 import re
-from collections.abc import Sequence
-from typing import Final
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from typing import Final, TypeVar
 
 import grpc
 
 from hubbub.client.transport.contract import TLS_FAILED, GivenUp, SealedReport, Submitted, TryAgain
 from hubbub.client.transport.messages import answer_of, request_of
+from hubbub.wire.v1.services_pb2 import SubmitResponse
 from hubbub.wire.v1.services_pb2_grpc import ShufflerStub
 
 # That the same bytes can never be taken is believed of a shuffler alone, which marks it so. Servers
@@ -18,6 +22,9 @@ _MARK: Final = ("hubbub-refused", "for-good")
 _NOTICE: Final = "hubbub-notice-bin"
 _HINT: Final = "grpc-retry-pushback-ms"
 _LONGEST_HINT: Final = 9
+# Measured: 4 descriptors and 6 threads on two cores are enough to start, and one less is an abort.
+_FREE_FILES: Final = 16
+_FREE_THREADS: Final = 24
 # What gRPC says of the last address that it tried, beside the address itself.
 _CAUSE: Final = re.compile(r"last error: [A-Z_]+: \S+ (.+)")
 _HANDSHAKE: Final = re.compile(r"handshake|peer name", re.IGNORECASE)
@@ -29,11 +36,14 @@ _OPTIONS: Final = (
     ("grpc.max_receive_message_length", 1 << 20),
 )
 
+_Answer = TypeVar("_Answer")
+
 
 class GrpcConnection:
-    """One channel. roots: PEM, None for the system's."""
+    """One channel. roots: PEM, None for the system's. Raises TryAgain where it cannot open one."""
 
     def __init__(self, address: str, roots: str | None, *, insecure: bool) -> None:
+        _check_room()
         if insecure:
             self._channel = grpc.insecure_channel(address, _OPTIONS)
         else:
@@ -44,18 +54,55 @@ class GrpcConnection:
     def submit(self, reports: Sequence[SealedReport], timeout_seconds: float) -> Submitted:
         """As the Transport protocol says."""
         request = request_of(reports)
-        try:
-            response = self._stub.Submit(request, timeout=timeout_seconds)
-        except grpc.RpcError as error:
-            raise _not_sent(error) from error
-        except ValueError as error:
-            # Closed by another thread in the meantime.
-            raise TryAgain("connection_closed") from error
-        return answer_of(response, len(reports))
+
+        def call() -> SubmitResponse | grpc.RpcError | ValueError:
+            try:
+                return self._stub.Submit(request, timeout=timeout_seconds)
+            except (grpc.RpcError, ValueError) as error:
+                return error  # gevent's pool would print it
+
+        answer = _beside_greenlets(call)
+        if isinstance(answer, grpc.RpcError):
+            raise _not_sent(answer) from answer
+        if isinstance(answer, ValueError):  # closed by another thread in the meantime
+            raise TryAgain("connection_closed") from answer
+        return answer_of(answer, len(reports))
 
     def close(self) -> None:
         """End every call and let go."""
         self._channel.close()
+
+
+def _beside_greenlets(call: Callable[[], _Answer]) -> _Answer:
+    """Make a call where it stops no greenlet: under gevent in a thread of gevent's own pool."""
+    monkey, gevent = (sys.modules.get(name) for name in ("gevent.monkey", "gevent"))
+    if monkey is None or gevent is None or not monkey.is_module_patched("threading"):
+        return call()
+    answer: _Answer = gevent.get_hub().threadpool.apply(call)
+    return answer
+
+
+def _check_room() -> None:
+    """Check that gRPC finds what it needs to start: without, it aborts the whole process.
+
+    Raises:
+        TryAgain: there are too few now.
+    """
+    files: list[int] = []
+    done = threading.Event()
+    try:
+        for _ in range(_FREE_FILES):
+            files.append(os.open(os.devnull, os.O_RDONLY))  # noqa: PERF401 each is closed below
+        for _ in range(_FREE_THREADS):
+            threading.Thread(target=done.wait, daemon=True).start()
+    except OSError as error:
+        raise TryAgain("no_descriptors", cause=error.strerror or "") from error
+    except RuntimeError as error:
+        raise TryAgain("no_threads", cause=str(error)) from error
+    finally:
+        done.set()
+        for file in files:
+            os.close(file)
 
 
 def _not_sent(error: grpc.RpcError) -> TryAgain | GivenUp:
