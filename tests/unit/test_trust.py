@@ -719,13 +719,44 @@ def test_the_name_is_the_programs_own(tmp_path: Path) -> None:
         (["-m", "packed"], "packed"),
         (["packed"], "packed"),
         (["zipped.pyz"], "zipped"),
-        (["-c", code], "python"),
+        (["-c", code], f"python in {tmp_path}"),
     ):
         run = subprocess.run(
             [sys.executable, *arguments], cwd=tmp_path, capture_output=True, text=True, check=True
         )
         assert run.stdout.strip() == name, arguments
-    assert program_name() == "pytest"
+    assert program_name() == f"pytest in {Path.cwd()}"
+
+
+def test_apps_of_two_operators_start_by_one_launcher(
+    app: App, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for folder in ("first", "second"):
+        (tmp_path / folder).mkdir()
+    for _ in range(2):
+        for folder, key in (("first", OURS), ("second", STRANGER)):
+            monkeypatch.chdir(tmp_path / folder)
+            app.ship(key)
+            app.start().close(0)
+    app.ship(OURS)
+    with pytest.raises(BundleRefused, match="let the app say so"):
+        app.start()
+
+
+def test_whom_an_app_trusted_by_its_launchers_name_alone_it_trusts_still(
+    app: App, home: Path
+) -> None:
+    app.ship(OURS)
+    app.report()
+    trust = json.loads((home / "trust.json").read_text())
+    trust["apps"] = {"pytest": trust["apps"].pop(program_name())}  # as version 0.2 wrote it
+    (home / "trust.json").write_text(json.dumps(trust))
+    app.ship(STRANGER)
+    with pytest.raises(BundleRefused, match="let the app say so"):
+        app.start()
+    app.ship(OURS)
+    assert app.report() is Outcome.ALREADY_REPORTED
+    assert json.loads((home / "trust.json").read_text())["apps"].keys() == {program_name()}
 
 
 def test_a_person_sees_whom_each_app_trusts(
@@ -738,6 +769,6 @@ def test_a_person_sees_whom_each_app_trusts(
     given = ["--state-dir", str(where["state_dir"])] if where else []
     assert main(["ledger", *given]) == 0
     said = " ".join(capsys.readouterr().out.split())
-    who = "this folder" if where else 'the app "pytest"'
+    who = "this folder" if where else f'the app "{program_name()}"'
     key = base64.b64encode(public(NEXT)).decode()
     assert f"{who} trusts the operator {key}; handed over so often: 1" in said

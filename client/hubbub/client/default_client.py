@@ -30,10 +30,11 @@ def init(path: str | os.PathLike[str] | None = None, **settings: Any) -> Client 
         _close()
         try:
             _client = Client.from_bundle(path, **settings)
-        except HubbubError as error:
+        except Exception as error:
             if Settings.read(strict=settings.get("strict")).is_strict():
                 raise
-            _log.warning("hubbub does not start: %s", error)
+            why = error if isinstance(error, HubbubError) else type(error).__name__
+            _log.warning("hubbub does not start: %s", why)
             return None
         return _client
 

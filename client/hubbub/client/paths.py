@@ -9,6 +9,10 @@ import os
 import stat
 import tempfile
 from pathlib import Path
+from typing import Final
+
+NOWHERE: Final = Path(os.devnull) / "hubbub"
+"""A folder that no system can make: what would be in it is kept in memory."""
 
 
 def settled(folder: Path) -> Path:
@@ -23,7 +27,7 @@ def elsewhere() -> Path:
     try:
         return Path(tempfile.gettempdir()) / f"hubbub-{_user()}"
     except OSError:
-        return Path(os.devnull) / "hubbub"
+        return NOWHERE
 
 
 def is_own(folder: Path) -> bool:

@@ -1,5 +1,6 @@
 """How a client starts: where its state is, what if it cannot be there, where it logs."""
 
+import contextlib
 import logging
 import sys
 import time
@@ -11,7 +12,7 @@ import platformdirs
 
 from hubbub.catalog import Bundle
 from hubbub.client.inspection import vouched
-from hubbub.client.paths import settled
+from hubbub.client.paths import NOWHERE, settled
 from hubbub.client.settings import Settings
 from hubbub.client.state.contract import State
 from hubbub.client.state.database import FILE_NAME, Damaged
@@ -28,11 +29,23 @@ from hubbub.errors.printable import visible_lines
 _log: Final = logging.getLogger("hubbub.client")
 _log.addHandler(logging.NullHandler())  # the app decides what is shown
 _HANDLER: Final = "hubbub"
+_LAUNCHERS: Final = frozenset(
+    {
+        *("celery", "daphne", "dramatiq", "flask", "gunicorn", "huey_consumer", "hypercorn"),
+        *("granian", "rq", "uvicorn", "uwsgi", "waitress-serve", "mod_wsgi-express"),
+        *("django-admin", "manage", "pytest", "py.test", "python", "pdb", "debugpy"),
+        *("colab_kernel_launcher", "ipykernel_launcher", "ipython", "jupyter", "streamlit"),
+    }
+)
+"""Programs that run somebody's app, and `python` itself: two operators' apps have the name."""
 
 
 def state_home() -> Path:
-    """Where this user's state folders are, one an operator."""
-    return platformdirs.user_state_path("hubbub")
+    """Where this user's state folders are, one an operator; NOWHERE for a user without a home."""
+    try:
+        return platformdirs.user_state_path("hubbub")
+    except RuntimeError:  # neither HOME nor an entry among the users: a container's number, say
+        return NOWHERE
 
 
 def transport_of(bundle: Bundle, told: Settings, *, insecure: bool) -> Transport:
@@ -46,15 +59,25 @@ def transport_of(bundle: Bundle, told: Settings, *, insecure: bool) -> Transport
 
 
 def program_name() -> str:
-    """What this program calls itself, which no bundle has a say in."""
+    """What this program calls itself, which no bundle has a say in.
+
+    A launcher runs apps of any operator: with its name goes the folder that it runs in.
+    """
+    name = _own_name()
+    if name in _LAUNCHERS:
+        with contextlib.suppress(OSError):  # of a working directory that is gone
+            name = f"{name} in {Path.cwd()}"
+    return name.encode(errors="backslashreplace").decode()
+
+
+def _own_name() -> str:
     if getattr(sys, "frozen", False):
         return Path(sys.executable).stem
     main = sys.modules.get("__main__")
     spec, path = getattr(main, "__spec__", None), Path(getattr(main, "__file__", None) or "python")
     name = str(spec.name).removesuffix(".__main__") if spec else path.stem
     # A folder or a zip file that was run: python app.pyz
-    name = path.parent.stem if name == "__main__" else name
-    return name.encode(errors="backslashreplace").decode()
+    return path.parent.stem if name == "__main__" else name
 
 
 def state_of(
@@ -76,6 +99,10 @@ def state_of(
     with held(*beside(home, state_dir)) as file:
         trust = _known(file, may_be_unknown=operator is not None)
         before = trust.data()
+        launcher = key.partition(" in ")[0]
+        if not told.app and key not in trust.pins and launcher in trust.pins and key != launcher:
+            # The name that version 0.2 and before kept is the first app's that starts.
+            trust.pins[key] = trust.pins.pop(launcher)
         try:
             pin, former = trust.admit(
                 key, bundle, operator, _unclaimed(trust, key, home, state_dir)

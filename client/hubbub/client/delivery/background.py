@@ -52,10 +52,17 @@ class Background:
         if self._thread is None:
             with self._lock:
                 if self._thread is None and not self._end.is_set():
-                    self._thread = threading.Thread(
-                        target=self._run, name="hubbub-sender", daemon=True
-                    )
-                    self._thread.start()
+                    self._thread = self._started()
+
+    def _started(self) -> threading.Thread | None:
+        """The thread, running; None where the system starts none now. The next wake tries again."""
+        thread = threading.Thread(target=self._run, name="hubbub-sender", daemon=True)
+        try:
+            thread.start()
+        except RuntimeError as error:
+            self._diagnostics.warn_once("thread", "reports wait for flush() or close(): %s", error)
+            return None
+        return thread
 
     def end(self, wait_seconds: float) -> None:
         """Let the thread end, for good."""

@@ -7,13 +7,14 @@ not send reports elsewhere.
 
 import binascii
 import http.client
+import io
 import socket
 import ssl
 import threading
 import time
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 from urllib.parse import unquote, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
@@ -37,6 +38,84 @@ class HttpAnswer(NamedTuple):
         return self.headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
+class _Timed(http.client.HTTPConnection):
+    """No step begins after `deadline`, and each waits until then at most.
+
+    The timeout of a socket alone is of each step: an answer that comes in drops would never end.
+    No thread watches over it, so that a call ends in time where no thread can start, too.
+    """
+
+    deadline = 0.0
+
+    def __init__(self, host: str, port: int) -> None:
+        super().__init__(host, port)
+        timed: Any = self
+        timed.response_class = self._response
+
+    def connect(self) -> None:
+        """Connect, and have a proxy connect."""
+        self.timeout = _left(self.deadline)
+        super().connect()
+
+    def send(self, data: Any) -> None:
+        """Send all of a request."""
+        if self.sock is None:
+            self.connect()
+        rest = memoryview(data)
+        while rest:
+            self.sock.settimeout(_left(self.deadline))
+            rest = rest[self.sock.send(rest) :]
+
+    def _response(self, sock: socket.socket, **options: Any) -> http.client.HTTPResponse:
+        response = http.client.HTTPResponse(sock, **options)
+        response.fp.close()
+        response.fp = io.BufferedReader(_Steps(sock, self.deadline))
+        return response
+
+
+class _Steps(io.RawIOBase):
+    """What a socket receives until a moment."""
+
+    def __init__(self, sock: socket.socket, deadline: float) -> None:
+        super().__init__()
+        self._sock, self._deadline = sock, deadline
+
+    def readable(self) -> bool:
+        """Always."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Receive what there is. Raises TimeoutError."""
+        self._sock.settimeout(_left(self._deadline))
+        return self._sock.recv_into(buffer)
+
+
+def _left(deadline: float) -> float:
+    """Seconds until a moment. Raises TimeoutError once it is over."""
+    left = deadline - time.monotonic()
+    if left <= 0:
+        raise TimeoutError
+    return left
+
+
+class _Tls(_Timed):
+    """Over TLS with `name`. Its socket is known while it shakes hands, so that it can be ended."""
+
+    def __init__(self, host: str, port: int, trust: ssl.SSLContext, name: str) -> None:
+        super().__init__(host, port)
+        self._trust, self._name = trust, name
+
+    def connect(self) -> None:
+        """Connect and shake hands."""
+        super().connect()
+        shaking = self._trust.wrap_socket(
+            self.sock, server_hostname=self._name, do_handshake_on_connect=False
+        )
+        self.sock = shaking
+        shaking.settimeout(_left(self.deadline))
+        shaking.do_handshake()
+
+
 class HttpExchange:
     """Connections to one place, as many as calls at once.
 
@@ -50,8 +129,8 @@ class HttpExchange:
         self._port = where.port or (443 if trust else 80)
         self._path = where.path or "/"
         self._lock = threading.Lock()
-        self._idle: list[http.client.HTTPConnection] = []
-        self._busy: set[http.client.HTTPConnection] = set()
+        self._idle: list[_Timed] = []
+        self._busy: set[_Timed] = set()
         self._closed = False
 
     def post(
@@ -98,34 +177,24 @@ class HttpExchange:
 
     def _exchange(
         self,
-        connection: http.client.HTTPConnection,
+        connection: _Timed,
         body: bytes,
         headers: Mapping[str, str],
         deadline: float,
     ) -> tuple[int, http.client.HTTPMessage, bytes]:
-        left = deadline - time.monotonic()
-        if left <= 0:
-            raise TimeoutError
+        connection.deadline = deadline
         with self._lock:
             if self._closed:
                 raise TryAgain("connection_closed")
             self._busy.add(connection)
-        # A timeout of a socket is of each of its steps; drops of an answer would never end.
-        timer = threading.Timer(left, _end, [connection])
-        timer.daemon = True
-        timer.start()
         kept = False
         try:
-            connection.timeout = left
-            if connection.sock:
-                connection.sock.settimeout(left)
             connection.request("POST", self._path, body, {"Content-Type": self._type, **headers})
             response = connection.getresponse()
             answer = response.read(_LARGEST_ANSWER_BYTES + 1)
             kept = response.isclosed() and not response.will_close
             return response.status, response.headers, answer
         finally:
-            timer.cancel()
             with self._lock:
                 self._busy.discard(connection)
                 kept = kept and not self._closed
@@ -134,40 +203,21 @@ class HttpExchange:
             if not kept:
                 connection.close()
 
-    def _taken(self) -> http.client.HTTPConnection | None:
+    def _taken(self) -> _Timed | None:
         with self._lock:
             return self._idle.pop() if self._idle else None
 
-    def _opened(self) -> http.client.HTTPConnection:
+    def _opened(self) -> _Timed:
         """A connection that is made with its first request: through the environment's proxy."""
         proxy = None if self._trust is None else _proxy_to(self._host)
         host, port, headers = proxy or (self._host, self._port, {})
         connection = (
-            _Tls(host, port, self._trust, self._host)
-            if self._trust
-            else http.client.HTTPConnection(host, port)
+            _Tls(host, port, self._trust, self._host) if self._trust else _Timed(host, port)
         )
         if proxy:
             # The proxy itself is spoken to in the clear; TLS is with the shuffler, through it.
             connection.set_tunnel(self._host, self._port, headers)
         return connection
-
-
-class _Tls(http.client.HTTPConnection):
-    """Over TLS with `name`. Its socket is known while it shakes hands, so that it can be ended."""
-
-    def __init__(self, host: str, port: int, trust: ssl.SSLContext, name: str) -> None:
-        super().__init__(host, port)
-        self._trust, self._name = trust, name
-
-    def connect(self) -> None:
-        """Connect and shake hands."""
-        super().connect()
-        shaking = self._trust.wrap_socket(
-            self.sock, server_hostname=self._name, do_handshake_on_connect=False
-        )
-        self.sock = shaking
-        shaking.do_handshake()
 
 
 def _unavailable(error: Exception) -> TryAgain:
@@ -203,7 +253,7 @@ def _proxy_to(host: str) -> tuple[str, int, dict[str, str]] | None:
     return found.hostname or "", found.port or 80, headers
 
 
-def _end(connection: http.client.HTTPConnection) -> None:
+def _end(connection: _Timed) -> None:
     """Wake whoever waits on it; a thread that uses it closes it."""
     sock = connection.sock
     if sock is not None:

@@ -1,0 +1,121 @@
+"""A client starts and runs wherever its app does: what the system refuses raises out of nothing."""
+
+import os
+import pwd
+import subprocess
+import sys
+import tempfile
+import threading
+from pathlib import Path
+
+import pytest
+
+from hubbub.client import Client, Outcome, TryAgain, default_client, transport_to
+from tests.support.bundles import Signed
+from tests.support.http_shuffler import http_shuffler
+from tests.support.waiting import HANG_SECONDS, eventually
+
+
+@pytest.mark.parametrize("home", [None, "", "relative"])
+@pytest.mark.parametrize("has_folder", [False, True])
+def test_a_user_without_a_home_reports(
+    home: str | None,
+    *,
+    has_folder: bool,
+    signed: Signed,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A container that runs as some number: docker run --user 12345."""
+
+    def nobody(number: int) -> None:
+        raise KeyError(f"getpwuid(): uid not found: {number}")
+
+    monkeypatch.setattr(pwd, "getpwuid", nobody)
+    monkeypatch.delenv("XDG_STATE_HOME", raising=False)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.delenv("HOME", raising=False)
+    if home is not None:
+        monkeypatch.setenv("HOME", home)
+    folder = tmp_path / "state" if has_folder else None
+    with http_shuffler() as server:
+        for _ in range(2):
+            client = default_client.init(
+                signed.path, strict=False, state_dir=folder, shuffler=server.address
+            )
+            assert client is not None
+            default_client.report("theme", "dark")
+            assert client.close(HANG_SECONDS)
+        assert len(server.received) == 1, "the second run knows of the first"
+
+
+class _NoThreads:
+    """The system starts no thread while `refused`."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.refused = True
+        start = threading.Thread.start
+
+        def refuse(thread: threading.Thread) -> None:
+            if self.refused and "process_request" not in thread.name:  # not the other end's
+                raise RuntimeError("can't start new thread")
+            start(thread)
+
+        monkeypatch.setattr(threading.Thread, "start", refuse)
+
+
+def test_where_no_thread_starts_flush_sends_and_later_a_thread(
+    signed: Signed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with http_shuffler() as server:
+        threads = _NoThreads(monkeypatch)
+        client = Client.from_bundle(
+            signed.path, state_dir=tmp_path / "state", shuffler=server.address, hold_seconds=0
+        )
+        assert client.report("theme", "dark") is Outcome.QUEUED
+        assert client.flush(HANG_SECONDS)
+        assert len(server.received) == 1
+        threads.refused = False
+        assert client.report("homepage", "a.example") is Outcome.QUEUED
+        assert eventually(lambda: len(server.received) == 2)
+        threads.refused = True
+        assert client.report("homepage", "b.example") is Outcome.QUEUED
+        assert client.close(HANG_SECONDS)
+        assert len(server.received) == 3
+
+
+FEW = """
+import os, resource
+from hubbub.client import SealedReport, TryAgain, transport_to
+from hubbub.client.transport import grpc_connection  # loaded while there are files for it
+_, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+resource.setrlimit(resource.RLIMIT_NOFILE, (64, hard))
+files = []
+try:
+    while True:
+        files.append(os.open(os.devnull, os.O_RDONLY))
+except OSError:
+    pass
+for free in range(4):
+    transport = transport_to("127.0.0.1:1", roots=None, insecure=True, transport="grpc")
+    try:
+        transport.submit([], 900)
+    except TryAgain as error:
+        print(error.reason)
+    os.close(files.pop())
+"""
+
+
+def test_grpc_is_not_started_where_it_would_abort_the_process() -> None:
+    """It does where the first descriptors, or threads of its own, are not to be had."""
+    done = subprocess.run(
+        [sys.executable, "-c", FEW], capture_output=True, text=True, check=True, env=os.environ
+    )
+    assert done.stdout.split() == ["no_descriptors"] * 4
+
+
+def test_grpc_is_not_started_where_it_finds_no_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    _NoThreads(monkeypatch)
+    transport = transport_to("127.0.0.1:1", roots=None, insecure=True, transport="grpc")
+    with pytest.raises(TryAgain, match="no_threads"):
+        transport.submit([], HANG_SECONDS)
