@@ -47,7 +47,7 @@ client._transport.submit = submit
 client.report("theme", "dark")
 called.wait()
 while client._transport._calls and turns < 20:
-    gevent.sleep(0.01)
+    gevent.sleep(0)
     turns += 1
 print(turns, flush=True)
 os._exit(0)
