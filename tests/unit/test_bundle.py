@@ -27,6 +27,7 @@ from hubbub.catalog import (
     seal_info,
     sign_bundle,
 )
+from hubbub.catalog.bundles.difference import differences
 from hubbub.catalog.keys.opening_keys import OpeningKey
 from hubbub.catalog.keys.operator import hand_over_to_new
 from hubbub.cli.installation import build_bundle, make_keys
@@ -108,10 +109,48 @@ def test_a_retired_name_keeps_its_meaning(made: Made) -> None:
     metrics = dict(made.bundle.metrics)
     theme = metrics.pop("theme")
     history = refuse_changes(metrics, made.bundle)
-    later = replace(made.bundle, metrics=metrics, history=history)
+    promised = made.bundle.promised_after(metrics)
+    later = replace(made.bundle, metrics=metrics, history=history, promised=promised)
     refuse_changes({**metrics, "theme": theme}, later)
     with pytest.raises(BundleRefused, match="the definition of this retired name"):
         refuse_changes({**metrics, "theme": replace(theme, epsilon=0.5)}, later)
+
+
+def test_a_retired_name_comes_back_with_no_more_than_it_promised(
+    made: Made, tmp_path: Path
+) -> None:
+    operator, first = read_operator_key(made.folder / "keys"), made.bundle
+    rest = {name: metric for name, metric in first.metrics.items() if name != "theme"}
+    theme = first.metrics["theme"]
+    raised = Limits(reports_per_epoch=500, lifetime_epsilon=5000.0)
+    more = {**rest, "theme": replace(theme, limits=raised)}
+    path = tmp_path / "second.hubbub"
+    path.write_bytes(
+        sign_bundle(replace(first, metrics=rest, promised=first.promised_after(rest)), operator)
+    )
+    second = read_bundle(path)
+    assert second.promises() == first.promises()
+    assert second.promised_after(rest) == second.promised
+    with pytest.raises(BundleRefused, match="reports_per_epoch raised from 1 to 500"):
+        refuse_changes(more, second)
+    refuse_changes({**rest, "theme": theme}, second)
+    (difference,) = (
+        told
+        for told in differences(second, replace(second, metrics=more, promised={}))
+        if told.field != "asked"
+    )
+    assert difference.after.startswith("reports_per_epoch raised")
+    unknown = replace(second, promised={})
+    with pytest.raises(BundleRefused, match="did not carry on what it had promised"):
+        refuse_changes({**rest, "theme": theme}, unknown)
+
+
+def test_what_is_promised_of_no_retired_name_is_refused(made: Made) -> None:
+    bundle = made.bundle
+    promise = bundle.promises()["theme"]
+    for promised in ({"theme": promise}, {"never": promise}):
+        with pytest.raises(BadParameter, match="not of retired names"):
+            replace(bundle, promised=promised)
 
 
 def test_build_refuses_a_change_against_the_bundle_it_would_overwrite(

@@ -408,6 +408,21 @@ def test_two_bundles_at_once_and_more_under_an_old_name_show_in_the_audit(
     assert "lifetime_epsilon raised from 40 to 80" in said
 
 
+def test_more_under_a_name_that_was_retired_in_between_shows_in_the_audit(
+    operator: Operator, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = read_bundle(operator.out)
+    theme = before.metrics["theme"]
+    more = replace(theme, limits=replace(theme.limits, lifetime_epsilon=80.0))
+    things = [
+        ("bundle", operator.sign(serial=before.serial + 1, metrics={})),
+        ("bundle", operator.sign(serial=before.serial + 2, metrics={"theme": more})),
+    ]
+    append(operator.log, ORIGIN, log_key(operator.keys), things)
+    assert main(["log", "audit", str(operator.log), "--bundle", str(operator.out)]) == 1
+    assert "lifetime_epsilon raised from 40 to 80 under an old name" in capsys.readouterr().out
+
+
 def test_what_is_missing_or_altered_in_a_served_log_is_named(
     operator: Operator, capsys: pytest.CaptureFixture[str]
 ) -> None:

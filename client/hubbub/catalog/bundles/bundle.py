@@ -10,7 +10,7 @@ from typing import Final
 
 from hubbub.catalog.breakdown import lost, streams_of
 from hubbub.catalog.bundles.breakdown_cells import part_of_metric
-from hubbub.catalog.bundles.promise import Promise
+from hubbub.catalog.bundles.promise import Promise, promised_in_all
 from hubbub.catalog.cover import uncovered
 from hubbub.catalog.crowds.device_dummies import gathered, made_each
 from hubbub.catalog.crowds.hidden_counts import count_noise, minimum
@@ -48,6 +48,7 @@ class Bundle:
     budget: what may be spent on releases, if any metric has them.
     caps: what all metrics together may say about one person, which devices keep.
     history: per metric name ever used, the digest of its definition.
+    promised: what was promised under names that are retired.
     serial: grows from bundle to bundle; 0 for those of version 0.1, which have none.
     handovers: how the operator's first keys led to the one that signed it, oldest first.
     streams: every metric, and every tier and cell of one, by the stream's name.
@@ -82,6 +83,7 @@ class Bundle:
     gateway: bytes = b""
     cover: bool = False
     tokens: TokenIssuer | None = None
+    promised: Mapping[str, Promise] = field(default_factory=dict)
     proof: LogProof | None = field(default=None, repr=False, compare=False)
     signed: bytes = field(default=b"", repr=False, compare=False)
     streams: Mapping[str, Metric] = field(init=False, repr=False, compare=False)
@@ -89,6 +91,7 @@ class Bundle:
 
     def __post_init__(self) -> None:
         _check_names(self.metrics, self.history)
+        _check_promised(self.promised, self.metrics, self.history)
         for name, problem in misfits(self.metrics):
             raise BadParameter(f'metric "{name}": supersedes: {problem}')
         unfit = [
@@ -183,8 +186,17 @@ class Bundle:
 
     def promises(self) -> dict[str, Promise]:
         """What it promises of every name that it knows, those retired among them."""
-        retired = {name: Promise(digest) for name, digest in self.history.items()}
-        return retired | {name: Promise.of(metric) for name, metric in self.metrics.items()}
+        unknown = {name: Promise(digest) for name, digest in self.history.items()}
+        asked = {name: Promise.of(metric) for name, metric in self.metrics.items()}
+        return unknown | dict(self.promised) | asked
+
+    def promised_after(self, metrics: Mapping[str, Metric]) -> dict[str, Promise]:
+        """What the next bundle carries on of the names that its metrics no longer have."""
+        return {
+            name: promise
+            for name, promise in self.promises().items()
+            if name not in metrics and promise.epsilon is not None
+        }
 
 
 def grown(metrics: Mapping[str, Metric], previous: Bundle) -> dict[str, Metric]:
@@ -200,6 +212,8 @@ def refuse_changes(metrics: Mapping[str, Metric], previous: Bundle) -> dict[str,
         BundleRefused: a metric changed under an old name, or its limits were raised.
     """
     history = dict(previous.history)
+    promises = previous.promises()
+    _, broken = promised_in_all(promises, {n: Promise.of(one) for n, one in metrics.items()})
     problems = []
     for name, metric in metrics.items():
         if all(history.setdefault(one, told) == told for one, told in digests_of(metric).items()):
@@ -209,10 +223,16 @@ def refuse_changes(metrics: Mapping[str, Metric], previous: Bundle) -> dict[str,
                     f'metric "{name}": values were taken away under an old name; reports of them '
                     f"would be lost: put them back, in their order, or give the metric a new name"
                 )
-            elif before and (raised := Promise.of(before).broken_by(Promise.of(metric))):
+            elif name in promises and promises[name].epsilon is None:
                 problems.append(
-                    f'metric "{name}": {raised} under an old name; devices refuse a bundle that '
-                    f"takes more than was promised: lower it, or give the metric a new name, such "
+                    f'metric "{name}": was retired by a version of hubbub that did not carry on '
+                    "what it had promised, and devices still hold it to that; give the metric a "
+                    f'new name, such as "{name}_2"'
+                )
+            elif name in broken:
+                problems.append(
+                    f'metric "{name}": {broken[name]} under an old name; devices refuse a bundle '
+                    f"that takes more than was promised: lower it, or give the metric a new name, such "
                     f'as "{name}_2"'
                 )
             if before and (gone := lost(before.breakdown, metric.breakdown)):
@@ -297,6 +317,14 @@ def _check_names(metrics: Mapping[str, Metric], history: Mapping[str, str]) -> N
         known = NAME.fullmatch(base) and STREAM.fullmatch(slash + rest)
         if not (known and isinstance(digest, str) and _DIGEST.fullmatch(digest)):
             raise BadParameter("the history is no digests by name")
+
+
+def _check_promised(
+    promised: Mapping[str, Promise], metrics: Mapping[str, Metric], history: Mapping[str, str]
+) -> None:
+    for name, promise in promised.items():
+        if name in metrics or history.get(name) != promise.digest or promise.epsilon is None:
+            raise BadParameter("what was promised is not of retired names in the history")
 
 
 def _check_development(

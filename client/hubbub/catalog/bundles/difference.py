@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from hubbub.catalog.bundles.bundle import Bundle
+from hubbub.catalog.bundles.promise import Promise
 from hubbub.catalog.encoding import to_text
 from hubbub.catalog.fields.field import dumped
 from hubbub.catalog.metric import Metric
@@ -41,6 +42,9 @@ def differences(old: Bundle, new: Bundle) -> list[Difference]:
         before, after = old.metrics.get(name), new.metrics.get(name)
         if before is None and after is not None:
             found.append(Difference(name, "asked", "no", _asked(after), MORE))
+            promise, now = old.promises().get(name), Promise.of(after)
+            if promise and (broken := promise.broken_by(now)):
+                found.append(Difference(name, "promised under this name", "less", broken, MORE))
         elif after is None and before is not None:
             found.append(Difference(name, "asked", _asked(before), "no", LESS))
         elif before and after:

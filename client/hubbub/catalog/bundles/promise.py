@@ -1,5 +1,6 @@
 """A promise: what a person was told of a metric, and by no later bundle may be told more of."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import inf
 from typing import Any, Final, Self
@@ -95,3 +96,26 @@ class Promise:
             min(self.lifetime_epsilon, other.lifetime_epsilon),
             min(central, key=lambda limit: inf if limit is None else limit),
         )
+
+
+def promised_in_all(
+    before: Mapping[str, Promise], later: Mapping[str, Promise]
+) -> tuple[dict[str, Promise], dict[str, str]]:
+    """The promises of all bundles so far, and how a later bundle breaks them, by name.
+
+    Builder, audit and devices compare with this sum, not with the last bundle: a name that was
+    retired and comes back is still limited by what it promised then.
+
+    Args:
+        before: the sum of the bundles before. A promise that is broken stays as it was.
+        later: what the bundle after them promises.
+    """
+    promises, broken = dict(before), {}
+    for name, promise in later.items():
+        if name not in before:
+            promises[name] = promise
+        elif problem := before[name].broken_by(promise):
+            broken[name] = problem
+        else:
+            promises[name] = before[name].and_then(promise)
+    return promises, broken

@@ -13,6 +13,7 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from hubbub.catalog.bundles.bundle import Bundle
+from hubbub.catalog.bundles.promise import Promise
 from hubbub.catalog.encoding import MALFORMED, from_text, read_json, to_text
 from hubbub.catalog.fields.field import dumped, loaded
 from hubbub.catalog.fields.tables import table_of
@@ -41,6 +42,7 @@ _REASON: Final = 300
 def sign_bundle(bundle: Bundle, operator: Ed25519PrivateKey, *, whole: bool = False) -> bytes:
     """The bundle as a file's content: the app's, or the operator's with all that its fields say."""
     caps = dumped(bundle.caps)
+    promised = {name: promise.data() for name, promise in bundle.promised.items()}
     hybrid = any(metric.kem == X_WING for metric in bundle.metrics.values())
     body = as_line(
         {
@@ -68,6 +70,7 @@ def sign_bundle(bundle: Bundle, operator: Ed25519PrivateKey, *, whole: bool = Fa
         | ({"cover": True} if bundle.cover else {})
         | ({"tokens": bundle.tokens.words()} if bundle.tokens else {})
         | ({"handovers": [h.words() for h in bundle.handovers]} if bundle.handovers else {})
+        | ({"promised": promised} if promised else {})
     )
     return sign_lines("bundle", body, operator)
 
@@ -175,6 +178,7 @@ def _load(body: Any, signer: bytes) -> Bundle:
         cover=body.get("cover", False) is True,
         tokens=TokenIssuer.load(body["tokens"]) if "tokens" in body else None,
         handovers=tuple(map(Handover.load, _listed(body.get("handovers", [])))),
+        promised={n: Promise.load(p) for n, p in _table(body.get("promised", {})).items()},
     )
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Self
 
 from hubbub.catalog import Bundle, Promise
+from hubbub.catalog.bundles.promise import promised_in_all
 from hubbub.catalog.encoding import from_text, to_text
 from hubbub.catalog.log.notes import NoteKey
 from hubbub.errors import BadParameter, BundleRefused
@@ -266,22 +267,16 @@ def is_one(folder: str) -> bool:
     return bool(_FOLDER.fullmatch(folder))
 
 
-def _kept(known: Mapping[str, Promise], told: Mapping[str, Promise]) -> dict[str, Promise]:
+def _kept(before: Mapping[str, Promise], later: Mapping[str, Promise]) -> dict[str, Promise]:
     """All promises, old and new. Raises BundleRefused if a new one says more than an old one."""
-    kept, problems = dict(known), []
-    for name, promise in told.items():
-        if name not in known:
-            kept[name] = promise
-        elif broken := known[name].broken_by(promise):
-            problems.append(f'metric "{name}": {broken}')
-        else:
-            kept[name] = known[name].and_then(promise)
-    if problems:
+    promises, broken = promised_in_all(before, later)
+    if broken:
+        problems = "; ".join(f'metric "{name}": {problem}' for name, problem in broken.items())
         raise BundleRefused(
-            f"the bundle takes more than this device was promised: {'; '.join(problems)}; keep "
-            "what was promised, or give the metric a new name"
+            f"the bundle takes more than this device was promised: {problems}; keep what was "
+            "promised, or give the metric a new name"
         )
-    return kept
+    return promises
 
 
 def _stranger(app: str, signer: bytes, trusted: Iterable[bytes]) -> str:

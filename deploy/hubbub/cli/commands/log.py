@@ -9,6 +9,7 @@ from typing import Final
 
 from hubbub.catalog import Bundle, open_bundle, open_notice, read_bundle
 from hubbub.catalog.bundles.difference import differences
+from hubbub.catalog.bundles.promise import Promise, promised_in_all
 from hubbub.catalog.encoding import MALFORMED, read_json
 from hubbub.catalog.log.checkpoint import Checkpoint
 from hubbub.catalog.log.log_reader import Fetch, ReadLog, bundle_sizes, read_log
@@ -192,6 +193,7 @@ def _refuse_unknown(log: ReadLog, key: NoteKey, path: Path) -> None:
 def _problems(log: ReadLog) -> Iterator[str]:
     """What no honest operator's log has; shows what each bundle changes on the way."""
     former: Bundle | None = None
+    promises: dict[str, Promise] = {}
     for number, entry in enumerate(log.entries):
         name = f"entry {number}, {entry.kind} {entry.digest[:_SHOWN]}"
         try:
@@ -205,6 +207,9 @@ def _problems(log: ReadLog) -> Iterator[str]:
             else:
                 bundle = open_bundle(content, name)
                 yield from (f"{name}: {told}" for told in _misfits(former, bundle, log))
+                promises, broken = promised_in_all(promises, bundle.promises())
+                for metric, problem in broken.items():
+                    yield f'{name}: metric "{metric}": {problem} under an old name'
                 _show(name, former, bundle)
                 former = bundle
         except HubbubError as error:
@@ -239,10 +244,6 @@ def _misfits(former: Bundle | None, bundle: Bundle, log: ReadLog) -> Iterator[st
         yield "another operator signed it, to whom nobody handed over"
     if bundle.serial <= former.serial:
         yield f"two bundles at once: its serial {bundle.serial} is not above {former.serial}"
-    promised = former.promises()
-    for metric, promise in bundle.promises().items():
-        if metric in promised and (broken := promised[metric].broken_by(promise)):
-            yield f'metric "{metric}": {broken} under an old name'
 
 
 def _show(name: str, former: Bundle | None, bundle: Bundle) -> None:
