@@ -6,6 +6,9 @@ import { fromText, toText } from "../src/catalog/encoding.js";
 import { muWithin } from "../src/catalog/gaussian.js";
 import { metricFrom } from "../src/catalog/metric.js";
 import { streamWithin } from "../src/catalog/tiers.js";
+import { samplingOf } from "../src/catalog/sampling.js";
+import type { Accounts } from "../src/client/account.js";
+import { charged } from "../src/client/ledger.js";
 import { admitted, loadTrust } from "../src/client/trust.js";
 import { BundleRefused, UnknownMetric, ValueOutOfDomain } from "../src/errors.js";
 import { bytesOf, hexOf, known } from "./known.js";
@@ -252,4 +255,46 @@ test("a year of crowds has as much room as Python says", () => {
 
 test("a text that is no key is refused", () => {
   assert.throws(() => fromText("*"));
+});
+
+test("a metric may be called what every object inherits", async () => {
+  const bundle = await opened(answers.signed);
+  const name = "constructor";
+  const metric = await metricFrom(name, ENTRY, false);
+  const asking = { ...bundle, history: {}, metrics: new Map([[name, metric]]) };
+  const { trust } = admitted(null, asking, false);
+  assert.equal(
+    admitted(loadTrust(JSON.parse(JSON.stringify(trust))), asking, false).another,
+    false,
+  );
+  const [stream] = metric.streams;
+  const caps = { bySpan: new Map(), crowds: null };
+  const charge = { metric, stream, epoch: 1, tag: "" };
+  const accounts = charged({}, charge, caps);
+  assert.equal(charged(accounts as Accounts, charge, caps), "already_reported");
+  const notice = { number: 1, until: 2 ** 40, line: [], steps: {} };
+  assert.equal(samplingOf(metric, 1, notice), 1);
+});
+
+test("a retired name comes back with no more than it promised", async () => {
+  const bundle = await opened(answers.signed);
+  const figures = { epsilon: 1, reports: 1, lifetime: 5, central: null };
+  const history = { shape: "0".repeat(64) };
+  const retired = {
+    ...bundle,
+    metrics: new Map(),
+    history,
+    promised: new Map([["shape", figures]]),
+  };
+  const { trust } = admitted(null, retired, false);
+  const asking = async (lifetime: number): Promise<Bundle> => {
+    const shape = await metricFrom("shape", { ...ENTRY, lifetime_epsilon: lifetime }, false);
+    return { ...bundle, metrics: new Map([["shape", shape]]), history };
+  };
+  admitted(trust, await asking(5), false);
+  const more = await asking(50);
+  assert.throws(() => admitted(trust, more, false), /lifetime raised from 5 to 50/);
+  const former = admitted(null, { ...more, history: {} }, false).trust;
+  const raised = { ...(await asking(51)), history: {} };
+  assert.throws(() => admitted(former, raised, false), /lifetime raised from 50 to 51/);
 });

@@ -8,7 +8,7 @@ import { joined, packed } from "../mechanisms/packing.js";
 import { purpose } from "../mechanisms/permanent.js";
 import type { Memo } from "../mechanisms/randomizer.js";
 import { DAY_SECONDS, epochAt, epochStart } from "./epochs.js";
-import { listed, text, type Table } from "./json.js";
+import { listed, own, text, type Table } from "./json.js";
 import type { Breakdown, Period, Public } from "./metric.js";
 
 const SPAN = /^([1-9][0-9]{0,2})([dw])$/;
@@ -94,8 +94,8 @@ export function breakdownOf({ breakdown }: Table): Breakdown | null {
 /** What the app says of its device. @throws BadParameter it throws as it is asked. */
 function saidOf(told: Public, field: string): unknown {
   try {
-    const own = told[field];
-    return typeof own === "function" ? own() : own;
+    const said = own(told, field);
+    return typeof said === "function" ? said() : said;
   } catch {
     // Its text may hold anything.
     throw new BadParameter(

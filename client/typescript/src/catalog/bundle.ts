@@ -9,7 +9,7 @@ import type { Bytes } from "../mechanisms/packing.js";
 import { capsOf, type Caps } from "./caps.js";
 import { fromText, linesOf } from "./encoding.js";
 import { keyFrom, signedLines } from "./signed_lines.js";
-import { listed, number, table, text, type Table } from "./json.js";
+import { listed, number, own, table, text, whole, type Table } from "./json.js";
 import type { LogKey, LogProof } from "./log/log.js";
 import { metricFrom, type Metric } from "./metric.js";
 import type { TokenIssuer } from "../transport/issuing.js";
@@ -37,6 +37,14 @@ export interface Runs {
   readonly aggregator: string;
 }
 
+/** What a name promised: the least of each limit; null of the central one where there is none. */
+export interface Figures {
+  readonly epsilon: number;
+  readonly reports: number;
+  readonly lifetime: number;
+  readonly central: number | null;
+}
+
 /** What an operator signed. */
 export interface Bundle {
   /** HOST:PORT for gRPC, or https://HOST:PORT. */
@@ -52,6 +60,8 @@ export interface Bundle {
   readonly caps: Caps;
   /** Per name ever used, the digest of what it meant. */
   readonly history: Table;
+  /** What was promised under names that are retired. */
+  readonly promised: ReadonlyMap<string, Figures>;
   /** Grows from bundle to bundle. */
   readonly serial: number;
   /** The operator's keys in base64, oldest first; the last one signed it. */
@@ -162,7 +172,8 @@ async function bundleOf(body: Table, line: readonly string[]): Promise<Bundle> {
     unknown,
     cover: body["cover"] === true,
     caps: await capsOf(body["caps"]),
-    history: table(body["history"] ?? {}),
+    history: table(body["history"]),
+    promised: promisedOf(table(body["promised"] ?? {}), table(body["history"]), metrics),
     serial: number(body["serial"] ?? 0),
     line,
     development,
@@ -172,6 +183,26 @@ async function bundleOf(body: Table, line: readonly string[]): Promise<Bundle> {
     tokens: body["tokens"] === undefined ? null : issuerOf(table(body["tokens"])),
     gateway: body["gateway"] === undefined ? null : fromText(text(body["gateway"])),
   };
+}
+
+function promisedOf(
+  promised: Table,
+  history: Table,
+  metrics: Bundle["metrics"],
+): ReadonlyMap<string, Figures> {
+  return new Map(
+    Object.entries(promised).map(([name, told]) => {
+      const [digest, epsilon, reports, lifetime, ...central] = listed(told);
+      if (central.length > 1 || metrics.has(name) || own(history, name) !== digest)
+        throw new TypeError("what was promised is not of retired names");
+      const figures = {
+        epsilon: number(epsilon),
+        reports: whole(reports),
+        lifetime: number(lifetime),
+      };
+      return [name, { ...figures, central: central.length ? number(central[0]) : null }];
+    }),
+  );
 }
 
 function runsOf({ shuffler, aggregator }: Table): Runs {

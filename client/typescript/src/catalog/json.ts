@@ -9,6 +9,11 @@ export function table(thing: unknown): Table {
   return thing as Table;
 }
 
+/** What stands under a name: a metric may be called "constructor", which every object inherits. */
+export function own<T>(told: Readonly<Record<string, T>>, name: string): T | undefined {
+  return Object.hasOwn(told, name) ? told[name] : undefined;
+}
+
 /** A list. */
 export function listed(thing: unknown): readonly unknown[] {
   holds(Array.isArray(thing));
@@ -24,6 +29,12 @@ export function text(thing: unknown): string {
 /** A finite number. */
 export function number(thing: unknown): number {
   holds(Number.isFinite(thing));
+  return thing as number;
+}
+
+/** A whole number. */
+export function whole(thing: unknown): number {
+  holds(Number.isSafeInteger(thing));
   return thing as number;
 }
 

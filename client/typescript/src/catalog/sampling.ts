@@ -1,5 +1,6 @@
 /** The chance that a device takes part in an epoch: the bundle's, or less by an operator's notice. */
 import { epochStart } from "./epochs.js";
+import { own } from "./json.js";
 import type { Metric } from "./metric.js";
 
 /**
@@ -31,7 +32,7 @@ export function samplingOf(metric: Metric, epoch: number, notice: Notice | null)
   const { sampling } = metric;
   if (!notice || start >= notice.until) return sampling;
   let chance = sampling;
-  for (const [since, told] of notice.steps[metric.name] ?? []) {
+  for (const [since, told] of own(notice.steps, metric.name) ?? []) {
     if (!told && since >= start) return 0;
     if (since <= start) chance = Math.min(sampling, told);
   }

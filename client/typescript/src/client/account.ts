@@ -1,5 +1,6 @@
 /** Accounts: what a device has said about each metric, as sums by epoch, day and response. */
 import { epochAt } from "../catalog/epochs.js";
+import { own } from "../catalog/json.js";
 import type { Metric } from "../catalog/metric.js";
 import type { Device } from "./device.js";
 
@@ -36,10 +37,15 @@ export const OPENED: Account = {
   ...{ epochs: {}, losses: {}, responses: {}, days: {}, crowds: {}, filled: {} },
 };
 
+/** A metric's, among others. */
+export function accountOf(accounts: Accounts, { name }: Metric): Account {
+  return own(accounts, name) ?? OPENED;
+}
+
 /** The account in which every epoch up to this one counts as reported. */
 export function closed(account: Account, epoch: number): Account {
   if (epoch <= account.floor) return account;
-  const above = (numbers: Numbers) => filtered(numbers, (own) => own > epoch);
+  const above = (numbers: Numbers) => filtered(numbers, (one) => one > epoch);
   const { epochs, losses, filled } = account;
   const held = { epochs: above(epochs), losses: above(losses), filled: above(filled) };
   return { ...account, floor: epoch, ...held };
@@ -48,13 +54,13 @@ export function closed(account: Account, epoch: number): Account {
 /** The device's accounts, where the epoch of a metric that ran when all was forgotten is over. */
 export function opened({ accounts, consent }: Device, metric: Metric) {
   if (!consent.since) return accounts;
-  const account = accounts[metric.name] ?? OPENED;
+  const account = accountOf(accounts, metric);
   return { ...accounts, [metric.name]: closed(account, epochAt(consent.since, metric.epoch)) };
 }
 
 /** With so much more under a key. */
 export function raised(numbers: Numbers, key: string | number, by: number): Numbers {
-  return { ...numbers, [key]: (numbers[key] ?? 0) + by };
+  return { ...numbers, [key]: (own(numbers, String(key)) ?? 0) + by };
 }
 
 /** Those under keys that hold. */

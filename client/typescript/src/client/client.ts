@@ -95,7 +95,7 @@ export class Client {
     this.#diagnostics = state.diagnostics;
     const coins = options.coins ?? new SystemBits();
     const asked = [...bundle.metrics.values()].flatMap((metric) => metric.breakdown?.fields ?? []);
-    const missing = asked.find((field) => !(field in told));
+    const missing = asked.find((field) => !Object.hasOwn(told, field));
     if (missing) {
       const said = `metrics need it: give public: { ${missing}: ... }`;
       if (this.#strict) throw new BadParameter(said);

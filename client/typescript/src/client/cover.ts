@@ -5,7 +5,7 @@
 import type { Metric } from "../catalog/metric.js";
 import { epochAt, epochStart, graceSeconds } from "../catalog/epochs.js";
 import { streamWithin } from "../catalog/tiers.js";
-import { OPENED, opened, type Account } from "./account.js";
+import { accountOf, opened, type Account } from "./account.js";
 import type { Device } from "./device.js";
 import { bounded } from "./ledger.js";
 import type { Outcome } from "./outcome.js";
@@ -26,7 +26,7 @@ export function running(reporter: Reporter): ((device: Device) => Device) | null
     for (const metric of untouched) {
       if (!isUntouched({ ...device, accounts }, metric, now)) continue;
       accounts = opened({ ...device, accounts }, metric);
-      const account = accounts[metric.name] ?? OPENED;
+      const account = accountOf(accounts, metric);
       const epochs = { ...account.epochs, [epochAt(now, metric.epoch)]: 0 };
       accounts = { ...accounts, [metric.name]: bounded({ ...account, epochs }) };
     }
@@ -37,7 +37,11 @@ export function running(reporter: Reporter): ((device: Device) => Device) | null
 /** Says the default of every epoch that passed without a word while the device ran. */
 export function cover(reporter: Reporter): void {
   for (const metric of covered(reporter)) {
-    for (const epoch of unanswered(accountOf(reporter.device, metric), metric, reporter.now())) {
+    for (const epoch of unanswered(
+      accountOf(opened(reporter.device, metric), metric),
+      metric,
+      reporter.now(),
+    )) {
       const said = reporter.say(metric, metric.default ?? 0, "", epoch);
       if (OF_THE_DEVICE.has(said) && fills(reporter)) reporter.fill(metric, epoch);
     }
@@ -73,12 +77,8 @@ function hasDefault(metric: Metric): boolean {
   return metric.default !== null;
 }
 
-function accountOf(device: Device, metric: Metric): Account {
-  return opened(device, metric)[metric.name] ?? OPENED;
-}
-
 function isUntouched(device: Device, metric: Metric, now: number): boolean {
-  const account = accountOf(device, metric);
+  const account = accountOf(opened(device, metric), metric);
   const epoch = epochAt(now, metric.epoch);
   return epoch > account.floor && account.epochs[epoch] === undefined;
 }

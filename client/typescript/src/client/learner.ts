@@ -5,6 +5,7 @@
  * client/hubbub/client/learner.py; loaded where a bundle has models.
  */
 import { signerOf } from "../catalog/bundle.js";
+import { own } from "../catalog/json.js";
 import type { Example, Metric, ModelState, Tell } from "../catalog/metric.js";
 import { ModelsRefused, openModels } from "../catalog/models/state.js";
 import { GivenUp, TryAgain } from "../errors.js";
@@ -47,7 +48,7 @@ export class Learner {
 
   /** Counts what was clipped of an example. */
   count(name: string, { clipped }: Example): void {
-    if (clipped) this.clipped[name] = (this.clipped[name] ?? 0) + clipped;
+    if (clipped) this.clipped[name] = (own(this.clipped, name) ?? 0) + clipped;
   }
 
   /** Lets go of what waits; says of which models. */

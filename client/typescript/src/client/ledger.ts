@@ -9,9 +9,9 @@ import { lastDay } from "../catalog/epochs.js";
 import { number, table, type Table } from "../catalog/json.js";
 import type { Metric, Stream } from "../catalog/metric.js";
 import {
+  accountOf,
   closed,
   filtered,
-  OPENED,
   raised,
   type Account,
   type Accounts,
@@ -45,7 +45,7 @@ export function loadAccounts(thing: unknown): Accounts {
 /** The accounts with one report entered, or why it may not be. */
 export function charged(accounts: Accounts, charge: Charge, caps: Caps): Accounts | Outcome {
   const { metric, stream, epoch, tag } = charge;
-  const account = accounts[metric.name] ?? OPENED;
+  const account = accountOf(accounts, metric);
   const { limits } = metric;
   if (charge.filler) {
     const taken = epoch <= account.floor || account.filled[epoch] || account.epochs[epoch];
@@ -75,7 +75,7 @@ export function reportedOf(account: Account, { period }: Metric, epoch: number):
 /** The accounts with one report entered, whatever the limits say. */
 export function entered(accounts: Accounts, charge: Charge, caps: Caps): Accounts {
   const { metric, stream, epoch, tag } = charge;
-  const account = accounts[metric.name] ?? OPENED;
+  const account = accountOf(accounts, metric);
   if (charge.filler) {
     const own = {
       epochs: raised(account.epochs, epoch, 0),

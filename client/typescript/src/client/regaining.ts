@@ -2,7 +2,7 @@
  * What a device knows again once its state was lost, or put back: by its witness, and as strictly as
  * either of both says. Loaded where that has happened.
  */
-import { number, table, text } from "../catalog/json.js";
+import { number, own, table, text } from "../catalog/json.js";
 import { closed, OPENED, type Account, type Accounts, type Numbers } from "./account.js";
 import { isOn, turned, type Consent } from "./consent.js";
 import { counted, loadConsent, type Device } from "./device.js";
@@ -47,7 +47,10 @@ function withWhatIsKnown(device: Device, witness: string): Device {
 function merged(one: Accounts, other: Accounts): Accounts {
   const names = new Set([...Object.keys(one), ...Object.keys(other)]);
   return Object.fromEntries(
-    [...names].map((name) => [name, stricter(one[name] ?? OPENED, other[name] ?? OPENED)]),
+    [...names].map((name) => [
+      name,
+      stricter(own(one, name) ?? OPENED, own(other, name) ?? OPENED),
+    ]),
   );
 }
 

@@ -5,8 +5,7 @@
  * never the bundle's own. As client/hubbub/client/trust/bundles.py.
  */
 import { signerOf, type Bundle } from "../catalog/bundle.js";
-import { listed, number, table, text } from "../catalog/json.js";
-import type { Metric } from "../catalog/metric.js";
+import { listed, number, own, table, text } from "../catalog/json.js";
 import { BundleRefused } from "../errors.js";
 
 /** operator: who signed the last bundle, in base64; before: who handed over, to it in the end. */
@@ -36,11 +35,11 @@ interface Promised {
 export function loadTrust(thing: unknown): Trust {
   const told = table(thing);
   const promises = Object.entries(table(told["promises"])).map(([name, one]) => {
-    const own = table(one);
-    const figure = (field: string) => (own[field] === null ? null : number(own[field]));
+    const held = table(one);
+    const figure = (field: string) => (held[field] === null ? null : number(held[field]));
     const promised: Promised = {
-      digest: text(own["digest"]),
-      definition: own["definition"] === null ? null : text(own["definition"]),
+      digest: text(held["digest"]),
+      definition: held["definition"] === null ? null : text(held["definition"]),
       epsilon: figure("epsilon"),
       reports: figure("reports"),
       lifetime: figure("lifetime"),
@@ -101,14 +100,14 @@ export function admitted(
 
 /** All promises, old and new. */
 function kept(known: Trust["promises"], bundle: Bundle): Trust["promises"] {
-  const promises: Record<string, Promised> = { ...known };
+  const promises = new Map(Object.entries(known));
   const broken: string[] = [];
-  for (const [name, digest] of Object.entries(bundle.history)) {
-    const told = promisedBy(text(digest), bundle.metrics.get(name));
-    const before = known[name];
+  for (const name of new Set([...Object.keys(bundle.history), ...bundle.metrics.keys()])) {
+    const told = promisedBy(bundle, name);
+    const before = promises.get(name);
     const how = before ? breaks(before, told) : "";
     if (how) broken.push(`metric "${name}": ${how}`);
-    promises[name] = before ? both(before, told) : told;
+    promises.set(name, before ? both(before, told) : told);
   }
   if (broken.length) {
     throw new BundleRefused(
@@ -116,10 +115,15 @@ function kept(known: Trust["promises"], bundle: Bundle): Trust["promises"] {
         "promised, or give the metric a new name",
     );
   }
-  return promises;
+  return Object.fromEntries(promises);
 }
 
-function promisedBy(digest: string, metric: Metric | undefined): Promised {
+/** digest: "" where the history has none of a metric. */
+function promisedBy({ history, promised, metrics }: Bundle, name: string): Promised {
+  const digest = text(own(history, name) ?? "");
+  const metric = metrics.get(name);
+  const retired = promised.get(name);
+  if (retired) return { ...retired, digest, definition: null };
   return {
     digest,
     definition: metric?.definition ?? null,
@@ -145,7 +149,8 @@ function breaks(before: Promised, now: Promised): string {
   }
   const differs =
     before.definition !== null && now.definition !== null && before.definition !== now.definition;
-  return differs || before.digest !== now.digest ? "its definition changed" : "";
+  const another = before.digest && now.digest && before.digest !== now.digest;
+  return differs || another ? "its definition changed" : "";
 }
 
 /** Both, where neither breaks the other: the smaller limits. */
@@ -155,7 +160,7 @@ function both(one: Promised, other: Promised): Promised {
     return smaller === Infinity ? null : smaller;
   };
   return {
-    digest: one.digest,
+    digest: one.digest || other.digest,
     definition: one.definition ?? other.definition,
     epsilon: least("epsilon"),
     reports: least("reports"),

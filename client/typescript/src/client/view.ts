@@ -8,7 +8,7 @@ import { DAY_SECONDS, epochAt } from "../catalog/epochs.js";
 import { metricNameOf, streamWithin } from "../catalog/tiers.js";
 import { isOn } from "./consent.js";
 import type { Device } from "./device.js";
-import { OPENED, opened } from "./account.js";
+import { accountOf, opened } from "./account.js";
 import { crowdsSince, reportedOf } from "./ledger.js";
 import type { PastReport, StoredReport } from "./storage.js";
 
@@ -91,7 +91,7 @@ export function view(
   const { consent } = device;
   const notice = device.notice?.line.includes(signerOf(bundle)) ? device.notice : null;
   const metrics = [...bundle.metrics.values()].map((metric): MetricView => {
-    const account = opened(device, metric)[metric.name] ?? OPENED;
+    const account = accountOf(opened(device, metric), metric);
     const epoch = epochAt(now, metric.epoch);
     const reported = reportedOf(account, metric, epoch);
     const { reportsPerEpoch, lifetimeEpsilon } = metric.limits;
