@@ -232,8 +232,8 @@ def refuse_changes(metrics: Mapping[str, Metric], previous: Bundle) -> dict[str,
             elif name in broken:
                 problems.append(
                     f'metric "{name}": {broken[name]} under an old name; devices refuse a bundle '
-                    f"that takes more than was promised: lower it, or give the metric a new name, such "
-                    f'as "{name}_2"'
+                    f"that takes more than was promised: lower it, or give the metric a new name, "
+                    f'such as "{name}_2"'
                 )
             if before and (gone := lost(before.breakdown, metric.breakdown)):
                 problems.append(
