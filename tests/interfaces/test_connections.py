@@ -304,7 +304,7 @@ def test_connections_of_one_network_are_counted_together(monkeypatch: pytest.Mon
         return [one.is_ended for one in made]
 
     near = [f"2001:db8:1:1:{n:x}::1" for n in range(5)]
-    far = [f"2001:db8:1:{n:x}::1" for n in range(5)]
+    far = [f"2001:db8:1:{n:x}00::1" for n in range(5)]
     assert asyncio.run(ended(near)) == [True, True, False, False, False]
     assert not any(asyncio.run(ended(far)))
     assert not any(asyncio.run(ended(near, "2001:db8:1::/48"))), "a proxy's"

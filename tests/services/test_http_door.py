@@ -336,6 +336,94 @@ def test_a_body_that_is_too_large_is_refused_before_it_is_here(made: Made, redis
     asyncio.run(body())
 
 
+GET = b"GET /health HTTP/1.1\r\nhost: a\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    "rest",
+    [
+        pytest.param(b"0\r\nx-forwarded-for: 192.0.2.1\r\n\r\n", id="a trailer"),
+        pytest.param(b"0\r\n" + b"x: y\r\n" * 50_000, id="trailers"),
+        pytest.param(b"0\r\nx: " + b"y" * (1 << 18), id="a trailer without an end"),
+        pytest.param(b"0\r\n" + b"y" * (1 << 18), id="a trailer's name without an end"),
+        pytest.param(b"1;" + b"y" * (1 << 18), id="an extension of a chunk without an end"),
+    ],
+)
+def test_nothing_but_a_body_may_follow_a_head(made: Made, redis_url: str, rest: bytes) -> None:
+    """A trailer would join the headers, and name the caller, before the application reads them."""
+
+    async def body() -> None:
+        async with open_door(made, redis_url) as door:
+            message = door.front.request(1).SerializeToString()
+            chunk = b"%x\r\n%s\r\n" % (len(message), message)
+            answer = await door.said(_head(None) + chunk + rest)
+            assert answer[:12] in {b"", b"HTTP/1.1 400", b"HTTP/1.1 431"}
+            assert door.front.admission.counts["taken"] == 0
+            await door.send(door.front.request(1))
+
+    asyncio.run(body())
+
+
+def test_a_request_before_the_last_answer_ends_the_connection_with_that_answer(
+    made: Made, redis_url: str
+) -> None:
+    async def body() -> None:
+        async with open_door(made, redis_url) as door:
+            message = door.front.request(1).SerializeToString()
+            request = _head(len(message)) + message
+            for requests in (request + GET * 5000, request * 100, request + b"POST"):
+                answer = await door.said(requests)
+                assert answer.count(b"HTTP/1.1 ") == 1
+                assert answer.startswith(b"HTTP/1.1 200 ")
+                assert b"connection: close" in answer
+            assert door.front.admission.counts["taken"] == 3
+
+    asyncio.run(body())
+
+
+def test_a_kept_connection_that_sends_empty_lines_is_ended(
+    made: Made, redis_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hubbub.runtime.http.device_connection._IDLE_SECONDS", 0.3)
+
+    async def body() -> None:
+        async with open_door(made, redis_url) as door:
+            reader, writer = await asyncio.open_connection("127.0.0.1", door.port)
+            writer.write(GET)
+            await reader.readuntil(b"\r\n\r\n")
+            writer.write(b"\r\n")  # a server skips empty lines before a request
+            await door.has("too_slow", 1)
+            writer.transport.abort()
+
+    asyncio.run(body())
+
+
+def test_past_the_memory_for_bodies_the_largest_gives_way_and_honest_ones_are_served(
+    made: Made, redis_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hubbub.runtime.http.connections._MAX_RECEIVED_BYTES", 1 << 20)
+
+    async def body() -> None:
+        async with open_door(made, redis_url) as door:
+            open_ = [await asyncio.open_connection("127.0.0.1", door.port) for _ in range(20)]
+            for _, writer in open_:
+                writer.write(_head(1 << 20) + b"x" * (1 << 18))
+            await door.has("gave_way", 16)
+            assert door.lines._received.total() <= 1 << 20
+            for number in range(3):
+                await door.send(door.front.request(2))
+                assert door.front.admission.counts["taken"] == 2 * (number + 1)
+            for _, writer in open_:
+                writer.transport.abort()
+
+            async def released() -> bool:
+                return not door.lines._received
+
+            await eventually_async(released)
+
+    asyncio.run(body())
+
+
 def test_what_does_not_arrive_in_time_is_ended(
     made: Made, redis_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

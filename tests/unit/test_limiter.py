@@ -56,7 +56,7 @@ def test_a_peer_is_forgotten_once_it_owes_nothing() -> None:
     [
         ("ipv4:192.0.2.{}:1", "ipv4:192.0.2.255:1", "ipv4:192.0.3.1:1"),
         ("ipv4:192.0.2.{}:1", "ipv4:192.0.2.255:1", "ipv6:[2001:db8::1]:1"),
-        ("ipv6:[2001:db8:1:{:x}::1]:1", "ipv6:[2001:db8:1:ffff::1]:1", "ipv6:[2001:db8:2::1]:1"),
+        ("ipv6:[2001:db8:1:{:x}00::1]:1", "ipv6:[2001:db8:1:ffff::1]:1", "ipv6:[2001:db8:2::1]:1"),
         ("unix:{}", "unix:another", "ipv4:192.0.3.1:1"),
     ],
 )
@@ -97,7 +97,7 @@ def test_peers_who_owe_nothing_make_place_when_there_is_none(
     clock = Clock()
     limit = Limiter(200, 100, clock)
     for number in range(50):
-        limit.charge(known_as(f"ipv6:[2001:db8:0:{number:x}::1]:1"), 1)
+        limit.charge(known_as(f"ipv6:[2001:db8:0:{number:x}00::1]:1"), 1)
     clock.now += 1.5
     limit.charge(known_as("ipv6:[2001:db8:1::1]:1"), 1)
     assert len(limit) == 1
@@ -109,7 +109,8 @@ def test_peers_who_owe_nothing_make_place_when_there_is_none(
         ("ipv4:192.0.2.1:1", "ipv4:192.0.2.1:2", True),
         ("ipv4:192.0.2.1:1", "ipv4:192.0.2.3:1", False),
         ("ipv6:%5B2001:db8::1%5D:1", "ipv6:[2001:db8::ffff:2]:9", True),
-        ("ipv6:%5B2001:db8::1%5D:1", "ipv6:%5B2001:db8:0:1::1%5D:1", False),
+        ("ipv6:%5B2001:db8::1%5D:1", "ipv6:%5B2001:db8:0:ff::1%5D:1", True),
+        ("ipv6:%5B2001:db8::1%5D:1", "ipv6:%5B2001:db8:0:100::1%5D:1", False),
         ("ipv6:%5B::ffff:192.0.2.1%5D:1", "ipv4:192.0.2.1:7", True),
         ("ipv6:%5Bfe80::1%25eth0%5D:1", "ipv6:%5Bfe80::2%25eth0%5D:1", True),
         ("unix:/run/one", "unix:/run/two", True),

@@ -1,4 +1,4 @@
-"""The open connections of an HTTP server: past the limit the longest waiting one is closed.
+"""The open connections of an HTTP server: past a limit the longest waiting or largest is closed.
 
 uvicorn, past its limit of connections, refuses whoever comes: some thousand half requests, or as
 many answers that nobody read, kept everybody else out.
@@ -18,6 +18,9 @@ _log: Final = logging.getLogger("hubbub.runtime")
 _MAX = 2000
 # A browser opens six, and of some people all have the same address.
 _MAX_OF_ADDRESS = 200
+# Of all bodies that arrive or are worked on: eight of the largest submissions, a hundred thousand
+# reports. Whatever the limits of addresses, nobody needs more memory than that.
+_MAX_RECEIVED_BYTES = 16 << 20
 
 
 class Ends(Protocol):
@@ -67,6 +70,7 @@ class OpenConnections:
         # to wait.
         self._waiting: dict[str, dict[Connection, None]] = {}
         self._all_waiting: dict[Connection, str] = {}
+        self._received: Counter[Connection] = Counter()
 
     def add(self, connection: Connection, address: str) -> None:
         """A connection was made; another may have to end for it, or it itself."""
@@ -94,9 +98,21 @@ class OpenConnections:
             if not of_address:
                 del self._waiting[address]
 
+    def receive(self, connection: Connection, size: int) -> None:
+        """Some of a body came. Past the limit of all bodies the largest unfinished one is ended."""
+        self._received[connection] += size
+        while self._received.total() > _MAX_RECEIVED_BYTES:
+            unfinished = self._received.keys() & self._all_waiting.keys()
+            self._end(max(unfinished, key=self._received.__getitem__, default=connection))
+
+    def release(self, connection: Connection) -> None:
+        """A body is no longer held: its request was answered."""
+        self._received.pop(connection, None)
+
     def remove(self, connection: Connection, address: str) -> None:
         """It has ended, or will at once."""
         self.work(connection, address)
+        self.release(connection)
         of_address = self._open.get(address, set())
         if connection in of_address:
             of_address.remove(connection)
@@ -107,8 +123,9 @@ class OpenConnections:
     def _end(self, connection: Connection) -> None:
         if not self.refusals["gave_way"]:
             _log.warning(
-                "more connections are open than the limit of one address, or of all: those that "
-                "have waited longest give way (reason gave_way of hubbub_throttled_calls_total)"
+                "more connections are open than the limit of one address, or of all, or their "
+                "bodies are larger than the memory for them: those that have waited longest, or "
+                "sent most, give way (reason gave_way of hubbub_throttled_calls_total)"
             )
         self.refusals["gave_way"] += 1
         self.remove(connection, connection.address)

@@ -12,9 +12,16 @@ from hubbub.runtime.http.connections import OpenConnections, network_of
 _REQUEST_SECONDS: Final = 10.0
 # For reading the answer, which is short, or a bundle.
 _ANSWER_SECONDS: Final = 60.0
-# A request's head, of which a browser sends a tenth. httptools has no limit of its own.
+# Without a request: longer than uvicorn's own limit, which any byte ends.
+_IDLE_SECONDS: Final = 70.0
+# A request's head, of which a browser sends a tenth; and whatever else of a request is no body,
+# as the framing of chunks. httptools keeps all of it, without a limit.
 _LARGEST_HEAD_BYTES: Final = 16 << 10
 _NO_ANSWER: Final = b"HTTP/1.1 431 Request Header Fields Too Large\r\nconnection: close\r\n\r\n"
+
+
+class _Misplaced(Exception):
+    """Bytes where none may be: fields after the body, or a request before the last answer."""
 
 
 class DeviceConnection(HttpToolsProtocol):
@@ -36,7 +43,9 @@ class DeviceConnection(HttpToolsProtocol):
         self._connections = connections
         self._asked_for = asked_for
         self._timer: asyncio.TimerHandle | None = None
-        self._head_bytes: int | None = 0
+        self._in_request = self._in_head = False
+        self._frame_bytes = 0  # received since the last byte of a body, or the last whole request
+        self._is_last = False  # whether the connection ends with the answer under way
         self.address = ""  # of IPv6 the network: who has one address there has 2**64
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as its base has it
@@ -55,55 +64,106 @@ class DeviceConnection(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Some of a request."""
-        if self._head_bytes is not None:
-            self._head_bytes += len(data)
-        super().data_received(data)
-        if self._head_bytes is not None and self._head_bytes > _LARGEST_HEAD_BYTES:
-            self.transport.write(_NO_ANSWER)
-            self.transport.close()
+        """Parse some of a request, in parts: the parser keeps a part before anything is checked."""
+        for start in range(0, len(data), _LARGEST_HEAD_BYTES):
+            if self._is_last or self.transport.is_closing():
+                return
+            part = data[start : start + _LARGEST_HEAD_BYTES]
+            self._frame_bytes += len(part)
+            super().data_received(part)
+            if self._frame_bytes > _LARGEST_HEAD_BYTES and self._give_up_answer():
+                self.transport.write(_NO_ANSWER)
+                self.transport.close()
 
     def on_message_begin(self) -> None:
         """The first byte of a request."""
+        if self.cycle is not None and not self.cycle.response_complete:
+            self._end_with_answer()
+            raise _Misplaced
         super().on_message_begin()
+        self._in_request = self._in_head = True
         self._connections.wait(self, self.address)
         self._end_after(_REQUEST_SECONDS)
 
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """A field of a request's head. Trailers would join it after the application has read it."""
+        if not self._in_head:
+            raise _Misplaced
+        super().on_header(name, value)
+
     def on_headers_complete(self) -> None:
         """A request's head is whole."""
-        self._head_bytes = None
+        self._in_head = False
+        self._frame_bytes = 0
         super().on_headers_complete()
+        if self.parser.should_upgrade():
+            self._end_with_answer()
+
+    def on_body(self, body: bytes) -> None:
+        """Some of a request's body."""
+        self._frame_bytes = 0
+        if not self.cycle.response_complete:
+            self._connections.receive(self, len(body))
+        super().on_body(body)
 
     def on_message_complete(self) -> None:
         """A request is whole: what happens next is ours to do."""
         super().on_message_complete()
-        self._head_bytes = 0
-        self._end_after(None)
-        self._connections.work(self, self.address)
+        self._in_request = False
+        self._frame_bytes = 0
+        self._watch()
 
     def on_response_complete(self) -> None:
         """An answer is written; now it waits for another request, which uvicorn limits."""
         super().on_response_complete()
+        self._connections.release(self)
         if not self.transport.is_closing():
-            self._connections.wait(self, self.address)
+            self._watch()
 
     def send_400_response(self, msg: str) -> None:
         """What came is no HTTP. It may be the rest of what is being answered."""
-        if self.cycle is not None:
-            self.cycle.disconnected = True
-            self.cycle.message_event.set()
-        super().send_400_response(msg)
+        # A misplaced request does not take the answer of the one before it.
+        if not self._is_last and self._give_up_answer():
+            super().send_400_response(msg)
 
     def pause_writing(self) -> None:
         """An answer is not read as fast as it is written."""
         super().pause_writing()
-        self._connections.wait(self, self.address)
-        self._end_after(_ANSWER_SECONDS)
+        self._watch()
 
     def resume_writing(self) -> None:
         """The answer is read again."""
         super().resume_writing()
-        self._end_after(None)
+        self._watch()
+
+    def _watch(self) -> None:
+        """Limit the time for what it waits for: an answer to be read, or another request."""
+        if self._in_request:
+            return  # its own time runs since its first byte
+        seconds = _ANSWER_SECONDS if self.flow.write_paused else _IDLE_SECONDS
+        if self.flow.write_paused or self.cycle is None or self.cycle.response_complete:
+            self._connections.wait(self, self.address)
+            self._end_after(seconds)
+        else:
+            self._connections.work(self, self.address)
+            self._end_after(None)
+
+    def _give_up_answer(self) -> bool:
+        """End the answer under way; False where its head was sent, and nothing else may follow."""
+        if self.transport.is_closing():
+            return False
+        if self.cycle is not None and not self.cycle.response_complete:
+            self.cycle.disconnected = True
+            self.cycle.message_event.set()
+            if self.cycle.response_started:
+                self.transport.abort()
+                return False
+        return True
+
+    def _end_with_answer(self) -> None:
+        """Drop whatever comes, and close once the answer under way is written."""
+        self._is_last = True
+        self.cycle.keep_alive = False
 
     def _end(self) -> None:
         self._connections.refusals["too_slow"] += 1

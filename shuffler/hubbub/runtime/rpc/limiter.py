@@ -15,8 +15,8 @@ from ipaddress import IPv6Address, ip_address
 from socket import AF_INET, inet_ntop, inet_pton
 from typing import Final
 
-# An owner of IPv6 has at least a network of so many bits to choose addresses from.
-_IPV6_NETWORK: Final = 64
+# A home of IPv6 is given 256 networks of 64 bits, and chooses among their addresses.
+_IPV6_NETWORK: Final = 56
 _SWEEP_SECONDS: Final = 30.0
 # Where there is no place for a new one, we look sooner who owes nothing any more.
 _SWEEP_FULL_SECONDS: Final = 1.0
@@ -24,7 +24,7 @@ _MAX_CALLERS: Final = 100_000
 _OTHERS: Final = "others"
 
 _IPV4: Final = re.compile(r"(((\d+\.)\d+\.)\d+\.)\d+", re.ASCII)  # of 24, 16 and 8 bits
-_IPV6: Final = re.compile(r"((([0-9a-f]{4})[0-9a-f]{4})[0-9a-f]{4})[0-9a-f]{4}")  # 48, 32, 16
+_IPV6: Final = re.compile(r"((([0-9a-f]{4})[0-9a-f]{4})[0-9a-f]{4})[0-9a-f]{2}")  # 48, 32, 16
 
 _Buckets = dict[str, tuple[float, float]]  # caller -> (tokens gone, at this time)
 
@@ -106,5 +106,5 @@ def network(address: str) -> str:
     if isinstance(found, IPv6Address):
         if found.ipv4_mapped:
             return str(found.ipv4_mapped)
-        return f"{int(found) >> 128 - _IPV6_NETWORK:016x}"
+        return f"{int(found) >> 128 - _IPV6_NETWORK:014x}"
     return str(found)
