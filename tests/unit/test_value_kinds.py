@@ -2,7 +2,11 @@
 
 from dataclasses import replace
 from datetime import timedelta
+from decimal import Decimal
+from enum import Enum, IntEnum, auto
+from fractions import Fraction
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -11,7 +15,9 @@ import pytest
 from hubbub.aggregator.query.overview import notes
 from hubbub.analysis.answer import Answer, ValueAnswer
 from hubbub.catalog import Metric, read_catalog
+from hubbub.catalog.discovery import spoken
 from hubbub.catalog.fields.kinds import edges_of
+from hubbub.catalog.values.sets import set_code
 from hubbub.client import Client, MemoryState, Outcome
 from hubbub.client.testing import FakeClock, FakeShuffler
 from hubbub.errors import BadParameter, CatalogInvalid, ValueOutOfDomain
@@ -43,6 +49,39 @@ KINDS = {
     "plain": 'values = ["vi", "emacs", "other"]',
 }
 CATALOG = HEAD + "".join(METRIC.format(name=name, said=said) for name, said in KINDS.items())
+
+
+class Editor(Enum):
+    """Values are what the catalog lists, or no text."""
+
+    VI = "vi"
+    EMACS = "emacs"
+    NANO = "nano"
+
+
+class Named(Enum):
+    """Names are what the catalog lists."""
+
+    vi = auto()
+    emacs = auto()
+
+
+class Worded(str, Enum):  # noqa: UP042 as programs of before 3.11 have it
+    """A text itself."""
+
+    VI = "vi"
+
+
+class Tabs(Enum):
+    """Numbers."""
+
+    FOUR = 4
+
+
+class IntTabs(IntEnum):
+    """Numbers themselves."""
+
+    FOUR = 4
 
 
 @pytest.fixture(scope="module")
@@ -95,6 +134,32 @@ def test_a_kind_is_what_mechanisms_know(metrics: dict[str, Metric]) -> None:
         ("tabs", np.int64(4), 2),
         ("file", np.float32(1.5), 1.5),
         ("load", np.float16(0.25), 0.25),
+        ("tabs", 4.0, 2),
+        ("tabs", np.float64(4.0), 2),
+        ("tabs", np.float32(4), 2),
+        ("tabs", Decimal(4), 2),
+        ("tabs", Decimal("4.000"), 2),
+        ("tabs", Fraction(8, 2), 2),
+        ("tabs", Decimal("1e300"), 3),
+        ("tabs", Tabs.FOUR, 2),
+        ("tabs", IntTabs.FOUR, 2),
+        ("load", Decimal("0.25"), 0.25),
+        ("load", Fraction(1, 4), 0.25),
+        ("wait", np.timedelta64(100, "ms"), 1),
+        ("wait", np.timedelta64(99_999, "us"), 0),
+        ("wait", np.timedelta64(100_000_000, "ns"), 1),
+        ("strict", np.timedelta64(1, "m"), 1),
+        ("file", "2G", 64.0),
+        ("file", "1500 kb", 1500 * 1000 / 2**20),
+        ("file", "1 mib", 1.0),
+        ("file", "1 Mi", 1.0),
+        ("file", "1.5 M", 1.5 * 10**6 / 2**20),
+        ("file", "1048576 b", 1.0),
+        ("editor", Editor.VI, 0),
+        ("editor", Editor.EMACS, 1),
+        ("editor", Named.emacs, 1),
+        ("editor", Worded.VI, 0),
+        ("editor", Editor.NANO, 2),
     ],
 )
 def test_a_value_counts_where_it_belongs(
@@ -119,7 +184,8 @@ def test_a_value_counts_where_it_belongs(
         ("strict", -0.001),
         ("file", timedelta(1)),
         ("file", "12"),
-        ("file", "12 mib"),
+        ("file", "12 mibs"),
+        ("file", "12 XB"),
         ("file", "-1 MiB"),
         ("file", "1e3 MiB"),
         ("load", "1 MiB"),
@@ -130,7 +196,21 @@ def test_a_value_counts_where_it_belongs(
         ("seen", np.int64(1)),
         ("seen", np.array([True])),
         ("tabs", np.array([1])),
-        ("tabs", np.float32(2)),
+        ("tabs", np.float32(2.5)),
+        ("tabs", np.float64("inf")),
+        ("tabs", Decimal("4.5")),
+        ("tabs", Decimal("4.00000000000000000000000000001")),
+        ("tabs", Fraction(9, 2)),
+        ("tabs", Fraction(4 * 10**40 + 1, 10**40)),
+        ("tabs", Decimal("NaN")),
+        ("tabs", Decimal("sNaN")),
+        ("file", Decimal("1e999999999")),
+        ("wait", np.timedelta64(5)),
+        ("wait", np.timedelta64(5, "M")),
+        ("wait", np.timedelta64("NaT", "ns")),
+        ("wait", np.datetime64("2026-11-22")),
+        ("tabs", Editor.VI),
+        ("plain", Editor.NANO),
         ("load", np.float32("nan")),
     ],
 )
@@ -244,3 +324,9 @@ def test_a_share_below_nothing_is_told_why(metrics: dict[str, Metric]) -> None:
     mean = (ValueAnswer("mean", -37.2, 61.4, 0, 64, 0, 1, None),)
     outside = Answer("mean", 1, 0.95, mean, 0.0, span=(0.0, 64.0))
     assert notes(metrics["file"], outside)[-1].startswith("A mean outside its range is no mistake")
+
+
+def test_members_of_an_enum_are_taken_in_sets_and_told_to_trees_as_their_texts() -> None:
+    assert set_code({"vi": 0, "emacs": 1}, {Editor.VI, Named.emacs}, None) == 3
+    metric = SimpleNamespace(name="editor", discover=0.5, values=("vi",))
+    assert spoken(metric, Worded.VI) == "vi"

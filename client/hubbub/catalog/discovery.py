@@ -12,7 +12,7 @@ from hubbub.catalog.fields import kinds
 from hubbub.catalog.fields.field import entry
 from hubbub.catalog.values.list_versions import FINDER, is_list
 from hubbub.errors import BadParameter, ValueOutOfDomain
-from hubbub.mechanisms import REGISTRY
+from hubbub.mechanisms import REGISTRY, as_python
 from hubbub.mechanisms.hashing import encoded
 from hubbub.mechanisms.tree import PrefixTree
 
@@ -88,6 +88,7 @@ def spoken(metric: Any, value: Any) -> str:
     """
     if not metric.discover:
         return ""
+    value = as_python(value, metric.values or ())
     text = str(value).lower() if isinstance(value, bool) else str(value)
     try:
         encoded(text)

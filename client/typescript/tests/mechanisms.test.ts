@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import test from "node:test";
 
 import { BadParameter, ValueOutOfDomain } from "../src/errors.js";
+import { plainNumber } from "../src/catalog/ranges.js";
 import { SystemBits } from "../src/mechanisms/bits.js";
 import { KeyedBits } from "../src/mechanisms/keyed.js";
 import { exact, fraction, toNumber } from "../src/mechanisms/fraction.js";
@@ -202,4 +203,12 @@ test("a value out of range is refused, and never shown", () => {
     () => indexIn(3, "secret"),
     (error: Error) => !error.message.includes("secret"),
   );
+});
+
+test("a bigint is the number that it is, and what is none stays refused", () => {
+  assert.equal(plainNumber("count", 3n), 3);
+  assert.equal(plainNumber("size", 2n), 2);
+  for (const value of ["3", null, 10n ** 400n, { valueOf: () => 3 }]) {
+    assert.throws(() => plainNumber("count", value), ValueOutOfDomain);
+  }
 });

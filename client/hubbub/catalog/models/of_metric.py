@@ -56,7 +56,7 @@ def as_reported(metric: Any, value: Any) -> Any:
     """What was reported, a number as Python's own. Raises ValueOutOfDomain if it is a model."""
     if metric.model:
         raise ValueOutOfDomain(f'"{metric.name}" is a model: learn() tells of it, not report()')
-    return as_python(value)
+    return as_python(value, metric.values or ())
 
 
 def in_minutes(metric: Any, begins: date) -> Any:

@@ -112,7 +112,7 @@ def code_of(
         raise ValueOutOfDomain(f"a part is not one of the metric; {want}")
     places = []
     for part, own in parts.items():
-        held = as_python(given[part])
+        held = as_python(given[part], own)
         text = str(held).lower() if isinstance(held, bool) else held
         if part in ranges and not (isinstance(text, str) and text in own):
             try:

@@ -7,7 +7,7 @@ from typing import Any
 from hubbub.catalog.choice import AUTO
 from hubbub.catalog.fields.table_reader import Complain
 from hubbub.errors import BadParameter, ValueOutOfDomain
-from hubbub.mechanisms import REGISTRY
+from hubbub.mechanisms import REGISTRY, as_python
 
 
 def as_set(table: dict[str, Any], wrong: Complain) -> dict[str, Any]:
@@ -41,7 +41,8 @@ def set_code(places: Mapping[str, int], given: Any, other: int | None) -> int:
         raise ValueOutOfDomain("the value is no list or set; give one, empty if there is nothing")
     code = 0
     for one in given:
-        text = str(one).lower() if isinstance(one, bool) else one
+        value = as_python(one, places)
+        text = str(value).lower() if isinstance(value, bool) else value
         place = places.get(text, other) if isinstance(text, str) else None
         if place is None:
             raise ValueOutOfDomain(f"one of the set is not among its {len(places)} values")

@@ -42,7 +42,14 @@ _SIZES: Final = {
     "MiB": 1 << 20,
     "GiB": 1 << 30,
 }
-_SIZE: Final = re.compile(rf"([0-9]{{1,18}}(?:\.[0-9]{{1,9}})?) ?({'|'.join(_SIZES)})")
+# "2G" and "1500 mb" are as plain: a prefix alone is one of bytes, and letters are of any size.
+_BYTES_OF: Final = {
+    name.lower(): size
+    for unit, size in _SIZES.items()
+    for name in (unit, unit.removesuffix("B"))
+    if name
+}
+_SIZE: Final = re.compile(r"([0-9]{1,18}(?:\.[0-9]{1,9})?) *([A-Za-z]{1,3})")
 _ALSO: Final = {"duration": ", nor a timedelta", "size": ', nor a text such as "1.5 MiB"'}
 _UNITS: Final[Mapping[str, Sequence[str]]] = {"duration": [*_DURATIONS], "size": [*_SIZES]}
 
@@ -132,8 +139,12 @@ def plain_number(kind: str, unit: str, value: Any) -> float | int:
     """The number, in the metric's unit. Raises ValueOutOfDomain for what is none of this kind."""
     if kind == "duration" and isinstance(value, timedelta):
         return value / _DURATIONS[unit]
-    if kind == "size" and isinstance(value, str) and (said := _SIZE.fullmatch(value)):
-        return float(said[1]) * _SIZES[said[2]] / _SIZES[unit]
+    if kind == "size" and isinstance(value, str):
+        written = _SIZE.fullmatch(value)
+        if written and (size := _BYTES_OF.get(written[2].lower())):
+            return float(written[1]) * size / _SIZES[unit]
+    if kind == "count" and isinstance(value, float) and value.is_integer():
+        value = int(value)  # what a column with a gap makes of its counts
     if kind == "count" and not is_whole(value):
         raise ValueOutOfDomain("value is not a whole number")
     if not is_number(value):

@@ -33,13 +33,14 @@ export function rangedPlace(
  * @throws ValueOutOfDomain it is no number of this kind.
  */
 export function plainNumber(kind: string, value: unknown): number {
-  if (typeof value !== "number" || !Number.isFinite(value)) {
+  const plain = typeof value === "bigint" ? Number(value) : value;
+  if (typeof plain !== "number" || !Number.isFinite(plain)) {
     throw new ValueOutOfDomain("value is not a number");
   }
-  if (kind === "count" && !Number.isInteger(value)) {
+  if (kind === "count" && !Number.isInteger(plain)) {
     throw new ValueOutOfDomain("value is not a whole number");
   }
-  return value;
+  return plain;
 }
 
 function rangePlace({ kind, edges, clamps }: Ranges, value: unknown): number {

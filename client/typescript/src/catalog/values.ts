@@ -1,7 +1,7 @@
 /** What an app may report, as a mechanism takes it: as Metric.code of client/hubbub/catalog. */
 import { ValueOutOfDomain } from "../errors.js";
 
-type Plain = string | number | boolean;
+type Plain = string | number | bigint | boolean;
 
 /** One answer, one for each part, a set of listed values, or the numbers of a vector. */
 export type Value =
