@@ -36,7 +36,7 @@ with open("/proc/self/statm") as told:
 
 
 def idle() -> Iterator[Row]:
-    """Beside the budgets of docs/operate/size.md, which a test keeps."""
+    """Beside the budgets of docs/operate/size.md; no test compares them, since machines differ."""
     rows = r"^\| ([^|]+) \| [\d.]+ MB \| (\d+) MB \|$"
     with _measured() as run, tempfile.TemporaryDirectory() as folder:
         held = {what: found / 1e6 for what, found in run.resident_bytes().items()}

@@ -288,3 +288,20 @@ def test_a_limit_is_known_when_it_is_seen(code: str, *, wrong: bool) -> None:
     call = ast.parse(code, mode="eval").body
     assert isinstance(call, ast.Call)
     assert _limit(ast.unparse(call.func), call) is wrong
+
+
+def test_no_test_compares_the_memory_of_a_process_with_a_number() -> None:
+    """It differs by machine and by load: `make bench` has such figures, as ratios.
+
+    That it does not grow with load may be asserted: of a process with itself.
+    """
+    compared = re.compile(
+        r"assert [^\n]*(resident|rss|statm|idle)\b[^\n]*<=? *\(?[0-9]", re.IGNORECASE
+    )
+    assert compared.search("assert idle[what] <= 157")
+    found = {
+        _name(path)
+        for path in (ROOT / "tests").rglob("*.py")
+        if path != Path(__file__) and compared.search(path.read_text())
+    }
+    assert found == set()

@@ -432,7 +432,7 @@ def test_the_terms_of_the_law_are_metrics_of_both_services(
     assert told["", "hubbub_store_up"] == 1
     assert told["", 'hubbub_submitted_reports_total{outcome="taken"}'] == 60
     assert told["", "hubbub_opening_key_days_left"] > 100
-    assert told["", "process_resident_memory_bytes"] > 1e6
+    assert told["", "process_resident_memory_bytes"] > 0
     run._redis[0].child.process.kill()
     run._redis[0].child.process.wait()
     assert scraped(run, run._ports.shuffler_metrics)["", "hubbub_store_up"] == 0

@@ -4,7 +4,6 @@ import argparse
 import ast
 import os
 import re
-import resource
 import shlex
 import subprocess
 import sys
@@ -75,44 +74,6 @@ def test_the_example_reports_and_is_acknowledged(run: LocalRun, tmp_path: Path) 
     assert "education: already_reported" in again
     after = sum(window["acknowledged"] for window in report_counts(run.endpoints).values())
     assert after == before + 2
-
-
-DEVICE = """
-import sys
-from hubbub.client import Client
-
-client = Client.from_bundle(sys.argv[1], state_dir=sys.argv[2], transport=sys.argv[3])
-client.report("education", "Bachelors")
-client.flush(60)
-"""
-RESIDENT = "\nwith open('/proc/self/statm') as told: print(told.read())"
-
-
-def _resident_bytes(process: int) -> int:
-    """What a process holds, with the processes that it started."""
-    others = Path(f"/proc/{process}/task/{process}/children").read_text().split()
-    told = [Path(f"/proc/{one}/statm").read_text() for one in (process, *others)]
-    return sum(map(_held, told))
-
-
-def _held(statm: str) -> int:
-    return int(statm.split()[1]) * resource.getpagesize()
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-def test_idle_memory_is_within_what_the_capacity_page_allows(run: LocalRun, tmp_path: Path) -> None:
-    page = (ROOT / "docs" / "operate" / "size.md").read_text()
-    rows = re.findall(r"^\| ([^|]+) \| [\d.]+ MB \| (\d+) MB \|$", page, re.MULTILINE)
-    most = {what: int(megabytes) * 1e6 for what, megabytes in rows}
-    idle = {child.name: _resident_bytes(child.process.pid) for child in run._children}
-    bare = _held(_python(tmp_path, "-c", RESIDENT))
-    for transport in ("gRPC", "HTTP"):
-        where = (str(run.bundle_path), str(tmp_path / transport), transport.lower())
-        idle[f"client over {transport}"] = _held(_python(tmp_path, "-c", DEVICE + RESIDENT, *where))
-        idle[f"client over {transport}"] -= bare
-    assert most.keys() == {"shuffler", "aggregator", "client over gRPC", "client over HTTP"}
-    for what, allowed in most.items():
-        assert idle[what] <= allowed, idle
 
 
 def test_the_readmes_catalog_is_one(tmp_path: Path) -> None:
