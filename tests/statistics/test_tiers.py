@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pytest
 
 from hubbub.analysis import answer, answer_tiers
-from hubbub.analysis.families import chosen_by
+from hubbub.analysis.families.tiers import chosen_by
 from hubbub.catalog import read_bundle, stream_table
 from hubbub.errors import BatchTooSmall, UnknownMetric
 from hubbub.mechanisms import AnyMechanism, KeyedBits, Totals, build, tally

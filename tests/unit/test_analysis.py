@@ -7,7 +7,8 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from hubbub.analysis import answer, discoveries, interval, p_values
+from hubbub.analysis import answer, interval, p_values
+from hubbub.analysis.uncertainty.discoveries import discoveries
 from hubbub.analysis.uncertainty.intervals import ranked
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import KeyedBits, Rappor, Totals, build, tally

@@ -18,7 +18,7 @@ from hubbub.analysis.strings.design import Collection
 from hubbub.analysis.trends.point_variances import known_variances
 from hubbub.analysis.trends.trend import FALSE_ALARM, MIN_POINTS, line_through
 from hubbub.analysis.uncertainty.anytime import anytime_confidence
-from hubbub.analysis.uncertainty.discoveries import discoveries, p_values
+from hubbub.analysis.uncertainty.discoveries import p_values, stand_out
 from hubbub.analysis.uncertainty.intervals import MAX_CONFIDENCE, MIN_CONFIDENCE, interval
 from hubbub.analysis.uncertainty.sampling import POPULATION, REPORTERS, Whose
 
@@ -57,7 +57,6 @@ __all__ = [
     "crossed",
     "decode",
     "decode_counts",
-    "discoveries",
     "estimate",
     "interval",
     "joined_shares",
@@ -71,6 +70,7 @@ __all__ = [
     "plausibility",
     "shares",
     "simplex",
+    "stand_out",
     "top",
     "within_ends",
 ]

@@ -25,6 +25,8 @@ class ValueAnswer:
         nothing to stand out from.
     low, high: ends of the interval, within what can be. They hold as often as they say of the first
         rows, too, and of detected values, though those were picked for being large.
+    share_low, share_high: the interval of the share: `low` and `high` over all reports; where the
+        number of reports is an estimate, with its error.
     rank: 1 for the largest estimate.
     consistent: the post-processed estimate, never below 0 and never more than all reports together:
         of RAPPOR strings the non-negative fit, of `wave` the smooth shape, else the histogram
@@ -41,6 +43,8 @@ class ValueAnswer:
     rank: int | None
     detected: bool | None
     consistent: float | None = None
+    share_low: float | None = None
+    share_high: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

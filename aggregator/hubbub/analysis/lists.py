@@ -74,6 +74,8 @@ def _among_those(row: ValueAnswer, asked: int) -> ValueAnswer:
         share=row.estimate / max(asked, 1),
         low=min(row.low, most),
         high=min(row.high, most),
+        share_low=min(row.low / max(asked, 1), 1.0),
+        share_high=min(row.high / max(asked, 1), 1.0),
         consistent=min(row.consistent or 0.0, most),
     )
 

@@ -1,6 +1,8 @@
 """Each value's estimate and its errors, before intervals and marks are made of them."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+import numpy as np
 
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.uncertainty.intervals import Tail
@@ -35,3 +37,24 @@ class ValueEstimates:
     number_variance: float = 0.0
     number_covariance: float = 0.0
     place: "ValueEstimates | None" = None
+
+    def of_shares(self, reports: int, repeats: int = 0) -> "ValueEstimates":
+        """The same with the errors of shares, times all the reports.
+
+        Of t of n, where n is an estimate, the error is of t - s n for a share s.
+        repeats: of the population's share, how many of the reports one device may have made: who
+            happens to report varies by t (1 - t / n), and as often. 0: of those who reported.
+        """
+        number = max(reports, 1)
+        whole, both = self.number_variance, self.number_covariance
+        growth = repeats - 2 * both / number
+        bend = repeats / number - whole / number**2
+        held = np.clip(self.estimates, 0.0, number)
+        square = self.stderrs**2 + growth * held - bend * held**2
+        return replace(
+            self,
+            stderrs=np.sqrt(np.maximum(square, 0.0)),
+            growth=self.growth + growth,
+            bend=self.bend + bend,
+            unsure=0,
+        )

@@ -29,8 +29,14 @@ import numpy as np
 
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.estimators.supports import supports
-from hubbub.analysis.families import chosen_by, family_for, tier_scales
-from hubbub.analysis.uncertainty.intervals import interval
+from hubbub.analysis.families import (
+    ValueEstimates,
+    family_for,
+    figures_of,
+    merged,
+    tier_scales,
+)
+from hubbub.analysis.uncertainty.intervals import held_between, reach_of
 from hubbub.analysis.uncertainty.memoized_variance import spreads
 from hubbub.catalog import Metric, Release
 from hubbub.errors import BadParameter, MissingDependency
@@ -44,6 +50,7 @@ AS_IT_IS: Final = "as it is"
 """In the place of a mechanism of release, of what keeps a central promise already."""
 # A record of it is kept for ever.
 _MAX_VALUES: Final = 4096
+_LAPLACE_KURTOSIS: Final = 3.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,25 +97,49 @@ def release(
     if query == "mode":
         return [Released(_most_common(parts, labels, policy, reports_each), *[None] * 5)]
     place = labels.index(value) if query == "count" else None
-    figures = [_noisy(*part, place, policy, reports_each) for part in parts if part[1].reports]
-    estimates, variances, noises = _together(figures, [t.reports for _, t in parts if t.reports])
-    ends = family_for(mechanism).ends(mechanism)
-    if query == "mean" and ends:
-        reports = _reports(parts)
-        wide = ends[1] - ends[0]
-        estimates = ends[0] + wide * estimates / reports
-        variances, noises = (each * (wide / reports) ** 2 for each in (variances, noises))
-    stderrs = np.sqrt(variances + noises)
-    low, high = interval(estimates, stderrs, CONFIDENCE)
-    least, most = ends if query == "mean" and ends else (0.0, float(_reports(parts)))
-    low, high = np.clip(low, least, most), np.clip(high, least, most)
+    own = [_noisy(*part, place, policy, reports_each) for part in parts if part[1].reports]
+    reports = [totals.reports for _, totals in parts if totals.reports]
+    figures, noises = own[0]
+    if len(own) > 1:
+        scales = tier_scales([float((one.stderrs**2).mean()) for one, _ in own], reports)
+        figures = merged([one for one, _ in own], reports, scales)
+        noises = scales**2 @ np.array([noise for _, noise in own])
+    far = np.full_like(noises, reach_of(CONFIDENCE))
+    if policy.mechanism == "laplace":
+        # Its fourth cumulant, in squares of its variance: the next term of Cornish and Fisher.
+        far += _LAPLACE_KURTOSIS * (noises / figures.stderrs**2) ** 2 * (far**3 - 3 * far) / 24
+    ends = family_for(mechanism).ends(mechanism) if query == "mean" else None
     names = [value] if query == "count" else labels
-    columns = (column.tolist() for column in (estimates, stderrs, np.sqrt(noises), low, high))
-    return [Released(*row) for row in zip(names, *columns, strict=True)]
+    return _published(names, figures, noises, sum(reports), far=far, ends=ends)
 
 
-def _reports(parts: Sequence[tuple[AnyMechanism, Totals]]) -> int:
-    return sum(totals.reports for _, totals in parts)
+def _published(
+    names: Sequence[str],
+    figures: ValueEstimates,
+    noises: Floats,
+    reports: int,
+    *,
+    far: Floats | float,
+    ends: tuple[float, float] | None,
+) -> list[Released]:
+    """A row for each name. far: of an interval's ends. ends: of a mean, between which it lies."""
+    found = figures.estimates, figures.absent, figures.growth
+    # Of a hidden number of reports there may be more than are expected.
+    low, high = held_between(
+        found,
+        figures.bend,
+        reports + figures.unsure,
+        down=far,
+        up=far,
+        step=figures.step,
+        tail=figures.tail,
+    )
+    columns = [figures.estimates, figures.stderrs, np.sqrt(noises), low, high]
+    if ends:
+        columns = [column * (ends[1] - ends[0]) / reports for column in columns]
+        for place in (0, 3, 4):
+            columns[place] = ends[0] + columns[place]
+    return [Released(*row) for row in zip(names, *(one.tolist() for one in columns), strict=True)]
 
 
 def as_it_is(
@@ -124,24 +155,16 @@ def as_it_is(
         BadParameter: a query that the metric has no answer to.
     """
     labels = _labels(mechanism, values, query, value)
-    found = mechanism.estimate(totals)
+    own = family_for(mechanism)
+    figures = figures_of(own, [(mechanism, totals)], shape=False)
     if query == "mode":
-        return [Released(labels[int(np.argmax(found.values))], *[None] * 5)]
-    estimates, stderrs = np.array(found.values), np.sqrt(found.variances)
-    low, high = interval(estimates, stderrs, CONFIDENCE)
-    rows = zip(
-        labels,
-        estimates.tolist(),
-        stderrs.tolist(),
-        np.clip(low, 0, totals.reports).tolist(),
-        np.clip(high, 0, totals.reports).tolist(),
-        strict=True,
-    )
-    return [
-        Released(label, estimate, stderr, 0.0, least, most)
-        for label, estimate, stderr, least, most in rows
-        if query != "count" or label == value
-    ]
+        return [Released(labels[int(np.argmax(figures.estimates))], *[None] * 5)]
+    if query == "mean":
+        figures = figures.place or figures
+    none, ends = np.zeros_like(figures.estimates), own.ends(mechanism) if query == "mean" else None
+    far = reach_of(CONFIDENCE)
+    rows = _published(labels, figures, none, totals.reports, far=far, ends=ends)
+    return [row for row in rows if query != "count" or row.value == value]
 
 
 def _labels(
@@ -178,8 +201,8 @@ def _most_common(
 
 def _noisy(
     mechanism: AnyMechanism, totals: Totals, place: int | None, policy: Release, reports_each: int
-) -> tuple[Floats, Floats, Floats]:
-    """Estimates, their own variances, and the noise's, in reports: of all values, or of one."""
+) -> tuple[ValueEstimates, Floats]:
+    """The figures with both noises, and the variance of this one: of all values, or of one."""
     totals.check(mechanism.layout)
     own = family_for(mechanism)
     found = own.statistic(mechanism, totals)
@@ -195,16 +218,23 @@ def _noisy(
         noises = (unit**2).sum(axis=1) * variance
     # The local variance is taken at the noisy estimate: what is published depends on that alone.
     reports = totals.reports
-    inside = np.clip(estimates, 0, reports)
     local = own.local(mechanism, whole + noise, reports)
     if local is None:
         # Lies that one device repeats add up, as in a query.
         held, other = spreads(mechanism, reports_each)
-        local = inside * held + (reports - inside) * other
-    if place is not None and len(estimates) > 1:
-        at = slice(place, place + 1)
-        return estimates[at], local[at], noises[at]
-    return estimates, local, noises
+        absent, growth = reports * other + noises, np.full_like(estimates, held - other)
+    else:
+        absent, growth = local + noises, np.zeros_like(estimates)
+    stderrs = np.sqrt(absent + growth * np.clip(estimates, 0, reports))
+    at = slice(place, place + 1) if place is not None and len(estimates) > 1 else slice(None)
+    figures = ValueEstimates(
+        estimates[at],
+        stderrs[at],
+        np.sqrt(absent)[at],
+        growth[at],
+        step=unit if isinstance(unit, float) else 0.0,
+    )
+    return figures, noises[at]
 
 
 def check_noise(metrics: Iterable[Metric]) -> None:
@@ -230,16 +260,3 @@ def _noise() -> ModuleType:
             "noise of releases needs OpenDP, which is not installed here: "
             f"{install_with('releases')}"
         ) from error
-
-
-def _together(
-    figures: Sequence[tuple[Floats, Floats, Floats]], reports: Sequence[int]
-) -> tuple[Floats, Floats, Floats]:
-    """Of tiers, weighted by inverse variance, with who chose which tier, as answers are."""
-    if len(figures) == 1:
-        return figures[0]
-    scales = tier_scales([(local + noise).mean() for _, local, noise in figures], reports)
-    estimates = scales @ np.array([values for values, _, _ in figures])
-    coins = scales**2 @ np.array([each for _, each, _ in figures])
-    local = coins + chosen_by(scales, reports, estimates)
-    return estimates, local, scales**2 @ np.array([noise for _, _, noise in figures])

@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from tests.statistics.calibration import (
     breakdowns,
     changes,
+    few_reports,
+    hidden,
     lines,
     listed,
     numbers,
@@ -20,7 +22,19 @@ __all__ = ["SETTINGS"]
 SETTINGS: Sequence[Setting] = [
     setting
     for module in (
-        *(listed, tiers, strings, numbers, vectors, changes, breakdowns, lines, released),
+        *(
+            listed,
+            tiers,
+            strings,
+            numbers,
+            vectors,
+            changes,
+            few_reports,
+            hidden,
+            breakdowns,
+            lines,
+            released,
+        ),
     )
     for setting in module.SETTINGS
 ]

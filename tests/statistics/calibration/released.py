@@ -50,7 +50,35 @@ def _peak(
     yield BUCKET, found.low <= max(counts) <= found.high, 1
 
 
+def _few(
+    mechanism: AnyMechanism, policy: Release, held: list[int], chance: np.random.Generator
+) -> Iterator[Counted]:
+    """Where hardly a report lies, and noise is hardly a report."""
+    totals = draw(mechanism, range(len(held)), held, chance)
+    names = [str(value) for value in range(len(held))]
+    made = release([(mechanism, totals)], names, "histogram", "", policy=policy, reports_each=1)
+    for found, true in zip(made, held, strict=True):
+        if found.low is None or found.high is None:
+            raise AssertionError("a count has an interval")
+        yield COUNT, found.low <= true <= found.high, 1
+
+
 SETTINGS: Sequence[Setting] = [
+    *(
+        Setting(
+            f"{name} {epsilon:g}, {sum(held)} reports, released with {policy.mechanism} "
+            f"{policy.epsilon:g}",
+            60,
+            partial(_few, built(name, epsilon, len(held)), policy, held),
+        )
+        for name, epsilon, policy in (
+            ("grr", 8.0, Release("laplace", 8.0)),
+            ("grr", 8.0, Release("laplace", 1.0)),
+            ("grr", 8.0, Release("gaussian", 4.0, 1e-6)),
+            ("unary.oue", 6.0, Release("laplace", 0.1)),
+        )
+        for held in ([50, 20, 12, 8, 5, 3, 1, 1],)
+    ),
     *(
         Setting(
             f"{name} 1/2, 20,000 devices, {epochs} epochs",

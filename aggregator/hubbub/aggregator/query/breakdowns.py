@@ -17,7 +17,7 @@ from hubbub.analysis import (
     ValueAnswer,
     Whose,
     changes,
-    discoveries,
+    stand_out,
 )
 from hubbub.catalog import UNLISTED, Bundle, Metric, told_by
 from hubbub.errors import BadParameter
@@ -197,10 +197,12 @@ def _told(part: Part, terms: Terms | None) -> PublicPart:
 
 
 def _row(part: str, own: Answer, value: ValueAnswer, other: Change | None) -> PartRow:
-    unit = 1.0 if own.kind in OF_NUMBERS else float(max(own.reports, 1))
+    of_numbers = own.kind in OF_NUMBERS
     return PartRow(
         *(part, value.value, own.reports, value.estimate, value.stderr),
-        *(value.estimate / unit, value.low / unit, value.high / unit),
+        share=value.estimate if of_numbers else value.share or 0.0,
+        low=value.low if of_numbers else value.share_low or 0.0,
+        high=value.high if of_numbers else value.share_high or 0.0,
         difference=other.difference if other else None,
         difference_low=other.low if other else None,
         difference_high=other.high if other else None,
@@ -213,7 +215,7 @@ def _marked(rows: Sequence[PartRow]) -> list[PartRow]:
     """The rows with marks that hold over all of them: those of each part held over it alone."""
     compared = [place for place, row in enumerate(rows) if row.p_value is not None]
     found = list(rows)
-    beyond = discoveries(np.array([rows[place].p_value for place in compared], dtype=np.float64))
+    beyond = stand_out(np.array([rows[place].p_value for place in compared], dtype=np.float64))
     for place, stands in zip(compared, beyond.tolist(), strict=True):
         found[place] = replace(rows[place], stands_out=rows[place].stands_out and stands)
     return found

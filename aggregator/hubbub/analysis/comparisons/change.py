@@ -5,14 +5,16 @@ others report each time. The errors are independent, or, where the same devices 
 the same way: adding the variances is then on the safe side.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
 from hubbub.analysis.answer import OF_NUMBERS, Answer
 from hubbub.analysis.arrays import Floats, Mask
-from hubbub.analysis.uncertainty.discoveries import FALSE_DISCOVERY_RATE, p_values, paid_by
-from hubbub.analysis.uncertainty.intervals import held_between, pushed_up
+from hubbub.analysis.uncertainty.discoveries import FALSE_DISCOVERY_RATE, p_values, stand_out
+from hubbub.analysis.uncertainty.intervals import Tail, held_between, pushed_up, reach_of
 from hubbub.analysis.uncertainty.sampling import sampled
 from hubbub.analysis.value_estimates import ValueEstimates
 from hubbub.errors import BadParameter
@@ -24,8 +26,11 @@ class Change:
 
     Of a mean, or a vector: the numbers themselves, in the metric's own unit.
     stderr: of the population's difference: of the coins, and of who reported.
-    p_value: the chance of a difference so large, either way, if there is none. changed: whether it
-        stands out at a false discovery rate of 5% over all values; its interval holds no 0 then.
+    p_value: of this value alone, the chance of a difference so large, either way, if there is none.
+    low, high: the end nearer to 0 is that of the value's place in the list, since the surest
+        differences are those that chance enlarged.
+    changed: whether it stands out at a false discovery rate of 5% over all values, or of as much as
+        the intervals are unsure, where that is less; its interval holds no 0 then.
     """
 
     value: str
@@ -51,122 +56,132 @@ def changes(before: Answer, after: Answer) -> tuple[Change, ...]:
     units = [1 if one.kind in OF_NUMBERS else max(one.reports, 1) for one in (before, after)]
     old = np.array([value.estimate for value in before.values]) / units[0]
     new = np.array([value.estimate for value in after.values]) / units[1]
-    old_error = np.array([value.stderr for value in before.values]) / units[0]
-    new_error = np.array([value.stderr for value in after.values]) / units[1]
-    chosen = _drawn(before) + _drawn(after)
-    difference, stderr = new - old, np.sqrt(old_error**2 + new_error**2 + chosen)
-    told = before.figures and after.figures and (before.figures, after.figures)
-    scores = _scores(difference, stderr)
-    if told:
-        scores = _of_no_change((before, after), told, difference)
-    ranks = _ranks(scores, before.confidence)
-    low = difference - np.where(difference >= 0, ranks.near, ranks.far) * stderr
-    high = difference + np.where(difference >= 0, ranks.far, ranks.near) * stderr
-    if told:
-        low, high = _between((before, after), told, ranks, difference)
+    difference, sides = new - old, []
+    if before.figures and after.figures:
+        sides = [
+            (one.figures.of_shares(one.reports, one.repeats), max(one.reports, 1))
+            for one in (before, after)
+            if one.figures
+        ]
+        stderr = np.hypot(*(shares.stderrs / reports for shares, reports in sides))
+        scores = _of_no_change(sides, difference)
+    else:
+        stderr = np.sqrt(_variance(before) + _variance(after))
+        scores = _scores(difference, stderr)
+    p = 2 * p_values(np.abs(scores))
+    # An interval surer than the rate of the marks would hold 0 where a value is marked.
+    changed = stand_out(p, min(FALSE_DISCOVERY_RATE, 1 - before.confidence))
+    near, far = _near(p, changed, before.confidence), reach_of(before.confidence)
+    down, up = np.where(difference >= 0, near, far), np.where(difference >= 0, far, near)
+    if sides:
+        low, high = _between(sides, down, up)
+        # Of what is marked by the law of no change an end is a report away from 0 at least.
+        least = np.minimum(np.abs(difference), 1 / min(reports for _, reports in sides))
+        low = np.where(changed & (difference > 0), np.maximum(low, least), low)
+        high = np.where(changed & (difference < 0), np.minimum(high, -least), high)
+    else:
+        low, high = difference - down * stderr, difference + up * stderr
     widest = before.span[1] - before.span[0] if before.kind in OF_NUMBERS and before.span else 1.0
     low, high = np.clip(low, -widest, widest), np.clip(high, -widest, widest)
-    changed = ranks.standing & ((low > 0) | (high < 0))
-    p = 2 * p_values(np.abs(scores))
     parts = (old, new, difference, stderr, low, high, p, changed)
     rows = zip(names, *(part.tolist() for part in parts), strict=True)
     return tuple(Change(*row) for row in rows)
 
 
-@dataclass(frozen=True, slots=True)
-class _Ranks:
-    """Of a whole list of differences: how far their ends are, and which stand out from 0.
+def _near(p: Floats, changed: Mask, confidence: float) -> Floats:
+    """How far the ends nearer to 0 are: by the place in the list, as in `ranked`.
 
-    As `ranked`, either way: the end nearer to 0 is that of the difference's place in the list. The
-    further one is a little safer than it is alone.
+    Of those that changed by how many they are (Benjamini and Yekutieli 2005), so that an end is
+    beyond 0 where the value is marked.
     """
-
-    near: Floats
-    far: Floats
-    standing: Mask
-
-
-def _ranks(scores: Floats, confidence: float) -> _Ranks:
-    order = np.argsort(-np.abs(scores), kind="stable")
-    places = np.empty(len(order), dtype=np.int64)
-    places[order] = np.arange(1, len(order) + 1)
-    doubt = places / max(len(order), 1)
-    near = pushed_up(doubt, confidence)
-    far = pushed_up(np.maximum(doubt, 1 / 4), confidence)
-    standing = np.maximum(near, pushed_up(paid_by(places), 1 - FALSE_DISCOVERY_RATE))
-    changed = np.empty(len(order), dtype=np.bool_)
-    changed[order] = np.logical_and.accumulate((np.abs(scores) > standing)[order])
-    return _Ranks(near, far, changed)
+    places = np.empty(len(p), dtype=np.int64)
+    places[np.argsort(p, kind="stable")] = np.arange(1, len(p) + 1)
+    return pushed_up(np.where(changed, changed.sum(), places) / max(len(p), 1), confidence)
 
 
 def _scores(differences: Floats, stderrs: Floats) -> Floats:
     return np.divide(differences, stderrs, out=np.zeros_like(stderrs), where=stderrs > 0)
 
 
-_Pair = tuple[Answer, Answer]
-_Figured = tuple[ValueEstimates, ValueEstimates]
+_Side = tuple[ValueEstimates, int]
+"""The figures of shares on one side, and of how many reports they are."""
+_Skewed = tuple[Tail | None, Floats]
+"""The tail of one side, and how much of it is in the difference's."""
+
+_HALVINGS: Final = 24
 
 
-def _of_no_change(answers: _Pair, told: _Figured, differences: Floats) -> Floats:
+def _of_no_change(sides: Sequence[_Side], differences: Floats) -> Floats:
     """The normal scores of differences, were both sides of one population: that of both together.
 
     Each side's error is that of the share of both, since its own says too little of it where hardly
     any report holds a value; and what goes up further than the normal law goes is worth less.
     """
-    people = sum(one.reports for one in answers)
-    share = np.clip(sum(figures.estimates for figures in told) / max(people, 1), 0.0, 1.0)
-    variance = np.zeros_like(differences)
-    for one, figures in zip(answers, told, strict=True):
-        held = share * one.reports
-        coins = figures.absent**2 + figures.growth * held - figures.bend * held**2
-        variance += np.maximum(coins, 0.0) / max(one.reports, 1) ** 2
-        variance += sampled(share, one.reports / one.repeats)
-    sizes = _scores(np.abs(differences), np.sqrt(variance))
-    before, after = (
-        sizes if figures.tail is None else np.maximum(figures.tail.of(sizes), 0.0)
-        for figures in told
-    )
+    people = sum(reports for _, reports in sides)
+    share = np.clip(sum(shares.estimates for shares, _ in sides) / people, 0.0, 1.0)
+    variances = []
+    for shares, reports in sides:
+        held = share * reports
+        variance = shares.absent**2 + shares.growth * held - shares.bend * held**2
+        variances.append(np.maximum(variance, 0.0) / reports**2)
+    stderr = np.sqrt(sum(variances))
+    scores = _scores(np.abs(differences), stderr)
+    # The third moment of a difference is that of one side less that of the other.
+    parts = [
+        (shares.tail, _scores(variance * shares.absent / reports, stderr**3))
+        for (shares, reports), variance in zip(sides, variances, strict=True)
+    ]
+    before, after = _worth(scores, *parts), _worth(scores, *parts[::-1])
     return np.where(differences >= 0, after, -before)
 
 
-def _between(
-    answers: _Pair, told: _Figured, ranks: _Ranks, differences: Floats
-) -> tuple[Floats, Floats]:
+def _worth(scores: Floats, up: _Skewed, down: _Skewed) -> Floats:
+    """The normal scores that are as unlikely as these of a side that is up less one that is down.
+
+    Of sides that are alike nothing is left of their tails, however few their reports are.
+    """
+    if not (up[0] or down[0]):
+        return scores
+    least, most = np.zeros_like(scores), scores
+    for _ in range(_HALVINGS):
+        middle = (least + most) / 2
+        further = sum(
+            sign * weight * tail.excess(middle)
+            for sign, (tail, weight) in ((1, up), (-1, down))
+            if tail
+        )
+        below = middle + np.maximum(further, 0.0) < scores
+        least, most = np.where(below, middle, least), np.where(below, most, middle)
+    return most
+
+
+def _between(sides: Sequence[_Side], down: Floats, up: Floats) -> tuple[Floats, Floats]:
     """Ends of differences from those of either side (Zou and Donner 2008).
 
     Each side's are where the population's own error reaches its estimate.
     """
-    up = differences >= 0
-    reach = np.where(up, ranks.near, ranks.far), np.where(up, ranks.far, ranks.near)
-
-    def side(place: int, down: Floats, above: Floats) -> tuple[Floats, Floats]:
-        """How far below and above its own estimate its share may be."""
-        one, figures = answers[place], told[place]
-        found = figures.estimates, figures.absent, figures.growth + one.repeats
-        bend = figures.bend + one.repeats / max(one.reports, 1)
+    middles, downs, aboves = [], [], []
+    for (shares, reports), (below, above) in zip(sides, ((up, down), (down, up)), strict=True):
+        found = shares.estimates, shares.absent, shares.growth
         low, high = held_between(
-            found, bend, one.reports, down=down, up=above, step=figures.step, tail=figures.tail
+            found, shares.bend, reports, down=below, up=above, step=shares.step, tail=shares.tail
         )
-        inside = np.clip(figures.estimates, 0.0, one.reports)
-        return (inside - low) / max(one.reports, 1), (high - inside) / max(one.reports, 1)
-
-    (old_down, old_up) = side(0, reach[1], reach[0])
-    (new_down, new_up) = side(1, reach[0], reach[1])
-    inside = [
-        np.clip(figures.estimates / max(one.reports, 1), 0.0, 1.0)
-        for one, figures in zip(answers, told, strict=True)
-    ]
-    middle = inside[1] - inside[0]
-    return middle - np.hypot(new_down, old_up), middle + np.hypot(new_up, old_down)
+        inside = np.clip(shares.estimates, 0.0, reports)
+        middles.append(inside / reports)
+        downs.append((inside - low) / reports)
+        aboves.append((high - inside) / reports)
+    middle = middles[1] - middles[0]
+    return middle - np.hypot(downs[1], aboves[0]), middle + np.hypot(aboves[1], downs[0])
 
 
-def _drawn(answer: Answer) -> Floats:
-    """Per value the variance of who reported, in the unit that is compared.
+def _variance(answer: Answer) -> Floats:
+    """Per value that of its share in the population, or of its number: of coins, of who reported.
 
-    Of a vector it is in the errors of its coordinates, which are what reports themselves show.
+    Of a vector who reported is in the errors of its coordinates, which are what reports show.
     """
+    unit = 1.0 if answer.kind in OF_NUMBERS else max(answer.reports, 1)
+    coins: Floats = (np.array([value.stderr for value in answer.values]) / unit) ** 2
     if answer.kind == "vector":
-        return np.zeros(len(answer.values))
+        return coins
     low, high = answer.span if answer.span and answer.kind == "mean" else (0.0, 1.0)
-    drawn: Floats = (high - low) ** 2 * sampled(answer.places, answer.reports / answer.repeats)
-    return drawn
+    return coins + (high - low) ** 2 * sampled(answer.places, answer.reports / answer.repeats)

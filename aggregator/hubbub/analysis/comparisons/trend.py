@@ -13,7 +13,6 @@ from hubbub.analysis.answering import with_reports
 from hubbub.analysis.families import Tier, ValueEstimates, added, family_for, figures_of
 from hubbub.analysis.numbers import Mean, mean_of, means_of
 from hubbub.analysis.uncertainty.intervals import held_between, pushed_up, reach_of
-from hubbub.analysis.uncertainty.sampling import sampled
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,30 +71,18 @@ def joined_shares(
         return means_of(figures, ends, reports, confidence)
     if ends:
         return [mean_of(figures, ends, reports, confidence, repeats=repeats)]
-    number = max(reports, 1)
-    held = np.clip(figures.estimates / number, 0.0, 1.0)
-    # What a share is of may be an estimate too.
-    of, both = figures.number_variance, figures.number_covariance
-    stderrs = np.sqrt(
-        figures.stderrs**2
-        + reports**2 * sampled(held, reports / repeats)
-        + np.maximum(held * (held * of - 2 * both), -(figures.stderrs**2))
-    )
-    # Of t reports, who happens to report varies by t (1 - t / reports), and as often as each does.
-    growth = figures.growth + repeats - 2 * both / number
-    bend = figures.bend + repeats / number - of / number**2
-    plain = reach_of(confidence)
-    down = pushed_up(np.array(picked), confidence) if picked else plain
+    number, plain = max(reports, 1), reach_of(confidence)
+    shared = figures.of_shares(reports, repeats)
     between = held_between(
-        (figures.estimates, figures.absent, growth),
-        bend,
+        (shared.estimates, shared.absent, shared.growth),
+        shared.bend,
         reports,
-        down=down,
+        down=pushed_up(np.array(picked), confidence) if picked else plain,
         up=plain,
-        step=figures.step,
-        tail=figures.tail,
+        step=shared.step,
+        tail=shared.tail,
     )
-    columns = (column / number for column in (figures.estimates, stderrs, *between))
+    columns = (column / number for column in (shared.estimates, shared.stderrs, *between))
     return [Mean(*row) for row in zip(*(column.tolist() for column in columns), strict=True)]
 
 

@@ -11,7 +11,7 @@ from hubbub.analysis.families.pairs import Pairs
 from hubbub.analysis.families.ranges import Ranges
 from hubbub.analysis.families.sets import Sets
 from hubbub.analysis.families.sketch import Sketches
-from hubbub.analysis.families.tiers import added, chosen_by, figures_of, tier_scales
+from hubbub.analysis.families.tiers import added, figures_of, merged, tier_scales
 from hubbub.analysis.families.tree import Trees
 from hubbub.analysis.families.vector import Vectors
 from hubbub.analysis.value_estimates import ValueEstimates
@@ -23,9 +23,9 @@ __all__ = [
     "Tier",
     "ValueEstimates",
     "added",
-    "chosen_by",
     "family_for",
     "figures_of",
+    "merged",
     "tier_scales",
 ]
 

@@ -1,6 +1,7 @@
 """The rows of an answer, from the figures of every value: interval, share, rank and mark."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -27,6 +28,13 @@ def values_answer(
     """A row for each name. picture: `consistent` of each, from the columns."""
     judged = columns(figures, reports, confidence)
     values = rows(names, reports, judged, picture(judged))
+    if figures.number_variance:
+        own = columns(figures.of_shares(reports), reports, confidence)
+        ends = (own[2] / max(reports, 1)).tolist(), (own[3] / max(reports, 1)).tolist()
+        values = tuple(
+            replace(row, share_low=low, share_high=high)
+            for row, low, high in zip(values, *ends, strict=True)
+        )
     return Answer(
         "values", reports, confidence, values, correlation, repeats=repeats, figures=figures
     )
@@ -39,8 +47,8 @@ def rows(
     estimates = judged[0]
     ranks = np.empty(len(estimates), dtype=np.int64)
     ranks[np.argsort(-estimates, kind="stable")] = np.arange(1, len(estimates) + 1)
-    shares = estimates / max(reports, 1)
-    parts = (*judged[:4], shares, ranks, judged[4], consistent)
+    shares, low, high = (column / max(reports, 1) for column in (estimates, *judged[2:4]))
+    parts = (*judged[:4], shares, ranks, judged[4], consistent, low, np.minimum(high, 1.0))
     told = zip(names, *(part.tolist() for part in parts), strict=True)
     return tuple(ValueAnswer(*row) for row in told)
 

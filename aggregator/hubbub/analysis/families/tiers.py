@@ -43,7 +43,7 @@ def figures_of(
     if len(own) == 1:
         return own[0]
     reports = [totals.reports for _, totals in tiers]
-    return _merged(own, reports, tier_scales([_typical(one) for one in own], reports))
+    return merged(own, reports, tier_scales([_typical(one) for one in own], reports))
 
 
 def added(parts: Sequence[ValueEstimates]) -> ValueEstimates:
@@ -87,7 +87,7 @@ def _typical(figures: ValueEstimates) -> float:
     return float((figures.absent**2).mean()) if figures.typical is None else figures.typical
 
 
-def _merged(
+def merged(
     parts: Sequence[ValueEstimates], reports: Sequence[int], scales: Floats
 ) -> ValueEstimates:
     """One set of figures for all reports, from tiers with so many each, scaled.
@@ -98,7 +98,7 @@ def _merged(
     coins = scales**2 @ np.array([tier.stderrs for tier in parts]) ** 2
     shapes = [tier.smooth for tier in parts if tier.smooth is not None]
     places = [tier.place for tier in parts if tier.place is not None]
-    place = _merged(places, reports, scales) if places else None
+    place = merged(places, reports, scales) if places else None
     stderrs = np.sqrt(coins + chosen_by(scales, reports, estimates))
     absent = np.sqrt(scales**2 @ np.array([tier.absent for tier in parts]) ** 2)
     numbers = np.array(reports, dtype=np.float64)
@@ -113,7 +113,12 @@ def _merged(
     tail, bend = _longest(parts, scales), bend + float(drawn / whole)
     step = max(float(scale) * tier.step for scale, tier in zip(scales, parts, strict=True))
     return ValueEstimates(
-        estimates, stderrs, absent, growth, tail, bend, step, smooth=shape, place=place
+        *(estimates, stderrs, absent, growth, tail, bend, step),
+        smooth=shape,
+        unsure=sum(tier.unsure for tier in parts),
+        number_variance=sum(tier.number_variance for tier in parts),
+        number_covariance=float(scales @ np.array([tier.number_covariance for tier in parts])),
+        place=place,
     )
 
 

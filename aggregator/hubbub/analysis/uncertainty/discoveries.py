@@ -28,6 +28,13 @@ def discoveries(p_values: Floats, rate: float = 0.05) -> Mask:
     return found
 
 
+def stand_out(p_values: Floats, rate: float = FALSE_DISCOVERY_RATE) -> Mask:
+    """Which of these stand out at this false discovery rate (Benjamini and Hochberg 1995)."""
+    check_rate(rate)
+    found: Mask = p_values <= _step_up(p_values, rate)
+    return found
+
+
 def paid_by(places: npt.NDArray[np.int64]) -> Floats:
     """The part of the false discovery rate that each place may spend, for the marks before it.
 

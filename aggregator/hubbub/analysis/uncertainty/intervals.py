@@ -18,9 +18,11 @@ MAX_CONFIDENCE: Final = 1 - 1e-9
 _NORMAL: Final = NormalDist()
 # Past so many standard errors above a cut, having been selected says nothing any more; a bound
 # further away than the farthest is as good as none.
-_NEAR: Final = 6.0
+_NEAR: Final = 5.0
 _FARTHEST: Final = 40.0
 _HALVINGS: Final = 30
+# Each takes most of what is left off an end that its tail has too low.
+_ROUNDS: Final = 4
 
 
 def interval(estimates: Floats, stderrs: Floats, confidence: float = 0.95) -> tuple[Floats, Floats]:
@@ -49,11 +51,18 @@ class Tail:
         answer: Floats = inside + np.maximum(scores - self.scores[-1], 0.0)
         return np.minimum(answer, scores)
 
-    def reach(self, worth: Floats) -> Floats:
-        """The scores that are worth this much; past the end as much more as is asked."""
-        inside = np.interp(worth, self.worth, self.scores)
-        answer: Floats = inside + np.maximum(worth - self.worth[-1], 0.0)
-        return np.maximum(answer, worth)
+    def excess(self, worth: Floats) -> Floats:
+        """How much further the scores are that are worth this much; past the end no more."""
+        answer: Floats = np.interp(worth, self.worth, self.scores - self.worth)
+        return np.maximum(answer, 0.0)
+
+    def reach(self, worth: Floats, spread: "Floats | float" = 1.0) -> Floats:
+        """The scores that are worth this much.
+
+        spread: the standard error of what some hold, in that of what nobody holds, at least 1.
+            Skewness falls as the standard error rises, and with it how much further scores go.
+        """
+        return worth + self.excess(worth) / spread
 
 
 def ranked(
@@ -98,20 +107,19 @@ def ranked(
         places[by_size] = np.minimum(places[by_size], np.arange(1, len(order) + 1))
     doubt = places / max(len(order), 1)
     surely = pushed_up(doubt, confidence)
+    # A mark is against what nobody holds, and judged by the law of that.
+    standing = np.maximum(surely, pushed_up(paid_by(places), 1 - rate))
     if tail is not None:
-        surely = tail.reach(surely)
-    standing = pushed_up(paid_by(places), 1 - rate)
-    standing = np.maximum(surely, standing if tail is None else tail.reach(standing))
+        standing = tail.reach(standing)
     scores = estimates / absent
     detected = np.empty(len(order), dtype=np.bool_)
     detected[order] = np.logical_and.accumulate((scores > standing)[order])
-    if detected.any():
-        cut = float(standing[detected].min())
-        picked = _picked(scores[detected], cut, (1 - confidence) / 2, tail)
-        surely = surely.copy()
-        surely[detected] = np.maximum(surely[detected], picked)
     inside = np.clip(estimates, 0.0, reports)
-    low = np.clip(end_of(inside, absent, growth, bend, -surely), 0.0, reports)
+    if detected.any():
+        gaps = scores[detected] - float(standing[detected].min())
+        spread = _spread(inside[detected], absent[detected], growth[detected], bend)
+        surely[detected] = np.maximum(surely[detected], _picked(gaps / spread, plain))
+    low = np.clip(_low(inside, (absent, growth, bend), surely, tail), 0.0, reports)
     high = np.clip(end_of(inside, absent, growth, bend, plain) + step / 2, 0.0, reports)
     low[detected] = np.maximum(low[detected], np.minimum(1.0, inside[detected]))
     return low, high, detected
@@ -133,8 +141,8 @@ def held_between(
     """
     estimates, absent, growth = found
     inside = np.clip(estimates, 0.0, reports)
-    far = down if tail is None else tail.reach(np.broadcast_to(down, inside.shape))
-    low = np.clip(end_of(inside, absent, growth, bend, -far) - step / 2, 0.0, reports)
+    far = np.broadcast_to(down, inside.shape)
+    low = np.clip(_low(inside, (absent, growth, bend), far, tail) - step / 2, 0.0, reports)
     return low, np.clip(end_of(inside, absent, growth, bend, up) + step / 2, 0.0, reports)
 
 
@@ -148,21 +156,45 @@ def pushed_up(places: Floats, confidence: float = 0.95) -> Floats:
     return answer
 
 
-def _picked(scores: Floats, cut: float, doubt: float, tail: Tail | None) -> Floats:
-    """How far below its score a bound must lie that is as doubtful among those above the cut."""
-    worth = scores if tail is None else tail.of(scores)
-    least = cut if tail is None else float(tail.of(np.array([cut]))[0])
-    reach = np.full_like(worth, -ndtri(doubt))
-    near = worth < least + _NEAR
-    own = worth[near]
+def _picked(gaps: Floats, plain: float) -> Floats:
+    """How far below its score a bound must lie that is as doubtful among those above the cut.
+
+    gaps: how far above the cut scores are, in their own standard errors.
+    """
+    reach = np.full_like(gaps, plain)
+    near = gaps < _NEAR
+    own, doubt = gaps[near], float(log_ndtr(-plain))
     # Of truths so far below, the chance of a score so large, among those that pass the cut.
-    few, most = np.full_like(own, -ndtri(doubt)), np.full_like(own, _FARTHEST)
+    few, most = np.full_like(own, plain), np.full_like(own, _FARTHEST)
     for _ in range(_HALVINGS):
         middle = (few + most) / 2
-        likely = log_ndtr(-middle) - log_ndtr(own - middle - least) > np.log(doubt)
+        likely = log_ndtr(-middle) - log_ndtr(own - middle) > doubt
         few, most = np.where(likely, middle, few), np.where(likely, most, middle)
     reach[near] = few
-    answer: Floats = reach * np.maximum(scores / np.maximum(worth, 1e-9), 1.0)
+    return reach
+
+
+def _low(
+    estimates: Floats, error: tuple[Floats, Floats, float], worth: Floats, tail: Tail | None
+) -> Floats:
+    """The least truth whose own chance goes as far up as the estimate.
+
+    error: absent, growth, bend. worth: the normal score that is as doubtful.
+    """
+    if tail is None:
+        return end_of(estimates, *error, -worth)
+    # From below: that of what nobody holds goes furthest, so that every round's end is low enough.
+    spread = np.ones_like(estimates)
+    for _ in range(_ROUNDS):
+        low = end_of(estimates, *error, -tail.reach(worth, spread))
+        spread = _spread(np.maximum(low, 0.0), *error)
+    return low
+
+
+def _spread(held: Floats, absent: Floats, growth: Floats, bend: float) -> Floats:
+    """The standard error of what so many hold, in that of what nobody holds, at least 1."""
+    more = np.maximum(growth * held - bend * held**2, 0.0)
+    answer: Floats = np.sqrt(1 + more / absent**2)
     return answer
 
 

@@ -1429,6 +1429,8 @@ class ValueAnswer(_message.Message):
     RANK_FIELD_NUMBER: _builtins.int
     DETECTED_FIELD_NUMBER: _builtins.int
     CONSISTENT_FIELD_NUMBER: _builtins.int
+    SHARE_LOW_FIELD_NUMBER: _builtins.int
+    SHARE_HIGH_FIELD_NUMBER: _builtins.int
     value: _builtins.str
     estimate: _builtins.float
     """All in reports, unbiased and hence possibly negative; of a mean, in the metric's own unit. The
@@ -1445,6 +1447,11 @@ class ValueAnswer(_message.Message):
     """Whether the value stands out from zero at a false discovery rate of 5% over all values asked."""
     consistent: _builtins.float
     """Post-processed, never below zero: better as a picture, biased for a single value."""
+    share_low: _builtins.float
+    """Ends of the share's interval: low and high over reports, with the error of that number where it
+    is an estimate.
+    """
+    share_high: _builtins.float
     def __init__(
         self,
         *,
@@ -1457,10 +1464,12 @@ class ValueAnswer(_message.Message):
         rank: _builtins.int | None = ...,
         detected: _builtins.bool | None = ...,
         consistent: _builtins.float | None = ...,
+        share_low: _builtins.float | None = ...,
+        share_high: _builtins.float | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_consistent", b"_consistent", "_detected", b"_detected", "_rank", b"_rank", "_share", b"_share", "consistent", b"consistent", "detected", b"detected", "rank", b"rank", "share", b"share"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_consistent", b"_consistent", "_detected", b"_detected", "_rank", b"_rank", "_share", b"_share", "_share_high", b"_share_high", "_share_low", b"_share_low", "consistent", b"consistent", "detected", b"detected", "rank", b"rank", "share", b"share", "share_high", b"share_high", "share_low", b"share_low"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_consistent", b"_consistent", "_detected", b"_detected", "_rank", b"_rank", "_share", b"_share", "consistent", b"consistent", "detected", b"detected", "estimate", b"estimate", "high", b"high", "low", b"low", "rank", b"rank", "share", b"share", "stderr", b"stderr", "value", b"value"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_consistent", b"_consistent", "_detected", b"_detected", "_rank", b"_rank", "_share", b"_share", "_share_high", b"_share_high", "_share_low", b"_share_low", "consistent", b"consistent", "detected", b"detected", "estimate", b"estimate", "high", b"high", "low", b"low", "rank", b"rank", "share", b"share", "share_high", b"share_high", "share_low", b"share_low", "stderr", b"stderr", "value", b"value"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__consistent: _TypeAlias = _typing.Literal["consistent"]  # noqa: Y015
     _WhichOneofArgType__consistent: _TypeAlias = _typing.Literal["_consistent", b"_consistent"]  # noqa: Y015
@@ -1470,6 +1479,10 @@ class ValueAnswer(_message.Message):
     _WhichOneofArgType__rank: _TypeAlias = _typing.Literal["_rank", b"_rank"]  # noqa: Y015
     _WhichOneofReturnType__share: _TypeAlias = _typing.Literal["share"]  # noqa: Y015
     _WhichOneofArgType__share: _TypeAlias = _typing.Literal["_share", b"_share"]  # noqa: Y015
+    _WhichOneofReturnType__share_high: _TypeAlias = _typing.Literal["share_high"]  # noqa: Y015
+    _WhichOneofArgType__share_high: _TypeAlias = _typing.Literal["_share_high", b"_share_high"]  # noqa: Y015
+    _WhichOneofReturnType__share_low: _TypeAlias = _typing.Literal["share_low"]  # noqa: Y015
+    _WhichOneofArgType__share_low: _TypeAlias = _typing.Literal["_share_low", b"_share_low"]  # noqa: Y015
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__consistent) -> _WhichOneofReturnType__consistent | None: ...
     @_typing.overload
@@ -1478,6 +1491,10 @@ class ValueAnswer(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType__rank) -> _WhichOneofReturnType__rank | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__share) -> _WhichOneofReturnType__share | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__share_high) -> _WhichOneofReturnType__share_high | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__share_low) -> _WhichOneofReturnType__share_low | None: ...
 
 Global___ValueAnswer: _TypeAlias = ValueAnswer  # noqa: Y015
 

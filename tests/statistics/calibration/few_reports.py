@@ -1,0 +1,176 @@
+"""Few reports, each randomized by the shipping code: nothing is said too surely, nor too weakly.
+
+Beside the best valid test: the score test of both counts, and Benjamini and Hochberg on its
+p-values. And beside the width that is needed: that of the normal law at the value's own error.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+from scipy.special import ndtr, ndtri
+
+from hubbub.analysis import Answer, answer_tiers, changes
+from hubbub.analysis.arrays import Floats, Mask
+from hubbub.mechanisms import AnyMechanism, Probability, Totals, tally
+from tests.statistics.calibration.changes import ANY, DIFFERENCE, SMALL_P, SUREST
+from tests.statistics.calibration.listed import judged
+from tests.statistics.calibration.shapes import built
+from tests.statistics.calibration.statement import Counted, Setting, Statement, mistake
+
+# Power and width are a part of the best there is, and not a chance: 1.15 times as wide is .87.
+POWER = Statement("power beside the score test's", 0.95, ("Change.p_value", "Change.stderr"))
+MARKS = Statement("marks beside those of its p-values", 0.95, ("Change.changed",))
+NARROW = Statement("a difference as narrow as it may be", 0.87, ("Change.low", "Change.high"))
+ROW = Statement("a row as narrow as it may be", 0.87, ("ValueAnswer.low", "ValueAnswer.high"))
+TINY_P = mistake("no change, and p < .01", 0.01, ("Change.p_value", "Change.stderr"))
+
+
+@dataclass(frozen=True, slots=True)
+class Coins:
+    """Coins of a generator, for mechanisms that draw as they do on devices."""
+
+    chance_of: np.random.Generator
+
+    def chance(self, probability: Probability, /) -> bool:
+        """True with this probability."""
+        return bool(self.chance_of.random() < float(probability.exact))
+
+    def below(self, limit: int, /) -> int:
+        """Uniform in [0, limit)."""
+        return int(self.chance_of.integers(limit))
+
+    def mask(self, probability: Probability, width: int, /) -> int:
+        """So many chances, bit by bit."""
+        drawn = self.chance_of.random(width) < float(probability.exact)
+        return sum(1 << place for place in np.flatnonzero(drawn).tolist())
+
+
+def randomized(mechanism: AnyMechanism, held: Sequence[int], chance: np.random.Generator) -> Totals:
+    """The totals of devices of which so many hold each value."""
+    coins = Coins(chance)
+    payloads = [
+        mechanism.randomize(value, coins)
+        for value, people in enumerate(held)
+        for _ in range(people)
+    ]
+    return tally(mechanism.layout, payloads)
+
+
+def _answered(
+    mechanism: AnyMechanism, shares: Sequence[float], reports: int, chance: np.random.Generator
+) -> tuple[Answer, list[int]]:
+    held = chance.multinomial(reports, shares).tolist()
+    names = [str(value) for value in range(len(held))]
+    return answer_tiers([(mechanism, randomized(mechanism, held, chance))], names), held
+
+
+def _score_test(mechanism: AnyMechanism, before: Answer, after: Answer) -> Floats:
+    """Two-sided p-values of two counts of supports, were they of one population."""
+    p, q = float(mechanism.channel.p), float(mechanism.channel.q)  # type: ignore[attr-defined]
+    sizes = np.array([before.reports, after.reports], dtype=np.float64)
+    estimates = np.array([[row.estimate for row in one.values] for one in (before, after)])
+    counts = estimates * (p - q) + sizes[:, None] * q
+    both = counts.sum(axis=0) / sizes.sum()
+    off = counts[1] / sizes[1] - counts[0] / sizes[0]
+    error = np.sqrt(np.maximum(both * (1 - both), 1e-12) * (1 / sizes).sum())
+    p_values: Floats = 2 * ndtr(-np.abs(off) / error)
+    return p_values
+
+
+def _marked(p_values: Floats) -> Mask:
+    """Benjamini and Hochberg's at 5%."""
+    levels = 0.05 * np.arange(1, len(p_values) + 1) / len(p_values)
+    below = np.flatnonzero(np.sort(p_values) <= levels)
+    marked: Mask = p_values <= (levels[below[-1]] if len(below) else -1.0)
+    return marked
+
+
+def _moved(
+    mechanism: AnyMechanism,
+    sizes: tuple[int, int],
+    share: float,
+    later: float,
+    chance: np.random.Generator,
+) -> Iterator[Counted]:
+    """The first value's share moves, or does not; all others are alike."""
+    populations = [_rest(one, mechanism.categories) for one in (share, later)]  # type: ignore[attr-defined]
+    before, after = (
+        _answered(mechanism, population, size, chance)[0]
+        for population, size in zip(populations, sizes, strict=True)
+    )
+    found, true = changes(before, after), np.subtract(np.array(populations[1]), populations[0])
+    holds = [one.low <= by <= one.high for one, by in zip(found, true, strict=True)]
+    yield DIFFERENCE, sum(holds), len(holds)
+    yield SUREST, holds[min(range(len(found)), key=lambda place: found[place].p_value)], 1
+    if share == later:
+        yield SMALL_P, found[0].p_value < 0.05, 1
+        yield TINY_P, found[0].p_value < 0.01, 1
+        yield ANY, any(one.changed for one in found), 1
+        return
+    best = _score_test(mechanism, before, after)
+    yield POWER, found[0].p_value < 0.001, bool(best[0] < 0.001)
+    yield MARKS, found[0].changed, bool(_marked(best)[0])
+    marked = [one for one in found if one.changed]
+    # Benjamini and Yekutieli (2005): of those that are picked, as many.
+    reach = -float(ndtri(0.025 * max(len(marked), 1) / len(found)))
+    needed = sum(2 * reach * one.stderr for one in marked)
+    yield NARROW, needed, sum(one.high - one.low for one in marked)
+
+
+def _rows(
+    mechanism: AnyMechanism, share: float, reports: int, chance: np.random.Generator
+) -> Iterator[Counted]:
+    """The first row's width beside that of the first of so many."""
+    size = mechanism.categories  # type: ignore[attr-defined]
+    answer, held = _answered(mechanism, _rest(share, size), reports, chance)
+    yield from judged(answer.values, held)
+    first = answer.values[0]
+    needed = (1.96 - float(ndtri(0.025 / size))) * first.stderr + 1
+    yield ROW, needed, first.high - first.low
+
+
+def _rest(share: float, size: int) -> list[float]:
+    return [share, *[(1 - share) / (size - 1)] * (size - 1)]
+
+
+MOVES = (
+    ("grr", 8.0, 8, (300, 300), 0.60, 0.75),
+    ("grr", 8.0, 100, (120, 120), 0.40, 0.70),
+    ("grr", 8.0, 8, (3000, 3000), 0.60, 0.65),
+    ("rr", 8.0, 2, (200, 200), 0.90, 0.78),
+    ("grr", 6.0, 20, (400, 400), 0.30, 0.42),
+    ("unary.oue", 8.0, 16, (300, 300), 0.30, 0.50),
+    ("grr", 8.0, 8, (100, 1000), 0.30, 0.50),
+    ("grr", 5.0, 50, (500, 500), 0.10, 0.20),
+    ("subset", 6.0, 30, (300, 300), 0.20, 0.35),
+    ("grr", 10.0, 4, (80, 80), 0.50, 0.78),
+    ("unary.sue", 8.0, 64, (200, 600), 0.10, 0.22),
+    ("grr", 8.0, 16, (1000, 1000), 0.02, 0.05),
+)
+
+SETTINGS: Sequence[Setting] = [
+    *(
+        Setting(
+            f"{name} {epsilon:g}, {size} values, {old} and {new} reports, {share:.0%} to {to:.0%}",
+            20,
+            partial(_moved, built(name, epsilon, size), (old, new), share, to),
+        )
+        for name, epsilon, size, (old, new), share, later in MOVES
+        for to in (share, later)
+    ),
+    *(
+        Setting(
+            f"{name} {epsilon:g}, {size} values, {reports} reports, {share:.0%} hold the first",
+            20,
+            partial(_rows, built(name, epsilon, size), share, reports),
+        )
+        for name, epsilon, size, reports, share in (
+            ("grr", 8.0, 8, 300, 0.6),
+            ("grr", 8.0, 100, 120, 0.4),
+            ("grr", 6.0, 20, 400, 0.3),
+            ("unary.oue", 8.0, 16, 300, 0.3),
+        )
+    ),
+]

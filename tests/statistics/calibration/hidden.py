@@ -1,0 +1,91 @@
+"""Numbers of reports that are estimates: whatever is said of shares of them, and of changes."""
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+
+import numpy as np
+
+from hubbub.analysis import Answer, answer_tiers, changes, shares
+from hubbub.mechanisms import AnyMechanism, Totals
+from hubbub.mechanisms.probability import exp_at_most
+from hubbub.privacy.draws import draw
+from hubbub.privacy.releases import as_it_is
+from hubbub.sealing import CountNoise
+from tests.statistics.calibration.changes import ANY, ASKED, DIFFERENCE, SMALL_P
+from tests.statistics.calibration.few_reports import TINY_P
+from tests.statistics.calibration.listed import judged
+from tests.statistics.calibration.released import COUNT
+from tests.statistics.calibration.shapes import built
+from tests.statistics.calibration.statement import Counted, Setting, Statement
+
+SHARE = Statement(
+    "95% interval of a share",
+    0.95,
+    ("ValueAnswer.share_low", "ValueAnswer.share_high", "ValueAnswer.share"),
+)
+
+
+def hidden_totals(
+    mechanism: AnyMechanism, held: Sequence[int], noise: CountNoise, chance: np.random.Generator
+) -> Totals:
+    """Reports, and a drawn number of dummies, each any value alike."""
+    weights = np.array(noise.weights, dtype=np.float64)
+    dummies = int(chance.choice(len(weights), p=weights / weights.sum()))
+    cells = np.array(draw(mechanism, range(len(held)), held, chance).cells)
+    cells += chance.multinomial(dummies, [1 / len(held)] * len(held))
+    reports = sum(held) + dummies - noise.reach
+    return Totals(cells.tolist(), reports, noise.reach, 0.0, noise.variance)
+
+
+def _hidden(
+    mechanism: AnyMechanism,
+    population: Sequence[float],
+    people: int,
+    noise: CountNoise,
+    chance: np.random.Generator,
+) -> Iterator[Counted]:
+    """Two epochs of one population."""
+    names = [str(value) for value in range(len(population))]
+    answers: list[Answer] = []
+    for _ in range(2):
+        held = chance.multinomial(people, population).tolist()
+        totals = hidden_totals(mechanism, held, noise, chance)
+        answer = answer_tiers([(mechanism, totals)], names)
+        yield from judged(answer.values, held)
+        first = answer.values[0]
+        assert first.share_low is not None
+        assert first.share_high is not None
+        yield SHARE, first.share_low <= held[0] / people <= first.share_high, 1
+        [point] = shares([(mechanism, totals)], [0])
+        yield ASKED, point.low <= population[0] <= point.high, 1
+        [count] = as_it_is(mechanism, totals, names, "count", "0")
+        assert count.low is not None
+        assert count.high is not None
+        yield COUNT, count.low <= held[0] <= count.high, 1
+        answers.append(answer)
+    found = changes(*answers)
+    yield SMALL_P, found[0].p_value < 0.05, 1
+    yield TINY_P, found[0].p_value < 0.01, 1
+    yield ANY, any(one.changed for one in found), 1
+    yield DIFFERENCE, sum(one.low <= 0 <= one.high for one in found), len(found)
+
+
+SETTINGS: Sequence[Setting] = [
+    Setting(
+        f"grr {epsilon:g}, {values} values, {people} reports of a hidden number, {share:.0%}",
+        100,
+        partial(
+            _hidden,
+            built("grr", epsilon, values),
+            [share, *[(1 - share) / (values - 1)] * (values - 1)],
+            people,
+            CountNoise.least(exp_at_most(count_epsilon), 1e-8),
+        ),
+    )
+    for epsilon, values, people, count_epsilon, share in (
+        (8.0, 8, 660, 0.05, 0.95),
+        (8.0, 3, 1600, 0.1, 0.98),
+        (7.0, 20, 1000, 0.1, 1.0),
+        (4.0, 8, 3000, 0.5, 0.5),
+    )
+]
