@@ -1,19 +1,20 @@
 """Accounts that are logins at a real provider of OpenID Connect: whom its tokens are about."""
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
+from joserfc import jwt
 from joserfc.jwk import KeySet, RSAKey
 
 from hubbub.cli.local.ports import free_port
 from hubbub.client import Client, MemoryState, transport_to
 from hubbub.client.testing import FakeClock
 from hubbub.client.transport.issuer_connection import ask_by_app
-from hubbub.errors import BadParameter, KeysUnusable
+from hubbub.errors import AccessRefused, BadParameter, KeysUnusable, ServiceUnavailable
 from hubbub.issuer.settings import parse
 from hubbub.issuer.subjects import Subjects
 from hubbub.runtime.oidc import ProviderKeys
@@ -176,6 +177,7 @@ def test_while_the_provider_is_away_reports_wait_and_then_go(
             status, said = _said(house, token)
             assert (status, "does not answer as one" in said) == (503, True), said
             clock.advance(600)  # who has no tokens asks again at most so much later
+            issuers_clock.ahead = 11  # the issuer asks the provider no more than every ten seconds
             with provider(tmp_path, APP, port=port):
                 assert client.flush(HANG_SECONDS)
 
@@ -184,9 +186,57 @@ def test_while_the_provider_is_away_reports_wait_and_then_go(
             await asyncio.to_thread(devices, house, front.address)
             assert front.admission.counts == {"taken": 1}
 
-    address = f"http://127.0.0.1:{port}"
-    with _issuer(made, redis_url, tmp_path, address, _Clock()) as house:
+    address, issuers_clock = f"http://127.0.0.1:{port}", _Clock()
+    with _issuer(made, redis_url, tmp_path, address, issuers_clock) as house:
         asyncio.run(body(house))
+
+
+@pytest.mark.parametrize("fails", [False, True], ids=["slow", "failing"])
+def test_keys_that_anybody_can_name_have_the_provider_asked_once_in_ten_seconds(
+    *, fails: bool
+) -> None:
+    issuer, key = "https://id.example.org", RSAKey.generate_key(2048, {"kid": "own"})
+    header = {"alg": "RS256", "kid": "made up"}
+    token = jwt.encode(header, {"sub": "eve"}, RSAKey.generate_key(2048, {"kid": "made up"}))
+    asked: list[str] = []
+
+    class Keys(ProviderKeys):
+        async def ask(self, url: str, headers: Mapping[str, str] | None = None) -> dict[str, Any]:
+            assert headers is None
+            asked.append(url)
+            await asyncio.sleep(0)  # others ask meanwhile
+            if fails:
+                raise self.down(OSError())
+            endpoints = dict.fromkeys(
+                ("authorization_endpoint", "token_endpoint", "jwks_uri"), f"{issuer}/keys"
+            )
+            return dict(
+                KeySet([key]).as_dict()
+                if url.endswith("/keys")
+                else {"issuer": issuer, **endpoints}
+            )
+
+    clock = _Clock()
+
+    async def flood(keys: ProviderKeys) -> None:
+        answers = await asyncio.gather(
+            *(keys.opened(token) for _ in range(60)), return_exceptions=True
+        )
+        assert {type(answer) for answer in answers} == {
+            ServiceUnavailable if fails else AccessRefused
+        }
+
+    async def body() -> None:
+        keys = Keys(issuer, None, clock)
+        await flood(keys)
+        assert len(asked) == (1 if fails else 2), "the description, and the keys"
+        await flood(keys)
+        assert len(asked) == (1 if fails else 2)
+        clock.ahead += 11
+        await flood(keys)
+        assert len(asked) == (2 if fails else 3)
+
+    asyncio.run(body())
 
 
 @pytest.mark.parametrize(

@@ -118,17 +118,15 @@ class Guard:
         return None
 
     async def _unknown(self, scope: Scope, headers: Headers) -> App | None:
+        asking = network_of(scope.get("client"))
+        # Before a token is read, which may have us ask a provider for keys.
+        if busy := self._too_many(asking):
+            return busy
         caller, refusal = await self._known(headers)
-        asking = (
-            f"{caller.way} {caller.subject or caller.name}"
-            if caller and caller.way != "machine"
-            else network_of(scope.get("client"))
-        )
-        wait_seconds = self._limiter.wait_seconds(asking)
-        if wait_seconds:
-            self._refusals["peer_limit"] += 1
-            after = {"retry-after": str(int(wait_seconds) + 1)}
-            return problem(429, "TooManyRequests", f"wait {wait_seconds:.1f} seconds", after)
+        if caller and caller.way != "machine":
+            asking = f"{caller.way} {caller.subject or caller.name}"
+            if busy := self._too_many(asking):
+                return busy
         self._limiter.charge(asking, 1)
         scope["state"]["caller"] = caller
         if caller is None:
@@ -137,6 +135,15 @@ class Guard:
         if caller.way == "login" and scope["method"] not in _READING and not _is_ours(headers):
             return problem(403, "OtherOrigin", "a session asks from pages of this service alone")
         return None
+
+    def _too_many(self, asking: str) -> App | None:
+        """The answer to a caller past its rate; None to any other."""
+        wait_seconds = self._limiter.wait_seconds(asking)
+        if not wait_seconds:
+            return None
+        self._refusals["peer_limit"] += 1
+        after = {"retry-after": str(int(wait_seconds) + 1)}
+        return problem(429, "TooManyRequests", f"wait {wait_seconds:.1f} seconds", after)
 
     async def _known(self, headers: Headers) -> tuple[Caller | None, App]:
         """Who asks, or what is answered to who has to be known."""

@@ -4,9 +4,10 @@ joserfc reads what is signed. The provider is asked for keys that are not known 
 start, so that one that is down keeps nobody out whose token's key is known.
 """
 
-from collections.abc import Callable, Mapping
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 from urllib.parse import urlsplit
 
 import httpx2
@@ -24,10 +25,50 @@ if TYPE_CHECKING:
 
 CALL_SECONDS: Final = 10.0
 _FRESH_SECONDS: Final = 3600.0
-# An unknown key's name, which anybody may write, has us ask no more often.
+# An unknown key's name, which anybody may write, has us ask no more often, whatever came of it.
 _APART_SECONDS: Final = 10.0
 _ENDPOINTS: Final = ("authorization_endpoint", "token_endpoint", "jwks_uri")
 _WELL_KNOWN: Final = "/.well-known/openid-configuration"
+
+
+_T = TypeVar("_T")
+
+
+class _Document(Generic[_T]):
+    """Something of the provider's that is fetched by one caller at a time, and kept."""
+
+    def __init__(self, fetch: Callable[[], Awaitable[_T]], clock: Callable[[], float]) -> None:
+        self._fetch, self._clock = fetch, clock
+        self._fetching = asyncio.Lock()
+        self._value: _T | None = None
+        self._fetched = self._tried = float("-inf")
+        self._error = ServiceUnavailable("the provider was not asked yet")
+
+    async def value(self, max_age_seconds: float) -> _T:
+        """The document, fetched anew if it is older; the former one if that fails.
+
+        Raises:
+            ServiceUnavailable: it could not be fetched, now or within the last seconds.
+        """
+        if self._value is not None and self._is_since(self._fetched, max_age_seconds):
+            return self._value
+        async with self._fetching:
+            if not self._is_since(self._tried, _APART_SECONDS):
+                try:
+                    self._value = await self._fetch()
+                    self._fetched = self._clock()
+                except ServiceUnavailable as error:
+                    self._error = error
+                finally:
+                    self._tried = self._clock()
+        if self._value is None:
+            raise self._error
+        return self._value
+
+    def _is_since(self, moment: float, seconds: float) -> bool:
+        return (
+            0 <= self._clock() - moment < seconds
+        )  # a clock that is set back is no reason to wait
 
 
 class ProviderKeys:
@@ -53,8 +94,8 @@ class ProviderKeys:
             self.verify: ssl.SSLContext | bool = trusting_file(authority) if authority else True
         except OSError as error:
             raise KeysUnusable(f"{authority}: no authorities: {error.strerror}") from error
-        self._described: tuple[float, Mapping[str, Any]] | None = None
-        self._keys: tuple[float, KeySet] | None = None
+        self._description = _Document(self._fetch_description, clock)
+        self._keys = _Document(self._fetch_keys, clock)
 
     async def opened(self, token: str) -> tuple[Claims, Claims]:
         """A token's claims and header, if the provider signed it; check_claims looks at them.
@@ -67,9 +108,10 @@ class ProviderKeys:
         offered = described.get("id_token_signing_alg_values_supported") or ["RS256"]
         algorithms = [one for one in ALGORITHMS if one in offered] or ["RS256"]
         try:
-            return self._signed(token, await self._key_set(), algorithms)
+            return self._signed(token, await self._keys.value(_FRESH_SECONDS), algorithms)
         except InvalidKeyIdError:
-            return self._signed(token, await self._key_set(new=True), algorithms, last=True)
+            keys = await self._keys.value(_APART_SECONDS)
+            return self._signed(token, keys, algorithms, last=True)
 
     @staticmethod
     def _signed(
@@ -84,45 +126,28 @@ class ProviderKeys:
         except (JoseError, ValueError, TypeError, KeyError, RecursionError) as error:
             raise AccessRefused("the token is not signed by the provider") from error
 
-    async def _key_set(self, *, new: bool = False) -> KeySet:
-        now = self._clock()
-        held = self._keys
-        if held and now - held[0] < (_APART_SECONDS if new else _FRESH_SECONDS):
-            return held[1]
-        described = await self.description()
-        try:
-            told: Any = await self.ask(described["jwks_uri"])
-            keys = KeySet.import_key_set(told)
-        except (ServiceUnavailable, JoseError, ValueError, TypeError, KeyError) as error:
-            if held:
-                return held[1]  # what was signed with these is signed
-            if isinstance(error, ServiceUnavailable):
-                raise
-            raise ServiceUnavailable("the provider's keys cannot be read") from error
-        self._keys = now, keys
-        return keys
-
     async def description(self) -> Mapping[str, Any]:
         """What it says of itself. Raises ServiceUnavailable."""
-        now = self._clock()
-        if self._described and now - self._described[0] < _FRESH_SECONDS:
-            return self._described[1]
-        issuer = self._issuer
+        return await self._description.value(_FRESH_SECONDS)
+
+    async def _fetch_keys(self) -> KeySet:
+        document: Any = await self.ask((await self.description())["jwks_uri"])
         try:
-            found = await self.ask(issuer.rstrip("/") + _WELL_KNOWN)
-        except ServiceUnavailable:
-            if self._described:
-                return self._described[1]
-            raise
-        if found.get("issuer") != issuer:
+            return KeySet.import_key_set(document)
+        except (JoseError, ValueError, TypeError, KeyError) as error:
+            raise ServiceUnavailable("the provider's keys cannot be read") from error
+
+    async def _fetch_description(self) -> Mapping[str, Any]:
+        issuer = self._issuer
+        document = await self.ask(issuer.rstrip("/") + _WELL_KNOWN)
+        if (name := document.get("issuer")) != issuer:
             raise ServiceUnavailable(
-                f'the provider at {issuer} calls itself "{visible(str(found.get("issuer")))[:200]}"'
-                "; write the issuer as it does"
+                f'the provider at {issuer} calls itself "{visible(str(name))[:200]}"; write the '
+                "issuer as it does"
             )
         for name in _ENDPOINTS:
-            check_address(name, found.get(name))
-        self._described = now, found
-        return found
+            check_address(name, document.get(name))
+        return document
 
     async def ask(self, url: str, headers: Mapping[str, str] | None = None) -> dict[str, Any]:
         """What stands at one of its addresses, as JSON. Raises ServiceUnavailable."""
