@@ -1,0 +1,69 @@
+"""A disk that is full: Redis ends, and after room is made and it is started all is there.
+
+As docs/operate/redis-full.md has it, with each of the server programs of this machine.
+"""
+
+import os
+import subprocess
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+import redis
+
+from hubbub.cli.local.child_process import Child
+from hubbub.cli.local.ports import free_port
+from hubbub.cli.local.redis_programs import server_programs
+from tests.support.servers import answering
+from tests.support.waiting import eventually
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 8 MB, which takes root's rights."""
+    place = tmp_path / "disk"
+    place.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", str(place)]
+    if os.geteuid() != 0 or subprocess.run(mount, check=False, capture_output=True).returncode:
+        pytest.skip("no file system can be mounted here: run as root, where mounts are allowed")
+    yield place
+    subprocess.run(["umount", "--lazy", str(place)], check=True)
+
+
+@pytest.mark.parametrize("program", server_programs(), ids=lambda path: path.name)
+def test_redis_ends_on_a_full_disk_and_has_all_that_it_acknowledged(
+    program: Path, small_disk: Path, tmp_path: Path
+) -> None:
+    port, more = free_port(), small_disk / "something-else"
+    more.write_bytes(bytes(4 << 20))
+    settings = {"bind": "127.0.0.1", "port": port, "dir": small_disk, "save": '""'}
+    settings |= {"appendonly": "yes", "appendfsync": "always"}
+    configuration = tmp_path / "redis.conf"
+    configuration.write_text("".join(f"{name} {value}\n" for name, value in settings.items()))
+    log = tmp_path / "redis.log"
+    child = Child("redis", [str(program), str(configuration)], dict(os.environ), log)
+    try:
+        answering(child, port, tls=False)
+        acknowledged = _filled(port)
+        assert acknowledged
+        eventually(lambda: child.process.poll() is not None)
+        assert "AOF write error" in log.read_text()
+        more.unlink()  # room is made
+        child.start()  # and Redis is started again: nothing else brings it back
+        answering(child, port, tls=False)
+        with redis.Redis(port=port) as client:
+            assert client.scard("pool") >= acknowledged
+            client.sadd("pool", "goes on")
+    finally:
+        child.stop()
+
+
+def _filled(port: int) -> int:
+    """How many members of a set Redis acknowledged before it could write no more."""
+    acknowledged = 0
+    with redis.Redis(port=port) as client, suppress(redis.RedisError):
+        while True:
+            client.sadd("pool", acknowledged.to_bytes(4, "big") * 4096)
+            acknowledged += 1
+    return acknowledged
