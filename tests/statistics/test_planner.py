@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.stats import binom
 
+from hubbub.analysis import answer_tiers
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.estimators.distribution import unbiased
 from hubbub.analysis.estimators.vectorized_estimate import estimate
@@ -306,3 +308,39 @@ def test_too_much_to_draw_is_refused() -> None:
     wide = build("projective", epsilon=1.0, categories=5000)
     with pytest.raises(BadParameter, match="is too much to draw"):
         draw(wide, range(5000), [1] * 5000, np.random.default_rng(1))
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "size", "reports"),
+    [
+        ("grr", {"epsilon": 6.0}, 100, 200),
+        ("grr", {"epsilon": 8.0}, 8, 100),
+        ("unary.oue", {"epsilon": 8.0}, 100, 300),
+        ("unary.oue", {"epsilon": 2.0}, 1000, 5000),
+        ("rappor.basic", {"f": 0.5, "p": 0.25, "q": 0.75}, 50, 500),
+    ],
+)
+def test_of_few_reports_the_smallest_share_stands_out_as_often_as_is_said(
+    name: str, given: dict[str, float], size: int, reports: int
+) -> None:
+    """All others hold one other value, so that the first of the list is not made easier."""
+    planned = row(MetricDraft("values", size), name, {**given, "categories": size}, reports)
+    held = round(planned.detectable * reports)
+    assert held >= 1
+    assert held / reports == pytest.approx(planned.detectable)
+    mechanism = build(name, **given, categories=size)
+    chance, runs = np.random.default_rng(9), 60
+    names = [str(value) for value in range(size)]
+    people = [held, reports - held, *[0] * (size - 2)]
+    marked = 0
+    for _ in range(runs):
+        totals = draw(mechanism, range(size), people, chance)
+        marked += bool(answer_tiers([(mechanism, totals)], names).values[0].detected)
+    assert binom.cdf(marked, runs, 0.95) > 1e-6
+    # And no larger than it must be: of half as much, the promise is not kept.
+    fewer = max(held // 2, 1)
+    missed = 0
+    for _ in range(runs):
+        totals = draw(mechanism, range(size), [fewer, reports - fewer, *[0] * (size - 2)], chance)
+        missed += not answer_tiers([(mechanism, totals)], names).values[0].detected
+    assert missed > 0.05 * runs or held == fewer

@@ -3,25 +3,30 @@
 For every mechanism that suits a question: the exact standard error of its estimates (its family's
 `expected`), and the smallest share that will be detected. A value is detected if its estimate
 stands out from zero at 2.5% corrected for the number of values, as the first of a list must; the
-smallest detectable share does so with a chance of 95%. The recommendation is the rule of `mechanism
+smallest detectable share does so with a chance of 95%. Of few reports of listed values both are by
+the exact law that answers judge by, in whole reports. The recommendation is the rule of `mechanism
 = "auto"`: within 5% of the least variance the shortest payload, then the fewest cells.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from math import inf, isfinite, log10, sqrt
+from math import floor, inf, isfinite, log10, sqrt
 from statistics import NormalDist
 from typing import Any, Final
 
 import numpy as np
 
+from hubbub.analysis.binomials import above, likely, pmf
 from hubbub.analysis.families import family_for
+from hubbub.analysis.uncertainty.intervals import Tail
 from hubbub.analysis.uncertainty.sampling import sampled
+from hubbub.analysis.uncertainty.tails import pure_tail
 from hubbub.catalog.choice import EQUAL
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import AnyMechanism, Memoized, build
 from hubbub.mechanisms.probability import MAX_EPSILON, MIN_EPSILON
+from hubbub.mechanisms.pure import Pure
 from hubbub.privacy.metric_draft import MEANS, MetricDraft
 
 Target = Callable[["Row"], float]
@@ -31,6 +36,9 @@ CONFIDENCE: Final = 0.95
 _NORMAL: Final = NormalDist()
 _MAX_REPORTS: Final = 1e15
 _TRIES: Final = 50
+# Families whose values are supported by two chances; and of a law what is left out of a sum.
+_LISTED: Final = ("listed", "sets")
+_CUT: Final = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,10 +172,12 @@ def epsilon_for(
 
 
 def _detectable(
-    question: MetricDraft, mechanism: AnyMechanism, reports: float, place: int
+    question: MetricDraft, mechanism: Any, reports: float, place: int
 ) -> float:
     """The share s of one value at which s = z(corrected) sigma(0) + z(95%) sigma(s)."""
     corrected = _NORMAL.inv_cdf(1 - (1 - CONFIDENCE) / 2 / question.size)
+    if mechanism.FAMILY in _LISTED and (tail := pure_tail(mechanism.channel, int(reports))):
+        return _of_few(mechanism.channel, int(reports), tail, corrected)
     power = _NORMAL.inv_cdf(CONFIDENCE)
 
     def errors(share: float) -> tuple[float, float]:
@@ -186,6 +196,25 @@ def _detectable(
             break
         found = following
     return found
+
+
+def _of_few(channel: Pure, reports: int, tail: Tail, corrected: float) -> float:
+    """The smallest share, in whole reports, by the law of those that support a value."""
+    p, q = float(channel.p), float(channel.q)
+    further = float(tail.reach(np.array([corrected]))[0]) * sqrt(reports * q * (1 - q))
+    passing = floor(reports * q + further) + 1
+
+    def chance(held: int) -> float:
+        own = likely(held, p, _CUT)
+        return float(pmf(own, held, p) @ above(passing - 1 - own, reports - held, q))
+
+    if chance(reports) < CONFIDENCE:
+        return inf
+    few, enough = 0, reports
+    while enough - few > 1:
+        middle = (few + enough) // 2
+        few, enough = (few, middle) if chance(middle) >= CONFIDENCE else (middle, enough)
+    return enough / reports
 
 
 @lru_cache(maxsize=512)
