@@ -170,6 +170,31 @@ def test_what_a_sealed_request_says_of_its_length_is_not_believed(
     asyncio.run(body())
 
 
+def test_the_length_of_a_sealed_answer_tells_a_relay_nothing_about_it(
+    made: Made, redis_url: str, tls: Path
+) -> None:
+    async def body() -> None:
+        async with open_door(made, redis_url, gateway=_gateway(tls)) as door:
+            request, lengths, statuses = door.front.request(40), set(), []
+            refused = door.front.request(40)
+            for report in refused.reports:
+                report.key_id += 1
+            for content in (request, refused, None):
+                raw = content.SerializeToString() if content else b"\xff no message"
+                headers = ((b"content-type", REPORTS_TYPE.encode()),)
+                asked = Request(b"POST", b"https", b"here", REPORTS_PATH.encode(), headers, raw)
+                message, opened = encapsulate(read_gateway(tls), write_request(asked))
+                sealed = {"Content-Type": REQUEST_TYPE}
+                answer = await door.ask("POST", GATEWAY_PATH, message, sealed)
+                lengths.add(len(answer.body))
+                statuses.append(read_response(opened(answer.body)).status)
+            assert statuses == [200, 200, 400]
+            assert len(lengths) == 1
+            assert door.front.admission.counts == {"taken": 40, "wrong_key": 40}
+
+    asyncio.run(body())
+
+
 @pytest.mark.parametrize(
     "wrong", [("/elsewhere", REPORTS_TYPE, 404), (REPORTS_PATH, "text/plain", 415)]
 )

@@ -51,10 +51,11 @@ def write_request(request: Request, *, padded_to: int = 1) -> bytes:
     return message + bytes(-len(message) % padded_to)
 
 
-def write_response(response: Response) -> bytes:
-    """The response."""
+def write_response(response: Response, *, padded_to: int = 1) -> bytes:
+    """The response, as long as a whole multiple of `padded_to` bytes."""
     message = _varint(_RESPONSE[0]) + _varint(response.status) + _fields(response.headers)
-    return message + _lengthy(response.content) + _lengthy(b"")
+    message += _lengthy(response.content) + _lengthy(b"")
+    return message + bytes(-len(message) % padded_to)
 
 
 def read_request(message: bytes) -> Request:

@@ -68,6 +68,9 @@ _FOR_GOOD: Final = (b"hubbub-refused", b"for-good")
 # As many as of gRPC: what is being worked on is in memory, up to the largest message each.
 _MAX_WORKED_ON: Final = 256
 _WAIT_SECONDS: Final = 1.0
+# PRIVACY: a relay sees lengths; that of an answer would show how many reports were refused, and
+# why. One step is enough for every usual answer, with a notice.
+_ANSWER_STEP_BYTES: Final = 4096
 # Answers to sealed requests of which nothing was charged so far.
 _UNREAD: Final = frozenset({HTTPStatus.NOT_FOUND, HTTPStatus.UNSUPPORTED_MEDIA_TYPE})
 
@@ -182,7 +185,8 @@ class ReportsApp:
                 self._admission.spoiled(caller, len(raw))
             answer = Response(refused.status, refused.headers, refused.body)
         told = (b"content-type", RESPONSE_TYPE.encode())
-        return HTTPStatus.OK, (told, (b"cache-control", b"no-store")), seal(write_response(answer))
+        sealed = seal(write_response(answer, padded_to=_ANSWER_STEP_BYTES))
+        return HTTPStatus.OK, (told, (b"cache-control", b"no-store")), sealed
 
     def _caller(self, scope: Scope, headers: dict[bytes, bytes]) -> str:
         # Where a proxy said whom it asks for, the server put them in its place.
