@@ -74,7 +74,8 @@ def test_kinds_are_written_as_the_check_takes_them(
         (("other", *TOLD, "--range", "nan", "5"), "--range is no number"),
         (("other", *TOLD, "--values", "a,b", "--expires", "soon"), "write YYYY-MM-DD"),
         (("other", *TOLD, "--values", "a,b", "--shuffler", "a:1"), "leave it out"),
-        (("other", *TOLD), "--values (or --range, ...) is needed"),
+        (("other", *TOLD), "--boolean, --values A,B, --edges LOW:HIGH:PARTS or --range LOW HIGH"),
+        (("other", *TOLD), 'mechanism = "tree": docs/discover.md'),
         (("other", "--values", "a,b"), "--description is needed"),
     ],
 )

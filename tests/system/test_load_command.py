@@ -36,7 +36,10 @@ def test_what_devices_saw_acknowledged_is_what_the_law_holds(
         # Each with a connection of its own, and one metric alone.
         asked += ["--metric", "theme", "--seconds", "1", "--processes", "1", "--dial"]
         assert main(asked) == 0
-        assert "200 of 200 reports acknowledged" in capsys.readouterr().out
+        said = capsys.readouterr().out
+        assert "200 of 200 reports acknowledged" in said
+        assert "devices woke 200 times" in said
+        assert "100 of 300 had no turn" in said
         # And over HTTP, where the bundle is too: on the event loop and with the doors of a service.
         assert main([*asked, "--http", run.http_door]) == 0
         assert "200 of 200 reports acknowledged" in capsys.readouterr().out

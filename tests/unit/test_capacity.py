@@ -157,7 +157,7 @@ def test_the_command_counts_a_catalogs_limits_and_names_the_bottleneck(
     assert "1,000,000 reports a day" in out
     assert "(measured now)" in out
     assert "in all 8 machines" in " ".join(out.split())
-    assert "one of them could bear all of it" in out
+    assert "this load alone fits on one such machine; the others let one fail" in out
     assert "bottleneck: " in out
 
 

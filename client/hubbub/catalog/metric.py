@@ -81,7 +81,8 @@ class Metric:
     mechanism: str = field(
         metadata=entry(
             kinds.one_of(lambda: (AUTO, *REGISTRY)),
-            "How a device randomizes its value; `auto` chooses the mechanism with the least error.",
+            "How a device randomizes its value; `auto` chooses, of those "
+            "whose error is within 5% of the least, the one with the shortest report.",
             '"unary.oue"',
             defines=True,
         )

@@ -31,6 +31,12 @@ _LIFETIME_REPORTS: Final = 50
 _ENDS_AND_PARTS: Final = 3
 _OPTIONS: Final = {"low": "--range", "high": "--range", "outside": "--refuse"}
 """Of fields whose option has another name."""
+_WHAT: Final = (
+    "what apps report: --boolean, --values A,B, --edges LOW:HIGH:PARTS or --range LOW HIGH (texts "
+    'that cannot be listed, such as error texts, are written by hand, with mechanism = "tree": '
+    "docs/discover.md)"
+)
+"""The options of which a new metric takes one."""
 _DESCRIPTION: Final = """
 Writes a metric into the catalog, with a comment above each field; the mechanism is chosen by the
 planner (mechanism = "auto"). On a terminal it asks for what no option says. Nothing that is there
@@ -170,7 +176,7 @@ def _told(arguments: argparse.Namespace) -> dict[str, str]:
 def _asked(given: str | None, option: str, question: str, ask: bool) -> str:  # noqa: FBT001 whether there is somebody to ask
     while given is None or not given.strip():
         if not ask:
-            raise BadParameter(f"{option} is needed where nobody can be asked; give it")
+            raise BadParameter(f"{option} is needed: there is no terminal to ask on; give it")
         try:
             given = input(f"{question} ")
         except EOFError:
@@ -198,7 +204,7 @@ def _reported(arguments: argparse.Namespace, *, ask: bool) -> dict[str, str]:
         return {"kind": _quoted("boolean")}
     if arguments.range is None and arguments.edges is None:
         question = "What can be reported (values with commas between)?"
-        values = _asked(arguments.values, "--values (or --range, ...)", question, ask)
+        values = _asked(arguments.values, _WHAT, question, ask)
         return {"values": _values(values)} | ({"other": "true"} if arguments.other else {})
     if arguments.unit is None and ask:
         arguments.unit = input("What is it measured in, as ms (nothing: no unit)? ").strip()

@@ -122,6 +122,7 @@ def _figures(seen: Seen, arguments: argparse.Namespace) -> dict[str, Any]:
         "not_sent": {reason: number for reason, number in seen.outcomes.items() if number},
         "reports_a_second": round(seen.acknowledged / max(seen.seconds, 1e-3), 1),
         "asked_a_second": arguments.rate,
+        "devices": arguments.devices,
         "wakes": seen.wakes,
         "behind": seen.behind,
         "report_call_us": _shares(seen.calls, 1e6),
@@ -146,6 +147,11 @@ def _show(found: dict[str, Any]) -> None:
             ),
         ],
     )
+    devices, wakes = found["devices"], found["wakes"]
+    idle = (
+        f"; {devices - wakes:,} of {devices:,} had no turn in this time" if wakes < devices else ""
+    )
+    say(f"  devices woke {wakes:,} times, each time with a report of every metric{idle}")
     for reason, number in found["not_sent"].items():
         say(f"  {number:,} not acknowledged: {reason.replace('_', ' ')}")
     if found["behind"]:

@@ -160,7 +160,10 @@ def _show(
         "so that one can restart, and of Redis a replica beside each master"
     )
     if sum(need.load for need in found) <= 1:
-        say("one of them could bear all of it; more are for what fails, and to keep roles apart")
+        say(
+            "this load alone fits on one such machine; the others let one fail or restart, and "
+            "keep the roles apart"
+        )
     say(f"bottleneck: {bottleneck.part}, by its {bottleneck.why}")
     say(
         "devices come by "
