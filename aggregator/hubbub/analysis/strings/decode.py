@@ -50,8 +50,7 @@ class Decoded:
 
     estimates, stderrs: unbiased, hence possibly negative.
     low, high: intervals at `confidence`; of a detected string, among the detected ones.
-    fitted: the non-negative fit of what makes the likeliest picture, 0 elsewhere: all that passes
-        the false discovery rate, where `detected` keeps half of it for the intervals.
+    fitted: the non-negative fit of what is detected, 0 elsewhere.
     twins: groups of candidates that set the same bits in every cohort; nothing can tell which of a
         group was reported, and each of them carries the numbers of the whole group.
     others: reports of strings that are no candidate, and its standard error.
@@ -132,7 +131,7 @@ def decode_counts(
         detected[groups],
         low[groups],
         high[groups],
-        np.where(discoveries(p, rate), _fitted(found), 0.0)[groups],
+        np.where(detected, _fitted(found), 0.0)[groups],
         _twins(groups),
         found.others if joint else None,
         _misfit(found, repeats) if joint else None,

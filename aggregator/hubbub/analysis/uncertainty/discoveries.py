@@ -12,9 +12,6 @@ from hubbub.errors import BadParameter
 FALSE_DISCOVERY_RATE: Final = 0.05
 """Of what stands out from zero, or has changed, the share that does not, at most on average."""
 
-# A level of 1 would have no score; all p-values that are found are below this one.
-_ALL: Final = 1 - 1e-9
-
 
 def p_values(scores: Floats) -> Floats:
     """Of scores (in standard errors), for zero against above zero: one-sided, normal."""
@@ -22,9 +19,9 @@ def p_values(scores: Floats) -> Floats:
     return answer
 
 
-def discoveries(p_values: Floats, rate: float = 0.05) -> Mask:
+def discoveries(p_values: Floats, rate: float = FALSE_DISCOVERY_RATE) -> Mask:
     """Which of these stand out at this false discovery rate, in (0, 1), over all that are given."""
-    found: Mask = p_values <= _critical(p_values, rate)
+    found: Mask = p_values <= critical(p_values, rate)
     return found
 
 
@@ -51,23 +48,23 @@ def check_rate(rate: float) -> None:
         raise BadParameter(f"false discovery rate {rate} is outside (0, 1)")
 
 
-def _critical(p_values: Floats, rate: float = 0.05) -> float:
+def critical(p_values: Floats, rate: float = FALSE_DISCOVERY_RATE) -> float:
     """The level up to which p-values stand out at this false discovery rate; below 0 if none does.
 
-    Benjamini and Hochberg's procedure in its adaptive form: a first pass tells how many are
-    surely nothing, the second spends the whole rate on those (Benjamini, Krieger and Yekutieli
-    2006, definition 6).
+    Benjamini and Hochberg's procedure (1995), or its adaptive form where that finds more: a first
+    pass counts what is probably nothing, the second spends the whole rate on those (Benjamini,
+    Krieger and Yekutieli 2006, definition 6). The level never passes the rate itself, so that a
+    value that nobody holds stands out with that chance at most, beside however many sure ones.
     """
     check_rate(rate)
     first = _step_up(p_values, rate / (1 + rate))
-    nothing = int((p_values > first).sum())
-    if nothing in {0, len(p_values)}:
-        return first
-    return _step_up(p_values, rate / (1 + rate) * len(p_values) / nothing)
+    nothing = max(int((p_values > first).sum()), 1)
+    adaptive = _step_up(p_values, rate / (1 + rate) * len(p_values) / nothing)
+    return min(max(_step_up(p_values, rate), adaptive), rate)
 
 
 def _step_up(p_values: Floats, rate: float) -> float:
     """Benjamini and Hochberg (1995)."""
     levels = rate * np.arange(1, len(p_values) + 1) / max(len(p_values), 1)
     below = np.nonzero(np.sort(p_values) <= levels)[0]
-    return min(float(levels[below[-1]]), _ALL) if len(below) else -1.0
+    return float(levels[below[-1]]) if len(below) else -1.0

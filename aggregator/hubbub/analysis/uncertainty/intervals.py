@@ -8,7 +8,11 @@ import numpy as np
 from scipy.special import log_ndtr, ndtri
 
 from hubbub.analysis.arrays import Floats, Mask
-from hubbub.analysis.uncertainty.discoveries import FALSE_DISCOVERY_RATE, check_rate, paid_by
+from hubbub.analysis.uncertainty.discoveries import (
+    FALSE_DISCOVERY_RATE,
+    critical,
+    p_values,
+)
 from hubbub.errors import BadParameter
 
 MIN_CONFIDENCE: Final = 1e-6
@@ -23,6 +27,8 @@ _FARTHEST: Final = 40.0
 _HALVINGS: Final = 30
 # Each takes most of what is left off an end that its tail has too low.
 _ROUNDS: Final = 4
+# Of an interval's doubt, what both plain ends of a marked value may spend; its low spends more.
+_LEFT: Final = 1 / 4
 
 
 def interval(estimates: Floats, stderrs: Floats, confidence: float = 0.95) -> tuple[Floats, Floats]:
@@ -91,14 +97,13 @@ def ranked(
     estimate's, would reach the estimate (Wilson 1927), and within what can be.
 
     Of what stands out the low is as sure among what passes the same cut (Weinstein, Fithian and
-    Benjamini 2013), and one report at least.
+    Benjamini 2013), and one report at least of what stands out at the interval's own doubt too: of
+    the truth 0 an interval may spend all of its doubt on its lower end (Weinstein and Yekutieli
+    2020). Its upper end spends a quarter, since false marks spend most.
 
-    What stands out are the first rows, as long as no low would be 0: their false discovery rate is
-    half of `rate` at most (Benjamini and Hochberg 1995, by steps down: Sarkar 2002; and `paid_by`),
-    and of what nobody holds each stands out once in 40 at most, whatever stands beside it.
+    What stands out is `critical`'s at this rate, by the chance that what nobody holds goes so far.
     """
     plain = reach_of(confidence)
-    check_rate(rate)
     order = np.argsort(-estimates / absent, kind="stable")
     places = np.empty(len(order), dtype=np.int64)
     places[order] = np.arange(1, len(order) + 1)
@@ -108,20 +113,24 @@ def ranked(
     doubt = places / max(len(order), 1)
     surely = pushed_up(doubt, confidence)
     # A mark is against what nobody holds, and judged by the law of that.
-    standing = np.maximum(surely, pushed_up(paid_by(places), 1 - rate))
-    if tail is not None:
-        standing = tail.reach(standing)
     scores = estimates / absent
-    detected = np.empty(len(order), dtype=np.bool_)
-    detected[order] = np.logical_and.accumulate((scores > standing)[order])
+    chances = p_values(scores if tail is None else tail.of(scores))
+    level = critical(chances, rate)
+    detected: Mask = chances <= level
     inside = np.clip(estimates, 0.0, reports)
+    upwards = np.full_like(estimates, plain)
     if detected.any():
-        gaps = scores[detected] - float(standing[detected].min())
+        least = -ndtri(np.array([level]))
+        cut = least if tail is None else tail.reach(least)
         spread = _spread(inside[detected], absent[detected], growth[detected], bend)
+        gaps = np.maximum(scores[detected] - cut, 0.0)
         surely[detected] = np.maximum(surely[detected], _picked(gaps / spread, plain))
+        upwards[detected] = reach_of(1 - (1 - confidence) * _LEFT)
     low = np.clip(_low(inside, (absent, growth, bend), surely, tail), 0.0, reports)
-    high = np.clip(end_of(inside, absent, growth, bend, plain) + step / 2, 0.0, reports)
-    low[detected] = np.maximum(low[detected], np.minimum(1.0, inside[detected]))
+    high = np.clip(end_of(inside, absent, growth, bend, upwards) + step / 2, 0.0, reports)
+    # An interval of 95% cannot leave out 0 for a mark of which 20% may be false.
+    sure = detected & (chances <= critical(chances, min(rate, 1 - confidence)))
+    low[sure] = np.maximum(low[sure], np.minimum(1.0, inside[sure]))
     return low, high, detected
 
 
