@@ -71,6 +71,30 @@ def test_more_true_strings_and_less_error_than_the_original_decoder(name: str) -
     assert variation(ours) <= 0.95 * variation(theirs)
 
 
+def test_a_higher_false_discovery_rate_marks_more_strings_and_never_fewer_than_its_p_values() -> (
+    None
+):
+    """Of the reference collections together the false share is at most the rate."""
+    marked = []
+    for rate in (0.01, 0.05, 0.2):
+        true, shares = 0, []
+        for name in ("demo1", "demo2", "demo3", "small_typical_exp"):
+            folder = REFERENCE / name
+            truth = {row["value"] for row in _rows(folder / "true.csv") if int(row["count"])}
+            collection = read_collection(folder / "params.csv", folder / "counts.csv")
+            names, cells = read_map(folder / "map.csv.gz", collection)
+            decoded = decode_counts(collection, cells, rate)
+            p = np.sort(decoded.p_values)
+            stepped_up = np.nonzero(p <= rate * np.arange(1, len(p) + 1) / len(p))[0].max() + 1
+            assert decoded.detected.sum() >= stepped_up
+            held = [names[i] in truth for i in np.nonzero(decoded.detected)[0]]
+            shares.append(held.count(False) / len(held))
+            true += sum(held)
+        assert np.mean(shares) <= rate
+        marked.append(true)
+    assert marked[0] < marked[1] < marked[2]
+
+
 def test_detections_and_intervals_keep_their_word() -> None:
     """200 collections of ten kinds: at most 5% of the detected are false in expectation, and the
     detected ones' intervals hold the truth in 95%.

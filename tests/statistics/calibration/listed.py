@@ -81,7 +81,8 @@ def flags(values: Sequence[ValueAnswer], truth: Sequence[float]) -> Iterator[Cou
     """Of rows beside their truth: what stands out."""
     standing = [(one, true) for one, true in zip(values, truth, strict=True) if one.detected]
     held = sum(one.low <= true <= one.high for one, true in standing)
-    yield STANDING, held, len(standing)
+    if standing:  # a false coverage rate is a list's, as the false discovery rate is
+        yield STANDING, held / len(standing), 1
     yield ABOVE, sum(one.low > 0 for one, _ in standing), len(standing)
     yield FALSE, sum(not true for _, true in standing) / max(len(standing), 1), 1
 

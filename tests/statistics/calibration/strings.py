@@ -41,7 +41,7 @@ def _decoded(setting: Collection, repeats: int, chance: np.random.Generator) -> 
     holds = (found.low <= truth) & (truth <= found.high)
     standing = found.detected
     yield CANDIDATE, float(holds.sum()), len(holds)
-    yield STANDING, float(holds[standing].sum()), float(standing.sum())
+    yield STANDING, float(holds[standing].mean()), 1
     yield FALSE, float((truth[standing] == 0).sum()) / max(float(standing.sum()), 1), 1
     if found.misfit and setting.listed == setting.strings:
         yield MISFIT, found.misfit[1] <= 0.05, 1

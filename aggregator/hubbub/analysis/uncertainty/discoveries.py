@@ -3,7 +3,6 @@
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import ndtr
 
 from hubbub.analysis.arrays import Floats, Mask
@@ -30,16 +29,6 @@ def stand_out(p_values: Floats, rate: float = FALSE_DISCOVERY_RATE) -> Mask:
     check_rate(rate)
     found: Mask = p_values <= _step_up(p_values, rate)
     return found
-
-
-def paid_by(places: npt.NDArray[np.int64]) -> Floats:
-    """The part of the false discovery rate that each place may spend, for the marks before it.
-
-    One fewer than Benjamini and Hochberg's: a mark does not pay for itself. So of all marks of many
-    lists no more are false than of one list's on average, though each has a single true one.
-    """
-    answer: Floats = np.maximum(places - 1, 1) / max(len(places), 1)
-    return answer
 
 
 def check_rate(rate: float) -> None:
