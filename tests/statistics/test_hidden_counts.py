@@ -186,7 +186,7 @@ def test_of_several_epochs_each_has_a_number_of_its_own() -> None:
     def of(dummies: int) -> WindowTotals:
         return WindowTotals(np.array([40, 60]), 100 - dummies, 0, 0, dummies)
 
-    whole = sum_totals([of(35), of(35), of(0)], 2, 35, hidden=7.5)
+    whole = sum_totals([of(35), of(35), of(0)], 2, 35, hidden=15.0)
     assert (whole.reports, whole.dummies, whole.beside_variance) == (230, 70, 15.0)
     assert whole.dummies_variance == 0
 
@@ -245,3 +245,47 @@ def test_intervals_hold_what_nearly_everybody_holds_though_nobody_knows_how_many
         assert one.low <= reports
         assert sum(other.consistent or 0 for other in found.values) == pytest.approx(reports)
     assert binom.cdf(inside, runs, 0.95) > 1e-7
+
+
+@pytest.mark.parametrize("more", [5, 20, 31, 35, 40, 50, 80])
+@pytest.mark.parametrize("epsilon", [0.2, 0.5, 1.0])
+def test_a_number_of_reports_holds_of_epochs_that_barely_left(more: int, epsilon: float) -> None:
+    """By every number of dummies with which so many reports leave, exactly."""
+    noise = CountNoise.least(exp_at_most(epsilon), 1e-8)
+    least = 50 + noise.most
+    people = 50 + more
+    left = holds = 0
+    for dummies, weight in enumerate(noise.weights):
+        above = people + dummies - least
+        if above < 0:
+            continue
+        left += weight
+        error = 1.96 * noise.variance_above(above) ** 0.5
+        holds += weight * (abs(dummies - noise.reach) <= error)
+    # Of whole numbers an interval holds a little less often than of a line.
+    plain = 1.96 * noise.variance**0.5
+    always = sum(w for k, w in enumerate(noise.weights) if abs(k - noise.reach) <= plain)
+    assert holds / left >= min(0.94, always / sum(noise.weights))
+    assert noise.variance_above(2 * noise.most) == pytest.approx(noise.variance)
+
+
+def test_what_is_held_by_nearly_all_of_an_epoch_that_barely_left_is_in_its_intervals() -> None:
+    """31 above the crowd of 50 at epsilon .5, as often as such an epoch leaves at all."""
+    noise, people, runs = CountNoise.least(exp_at_most(0.5), 1e-8), 81, 300
+    mechanism: Any = build("grr", epsilon=8.0, categories=3)
+    chance = np.random.default_rng(8)
+    weights = np.array(noise.weights, dtype=np.float64)
+    weights[: noise.most + 50 - people] = 0.0  # too few dummies to leave
+    held, counted, shared = [78, 3, 0], 0, 0
+    for dummies in chance.choice(len(weights), runs, p=weights / weights.sum()).tolist():
+        cells = chance.multinomial(dummies, [1 / 3] * 3) + np.array(held)
+        reports = people + dummies - noise.reach
+        variance = noise.variance_above(people + dummies - noise.most - 50)
+        totals = Totals(cells.tolist(), reports, noise.reach, 0.0, variance)
+        first = answer_tiers([(mechanism, totals)], ["a", "b", "c"]).values[0]
+        assert first.share_low is not None
+        assert first.share_high is not None
+        counted += first.low <= held[0] <= first.high
+        shared += first.share_low <= held[0] / people <= first.share_high
+    assert binom.cdf(counted, runs, 0.94) > 1e-7
+    assert binom.cdf(shared, runs, 0.94) > 1e-7

@@ -171,9 +171,7 @@ def epsilon_for(
     return best
 
 
-def _detectable(
-    question: MetricDraft, mechanism: Any, reports: float, place: int
-) -> float:
+def _detectable(question: MetricDraft, mechanism: Any, reports: float, place: int) -> float:
     """The share s of one value at which s = z(corrected) sigma(0) + z(95%) sigma(s)."""
     corrected = _NORMAL.inv_cdf(1 - (1 - CONFIDENCE) / 2 / question.size)
     if mechanism.FAMILY in _LISTED and (tail := pure_tail(mechanism.channel, int(reports))):

@@ -22,6 +22,9 @@ _ONE: Final = 1 << _BITS
 # Of e^8 at most, and of so many dummies on either side of their mean.
 _MAX_ODDS: Final = 3000 * _ONE
 _MAX_REACH: Final = 2000
+# Of either end of a 95% interval: how doubtful it is, and how many standard errors away.
+_DOUBT: Final = 0.025
+_PLAIN: Final = 1.96
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +80,17 @@ class CountNoise:
         off = sum(w * (number - self.reach) ** 2 for number, w in enumerate(self.weights))
         return float(Fraction(off, sum(self.weights)))
 
+    def variance_above(self, above: int) -> float:
+        """The variance to reckon with, given that reports and dummies were enough to leave.
+
+        above: how many more than enough they were. An epoch with few reports leaves if many dummies
+            are drawn, so of one that barely left there may be far fewer reports than without them.
+            The law of the number, given that it is large enough, says how many fewer: a 95%
+            interval by the square root of this holds them.
+        """
+        further, plain = (_furthest(self.odds, self.reach, one) for one in (above, self.most))
+        return max(self.variance, (further / _PLAIN) ** 2) if further > plain else self.variance
+
     def draw(self, below: Callable[[int], int] = secrets.randbelow) -> int:
         """A number. below: a whole number below the one given, each as likely."""
         upto = list(accumulate(self.weights))
@@ -89,3 +103,14 @@ def _weights(odds: int, reach: int) -> tuple[int, ...]:
     # PRIVACY: from the ends inwards, rounded down, so that no quotient is above the odds.
     side = list(accumulate(range(reach), lambda weight, _: weight * odds >> _BITS, initial=_ONE))
     return (*side, *side[-2::-1])
+
+
+@lru_cache(maxsize=4096)
+def _furthest(odds: int, reach: int, above: int) -> int:
+    """How far above its mean the number may be, of an epoch that left by so many."""
+    upper = list(accumulate(reversed(_weights(odds, reach))))[::-1]
+    return next(
+        number - reach
+        for number in range(2 * reach, -1, -1)
+        if upper[number] >= _DOUBT * upper[max(number - max(above, 0), 0)]
+    )

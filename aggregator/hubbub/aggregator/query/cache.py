@@ -219,8 +219,8 @@ def sum_totals(
     """The totals of several windows of one definition, which simply add.
 
     dummies: how many a crowd has; of one that is on its way those that have come are a draw.
-    each: how many every device makes, on average. hidden: the variance of how many of them hide an
-    epoch's number of reports.
+    each: how many every device makes, on average. hidden: the variance of how many of them hide the
+    epochs' numbers of reports.
 
     Raises:
         BadParameter: sums beyond 64 bits.
@@ -249,5 +249,4 @@ def sum_totals(
     # Of m, s are expected: without replacement, the variance is below that of coins, s (1 - s/m).
     coming = [held.dummies % dummies for held in parts]
     drawn = sum(some * (1 - some / dummies) for some in coming)
-    beside = hidden * sum(1 for held in parts if held.dummies)
-    return Totals(cells.tolist(), reports, among, drawn, beside)
+    return Totals(cells.tolist(), reports, among, drawn, hidden)

@@ -206,7 +206,7 @@ class QueryEngine:
             order_confidence=best.order_confidence,
             values=list(best.values),
             lists=list(query.lists),
-            notice=notice_of(selection.metric, (found.reports, len(selection.counted))),
+            notice=notice_of(selection),
         )
 
     async def cross(self, name: str, query: EstimateQuery, parts: tuple[str, str, str]) -> Crossed:
@@ -227,7 +227,7 @@ class QueryEngine:
         question = (self._definition(selection.metric), query, parts, selection.windows)
         table = await self._crosses.get(question, selection.version, make)
         # An epoch may have ended since.
-        notice = notice_of(selection.metric, (table.reports, len(selection.counted)))
+        notice = notice_of(selection)
         return replace(table, final=self._is_final(selection), notice=notice)
 
     async def breakdown(self, name: str, query: EstimateQuery, by: str = "") -> BrokenDown:
@@ -254,7 +254,7 @@ class QueryEngine:
             broken_down, *(whole, by, parts, answers, await self._terms())
         )
         final = self._is_final(whole)
-        notice = notice_of(whole.metric, (table.reports, len(whole.counted)))
+        notice = notice_of(whole)
         return replace(table, final=final, lists=list(query.lists), notice=notice)
 
     async def compare(
@@ -290,11 +290,7 @@ class QueryEngine:
             values=values,
             lists=list(query.lists),
             unit=holdings[0].metric.unit,
-            notice=notice_of(
-                holdings[0].metric,
-                (old.reports, len(holdings[0].counted)),
-                (new.reports, len(holdings[1].counted)),
-            ),
+            notice=notice_of(*holdings),
             chosen=why,
         )
 
@@ -335,7 +331,7 @@ class QueryEngine:
             lists=list(query.lists),
             unit=selection.metric.unit,
             joined=[one.metric.name for one in joined],
-            notice=notice_of(selection.metric, (answer.reports, len(selection.counted))),
+            notice=notice_of(selection),
         )
 
     async def status(self) -> PipelineStatus:

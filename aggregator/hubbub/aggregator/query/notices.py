@@ -2,24 +2,25 @@
 
 from math import sqrt
 
-from hubbub.catalog import Metric
+from hubbub.aggregator.query.totals import EpochSelection
 from hubbub.catalog.crowds.device_dummies import made_each, reports_variance
 from hubbub.catalog.crowds.hidden_counts import count_noise, count_variance
 from hubbub.errors.places import notice
 
 
-def notice_of(metric: Metric, *told: tuple[int, int]) -> str:
+def notice_of(*selections: EpochSelection) -> str:
     """Of development that it protects nobody; of reports of a metric that they are estimated.
 
-    told: each number of reports that the answer tells, and of how many epochs. "" where there is
+    selections: of one metric, each with a number of reports that the answer has. "" where there is
     nothing to say.
     """
+    metric = selections[0].metric
     said = notice(development=metric.development)
     each, noise = made_each(metric), count_noise(metric)
-    if noise and not any(of for _, of in told):
+    if noise and not any(one.counted for one in selections):
         said = f"{metric.name}: nothing has left the shuffler, which tells nobody how much waits."
     elif each or noise:
-        errors = " and ".join(f"{n:,} ± {reports_stderr(metric, n, of):,.1f}" for n, of in told)
+        errors = " and ".join(f"{one.reports:,} ± {reports_stderr(one):,.1f}" for one in selections)
         why = (
             "the shuffler adds a number of dummies to an epoch that it tells nobody."
             if noise
@@ -31,6 +32,8 @@ def notice_of(metric: Metric, *told: tuple[int, int]) -> str:
     return said
 
 
-def reports_stderr(metric: Metric, reports: int, epochs: int) -> float:
-    """The standard error of a metric's number of reports; 0 where they are counted."""
-    return sqrt(reports_variance(reports, made_each(metric)) + epochs * count_variance(metric))
+def reports_stderr(selection: EpochSelection) -> float:
+    """The standard error of a number of reports; 0 where they are counted."""
+    metric = selection.metric
+    hidden = sum(count_variance(metric, one.reports) for one in selection.counted.values())
+    return sqrt(reports_variance(selection.reports, made_each(metric)) + hidden)

@@ -71,7 +71,7 @@ async def line(
         lowest=ends[0] if ends else None,
         highest=ends[1] if ends else None,
         until_first_batch=until_first_batch(metric, terms, reserve),
-        notice=notice_of(metric, (selection.reports, len(selection.counted))),
+        notice=notice_of(selection),
         parts=list(parts_of(metric.values or ()))
         if isinstance(metric.randomizer, PairedParts)
         else [],

@@ -313,7 +313,8 @@ class TotalsByEpoch:
             own = self.bundle.asked_in(streams[0])
             mechanism = own.randomizer
             parts = [one for w, one in totals.items() if w.stream in streams and w.epoch in wanted]
-            dummies, each, hidden = expected_dummies(own), made_each(own), count_variance(own)
+            hidden = sum(count_variance(own, one.counted) for one in parts if one.dummies)
+            dummies, each = expected_dummies(own), made_each(own)
             added = sum_totals(parts, mechanism.layout.size, dummies, each, hidden)
             tiers.append((mechanism, added))
         return tiers

@@ -28,7 +28,7 @@ def whole_answer(
         final=final,
         updated=iso_time(estimate.updated) if estimate.updated else None,
         reports=found.reports,
-        reports_stderr=reports_stderr(metric, found.reports, len(selection.counted)),
+        reports_stderr=reports_stderr(selection),
         waiting=None,
         withheld=None,
         mechanism=metric.mechanism,
@@ -53,5 +53,5 @@ def whole_answer(
         highest=ends[1] if ends else None,
         notes=notes(metric, found),
         anytime=query.anytime,
-        notice=notice_of(metric, (found.reports, len(selection.counted))),
+        notice=notice_of(selection),
     )

@@ -42,10 +42,13 @@ def expected_dummies(metric: Any) -> int:
     return int(metric.dummies) + (noise.reach if noise else 0)
 
 
-def count_variance(metric: Any) -> float:
-    """The variance of how many dummies hide the number of reports of an epoch; 0 of none."""
+def count_variance(metric: Any, reports: int) -> float:
+    """The variance of how many dummies hide an epoch's number of reports; 0 of none.
+
+    reports: the estimate, by which it is seen how near the epoch was to not leaving at all.
+    """
     noise = count_noise(metric)
-    return noise.variance if noise else 0.0
+    return noise.variance_above(reports - metric.fewest - noise.reach) if noise else 0.0
 
 
 def reports_at_least(metric: Any, reports: int) -> int:
