@@ -149,7 +149,7 @@ def test_the_client_brings_no_server_along() -> None:
 def test_nothing_tells_a_person_to_install_hubbub_from_an_index() -> None:
     """The names there are not ours: who registers one would run their program on our users."""
     installs = re.compile(
-        r"\b(pip3?|pipx|uv|npm|pnpm|yarn|npx|bunx?|conda|poetry|pdm)\s+"
+        r"\b(pip3?|pipx|uvx?|npm|pnpm|yarn|npx|bunx?|conda|poetry|pdm)\s+"
         r"((tool|add|i|ci|install|run|exec|x|dlx|inject)\s+)*(-\S+\s+)*"
         r"""[\\"'`]*(@\w+/)?hubbub(?![-\w./]*\.(whl|tgz|tar\.gz))"""
     )
