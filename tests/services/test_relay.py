@@ -1,7 +1,7 @@
 """A relay between devices and the HTTP door: it reads nothing, and the shuffler sees no address."""
 
 import asyncio
-from collections.abc import MutableMapping
+from collections.abc import Callable, MutableMapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -191,6 +191,49 @@ def test_the_length_of_a_sealed_answer_tells_a_relay_nothing_about_it(
             assert statuses == [200, 200, 400]
             assert len(lengths) == 1
             assert door.front.admission.counts == {"taken": 40, "wrong_key": 40}
+
+    asyncio.run(body())
+
+
+def _pop(waits: list[float]) -> Callable[[str], float]:
+    return lambda _caller: waits.pop()
+
+
+def test_an_answers_length_depends_on_the_requests_length_alone(
+    made: Made, redis_url: str, tls: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Reports taken, all refused or none there, models, no message, another path, no more room."""
+
+    async def body() -> None:
+        async with open_door(made, redis_url, gateway=_gateway(tls)) as door:
+            door.front.admission.notice = b"n" * 3000
+            door.front.admission.models = b"m" * 5000
+            taken, refused = door.front.request(7), door.front.request(7)
+            for report in refused.reports:
+                report.key_id += 1
+            contents = [
+                (REPORTS_PATH, taken.SerializeToString()),
+                (REPORTS_PATH, refused.SerializeToString()),
+                (REPORTS_PATH, b""),
+                (REPORTS_PATH, b"no message"),
+                ("/elsewhere", b""),
+            ]
+            lengths, statuses = set(), []
+            for late in (False, True):
+                for path, content in contents:
+                    # Within the sealed request alone: its sender has room as it comes.
+                    waits = [9.0, 0.0] if late else [0.0, 0.0]
+                    monkeypatch.setattr(door.front.admission, "wait_seconds", _pop(waits))
+                    headers = ((b"content-type", REPORTS_TYPE.encode()),)
+                    asked = Request(b"POST", b"https", b"h", path.encode(), headers, content)
+                    written = write_request(asked, padded_to=4096)
+                    message, opened = encapsulate(read_gateway(tls), written)
+                    sealed = {"Content-Type": REQUEST_TYPE}
+                    answer = await door.ask("POST", GATEWAY_PATH, message, sealed)
+                    lengths.add(len(answer.body))
+                    statuses.append(read_response(opened(answer.body)).status)
+            assert statuses == [200, 200, 200, 400, 404, 429, 429, 429, 429, 404]
+            assert len(lengths) == 1
 
     asyncio.run(body())
 

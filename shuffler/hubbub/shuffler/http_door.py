@@ -18,7 +18,6 @@ from hubbub.oblivious import (
     RESPONSE_TYPE,
     Request,
     Response,
-    write_response,
 )
 from hubbub.runtime import hint_seconds, read_message
 from hubbub.runtime.http.connections import OpenConnections, network_of
@@ -68,9 +67,6 @@ _FOR_GOOD: Final = (b"hubbub-refused", b"for-good")
 # As many as of gRPC: what is being worked on is in memory, up to the largest message each.
 _MAX_WORKED_ON: Final = 256
 _WAIT_SECONDS: Final = 1.0
-# PRIVACY: a relay sees lengths; that of an answer would show how many reports were refused, and
-# why. One step is enough for every usual answer, with a notice.
-_ANSWER_STEP_BYTES: Final = 4096
 # Answers to sealed requests of which nothing was charged so far.
 _UNREAD: Final = frozenset({HTTPStatus.NOT_FOUND, HTTPStatus.UNSUPPORTED_MEDIA_TYPE})
 
@@ -185,8 +181,9 @@ class ReportsApp:
                 self._admission.spoiled(caller, len(raw))
             answer = Response(refused.status, refused.headers, refused.body)
         told = (b"content-type", RESPONSE_TYPE.encode())
-        sealed = seal(write_response(answer, padded_to=_ANSWER_STEP_BYTES))
-        return HTTPStatus.OK, (told, (b"cache-control", b"no-store")), sealed
+        # Twice the notice: in a problem it is text.
+        public_bytes = 2 * len(self._admission.notice) + len(self._admission.models)
+        return HTTPStatus.OK, (told, (b"cache-control", b"no-store")), seal(answer, public_bytes)
 
     def _caller(self, scope: Scope, headers: dict[bytes, bytes]) -> str:
         # Where a proxy said whom it asks for, the server put them in its place.

@@ -13,13 +13,18 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from hubbub.errors import KeysUnusable
 from hubbub.errors.text_files import read_list
-from hubbub.oblivious import KEYS_TYPE, Request, read_request
+from hubbub.oblivious import KEYS_TYPE, Request, Response, read_request, write_response
 from hubbub.oblivious.encapsulation import Gateway
 from hubbub.runtime.http.connections import among
 from hubbub.shuffler.public_bytes import PublicBytes
 
 UNKNOWN_KEY: Final = "https://iana.org/assignments/http-problem-types#ohttp-key"
 """What a client is told whose key is not ours any more (RFC 9458, section 5.2)."""
+_ANSWER_STEP_BYTES: Final = 4 << 10
+# The status, the headers and the words of a problem have less.
+_PROBLEM_BYTES: Final = 1 << 10
+# A refusal has 7 bytes at most, and the report that it names more than 56.
+_REQUEST_TO_REFUSALS: Final = 8
 
 
 class OhttpGateway:
@@ -37,15 +42,25 @@ class OhttpGateway:
         """Whether a request comes from a relay, which holds each of its people to limits."""
         return among(client, self._relays)
 
-    def open(self, raw: bytes) -> tuple[Request, Callable[[bytes], bytes]]:
+    def open(self, raw: bytes) -> tuple[Request, Callable[[Response, int], bytes]]:
         """The request within, and what seals the answer.
+
+        PRIVACY: the answer's length depends on the request's length, which the relay has seen, and
+        on the size of whatever is public in answers (the second argument of the returned function):
+        whether reports were refused, how many, or what was fetched does not change it.
 
         Raises:
             BadParameter: it is of a key that is not here.
             BadPayload: it is none, or was altered.
         """
         content, seal = self._gateway.open(raw)
-        return read_request(content), seal
+
+        def seal_padded(answer: Response, public_bytes: int) -> bytes:
+            longest = _PROBLEM_BYTES + len(raw) // _REQUEST_TO_REFUSALS + public_bytes
+            step = longest + -longest % _ANSWER_STEP_BYTES
+            return seal(write_response(answer, padded_to=step))
+
+        return read_request(content), seal_padded
 
 
 def read_gateway_keys(path: Path) -> list[X25519PrivateKey]:
