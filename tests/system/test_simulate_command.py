@@ -12,7 +12,10 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from hubbub.catalog import read_catalog
 from hubbub.cli.main import main
+from hubbub.cli.rehearsals.truth import coder
+from hubbub.mechanisms.ranges import Range
 
 Z = 4.9
 
@@ -289,11 +292,32 @@ def test_a_file_that_is_not_there_is_named(folder: Path) -> None:
     assert (done.returncode, "--values none.csv: cannot be read" in done.stderr) == (2, True)
 
 
-def test_a_million_strings_are_too_many(folder: Path) -> None:
-    truth = gzip.compress("".join(f"{n:x}.example\n" for n in range(10**6)).encode(), 1)
-    done = _simulate(folder, "page", truth, "--runs", "1", "--json")
-    assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
-    assert "1,000,000 different values; keep the 100,000 most frequent" in done.stderr
+def test_too_many_different_strings_are_refused_with_a_remedy_that_keeps_the_shares(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("hubbub.cli.rehearsals.truth._MAX_STRINGS", 100)
+    monkeypatch.chdir(folder)
+    file = _written(folder, "".join(f"{n:x}.example\n" for n in range(101)))
+    assert main(["simulate", "page", "--values", file.name, "--runs", "1", "--json"]) == 2
+    [error] = capsys.readouterr().err.splitlines()
+    assert "101 different values, above 100; draw fewer people at random" in error
+
+
+def test_the_edges_of_a_range_are_computed_once_for_all_numbers(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[int] = []
+
+    def counted(*arguments: Any) -> list[float]:
+        calls.append(1)
+        return edges(*arguments)
+
+    edges = Range.edges
+    monkeypatch.setattr(Range, "edges", counted)
+    code = coder(read_catalog(folder / "metrics.toml").metrics["ages"])
+    for number in range(100):
+        code(str(number / 10))
+    assert len(calls) == 1
 
 
 BESIDE = (

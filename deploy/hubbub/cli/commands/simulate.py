@@ -111,6 +111,7 @@ def _simulate(arguments: argparse.Namespace) -> int:
 
 
 def _simulate_metric(arguments: argparse.Namespace) -> int:
+    started = time.monotonic()
     bundle = _bundle(arguments.catalog, arguments.metric)
     if has_days(arguments.values, bundle.metric(arguments.metric)):
         return simulate_days(arguments, bundle, _watched)
@@ -123,7 +124,6 @@ def _simulate_metric(arguments: argparse.Namespace) -> int:
         arguments.confidence,
         tuple(read_candidates(arguments.candidates)) if arguments.candidates else (),
     )
-    started = time.monotonic()
     tally = Tally()
     runs: list[Run] = []
     for run in _watched(rehearse(plan, arguments.runs, arguments.seed), arguments.runs):
@@ -144,7 +144,8 @@ def _simulate_metric(arguments: argparse.Namespace) -> int:
             f"below its minimum batch of {metric.min_batch:,}; draw more people (--reports), more "
             "--epochs, or lower min_batch"
         )
-    found, seconds = tally.summary(), time.monotonic() - started
+    found = tally.summary()
+    seconds = time.monotonic() - started
     if arguments.json:
         say(json.dumps(_document(plan, arguments, runs, found, seconds), ensure_ascii=False))
     else:

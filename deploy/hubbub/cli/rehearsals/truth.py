@@ -19,8 +19,8 @@ _MAX_PEOPLE: Final = 10**12
 _MAX_NUMBERS: Final = 10_000
 # Each is a person's own; more are a population to draw from.
 _MAX_VECTORS: Final = 100_000
-# As many as may be looked for in a minute.
-_MAX_STRINGS: Final = 100_000
+# Ten times the strings of most collections: a million take some minutes of a processor, and 2 GB.
+_MAX_STRINGS: Final = 1_000_000
 _HEADS: Final = (["value"], ["value", "count"])
 
 
@@ -80,8 +80,8 @@ def read_truth(path: Path, metric: Metric) -> Truth:
         raise BadParameter(f"--values {path}: {people:,} people; give 1 to {_MAX_PEOPLE:,}")
     if len(held) > _MAX_STRINGS and metric.values is None:
         raise BadParameter(
-            f"--values {path}: {len(held):,} different values; keep the {_MAX_STRINGS:,} most "
-            "frequent"
+            f"--values {path}: {len(held):,} different values, above {_MAX_STRINGS:,}; draw fewer "
+            "people at random from the file, so that the shares stay as they are"
         )
     if metric.kind == VECTOR and len(held) > _MAX_VECTORS:
         raise BadParameter(
@@ -199,6 +199,8 @@ def coder(metric: Metric) -> Callable[[Any], Any]:
     if mechanism.VALUES != "numbers" and not metric.edges:
         return metric.code
 
+    edges = None if metric.edges or not hasattr(mechanism, "edges") else mechanism.edges()
+
     def number(text: str) -> float:
         if text in (metric.values or ()):
             part: float = metric.code(text)
@@ -207,9 +209,8 @@ def coder(metric: Metric) -> Callable[[Any], Any]:
         if not isfinite(given):
             raise ValueError("not a number")
         value: float = metric.code(int(given) if given.is_integer() else given)
-        if metric.edges or not hasattr(mechanism, "edges"):
+        if edges is None:
             return value
-        edges = mechanism.edges()
         bucket: int = mechanism.range.bucket(value, mechanism.buckets)
         return float((edges[bucket] + edges[bucket + 1]) / 2)
 
