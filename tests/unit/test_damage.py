@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import os
 import random
 import shutil
 import sqlite3
@@ -328,7 +329,7 @@ def _odd(**changes: Any) -> Callable[[Journal, PendingPayload], None]:
 def _odd_text(journal: Journal, drawn: PendingPayload) -> None:
     body = struct.pack("<dIIBB", drawn.made, 1, 0, 2, 2) + b"\xff\xfe\xff\xfe"
     head = struct.pack("<IQI", len(body), 1, zlib.crc32(body, 1))
-    journal._memory[: len(head + body)] = head + body
+    os.pwrite(journal._file, head + body, 0)
     journal._end = len(head + body)
 
 
@@ -366,7 +367,8 @@ def test_flipped_bytes_in_a_journal_hurt_nobody(reported: Device, seed: int) -> 
             PendingPayload("homepage", int(reported.now // 86_400), "", b"ab%d" % n, 0, 1.7e9)
         )
     for _ in range(chance.choice([1, 3, 20])):
-        journal._memory[chance.randrange(journal._end)] = chance.randrange(256)
+        byte, place = chance.randrange(256), chance.randrange(journal._end)
+        os.pwrite(journal._file, bytes([byte]), place)
     journal.after_fork_in_child()
     _use(reported)
 

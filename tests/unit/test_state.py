@@ -347,12 +347,78 @@ def test_a_full_journal_has_no_room(tmp_path: Path) -> None:
     assert len(found[1]) == 11
 
 
+def test_an_app_that_closes_all_descriptors_loses_no_note_and_no_file_of_its_own(
+    tmp_path: Path, entry_of: Callable[..., OutboxEntry]
+) -> None:
+    """As a daemon does once it has forked: the number of ours is another file's then."""
+    state = FolderState(tmp_path / "s")
+    journal = state._notes._journal
+    assert journal
+    drawn = [entry_of("homepage", TODAY, bytes([n])).drawn for n in range(3)]
+    state.note(drawn[0])
+    closed = journal._file
+    os.close(closed)
+    own = os.open(tmp_path / "app.log", os.O_RDWR | os.O_CREAT)
+    os.dup2(own, closed)  # the same number already, as a rule
+    for one in drawn[1:]:
+        state.note(one)
+    assert journal._file != closed
+    journal.after_fork_in_child()  # as if it had been killed
+    state._database.close()
+    after = FolderState(tmp_path / "s")
+    found = [one for _, records in after.orphans() for _, one in records]
+    assert found == drawn
+    after.close()
+    assert os.fstat(closed).st_size == 0
+    for number in {own, closed}:
+        os.close(number)
+
+
+def _cut(journal: Journal, path: Path) -> None:
+    del journal
+    os.truncate(path, 0)
+
+
+def _overwrite(journal: Journal, path: Path) -> None:
+    del journal
+    path.write_bytes(b"x" * 100)
+
+
+def _lose(journal: Journal, path: Path) -> None:
+    os.close(journal._file)
+    path.unlink()
+
+
+@pytest.mark.parametrize("harm", [_cut, _overwrite, _lose])
+def test_a_journal_that_others_cut_or_delete_ends_no_process_and_loses_nothing(
+    harm: Callable[[Journal, Path], None],
+    tmp_path: Path,
+    entry_of: Callable[..., OutboxEntry],
+) -> None:
+    state = FolderState(tmp_path / "s")
+    entries = [entry_of("homepage", TODAY, bytes([n])) for n in range(2)]
+    for round_ in range(1, 3):
+        journal = state._notes._journal
+        assert journal
+        first = state.note(entries[0].drawn)
+        harm(journal, tmp_path / "s" / journal.name)
+        numbers = [first, state.note(entries[1].drawn)]
+        assert numbers == [2 * round_ - 1, 2 * round_]
+        again = [replace(e, number=n) for e, n in zip(entries, numbers, strict=True)]
+        assert state.enter(again, [], numbers[-1]) == []
+        assert state.waiting() == 2 * round_
+    assert state._notes._journal
+    assert not state._notes._journal.is_lost, "there is a new one"
+    state.close()
+    assert list((tmp_path / "s").glob("*.journal")) == []
+
+
 def test_where_there_is_no_journal_nothing_is_taken_for_another_processs(
     tmp_path: Path, entry_of: Callable[..., OutboxEntry], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each start counts from one: as on Windows, or on a disk that has no room for a journal."""
 
-    def no_room(_folder: Path) -> Journal:
+    def no_room(_folder: Path, _number: int) -> Journal:
         raise OSError(errno.ENOSPC, "no space left on device")
 
     monkeypatch.setattr("hubbub.client.state.pending_log.Journal", no_room)

@@ -202,8 +202,8 @@ class FolderState:
         self._say(change, careful=not on)
         if forget:
             self._database.scrub()
-            self._notes.wipe()
             try:
+                self._notes.wipe()
                 self._watch.forget()
             except OSError as error:
                 raise StateUnusable(f"{self._folder}: {error.strerror}; delete it") from error

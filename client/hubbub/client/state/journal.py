@@ -1,15 +1,16 @@
 """The journal: payloads in memory that outlives the process.
 
-A file of fixed size is mapped into memory. Noting a payload there is a copy from memory to memory,
-no call of the system; the system keeps the pages when the process is killed. The next process of
-the app that finds a journal without its owner enters what it holds.
+A file of fixed size, whose pages the system keeps when the process is killed. To note a payload
+copies it there, and waits for no disk. It is written and not mapped: whoever cuts a mapped file
+ends the process (docs/decisions/0175). The next process of the app that finds a journal without
+its owner enters what it holds.
 
 A record: length, number, checksum, body. Numbers grow by one. After a rewind new records overwrite
 old ones, and the first number that does not follow ends the journal.
 """
 
 import contextlib
-import mmap
+import errno
 import os
 import secrets
 import stat
@@ -26,7 +27,6 @@ if sys.platform != "win32":
     import fcntl
 
 _SIZE: Final = 1 << 20
-_POPULATE: Final = getattr(mmap, "MAP_POPULATE", 0)
 _RECORD: Final = struct.Struct("<IQI")
 _BODY: Final = struct.Struct("<dIIBB")
 # What a record holds besides its payload: both heads, and stream and tag at their longest.
@@ -36,27 +36,30 @@ _SUFFIX: Final = ".journal"
 
 
 class Journal:
-    """One process's journal in a state folder; gone once it is closed empty. Raises OSError."""
+    """One process's journal in a state folder; gone once it is closed empty. Raises OSError.
 
-    def __init__(self, folder: Path) -> None:
+    number: of the last payload before it.
+    """
+
+    def __init__(self, folder: Path, number: int = 0) -> None:
         self.name = f"{os.getpid()}-{secrets.token_hex(4)}{_SUFFIX}"
         self._path = folder / self.name
         draft = self._path.with_suffix(".draft")
         self._file = os.open(draft, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
         try:
-            # Written now and in full: a full disk is an error here and not a fault in report(),
-            # which finds every page in memory.
-            with os.fdopen(os.dup(self._file), "wb") as file:
-                file.write(bytes(_SIZE))
-            self._memory = mmap.mmap(self._file, _SIZE, mmap.MAP_SHARED | _POPULATE)
+            # Written now and in full: a full disk is an error here, and room in report().
+            os.pwrite(self._file, bytes(_SIZE), 0)
             _lock(self._file)
+            self._identity = _identity(os.fstat(self._file))
             draft.replace(self._path)  # only now, locked, can others see it
         except OSError:
             os.close(self._file)
             draft.unlink(missing_ok=True)
             raise
         self._end = 0
-        self._number = 0
+        self._number = number
+        self.is_lost = False
+        """Whether it cannot be written: what is appended is in the caller's memory alone."""
 
     def has_room(self, size_bytes: int) -> bool:
         """Whether a payload of this size fits."""
@@ -65,12 +68,15 @@ class Journal:
     def append(self, drawn: PendingPayload) -> int:
         """Note a payload that has room: its number. Not safe between threads."""
         body = _encode(drawn)
-        start = self._end + _RECORD.size
         self._number += 1
-        self._memory[start : start + len(body)] = body
         head = _RECORD.pack(len(body), self._number, _checksum(self._number, body))
-        self._memory[self._end : start] = head
-        self._end = start + len(body)
+        if not self.is_lost:
+            try:
+                self._take_hold()
+                os.pwrite(self._file, head + body, self._end)
+            except OSError:
+                self.is_lost = True
+        self._end += len(head) + len(body)
         return self._number
 
     def rewind(self, done: int) -> None:
@@ -79,22 +85,52 @@ class Journal:
             self._end = 0
 
     def wipe(self) -> None:
-        """Overwrite everything: what was noted is to be forgotten."""
-        self._memory[:] = bytes(_SIZE)
+        """Overwrite everything: what was noted is to be forgotten. Raises OSError."""
+        with contextlib.suppress(FileNotFoundError):
+            self._take_hold()
+            os.pwrite(self._file, bytes(_SIZE), 0)
         self._end = 0
 
     def close(self) -> None:
         """Let go; what is in it waits for the next process."""
-        self._memory.close()
         if not self._end:
             with contextlib.suppress(OSError):  # of a folder that is gone
                 self._path.unlink()
-        os.close(self._file)
+        self.after_fork_in_child()
 
     def after_fork_in_child(self) -> None:
         """Let go in a forked child: the journal is its parent's."""
-        self._memory.close()
-        os.close(self._file)
+        with contextlib.suppress(OSError):
+            if _identity(os.fstat(self._file)) == self._identity:
+                os.close(self._file)
+
+    def _take_hold(self) -> None:
+        """Make sure that the number is the file's still, and the file whole.
+
+        An app may close all descriptors, as a daemon does, and the number be another file's then;
+        whoever tidies up may cut the file. Its last records start over in a file that was cut.
+
+        Raises:
+            OSError: the file is gone, or another process has it.
+        """
+        try:
+            here = os.fstat(self._file)
+        except OSError:
+            here = None
+        if here is None or _identity(here) != self._identity:
+            file = os.open(self._path, os.O_RDWR)
+            here = os.fstat(file)
+            if _identity(here) != self._identity or not _lock(file):
+                os.close(file)
+                raise FileNotFoundError(errno.ENOENT, "is another process's", str(self._path))
+            self._file = file
+        if here.st_size < _SIZE:
+            os.pwrite(self._file, bytes(_SIZE), 0)
+            self._end = 0
+
+
+def _identity(found: os.stat_result) -> tuple[int, int]:
+    return found.st_dev, found.st_ino
 
 
 def orphans(folder: Path) -> Iterator[tuple[Path, list[tuple[int, PendingPayload]]]]:

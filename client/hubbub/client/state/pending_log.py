@@ -48,6 +48,8 @@ class Notes:
             self._entered = upto
             if self._journal:
                 self._journal.rewind(upto)
+                if self._journal.is_lost and upto == self._last:
+                    self._open()
 
     def wipe(self) -> None:
         """Overwrite everything."""
@@ -73,7 +75,11 @@ class Notes:
         self._last = self._entered = 0
         self._journal = None
         self._owner = f"{os.getpid()}-{secrets.token_hex(4)}"
+        self._open()
+
+    def _open(self) -> None:
+        """A journal, if there can be one, from the last number on."""
         if sys.platform != "win32":  # without its locks nobody could tell an orphan
             with contextlib.suppress(OSError):
-                self._journal = Journal(self._folder)
+                self._journal = Journal(self._folder, self._last)
                 self._owner = self._journal.name
