@@ -12,7 +12,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 # The parts of `make test`, the longest first, so that none is left alone at the end.
 TESTS := system statistics services faces slow units enumerations mutants
 
-.PHONY: demo test $(TESTS) proofs quick quick-units quick-proofs lint bench chaos soak fuzz pictures reference weights docs docs-build release clean lock protos check-protos typescript
+.PHONY: demo test $(TESTS) newest proofs quick quick-units quick-proofs lint bench chaos soak fuzz pictures reference weights docs docs-build release clean lock protos check-protos typescript
 .DEFAULT_GOAL := test
 
 NEW_ENOUGH = $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -74,6 +74,19 @@ enumerations:
 	@$(COVERED) tests/proofs --ignore=$(MUTANTS) $(ARGS)
 mutants:
 	@$(PYTEST) $(MUTANTS) $(ARGS)
+
+# What another Python may do otherwise, of TLS, processes and files: the client, and what it reaches.
+NEWER := $(addprefix tests/unit/test_,certificates.py http_transport.py transports.py surroundings.py \
+  forks.py client.py exit.py state.py witnesses.py consent.py trust.py settings.py testing.py \
+  bundle.py log.py notice.py cover.py tokens.py oblivious.py proxy.py redis_url.py) \
+  $(addprefix tests/services/test_,http_door.py relay.py tokens.py redis_server.py roles.py \
+  pipeline.py::test_killed_services_lose_nothing_and_count_nothing_twice) \
+  tests/interfaces/test_http.py::test_away_from_this_machine_there_is_tls_and_tokens
+newest: .venv/ready
+	@$(NEWEST) -m venv --clear --without-pip build/newest
+	@$(BIN)/uv pip install --quiet --python build/newest/bin/python --require-hashes -r locks/dev.lock
+	@$(BIN)/uv pip install --quiet --python build/newest/bin/python --no-deps --no-build-isolation --editable .
+	@build/newest/bin/python -m pytest $(NEWER) $(ARGS)
 
 # What a change wants to know at once: the last failures first. The units take as long as all else,
 # and a second of their start goes to a plugin that only tests of HTTP need.
