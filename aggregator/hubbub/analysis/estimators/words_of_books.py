@@ -34,6 +34,28 @@ def words_of_each(mechanism: VectorCodes, numbers: Sequence[int]) -> Floats:
     return found
 
 
+def expected_of_books(mechanism: VectorCodes, numbers: Sequence[int], vector: Floats) -> Floats:
+    """What a report of this vector adds on average by each of these books, in whole steps.
+
+    vector: up to 1 long. A shorter one is sent as its direction or, by chance, as the opposite.
+    Returns: shape (books, dimensions).
+    """
+    long = float(np.linalg.norm(vector))
+    turned = (1 - min(long, 1.0)) / 2
+    direction = vector / long if long > 0 else np.eye(1, mechanism.dimensions)[0]
+    p, q, near = float(mechanism.channel.p), float(mechanism.channel.q), mechanism.near
+    answer = np.empty((len(numbers), mechanism.dimensions))
+    many = books_at_once(mechanism)
+    for first in range(0, len(numbers), many):
+        words = words_of_each(mechanism, numbers[first : first + many])
+        order = np.argsort(words @ direction, axis=1)[:, :, None]
+        nearest = np.take_along_axis(words, order[:, -near:], axis=1).sum(axis=1)
+        furthest = np.take_along_axis(words, order[:, :near], axis=1).sum(axis=1)
+        sent = (1 - turned) * nearest + turned * furthest
+        answer[first : first + many] = q * words.sum(axis=1) + (p - q) * sent
+    return answer
+
+
 @cache
 def _known() -> Floats:
     return np.array(steps(), dtype=np.float64)

@@ -8,7 +8,12 @@ import numpy as np
 
 from hubbub.analysis.answer import Answer, ValueAnswer
 from hubbub.analysis.arrays import Floats
-from hubbub.analysis.estimators.words_of_books import books_at_once, words_of, words_of_each
+from hubbub.analysis.estimators.words_of_books import (
+    books_at_once,
+    expected_of_books,
+    words_of,
+    words_of_each,
+)
 from hubbub.analysis.families.checks import between
 from hubbub.analysis.families.contract import BitSum, Expected, MetricKind, Tier, wider
 from hubbub.analysis.families.tiers import figures_of
@@ -21,6 +26,12 @@ from hubbub.mechanisms.vector_codes import VectorCodes
 
 # Of so many books a variance is known within a fifth.
 _BOOKS: Final = 64
+# Each round takes most of what is left of the books' error, by a better mean to know it of.
+_ROUNDS: Final = 2
+# Of the coins' variance, what the books may add to it and no round is worth its time.
+_LITTLE: Final = 0.01
+# Of it, what is left at least where a book nearly decides its reports.
+_LEAST: Final = 1e-3
 
 
 class Vectors:
@@ -43,7 +54,7 @@ class Vectors:
 
         The square of a report's coordinate has a mean between two known ones, and so has what is
         left of it once the mean is taken away; beyond that it is chance. Reports by one book share
-        its words, which are none of anybody's: what they err together is seen between books.
+        its words: `_less_books` takes away what they err together.
         """
         totals.check(mechanism.layout)
         n = totals.reports
@@ -66,11 +77,10 @@ class Vectors:
         # The square of an estimated mean is too large by that mean's own variance.
         least = min(across, across * along - 1)
         coins = n * np.maximum((square - mean**2) * n / max(n - 1, 1), least)
-        off = scale * by_book - cells[heard].sum(axis=1)[:, None] * mean
-        pool = n**2 * _pool(mechanism)
-        if mechanism.books >= _BOOKS:
-            pool = np.clip((off**2).sum(axis=0) - coins, 0.0, pool)
-        estimates, stderrs = (n + sums) / 2, np.sqrt(coins + pool) / 2
+        mean, variance = _less_books(
+            mechanism, heard, (scale * by_book, cells[heard].sum(axis=1)), coins
+        )
+        estimates, stderrs = n * (1 + mean) / 2, np.sqrt(variance) / 2
         return ValueEstimates(
             estimates, stderrs, stderrs, np.zeros_like(stderrs), typical=n * _even(mechanism) / 4
         )
@@ -156,6 +166,40 @@ class Vectors:
     def labels(self, mechanism: VectorCodes, values: Sequence[str] | None) -> Sequence[str]:
         """What the coordinates are called."""
         return list(values or map(str, range(1, mechanism.dimensions + 1)))
+
+
+def _less_books(
+    mechanism: VectorCodes, numbers: Sequence[int], by_book: tuple[Floats, Floats], coins: Floats
+) -> tuple[Floats, Floats]:
+    """The mean without the error that its books are known to make, and the variance of n times it.
+
+    numbers: of the books. by_book: sums of what reports add to the mean, and how many, a row each.
+    coins: the variance of the sums where no two reports share a book.
+
+    Words are public, so what a book errs about a vector is known. How much of that the books show
+    of the mean is fitted: all where people are alike, next to nothing where they differ. That much
+    is taken away (a control variate). What books differ by beyond it is error that more reports by
+    the same books do not lessen; it is at most that of people who are all alike.
+    """
+    sums, sent = by_book
+    n = float(sent.sum())
+    raw = mean = sums.sum(axis=0) / n
+    most, left = n**2 * _pool(mechanism), coins
+    if mechanism.books < _BOOKS:
+        return mean, coins + most
+    off = sums - sent[:, None] * raw
+    pool = np.clip((off**2).sum(axis=0) - coins, 0.0, most)
+    for _ in range(_ROUNDS if most > _LITTLE * coins.mean() else 0):
+        vector = mean / max(1.0, float(np.linalg.norm(mean)))
+        errors = _scale(mechanism) * expected_of_books(mechanism, numbers, vector) - vector
+        apart = errors - sent @ errors / n
+        squares = sent @ apart**2
+        part = float(np.clip((apart * off).sum() / squares.sum(), 0.0, 1.0))
+        mean = raw - part * (sent @ errors) / n
+        left = np.maximum(coins - part**2 * squares, coins * _LEAST)
+        unexplained = ((off - part * sent[:, None] * apart) ** 2).sum(axis=0)
+        pool = np.clip(unexplained - left, 0.0, most)
+    return mean, left + pool
 
 
 def _scale(mechanism: VectorCodes) -> float:
