@@ -237,7 +237,7 @@ def test_the_smallest_detectable_share_is_detected_95_times_in_a_hundred(
     values, shares = question.holding(place, plan_row.detectable)
     absent = own.expected(mechanism, values, shares, reports).absent[place]
     counts = np.rint(shares * reports).astype(np.int64)
-    cut = NormalDist().inv_cdf(1 - 0.025 / question.size)
+    cut = NormalDist().inv_cdf(1 - 0.05 / question.size)
     found, many = 0, 3000 if name not in {"rappor", "cms"} else 2800
     for run in range(many):
         strings = [f"{run} {place}" for place in range(question.size)]

@@ -143,3 +143,12 @@ def test_a_row_that_stands_alone_says_whether_it_may_still_change(question: Quer
     for final in (True, False):
         [alone] = whole_rows(question, {**ALL[question], "final": final})
         assert alone["final"] is final
+
+
+@pytest.mark.parametrize("question", ["compare", "breakdown"])
+def test_a_p_value_beside_intervals_of_picked_rows_is_said_to_be_of_its_row_alone(
+    question: QueryName,
+) -> None:
+    [column] = [one for one in COLUMNS[question] if one.field == "p_value"]
+    assert "alone" in column.title
+    assert "of this row alone" in column.meaning

@@ -2,7 +2,7 @@
 
 For every mechanism that suits a question: the exact standard error of its estimates (its family's
 `expected`), and the smallest share that will be detected. A value is detected if its estimate
-stands out from zero at 2.5% corrected for the number of values, as the first of a list must; the
+stands out from zero at 5% corrected for the number of values, as the first of a list must; the
 smallest detectable share does so with a chance of 95%. Of few reports of listed values both are by
 the exact law that answers judge by, in whole reports. The recommendation is the rule of `mechanism
 = "auto"`: within 5% of the least variance the shortest payload, then the fewest cells.
@@ -19,6 +19,7 @@ import numpy as np
 
 from hubbub.analysis.binomials import above, likely, pmf
 from hubbub.analysis.families import family_for
+from hubbub.analysis.uncertainty.discoveries import FALSE_DISCOVERY_RATE
 from hubbub.analysis.uncertainty.intervals import Tail
 from hubbub.analysis.uncertainty.sampling import sampled
 from hubbub.analysis.uncertainty.tails import pure_tail
@@ -173,7 +174,7 @@ def epsilon_for(
 
 def _detectable(question: MetricDraft, mechanism: Any, reports: float, place: int) -> float:
     """The share s of one value at which s = z(corrected) sigma(0) + z(95%) sigma(s)."""
-    corrected = _NORMAL.inv_cdf(1 - (1 - CONFIDENCE) / 2 / question.size)
+    corrected = _NORMAL.inv_cdf(1 - FALSE_DISCOVERY_RATE / question.size)
     if mechanism.FAMILY in _LISTED and (tail := pure_tail(mechanism.channel, int(reports))):
         return _of_few(mechanism.channel, int(reports), tail, corrected)
     power = _NORMAL.inv_cdf(CONFIDENCE)

@@ -137,8 +137,8 @@ COLUMNS: Final[Mapping[QueryName, Sequence[Column]]] = {
         ),
         _ends("change"),
         Column(
-            *("p_value", "p-value", "probability"),
-            "chance of a difference as large if nothing has changed",
+            *("p_value", "p (row alone)", "probability"),
+            "of this row alone: chance of a difference as large if nothing has changed",
             spare=1,
         ),
         Column("changed", "changed", "flag", "whether it differs beyond what chance explains"),
@@ -198,8 +198,8 @@ COLUMNS: Final[Mapping[QueryName, Sequence[Column]]] = {
             spare=2,
         ),
         Column(
-            *("p_value", "p-value", "probability"),
-            "chance of a difference as large if there is none",
+            *("p_value", "p (row alone)", "probability"),
+            "of this row alone: chance of a difference as large if there is none",
             spare=1,
         ),
         Column(

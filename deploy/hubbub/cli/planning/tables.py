@@ -91,7 +91,7 @@ def show(question: MetricDraft, rows: list[Row], own: Row | None, metric: Metric
     else:
         say(
             "detects: the smallest share that stands out from zero with a chance of 95%, at "
-            "2.5% corrected for the number of values"
+            "5% corrected for the number of values"
         )
     say("for life: what all reports of one unchanged value say, where that is bounded")
     if question.kind == "strings" and (share := found_unlisted(rows[0])) is not None:

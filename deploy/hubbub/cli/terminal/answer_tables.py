@@ -73,6 +73,8 @@ def show_estimates(found: Answer) -> None:
         _say_if_nothing_stands_out(values)
     _say_lists(found)
     _say_whose(found)
+    if not is_of_means("estimates", found):
+        explain("lower ends reach further than upper ones: chance put the first rows first")
     if found.get("anytime"):
         explain("at every look while the epochs fill: look as often as you like")
     _say_trust(found)
@@ -180,7 +182,10 @@ def _order_said(found: Answer) -> str:
     """How sure it is that these are the most frequent, and in this order."""
     these, order = found["set_confidence"], found["order_confidence"]
     if these < _TELLING:
-        return "which values are the most frequent is too close to call, and so is their order"
+        return (
+            "of all these values together: which are the most frequent is too close to call, and "
+            'so is their order; "ahead" is of a value and the next one alone'
+        )
     said = f"these are the most frequent with a confidence of {at_least(these)} at least"
     if order < _TELLING:
         return f"{said}; their order is too close to call"
@@ -204,6 +209,7 @@ def show_changes(found: Answer) -> None:
         explain(said)
     _say_lists(found)
     _say_whose(found)
+    explain("p is of each row alone; intervals and marks allow for the surest rows being picked")
     _say_more(len(changes))
 
 

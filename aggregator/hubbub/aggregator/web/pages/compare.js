@@ -92,6 +92,7 @@ async function show(found, order, sort) {
       `${several(found.before_reports, "report")} before, ${count(found.after_reports)} after: ` +
         `${verdict} beyond what chance explains.` +
         " Of the population that reports are from: intervals hold who happened to report too." +
+        " p is of each row alone; intervals and marks allow for the surest rows being picked." +
         (found.chosen ? ` Chosen: ${shown(found.chosen, 300)}.` : "") +
         (found.final ? "" : " Not final: reports of these epochs are still taken.") +
         before(found),
