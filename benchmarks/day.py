@@ -33,8 +33,8 @@ from hubbub.cli.commands.demo import close_epochs
 from hubbub.cli.commands.up import demo_catalog
 from hubbub.cli.local.load_devices import Times
 from hubbub.cli.local.local_run import Ports
-from hubbub.cli.terminal.service_client import report_counts
-from hubbub.conservation import balances, sum_terms
+from hubbub.cli.terminal.service_client import total_counts
+from hubbub.conservation import balances
 from tests.support.cluster import Cluster, redis_cluster
 from tests.support.scraping import scraped
 
@@ -185,7 +185,7 @@ def _look(run: OnCluster, load: Load) -> dict[str, float]:
         "Cluster's masters": run.redis_bytes() / 1e6,
         "Cluster's masters, resident": run.redis_bytes("used_memory_rss") / 1e6,
     }
-    terms = sum_terms(report_counts(run.endpoints).values())
+    terms = total_counts(run.endpoints)
     return {
         **{name: round(megabytes, 2) for name, megabytes in held.items()},
         "acknowledged": load.seen.acknowledged,
@@ -199,7 +199,7 @@ def _drained(run: OnCluster, load: Load) -> dict[str, int]:
     close_epochs(run.shuffler_redis)
     deadline = time.monotonic() + _DRAIN_SECONDS
     while True:
-        terms = sum_terms(report_counts(run.endpoints).values())
+        terms = total_counts(run.endpoints)
         if terms["counted"] == load.seen.acknowledged and balances(terms):
             return dict(terms)
         if time.monotonic() > deadline:

@@ -33,9 +33,9 @@ from hubbub.catalog.models.features import features_of
 from hubbub.catalog.models.of_metric import in_minutes
 from hubbub.cli.local.local_run import LocalRun, Ports
 from hubbub.cli.terminal.query_options import document
-from hubbub.cli.terminal.service_client import ask, report_counts
+from hubbub.cli.terminal.service_client import ask, total_counts
 from hubbub.client import Client, MemoryState, Outcome, transport_to
-from hubbub.conservation import balances, sum_terms
+from hubbub.conservation import balances
 from hubbub.errors import HubbubError
 from hubbub.wire.v1.services_pb2 import ModelRequest
 
@@ -68,7 +68,7 @@ def main() -> int:
             threading.Thread(target=_publishing, args=(run,), daemon=True).start()
             told = _devices(run, rows[: given.devices], given.rounds)
             found = document(ask(run.endpoints, "Model", ModelRequest(model="income")))
-            terms = sum_terms(report_counts(run.endpoints).values())
+            terms = total_counts(run.endpoints)
     result = _figures(found, rows, given.devices) | {"outcomes": told, "terms": terms}
     result["balances"] = balances(terms)
     print(json.dumps(result, indent=1))

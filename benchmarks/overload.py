@@ -25,8 +25,8 @@ from hubbub.catalog import Catalog
 from hubbub.cli.commands.demo import close_epochs
 from hubbub.cli.commands.up import demo_catalog
 from hubbub.cli.local.local_run import LocalRun, Ports
-from hubbub.cli.terminal.service_client import report_counts
-from hubbub.conservation import balances, sum_terms
+from hubbub.cli.terminal.service_client import total_counts
+from hubbub.conservation import balances
 
 _REPORTS_A_CALL = 500  # as the SDK sends what has waited
 _TIMES = 10
@@ -167,7 +167,7 @@ async def _measure(run: LocalRun, seconds: float) -> dict[str, float]:
     await asyncio.to_thread(close_epochs, run.shuffler_redis)
     deadline = time.perf_counter() + 300
     while True:
-        terms = sum_terms(report_counts(run.endpoints).values())
+        terms = total_counts(run.endpoints)
         if terms["counted"] == sent and balances(terms):
             break
         if time.perf_counter() > deadline:
@@ -208,7 +208,7 @@ async def _unloaded(
 
 
 def _counted(run: LocalRun) -> int:
-    return sum_terms(report_counts(run.endpoints).values())["counted"]
+    return total_counts(run.endpoints)["counted"]
 
 
 def _requests(run: LocalRun, number: int) -> list[bytes]:

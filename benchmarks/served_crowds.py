@@ -18,9 +18,9 @@ from hubbub.catalog import epoch_at, epoch_start, key_at, read_bundle, seal, sea
 from hubbub.cli.commands.demo import close_epochs
 from hubbub.cli.local.devices import send_everyone
 from hubbub.cli.local.local_run import LocalRun, Ports
-from hubbub.cli.terminal.service_client import ask, report_counts
+from hubbub.cli.terminal.service_client import ask, report_counts, total_counts
 from hubbub.client import SealedReport, TryAgain, transport_to
-from hubbub.conservation import balances, sum_terms
+from hubbub.conservation import balances
 from hubbub.mechanisms import SystemBits
 from hubbub.privacy.central_catalog import read_with_promises
 from hubbub.wire.v1.services_pb2 import EstimateRequest
@@ -73,8 +73,7 @@ def served(people: int, values: int, held: Counts, epochs: int) -> Iterator[Floa
                 _submit(run.bundle_path, metrics, said)
             close_epochs(run.shuffler_redis)
             while True:
-                counts = report_counts(run.endpoints)
-                terms = sum_terms(counts.values())
+                counts, terms = report_counts(run.endpoints), total_counts(run.endpoints)
                 if terms["pooled"] + terms["in_flight"] == 0:
                     break
                 time.sleep(0.2)

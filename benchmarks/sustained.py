@@ -12,8 +12,7 @@ from benchmarks.measure import Row
 from benchmarks.overload import Measured
 from benchmarks.stock import Stock
 from hubbub.cli.commands.demo import close_epochs
-from hubbub.cli.terminal.service_client import report_counts
-from hubbub.conservation import sum_terms
+from hubbub.cli.terminal.service_client import total_counts
 
 _SUBMISSION: Final = 500
 _DEVICES: Final = 8
@@ -106,4 +105,4 @@ async def sustained(run: Measured, stock: Stock, limit: float, seconds: float) -
 
 
 def _counted(run: Measured) -> int:
-    return sum_terms(report_counts(run.endpoints).values())["counted"]
+    return total_counts(run.endpoints)["counted"]

@@ -22,9 +22,9 @@ from hubbub.catalog import Catalog, read_bundle, read_catalog
 from hubbub.cli.commands.demo import close_epochs
 from hubbub.cli.commands.init import initialise
 from hubbub.cli.main import main
-from hubbub.cli.terminal.service_client import Endpoints, report_counts
+from hubbub.cli.terminal.service_client import Endpoints, total_counts
 from hubbub.client import Client, MemoryState, transport_to
-from hubbub.conservation import balances, sum_terms
+from hubbub.conservation import balances
 from hubbub.errors import KeysUnusable
 from hubbub.shuffler.streams import read_stream_table
 from tests.conftest import CATALOG
@@ -190,7 +190,7 @@ def test_what_it_says_runs(machine: Machine, installed: Path) -> None:
     close_epochs(machine.here("shuffler", url[1].partition("=")[2]))
 
     def counted() -> bool:
-        terms = sum_terms(report_counts(where).values())
+        terms = total_counts(where)
         return terms["counted"] == PEOPLE and balances(terms)
 
     eventually(counted)

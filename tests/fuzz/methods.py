@@ -45,6 +45,7 @@ from hubbub.shuffler.intake import Intake
 from hubbub.shuffler.mixer import Mixer
 from hubbub.shuffler.mixing_policy import Policy
 from hubbub.shuffler.pool import Pool
+from hubbub.shuffler.shown_counts import ShownCounts
 from hubbub.shuffler.streams import read_stream_table
 from hubbub.wire.v1 import services_pb2 as wire
 from hubbub.wire.v1 import services_pb2_grpc as stubs
@@ -170,7 +171,9 @@ async def _services(folder: Path) -> AsyncIterator[dict[str, Method]]:
             addresses[0],
             [
                 lambda s: stubs.add_ShufflerServicer_to_server(devices, s),
-                lambda s: stubs.add_OperatorServicer_to_server(OperatorService(pool), s),
+                lambda s: stubs.add_OperatorServicer_to_server(
+                    OperatorService(ShownCounts(pool, dict)), s
+                ),
             ],
             tls=None,
             callers=None,

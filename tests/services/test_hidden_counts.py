@@ -12,6 +12,7 @@ from fractions import Fraction
 from itertools import count
 from math import exp
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -25,8 +26,8 @@ from hubbub.shuffler import departures as departures_module
 from hubbub.shuffler import hidden_counts as hidden_module
 from hubbub.shuffler.dummies import sealed_dummies
 from hubbub.shuffler.grpc_door import OperatorService
-from hubbub.shuffler.hidden_counts import told_outside
 from hubbub.shuffler.pool import Pool
+from hubbub.shuffler.shown_counts import ShownCounts, what_left
 from hubbub.shuffler.streams import Stream, StreamTable, read_stream_table
 from hubbub.wire.v1.services_pb2 import StatusRequest
 from tests.conftest import Made
@@ -88,7 +89,7 @@ async def _ended(
 
 async def _told(pool: Pool, table: StreamTable) -> dict[Window, dict[str, int]]:
     """What the shuffler's Status says, to whoever may ask it."""
-    service = OperatorService(pool, 0.0, lambda: table.streams)
+    service = OperatorService(ShownCounts(pool, lambda: table.streams))
     found = await service.Status(StatusRequest(), None)  # type: ignore[arg-type]  # not used
     return {Window(one.stream, one.epoch): dict(one.terms) for one in found.windows}
 
@@ -184,14 +185,6 @@ def test_of_an_epoch_that_was_withheld_nothing_that_comes_later_leaves(
             assert window not in await _told(pool, table)
 
     asyncio.run(body())
-
-
-def test_of_every_other_stream_what_is_told_is_what_there_is(table: StreamTable) -> None:
-    window = Window("plain", 3)
-    terms = {window: {"acknowledged": 9, "dummies": 0, "pooled": 4, "in_flight": 5, "withheld": 0}}
-    plain = replace(table.streams["theme"], noise=None)
-    assert told_outside(terms, {"plain": plain}, ()) == terms
-    assert told_outside(terms, {}, ()) == terms
 
 
 def test_as_many_dummies_are_sealed_whatever_the_number_is(
@@ -335,3 +328,54 @@ def test_a_table_with_a_law_that_is_none_is_refused(
     path.write_text(json.dumps(document))
     with pytest.raises(Exception, match="hubbub catalog build"):
         read_stream_table(path)
+
+
+NAMES = ("theme", "crash", "launch", "diet", "health", "faith")
+
+
+def test_who_sees_every_count_and_when_devices_connect_is_at_chance_which_metric_each_reported(
+    table: StreamTable, redis_url: str
+) -> None:
+    """An attacker's notebook: 600 devices, six metrics, a look after every report.
+
+    Each look takes every term that any face shows, and guesses the stream of which one grew.
+    """
+    plain = replace(table.streams["theme"], noise=None, mix="pool", min_batch=50)
+    streams = dict.fromkeys(NAMES, plain)
+    reported = Random(0).choices(NAMES, k=600)
+
+    async def right(*, development: bool) -> int:
+        server = await connect_redis(redis_url)
+        await server.execute([("FLUSHDB",)])
+        pool, guesser = Pool(server), Random(1)
+        counts = ShownCounts(pool, lambda: streams, development=development)
+        service, hits = OperatorService(counts), 0
+        before: dict[str, dict[str, int]] = {}
+        for number, name in enumerate(reported, 1):
+            await pool.add({Window(name, _today().epoch): sealed_reports(1)})
+            found = await service.Status(StatusRequest(), None)  # type: ignore[arg-type]  # not used
+            shown = {one.stream: dict(one.terms) for one in found.windows}
+            for window, terms in (await counts.windows()).items():  # as /metrics has them
+                assert shown[window.stream] == dict(terms)
+            if not development:
+                assert found.total["acknowledged"] == number, "operators see all of it at once"
+            grew = [stream for stream in NAMES if shown.get(stream) != before.get(stream)]
+            hits += guesser.choice(grew or NAMES) == name
+            before = shown
+        await server.close()
+        return hits
+
+    chance, sigma = 600 / 6, (600 / 6 * 5 / 6) ** 0.5
+    assert abs(asyncio.run(right(development=False)) - chance) <= 3 * sigma
+    assert asyncio.run(right(development=True)) == 600, "where counts are live it finds everybody"
+
+
+def test_what_has_left_is_shown_by_batches_and_balances(table: StreamTable) -> None:
+    gone, new = Window("plain", 3), Window("plain", 4)
+    zero = {"dummies": 0, "in_flight": 0, "withheld": 0}
+    terms = {
+        gone: {"acknowledged": 90, "dummies": 7, "pooled": 25, "in_flight": 60, "withheld": 0},
+        new: {"acknowledged": 4, "pooled": 4, **zero},
+    }
+    shown = what_left(terms, {"plain": replace(table.streams["theme"], noise=None)}, ())
+    assert shown == {gone: {**terms[gone], "acknowledged": 65, "pooled": 0}}, "of a new one nothing"

@@ -11,9 +11,8 @@ import pytest
 from hubbub.catalog import Catalog
 from hubbub.cli.local.local_run import LocalRun, Ports
 from hubbub.cli.main import main
-from hubbub.cli.terminal.service_client import report_counts
+from hubbub.cli.terminal.service_client import total_counts
 from hubbub.client import Client, FolderState, MemoryState, Outcome, State, Transport, transport_to
-from hubbub.conservation import sum_terms
 from tests.conftest import Made
 from tests.support.waiting import HANG_SECONDS, eventually
 
@@ -57,7 +56,7 @@ def _client(run: LocalRun, protocol: str, state: State | None = None) -> Client:
 
 
 def _acknowledged(run: LocalRun) -> int:
-    return sum_terms(report_counts(run.endpoints).values())["acknowledged"]
+    return total_counts(run.endpoints)["acknowledged"]
 
 
 def test_a_metric_is_stopped_and_goes_on_without_an_apps_release(

@@ -19,9 +19,8 @@ from hubbub.catalog import Catalog
 from hubbub.cli.commands.demo import close_epochs
 from hubbub.cli.local.local_run import LocalRun, Ports
 from hubbub.cli.main import main
-from hubbub.cli.terminal.service_client import report_counts
+from hubbub.cli.terminal.service_client import total_counts
 from hubbub.client import Client, MemoryState, transport_to
-from hubbub.conservation import sum_terms
 from hubbub.errors import MissingDependency
 from hubbub.runtime import EVERYWHERE, VERSION
 from hubbub.runtime.monitoring.tracing import start_tracing
@@ -80,7 +79,7 @@ def _everyone_reports(run: LocalRun) -> None:
     close_epochs(run.shuffler_redis)
 
     def counted() -> bool:
-        terms = sum_terms(report_counts(run.endpoints).values())
+        terms = total_counts(run.endpoints)
         return terms["counted"] == PEOPLE and not terms["pooled"] + terms["in_flight"]
 
     eventually(counted)

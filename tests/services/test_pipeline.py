@@ -23,7 +23,7 @@ from hubbub.catalog import (
 )
 from hubbub.cli.commands.demo import close_epochs
 from hubbub.cli.local.local_run import LocalRun, Ports
-from hubbub.cli.terminal.service_client import report_counts
+from hubbub.cli.terminal.service_client import report_counts, total_counts
 from hubbub.client import Client, MemoryState, Outcome, Transport, transport_to
 from hubbub.client.testing import FakeClock, coins
 from hubbub.conservation import balances, sum_terms
@@ -72,7 +72,7 @@ def _report(run: LocalRun, metric: str, values: list[str], seed: str | None = No
 
 
 def _terms(run: LocalRun) -> dict[str, int]:
-    return sum_terms(report_counts(run.endpoints).values())
+    return total_counts(run.endpoints)
 
 
 def _wait(run: LocalRun, **expected: int) -> dict[str, int]:

@@ -22,9 +22,8 @@ from hubbub.cli.certificate_authorities import renew_certificates, write_certifi
 from hubbub.cli.commands.demo import close_epochs
 from hubbub.cli.installation import OPERATORS, build_bundle, make_keys
 from hubbub.cli.local.local_run import LocalRun, Ports
-from hubbub.cli.terminal.service_client import report_counts
+from hubbub.cli.terminal.service_client import total_counts
 from hubbub.client import Client, MemoryState, transport_to
-from hubbub.conservation import sum_terms
 from hubbub.errors import BadParameter, BundleRefused, KeysUnusable
 from hubbub.runtime import Reloader, Take, read_limits
 from hubbub.shuffler.streams import StreamTable, read_stream_table
@@ -301,7 +300,7 @@ def test_all_that_is_reloaded_is_reloaded_under_load(made: Made, tmp_path: Path)
         close_epochs(run.shuffler_redis)
 
         def law() -> dict[str, int]:
-            return dict(sum_terms(report_counts(run.endpoints).values()))
+            return dict(total_counts(run.endpoints))
 
         eventually(lambda: not law()["pooled"] + law()["in_flight"])
         terms = law()

@@ -30,7 +30,7 @@ from hubbub.cli.installation import build_bundle
 from hubbub.cli.local.local_run import LocalRun, Ports
 from hubbub.cli.local.ports import free_port
 from hubbub.cli.main import main
-from hubbub.cli.terminal.service_client import Endpoints, report_counts
+from hubbub.cli.terminal.service_client import Endpoints, total_counts
 from hubbub.client import Client, MemoryState, Outcome, transport_to
 from hubbub.conservation import Window
 from hubbub.errors import BadParameter, ServiceUnavailable, StoreUnavailable
@@ -303,10 +303,10 @@ def test_the_command_line_and_the_probe_believe_the_role_they_ask_alone(
                 assert await probed.wait() == (asked != role), asked
             endpoints = Endpoints(address, str(tls))
             if role == "aggregator":
-                assert await asyncio.to_thread(report_counts, endpoints) == {}
+                assert await asyncio.to_thread(total_counts, endpoints) == {}
                 return
             with pytest.raises(ServiceUnavailable, match="does not answer"):
-                await asyncio.to_thread(report_counts, endpoints)
+                await asyncio.to_thread(total_counts, endpoints)
             assert impostor.heard == 0
 
     asyncio.run(body())
@@ -470,7 +470,7 @@ def test_while_authorities_change_the_old_and_the_new_are_believed(
 
             async def body(folder: Path = folder, theirs: Path = theirs) -> None:
                 async with _impostor(theirs, "aggregator") as (_, query):
-                    await asyncio.to_thread(report_counts, Endpoints(query, str(folder)))
+                    await asyncio.to_thread(total_counts, Endpoints(query, str(folder)))
 
             asyncio.run(body())
 
@@ -486,7 +486,7 @@ def test_what_version_0_1_made_still_works_and_says_so(made: Made, tmp_path: Pat
         client.report("theme", "dark")
         assert client.flush(HANG_SECONDS)
         transport.close()
-        assert sum(terms["acknowledged"] for terms in report_counts(run.endpoints).values()) == 1
+        assert total_counts(run.endpoints)["acknowledged"] == 1
     for service in ("shuffler", "aggregator"):
         said = (home / "log" / f"{service}.log").read_text()
         assert said.count("make all anew with: hubbub keys tls") == 1, said

@@ -18,7 +18,7 @@ from hubbub.cli.commands.demo import close_epochs
 from hubbub.cli.local.local_run import ACCOUNT_KEY, ACCOUNTS, LocalRun, Ports
 from hubbub.cli.local.ports import free_port
 from hubbub.cli.main import main
-from hubbub.cli.terminal.service_client import report_counts
+from hubbub.cli.terminal.service_client import total_counts
 from hubbub.client import Client, FolderState, MemoryState, Outcome, TryAgain, transport_to
 from hubbub.client.testing import FakeClock
 from hubbub.client.transport.contract import SealedReport
@@ -113,7 +113,7 @@ def test_reports_with_tokens_are_counted_and_those_without_are_not(
     terms: dict[str, int] = {}
 
     def is_counted() -> bool:
-        terms.update(sum_terms(report_counts(run.endpoints).values()))
+        terms.update(total_counts(run.endpoints))
         return terms.get("counted") == 25 and balances(terms)
 
     eventually(is_counted, lambda: terms)

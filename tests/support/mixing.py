@@ -99,6 +99,19 @@ async def law_of(pool: Pool, window: Window) -> dict[str, int]:
     return (await pool.report_counts())[window]
 
 
+def pool_counts(redis_url: str) -> dict[Window, dict[str, int]]:
+    """The exact terms of every window, which no face of a production shuffler shows."""
+
+    async def counts() -> dict[Window, dict[str, int]]:
+        server = await connect_redis(redis_url)
+        try:
+            return await Pool(server).report_counts()
+        finally:
+            await server.close()
+
+    return asyncio.run(counts())
+
+
 async def until_empty(mixing: Mixing, window: Window) -> None:
     """Until nothing of a window is pooled or in flight."""
 

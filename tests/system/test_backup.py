@@ -16,8 +16,7 @@ from hubbub.cli.local.embedded_redis import EmbeddedRedis
 from hubbub.cli.local.local_run import LocalRun, Ports
 from hubbub.cli.local.ports import free_port
 from hubbub.cli.main import main
-from hubbub.cli.terminal.service_client import Endpoints, report_counts
-from hubbub.conservation import sum_terms
+from hubbub.cli.terminal.service_client import Endpoints, total_counts
 from tests.conftest import Made
 from tests.support.waiting import eventually
 
@@ -34,7 +33,7 @@ class Kept:
 
 
 def _law(endpoints: Endpoints) -> dict[str, int]:
-    return dict(sum_terms(report_counts(endpoints).values()))
+    return dict(total_counts(endpoints))
 
 
 def _rest(law: dict[str, int]) -> int:

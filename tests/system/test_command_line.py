@@ -21,8 +21,7 @@ from hubbub.cli.local.devices import send_everyone
 from hubbub.cli.local.local_run import LocalRun, Ports
 from hubbub.cli.local.ports import free_port
 from hubbub.cli.main import main
-from hubbub.cli.terminal.service_client import read_endpoints, report_counts
-from hubbub.conservation import sum_terms
+from hubbub.cli.terminal.service_client import read_endpoints, total_counts
 from hubbub.errors import HubbubError
 from tests.conftest import CATALOG, Made
 from tests.support import web
@@ -389,7 +388,7 @@ def test_formats_carry_the_same_numbers(hubbub: Hubbub, home: Path) -> None:
     assert sent.acknowledged == 2100
 
     def drained() -> bool:
-        terms = sum_terms(report_counts(read_endpoints(home)).values())
+        terms = total_counts(read_endpoints(home))
         return terms["counted"] >= 1000 and not terms["in_flight"]
 
     eventually(drained)

@@ -20,6 +20,7 @@ from hubbub.conservation import balances, sum_terms
 from hubbub.mechanisms import REGISTRY
 from tests.support import web
 from tests.support.asking import estimate
+from tests.support.mixing import pool_counts
 from tests.support.moment import now
 from tests.support.waiting import eventually
 
@@ -141,7 +142,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalRun]:
 
         def all_left_that_may() -> bool:
             """A pool keeps its minimum batch back, and less than as much again."""
-            counts = report_counts(running.endpoints).values()
+            counts = pool_counts(running.shuffler_redis).values()
             return sum_terms(counts)["acknowledged"] == sent.acknowledged and all(
                 terms["pooled"] < 2 * MIN_BATCH and not terms["in_flight"] for terms in counts
             )

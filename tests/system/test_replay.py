@@ -16,9 +16,9 @@ from hubbub.catalog import Catalog
 from hubbub.cli.commands.demo import close_epochs
 from hubbub.cli.local.local_run import LocalRun, Ports
 from hubbub.cli.local.ports import free_port
-from hubbub.cli.terminal.service_client import report_counts
+from hubbub.cli.terminal.service_client import total_counts
 from hubbub.client import Client, MemoryState, SealedReport, Submitted, Transport, transport_to
-from hubbub.conservation import balances, sum_terms
+from hubbub.conservation import balances
 from hubbub.runtime import TlsFolder, connect_redis
 from hubbub.runtime.rpc.server import LARGEST_MESSAGE_BYTES
 from hubbub.wire.v1.services_pb2 import Batch, BatchOutcome
@@ -115,7 +115,7 @@ def _drained(run: LocalRun) -> dict[str, int]:
     terms: dict[str, int] = {}
 
     def empty() -> bool:
-        terms.update(sum_terms(report_counts(run.endpoints).values()))
+        terms.update(total_counts(run.endpoints))
         waiting = terms["pooled"] + terms["in_flight"]
         return terms["acknowledged"] > 0 and not waiting and balances(terms)
 
@@ -162,7 +162,7 @@ def test_everything_sent_once_more_changes_no_total(made: Made, tmp_path: Path) 
             assert not tap._onward.Apply(batch, timeout=HANG_SECONDS).already_applied
         recorder.close()
         assert _totals(run) == totals
-        last = sum_terms(report_counts(run.endpoints).values())
+        last = total_counts(run.endpoints)
         assert last["counted"] == first["counted"]
         again = sum(len(batch.sealed) for batch in captured)
         assert last["duplicate"] == first["duplicate"] + again

@@ -22,10 +22,10 @@ import redis
 from hubbub.catalog import Catalog, read_catalog
 from hubbub.cli.commands.demo import close_epochs
 from hubbub.cli.local.local_run import LocalRun, Ports
-from hubbub.cli.terminal.service_client import report_counts
+from hubbub.cli.terminal.service_client import report_counts, total_counts
 from hubbub.client import Client, FolderState, SystemClock, transport_to
 from hubbub.client.state.contract import SENT
-from hubbub.conservation import balances, sum_terms
+from hubbub.conservation import balances
 from tests.support.waiting import HANG_SECONDS, eventually
 from tests.system import torture_app as app
 from tests.system.chaos.line import Line
@@ -72,7 +72,7 @@ def run(tmp_path: Path) -> Iterator[LocalRun]:
 
 
 def _acknowledged(run: LocalRun) -> int:
-    return sum_terms(report_counts(run.endpoints).values())["acknowledged"]
+    return total_counts(run.endpoints)["acknowledged"]
 
 
 @dataclass
@@ -220,7 +220,7 @@ def _drained(run: LocalRun) -> dict[str, int]:
     terms: dict[str, int] = {}
 
     def empty() -> bool:
-        terms.update(sum_terms(report_counts(run.endpoints).values()))
+        terms.update(total_counts(run.endpoints))
         return not terms["pooled"] + terms["in_flight"] and balances(terms)
 
     eventually(empty, lambda: terms)

@@ -77,8 +77,8 @@ def test_it_says_nothing_where_a_batch_has_left_or_nothing_waits(
 def test_of_a_hidden_number_of_reports_nobody_says_that_none_wait(
     metrics: dict[str, Metric],
 ) -> None:
-    plain = metrics["crowded"]
-    hidden = replace(plain, count_epsilon=0.5)
+    plain = replace(metrics["crowded"], development=True)
+    hidden = replace(plain, count_epsilon=0.5, development=False)
     told = {Window("crowded", 19_000): {"pooled": 7, "in_flight": 0, "withheld": 2}}
     assert upstream_reports(EpochSelection(plain, (19_000,), {}), told) == (7, 2)
     assert upstream_reports(EpochSelection(hidden, (19_000,), {}), told) == (None, None)

@@ -2,6 +2,8 @@
 
 import asyncio
 import socket
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -28,6 +30,7 @@ class Told:
         self._terms = terms
 
     reserve: float | None = None
+    total: Mapping[str, int] = {}
 
     async def terms(self, *, fresh: bool = False) -> Terms | None:
         assert fresh, "the law is of now"
@@ -56,12 +59,29 @@ def test_the_terms_of_both_are_one_law() -> None:
 
 def test_of_a_hidden_number_nobody_says_that_none_wait_or_were_withheld(tmp_path: Path) -> None:
     path = tmp_path / "metrics.toml"
-    for more, said in (("", (4, 5)), ("count_epsilon = 0.5\n", (None, None))):
+    hidden = "count_epsilon = 0.5\n"
+    for more, development, said in (
+        ("", True, (4, 5)),
+        ("", False, (None, 5)),
+        (hidden, False, (None, None)),
+    ):
         path.write_text('shuffler = "127.0.0.1:1"\n' + crowd_text(1000, more))
-        metric = read_with_promises(path).metrics["theme"]
+        metric = replace(read_with_promises(path).metrics["theme"], development=development)
         selection = EpochSelection(metric, (7,), {})
         told = {WINDOW: {"pooled": 3, "in_flight": 1, "withheld": 5}}
         assert upstream_reports(selection, told) == said
+
+
+def test_of_production_what_waits_is_shown_over_all_streams_and_of_none() -> None:
+    async def body() -> None:
+        shuffler = Told({WINDOW: {"acknowledged": 6, "pooled": 0}})
+        shuffler.total = {"acknowledged": 10, "pooled": 4}
+        found = await status(await _store(), shuffler)
+        [theme] = found.windows
+        assert (theme.acknowledged, theme.pooled, theme.balanced) == (6, None, True)
+        assert (found.total.acknowledged, found.total.pooled, found.balanced) == (10, 4, True)
+
+    asyncio.run(body())
 
 
 def test_without_the_shuffler_nothing_is_said_of_its_terms() -> None:

@@ -32,7 +32,10 @@ METRIC_INFO: Final = MetricDeclaration(
     ("metric", "kind", "unit"),
 )
 METRIC_WAITING_REPORTS: Final = MetricDeclaration(
-    "hubbub_metric_waiting_reports", "gauge", "Reports that the shuffler holds", ("metric",)
+    "hubbub_metric_waiting_reports",
+    "gauge",
+    "Reports that the shuffler holds; in development alone",
+    ("metric",),
 )
 EPOCH: Final = MetricDeclaration(
     "hubbub_estimate_epoch",

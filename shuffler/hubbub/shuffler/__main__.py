@@ -57,6 +57,7 @@ from hubbub.shuffler.reload import (
     reading,
 )
 from hubbub.shuffler.settings import Settings, limited, parse
+from hubbub.shuffler.shown_counts import ShownCounts
 from hubbub.shuffler.signed_files import SignedFiles, read_signed
 from hubbub.shuffler.streams import StreamTable, read_stream_table
 from hubbub.tokens import read_token_key
@@ -92,11 +93,13 @@ async def _serve(settings: Settings) -> None:
     admission = Admission(table, intake, mixer, **beside)
     admission.use(table, signed := read_signed(settings.notice, settings.models))
     for_devices = _for_devices(settings, admission)
-    for_operators = _for_operators(settings, admission, pool)
+    development = settings.common.development
+    counts = ShownCounts(pool, lambda: admission.streams, development=development)
+    for_operators = _for_operators(settings, admission, counts)
     http_door = _http_door(settings, admission) if settings.http.listen else None
     reloads: Counter[str] = Counter(taken=0, refused=0)
     metrics = Metrics(
-        pool.report_counts,
+        counts.windows,
         counters={
             RELOADS: reloads,
             SUBMITTED_REPORTS: admission.counts,
@@ -223,12 +226,12 @@ def _http_door(settings: Settings, admission: Admission) -> HttpDoor:
     )
 
 
-def _for_operators(settings: Settings, admission: Admission, pool: Pool) -> Server:
+def _for_operators(settings: Settings, admission: Admission, counts: ShownCounts) -> Server:
     return Server(
         settings.operator_listen,
         [
             lambda server: add_OperatorServicer_to_server(
-                OperatorService(pool, settings.reserve, lambda: admission.streams), server
+                OperatorService(counts, settings.reserve), server
             )
         ],
         tls=settings.common.tls,

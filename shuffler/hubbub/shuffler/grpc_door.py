@@ -1,6 +1,6 @@
 """The shuffler's gRPC door: Submit for devices, Status for operators. admission.py decides."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 import grpc
@@ -9,9 +9,7 @@ import grpc.aio
 from hubbub.errors import StoreUnavailable
 from hubbub.runtime import caller_of, come_back, refuse
 from hubbub.shuffler.admission import Admission, ComeBack, Never
-from hubbub.shuffler.hidden_counts import told_outside
-from hubbub.shuffler.pool import Pool
-from hubbub.shuffler.streams import Stream
+from hubbub.shuffler.shown_counts import ShownCounts
 from hubbub.wire.v1.services_pb2 import (
     StatusRequest,
     StatusResponse,
@@ -60,37 +58,25 @@ class ShufflerService(ShufflerServicer):
 
 
 class OperatorService(OperatorServicer):
-    """Tells the shuffler's terms of the conservation law."""
+    """Shows the shuffler's terms of the conservation law, to operators and to the aggregator."""
 
-    def __init__(
-        self,
-        pool: Pool,
-        reserve: float = 0.0,
-        streams: Callable[[], Mapping[str, Stream]] = dict,
-    ) -> None:
-        """reserve: how many minimum batches stay in an open pool, at least. streams: as now."""
-        self._pool = pool
-        self._streams = streams
+    def __init__(self, counts: ShownCounts, reserve: float = 0.0) -> None:
+        """reserve: how many minimum batches stay in an open pool, at least."""
+        self._counts = counts
         self._reserve = reserve
 
     async def Status(self, request: StatusRequest, context: Context) -> StatusResponse:
-        """Counts per window, and nothing else.
-
-        PRIVACY: to whoever asks, who may be the aggregator or an analyst: of a hidden number of
-            reports what left alone. The exact terms are at /metrics, which is the operator's.
-        """
+        """Counts per window and over all streams, and nothing else."""
         del request
         try:
-            # Numbers that are drawn after these were counted are of streams that are known.
-            counts = await self._pool.report_counts()
-            hidden = await self._pool.hidden.windows(counts)
-            told = told_outside(counts, self._streams(), hidden)
-            return StatusResponse(
-                reserve=self._reserve,
-                windows=[
-                    WindowStatus(stream=window.stream, epoch=window.epoch, terms=terms)
-                    for window, terms in told.items()
-                ],
-            )
+            shown = await self._counts.terms()
         except StoreUnavailable as error:
             await context.abort(grpc.StatusCode.UNAVAILABLE, str(error))
+        return StatusResponse(
+            reserve=self._reserve,
+            windows=[
+                WindowStatus(stream=window.stream, epoch=window.epoch, terms=terms)
+                for window, terms in shown.windows.items()
+            ],
+            total=shown.total,
+        )

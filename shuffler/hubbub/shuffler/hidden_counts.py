@@ -1,16 +1,15 @@
-"""How many reports a window has, hidden: drawn dummies in its pool, and what the others are told.
+"""How many reports a window has, hidden: drawn dummies in its pool.
 
 The keys are those of the pool (pool.py).
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from typing import Final
 
 from hubbub.conservation import Window
 from hubbub.runtime import RedisServer, lua, script
 from hubbub.sealing import CountNoise
 from hubbub.shuffler.keys import keys_of
-from hubbub.shuffler.streams import Stream
 
 _HIDE: Final = lua(__package__, "scripts/hide")
 
@@ -51,33 +50,3 @@ class HiddenCounts:
         asked = [("HGET", window.key("shuffler:law"), "noise") for window in listed]
         told = await self._server.each(asked) if asked else []
         return frozenset(one for one, noise in zip(listed, told, strict=True) if noise is not None)
-
-
-def told_outside(
-    terms: Mapping[Window, Mapping[str, int]],
-    streams: Mapping[str, Stream],
-    hidden: Collection[Window],
-) -> dict[Window, Mapping[str, int]]:
-    """The shuffler's terms of the law, as those may know them who must not know a hidden number.
-
-    hidden: windows that have a number drawn. Of those, and of streams that will, they are told what
-    left, which the aggregator sees, with the dummies that are expected in place of those that there
-    are. Nothing of what waits, or was withheld: a number that is told as it grows, or of those that
-    came too late, has no noise.
-    """
-    told: dict[Window, Mapping[str, int]] = {}
-    for window, own in terms.items():
-        stream = streams.get(window.stream)
-        if window not in hidden and not (stream and stream.noise):
-            told[window] = own
-            continue
-        left = own["acknowledged"] + own["dummies"] - own["pooled"] - own["withheld"]
-        expected = stream.expected_dummies if stream else 0
-        if left > 0:
-            told[window] = {
-                **dict.fromkeys(own, 0),
-                "acknowledged": left - expected,
-                "dummies": expected,
-                "in_flight": own["in_flight"],
-            }
-    return told

@@ -21,9 +21,8 @@ from hubbub.cli.installation import build_bundle, make_keys
 from hubbub.cli.local.child_process import Child
 from hubbub.cli.local.embedded_redis import EmbeddedRedis
 from hubbub.cli.local.ports import free_port
-from hubbub.cli.terminal.service_client import Endpoints, report_counts
+from hubbub.cli.terminal.service_client import Endpoints, total_counts
 from hubbub.client import Client
-from hubbub.conservation import sum_terms
 from hubbub.errors import HubbubError
 from hubbub.privacy.central_catalog import read_with_promises
 from tests.support.waiting import eventually
@@ -201,7 +200,7 @@ class House:
     def until_acknowledged(self, reports: int) -> None:
         """Let the devices go on until so many have been: nothing goes wrong any more."""
         eventually(
-            lambda: sum_terms(report_counts(self.endpoints).values())["acknowledged"] >= reports,
+            lambda: total_counts(self.endpoints)["acknowledged"] >= reports,
             although=(HubbubError,),
         )
 

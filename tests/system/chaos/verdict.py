@@ -11,7 +11,7 @@ import redis
 from hubbub.aggregator.store.redis import RedisStore
 from hubbub.catalog.crowds.device_dummies import gathered
 from hubbub.cli.commands.demo import close_epochs
-from hubbub.cli.terminal.service_client import report_counts
+from hubbub.cli.terminal.service_client import report_counts, total_counts
 from hubbub.client.cover import FILLER
 from hubbub.client.state.contract import SENT
 from hubbub.conservation import Window, balances, sum_terms
@@ -62,7 +62,7 @@ def drain(house: House, tell: Callable[[str], None]) -> dict[tuple[str, str, int
 
     def drained() -> bool:
         windows.update(report_counts(house.endpoints))
-        terms = sum_terms(windows.values())
+        terms = total_counts(house.endpoints)
         tell(f"draining: {terms}")
         waiting = terms["pooled"] + terms["in_flight"]
         return bool(windows) and not waiting and all(map(balances, windows.values()))

@@ -11,7 +11,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from hubbub.cli.commands.demo import close_epochs
 from hubbub.cli.local.local_run import LocalRun
-from hubbub.cli.terminal.service_client import report_counts
+from hubbub.cli.terminal.service_client import report_counts, total_counts
 from hubbub.conservation import balances, sum_terms
 from hubbub.errors import ServiceUnavailable
 from tests.support.waiting import HANG_SECONDS
@@ -30,10 +30,9 @@ def counted(
     deadline = time.monotonic() + HANG_SECONDS
     while True:
         try:
-            windows = report_counts(house.endpoints)
+            windows, terms = report_counts(house.endpoints), total_counts(house.endpoints)
         except ServiceUnavailable:
-            windows = {}
-        terms = sum_terms(windows.values())
+            windows, terms = {}, sum_terms(())
         tell(f"draining: {terms}")
         quiet = windows and not terms["pooled"] and not terms["in_flight"]
         if (quiet and all(map(balances, windows.values()))) or time.monotonic() > deadline:

@@ -31,10 +31,12 @@ _BEYOND: Final = ("acknowledged", "dummies", "pooled", "in_flight", "withheld")
 class UpstreamCounts(Protocol):
     """What lies before the aggregator: the shuffler's terms of the law, None if it cannot tell.
 
-    reserve: how many minimum batches stay in an open pool, if it was told.
+    reserve: how many minimum batches stay in an open pool, if it was told. total: the terms over
+    all streams as of the last call of `terms`, where the terms of a window lack what waits.
     """
 
     reserve: float | None
+    total: Mapping[str, int]
 
     async def terms(self, *, fresh: bool = False) -> Terms | None:
         """Per window; `fresh`: as of now, and not of a second ago."""
@@ -52,6 +54,7 @@ class Shuffler:
         self._channel = channel(address, "shuffler", tls=tls)
         self._told: tuple[float, Terms | None] | None = None
         self.reserve: float | None = None
+        self.total: Mapping[str, int] = {}
         self._asking = asyncio.Lock()
 
     async def terms(self, *, fresh: bool = False) -> Terms | None:
@@ -69,7 +72,7 @@ class Shuffler:
             except grpc.RpcError:
                 terms = None
             else:
-                self.reserve = found.reserve
+                self.reserve, self.total = found.reserve, dict(found.total)
                 terms = {Window(one.stream, one.epoch): dict(one.terms) for one in found.windows}
             self._told = (asyncio.get_running_loop().time(), terms)
             return terms
@@ -97,6 +100,7 @@ async def status(
         # The aggregator first: what is counted in between shows as still in flight, not twice.
         own = await store.report_counts()
         upstream_terms = await upstream.terms(fresh=True) if upstream else None
+        upstream_total = upstream.total if upstream and upstream_terms is not None else {}
         windows = sorted({*own, *(upstream_terms or {})})
         lines = [
             _line(
@@ -104,13 +108,16 @@ async def status(
                 date_of(window),
                 own.get(window, {}),
                 None if upstream_terms is None else upstream_terms.get(window, {}),
+                shows_pooled=not upstream_total,
             )
             for window in windows
         ]
         if upstream_terms is None or all(line.balanced for line in lines):
             break
         await asyncio.sleep(_PAUSE_SECONDS)
-    beyond_all = None if upstream_terms is None else sum_terms(upstream_terms.values())
+    beyond_all = (
+        None if upstream_terms is None else upstream_total or sum_terms(upstream_terms.values())
+    )
     return PipelineStatus(
         complete=upstream_terms is not None,
         balanced=None if upstream_terms is None else all(line.balanced for line in lines),
@@ -127,7 +134,8 @@ def upstream_reports(
 ) -> tuple[int | None, int | None]:
     """Of a metric's epochs: reports that wait at the shuffler, and reports that it withholds.
 
-    None where the shuffler does not tell: of a hidden number none would be one, too.
+    None where the shuffler does not tell: what waits of one metric in production, and of a hidden
+    number of reports what was withheld too.
     """
     if terms is None or count_noise(selection.metric):
         return None, None
@@ -137,14 +145,22 @@ def upstream_reports(
         for window, told in terms.items()
         if window.stream in streams and window.epoch in epochs
     )
-    return own["pooled"] + own["in_flight"], own["withheld"]
+    waiting = own["pooled"] + own["in_flight"] if selection.metric.development else None
+    return waiting, own["withheld"]
 
 
 def _line(
-    window: Window, date: str | None, own: Mapping[str, int], told: Mapping[str, int] | None
+    window: Window,
+    date: str | None,
+    own: Mapping[str, int],
+    told: Mapping[str, int] | None,
+    *,
+    shows_pooled: bool = True,
 ) -> ReportCounts:
     terms: dict[str, Any] = sum_terms([own, told or {}])
     balanced = None if told is None else balances(terms)
     if told is None:
         terms |= dict.fromkeys(_BEYOND)
+    elif not shows_pooled:
+        terms["pooled"] = None
     return ReportCounts(*window, date, **terms, balanced=balanced, deleted=own.get(DELETED, 0))

@@ -28,8 +28,8 @@ from hubbub.cli.local.devices import Sent, send_everyone
 from hubbub.cli.local.local_run import LocalRun, Ports, program
 from hubbub.cli.terminal.output import filled, say
 from hubbub.cli.terminal.progress import progress
-from hubbub.cli.terminal.service_client import ask, report_counts
-from hubbub.conservation import TERMS, balances, epoch_date, epoch_dates, sum_terms
+from hubbub.cli.terminal.service_client import ask, total_counts
+from hubbub.conservation import TERMS, balances, epoch_date, epoch_dates
 from hubbub.errors import BadParameter, ServiceUnavailable
 from hubbub.runtime import connect_redis
 from hubbub.shuffler.pool import Pool
@@ -152,7 +152,7 @@ def _drain(run: LocalRun, bar: Any, bars: Any) -> dict[str, int]:
     deadline = time.monotonic() + _DRAIN_SECONDS
     while True:
         run.check()
-        terms = sum_terms(report_counts(run.endpoints).values())
+        terms = total_counts(run.endpoints)
         bars.update(bar, completed=sum(terms[term] for term in TERMS[4:]))
         if not terms["pooled"] and not terms["in_flight"] and balances(terms):
             return terms

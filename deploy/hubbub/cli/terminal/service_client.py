@@ -19,8 +19,10 @@ from hubbub.wire.v1.services_pb2 import (
     ListReleasesRequest,
     ListReleasesResponse,
     PipelineRequest,
+    PipelineStatus,
     ReleaseRequest,
     ReleaseResponse,
+    ReportCounts,
 )
 from hubbub.wire.v1.services_pb2_grpc import QueryStub, ReleasesStub
 
@@ -98,21 +100,31 @@ def releases(where: Endpoints) -> ListReleasesResponse:
 
 
 def report_counts(where: Endpoints) -> dict[tuple[str, int], dict[str, int]]:
-    """Per stream and epoch, the terms of the conservation law.
+    """Per stream and epoch, the terms of the conservation law; what waits in production as 0.
 
     Raises:
         ServiceUnavailable: the shuffler did not tell its terms.
     """
-    found = ask(where, "Pipeline", PipelineRequest())
+    return {(line.stream, line.epoch): _terms(line) for line in _law(where).windows}
+
+
+def total_counts(where: Endpoints) -> dict[str, int]:
+    """The terms of the conservation law over all streams. Raises as `report_counts` does."""
+    return _terms(_law(where).total)
+
+
+def _terms(line: ReportCounts) -> dict[str, int]:
+    return {term: getattr(line, term) for term in TERMS}
+
+
+def _law(where: Endpoints) -> PipelineStatus:
+    found: PipelineStatus = ask(where, "Pipeline", PipelineRequest())
     if not found.complete:
         raise ServiceUnavailable(
             f"{where.query} does not know the shuffler's terms: start it with --shuffler-status, "
             "and the shuffler too"
         )
-    return {
-        (line.stream, line.epoch): {term: getattr(line, term) for term in TERMS}
-        for line in found.windows
-    }
+    return found
 
 
 def _ask(where: Endpoints, call: Callable[[grpc.Channel], _Answer]) -> _Answer:

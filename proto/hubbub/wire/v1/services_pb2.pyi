@@ -330,21 +330,49 @@ Global___StatusRequest: _TypeAlias = StatusRequest  # noqa: Y015
 class StatusResponse(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
+    @_typing.final
+    class TotalEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        value: _builtins.int
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: _builtins.int = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
     WINDOWS_FIELD_NUMBER: _builtins.int
     RESERVE_FIELD_NUMBER: _builtins.int
+    TOTAL_FIELD_NUMBER: _builtins.int
     reserve: _builtins.float
     """Of the shuffler: how many minimum batches stay in an open pool, at least."""
     @_builtins.property
     def windows(self) -> _containers.RepeatedCompositeFieldContainer[Global___WindowStatus]: ...
+    @_builtins.property
+    def total(self) -> _containers.ScalarMap[_builtins.str, _builtins.int]:
+        """Of the shuffler outside development: its terms over all streams, as of now. The terms of a
+        window then change only when a batch leaves, and nothing of it is `pooled`.
+        """
+
     def __init__(
         self,
         *,
         windows: _abc.Iterable[Global___WindowStatus] | None = ...,
         reserve: _builtins.float = ...,
+        total: _abc.Mapping[_builtins.str, _builtins.int] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["reserve", b"reserve", "windows", b"windows"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["reserve", b"reserve", "total", b"total", "windows", b"windows"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
