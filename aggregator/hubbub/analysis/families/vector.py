@@ -37,7 +37,8 @@ _LEAST: Final = 1e-3
 class Vectors:
     """Mechanisms that tell a vector by a word that lies near it.
 
-    Estimates are of places, 0 at -max_length and 1 at max_length, linear in the totals.
+    Estimates are of places, 0 at -max_length and 1 at max_length, linear in the totals but for
+    the error of books that is taken away.
     """
 
     KIND: ClassVar[MetricKind] = "vector"
