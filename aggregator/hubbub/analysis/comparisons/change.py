@@ -108,7 +108,7 @@ _Side = tuple[ValueEstimates, int]
 _Skewed = tuple[Tail | None, Floats]
 """The tail of one side, and how much of it is in the difference's."""
 
-_HALVINGS: Final = 24
+_HALVINGS: Final = 16
 
 
 def _of_no_change(sides: Sequence[_Side], differences: Floats) -> Floats:
@@ -140,17 +140,19 @@ def _worth(scores: Floats, up: _Skewed, down: _Skewed) -> Floats:
 
     Of sides that are alike nothing is left of their tails, however few their reports are.
     """
-    if not (up[0] or down[0]):
+
+    def further(worth: Floats) -> Floats:
+        both = zip((1, -1), (up, down), strict=True)
+        parts = [sign * weight * tail.excess(worth) for sign, (tail, weight) in both if tail]
+        return np.maximum(sum(parts, np.zeros_like(worth)), 0.0)
+
+    # As most often where sides are as large: their tails cancel.
+    if not further(scores).any():
         return scores
     least, most = np.zeros_like(scores), scores
     for _ in range(_HALVINGS):
         middle = (least + most) / 2
-        further = sum(
-            sign * weight * tail.excess(middle)
-            for sign, (tail, weight) in ((1, up), (-1, down))
-            if tail
-        )
-        below = middle + np.maximum(further, 0.0) < scores
+        below = middle + further(middle) < scores
         least, most = np.where(below, middle, least), np.where(below, most, middle)
     return most
 

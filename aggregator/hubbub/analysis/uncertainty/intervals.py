@@ -189,9 +189,9 @@ def _low(
     if tail is None:
         return end_of(estimates, *error, -worth)
     # From below: that of what nobody holds goes furthest, so that every round's end is low enough.
-    spread = np.ones_like(estimates)
+    spread, excess = np.ones_like(estimates), tail.excess(worth)
     for _ in range(_ROUNDS):
-        low = end_of(estimates, *error, -tail.reach(worth, spread))
+        low = end_of(estimates, *error, -(worth + excess / spread))
         spread = _spread(np.maximum(low, 0.0), *error)
     return low
 
