@@ -7,7 +7,7 @@ batches keep coming meanwhile.
 import asyncio
 import time
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+from contextlib import AbstractAsyncContextManager, nullcontext
 from copy import copy
 from dataclasses import replace
 from typing import Final
@@ -51,6 +51,7 @@ from hubbub.aggregator.query.report_counts import Terms, UpstreamCounts, status,
 from hubbub.aggregator.query.totals import NEWEST, EpochRange, EpochSelection, TotalsByEpoch
 from hubbub.aggregator.query.trend_series import Series
 from hubbub.aggregator.query.trends import by_list, series, together
+from hubbub.aggregator.query.turns import Turns
 from hubbub.aggregator.query.watched_reports import arrived
 from hubbub.aggregator.query.whole_answer import whole_answer
 from hubbub.aggregator.store.contract import TotalsReader
@@ -62,6 +63,9 @@ from hubbub.runtime import VERSION, Clocks, Stages
 
 # Answers are kept up to so many values in all, about 100 MB; and of trends as many points.
 _MAX_VALUES: Final = 500_000
+# Past so many strings, or points of a trend, a question takes seconds, and memory to match.
+_MANY_CANDIDATES: Final = 50_000
+_MANY_POINTS: Final = 2000
 
 
 class QueryEngine:
@@ -101,8 +105,7 @@ class QueryEngine:
         self.rounds: Rounds = rounds or MemoryRounds()
         self._arrivals = arrivals
         self._kept: AnswerStore = kept or MemoryAnswerStore()
-        # Those take seconds of a processor; all other questions go on beside one of them.
-        self._searches = asyncio.Semaphore(1)
+        self._turns = Turns()
         self.use(bundle)
         self._law = CoalescedRead(lambda: status(store, upstream, self.collected.date_of))
 
@@ -309,13 +312,14 @@ class QueryEngine:
         async def make() -> tuple[list[Series], int]:
             every = [(one, await self.collected.read(one)) for one in (selection, *joined)]
             parts = [part for one in every for part in by_list(*one)]
-            found = await asyncio.to_thread(
-                series,
-                *(self.collected, parts, answer),
-                values=values,
-                number=number,
-                candidates=query.candidates,
-            )
+            async with self._turn(query, points=(len(values) or number) * len(parts)):
+                found = await asyncio.to_thread(
+                    series,
+                    *(self.collected, parts, answer),
+                    values=values,
+                    number=number,
+                    candidates=query.candidates,
+                )
             return found, sum(len(one.points) for one in found)
 
         whole = together([selection, *joined])
@@ -358,13 +362,19 @@ class QueryEngine:
     def _reserve(self) -> float | None:
         return self._beyond.reserve if self._beyond else None
 
+    def _turn(self, query: EstimateQuery, points: int = 0) -> AbstractAsyncContextManager[None]:
+        """The one turn of expensive questions; others go on beside it."""
+        large = len(query.candidates) > _MANY_CANDIDATES or points > _MANY_POINTS
+        return self._turns.turn() if query.likely or large else nullcontext()
+
     async def _work(self, selection: EpochSelection, query: EstimateQuery) -> RangeEstimate:
         """What the totals of these epochs say."""
 
         async def make() -> tuple[RangeEstimate, int]:
             with self._stages.of("answer"):
                 of = self.collected, selection, await self.collected.read(selection), query
-                async with self._searches if query.likely else nullcontext():
+                # These take seconds of a processor; all other questions go on beside one of them.
+                async with self._turn(query):
                     worked = await asyncio.to_thread(estimate_range, *of)
             return worked, len(worked.answer.values)
 

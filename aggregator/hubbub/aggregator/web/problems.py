@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from http import HTTPStatus
 from typing import Any, Final
 
 from fastapi import FastAPI, Request
@@ -15,6 +16,7 @@ from hubbub.errors import HubbubError
 from hubbub.errors.status import status_of
 
 _TYPE: Final = "application/problem+json"
+_RETRY_AFTER: Final = "10"  # seconds: a search takes as long
 
 
 class Problem(BaseModel):
@@ -40,7 +42,8 @@ _SAID: Final = {
     422: "Malformed.",
     429: "Too many requests; Retry-After says when to come back.",
     501: "A library that this takes is not installed where the service runs.",
-    503: "Redis is away, or it is not sure what time it is.",
+    503: "Redis is away, it is not sure what time it is, or too many expensive questions wait; "
+    "Retry-After says when to come back.",
 }
 # Of the framework's kinds of errors those that it tells as programs do.
 _WRONG: Final = {
@@ -85,7 +88,11 @@ def handle_problems(app: FastAPI) -> None:
 
     @app.exception_handler(HubbubError)
     async def refused(_request: Request, error: HubbubError) -> Response:
-        return problem(status_of(error).http, type(error).__name__, str(error))
+        status = status_of(error).http
+        headers = (
+            {"retry-after": _RETRY_AFTER} if status == HTTPStatus.SERVICE_UNAVAILABLE else None
+        )
+        return problem(status, type(error).__name__, str(error), headers)
 
     @app.exception_handler(RequestValidationError)
     async def malformed(_request: Request, error: RequestValidationError) -> Response:
