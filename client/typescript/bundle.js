@@ -10,14 +10,19 @@ import { gzipSync } from "node:zlib";
 import { build } from "esbuild";
 
 const [folder = "dist/browser"] = process.argv.slice(2);
+const shared = {
+  outdir: folder,
+  ...{ bundle: true, minify: true, metafile: true, logLevel: "warning" },
+  ...{ format: "esm", target: "es2022", platform: "browser", chunkNames: "[hash]" },
+};
+await build({ ...shared, entryPoints: { worker: "src/worker.ts" } });
 const { metafile } = await build({
+  ...shared,
+  splitting: true,
   entryPoints: {
     ...{ hubbub: "src/index.ts", ledger: "src/ledger.ts" },
     fallback: "src/transport/fallback.ts", // by its name, so that a test sees whether it is loaded
   },
-  outdir: folder,
-  ...{ bundle: true, minify: true, splitting: true, metafile: true, logLevel: "warning" },
-  ...{ format: "esm", target: "es2022", platform: "browser", chunkNames: "[hash]" },
 });
 const root = Object.keys(metafile.outputs).find((path) => path.endsWith("/hubbub.js"));
 const loaded = new Set([root]);

@@ -9,6 +9,7 @@ export {
   BadParameter,
   BundleRefused,
   HubbubError,
+  NotLoaded,
   StateUnusable,
   UnknownMetric,
   ValueOutOfDomain,

@@ -8,6 +8,11 @@ export class BadParameter extends HubbubError {
   override readonly name = "BadParameter";
 }
 
+/** A part of this package, which is loaded where something needs it, cannot be had. */
+export class NotLoaded extends HubbubError {
+  override readonly name = "NotLoaded";
+}
+
 /** A bundle is unreadable, altered, or another operator's. */
 export class BundleRefused extends HubbubError {
   override readonly name = "BundleRefused";
@@ -34,6 +39,14 @@ export class TryAgain extends HubbubError {
   ) {
     super(`the shuffler was not reached, or has no room: ${reason}`);
   }
+}
+
+/** The reason where nobody could be connected to: who is offline does not wait for that as it closes. */
+export const UNREACHABLE = "unreachable";
+
+/** That an answer did not come in its time. */
+export function tooLate(): TryAgain {
+  return new TryAgain("deadline_exceeded");
 }
 
 /** The shuffler says that these bytes can never be taken. */

@@ -181,7 +181,7 @@ test("what is wrong is named, with what is right", async () => {
   const page = openPage as unknown as Loose;
   assert.match(
     ((await tried(page, { bundle: new ArrayBuffer(8) })) as Error).message,
-    /bundle is object; give string, or object: URL or Uint8Array/,
+    /bundle is an object; give string, or object: URL or Uint8Array/,
   );
 });
 

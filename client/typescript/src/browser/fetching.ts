@@ -5,25 +5,41 @@
  * (User-Agent, Origin) the shuffler neither looks at nor keeps; a relay would not see it either.
  */
 import type { Post, Transport } from "../client/transport.js";
-import { BadParameter, TryAgain } from "../errors.js";
+import { BadParameter, tooLate, TryAgain } from "../errors.js";
+import { joined, type Bytes } from "../mechanisms/packing.js";
+import { within } from "../within.js";
 import { PATH, TYPE, type Answer } from "../transport/submission.js";
 
 const LARGEST_ANSWER_BYTES = 1 << 20;
 
 /** A POST by fetch. */
 export const fetchPost: Post = async (url, type, body, signal, headers = {}) => {
-  // Node's fetch may forget the signal once the headers are there.
-  const late = new Promise<never>((_, fail) => {
-    signal.addEventListener("abort", fail);
-  });
   try {
+    // Node's fetch may forget the signal once the headers are there.
     const answer = fetch(url, { ...how(type, body, headers), signal }).then(answerOf);
-    return await Promise.race([answer, late]);
+    return await within(signal, answer);
   } catch (error) {
     if (error instanceof TryAgain) throw error;
-    throw new TryAgain(signal.aborted ? "deadline_exceeded" : "unavailable");
+    throw signal.aborted ? tooLate() : new TryAgain("unavailable");
   }
 };
+
+/** All of a body of at most so many bytes; null for a longer one, or one without an end. */
+export async function bodyOf({ body }: Response, most: number): Promise<Bytes | null> {
+  const reader = body?.getReader();
+  const parts: Uint8Array[] = [];
+  let size = 0;
+  for (;;) {
+    const part = await reader?.read();
+    if (!part?.value) return joined(...parts);
+    parts.push(part.value);
+    size += part.value.length;
+    if (size > most) {
+      void reader?.cancel();
+      return null;
+    }
+  }
+}
 
 /**
  * A shuffler at https://HOST:PORT, or what passes reports on to one on this machine.
@@ -56,7 +72,7 @@ function how(type: string, body: Uint8Array<ArrayBuffer>, more = {}): RequestIni
 }
 
 async function answerOf(response: Response): Promise<Answer> {
-  const body = new Uint8Array(await response.arrayBuffer());
-  if (body.length > LARGEST_ANSWER_BYTES) throw new TryAgain("no_shuffler");
+  const body = await bodyOf(response, LARGEST_ANSWER_BYTES);
+  if (!body) throw new TryAgain("no_shuffler");
   return { status: response.status, headers: Object.fromEntries(response.headers), body };
 }

@@ -12,10 +12,15 @@ import {
   type StoredReport,
 } from "../client/storage.js";
 import { StateUnusable } from "../errors.js";
+import { after, within } from "../within.js";
 
 const STORES = ["device", "waiting", "past"];
 const VERSION = 1;
 const THE_DEVICE = "device";
+const STEP_SECONDS = 10;
+const LOCK_SECONDS = 5;
+const INSISTS_SECONDS = 1;
+const PRIVATE_SECONDS = 2;
 // Nothing is ever asked of it: a name to keep a text under.
 const WITNESS = "https://hubbub.invalid/witness";
 
@@ -36,62 +41,79 @@ export class BrowserStorage implements Storage {
 
   transaction<T>(work: (rows: Rows) => Promise<T>): Promise<T> {
     return this.#tried(async () => {
-      const database = await this.#opened();
-      const own = database.transaction(STORES, "readwrite", { durability: "strict" });
-      const done = new Promise<void>((resolve, reject) => {
-        own.oncomplete = () => {
-          resolve();
-        };
-        own.onabort = () => {
-          reject(faultOf(own));
-        };
-      });
       try {
-        const told = await work(rowsOf(own));
-        await done;
-        return told;
+        return await this.#done(work);
       } catch (error) {
-        // It may be over already, as when the disk is full; then it has kept nothing.
-        done.catch(() => undefined);
-        try {
-          own.abort();
-        } catch {
-          // as said
-        }
-        throw error;
+        if (!(error instanceof DOMException)) throw error;
+        // Browsers drop connections and do not say so, as iOS does of a tab that slept.
+        this.close();
+        if (error.name === "TimeoutError") throw error;
+        return this.#done(work);
       }
     });
   }
 
+  /** A transaction, once. */
+  async #done<T>(work: (rows: Rows) => Promise<T>): Promise<T> {
+    const limit = after(STEP_SECONDS);
+    const database = await within(limit, this.#opened());
+    const own = database.transaction(STORES, "readwrite", { durability: "strict" });
+    const done = new Promise<void>((resolve, reject) => {
+      own.oncomplete = () => {
+        resolve();
+      };
+      own.onabort = () => {
+        reject(faultOf(own));
+      };
+    });
+    try {
+      const result = await within(limit, work(rowsOf(own)));
+      await within(limit, done);
+      return result;
+    } catch (error) {
+      // It may be over already, as when the disk is full; then it has kept nothing.
+      done.catch(() => undefined);
+      try {
+        own.abort();
+      } catch {
+        // It is over.
+      }
+      throw error;
+    }
+  }
+
   readWitness(): Promise<string | null> {
-    return this.#tried(async () => {
+    return this.#answered(async () => {
       const found = await caches.match(WITNESS, { cacheName: this.#name });
       return found ? await found.text() : null;
     });
   }
 
   writeWitness(witness: string): Promise<void> {
-    return this.#tried(async () =>
+    return this.#answered(async () =>
       (await caches.open(this.#name)).put(WITNESS, new Response(witness)),
     );
   }
 
-  async alone<T>(work: () => Promise<T>): Promise<T> {
-    if (!("locks" in navigator && "caches" in globalThis && "indexedDB" in globalThis)) {
-      throw new StateUnusable("without HTTPS there is no place to keep it in");
-    }
+  async alone<T>(work: () => Promise<T>, insists = false): Promise<T> {
+    const run = async () => {
+      try {
+        return { result: await work() };
+      } catch (error) {
+        return { error };
+      }
+    };
+    const signal = after(insists ? INSISTS_SECONDS : LOCK_SECONDS);
     // The lock's own refusal is a fault of the place; what the work throws is the work's.
     const came = await this.#tried(() =>
-      navigator.locks.request(this.#name, async () => {
-        try {
-          return { told: await work() };
-        } catch (error) {
-          return { error };
-        }
+      navigator.locks.request(this.#name, { signal }, run).catch((error: unknown) => {
+        // A transaction is whole without the lock, too: what may be late is the witness.
+        if (insists) return run();
+        throw error;
       }),
     );
     if ("error" in came) throw came.error;
-    return came.told;
+    return came.result;
   }
 
   close(): void {
@@ -130,6 +152,10 @@ export class BrowserStorage implements Storage {
     return database;
   }
 
+  #answered<T>(work: () => Promise<T>): Promise<T> {
+    return this.#tried(() => within(after(STEP_SECONDS), work()));
+  }
+
   async #tried<T>(work: () => Promise<T>): Promise<T> {
     try {
       return await work();
@@ -146,11 +172,11 @@ export async function isPrivate(): Promise<boolean> {
     // Firefox and Safari refuse this in private windows. Browsers without it are not asked: WebKitGTK
     // and WPE have not even `storage`.
     if ("storage" in navigator && "getDirectory" in navigator.storage) {
-      await navigator.storage.getDirectory();
+      await within(after(PRIVATE_SECONDS), navigator.storage.getDirectory());
     }
     return false;
-  } catch {
-    return true;
+  } catch (error) {
+    return (error as Error).name !== "TimeoutError";
   }
 }
 

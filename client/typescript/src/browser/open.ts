@@ -1,13 +1,14 @@
 /** Opens a client in a page or a worker. */
-import { openBundle } from "../catalog/bundle.js";
+import { MAX_BYTES, openBundle } from "../catalog/bundle.js";
 import { Client, type Options } from "../client/client.js";
 import { checked } from "../client/options.js";
-import type { Storage } from "../client/storage.js";
-import { BadParameter, BundleRefused, StateUnusable } from "../errors.js";
+import { BundleRefused } from "../errors.js";
+import { load } from "../loading.js";
+import { after, within } from "../within.js";
 import type { Bytes } from "../mechanisms/packing.js";
 import type { Account } from "../transport/issuing.js";
 import { BrowserStorage, isPrivate } from "./indexeddb.js";
-import { fetchPost, fetchTransport } from "./fetching.js";
+import { bodyOf, fetchPost, fetchTransport } from "./fetching.js";
 
 /** What an app says in a browser. */
 export interface BrowserOptions extends Options {
@@ -26,6 +27,7 @@ export interface BrowserOptions extends Options {
 }
 
 const APP = "app";
+const BUNDLE_SECONDS = 20;
 const NEEDED = { bundle: "string, or object: URL or Uint8Array" };
 
 /**
@@ -36,29 +38,21 @@ const NEEDED = { bundle: "string, or object: URL or Uint8Array" };
  */
 export async function open(options: BrowserOptions): Promise<Client> {
   const { operator = null, app = APP } = checked(options, NEEDED, { app: "string" });
+  // Neither is a bundle fetched: as a page is rendered on a server its address is none there.
+  if (!canKeep()) return (await load("more")).clientOfNobody(options);
   // Where it is kept is opened while the bundle comes.
   const [own, forgets] = [new BrowserStorage(app), isPrivate()];
   own.begin();
   const bundle = await openBundle(await contentOf(options.bundle), operator);
-  const address = options.shuffler ?? bundle.shuffler;
-  const transport =
-    options.relay === undefined
-      ? fetchTransport(address)
-      : (await import("../more.js")).relayTransport(
-          options.relay,
-          bundle.gateway,
-          address,
-          fetchPost,
-        );
-  const storage: Storage = (await forgets) ? nowhere() : own;
-  const told = {
-    ...options,
-    ...(bundle.tokens && {
-      ask: (await import("../more.js")).askingIssuer(bundle.tokens, options.account, fetchPost),
-    }),
-    operatorNamed: operator !== null,
-  };
-  const client = await Client.over(bundle, storage, transport, told);
+  if (await forgets) return (await load("more")).clientOfNobody(options, true);
+  const isPlain = options.relay === undefined && !bundle.tokens;
+  const ways = isPlain ? null : (await load("more")).waysOf(bundle, options, fetchPost);
+  const client = await Client.over(
+    bundle,
+    own,
+    ways?.transport ?? fetchTransport(options.shuffler ?? bundle.shuffler),
+    { ...options, ...ways, operatorNamed: operator !== null },
+  );
   // A worker has no pagehide; it ends with its page.
   globalThis.addEventListener("pagehide", () => {
     client.leave();
@@ -68,13 +62,13 @@ export async function open(options: BrowserOptions): Promise<Client> {
 
 async function contentOf(bundle: string | URL | Bytes): Promise<Bytes> {
   if (bundle instanceof Uint8Array) return bundle;
-  if (typeof bundle !== "string" && !(bundle instanceof URL)) {
-    throw new BadParameter(`open(): bundle is object; give ${NEEDED.bundle}`);
-  }
+  const signal = after(BUNDLE_SECONDS);
   try {
-    const response = await fetch(bundle, { credentials: "omit" });
+    const response = await fetch(bundle, { credentials: "omit", signal });
     if (!response.ok) throw new Error(`it answers ${response.status}`);
-    return new Uint8Array(await response.arrayBuffer());
+    const content = await within(signal, bodyOf(response, MAX_BYTES));
+    if (!content) throw new Error("it has no end");
+    return content;
   } catch (error) {
     throw new BundleRefused(`the bundle cannot be had: ${(error as Error).message}`, {
       cause: error,
@@ -82,13 +76,8 @@ async function contentOf(bundle: string | URL | Bytes): Promise<Bytes> {
   }
 }
 
-/** A private window forgets what was spent, so nothing may leave it. */
-function nowhere(): Storage {
-  const refused = () => {
-    return Promise.reject(new StateUnusable("a private window keeps nothing of what is spent"));
-  };
-  return {
-    ...{ transaction: refused, readWitness: refused, writeWitness: refused, alone: refused },
-    close: () => undefined,
-  };
+/** Whether this is a place where anything can be kept, as far as can be seen at once. */
+function canKeep(): boolean {
+  const has = "indexedDB" in globalThis && "caches" in globalThis && "locks" in navigator;
+  return has && isSecureContext && origin !== "null";
 }

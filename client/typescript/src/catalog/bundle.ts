@@ -4,7 +4,8 @@
  * It is two lines of JSON: who signed it, and what was signed. A third line, of bundles that name a
  * transparency log, proves that the two are in it.
  */
-import { BundleRefused, UnknownMetric } from "../errors.js";
+import { BundleRefused, NotLoaded, UnknownMetric } from "../errors.js";
+import { load } from "../loading.js";
 import type { Bytes } from "../mechanisms/packing.js";
 import { capsOf, type Caps } from "./caps.js";
 import { fromText, linesOf } from "./encoding.js";
@@ -15,7 +16,8 @@ import { metricFrom, type Metric } from "./metric.js";
 import type { TokenIssuer } from "../transport/issuing.js";
 import type { Kem } from "../transport/sealing.js";
 
-const MAX_BYTES = 64 << 20;
+/** The longest bundle. */
+export const MAX_BYTES = 64 << 20;
 const X_WING_BYTES = 1216;
 const DEVELOPMENT_IDS = 2 ** 31; // ids of development's keys begin here, those of production at 1
 
@@ -84,6 +86,7 @@ export interface Bundle {
  * handed over to who did; null for whoever signed it.
  *
  * @throws BundleRefused malformed, altered, or another operator's.
+ * @throws NotLoaded what it needs cannot be loaded.
  */
 export async function openBundle(signed: Bytes, operator: string | null): Promise<Bundle> {
   try {
@@ -99,11 +102,16 @@ export async function openBundle(signed: Bytes, operator: string | null): Promis
     if (!proof && !log) return bundle;
     if (!proof || !log)
       throw new BundleRefused("its log or the proof of it, a third line, is missing");
-    const { openProof } = await import("../more.js");
+    const { openProof } = await load("more");
     const content = signed.slice(0, head.length + body.length + 2);
     return { ...bundle, proof: await openProof(proof, content, log) };
   } catch (error) {
-    const why = error instanceof BundleRefused ? error.message : "not one, or of a newer version";
+    if (error instanceof NotLoaded) throw error;
+    // Everybody has the bundle, so what it made a parser throw hides nothing.
+    const why =
+      error instanceof BundleRefused
+        ? error.message
+        : `not one, or of a newer version (${String(error)})`;
     throw new BundleRefused(`the bundle is refused: ${why}; ship it as the operator built it`, {
       cause: error,
     });

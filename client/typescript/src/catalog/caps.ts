@@ -5,6 +5,7 @@
  * client/hubbub/catalog/central_cap.py.
  */
 import { number, table } from "./json.js";
+import { load } from "../loading.js";
 
 /** In nats, by how many days a span has; and what crowds may say, null: as much as they like. */
 export interface Caps {
@@ -47,6 +48,6 @@ export async function capsOf(thing: unknown): Promise<Caps> {
     return { bySpan, crowds: null };
   }
   // Few catalogs have one.
-  const { crowdCapOf } = await import("../more.js");
+  const { crowdCapOf } = await load("more");
   return { bySpan, crowds: crowdCapOf(told) };
 }

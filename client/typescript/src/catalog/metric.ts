@@ -1,5 +1,6 @@
 /** Metrics: what a bundle asks, each stream of it with its randomizer. */
 import { UnknownMetric, ValueOutOfDomain } from "../errors.js";
+import { load } from "../loading.js";
 import { mechanismOf } from "../mechanisms/at_hand.js";
 import type { BitSource } from "../mechanisms/bits.js";
 import type { Bytes } from "../mechanisms/packing.js";
@@ -170,10 +171,10 @@ export async function metricFrom(
   if (more !== undefined)
     throw new UnknownMetric(`metric "${name}" has ${more}: upgrade hubbub, or leave it out`);
   await refuseKind(name, entry);
-  const model = entry["model"] ? (await import("../vectors.js")).modelOf(name, entry) : null;
+  const model = entry["model"] ? (await load("vectors")).modelOf(name, entry) : null;
   const streams = await streamsOf(name, entry, model?.judgingLoss);
   const code = await coder(name, entry, streams[0].randomizer);
-  const asking = ASKING.some((field) => field in entry) ? await import("../more.js") : null;
+  const asking = ASKING.some((field) => field in entry) ? await load("more") : null;
   const promise = optional(entry["central_epsilon"]);
   const delta = number(entry["delta"] ?? DELTA);
   const days = model ? Infinity : (asking?.centralDaysOf(entry) ?? null);
@@ -241,7 +242,7 @@ async function streamsOf(
   };
   const tiers = listed(entry["tiers"] ?? []).map(number);
   if (!tiers.length) return [own];
-  const { general } = await import("../more.js");
+  const { general } = await load("more");
   const scaled = tiers.map(async (tier): Promise<Stream> => {
     const called = general(tier);
     const randomizer = await randomizerOf(name, entry, tier);
@@ -262,7 +263,7 @@ async function randomizerOf(name: string, entry: Table, epsilon: number): Promis
     }),
   );
   const values = entry["values"] === null ? [] : listed(entry["values"]).map(text);
-  const parts = mechanism.values === "parts" ? (await import("../more.js")).partsOf(values) : null;
+  const parts = mechanism.values === "parts" ? (await load("more")).partsOf(values) : null;
   const sizes = [...(parts?.values() ?? [])].map((own) => own.length);
   const randomizer = mechanism.build({
     epsilon,
@@ -291,10 +292,10 @@ async function coder(name: string, entry: Table, randomizer: Randomizer): Promis
 
 async function plainCoder(entry: Table, randomizer: Randomizer): Promise<Metric["code"]> {
   const { values, kind, edges, other, mechanism } = entry;
-  if (isOfVectors(entry)) return (await import("../vectors.js")).coderOfVectors(entry);
+  if (isOfVectors(entry)) return (await load("vectors")).coderOfVectors(entry);
   const ofParts = (await mechanismOf(text(mechanism)))?.values === "parts";
   if (values === null || kind === "set" || ofParts || edges !== undefined || other === true) {
-    const { coderOf } = await import("../more.js");
+    const { coderOf } = await load("more");
     return coderOf(entry, ofParts, randomizer);
   }
   const plain = listed(values).map(text);

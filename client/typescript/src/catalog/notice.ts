@@ -4,7 +4,7 @@
  * It lowers how many devices take part in a metric, down to none, and has no word for anything else. As
  * client/hubbub/catalog/notice.py.
  */
-import { HubbubError } from "../errors.js";
+import { HubbubError, NotLoaded } from "../errors.js";
 import type { Bytes } from "../mechanisms/packing.js";
 import { linesOf } from "./encoding.js";
 import { signedLines } from "./signed_lines.js";
@@ -34,6 +34,7 @@ export async function openNotice(signed: Bytes, operator: string): Promise<Notic
   try {
     return await opened(signed, operator);
   } catch (error) {
+    if (error instanceof NotLoaded) throw error;
     throw new NoticeRefused("it is none, was altered, or is another operator's", { cause: error });
   }
 }

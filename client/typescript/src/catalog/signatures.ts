@@ -1,5 +1,6 @@
 /** Ed25519 by the platform; where it has none, by a library that is loaded only there. */
 import type { Bytes } from "../mechanisms/packing.js";
+import { load } from "../loading.js";
 
 /** Whether a signature over a message is this key's. */
 export async function isSigned(key: Bytes, signature: Bytes, message: Bytes): Promise<boolean> {
@@ -8,7 +9,7 @@ export async function isSigned(key: Bytes, signature: Bytes, message: Bytes): Pr
     own = await crypto.subtle.importKey("raw", key, "Ed25519", false, ["verify"]);
   } catch (error) {
     if (!(error instanceof DOMException) || error.name !== "NotSupportedError") throw error;
-    const { verifyAsync } = await import("@noble/ed25519");
+    const { verifyAsync } = await load("ed25519");
     return verifyAsync(signature, message, key, { zip215: false });
   }
   return crypto.subtle.verify("Ed25519", own, signature, message);

@@ -1,5 +1,6 @@
 /** Two lines that an operator signed, and by which of its keys. */
 import { BundleRefused } from "../errors.js";
+import { load } from "../loading.js";
 import { joined, type Bytes } from "../mechanisms/packing.js";
 import { fromText, parsed } from "./encoding.js";
 import { listed, table, text, type Table } from "./json.js";
@@ -29,7 +30,7 @@ export async function signedLines(context: string, head: Bytes, body: Bytes): Pr
   const told = parsed(body);
   const handovers = listed(told["handovers"] ?? []).map(table);
   if (!handovers.length) return { body: told, line: [signer] };
-  const { lineOf } = await import("../more.js");
+  const { lineOf } = await load("more");
   return { body: told, line: await lineOf(handovers, signer) };
 }
 

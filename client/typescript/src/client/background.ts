@@ -1,7 +1,8 @@
 /** What enters and sends while the app goes on, by timers that keep no program alive. */
-import { StateUnusable } from "../errors.js";
+import { HubbubError, StateUnusable } from "../errors.js";
 import type { Diagnostics } from "./diagnostics.js";
 import type { Sender } from "./sender.js";
+import { later } from "../within.js";
 import type { Waits } from "./waits.js";
 
 const STATE_RETRY_SECONDS = 5;
@@ -9,7 +10,6 @@ const LOOK_SECONDS = 86_400; // timers have no months
 
 /** One page's or process's. */
 export class Background {
-  readonly later = later;
   #timer: ReturnType<typeof setTimeout> | undefined;
   #looking: ReturnType<typeof setTimeout> | undefined;
   #entered: Promise<void> = Promise.resolve();
@@ -97,7 +97,7 @@ export class Background {
 
   /** Asks for the state that examples wait for. */
   #learn(): void {
-    if (this.waits && !this.#ended) this.sender.reporter.learner?.goOnAsking(this, this.waits);
+    if (this.waits && !this.#ended) this.sender.reporter.learner?.goOnAsking(this);
   }
 
   #sendIn(seconds = 0): void {
@@ -127,19 +127,13 @@ export class Background {
     if (error instanceof StateUnusable) {
       this.diagnostics.warnOnce("state", `reports wait in memory: ${error.message}`);
     } else {
-      this.diagnostics.warnOnce("fault", `sending failed: ${nameOf(error)}`);
+      this.diagnostics.warnOnce("fault", `sending failed: ${readable(error)}`);
     }
   }
 }
 
-/** Its text may hold anything: only its type is told. */
-export function nameOf(error: unknown): string {
+/** What an error says, where it is ours and so holds no value; of others the type alone. */
+export function readable(error: unknown): string {
+  if (error instanceof HubbubError) return error.message;
   return error instanceof Error ? error.name : typeof error;
-}
-
-function later(seconds: number, work: () => void): ReturnType<typeof setTimeout> {
-  const timer = setTimeout(work, 1000 * seconds);
-  // In Node a timer would keep the program from ending; what waits is for the next start.
-  if (typeof timer === "object" && "unref" in timer) (timer as { unref(): void }).unref();
-  return timer;
 }

@@ -4,14 +4,16 @@ import type { Public } from "../catalog/metric.js";
 import type { Features, Label, Value } from "../catalog/values.js";
 import {
   BadParameter,
-  HubbubError,
   StateUnusable,
   TryAgain,
   UnknownMetric,
+  UNREACHABLE,
   ValueOutOfDomain,
 } from "../errors.js";
+import { load } from "../loading.js";
+import { after, within } from "../within.js";
 import { SystemBits, type BitSource } from "../mechanisms/bits.js";
-import { Background, nameOf } from "./background.js";
+import { Background, readable } from "./background.js";
 import { turned, type Consent } from "./consent.js";
 import { newDevice, type Device } from "./device.js";
 import { Diagnostics, type OnDrop } from "./diagnostics.js";
@@ -19,14 +21,14 @@ import type { Outcome } from "./outcome.js";
 import type { PurseOf } from "./purse.js";
 import { Reporter } from "./reporter.js";
 import { Sender } from "./sender.js";
-import { DISABLED, State } from "./state.js";
+import { DISABLED, isClaimed, State } from "./state.js";
 import type { Storage } from "./storage.js";
 import type { AskIssuer } from "../transport/issuing.js";
 import type { Transport } from "./transport.js";
 import { admitted } from "./trust.js";
 import { turns } from "./turns.js";
 import type { LedgerView } from "./view.js";
-import { Waits } from "./waits.js";
+import { soon, Waits } from "./waits.js";
 
 /** What an app may say about how its client is to be. */
 export interface Options {
@@ -55,6 +57,8 @@ export interface Options {
 
 const LONGEST_TIMER = 2 ** 31 - 1; // in milliseconds: a longer one ends at once
 const HOLD_SECONDS = 3600;
+const LOOK_SECONDS = 0.2; // for what another page or process is sending
+const STOP_SECONDS = 2;
 const LONGEST_HOLD_SECONDS = 86_400;
 
 /**
@@ -72,7 +76,7 @@ export class Client {
   readonly #background: Background;
   readonly #strict: boolean;
   readonly #consents = turns();
-  #closed = false;
+  #closing: Promise<boolean> | undefined;
 
   /** Use Client.over(), or what opens one for a browser or for Node. */
   private constructor(
@@ -84,11 +88,8 @@ export class Client {
     purse?: PurseOf,
   ) {
     const { holdSeconds = HOLD_SECONDS, maxEpsilon = Infinity, public: told = {} } = options;
-    if (!(maxEpsilon >= 0))
-      throw new BadParameter(`maxEpsilon ${maxEpsilon} is outside [0, Infinity]`);
-    if (holdSeconds !== null && !(holdSeconds >= 0 && holdSeconds <= LONGEST_HOLD_SECONDS)) {
-      throw new BadParameter(`holdSeconds ${holdSeconds} is outside [0, ${LONGEST_HOLD_SECONDS}]`);
-    }
+    refuseOutside("maxEpsilon", maxEpsilon, Infinity);
+    refuseOutside("holdSeconds", holdSeconds ?? 0, LONGEST_HOLD_SECONDS);
     this.#bundle = bundle;
     this.#state = state;
     this.#strict = options.strict ?? bundle.development;
@@ -126,21 +127,21 @@ export class Client {
     options: Options = {},
   ): Promise<Client> {
     const { now = () => Date.now() / 1000 } = options;
-    const state = new State(storage, bundle.caps, now, new Diagnostics(options.onDrop));
+    const admit = (own: Device) => {
+      const { trust, another } = admitted(own.trust, bundle, options.operatorNamed ?? false);
+      // A page that learns nothing writes nothing.
+      if (!another && JSON.stringify(trust) === JSON.stringify(own.trust)) return own;
+      const { consent } = own;
+      // What waits is another operator's.
+      const generation = consent.generation + (another ? 2 : 0);
+      return { ...own, trust, consent: { ...consent, generation } };
+    };
+    const state = new State(storage, bundle.caps, now, new Diagnostics(options.onDrop), admit);
     try {
-      const device = await state.change((own) => {
-        const { trust, another } = admitted(own.trust, bundle, options.operatorNamed ?? false);
-        // A page that learns nothing writes nothing.
-        if (!another && JSON.stringify(trust) === JSON.stringify(own.trust)) return own;
-        const { consent } = own;
-        // What waits is another operator's.
-        const generation = consent.generation + (another ? 2 : 0);
-        return { ...own, trust, consent: { ...consent, generation } };
-      }, "operator_changed");
+      const device = await state.device();
       const { tokens } = bundle;
       const { ask } = options;
-      const purse =
-        tokens && ask && (await import("../more.js")).purseOf(bundle, tokens, state, ask);
+      const purse = tokens && ask && (await load("more")).purseOf(bundle, tokens, state, ask);
       const client = new Client(bundle, state, device, transport, options, purse ?? undefined);
       await client.#reporter.ready(device);
       await client.#sender.ready();
@@ -152,6 +153,8 @@ export class Client {
       const client = new Client(bundle, state, newDevice(), transport, options);
       client.#diagnostics.warnOnce("state", `nothing is reported: ${error.message}`);
       client.#reporter.cannotKeep();
+      // Another tab may have had the lock for too long: it is tried again.
+      if (!client.#isNobodys) client.#background.wake();
       return client;
     }
   }
@@ -190,30 +193,43 @@ export class Client {
    * Sends what waits now, for at most so long; whether nothing is left waiting that may be sent, here or
    * by another page or process that has it in its hands. Rejects never.
    */
-  async flush(timeoutSeconds = 10): Promise<boolean> {
+  flush(timeoutSeconds = 10): Promise<boolean> {
+    return this.#flush(timeoutSeconds, true);
+  }
+
+  /**
+   * Flushes, then stops for good; whether nothing was left for the next start. In Node it ends once the
+   * network cannot be reached: what waits is kept.
+   */
+  close(timeoutSeconds = 10): Promise<boolean> {
+    this.#closing ??= this.#close(timeoutSeconds);
+    return this.#closing;
+  }
+
+  async #close(timeoutSeconds: number): Promise<boolean> {
+    const sent = await this.#flush(timeoutSeconds, false);
+    this.#background.end();
+    await within(after(STOP_SECONDS), this.#sender.stop()).catch(() => undefined);
+    this.#drop("awaits_state", this.#reporter.learner?.forget());
+    this.#state.storage.close();
+    return sent;
+  }
+
+  /** patient: try again after a server could not be reached. */
+  async #flush(timeoutSeconds: number, patient: boolean): Promise<boolean> {
+    if (this.#isNobodys) return true;
     let timer: ReturnType<typeof setTimeout> | undefined;
     try {
       const most = Math.min(1000 * timeoutSeconds, LONGEST_TIMER);
+      // The one timer that keeps a program of Node's alive: its caller waits.
       const late = new Promise<false>((resolve) => (timer = setTimeout(resolve, most, false)));
-      return await Promise.race([this.#sendUntil(performance.now() + most), late]);
+      return await Promise.race([this.#sendUntil(performance.now() + most, patient), late]);
     } catch (error) {
-      this.#diagnostics.warnOnce("flush", `sending failed: ${nameOf(error)}`);
+      this.#diagnostics.warnOnce("flush", `sending failed: ${readable(error)}`);
       return false;
     } finally {
       clearTimeout(timer);
     }
-  }
-
-  /** Flushes, then stops for good; whether nothing was left for the next start. */
-  async close(timeoutSeconds = 10): Promise<boolean> {
-    if (this.#closed) return true;
-    this.#closed = true;
-    const sent = await this.flush(timeoutSeconds);
-    this.#background.end();
-    await this.#sender.stop();
-    this.#drop("awaits_state", this.#reporter.learner?.forget());
-    this.#state.storage.close();
-    return sent;
   }
 
   /** Sends what it can as the page goes away, without waiting for an answer. */
@@ -239,10 +255,12 @@ export class Client {
         ...consent,
         generation: turned(consent.generation, false),
       });
-      const device = how?.forget
-        ? await this.#state.forget(off)
-        : await this.#state.change((own) => ({ ...own, consent: off(own.consent) }));
-      await this.#reporter.stand(device);
+      // The no first: forgetting needs a part that a page may fail to load.
+      const device = await this.#state.change((own) => ({ ...own, consent: off(own.consent) }), {
+        insists: true,
+      });
+      const forget = how?.forget ? (await load("more")).forget : () => device;
+      await this.#reporter.stand(await forget(this.#state));
     });
   }
 
@@ -273,14 +291,9 @@ export class Client {
     maxEpsilon: number | null,
     how?: { readonly maxLocal?: number | null },
   ): Promise<void> {
-    const maxLocal = how?.maxLocal === undefined ? maxEpsilon : how.maxLocal;
-    for (const most of [maxEpsilon, maxLocal]) {
-      if (most !== null && !(Number.isFinite(most) && most >= 0)) {
-        throw new BadParameter("prefer(): give a number of nats from 0 on, or null for any");
-      }
-    }
-    const device = await this.#state.change((own) => {
-      return { ...own, consent: { ...own.consent, preference: maxEpsilon, maxLocal } };
+    const { preferring } = await load("more");
+    const device = await this.#state.change(preferring(maxEpsilon, how?.maxLocal), {
+      insists: true,
     });
     await this.#reporter.stand(device);
   }
@@ -289,7 +302,7 @@ export class Client {
   async ledger(): Promise<LedgerView> {
     await this.#sender.enter();
     const { device, ...reports } = await this.#state.all();
-    const { view } = await import("../more.js");
+    const { view } = await load("more");
     return view(this.#bundle, device, reports, this.#state.now());
   }
 
@@ -326,6 +339,11 @@ export class Client {
     return { ...this.#reporter.learner?.clipped };
   }
 
+  /** Whether there is no bundle, as nothing can be kept here. */
+  get #isNobodys(): boolean {
+    return !this.#bundle.line.length;
+  }
+
   #halt(): Promise<void> {
     this.#reporter.switch(false);
     return this.#sender.stop();
@@ -335,30 +353,34 @@ export class Client {
     this.#diagnostics.drop(streams.map((stream) => ({ stream, reason })));
   }
 
-  async #sendUntil(until: number): Promise<boolean> {
+  async #sendUntil(until: number, patient: boolean): Promise<boolean> {
     const sender = this.#sender;
+    sender.reason = "";
     await sender.enter(); // before anything that a server may hold up
     await sender.fetchModels(until);
     await sender.enter();
     for (;;) {
-      await sender.fetchTokens(until);
+      if (!patient && sender.reason === UNREACHABLE) return false;
       const came = await sender.attempt(until);
       if (came === "empty" && !(performance.now() >= until)) {
+        if (await sender.fetchTokens(until)) continue;
         const { waiting } = await this.#state.all();
         const left = waiting.filter((report) => !this.#reporter.isHeld(report));
         // What somebody else is sending may have arrived in a moment.
-        const others = left.some((report) => report.claimed > this.#state.now());
+        const others = left.some((report) => isClaimed(report, this.#state.now()));
         if (!others) return !left.length;
       }
-      const hint = came instanceof TryAgain ? came.afterSeconds : undefined;
-      const wait = came === "sent" ? 0 : 1000 * (hint ?? 0.2);
+      const seconds =
+        came instanceof TryAgain ? soon(sender.failures, came.afterSeconds) : LOOK_SECONDS;
+      const wait = came === "sent" ? 0 : 1000 * seconds;
       if (!(performance.now() + wait < until)) return false;
       await new Promise((resolve) => setTimeout(resolve, wait));
     }
   }
 
   #told(call: string, metric: string, tell: () => Outcome): Outcome {
-    if (this.#closed) return "closed";
+    if (this.#closing) return "closed";
+    if (this.#isNobodys) return this.#diagnostics.count("no_state");
     const outcome = this.#diagnostics.count(this.#checked(call, metric, tell));
     if (outcome === "queued" || outcome === "awaits_state") this.#background.wake();
     return outcome;
@@ -378,11 +400,18 @@ export class Client {
         this.#diagnostics.count(mistake);
         throw error;
       }
-      // The text of our own errors holds no value; of others only the type is told.
-      const said = error instanceof HubbubError ? error.message : nameOf(error);
       const known = this.#bundle.metrics.has(metric) ? metric : "";
-      this.#diagnostics.warnOnce(`${mistake} ${known}`, `${call} is used wrongly: ${said}`);
+      this.#diagnostics.warnOnce(
+        `${mistake} ${known}`,
+        `${call} is used wrongly: ${readable(error)}`,
+      );
       return mistake;
     }
+  }
+}
+
+function refuseOutside(name: string, number: number, most: number): void {
+  if (!(number >= 0 && number <= most)) {
+    throw new BadParameter(`${name} ${number} is outside [0, ${most}]`);
   }
 }

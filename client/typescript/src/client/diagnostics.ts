@@ -25,11 +25,12 @@ export class Diagnostics {
     for (const { stream, reason } of dropped) {
       this.dropped[reason] = (this.dropped[reason] ?? 0) + 1;
       this.warnOnce(reason, `reports are dropped: ${reason}`);
-      try {
-        this.onDrop?.(metricNameOf(stream), reason);
-      } catch {
-        this.warnOnce("onDrop", "onDrop failed"); // the app's own fault must not end the sending
-      }
+      // The app's own fault, now or later, must not end the sending.
+      new Promise<unknown>((resolve) => {
+        resolve(this.onDrop?.(metricNameOf(stream), reason));
+      }).catch(() => {
+        this.warnOnce("onDrop", "onDrop failed");
+      });
     }
   }
 

@@ -1,7 +1,32 @@
 /** What is left of a ledger once a person has all forgotten: the sums that limits need. */
 import { YEAR_DAYS } from "../catalog/caps.js";
 import { DAY_SECONDS } from "../catalog/epochs.js";
+import { newDevice, type Device } from "./device.js";
+import { DISABLED, type State } from "./state.js";
 import { OPENED, raised, type Accounts, type Numbers } from "./account.js";
+
+/**
+ * Forgets the secret, and all that was answered or waits; of what was spent the sums stay.
+ *
+ * @throws StateUnusable nothing is forgotten.
+ */
+export async function forget(state: State): Promise<Device> {
+  const now = state.now();
+  const { device, told: dropped } = await state.step(
+    async (rows, own) => {
+      const waiting = await rows.waiting();
+      await rows.clear();
+      const { commits, trust, notice } = own;
+      const accounts = forgotten(own.accounts, now);
+      const lasting = { state: own.state, commits, trust, notice, accounts };
+      const after = { ...newDevice(), ...lasting, consent: { ...own.consent, since: now } };
+      return [after, waiting.map(({ stream }) => ({ stream, reason: DISABLED }))];
+    },
+    { insists: true },
+  );
+  state.diagnostics.drop(dropped);
+  return device;
+}
 
 const SPANS = [0, 1, 31, YEAR_DAYS];
 
@@ -11,7 +36,7 @@ const SPANS = [0, 1, 31, YEAR_DAYS];
  * PRIVACY: what was sent stays known to whoever kept it, so what it may have said stays spent. now: in
  * seconds.
  */
-export function forgotten(accounts: Accounts, now: number): Accounts {
+function forgotten(accounts: Accounts, now: number): Accounts {
   const kept = Object.entries(accounts).filter(([, account]) => account.spent);
   return Object.fromEntries(
     kept.map(([name, { spent, central, days, crowds }]) => {

@@ -15,8 +15,10 @@ import type { Background } from "./background.js";
 import type { Diagnostics } from "./diagnostics.js";
 import type { Outcome } from "./outcome.js";
 import type { Reporter } from "./reporter.js";
-import type { Waits } from "./waits.js";
+import { later } from "../within.js";
+import { uniform } from "./waits.js";
 
+const MODELS_SECONDS = 60; // before the state of models is asked for again
 const MODELS = 3; // the field of SubmitResponse
 
 /** One reporter's. */
@@ -59,11 +61,11 @@ export class Learner {
   }
 
   /** Asks for the state that examples wait for; again after a while, for as long as any do. */
-  goOnAsking(background: Background, waits: Waits): void {
+  goOnAsking(background: Background): void {
     if (this.#asking || !this.awaits) return;
     this.end();
-    this.#timer = background.later(waits.beforeAskingAgain(), () => {
-      this.goOnAsking(background, waits);
+    this.#timer = later(MODELS_SECONDS / 2 + uniform(MODELS_SECONDS), () => {
+      this.goOnAsking(background);
     });
     this.#asking = true;
     void background.sender

@@ -28,5 +28,9 @@ export function checked<T>(options: T, needed: Allowed, more: Allowed = {}): T {
       throw new BadParameter(`open(): ${name} is ${type}; give ${types}`);
     }
   }
+  const bundle = given.get("bundle");
+  if (typeof bundle === "object" && !(bundle instanceof URL || bundle instanceof Uint8Array)) {
+    throw new BadParameter(`open(): bundle is an object; give ${needed["bundle"]}`);
+  }
   return options;
 }

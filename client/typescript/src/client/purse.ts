@@ -11,7 +11,9 @@ import { fromText, toText } from "../catalog/encoding.js";
 import { epochAt, epochStart, graceSeconds } from "../catalog/epochs.js";
 import type { Metric } from "../catalog/metric.js";
 import { metricNameOf } from "../catalog/tiers.js";
-import { BadParameter, TryAgain } from "../errors.js";
+import { BadParameter, tooLate, TryAgain, UNREACHABLE } from "../errors.js";
+import { load } from "../loading.js";
+import { after, within } from "../within.js";
 import { pick } from "../mechanisms/bits.js";
 import { issuedIn, tokenInfo, tokenOf, tokenRequest } from "../transport/issuing.js";
 import type { AskIssuer, TokenIssuer } from "../transport/issuing.js";
@@ -24,6 +26,7 @@ import { nextTask } from "./sender.js";
 import type { State } from "./state.js";
 import type { StoredReport } from "./storage.js";
 import { turns } from "./turns.js";
+import { soon } from "./waits.js";
 import { EMPTY, type Token, type Wallet } from "./wallet.js";
 
 const NONCE_BYTES = 16;
@@ -39,6 +42,8 @@ type Due = readonly [length: string, epoch: number];
 
 /** One page's or process's way to tokens. */
 export class Purse {
+  /** Why the last request did not get through to the issuer; "" if it did. */
+  reason = "";
   readonly #answered = new Set<string>();
   readonly #lacking = new Map<string, Due>();
   // Who asks meanwhile may have drawn what was not due before.
@@ -119,6 +124,7 @@ export class Purse {
 
   async #fetchDue(secret: string, until: number): Promise<boolean> {
     const now = this.state.now();
+    this.reason = "";
     if (now < this.#notBefore || performance.now() >= until) return false;
     const due = this.#lengths
       .map((length): Due => [length, epochAt(now, length) + 1])
@@ -128,12 +134,16 @@ export class Purse {
     let failed = false;
     // What is wrong with those of a day is nothing to those of an hour.
     for (const [key, one] of all) {
-      if (this.#answered.has(key) || now >= tooLate(one)) continue;
-      if (await this.#isFetched(one, until)) came = true;
+      if (this.#answered.has(key) || now >= closingTime(one)) continue;
+      const minted = () => {
+        came = true;
+      };
+      if (await this.#isFetched(one, until, minted)) came = true;
       else failed = true;
+      if (this.reason === UNREACHABLE) break;
     }
     this.#failures = failed ? this.#failures + 1 : 0;
-    if (failed) this.#notBefore = now + Math.min(0.2 * 2 ** this.#failures, APART_SECONDS);
+    if (failed) this.#notBefore = now + Math.min(soon(this.#failures), APART_SECONDS);
     return came;
   }
 
@@ -167,12 +177,14 @@ export class Purse {
     return before + ((after - before) * step) / STEPS;
   }
 
-  async #isFetched(one: Due, until: number): Promise<boolean> {
+  /** minted: called where any came, be it that others are wrong. */
+  async #isFetched(one: Due, until: number, minted: () => void): Promise<boolean> {
     try {
-      await this.#fetch(one, until);
+      await this.#fetch(one, until, minted);
       return true;
     } catch (error) {
       if (error instanceof TryAgain) {
+        this.reason = error.reason;
         const said = `reports wait for tokens: the issuer says ${error.reason}`;
         this.diagnostics.warnOnce(error.reason, said);
       } else if (error instanceof BadParameter) {
@@ -183,8 +195,8 @@ export class Purse {
     }
   }
 
-  async #fetch(due: Due, until: number): Promise<void> {
-    const { ristretto255_oprf: oprf } = await import("../transport/curve.js");
+  async #fetch(due: Due, until: number, onMinted: () => void): Promise<void> {
+    const { ristretto255_oprf: oprf } = await load("curve");
     const [length, epoch] = due;
     const { publicKey } = this.issuer;
     const before = (await this.state.device()).wallet ?? EMPTY;
@@ -218,8 +230,9 @@ export class Purse {
       return inputs ? [{ stream, epoch, inputs, elements: inputs.map((one) => one.element) }] : [];
     });
     if (asked.length) {
-      const left = Math.min(1000 * CALL_SECONDS, Math.max(0, until - performance.now()));
-      const answer = await this.ask(tokenRequest(asked), AbortSignal.timeout(Math.ceil(left)));
+      const left = Math.max(0, until - performance.now()) / 1000;
+      const limit = after(Math.min(CALL_SECONDS, left));
+      const answer = await within(limit, this.ask(tokenRequest(asked), limit), tooLate);
       const issued = issuedIn(answer, asked.length);
       const minted: Record<string, Token[]> = {};
       let wrong: BadParameter | null = null;
@@ -263,7 +276,10 @@ export class Purse {
           },
         };
       });
-      for (const period of Object.keys(minted)) this.#lacking.delete(period);
+      for (const period of Object.keys(minted)) {
+        this.#lacking.delete(period);
+        onMinted();
+      }
       if (wrong) throw wrong;
     }
     this.#answered.add(keyOf(due));
@@ -295,7 +311,7 @@ export class Purse {
     const isOpen = ([period]: [string, unknown]) => {
       const [stream = "", epoch] = period.split("|");
       const metric = this.bundle.metrics.get(metricNameOf(stream));
-      return metric !== undefined && now < tooLate([metric.epoch, Number(epoch)]);
+      return metric !== undefined && now < closingTime([metric.epoch, Number(epoch)]);
     };
     return {
       pending: Object.fromEntries(Object.entries(pending).filter(isOpen)),
@@ -329,6 +345,6 @@ function keyOf([length, epoch]: Due): string {
 }
 
 /** When the shuffler takes no report of an epoch any more, in seconds since 1970. */
-function tooLate([length, epoch]: Due): number {
+function closingTime([length, epoch]: Due): number {
   return epochStart(epoch + 1, length) + graceSeconds(length);
 }

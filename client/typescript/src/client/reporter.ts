@@ -5,6 +5,7 @@ import type { Example, Metric, Public, Stream, Tell } from "../catalog/metric.js
 import { metricNameOf, streamWithin } from "../catalog/tiers.js";
 import { samplingOf, type Notice } from "../catalog/sampling.js";
 import { UnknownMetric } from "../errors.js";
+import { load } from "../loading.js";
 import type { BitSource } from "../mechanisms/bits.js";
 import { exact } from "../mechanisms/fraction.js";
 import { joined, packed } from "../mechanisms/packing.js";
@@ -110,9 +111,9 @@ export class Reporter {
 
   /** Has what reports of a device that stands so need. */
   async ready(device: Device): Promise<void> {
-    if (needsMore(this.bundle, device)) this.#more ??= await import("../more.js");
+    if (needsMore(this.bundle, device)) this.#more ??= await load("more");
     if ([...this.bundle.metrics.values()].some(({ model }) => model)) {
-      this.learner ??= new (await import("../vectors.js")).Learner(this);
+      this.learner ??= new (await load("vectors")).Learner(this);
     }
   }
 

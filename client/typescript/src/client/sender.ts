@@ -8,7 +8,9 @@ import { toText } from "../catalog/encoding.js";
 import { halfOf, keyAt, type Bundle } from "../catalog/bundle.js";
 import { epochStart } from "../catalog/epochs.js";
 import type { Stream } from "../catalog/metric.js";
-import { GivenUp, TryAgain } from "../errors.js";
+import { GivenUp, NotLoaded, tooLate, TryAgain } from "../errors.js";
+import { load } from "../loading.js";
+import { later, within } from "../within.js";
 import { SystemBits } from "../mechanisms/bits.js";
 import { joined, type Bytes } from "../mechanisms/packing.js";
 import { seal, sealInfo } from "../transport/sealing.js";
@@ -38,6 +40,8 @@ export type Attempt = "empty" | "sent" | TryAgain;
 export class Sender {
   /** Of submissions, in a row. */
   failures = 0;
+  /** Why the last request did not get through, to the shuffler or an issuer; "" if it did. */
+  reason = "";
   // What is reported while a submission is under way is kept at once.
   readonly #enters = turns();
   readonly #sends = turns();
@@ -164,7 +168,9 @@ export class Sender {
   /** Asks for the tokens that are due; whether any came. @throws StateUnusable they cannot be kept. */
   async fetchTokens(until = Infinity): Promise<boolean> {
     if (!this.purse || this.#isOver(until) || !this.reporter.isOn) return false;
-    return this.purse.fetch(this.reporter.device.secret, until);
+    const came = await this.purse.fetch(this.reporter.device.secret, until);
+    this.reason ||= this.purse.reason;
+    return came;
   }
 
   /** How long until tokens are due, in seconds; Infinity where reports go without. */
@@ -263,14 +269,17 @@ export class Sender {
 
   async #post(body: Bytes, until: number): Promise<Answer> {
     const call = (this.#call = new AbortController());
-    const timer = setTimeout(
-      () => {
-        call.abort();
-      },
-      Math.min(1000 * CALL_SECONDS, until - performance.now()),
-    );
+    const timer = later(Math.min(CALL_SECONDS, (until - performance.now()) / 1000), () => {
+      call.abort();
+    });
     try {
-      return await this.transport.post(body, call.signal);
+      // The transport may be an app's, which need not know of a signal.
+      const answer = await within(call.signal, this.transport.post(body, call.signal), tooLate);
+      this.reason = "";
+      return answer;
+    } catch (error) {
+      if (error instanceof TryAgain) this.reason = error.reason;
+      throw error;
     } finally {
       clearTimeout(timer);
       this.#call = undefined;
@@ -281,8 +290,13 @@ export class Sender {
   async #hear(signed: Bytes): Promise<void> {
     const text = toText(signed);
     if (!text || text === this.#heard) return;
-    const { hear } = await import("../more.js");
-    if (await hear(this, signed)) this.#heard = text;
+    try {
+      const { hear } = await load("more");
+      if (await hear(this, signed)) this.#heard = text;
+    } catch (error) {
+      if (!(error instanceof NotLoaded)) throw error;
+      this.diagnostics.warnOnce("notice", `a notice is not heeded: ${error.message}`);
+    }
   }
 
   /** Each in a task of its own: what one of them throws is its own fault. */

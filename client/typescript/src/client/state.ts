@@ -8,7 +8,8 @@ import type { Caps } from "../catalog/caps.js";
 import { number, table, text } from "../catalog/json.js";
 import type { Metric, Stream } from "../catalog/metric.js";
 import { StateUnusable } from "../errors.js";
-import { isOn, type Consent } from "./consent.js";
+import { load } from "../loading.js";
+import { isOn } from "./consent.js";
 import { counted, loadDevice, newDevice, witnessed, type Device } from "./device.js";
 import type { Diagnostics } from "./diagnostics.js";
 import { opened } from "./account.js";
@@ -48,7 +49,7 @@ export const DISABLED = "disabled";
 
 const MAX_REPORTS = 10_000;
 const MAX_BYTES = 16 << 20;
-const CLAIMED_SECONDS = 30;
+const CLAIMED_SECONDS = 5; // as in Python
 
 /** Work of one step: what becomes of the device, and what the caller is told. */
 type Work<T> = (rows: Rows, device: Device) => Promise<readonly [Device, T]>;
@@ -58,6 +59,7 @@ type Work<T> = (rows: Rows, device: Device) => Promise<readonly [Device, T]>;
  * is given up `diagnostics` is told once that is kept.
  */
 export class State {
+  #isAdmitted = false;
   #heeded: typeof import("./regaining.js").heeded | undefined;
 
   constructor(
@@ -65,39 +67,36 @@ export class State {
     readonly caps: Caps,
     readonly now: () => number,
     readonly diagnostics: Diagnostics,
+    /** The device once it takes this client's bundle. @throws BundleRefused it does not. */
+    readonly admit: (device: Device) => Device,
   ) {}
 
-  /** The device as it is now. */
+  /** The device as it is now. @throws BundleRefused it does not take this client's bundle, the first time. */
   async device(): Promise<Device> {
-    const { device } = await this.#step((_rows, own) => Promise.resolve([own, null]));
+    const how = this.#isAdmitted ? (own: Device) => own : this.admit;
+    const device = await this.change(how, { reason: "operator_changed" });
+    this.#isAdmitted = true;
     return device;
   }
 
-  /** Changes the device, and lets what waits go, for a reason, if consent has changed. */
-  async change(how: (device: Device) => Device, reason = DISABLED): Promise<Device> {
-    const { device, told } = await this.#step(async (rows, own) => {
-      const after = how(own);
-      if (after === own) return [own, []];
-      const gone = after.consent.generation !== own.consent.generation;
-      const purged = gone ? await purge(rows, reason) : [];
-      return [{ ...after, counts: counted(after.counts, purged.map(reasonOf)) }, purged];
-    });
-    this.diagnostics.drop(told);
-    return device;
-  }
-
-  /** Forgets the secret and all that was answered; of what was spent the sums stay. */
-  async forget(consent: (consent: Consent) => Consent): Promise<Device> {
-    const { forgotten } = await import("../more.js");
-    const now = this.now();
-    const { device, told } = await this.#step(async (rows, own) => {
-      const purged = givenUp(await rows.waiting(), DISABLED);
-      await rows.clear();
-      const { state, commits, trust, notice } = own;
-      const accounts = forgotten(own.accounts, now);
-      const said = { ...consent(own.consent), since: now };
-      return [{ ...newDevice(), state, commits, trust, notice, accounts, consent: said }, purged];
-    });
+  /**
+   * Changes the device, and lets what waits go, for a reason, if consent has changed. insists: as of
+   * `Storage.alone`.
+   */
+  async change(
+    how: (device: Device) => Device,
+    { reason = DISABLED, insists = false } = {},
+  ): Promise<Device> {
+    const { device, told } = await this.step(
+      async (rows, own) => {
+        const after = how(own);
+        if (after === own) return [own, []];
+        const gone = after.consent.generation !== own.consent.generation;
+        const purged = gone ? await purge(rows, reason) : [];
+        return [{ ...after, counts: counted(after.counts, purged.map(reasonOf)) }, purged];
+      },
+      { insists },
+    );
     this.diagnostics.drop(told);
     return device;
   }
@@ -109,21 +108,24 @@ export class State {
    * may have reported, or the person may have said no.
    */
   async enter(drawn: readonly Drawn[]): Promise<{ device: Device; dropped: Dropped[] }> {
-    const { device, told } = await this.#step(async (rows, own) => {
-      let { accounts } = own;
-      const dropped: Dropped[] = [];
-      for (const one of drawn) {
-        const fate = this.#admit(one, { ...own, accounts });
-        if (typeof fate === "string") {
-          dropped.push({ stream: one.report.stream, reason: fate });
-        } else {
-          accounts = fate;
-          for (const report of [one.report, ...one.beside]) await rows.keep(report);
+    const { device, told } = await this.step(
+      async (rows, own) => {
+        let { accounts } = own;
+        const dropped: Dropped[] = [];
+        for (const one of drawn) {
+          const fate = this.#admit(one, { ...own, accounts });
+          if (typeof fate === "string") {
+            dropped.push({ stream: one.report.stream, reason: fate });
+          } else {
+            accounts = fate;
+            for (const report of [one.report, ...one.beside]) await rows.keep(report);
+          }
         }
-      }
-      dropped.push(...(await overflow(rows)));
-      return [{ ...own, accounts, counts: counted(own.counts, dropped.map(reasonOf)) }, dropped];
-    }, false);
+        dropped.push(...(await overflow(rows)));
+        return [{ ...own, accounts, counts: counted(own.counts, dropped.map(reasonOf)) }, dropped];
+      },
+      { strict: false },
+    );
     this.diagnostics.drop(told);
     return { device, dropped: told };
   }
@@ -140,13 +142,13 @@ export class State {
     isHeld: (report: StoredReport) => boolean,
     give?: Purse["give"],
   ): Promise<StoredReport[]> {
-    const { told } = await this.#step(async (rows, device) => {
+    const { told } = await this.step(async (rows, device) => {
       const now = this.now();
       const waiting = isOn(device.consent.generation) ? await rows.waiting() : [];
       const late = waiting.filter((report) => report.late <= now);
       for (const report of late) await settle(rows, report, "expired");
       const free = waiting.filter(
-        (report) => report.late > now && report.claimed <= now && !isHeld(report),
+        (report) => report.late > now && !isClaimed(report, now) && !isHeld(report),
       );
       const mixed = fitting(shuffled(free), maxBytes);
       const [own, reports] = give?.(device, mixed, most) ?? [device, mixed.slice(0, most)];
@@ -165,28 +167,31 @@ export class State {
 
   /** Reports that were taken have met their fate, or are free again: null. */
   async record(fates: ReadonlyMap<number, string | null>): Promise<void> {
-    const { told } = await this.#step(async (rows, device) => {
-      const dropped: Dropped[] = [];
-      for (const report of await rows.waiting()) {
-        const fate = fates.get(report.id ?? NaN);
-        if (fate === undefined) continue;
-        if (isFree(fate)) {
-          const { token, ...bare } = report;
-          await rows.keep({ ...bare, ...(token && fate !== SPENT ? { token } : {}), claimed: 0 });
-          continue;
+    const { told } = await this.step(
+      async (rows, device) => {
+        const dropped: Dropped[] = [];
+        for (const report of await rows.waiting()) {
+          const fate = fates.get(report.id ?? NaN);
+          if (fate === undefined) continue;
+          if (isFree(fate)) {
+            const { token, ...bare } = report;
+            await rows.keep({ ...bare, ...(token && fate !== SPENT ? { token } : {}), claimed: 0 });
+            continue;
+          }
+          await settle(rows, report, fate);
+          if (fate !== SENT) dropped.push({ stream: report.stream, reason: fate });
         }
-        await settle(rows, report, fate);
-        if (fate !== SENT) dropped.push({ stream: report.stream, reason: fate });
-      }
-      if (!dropped.length) return [device, dropped];
-      return [{ ...device, counts: counted(device.counts, dropped.map(reasonOf)) }, dropped];
-    }, false);
+        if (!dropped.length) return [device, dropped];
+        return [{ ...device, counts: counted(device.counts, dropped.map(reasonOf)) }, dropped];
+      },
+      { strict: false },
+    );
     this.diagnostics.drop(told);
   }
 
   /** The device, what waits to be sent, and what has met its fate. */
   async all(): Promise<{ device: Device; waiting: StoredReport[]; past: PastReport[] }> {
-    const { device, told } = await this.#step(async (rows, own) => {
+    const { device, told } = await this.step(async (rows, own) => {
       return [own, { waiting: await rows.waiting(), past: await rows.past() }];
     });
     return { device, ...told };
@@ -197,13 +202,19 @@ export class State {
     return charged(opened(device, drawn.metric), drawn, this.caps);
   }
 
-  /** strict: that the witness cannot be told is a failure, and not only to be tried again. */
-  #step<T>(work: Work<T>, strict = true): Promise<{ device: Device; told: T }> {
+  /**
+   * One whole step. strict: that the witness cannot be told is a failure, and not only to be tried again. insists: as of
+   * `Storage.alone`.
+   */
+  step<T>(
+    work: Work<T>,
+    { strict = true, insists = false } = {},
+  ): Promise<{ device: Device; told: T }> {
     return this.storage.alone(async () => {
       const witness = await this.storage.readWitness();
       let done = await this.#changed(work, witness);
       if (!done) {
-        this.#heeded = (await import("../more.js").catch(() => null))?.heeded;
+        this.#heeded = (await load("more")).heeded;
         done = await this.#changed(work, witness);
       }
       if (!done) throw new StateUnusable("what is kept of this device cannot be read");
@@ -216,7 +227,7 @@ export class State {
         }
       }
       return done;
-    });
+    }, insists);
   }
 
   /** One transaction; null, and nothing changed, where what regains a lost state is to be had first. */
@@ -238,6 +249,11 @@ export class State {
       return { device, told };
     });
   }
+}
+
+/** Whether somebody is sending a report. A claim of far in the future is one of a clock that was set back. */
+export function isClaimed({ claimed }: StoredReport, now: number): boolean {
+  return claimed > now && claimed <= now + CLAIMED_SECONDS;
 }
 
 /** Whether a report waits on: of what is said of its token another may be the end. */

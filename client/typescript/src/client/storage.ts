@@ -62,7 +62,10 @@ export interface Storage {
   /** What the witness says, a second place that forgets apart from the first; null if nothing. */
   readWitness(): Promise<string | null>;
   writeWitness(witness: string): Promise<void>;
-  /** Runs work alone among all tabs, workers and processes. */
-  alone<T>(work: () => Promise<T>): Promise<T>;
+  /**
+   * Runs work alone among all tabs, workers and processes. insists: run it all the same where another
+   * one does not end; only for a person's word, which has to hold.
+   */
+  alone<T>(work: () => Promise<T>, insists?: boolean): Promise<T>;
   close(): void;
 }

@@ -9,10 +9,11 @@ import { graceSeconds } from "../catalog/epochs.js";
 
 const FIRST_SECONDS = 0.2;
 const LONGEST_SECONDS = 300;
+const SHORTEST_HINT_SECONDS = 1; // once it has failed for a while: every attempt is work
+const LONGEST_HINT_SECONDS = 3600;
 const TRIES_AT_ONCE = 5;
 const APART_SECONDS = 7200;
 const LEFT_OVER_SECONDS = 30;
-const MODELS_SECONDS = 60;
 const AFTER = 4; // of a day's grace six hours
 const MOST_DOUBLINGS = 20;
 
@@ -37,27 +38,33 @@ export class Waits {
     return uniform(leftOver ? Math.min(this.#hold, LEFT_OVER_SECONDS) : this.#hold);
   }
 
-  /** Before the state of models is asked for again. */
-  beforeAskingAgain(): number {
-    return MODELS_SECONDS / 2 + uniform(MODELS_SECONDS);
-  }
-
   /** Before what waited for the end of its epoch is sent: all devices know that moment. */
   afterEpoch(): number {
     return uniform(this.#after);
   }
 
-  /** After so many failures in a row; asked: what the shuffler says. */
-  beforeTryingAgain(failures: number, asked: number | undefined): number {
-    const soon = uniform(
-      Math.min(LONGEST_SECONDS, FIRST_SECONDS * 2 ** Math.min(failures, MOST_DOUBLINGS)),
-    );
-    const wait = Math.min(asked ?? soon, 3600);
+  /** After so many failures in a row; hint: as of `soon`. */
+  beforeTryingAgain(failures: number, hint?: number): number {
+    const wait = soon(failures, hint);
     return failures <= TRIES_AT_ONCE ? wait : Math.max(wait, uniform(this.#apart));
   }
 }
 
-function uniform(longest: number): number {
+/**
+ * Exponential backoff with full jitter, for whoever has the caller waiting. failures: in a row. hint:
+ * when the server wants to be tried again, in seconds, where it says so.
+ */
+export function soon(failures: number, hint?: number): number {
+  const longest = Math.min(
+    LONGEST_SECONDS,
+    FIRST_SECONDS * 2 ** Math.min(failures, MOST_DOUBLINGS),
+  );
+  if (!hint) return uniform(longest);
+  return Math.min(Math.max(hint, Math.min(SHORTEST_HINT_SECONDS, longest)), LONGEST_HINT_SECONDS);
+}
+
+/** A random number from 0 to `longest`. */
+export function uniform(longest: number): number {
   const [drawn = 0] = crypto.getRandomValues(new Uint32Array(1));
   return (longest * drawn) / 2 ** 32;
 }

@@ -2,6 +2,7 @@
 import { grr, rr } from "./listed.js";
 import type { Arguments, Mechanism, Randomizer } from "./randomizer.js";
 import { optimizedUnary, symmetricUnary } from "./unary.js";
+import { load } from "../loading.js";
 
 /** By name. */
 export const AT_HAND: ReadonlyMap<string, Mechanism> = new Map([
@@ -13,7 +14,7 @@ export const AT_HAND: ReadonlyMap<string, Mechanism> = new Map([
 
 /** A mechanism by the name that bundles have. */
 export async function mechanismOf(name: string): Promise<Mechanism | undefined> {
-  return AT_HAND.get(name) ?? (await import("../more.js")).mechanismNamed(name);
+  return AT_HAND.get(name) ?? (await load("more")).mechanismNamed(name);
 }
 
 /** One of version 1. */

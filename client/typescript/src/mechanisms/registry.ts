@@ -14,6 +14,7 @@ import { basicRappor, rappor } from "./rappor.js";
 import { countMeanSketch, hadamardSketch, localHashing } from "./sketch.js";
 import { subsetSelection } from "./subset.js";
 import { prefixTree } from "./tree.js";
+import { load } from "../loading.js";
 
 /** By name. */
 export const MECHANISMS: ReadonlyMap<string, Mechanism> = new Map([
@@ -40,5 +41,5 @@ export const MECHANISMS: ReadonlyMap<string, Mechanism> = new Map([
 
 /** A mechanism by its name, wherever it is. */
 export async function mechanismNamed(name: string): Promise<Mechanism | undefined> {
-  return MECHANISMS.get(name) ?? (await import("../vectors.js")).MECHANISMS.get(name);
+  return MECHANISMS.get(name) ?? (await load("vectors")).MECHANISMS.get(name);
 }

@@ -15,6 +15,7 @@ import { nothing, rowsOf, type Held } from "../client/memory.js";
 import type { PastReport, Rows, Storage, StoredReport } from "../client/storage.js";
 import { turns } from "../client/turns.js";
 import { StateUnusable } from "../errors.js";
+import { after, within } from "../within.js";
 
 const STATE = "state.";
 const NUMBER = /^[0-9]{1,15}$/;
@@ -25,6 +26,7 @@ const OWNERS_FOLDER = 0o700;
 const STEPS = 200;
 const MOST_TRIES = 1000;
 const LONGEST_PAUSE_MS = 20;
+const STEP_SECONDS = 10; // of a disk elsewhere, which may not answer
 
 /** One device's, in a folder. */
 export class FolderStorage implements Storage {
@@ -34,13 +36,15 @@ export class FolderStorage implements Storage {
   constructor(readonly folder: string) {}
 
   transaction<T>(work: (rows: Rows) => Promise<T>): Promise<T> {
-    return this.#tried(async () => {
+    return this.#tried(async (limit) => {
       for (let tries = 0; tries < MOST_TRIES; tries += 1) {
         const { last, steps, held } = await this.#read();
         const before = bodyOf(held);
         const told = await work(rowsOf(held));
-        const after = bodyOf(held);
-        if (after === before || (await this.#committed(last, steps, after))) return told;
+        const body = bodyOf(held);
+        // Whoever waited was told that nothing is written.
+        limit.throwIfAborted();
+        if (body === before || (await this.#committed(last, steps, body))) return told;
         await sleep(randomInt(LONGEST_PAUSE_MS));
       }
       throw new StateUnusable(`${this.folder}: others write all the time; try again`);
@@ -121,10 +125,17 @@ export class FolderStorage implements Storage {
     return (await this.#read()).steps.includes(step);
   }
 
-  async #tried<T>(work: () => Promise<T>): Promise<T> {
+  async #tried<T>(work: (limit: AbortSignal) => Promise<T>): Promise<T> {
     try {
-      await mkdir(this.folder, { recursive: true, mode: OWNERS_FOLDER });
-      return await work();
+      const limit = after(STEP_SECONDS);
+      const done = mkdir(this.folder, { recursive: true, mode: OWNERS_FOLDER }).then(() =>
+        work(limit),
+      );
+      return await within(limit, done, () => {
+        return new StateUnusable(
+          `${this.folder}: no answer in ${STEP_SECONDS} s; is its disk there?`,
+        );
+      });
     } catch (error) {
       const code = codeOf(error);
       if (code === undefined) throw error;

@@ -9,10 +9,12 @@ import { request as plainly, type IncomingMessage } from "node:http";
 import { Agent, request } from "node:https";
 
 import type { Post, Transport } from "../client/transport.js";
-import { BadParameter, TryAgain } from "../errors.js";
-import { PATH, TYPE, type Answer } from "../transport/submission.js";
+import { BadParameter, tooLate, TryAgain, UNREACHABLE } from "../errors.js";
+import { later } from "../within.js";
+import { PATH, TYPE } from "../transport/submission.js";
 
 const LARGEST_ANSWER_BYTES = 1 << 20;
+const REACH_SECONDS = 1.5; // to connect, and to agree on TLS
 
 /**
  * A shuffler. address: https://HOST:PORT, and a path that a proxy of the operator's may want. roots: as
@@ -31,51 +33,63 @@ export function httpsTransport(address: string, roots: string | null): Transport
   return { post: (body, signal) => post(url, TYPE, body, signal) };
 }
 
-/** A POST over HTTPS. roots: PEM of the authorities to chain to; null for the system's. */
+/**
+ * A POST over HTTPS. roots: PEM of the authorities to chain to; null for the system's.
+ *
+ * A network that is not there is known to be so soon. Each time that a server was not reached so soon
+ * the next request waits twice as long, for networks that are slow.
+ */
 export function httpsPost(roots: string | readonly string[] | null): Post {
-  return (url, type, body, signal, headers = {}) => {
-    return posted(new URL(url), { ...headers, "content-type": type }, roots, body, signal);
-  };
-}
-
-async function posted(
-  url: URL,
-  told: Readonly<Record<string, string>>,
-  roots: string | readonly string[] | null,
-  body: Uint8Array,
-  signal: AbortSignal,
-): Promise<Answer> {
-  // A connection, and a session of TLS, of one call alone: no ticket tells two visits apart.
-  const agent = new Agent({
-    keepAlive: false,
-    maxCachedSessions: 0,
-    ...(roots ? { ca: [roots].flat() } : {}),
-  });
-  const headers = { ...told, "content-length": body.length };
-  try {
-    const message = await new Promise<IncomingMessage>((resolve, reject) => {
-      // In the clear on this machine alone: whoever has the address has looked at it.
-      const how = { headers, method: "POST", signal };
-      (url.protocol === "http:"
-        ? plainly(url, { ...how, agent: false }, resolve)
-        : request(url, { ...how, agent }, resolve)
-      )
-        .on("error", reject)
-        .end(body);
+  let seconds = REACH_SECONDS;
+  return async (url, type, body, signal, headers = {}) => {
+    const address = new URL(url);
+    // In the clear on this machine alone: whoever has the address has looked at it.
+    const isPlain = address.protocol === "http:";
+    // A connection, and a session of TLS, of one call alone: no ticket tells two visits apart.
+    const agent = new Agent({
+      keepAlive: false,
+      maxCachedSessions: 0,
+      ...(roots ? { ca: [roots].flat() } : {}),
     });
-    return {
-      status: message.statusCode ?? 0,
-      headers: Object.fromEntries(
-        Object.entries(message.headers).map(([name, value]) => [name, [value].flat().join(", ")]),
-      ),
-      body: await read(message),
+    const how = {
+      headers: { ...headers, "content-type": type, "content-length": body.length },
+      ...{ method: "POST", signal },
     };
-  } catch (error) {
-    if (error instanceof TryAgain) throw error;
-    throw new TryAgain(signal.aborted ? "deadline_exceeded" : "unavailable");
-  } finally {
-    agent.destroy();
-  }
+    const sent = isPlain
+      ? plainly(address, { ...how, agent: false })
+      : request(address, { ...how, agent });
+    let reason: string = UNREACHABLE;
+    const timer = later(seconds, () => {
+      seconds *= 2;
+      sent.destroy();
+    });
+    sent.on("socket", (socket) => {
+      // A program that ends waits for no answer, unless it waits for flush() or close().
+      socket.unref().once(isPlain ? "connect" : "secureConnect", () => {
+        reason = "unavailable";
+        clearTimeout(timer);
+      });
+    });
+    try {
+      const message = await new Promise<IncomingMessage>((resolve, reject) => {
+        sent.on("response", resolve).on("error", reject).end(body);
+      });
+      return {
+        status: message.statusCode ?? 0,
+        headers: Object.fromEntries(
+          Object.entries(message.headers).map(([name, value]) => [name, [value].flat().join(", ")]),
+        ),
+        body: await read(message),
+      };
+    } catch (error) {
+      if (error instanceof TryAgain) throw error;
+      if (signal.aborted) throw tooLate();
+      throw new TryAgain(reason);
+    } finally {
+      clearTimeout(timer);
+      agent.destroy();
+    }
+  };
 }
 
 async function read(message: IncomingMessage): Promise<Uint8Array> {

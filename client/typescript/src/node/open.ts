@@ -4,14 +4,16 @@ import { resolve } from "node:path";
 import { rootCertificates } from "node:tls";
 
 import { openBundle } from "../catalog/bundle.js";
-import { askingIssuer, type Account } from "../transport/issuing.js";
-import { relayTransport } from "../transport/relay.js";
+import type { Account } from "../transport/issuing.js";
+import { waysOf } from "../transport/ways.js";
 import { Client, type Options } from "../client/client.js";
 import { checked } from "../client/options.js";
 import { BadParameter, BundleRefused } from "../errors.js";
+import { after } from "../within.js";
 import { FolderStorage } from "./files.js";
 import { httpsPost, httpsTransport } from "./https.js";
 
+const BUNDLE_SECONDS = 20;
 const NEEDED = { bundle: "string, or object: URL or Uint8Array", folder: "string" };
 
 /** What an app says in Node. */
@@ -41,18 +43,13 @@ export async function open(options: NodeOptions): Promise<Client> {
   // It would be whatever folder the program runs in.
   if (!options.folder) throw new BadParameter("open(): folder has no name; give string");
   const bundle = await openBundle(await contentOf(options.bundle), operator);
-  const address = options.shuffler ?? bundle.shuffler;
-  const post = httpsPost(withSystems(bundle.roots));
-  const transport =
-    options.relay === undefined
-      ? httpsTransport(address, bundle.roots)
-      : relayTransport(options.relay, bundle.gateway, address, post);
-  const storage = new FolderStorage(resolve(options.folder));
-  return Client.over(bundle, storage, transport, {
-    ...options,
-    ...(bundle.tokens && { ask: askingIssuer(bundle.tokens, options.account, post) }),
-    operatorNamed: operator !== null,
-  });
+  const ways = waysOf(bundle, options, httpsPost(withSystems(bundle.roots)));
+  return Client.over(
+    bundle,
+    new FolderStorage(resolve(options.folder)),
+    ways.transport ?? httpsTransport(options.shuffler ?? bundle.shuffler, bundle.roots),
+    { ...options, ...ways, operatorNamed: operator !== null },
+  );
 }
 
 /** A relay, or an issuer, is somebody else's: its authority may be any that the system knows. */
@@ -61,12 +58,12 @@ function withSystems(roots: string | null): string[] | null {
 }
 
 async function contentOf(bundle: string | URL | Uint8Array) {
-  const content = bundle instanceof Uint8Array;
-  if (!content && typeof bundle !== "string" && !(bundle instanceof URL)) {
-    throw new BadParameter(`open(): bundle is an object; give ${NEEDED.bundle}`);
-  }
   try {
-    return new Uint8Array(content ? bundle : await readFile(bundle));
+    return new Uint8Array(
+      bundle instanceof Uint8Array
+        ? bundle
+        : await readFile(bundle, { signal: after(BUNDLE_SECONDS) }),
+    );
   } catch (error) {
     throw new BundleRefused(`the bundle cannot be read: ${(error as Error).message}`, {
       cause: error,

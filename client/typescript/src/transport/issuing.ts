@@ -3,7 +3,8 @@ import { hmac } from "@noble/hashes/hmac.js";
 import { sha256 } from "@noble/hashes/sha2.js";
 
 import type { Post } from "../client/transport.js";
-import { BadParameter, TryAgain } from "../errors.js";
+import { BadParameter, tooLate, TryAgain } from "../errors.js";
+import { within } from "../within.js";
 import { joined, type Bytes } from "../mechanisms/packing.js";
 import { bytesField, fieldsOf, numberField } from "./protobuf.js";
 import { TYPE, typeOf } from "./submission.js";
@@ -121,17 +122,12 @@ async function askedByApp(
   request: Bytes,
   signal: AbortSignal,
 ): Promise<Uint8Array> {
-  // The app's server may never answer, and the app need not know of a signal.
-  const late = new Promise((resolve) => {
-    signal.addEventListener("abort", resolve);
-  });
   let answer: unknown;
   try {
-    answer = await Promise.race([ask(request), late]);
+    answer = await within(signal, Promise.resolve(ask(request)));
   } catch {
-    throw new TryAgain("app_failed");
+    throw signal.aborted ? tooLate() : new TryAgain("app_failed");
   }
-  if (signal.aborted) throw new TryAgain("deadline_exceeded");
   if (answer instanceof Uint8Array) return answer;
   throw new TryAgain("app_no_bytes");
 }

@@ -14,6 +14,7 @@ import {
 } from "hpke";
 
 import { BadParameter } from "../errors.js";
+import { load } from "../loading.js";
 import { joined, type Bytes } from "../mechanisms/packing.js";
 
 /** What sealing adds to a payload: the encapsulated key in front, the authentication tag behind. */
@@ -47,6 +48,8 @@ export async function seal(
 ): Promise<Bytes> {
   const made = known.get(kem) ?? suiteOf(kem);
   known.set(kem, made);
+  // What could not be loaded is loaded anew for the next report.
+  made.catch(() => known.delete(kem));
   const suite = await made;
   try {
     const key = await suite.DeserializePublicKey(publicKey);
@@ -65,7 +68,7 @@ export async function suiteOf(kem: Kem): Promise<CipherSuite> {
 async function kemOf(kem: Kem): Promise<KEMFactory> {
   const native = kem === "x25519" && (await hasX25519());
   if (native) return x25519;
-  const fallback = await import("./fallback.js");
+  const fallback = await load("fallback");
   return kem === "x25519" ? fallback.KEM_DHKEM_X25519_HKDF_SHA256 : fallback.KEM_MLKEM768_X25519;
 }
 

@@ -3,7 +3,7 @@
  *
  * As client/hubbub/catalog/models/state.py.
  */
-import { BadParameter, HubbubError } from "../../errors.js";
+import { BadParameter, HubbubError, NotLoaded } from "../../errors.js";
 import type { Bytes } from "../../mechanisms/packing.js";
 import { linesOf } from "../encoding.js";
 import { listed, number, table, type Table } from "../json.js";
@@ -41,6 +41,7 @@ export async function openModels(
     if (!line.includes(operator)) throw new BadParameter("another operator's");
     return new Map(Object.entries(table(told["models"])).map(([name, own]) => stateOf(name, own)));
   } catch (error) {
+    if (error instanceof NotLoaded) throw error;
     throw new ModelsRefused("it is none, was altered, or is another operator's", { cause: error });
   }
 }

@@ -1,0 +1,42 @@
+/**
+ * A client where nothing can be kept: whatever is reported is "no_state", and nothing is fetched or sent.
+ *
+ * Loaded in such places alone: as a page is rendered on a server, without HTTPS, in a sandboxed frame,
+ * in a private window.
+ */
+import type { Bundle } from "../catalog/bundle.js";
+import { StateUnusable, TryAgain, UNREACHABLE } from "../errors.js";
+import { Client, type Options } from "./client.js";
+import type { Storage } from "./storage.js";
+
+const NO_BUNDLE: Bundle = {
+  ...{ shuffler: "", roots: null, keys: [], metrics: new Map(), unknown: new Map(), cover: false },
+  ...{ caps: { bySpan: new Map(), crowds: null }, history: {}, serial: 0, line: [] },
+  ...{ development: false, runs: null, log: null, proof: null, tokens: null, gateway: null },
+};
+
+/** One, which says why, once. isPrivate: in a private window. */
+export function clientOfNobody(options: Options, isPrivate = false): Promise<Client> {
+  const refused = () => Promise.reject(new StateUnusable(whyOf(isPrivate)));
+  const storage: Storage = {
+    ...{ transaction: refused, readWitness: refused, writeWitness: refused, alone: refused },
+    close: () => undefined,
+  };
+  const transport = { post: () => Promise.reject(new TryAgain(UNREACHABLE)) };
+  return Client.over(NO_BUNDLE, storage, transport, { ...options, holdSeconds: null });
+}
+
+function whyOf(isPrivate: boolean): string {
+  if (isPrivate) return "a private window keeps nothing of what is spent";
+  if (!("indexedDB" in globalThis)) {
+    return (
+      "this is neither a page nor a worker of a browser; on a server that renders pages that is as it " +
+      "should be, and a program of Node imports hubbub/node"
+    );
+  }
+  if (!isSecureContext) return "without HTTPS there is no place to keep it in";
+  if (origin === "null") {
+    return "a sandboxed frame has no place to keep it in; allow it: allow-same-origin";
+  }
+  return "this browser has no place to keep it in (navigator.locks, caches); it is too old";
+}

@@ -1,0 +1,27 @@
+/**
+ * hubbub/worker: as hubbub, with every part in it. For service workers, which may not use import().
+ *
+ * A page loads less by hubbub.
+ */
+import * as ed25519 from "@noble/ed25519";
+
+import { open as opened, type BrowserOptions } from "./browser/open.js";
+import type { Client } from "./client/client.js";
+import { PARTS } from "./loading.js";
+import * as more from "./more.js";
+import * as curve from "./transport/curve.js";
+import * as fallback from "./transport/fallback.js";
+import * as vectors from "./vectors.js";
+
+export * from "./client.js";
+export type { BrowserOptions } from "./browser/open.js";
+
+/** As open() of hubbub. */
+export function open(options: BrowserOptions): Promise<Client> {
+  PARTS.more = () => Promise.resolve(more);
+  PARTS.vectors = () => Promise.resolve(vectors);
+  PARTS.curve = () => Promise.resolve(curve);
+  PARTS.fallback = () => Promise.resolve(fallback);
+  PARTS.ed25519 = () => Promise.resolve(ed25519);
+  return opened(options);
+}
