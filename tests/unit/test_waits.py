@@ -5,11 +5,17 @@ from random import Random
 
 import pytest
 
+from hubbub.client import Client
 from hubbub.client.delivery import waits
 from hubbub.client.delivery.waits import Waits, soon
+from hubbub.client.state.memory import MemoryState
+from hubbub.client.testing import FakeClock, FakeShuffler
+from hubbub.client.transport.contract import TryAgain
 from tests.support.bundles import Signed
 
 HOUR = 3600.0
+# More would be drawn once in ten million runs: client/typescript/tests/outage.test.ts has it, too.
+OUTAGE_SECONDS, MOST_TRIES = 15, 14
 
 
 class Latest:
@@ -59,3 +65,20 @@ def test_after_an_outage_those_who_waited_add_no_more_than_the_usual(
     expected = devices / 6  # an hour's usual number of reports, in ten minutes
     assert back < expected + sqrt(2 * log(1e6) * expected)
     assert back > expected / 2
+
+
+@pytest.mark.parametrize(
+    ("asked", "most"), [(None, MOST_TRIES), (0.0, MOST_TRIES), (4.0, 4)], ids=str
+)
+@pytest.mark.parametrize("end", ["flush", "close"])
+def test_a_failing_shuffler_is_tried_a_handful_of_times(
+    signed: Signed, asked: float | None, most: int, end: str
+) -> None:
+    clock = FakeClock(signed.bundle.keys[0].start + 24 * HOUR)
+    failures = [TryAgain("unavailable", *([] if asked is None else [asked])) for _ in range(100)]
+    shuffler = FakeShuffler(*failures)
+    client = Client(signed.bundle, MemoryState(), shuffler, hold_seconds=None, clock=clock)
+    client.report("theme", "dark")
+    assert getattr(client, end)(OUTAGE_SECONDS) is False
+    assert 2 <= len(shuffler.submissions) <= most
+    client.close(0)

@@ -48,6 +48,8 @@ METRICS = {
     "left": ("A value", LETTERS, 1, LIE_OFTEN),
     "heap": ("A value", LETTERS, 1000, LIE_OFTEN),
     **{f"question_{number}": QUESTION for number in range(5)},
+    "reopened": ("A value", LETTERS, 3, LIE_OFTEN),
+    "service": ("A value", LETTERS, 2, LIE_OFTEN),
     "old_webkit": ("A value", LETTERS, 1, LIE_OFTEN),
     **{
         f"{name}_{engine}": told

@@ -67,6 +67,11 @@ FULL = """
 
 
 class _Quiet(http.server.SimpleHTTPRequestHandler):
+    def end_headers(self) -> None:
+        """With a header by which a sandboxed frame may load scripts from here."""
+        self.send_header("Access-Control-Allow-Origin", "*")
+        super().end_headers()
+
     def log_message(self, *_words: object) -> None:
         """Nothing."""
 

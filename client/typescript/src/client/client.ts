@@ -359,11 +359,17 @@ export class Client {
     await sender.enter(); // before anything that a server may hold up
     await sender.fetchModels(until);
     await sender.enter();
+    let hasFetched = false;
     for (;;) {
       if (!patient && sender.reason === UNREACHABLE) return false;
       const came = await sender.attempt(until);
       if (came === "empty" && !(performance.now() >= until)) {
-        if (await sender.fetchTokens(until)) continue;
+        // What is there is sent first: an issuer that cannot be reached keeps back what needs it alone.
+        if (sender.purse && !hasFetched) {
+          hasFetched = true;
+          await sender.fetchTokens(until);
+          continue;
+        }
         const { waiting } = await this.#state.all();
         const left = waiting.filter((report) => !this.#reporter.isHeld(report));
         // What somebody else is sending may have arrived in a moment.
@@ -375,6 +381,7 @@ export class Client {
       const wait = came === "sent" ? 0 : 1000 * seconds;
       if (!(performance.now() + wait < until)) return false;
       await new Promise((resolve) => setTimeout(resolve, wait));
+      hasFetched = false;
     }
   }
 

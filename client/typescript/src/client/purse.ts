@@ -135,10 +135,7 @@ export class Purse {
     // What is wrong with those of a day is nothing to those of an hour.
     for (const [key, one] of all) {
       if (this.#answered.has(key) || now >= closingTime(one)) continue;
-      const minted = () => {
-        came = true;
-      };
-      if (await this.#isFetched(one, until, minted)) came = true;
+      if (await this.#isFetched(one, until)) came = true;
       else failed = true;
       if (this.reason === UNREACHABLE) break;
     }
@@ -177,10 +174,9 @@ export class Purse {
     return before + ((after - before) * step) / STEPS;
   }
 
-  /** minted: called where any came, be it that others are wrong. */
-  async #isFetched(one: Due, until: number, minted: () => void): Promise<boolean> {
+  async #isFetched(one: Due, until: number): Promise<boolean> {
     try {
-      await this.#fetch(one, until, minted);
+      await this.#fetch(one, until);
       return true;
     } catch (error) {
       if (error instanceof TryAgain) {
@@ -195,7 +191,7 @@ export class Purse {
     }
   }
 
-  async #fetch(due: Due, until: number, onMinted: () => void): Promise<void> {
+  async #fetch(due: Due, until: number): Promise<void> {
     const { ristretto255_oprf: oprf } = await load("curve");
     const [length, epoch] = due;
     const { publicKey } = this.issuer;
@@ -276,10 +272,7 @@ export class Purse {
           },
         };
       });
-      for (const period of Object.keys(minted)) {
-        this.#lacking.delete(period);
-        onMinted();
-      }
+      for (const period of Object.keys(minted)) this.#lacking.delete(period);
       if (wrong) throw wrong;
     }
     this.#answered.add(keyOf(due));

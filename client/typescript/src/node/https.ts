@@ -60,8 +60,12 @@ export function httpsPost(roots: string | readonly string[] | null): Post {
       : request(address, { ...how, agent });
     let reason: string = UNREACHABLE;
     const timer = later(seconds, () => {
-      seconds *= 2;
-      sent.destroy();
+      // A program that was busy for so long first hears of what came meanwhile.
+      setImmediate(() => {
+        if (reason !== UNREACHABLE) return;
+        seconds *= 2;
+        sent.destroy();
+      });
     });
     sent.on("socket", (socket) => {
       // A program that ends waits for no answer, unless it waits for flush() or close().

@@ -1,0 +1,48 @@
+/** Where nothing can be kept or loaded: what is said there, and that nothing is thrown. */
+import assert from "node:assert/strict";
+import test from "node:test";
+
+import { openBundle } from "../src/catalog/bundle.js";
+import { BundleRefused, NotLoaded } from "../src/errors.js";
+import { open } from "../src/index.js";
+import { PARTS } from "../src/loading.js";
+import { known } from "./known.js";
+import type { Life } from "./life.js";
+
+const { signed } = known("wire/ledger") as Life;
+const bundle = new TextEncoder().encode(signed);
+
+test("as a server renders a page nothing is fetched, thrown or reported, and that is said once", async (context) => {
+  const fetched = context.mock.method(globalThis, "fetch");
+  const warned = context.mock.method(console, "warn", () => undefined);
+  const client = await open({ bundle: "/app.hubbub", strict: true });
+  assert.equal(client.report("theme", "dark"), "no_state");
+  assert.equal(client.learn("churn", {}, "no"), "no_state");
+  await client.settled();
+  client.leave();
+  assert.equal(await client.flush(), true);
+  assert.equal(await client.close(), true);
+  assert.equal(client.report("theme", "dark"), "closed");
+  assert.equal(fetched.mock.callCount(), 0);
+  const said = warned.mock.calls.map(({ arguments: [text] }) => String(text));
+  assert.equal(said.length, 1);
+  assert.match(String(said), /neither a page nor a worker.*hubbub\/node/);
+});
+
+test("a part that cannot be loaded is named as that, and the bundle is not called a wrong one", async (context) => {
+  const why = new TypeError("import() is disallowed on ServiceWorkerGlobalScope");
+  context.mock.method(PARTS, "more", () => Promise.reject(why));
+  const named = (error: unknown) =>
+    error instanceof NotLoaded &&
+    error.cause === why &&
+    /disallowed on ServiceWorkerGlobalScope.*hubbub\/worker/.test(error.message);
+  await assert.rejects(openBundle(bundle, null), named);
+});
+
+test("a bundle that is none is refused with what was wrong as it was read", async () => {
+  const [head = "", body = ""] = signed.split("\n");
+  const wrong = new TextEncoder().encode(`${head}\n${body}\n`.replace("{", "["));
+  await assert.rejects(openBundle(wrong, null), (error) => {
+    return error instanceof BundleRefused && error.message.includes("SyntaxError");
+  });
+});

@@ -1,0 +1,191 @@
+"""Storage that dies or does not answer, locks that are never given back, workers and frames."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import BrowserContext, Page
+
+from tests.interfaces.browser import needs_browser
+from tests.support.developing import Developing
+from tests.support.node import PACKAGE, needs_node, run
+from tests.system.typescript.pages import OPEN, counted, opened, report
+
+pytestmark = [needs_node, needs_browser]
+
+# Limits pass twenty times as fast as they do, so that a test of them takes as long.
+FAST = """
+const after = AbortSignal.timeout.bind(AbortSignal);
+AbortSignal.timeout = (milliseconds) => after(milliseconds / 20);
+"""
+# Connections to IndexedDB, so that they can be closed as a browser does that says nothing of it.
+REMEMBER = """
+window.connections = [];
+const open = IDBFactory.prototype.open;
+IDBFactory.prototype.open = function (...given) {
+  const request = open.apply(this, given);
+  request.addEventListener("success", () => connections.push(request.result));
+  return request;
+};
+"""
+HOLD_LOCK = """
+() => new Promise((resolve) => {
+  void navigator.locks.request("hubbub:app", () => new Promise(resolve));
+})
+"""
+NEVER_ANSWERS = "IDBFactory.prototype.open = () => new EventTarget();"
+FRAME = """
+(script) => new Promise((resolve) => {
+  window.onmessage = ({ data }) => resolve(data);
+  const frame = document.createElement("iframe");
+  frame.sandbox = "allow-scripts";
+  frame.srcdoc = `<script type=module>${script}</script>`;
+  document.body.append(frame);
+})
+"""
+IN_FRAME = """
+const said = [];
+console.warn = (text) => said.push(text);
+const {{ open }} = await import("{origin}hubbub.js");
+const client = await open({{ bundle: "{origin}app.hubbub" }});
+parent.postMessage([client.report("theme", "dark"), await client.close(), said], "*");
+"""
+SERVICE = """
+import {{ open }} from "{entry}";
+self.onmessage = async ({{ data: shuffler, ports: [port] }}) => {{
+  try {{
+    const client = await open({{ bundle: "/app.hubbub", shuffler, holdSeconds: null }});
+    port.postMessage([client.report("service", "dark"), await client.close(60)]);
+  }} catch (error) {{
+    port.postMessage([error.name, error.message]);
+  }}
+}};
+"""
+ASK_SERVICE = """
+async ([script, type, shuffler]) => {
+  const own = await navigator.serviceWorker.register(script, { type });
+  const worker = own.installing ?? own.waiting ?? own.active;
+  const { port1, port2 } = new MessageChannel();
+  const answer = new Promise((resolve) => (port1.onmessage = ({ data }) => resolve(data)));
+  worker.postMessage(shuffler, [port2]);
+  const said = await answer;
+  await own.unregister();
+  return said;
+}
+"""
+
+
+def test_a_connection_that_died_without_a_word_is_opened_anew(
+    device: BrowserContext, up: Developing, origin: str, door: str
+) -> None:
+    device.add_init_script(REMEMBER)
+    page = opened(device, origin, door)
+    for expected in (1, 2, 3):
+        page.evaluate("() => connections.forEach((one) => one.close())")
+        assert report(page, "a", "reopened") == "queued"
+        assert page.evaluate("client.waiting()") == expected
+    assert page.evaluate("client.dropped") == {}
+    assert page.evaluate("client.flush()") is True
+    counted(up, "reopened", 3)
+
+
+def test_a_lock_that_is_never_given_back_holds_up_no_call_and_no_persons_no(
+    device: BrowserContext, origin: str, door: str
+) -> None:
+    other = device.new_page()
+    device.add_init_script(FAST)
+    page = opened(device, origin, door)
+    other.goto(origin)
+    held = other.evaluate_handle(f"() => {{ ({HOLD_LOCK})(); }}")
+    assert held
+    assert report(page, "dark") == "queued"
+    assert report(page, "dark", "stays") == "no_state"  # it has heard that nothing can be kept
+    assert page.evaluate("client.flush(1)") is False
+    with pytest.raises(Exception, match="StateUnusable"):
+        page.evaluate("client.enable()")
+    page.evaluate("client.disable({ forget: true })")
+    assert page.evaluate("client.close(1)") is False
+    other.close()
+    page.reload()
+    page.evaluate(OPEN, door)
+    assert report(page, "dark") == "disabled"
+
+
+def test_a_page_that_opened_behind_a_lock_reports_once_it_is_given_back(
+    device: BrowserContext, origin: str, door: str
+) -> None:
+    other = device.new_page()
+    device.add_init_script(FAST)
+    other.goto(origin)
+    other.evaluate(f"() => {{ ({HOLD_LOCK})(); }}")
+    page = opened(device, origin, door)
+    assert report(page, "dark") == "no_state"
+    other.close()
+    assert page.evaluate("client.flush()") is True
+    assert report(page, "dark") == "queued"
+
+
+def test_storage_that_never_answers_is_waited_for_no_longer_than_a_limit(
+    device: BrowserContext, origin: str, door: str
+) -> None:
+    device.add_init_script(FAST + NEVER_ANSWERS)
+    page = opened(device, origin, door)
+    assert report(page, "dark") == "no_state"
+    assert page.evaluate("client.flush(1)") is False
+    with pytest.raises(Exception, match="StateUnusable"):
+        page.evaluate("client.disable()")
+    assert page.evaluate("client.close(1)") is False
+
+
+def test_a_bundle_that_never_ends_is_waited_for_no_longer_than_a_limit(
+    device: BrowserContext, origin: str, door: str
+) -> None:
+    device.add_init_script(
+        FAST
+        + """
+        const fetched = fetch;
+        window.fetch = (url, how) => {
+          if (url !== "/app.hubbub") return fetched(url, how);
+          return Promise.resolve(new Response(new ReadableStream()));
+        };
+        """
+    )
+    page = device.new_page()
+    page.goto(origin)
+    with pytest.raises(Exception, match="BundleRefused: the bundle cannot be had"):
+        page.evaluate(OPEN, door)
+
+
+def test_a_sandboxed_frame_is_called_one_and_nothing_is_thrown(
+    device: BrowserContext, origin: str
+) -> None:
+    page = device.new_page()
+    page.goto(origin)
+    outcome, sent, said = page.evaluate(FRAME, IN_FRAME.format(origin=origin))
+    assert (outcome, sent) == ("no_state", True)
+    words = "a sandboxed frame has no place to keep it in; allow it: allow-same-origin"
+    assert said == [f"hubbub: nothing is reported: {words}"]
+
+
+def _asked(page: Page, script: str, kind: str, door: str) -> Any:
+    return page.evaluate(ASK_SERVICE, [script, kind, door])
+
+
+def test_service_workers_report_by_an_entry_of_their_own_and_hear_why_by_the_pages(
+    device: BrowserContext, site: Path, up: Developing, origin: str, door: str
+) -> None:
+    (site / "module.js").write_text(SERVICE.format(entry="/worker.js"))
+    (site / "page_entry.js").write_text(SERVICE.format(entry="/hubbub.js"))
+    source = site / "classic_source.js"
+    source.write_text(SERVICE.format(entry=str(PACKAGE / "dist/src/worker.js")))
+    build = ("node_modules/.bin/esbuild", str(source), "--bundle", "--log-level=error")
+    run(*build, "--format=iife", f"--outfile={site / 'classic.js'}")
+    page = device.new_page()
+    page.goto(origin)
+    name, said = _asked(page, "/page_entry.js", "module", door)
+    assert name == "NotLoaded"
+    assert "disallowed on ServiceWorkerGlobalScope" in said
+    assert "hubbub/worker" in said
+    assert _asked(page, "/module.js", "module", door) == ["queued", True]
+    assert _asked(page, "/classic.js", "classic", door) == ["queued", True]
+    counted(up, "service", 2)
