@@ -16,11 +16,19 @@ const shared = {
   ...{ format: "esm", target: "es2022", platform: "browser", chunkNames: "[hash]" },
 };
 await build({ ...shared, entryPoints: { worker: "src/worker.ts" } });
+// A page that shows a ledger has the client, and so its errors: they are no file of their own.
+const errors = {
+  name: "errors",
+  setup: (own) => {
+    own.onResolve({ filter: /\/errors\.js$/ }, () => ({ path: "./hubbub.js", external: true }));
+  },
+};
+await build({ ...shared, plugins: [errors], entryPoints: { ledger: "src/ledger.ts" } });
 const { metafile } = await build({
   ...shared,
   splitting: true,
   entryPoints: {
-    ...{ hubbub: "src/index.ts", ledger: "src/ledger.ts" },
+    hubbub: "src/index.ts",
     fallback: "src/transport/fallback.ts", // by its name, so that a test sees whether it is loaded
   },
 });

@@ -75,7 +75,7 @@ def test_a_failing_shuffler_is_tried_a_handful_of_times(
     signed: Signed, asked: float | None, most: int, end: str
 ) -> None:
     clock = FakeClock(signed.bundle.keys[0].start + 24 * HOUR)
-    failures = [TryAgain("unavailable", *([] if asked is None else [asked])) for _ in range(100)]
+    failures = [TryAgain("unavailable", after_seconds=asked) for _ in range(100)]
     shuffler = FakeShuffler(*failures)
     client = Client(signed.bundle, MemoryState(), shuffler, hold_seconds=None, clock=clock)
     client.report("theme", "dark")

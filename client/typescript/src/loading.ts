@@ -23,8 +23,8 @@ export async function load<Name extends keyof Parts>(name: Name): Promise<Parts[
     return (await within(after(LOAD_SECONDS), part)) as Parts[Name];
   } catch (cause) {
     throw new NotLoaded(
-      `a part of hubbub cannot be loaded: ${String(cause)}; serve its files beside the first one, and ` +
-        "in a service worker import hubbub/worker",
+      `a part of hubbub cannot be loaded: ${String(cause)}; serve it beside the first, or import ` +
+        "hubbub/worker",
       { cause },
     );
   }

@@ -11,7 +11,13 @@ import type { Storage } from "./storage.js";
 
 const NO_BUNDLE: Bundle = {
   ...{ shuffler: "", roots: null, keys: [], metrics: new Map(), unknown: new Map(), cover: false },
-  ...{ caps: { bySpan: new Map(), crowds: null }, history: {}, serial: 0, line: [] },
+  ...{
+    caps: { bySpan: new Map(), crowds: null },
+    history: {},
+    promised: new Map(),
+    serial: 0,
+    line: [],
+  },
   ...{ development: false, runs: null, log: null, proof: null, tokens: null, gateway: null },
 };
 
