@@ -167,6 +167,7 @@ test("what a killed process was sending goes with the next flush() of another", 
   const storage = new MemoryStorage();
   const killed = await clientOver({ post: () => new Promise(() => undefined) }, {}, storage);
   killed.report("theme", "dark");
+  await killed.settled();
   assert.equal(await killed.flush(0.1), false);
   const shuffler = new FakeShuffler();
   await passing(context, async () => {
