@@ -224,3 +224,11 @@ def test_a_score_of_rare_hits_is_as_sure_as_chance_makes_it(by_chance: float) ->
         assert poisson.sf(np.ceil(number) - 1, by_chance) <= norm.sf(sure) * 1.1
     assert hits.sure(1e6) > hits.sure(1e5) > 30
     assert hits.sure(-2.0) == -2.0
+
+
+@pytest.mark.parametrize("bits", [78, 80, 128])
+def test_bits_that_do_not_fit_are_refused_with_the_most_that_do(bits: int) -> None:
+    with pytest.raises(BadParameter, match="lower bits to 77, or set cells = 65536"):
+        PrefixTree(1.0, bits=bits)
+    assert PrefixTree(1.0, bits=77).bits == 77
+    assert PrefixTree(1.0, bits=bits, cells=65536).bits == bits

@@ -108,9 +108,17 @@ class PrefixTree:
             )
         if not self.layout.size <= _MAX_CELLS:
             raise BadParameter(
-                f"bits {self.bits}, cells {self.cells} and hashes {self.hashes} make "
-                f"{self.layout.size} cells, above {_MAX_CELLS}; lower one of them"
+                f"bits {self.bits} make totals too large at epsilon {self.epsilon:g}; "
+                f"lower bits{self._bits_that_fit()}, or set cells = {self.cells // 2}"
             )
+
+    def _bits_that_fit(self) -> str:
+        """Of an error: the most bits whose totals fit, if there are any."""
+        levels = _MAX_CELLS // (self.points * self.hashes) - 1
+        if levels < 1:
+            return ""
+        first = self.ends[0]
+        return f" to {first + max(1, first - _ROW_BITS) * (levels - 1)}"
 
     @property
     def points(self) -> int:
