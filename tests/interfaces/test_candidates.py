@@ -4,6 +4,7 @@ import asyncio
 import gzip
 import json
 import re
+import secrets
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from hubbub.aggregator.query.candidates import (
 )
 from hubbub.catalog import read_bundle, read_catalog
 from hubbub.cli.main import main
-from hubbub.errors import BadParameter, CatalogInvalid, StoreUnavailable, UnknownList
+from hubbub.errors import BadParameter, CatalogInvalid, StoreFull, StoreUnavailable, UnknownList
 from hubbub.runtime import connect_redis
 from tests.interfaces.house import STRINGS, House
 from tests.support import web
@@ -160,6 +161,24 @@ def test_lists_are_saved_by_name(home: House, kept: str) -> None:
         await server.close()
 
     asyncio.run(run())
+
+
+def test_lists_never_take_the_half_of_redis_that_is_left_for_reports(redis_url: str) -> None:
+    async def body() -> None:
+        server = await connect_redis(redis_url)
+        [node] = await server.info("memory")
+        await server.ask("CONFIG", "SET", "maxmemory", 2 * int(node["used_memory"]) + 200_000)
+        try:
+            lists = RedisCandidateLists(server, lambda: 1000.0)
+            await lists.save("small", ["a"])
+            with pytest.raises(StoreFull, match="for reports"):
+                await lists.save("large", [secrets.token_hex(400) for _ in range(2000)])
+            assert [one.name for one in await lists.all()] == ["small"]
+        finally:
+            await server.ask("CONFIG", "SET", "maxmemory", 0)
+            await server.close()
+
+    asyncio.run(body())
 
 
 def test_a_saved_list_is_asked_for_by_name_from_every_face(

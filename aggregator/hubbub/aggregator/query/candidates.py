@@ -22,6 +22,7 @@ from hubbub.errors import (
     BadParameter,
     BatchTooSmall,
     NothingToLookFor,
+    StoreFull,
     StoreUnavailable,
     UnknownList,
 )
@@ -40,6 +41,8 @@ _MAX_LISTS: Final = 200
 _MAX_STRINGS: Final = 1_000_000
 _MAX_BYTES: Final = 32 << 20
 _LONGEST: Final = 1024
+# Of Redis' memory: past it no list is saved, so that lists never take the room of reports.
+_MAX_MEMORY: Final = 0.5
 _STRINGS_KEY: Final = "aggregator:candidates"
 _LISTS_KEY: Final = "aggregator:candidate_lists"
 
@@ -236,6 +239,12 @@ class RedisCandidateLists:
         checked = _checked(name, [*before, *strings], known)
         made = SavedList(name, len(checked), int(self._clock()))
         packed = gzip.compress(json.dumps(checked).encode(), mtime=0)
+        _, left = await self._server.room(_MAX_MEMORY)
+        if len(packed) > left:
+            raise StoreFull(
+                f"the list does not fit in {_MAX_MEMORY:.0%} of the memory of the totals' Redis, "
+                "the rest of which is for reports; remove a list, or give Redis more memory"
+            )
         await self._server.durable([("HSET", _STRINGS_KEY, name, packed)])
         await self._server.durable([("HSET", _LISTS_KEY, name, json.dumps(asdict(made)))])
         return made
