@@ -51,6 +51,10 @@ _WIDE: Final = 100.0
 # A day less likely than that, of those on which a step may have been, is left out.
 _UNLIKELY: Final = 1e-3
 _NEGLIGIBLE: Final = 1e-6
+# A day so many standard errors from what all others expect of it has its own interval in the band:
+# chance takes one day of 370 so far.
+_APART: Final = 3.0
+_TINY: Final = 1e-300
 # In logs, beside the likeliest point: e^-30 of it.
 _NOTHING: Final = 30.0
 
@@ -124,7 +128,10 @@ def line_through(
         )
     half = reach * np.sqrt(np.maximum(variance, 0.0) + fixed)
     steps.sort(key=lambda step: step.place)
-    return Line(middle, middle - half, middle + half, fit.weekdays(), tuple(steps))
+    low, high = middle - half, middle + half
+    own = np.where(fit.apart() > _APART, reach * np.sqrt(variances + fixed), -np.inf)
+    low, high = np.minimum(low, seen - own), np.maximum(high, seen + own)
+    return Line(middle, low, high, fit.weekdays(), tuple(steps))
 
 
 def _mixed(
@@ -233,6 +240,20 @@ class _Fit:
             whole += float(weights.sum())
         mean, square = mean / whole, square / whole
         return mean, square - mean**2
+
+    def apart(self) -> Floats:
+        """How far each day is from what all the others expect of it, in standard errors.
+
+        Auxiliary residuals of the errors, by the model's weights (de Jong and Penzer 1998).
+        """
+        scores = np.zeros(len(self._model.columns))
+        for pair in self._likely_pairs():
+            times, diagonal = self._less_weekdays(
+                self._smoothed.times[:, pair], self._smoothed.diagonal[:, pair], pair
+            )
+            residuals = np.abs(times) / np.sqrt(np.maximum(diagonal, _TINY))
+            scores += residuals @ self.weights[pair]
+        return scores
 
     def weekdays(self) -> tuple[float, ...]:
         """Effects from Monday on, adding up to 0, if they are likely enough."""
