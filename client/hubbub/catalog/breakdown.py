@@ -94,7 +94,19 @@ def _values(own: Any) -> dict[str, tuple[str, ...]]:
 
 
 def _loaded(thing: Any) -> dict[str, dict[str, tuple[str, ...]]]:
-    return {field: {name: tuple(patterns) for name, patterns in values} for field, values in thing}
+    rules = {
+        field: {name: tuple(_strict(patterns)) for name, patterns in map(_strict, _strict(values))}
+        for field, values in map(_strict, _strict(thing))
+    }
+    if not rules or [len(own) for own in rules.values()] != [len(values) for _, values in thing]:
+        raise ValueError("a breakdown has no field, or one value twice")
+    return rules
+
+
+def _strict(thing: Any) -> list[Any]:
+    if not isinstance(thing, list):
+        raise TypeError("a list is something else")
+    return thing
 
 
 def _schema() -> Schema:

@@ -27,7 +27,16 @@ def to_text(raw: bytes) -> str:
 
 def from_text(text: str) -> bytes:
     """The bytes of a text. Raises ValueError if it is none of ours."""
-    return base64.b64decode(text, validate=True)
+    raw = base64.b64decode(text, validate=True)
+    if to_text(raw) != text:
+        raise ValueError("base64 has one spelling here")
+    return raw
+
+
+def as_whole(number: Any) -> Any:
+    """6.0 as 6, which JSON does not tell apart; anything else as it is."""
+    small = type(number) is float and number.is_integer() and abs(number) < 1 << 53
+    return int(number) if small else number
 
 
 def is_writable(text: str) -> bool:

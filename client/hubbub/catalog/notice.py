@@ -13,7 +13,7 @@ from typing import Any, Final, Self
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from hubbub.catalog.encoding import MALFORMED, read_json
+from hubbub.catalog.encoding import MALFORMED, as_whole, read_json
 from hubbub.catalog.epochs import epoch_start
 from hubbub.catalog.fields.rules import NAME
 from hubbub.catalog.keys.handover import Handover, line_of
@@ -141,19 +141,25 @@ def open_notice(signed: bytes, *, operator: bytes | None) -> Notice:
 
 def _load(body: Any, signer: bytes, signed: bytes) -> Notice:
     known = {"version", "number", "until", "sampling", "handovers"}
-    if body["version"] != 1 or not body.keys() <= known:
+    if isinstance(body["version"], bool) or body["version"] != 1 or not body.keys() <= known:
         raise ValueError("of a later version")
     return Notice(
-        number=body["number"],
-        until=body["until"],
+        number=as_whole(body["number"]),
+        until=as_whole(body["until"]),
         steps={
-            name: tuple((since, chance) for since, chance in steps)
+            name: tuple((as_whole(since), chance) for since, chance in _listed(steps))
             for name, steps in body["sampling"].items()
         },
         operator=signer,
-        handovers=tuple(map(Handover.load, body.get("handovers", []))),
+        handovers=tuple(map(Handover.load, _listed(body.get("handovers", [])))),
         signed=signed,
     )
+
+
+def _listed(thing: Any) -> list[Any]:
+    if not isinstance(thing, list):
+        raise TypeError("a list is something else")
+    return thing
 
 
 def _check_steps(name: str, steps: tuple[Step, ...]) -> None:

@@ -7,6 +7,7 @@ const LOAD_SECONDS = 20;
 /** How each is loaded. The entry for workers, which may not use import(), has them all at hand. */
 export const PARTS = {
   more: () => import("./more.js"),
+  checks: () => import("./checks.js"),
   vectors: () => import("./vectors.js"),
   curve: () => import("./transport/curve.js"),
   fallback: () => import("./transport/fallback.js"),

@@ -7,6 +7,7 @@ import * as ed25519 from "@noble/ed25519";
 
 import { open as opened, type BrowserOptions } from "./browser/open.js";
 import type { Client } from "./client/client.js";
+import * as checks from "./checks.js";
 import { PARTS } from "./loading.js";
 import * as more from "./more.js";
 import * as curve from "./transport/curve.js";
@@ -19,6 +20,7 @@ export type { BrowserOptions } from "./browser/open.js";
 /** As open() of hubbub. */
 export function open(options: BrowserOptions): Promise<Client> {
   PARTS.more = () => Promise.resolve(more);
+  PARTS.checks = () => Promise.resolve(checks);
   PARTS.vectors = () => Promise.resolve(vectors);
   PARTS.curve = () => Promise.resolve(curve);
   PARTS.fallback = () => Promise.resolve(fallback);

@@ -9,7 +9,8 @@ import { streamWithin } from "../src/catalog/tiers.js";
 import { samplingOf } from "../src/catalog/sampling.js";
 import type { Accounts } from "../src/client/account.js";
 import { charged } from "../src/client/ledger.js";
-import { admitted, loadTrust } from "../src/client/trust.js";
+import { admitted } from "../src/client/admission.js";
+import { loadTrust } from "../src/client/trust.js";
 import { BundleRefused, UnknownMetric, ValueOutOfDomain } from "../src/errors.js";
 import { bytesOf, hexOf, known } from "./known.js";
 
@@ -107,7 +108,7 @@ test("what asks more than this version does is refused, not misread", async () =
     { breakdown: [["os", [["linux", ["[z-a]"]]]]] },
     // Who looks for strings, at which epsilon, and so many that the list would count nobody.
     { discover: 0.2, tiers: [0.5] },
-    { discover: 0.2, central_epsilon: 0.5, crowd: 9 },
+    { discover: 0.2, central_epsilon: 0.5, crowd: 100 },
     { discover: 0.2, default: "a" },
     { discover: 0.2, breakdown: [["os", [["linux", ["linux"]]]]] },
     { discover: 0.95 },
@@ -220,7 +221,7 @@ test("a person's preference chooses the tier", async () => {
   assert.equal(streamWithin(tiered, Infinity, Infinity)?.name, "theme");
   assert.equal(streamWithin(tiered, 0.6, Infinity)?.name, "theme/0.5");
   assert.equal(streamWithin(tiered, 0.2, Infinity), undefined);
-  const crowded = await metricFrom("theme", { ...ENTRY, central_epsilon: 0.5, crowd: 9 }, false);
+  const crowded = await metricFrom("theme", { ...ENTRY, central_epsilon: 0.5, crowd: 100 }, false);
   assert.equal(streamWithin(crowded, 0.5, Infinity)?.name, "theme");
   assert.equal(streamWithin(crowded, 0.5, 0.5), undefined);
 });

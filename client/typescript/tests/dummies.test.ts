@@ -91,9 +91,9 @@ function firstOf(shuffler: FakeShuffler): Uint8Array {
 
 test("none are made in development, and a crowd of no list has none", async () => {
   const entry = {
-    ...{ description: "", owner: "", expires: "2099-12-31", epoch: "day", min_batch: 9 },
+    ...{ description: "?", owner: "?", expires: "2099-12-31", epoch: "day", min_batch: 10 },
     ...{ version: 1, epsilon: 1, parameters: {}, reports_per_epoch: 1, lifetime_epsilon: 9 },
-    ...{ ...crowd(3, 0.5), crowd: 9 },
+    ...{ ...crowd(3, 0.5), crowd: 10 },
   };
   assert.ok((await metricFrom("theme", entry, false)).dummies);
   assert.equal((await metricFrom("theme", entry, true)).dummies, null);

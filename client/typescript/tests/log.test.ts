@@ -8,7 +8,8 @@ import { leafHash, provenRoot, refuseInconsistent } from "../src/catalog/log/mer
 import { refuseUnsigned } from "../src/catalog/log/notes.js";
 import { Client } from "../src/client/client.js";
 import { MemoryStorage } from "../src/client/memory.js";
-import { admitted, loadTrust } from "../src/client/trust.js";
+import { admitted } from "../src/client/admission.js";
+import { loadTrust } from "../src/client/trust.js";
 import { BundleRefused } from "../src/errors.js";
 import { FakeShuffler } from "../src/testing.js";
 import { bytesOf, hexOf, known } from "./known.js";

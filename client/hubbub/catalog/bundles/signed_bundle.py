@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from hubbub.catalog.bundles.bundle import Bundle
 from hubbub.catalog.bundles.promise import Promise
-from hubbub.catalog.encoding import MALFORMED, from_text, read_json, to_text
+from hubbub.catalog.encoding import MALFORMED, as_whole, from_text, read_json, to_text
 from hubbub.catalog.fields.field import dumped, loaded
 from hubbub.catalog.fields.tables import table_of
 from hubbub.catalog.keys.handover import Handover
@@ -152,30 +152,27 @@ def _log_words(log: NoteKey) -> dict[str, str]:
 
 
 def _load(body: Any, signer: bytes) -> Bundle:
-    if body["version"] not in (1, _GROWN, _TOKENS):
+    if not (type(body["version"]) in (int, float) and body["version"] in (1, _GROWN, _TOKENS)):
         raise ValueError(f"version {body['version']}")
+    flags = {name: body.get(name, False) for name in ("development", "cover")}
+    if not all(isinstance(flag, bool) for flag in flags.values()):
+        raise TypeError("development or cover is neither true nor false")
     caps: Caps = table_of(Caps).load(body.get("caps", {}))
     return Bundle(
         metrics={name: _load_metric(name, entry, caps) for name, entry in body["metrics"].items()},
-        keys=tuple(
-            OpeningKeyPublic(
-                *(k["id"], k["start"], k["end"], from_text(k["public"])),
-                from_text(k.get("x_wing", "")),
-            )
-            for k in _listed(body["keys"])
-        ),
+        keys=tuple(map(_opening_key, _listed(body["keys"]))),
         shuffler=body["shuffler"],
         roots=body["roots"],
         history=_table(body["history"]),
         operator=signer,
         budget=table_of(Budget).load(body["budget"]) if "budget" in body else None,
         caps=caps,
-        serial=body.get("serial", 0),
-        development=body.get("development", False),
+        serial=as_whole(body.get("serial", 0)),
+        development=flags["development"],
         runs=table_of(Runs).load(body["runs"]) if "runs" in body else None,
         log=_log(body["log"]) if "log" in body else None,
         gateway=from_text(body.get("gateway", "")),
-        cover=body.get("cover", False) is True,
+        cover=flags["cover"],
         tokens=TokenIssuer.load(body["tokens"]) if "tokens" in body else None,
         handovers=tuple(map(Handover.load, _listed(body.get("handovers", [])))),
         promised={n: Promise.load(p) for n, p in _table(body.get("promised", {})).items()},
@@ -187,9 +184,19 @@ def _load_metric(name: str, entry: Mapping[str, Any], caps: Caps) -> Metric:
         metric = Metric(name=name, caps=caps, **loaded(Metric, entry))
     except BadParameter as error:
         raise BadParameter(f'metric "{name}": {error}') from error
-    if entry["version"] != metric.randomizer.VERSION:
+    if isinstance(entry["version"], bool) or entry["version"] != metric.randomizer.VERSION:
         raise ValueError(f'metric "{name}" needs version {entry["version"]} of {metric.mechanism}')
     return metric
+
+
+def _opening_key(words: Mapping[str, Any]) -> OpeningKeyPublic:
+    return OpeningKeyPublic(
+        id=as_whole(words["id"]),
+        start=as_whole(words["start"]),
+        end=as_whole(words["end"]),
+        public=from_text(words["public"]),
+        x_wing=from_text(words.get("x_wing", "")),
+    )
 
 
 def _log(told: Mapping[str, str]) -> NoteKey:

@@ -75,6 +75,7 @@ DUMMIES: Final = entry(
         lambda: f'{_DUMMIES.words()}, "{AUTO}" or "{DEVICES}"',
         _problem,
         lambda: {"anyOf": [_DUMMIES.schema(), {"enum": list(_WORDS)}]},
+        load=_DUMMIES.load,
     ),
     "How many reports of nobody, each any value alike, the shuffler adds to every crowd; "
     '`"devices"` has devices make them, and `dummies_each` follows.',

@@ -125,6 +125,6 @@ def loaded(section: type, table: Mapping[str, Any]) -> dict[str, Any]:
         kind = one.entry.kind
         if kind.flat:
             found[one.name] = kind.load(table)
-        elif one.required or one.name in table:
+        elif one.required or one.entry.always or one.name in table:
             found[one.name] = kind.load(table[one.name])
     return found

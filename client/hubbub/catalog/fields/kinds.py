@@ -9,7 +9,7 @@ from itertools import pairwise
 from math import inf, isinf
 from typing import Any, Final
 
-from hubbub.catalog.encoding import is_writable
+from hubbub.catalog.encoding import as_whole, is_writable
 from hubbub.catalog.fields.rules import (
     ADDRESS,
     LOG_NAME,
@@ -82,7 +82,7 @@ def day(which: str) -> Kind:
         lambda given: type(given) is date and given < date.max,
         {"type": "string", "format": "date", "pattern": r"^\d{4}-\d{2}-\d{2}$"},
         dump=date.isoformat,
-        load=date.fromisoformat,
+        load=_day,
     )
 
 
@@ -156,6 +156,7 @@ def whole(low: int, high: int) -> Kind:
         f"a whole number{interval}",
         lambda given: is_whole(given) and given in interval,
         {"type": "integer", **_bounds(interval)},
+        load=as_whole,
     )
 
 
@@ -360,6 +361,13 @@ def shares(of: str) -> Kind:
         read=lambda given: {name: float(share) for name, share in given.items()},
         load=_table,
     )
+
+
+def _day(text: Any) -> date:
+    day = date.fromisoformat(text)
+    if day.isoformat() != text:
+        raise ValueError("a day is written as 2099-12-31")
+    return day
 
 
 def _bounds(interval: Interval) -> Schema:

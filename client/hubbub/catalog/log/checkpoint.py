@@ -12,7 +12,8 @@ from hubbub.catalog.log.merkle import HASH_BYTES
 from hubbub.catalog.log.notes import NoteKey, note_text, refuse_unsigned, sign_note
 from hubbub.errors import BadParameter
 
-_SIZE: Final = re.compile("0|[1-9][0-9]{0,15}")
+SIZE: Final = re.compile("0|[1-9][0-9]{0,15}")
+"""A size, as a checkpoint and a proof write it."""
 _LINES: Final = 3
 
 
@@ -47,7 +48,7 @@ class Checkpoint:
     @classmethod
     def _read(cls, note: str, key: NoteKey) -> Self:
         origin, *told = note_text(note).split("\n")
-        if len(told) < _LINES or origin != key.name or not _SIZE.fullmatch(told[0]):
+        if len(told) < _LINES or origin != key.name or not SIZE.fullmatch(told[0]):
             raise BadParameter(f"not a checkpoint of {key.name}")
         try:
             root = base64.b64decode(told[1], validate=True)

@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Self
 
-from hubbub.catalog.encoding import MALFORMED, from_text, read_json, to_text
-from hubbub.catalog.log.checkpoint import Checkpoint
+from hubbub.catalog.encoding import MALFORMED, as_whole, from_text, read_json, to_text
+from hubbub.catalog.log.checkpoint import SIZE, Checkpoint
 from hubbub.catalog.log.merkle import (
     HASH_BYTES,
     consistency_proof,
@@ -58,10 +58,12 @@ class LogProof:
     def load(cls, line: bytes, key: NoteKey) -> Self:
         """What `dump()` wrote, of this log. Raises one of MALFORMED, or BadParameter."""
         told = read_json(line)
-        if told["hubbub log"] != 1 or type(told["index"]) is not int:
+        index = as_whole(told["index"])
+        known = type(told["hubbub log"]) in (int, float) and told["hubbub log"] == 1
+        if not (known and type(index) is int and all(map(SIZE.fullmatch, told["grown"]))):
             raise ValueError("no proof of a log")
         return cls(
-            told["index"],
+            index,
             Checkpoint.open(told["checkpoint"], key),
             _hashes(told["inclusion"]),
             {int(size): _hashes(proof) for size, proof in told["grown"].items()},
@@ -138,6 +140,8 @@ def open_proof(line: bytes, content: bytes, key: NoteKey) -> LogProof:
 
 
 def _hashes(told: Any) -> tuple[bytes, ...]:
+    if not isinstance(told, list):
+        raise TypeError("hashes are no list")
     found = tuple(map(from_text, told))
     if any(len(one) != HASH_BYTES for one in found):
         raise ValueError("a hash has another length")

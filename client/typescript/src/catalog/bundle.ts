@@ -10,7 +10,7 @@ import type { Bytes } from "../mechanisms/packing.js";
 import { capsOf, type Caps } from "./caps.js";
 import { fromText, linesOf } from "./encoding.js";
 import { keyFrom, signedLines } from "./signed_lines.js";
-import { listed, number, own, table, text, whole, type Table } from "./json.js";
+import { listed, number, table, text, type Table } from "./json.js";
 import type { LogKey, LogProof } from "./log/log.js";
 import { metricFrom, type Metric } from "./metric.js";
 import type { TokenIssuer } from "../transport/issuing.js";
@@ -158,6 +158,8 @@ async function bundleOf(body: Table, line: readonly string[]): Promise<Bundle> {
   // 3: its reports go with tokens.
   if (version !== 1 && version !== 2 && version !== 3)
     throw new BundleRefused("of a newer version");
+  const { promisedOf, refuseRest } = await load("checks");
+  refuseRest(body);
   const development = body["development"] === true;
   const keys = listed(body["keys"]).map((key) => openingKey(table(key)));
   if (development && !(keys.length && keys.every(({ id }) => id >= DEVELOPMENT_IDS)))
@@ -181,7 +183,7 @@ async function bundleOf(body: Table, line: readonly string[]): Promise<Bundle> {
     cover: body["cover"] === true,
     caps: await capsOf(body["caps"]),
     history: table(body["history"]),
-    promised: promisedOf(table(body["promised"] ?? {}), table(body["history"]), metrics),
+    promised: promisedOf(body),
     serial: number(body["serial"] ?? 0),
     line,
     development,
@@ -191,26 +193,6 @@ async function bundleOf(body: Table, line: readonly string[]): Promise<Bundle> {
     tokens: body["tokens"] === undefined ? null : issuerOf(table(body["tokens"])),
     gateway: body["gateway"] === undefined ? null : fromText(text(body["gateway"])),
   };
-}
-
-function promisedOf(
-  promised: Table,
-  history: Table,
-  metrics: Bundle["metrics"],
-): ReadonlyMap<string, Figures> {
-  return new Map(
-    Object.entries(promised).map(([name, told]) => {
-      const [digest, epsilon, reports, lifetime, ...central] = listed(told);
-      if (central.length > 1 || metrics.has(name) || own(history, name) !== digest)
-        throw new TypeError("what was promised is not of retired names");
-      const figures = {
-        epsilon: number(epsilon),
-        reports: whole(reports),
-        lifetime: number(lifetime),
-      };
-      return [name, { ...figures, central: central.length ? number(central[0]) : null }];
-    }),
-  );
 }
 
 function runsOf({ shuffler, aggregator }: Table): Runs {

@@ -42,9 +42,9 @@ export async function capsOf(thing: unknown): Promise<Caps> {
   if (Object.keys(told).some((field) => !FIELDS.has(field))) throw new TypeError("a cap is new");
   const bySpan = new Map<number, number>();
   for (const [field, days] of SPANS) {
-    if (told[field] !== undefined) bySpan.set(days, number(told[field]));
+    if ((told[field] ?? null) !== null) bySpan.set(days, number(told[field]));
   }
-  if (told["central_epsilon_per_year"] === undefined) {
+  if ((told["central_epsilon_per_year"] ?? null) === null) {
     return { bySpan, crowds: null };
   }
   // Few catalogs have one.

@@ -6,7 +6,10 @@ const NEWLINE = 10;
 
 /** The bytes of a text, as bundles hold keys. Throws an Error if it is none. */
 export function fromText(base64: string): Bytes {
-  return Uint8Array.from(atob(base64), (letter) => letter.charCodeAt(0));
+  const bytes = Uint8Array.from(atob(base64), (letter) => letter.charCodeAt(0));
+  // Python takes no blanks and no missing padding, and one spelling alone is signed for.
+  if (toText(bytes) !== base64) throw new TypeError("not base64 as it is written here");
+  return bytes;
 }
 
 /** The text of some bytes. */

@@ -170,6 +170,7 @@ export async function metricFrom(
   const more = Object.keys(entry).find((field) => !KNOWN.has(field));
   if (more !== undefined)
     throw new UnknownMetric(`metric "${name}" has ${more}: upgrade hubbub, or leave it out`);
+  (await load("checks")).refuseMetric(name, entry);
   await refuseKind(name, entry);
   const model = entry["model"] ? (await load("vectors")).modelOf(name, entry) : null;
   const streams = await streamsOf(name, entry, model?.judgingLoss);
@@ -184,7 +185,7 @@ export async function metricFrom(
     epoch: text(entry["epoch"]),
     expires: (Date.parse(`${text(entry["expires"])}T00:00:00Z`) + DAY_MS) / 1000,
     sampling: number(entry["sampling"] ?? 1),
-    kem: kemOf(name, entry["kem"] ?? "x25519"),
+    kem: kemOf(name, entry["kem"] === undefined ? "x25519" : entry["kem"]),
     period: asking?.periodOf(entry) ?? null,
     breakdown: asking?.breakdownOf(entry) ?? null,
     finder: asking?.finderOf(name, entry) ?? null,

@@ -28,6 +28,8 @@ export async function signedLines(context: string, head: Bytes, body: Bytes): Pr
     throw new BundleRefused("altered after signing");
   }
   const told = parsed(body);
+  const { refuseAmbiguous } = await load("checks");
+  for (const line of [head, body]) refuseAmbiguous(line);
   const handovers = listed(told["handovers"] ?? []).map(table);
   if (!handovers.length) return { body: told, line: [signer] };
   const { lineOf } = await load("more");

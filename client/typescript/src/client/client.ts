@@ -25,7 +25,6 @@ import { DISABLED, isClaimed, State } from "./state.js";
 import type { Storage } from "./storage.js";
 import type { AskIssuer } from "../transport/issuing.js";
 import type { Transport } from "./transport.js";
-import { admitted } from "./trust.js";
 import { turns } from "./turns.js";
 import type { LedgerView } from "./view.js";
 import { soon, Waits } from "./waits.js";
@@ -127,6 +126,7 @@ export class Client {
     options: Options = {},
   ): Promise<Client> {
     const { now = () => Date.now() / 1000 } = options;
+    const { admitted } = await load("checks");
     const admit = (own: Device) => {
       const { trust, another } = admitted(own.trust, bundle, options.operatorNamed ?? false);
       // A page that learns nothing writes nothing.

@@ -16,9 +16,11 @@ const ED25519 = 1;
 const ID_BYTES = 4;
 const MAX_SIGNATURES = 100;
 const GAP = "\n\n";
-const NAME = /^[^\s+]{1,200}$/;
-const LINE = /^— ([^\s+]+) ([A-Za-z0-9+/=]+)$/;
-const SIZE = /^(0|[1-9][0-9]{0,15})$/;
+// As Python: U+FEFF is no space there, and these four and U+0085 are.
+const NAME = /^(?:[^\s+\x1c-\x1f\x85]|\ufeff){1,200}$/u;
+const LINE = /^— ((?:[^\s+\x1c-\x1f\x85]|\ufeff)+) ([A-Za-z0-9+/=]+)$/;
+/** A size, as a checkpoint and a proof write it. */
+export const SIZE = /^(0|[1-9][0-9]{0,15})$/;
 const TEXT = new TextEncoder();
 
 /** The tree in a note that this log signed. @throws BundleRefused malformed, another's, or altered. */

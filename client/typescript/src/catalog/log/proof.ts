@@ -9,10 +9,11 @@ import { sha256 } from "@noble/hashes/sha2.js";
 import { BundleRefused } from "../../errors.js";
 import type { Bytes } from "../../mechanisms/packing.js";
 import { fromText, parsed, toText } from "../encoding.js";
-import { listed, number, table, text } from "../json.js";
+import { listed, number, table, text, whole } from "../json.js";
 import type { LogKey, LogProof, SeenLog } from "./log.js";
 import { HASH_BYTES, leafHash, provenRoot, refuseInconsistent, type Tree } from "./merkle.js";
-import { openCheckpoint } from "./notes.js";
+import { refuseAmbiguous } from "../unfit.js";
+import { openCheckpoint, SIZE } from "./notes.js";
 
 /**
  * The proof in a bundle's third line. content: the two lines before it, with their ends. key: of the
@@ -22,16 +23,20 @@ import { openCheckpoint } from "./notes.js";
  */
 export async function openProof(line: Bytes, content: Bytes, key: LogKey): Promise<LogProof> {
   const told = parsed(line);
+  refuseAmbiguous(line);
   const now = await openCheckpoint(text(told["checkpoint"]), key);
   if (told["hubbub log"] !== 1) throw new BundleRefused("its proof of the log is none");
   const entry = new TextEncoder().encode(`hubbub/1 bundle\n${hex(sha256(content))}\n`);
-  const index = number(told["index"]);
+  const index = whole(told["index"]);
   const root = provenRoot(leafHash(entry), index, now.size, hashesOf(told["inclusion"]));
   if (toText(root) !== toText(now.root)) {
     throw new BundleRefused(`it is not in the log ${key.name} that it says it is in`);
   }
   const grown = new Map(
-    Object.entries(table(told["grown"])).map(([size, proof]) => [Number(size), hashesOf(proof)]),
+    Object.entries(table(told["grown"])).map(([size, proof]) => {
+      if (!SIZE.test(size)) throw new BundleRefused("a log has no such size");
+      return [Number(size), hashesOf(proof)];
+    }),
   );
   const seen = { ...key, size: now.size, root: toText(now.root) };
   return {

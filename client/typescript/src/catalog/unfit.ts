@@ -1,0 +1,264 @@
+/**
+ * What fields of a bundle may hold, as the catalog's builder checks it: a promise is refused here where
+ * it is refused there. The ranges are in fields.ts.
+ */
+import { UnknownMetric } from "../errors.js";
+import { CAPS, METRIC } from "./fields.js";
+import type { Figures } from "./bundle.js";
+import { listed, number, own, table, text, whole, type Table } from "./json.js";
+
+/** A number's ends, and whether each is outside; a text, a truth, or one of some words. */
+export type Rule =
+  | readonly [
+      kind: string,
+      low: number | null,
+      high: number | null,
+      above?: boolean,
+      below?: boolean,
+    ]
+  | readonly string[]
+  | "text"
+  | "boolean";
+
+/** Rules by field, each with the default of a field that need not be there. */
+export type Fields = Readonly<Record<string, readonly [Rule, unknown?]>>;
+
+// What a metric without a crowd has none of.
+const OF_CROWDS = [
+  ...["central_epsilon", "crowd", "delta", "honest", "max_local_epsilon", "rolling", "dummies"],
+  ...["dummies_each", "central_period", "count_epsilon"],
+];
+const MAX_TEXT = 10_000;
+const MOST_LISTS = 16;
+const DEEPEST = 32;
+const LONGEST = 40; // digits of a whole number
+const TOKEN = /[{}[\]]|"(?:[^"\\]|\\.)*"(\s*:)?|(-?[0-9][0-9.eE+-]*)/g;
+const HALF = /\p{Surrogate}/u;
+// As fields/rules.py.
+const ADDRESS = /^(?:https:\/\/)?[!-.0-9;-~]{1,253}:([0-9]{1,5})$/;
+const LAST_PORT = 65_535;
+const PEM = /-----BEGIN CERTIFICATE-----\r?\n[A-Za-z0-9+/=\s]+-----END CERTIFICATE-----/;
+const DIGEST = /^[0-9a-f]{64}$/;
+const STREAM = /^([^/]*)((\/v[0-9]{1,6})?(\/[0-9.e+-]{1,16})?|\/find)$/;
+const [LAST_ID, LAST_SECOND] = [2 ** 32 - 1, 2 ** 53 - 1];
+const FIELD = /^[a-z][a-z0-9_]{0,23}$/;
+const CELL = /^[A-Za-z0-9][A-Za-z0-9._-]{0,23}$/;
+const LONGEST_PATTERN = 100;
+const MAX_BYTES = 1024; // of a value
+const NAME = /^[a-z][a-z0-9_.-]{0,63}$/;
+// What Python takes for a space, which U+FEFF is not there.
+const SPACES = /^[\t-\r\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]*$/;
+
+/**
+ * Checks what a bundle says of a metric.
+ *
+ * @throws TypeError it is what no builder signs.
+ */
+export function refuseMetric(name: string, entry: Table): void {
+  if (!NAME.test(name)) throw new TypeError("no name of a metric");
+  refuseUnfit(entry, METRIC);
+  refuseConflicts(entry);
+  refuseNoDay(entry["expires"]);
+  const { values } = entry;
+  if (values !== null) refuseTexts(listed(values));
+  refuseTexts(listed(entry["beginnings"] ?? []));
+  refuseBreakdown(entry["breakdown"]);
+  const tiers = ascending(
+    listed(entry["tiers"] === undefined ? [] : entry["tiers"]),
+    METRIC["epsilon"]?.[0] ?? "text",
+  );
+  const grown = ascending(listed(entry["grown"] ?? []), ["integer", 1, 1 << 24]);
+  const size = values === null ? 0 : listed(values).length;
+  if (
+    (tiers.at(-1) ?? 0) >= Number(entry["epsilon"]) ||
+    grown.length > MOST_LISTS ||
+    (grown.at(-1) ?? -1) >= size
+  )
+    throw new TypeError("its tiers or lists are none of it");
+}
+
+/**
+ * Checks what a bundle says besides its metrics.
+ *
+ * @throws TypeError it is what no builder signs.
+ */
+export function refuseRest(body: Table): void {
+  refuseUnfit(table(body["caps"] === undefined ? {} : body["caps"]), CAPS);
+  const [, port] = ADDRESS.exec(text(body["shuffler"])) ?? [];
+  if (!(Number(port) <= LAST_PORT)) throw new TypeError("no address");
+  if (body["roots"] !== null && !PEM.test(text(body["roots"])))
+    throw new TypeError("no certificates in PEM");
+  refuseUnfit(body, BODY);
+  for (const [stream, digest] of Object.entries(table(body["history"]))) {
+    const [, name = ""] = STREAM.exec(stream) ?? [];
+    if (!NAME.test(name) || !DIGEST.test(text(digest))) throw new TypeError("no history");
+  }
+  const keys = listed(body["keys"]).map(table);
+  for (const key of keys) refuseUnfit(key, KEY);
+  const spans = keys.map(({ start, end }) => [Number(start), Number(end)] as const);
+  const inOrder = spans.sort(([one], [other]) => one - other);
+  const apart = inOrder.every(
+    ([start, end], at) => start < end && start >= (inOrder[at - 1]?.[1] ?? -Infinity),
+  );
+  if (!apart || new Set(keys.map(({ id }) => id)).size !== keys.length)
+    throw new TypeError("opening keys share an id or an epoch");
+}
+
+const BODY: Fields = {
+  serial: [["integer", 0, LAST_SECOND], 0],
+  development: ["boolean", false],
+  cover: ["boolean", false],
+};
+const KEY: Fields = {
+  id: [["integer", 0, LAST_ID]],
+  start: [["integer", -LAST_SECOND, LAST_SECOND]],
+  end: [["integer", -LAST_SECOND, LAST_SECOND]],
+};
+
+/** What was promised under retired names. @throws TypeError it is of others. */
+export function promisedOf(body: Table): ReadonlyMap<string, Figures> {
+  const [history, metrics] = [table(body["history"]), table(body["metrics"])];
+  return new Map(
+    Object.entries(table(body["promised"] ?? {})).map(([name, told]) => {
+      const [digest, epsilon, reports, lifetime, ...central] = listed(told);
+      if (central.length > 1 || Object.hasOwn(metrics, name) || own(history, name) !== digest)
+        throw new TypeError("what was promised is not of retired names");
+      const figures = {
+        epsilon: number(epsilon),
+        reports: whole(reports),
+        lifetime: number(lifetime),
+      };
+      return [name, { ...figures, central: central.length ? number(central[0]) : null }];
+    }),
+  );
+}
+
+/** @throws TypeError one of these fields holds what it may not, or is missing. */
+function refuseUnfit(told: Table, fields: Fields): void {
+  for (const [name, [rule, ...defaults]] of Object.entries(fields)) {
+    const given = own(told, name);
+    const usual = defaults.length && (given === undefined || given === defaults[0]);
+    if (usual || fits(rule, given)) continue;
+    // A word that is not known is of a later version, and the bundle's other metrics go on.
+    const isWord = typeof given === "string" && typeof rule === "object";
+    throw new (isWord ? UnknownMetric : TypeError)(`${name} is not what it may be; upgrade hubbub`);
+  }
+}
+
+/** @throws TypeError the list holds what is no text of some length, or one twice. */
+function refuseTexts(values: readonly unknown[]): void {
+  const unfit = (one: unknown) =>
+    typeof one !== "string" || !one || new TextEncoder().encode(one).length > MAX_BYTES;
+  if (values.some(unfit) || new Set(values).size !== values.length)
+    throw new TypeError("a list has a text twice, or what is none");
+}
+
+/** @throws TypeError it is not by fields, each of values with what counts as each. */
+function refuseBreakdown(thing: unknown): void {
+  if (thing === undefined) return;
+  const fields = listed(thing).map(listed);
+  const fit = fields.every(([field, values]) => {
+    const own = listed(values).map(listed);
+    const named = own.every(([name, patterns]) => {
+      const texts = listed(patterns);
+      return CELL.test(text(name)) && texts.length && texts.every((one) => isPattern(text(one)));
+    });
+    return FIELD.test(text(field)) && own.length && named && isOnce(own.map(([name]) => name));
+  });
+  if (!fit || !fields.length || !isOnce(fields.map(([field]) => field)))
+    throw new TypeError("a breakdown is of what it may not be");
+}
+
+function isPattern(pattern: string): boolean {
+  return !SPACES.test(pattern) && Array.from(pattern).length <= LONGEST_PATTERN;
+}
+
+function isOnce(things: readonly unknown[]): boolean {
+  return new Set(things).size === things.length;
+}
+
+/** @throws TypeError it is no day of the calendar, or the last there is. */
+function refuseNoDay(day: unknown): void {
+  const moment = typeof day === "string" ? Date.parse(`${day}T00:00:00Z`) : NaN;
+  const found = Number.isFinite(moment) && new Date(moment).toISOString().slice(0, 10);
+  if (!found || found !== day || day === "9999-12-31" || day.startsWith("0000"))
+    throw new TypeError("no day of the calendar");
+}
+
+/** The numbers of a list, each above the one before and by its field's rule. @throws TypeError */
+function ascending(thing: readonly unknown[], rule: Rule): readonly number[] {
+  const numbers = thing as readonly number[];
+  const fit = numbers.every((one, at) => fits(rule, one) && !(one <= (numbers[at - 1] ?? -1)));
+  if (!fit) throw new TypeError("a list does not ascend");
+  return numbers;
+}
+
+/**
+ * Checks JSON that was parsed for what readers take differently, as read_json of
+ * client/hubbub/catalog/encoding.py: a name twice, endless numbers, halves of letters, great depth.
+ */
+export function refuseAmbiguous(line: Uint8Array): void {
+  const json = new TextDecoder().decode(line);
+  const open: (Set<string> | null)[] = [];
+  for (const [token, colon, digits] of json.matchAll(TOKEN)) {
+    if (token === "}" || token === "]") {
+      open.pop();
+      continue;
+    }
+    const names = open.at(-1);
+    const name = colon && names ? (JSON.parse(token.slice(0, -colon.length)) as string) : null;
+    const twice = name !== null && names?.has(name);
+    const endless = digits !== undefined && !isFiniteNumber(digits);
+    const halved = token.startsWith('"') && HALF.test(name ?? (JSON.parse(token) as string));
+    if (twice || endless || halved || open.length > DEEPEST)
+      throw new TypeError("JSON that readers take differently");
+    if (name !== null) names?.add(name);
+    if (token === "{") open.push(new Set());
+    if (token === "[") open.push(null);
+  }
+}
+
+function isFiniteNumber(digits: string): boolean {
+  return Number.isFinite(Number(digits)) && (/[.eE]/.test(digits) || digits.length <= LONGEST);
+}
+
+function fits(rule: Rule, given: unknown): boolean {
+  if (rule === "boolean") return typeof given === "boolean";
+  if (rule === "text")
+    return typeof given === "string" && !SPACES.test(given) && Array.from(given).length <= MAX_TEXT;
+  const [kind, low, high, above, below] = rule;
+  if (kind !== "integer" && kind !== "number") return rule.includes(given as never);
+  if (typeof given !== "number" || !Number.isFinite(given)) return false;
+  if (kind === "integer" && !Number.isSafeInteger(given)) return false;
+  const [least, most] = [Number(low ?? -Infinity), Number(high ?? Infinity)];
+  return (above ? given > least : given >= least) && (below ? given < most : given <= most);
+}
+
+/**
+ * Checks what the fields of a metric say against each other: as limits.py and central.py.
+ *
+ * @throws TypeError they contradict each other.
+ */
+function refuseConflicts(entry: Table): void {
+  const isSet = (name: string) => {
+    const [, usual = null] = METRIC[name] ?? [];
+    return (own(entry, name) ?? usual) !== usual;
+  };
+  const figure = (name: string) => (own(entry, name) ?? METRIC[name]?.[1] ?? null) as number | null;
+  const [crowd, central] = [figure("crowd"), figure("central_epsilon")];
+  const [epsilon, most] = [Number(figure("epsilon")), figure("lifetime_central_epsilon")];
+  const alone = crowd === null || central === null;
+  const tiers = own(entry, "tiers") as readonly unknown[] | undefined;
+  const fit = alone
+    ? most === null && !OF_CROWDS.some(isSet)
+    : figure("min_batch") === crowd &&
+      figure("reports_per_epoch") === 1 &&
+      !tiers?.length &&
+      own(entry, "release") === undefined &&
+      epsilon <= Number(figure("max_local_epsilon")) &&
+      central <= (most ?? Infinity);
+  const often =
+    figure("report_on") !== null && isSet("report_on") && figure("reports_per_epoch") !== 1;
+  if (!fit || often || Number(figure("lifetime_epsilon")) < epsilon)
+    throw new TypeError("its fields contradict each other");
+}

@@ -1,0 +1,7 @@
+/**
+ * What a bundle is checked for as it is opened, in one piece: every page loads it, after its first
+ * piece, before it reports. It begins with the client, as more.ts does.
+ */
+export { Client } from "./client/client.js";
+export { promisedOf, refuseAmbiguous, refuseMetric, refuseRest } from "./catalog/unfit.js";
+export { admitted } from "./client/admission.js";

@@ -1,0 +1,118 @@
+/** Whether a bundle is taken, and what was promised from then on. As client/hubbub/client/trust/bundles.py. */
+import { signerOf, type Bundle } from "../catalog/bundle.js";
+import { own, text } from "../catalog/json.js";
+import { BundleRefused } from "../errors.js";
+import type { Promised, Trust } from "./trust.js";
+
+/**
+ * The trust once a bundle is taken, and whether its operator is another one.
+ *
+ * byWord: the app itself names an operator of the bundle's line.
+ *
+ * @throws BundleRefused another operator's, older than one before, or it takes more than one.
+ */
+export function admitted(
+  known: Trust | null,
+  bundle: Bundle,
+  byWord: boolean,
+): { trust: Trust; another: boolean } {
+  const operator = signerOf(bundle);
+  const before = bundle.line.slice(0, -1);
+  const follows = known !== null && bundle.line.includes(known.operator);
+  const another = known !== null && !follows;
+  if (known?.before.includes(operator)) {
+    throw new BundleRefused("the bundle is refused: its operator has handed over to another key");
+  }
+  if (another && !byWord) {
+    throw new BundleRefused(
+      `the bundle is refused: it is signed by ${operator}, not by ${known.operator}; if it is ` +
+        "another operator on purpose, let the app name it: operator",
+    );
+  }
+  if (!another && bundle.serial < (known?.serial ?? 0)) {
+    throw new BundleRefused("the bundle is refused: a newer one was here before");
+  }
+  // PRIVACY: a bundle for one person would have to be in the log that everybody sees.
+  const seen = another ? null : (known?.log ?? null);
+  if (seen && !bundle.proof) {
+    throw new BundleRefused("the bundle is in no log, and those before were");
+  }
+  const log = bundle.proof?.after(seen) ?? null;
+  const promises = kept(another ? {} : (known?.promises ?? {}), bundle);
+  const led = [...(another ? [] : (known?.before ?? [])), ...before];
+  return {
+    trust: { operator, before: [...new Set(led)], serial: bundle.serial, promises, log },
+    another,
+  };
+}
+
+/** All promises, old and new. */
+function kept(known: Trust["promises"], bundle: Bundle): Trust["promises"] {
+  const promises = new Map(Object.entries(known));
+  const broken: string[] = [];
+  for (const name of new Set([...Object.keys(bundle.history), ...bundle.metrics.keys()])) {
+    const told = promisedBy(bundle, name);
+    const before = promises.get(name);
+    const how = before ? breaks(before, told) : "";
+    if (how) broken.push(`metric "${name}": ${how}`);
+    promises.set(name, before ? both(before, told) : told);
+  }
+  if (broken.length) {
+    throw new BundleRefused(
+      `the bundle takes more than this device was promised: ${broken.join("; ")}; keep what was ` +
+        "promised, or give the metric a new name",
+    );
+  }
+  return Object.fromEntries(promises);
+}
+
+/** digest: "" where the history has none of a metric. */
+function promisedBy({ history, promised, metrics }: Bundle, name: string): Promised {
+  const digest = text(own(history, name) ?? "");
+  const metric = metrics.get(name);
+  const retired = promised.get(name);
+  if (retired) return { ...retired, digest, definition: null };
+  return {
+    digest,
+    definition: metric?.definition ?? null,
+    epsilon: metric?.streams[0].epsilon ?? null,
+    reports: metric?.limits.reportsPerEpoch ?? null,
+    lifetime: metric?.limits.lifetimeEpsilon ?? null,
+    central: metric?.limits.lifetimeCentralEpsilon ?? null,
+  };
+}
+
+/** How a later promise of the same name says more than one before; "" if it does not. */
+function breaks(before: Promised, now: Promised): string {
+  for (const figure of ["epsilon", "reports", "lifetime"] as const) {
+    const [was, is] = [before[figure], now[figure]];
+    if (was !== null && is !== null && is > was) return `${figure} raised from ${was} to ${is}`;
+  }
+  if (
+    before.central !== null &&
+    now.epsilon !== null &&
+    !((now.central ?? Infinity) <= before.central)
+  ) {
+    return "lifetime_central_epsilon raised or taken away";
+  }
+  const differs =
+    before.definition !== null && now.definition !== null && before.definition !== now.definition;
+  const another = before.digest && now.digest && before.digest !== now.digest;
+  return differs || another ? "its definition changed" : "";
+}
+
+/** Both, where neither breaks the other: the smaller limits. */
+function both(one: Promised, other: Promised): Promised {
+  const least = (figure: "epsilon" | "reports" | "lifetime" | "central") => {
+    const smaller = Math.min(one[figure] ?? Infinity, other[figure] ?? Infinity);
+    return smaller === Infinity ? null : smaller;
+  };
+  return {
+    digest: one.digest || other.digest,
+    definition: one.definition ?? other.definition,
+    epsilon: least("epsilon"),
+    reports: least("reports"),
+    lifetime: least("lifetime"),
+    central: least("central"),
+  };
+}

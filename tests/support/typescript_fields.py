@@ -1,0 +1,71 @@
+"""The ranges of fields that the TypeScript SDK checks, made of the catalog's declarations.
+
+python -m tests.support.typescript_fields writes client/typescript/src/catalog/fields.ts anew.
+"""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from hubbub.catalog.epochs import EPOCH_SECONDS
+from hubbub.catalog.fields.field import fields_of
+from hubbub.catalog.limits import Limits
+from hubbub.catalog.metric import Metric
+from hubbub.catalog.policy import Caps
+from tests.support.node import PACKAGE
+
+PATH = PACKAGE / "src" / "catalog" / "fields.ts"
+_HEAD = """/** Made of client/hubbub/catalog by: python -m tests.support.typescript_fields */
+import type { Fields } from "./unfit.js";
+
+"""
+
+
+def fields_file() -> str:
+    """The content of the file."""
+    tables = {
+        "METRIC": {
+            **dict(_fields(Metric)),
+            **dict(_fields(Limits)),
+            "epoch": [list(EPOCH_SECONDS)],
+        },
+        "CAPS": dict(_fields(Caps)),
+    }
+    return _HEAD + "\n".join(_table(name, rules) for name, rules in tables.items())
+
+
+def _table(name: str, rules: dict[str, Any]) -> str:
+    lines = (f"  {field}: {json.dumps(rule)},\n" for field, rule in rules.items())
+    return f"export const {name}: Fields = {{\n{''.join(lines)}}};\n"
+
+
+def _fields(section: type) -> Iterator[tuple[str, list[Any]]]:
+    """Each field that holds one number, text or truth: its rule, and its default if it has one."""
+    for field in fields_of(section):
+        rule = _rule(field.entry.kind.schema())
+        if rule is not None and field.name not in ("mechanism", "kind", "kem", "discover"):
+            yield field.name, [rule] if field.required else [rule, field.default]
+
+
+def _rule(schema: dict[str, Any]) -> Any:
+    schema = next(iter(schema.get("anyOf", [schema])))
+    match schema.get("type"):
+        case "integer" | "number" as kind:
+            low, high = schema.get("minimum"), schema.get("maximum")
+            above, below = schema.get("exclusiveMinimum"), schema.get("exclusiveMaximum")
+            return [kind, *(low if above is None else above, high if below is None else below)] + (
+                [above is not None, below is not None]
+                if above is not None or below is not None
+                else []
+            )
+        case "boolean":
+            return "boolean"
+        case "string" if schema.get("pattern") == r"\S":
+            return "text"
+        case None if "enum" in schema:
+            return schema["enum"]
+    return None
+
+
+if __name__ == "__main__":
+    PATH.write_text(fields_file())
