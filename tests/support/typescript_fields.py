@@ -35,7 +35,9 @@ def fields_file() -> str:
 
 
 def _table(name: str, rules: dict[str, Any]) -> str:
-    lines = (f"  {field}: {json.dumps(rule)},\n" for field, rule in rules.items())
+    lines = (
+        f"  {field}: {json.dumps(rule).replace('e-0', 'e-')},\n" for field, rule in rules.items()
+    )
     return f"export const {name}: Fields = {{\n{''.join(lines)}}};\n"
 
 
