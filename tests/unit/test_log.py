@@ -1,6 +1,7 @@
 """The transparency log: its specification's own answers, and what devices and reviewers refuse."""
 
 import base64
+import contextlib
 import functools
 import http.server
 import json
@@ -8,6 +9,7 @@ import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -26,6 +28,7 @@ from hubbub.catalog.log.merkle import (
 from hubbub.catalog.log.notes import NoteKey, note_text, refuse_unsigned, sign_note
 from hubbub.catalog.log.proof import entry_of
 from hubbub.catalog.log.tiles import entries_in, entry_tiles, hash_tiles, packed_entries
+from hubbub.cli.commands import log as log_command
 from hubbub.cli.main import main
 from hubbub.client import Client, Outcome
 from hubbub.errors import BadParameter, BundleRefused
@@ -441,6 +444,40 @@ def test_what_is_missing_or_altered_in_a_served_log_is_named(
     tile.write_bytes(bytes(64))
     assert main(audit) == 2
     assert "tile/0/000.p/2" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("answer", ["redirect", "long", "slow"])
+def test_an_auditor_is_neither_led_elsewhere_nor_filled_nor_held_up(
+    answer: str, operator: Operator, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    seen: list[str] = []
+
+    class Hostile(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            seen.append(self.path)
+            self.send_response(302 if answer == "redirect" else 200)
+            self.send_header("Location", "/private")
+            self.end_headers()
+            with contextlib.suppress(OSError):
+                while answer == "long" or (answer == "slow" and not done.wait(0.05)):
+                    self.wfile.write(b"x" * (65_536 if answer == "long" else 1))
+
+        def log_message(self, *_: Any) -> None:
+            """Nothing: a test's output is the command's."""
+
+    done = threading.Event()
+    monkeypatch.setattr(log_command, "_SECONDS", 1.0)
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Hostile)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        url = f"http://127.0.0.1:{server.server_port}"
+        assert main(["log", "audit", url, "--bundle", str(operator.out)]) == 2
+    finally:
+        done.set()
+        server.shutdown()
+        server.server_close()
+    assert seen == ["/checkpoint"]
+    assert "cannot be read" in capsys.readouterr().err
 
 
 def test_privacy_diff_says_what_a_person_gives_more_and_less(

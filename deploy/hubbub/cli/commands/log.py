@@ -1,11 +1,12 @@
 """`hubbub log`: the transparency log of bundles, notices and keys, which anybody may check."""
 
 import argparse
+import http.client
 import time
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from hubbub.catalog import Bundle, open_bundle, open_notice, read_bundle
 from hubbub.catalog.bundles.difference import differences
@@ -30,6 +31,8 @@ from hubbub.errors.addresses import url_parts
 
 _SECONDS: Final = 30.0
 _MAX_BYTES: Final = 64 << 20
+_TILE_BYTES: Final = 64 << 10  # 256 entries of less than 100 bytes; hashes are shorter
+_PART_BYTES: Final = 64 << 10
 _SHOWN: Final = 12
 
 
@@ -270,16 +273,36 @@ def _fetch(where: str) -> Fetch:
     if url_parts(where) is None:
         raise BadParameter(f"{where!a} is no address of a log; write https://HOST/PATH")
 
+    opener = urllib.request.build_opener(_NoRedirect())
+
     def fetch(path: str) -> bytes:
         url = f"{where.rstrip('/')}/{path}"
+        most = _MAX_BYTES if path.startswith("content/") else _TILE_BYTES
         try:
-            with urllib.request.urlopen(url, timeout=_SECONDS) as answer:  # noqa: S310 looked at
-                found: bytes = answer.read(_MAX_BYTES + 1)
+            with opener.open(url, timeout=_SECONDS) as answer:
+                found = _whole_answer(answer, most, time.monotonic() + _SECONDS)
         except (OSError, ValueError) as error:
             reason = getattr(error, "reason", error)
             raise LogBroken(f"{url}: cannot be read: {reason}") from error
-        if len(found) > _MAX_BYTES:
-            raise LogBroken(f"{url}: larger than {_MAX_BYTES >> 20} MiB")
         return found
 
     return fetch
+
+
+def _whole_answer(answer: http.client.HTTPResponse, most: int, until: float) -> bytes:
+    """The body of an answer. Raises OSError if it is longer than `most`, or takes too long."""
+    found = bytearray()
+    while part := answer.read1(_PART_BYTES):
+        found += part
+        if len(found) > most:
+            raise OSError(f"larger than {most:,} bytes")
+        if time.monotonic() > until:
+            raise TimeoutError(f"no whole answer within {_SECONDS:g} s")
+    return bytes(found)
+
+
+class _NoRedirect(urllib.request.HTTPRedirectHandler):
+    """Follows none: a log could lead its auditor to a service of the auditor's own network."""
+
+    def redirect_request(self, *_: Any) -> None:
+        return None
