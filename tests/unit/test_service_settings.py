@@ -98,9 +98,9 @@ def test_services_of_development_are_told_so_and_keep_nothing_back(
     monkeypatch.setenv("HUBBUB_REDIS_URL", "redis://127.0.0.1/0")
     some = ["--streams", "x", "--insecure"]
     found = shuffler(some)
-    assert (found.common.development, found.reserve) == (False, 1)
+    assert (found.common.development, found.reserve, found.delay) == (False, 1, 30)
     by_option = shuffler([*some, "--dev"])
-    assert (by_option.common.development, by_option.reserve) == (True, 0)
+    assert (by_option.common.development, by_option.reserve, by_option.delay) == (True, 0, 0)
     assert shuffler([*some, "--dev", "--reserve", "2"]).reserve == 2
     monkeypatch.setenv("HUBBUB_DEV", "1")
     assert shuffler(some) == by_option

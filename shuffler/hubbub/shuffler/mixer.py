@@ -173,7 +173,12 @@ class Mixer:
             mix = self._policy.rule_for(window, stream.min_batch, fitting(stream.sealed_bytes))
             level = await self._pool.level(window)
             take = mix.next_take(level.reports, over=over)
-            if take is None or not (over or self._policy.should_send(_TICK_SECONDS)):
+            if take is None:
+                break
+            # Of the largest batch one report alone filled the pool; where so many come, no delay
+            # could keep up.
+            at_once = over or take.number >= mix.max_batch
+            if not (at_once or self._policy.should_send(_TICK_SECONDS)):
                 break
             taken = await self._pool.take(window, take, level)
             if taken is None:

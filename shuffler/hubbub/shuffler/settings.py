@@ -22,6 +22,8 @@ from hubbub.runtime import (
 from hubbub.shuffler.shards import MAX_SHARDS
 
 _RESERVE: Final = 1.0
+# PRIVACY: a batch that left at once would show the stream of the report that filled its pool.
+_DELAY_SECONDS: Final = 30.0
 # A carrier has so many people behind one address, of whom few send in the same tenth of a second.
 _PEER_CALLS = 64
 
@@ -97,7 +99,8 @@ def parse(arguments: Sequence[str] | None = None) -> Settings:
     if given.reserve is not None:
         check_range(given, "reserve", 0, 100)  # past that nothing ever leaves
     check_range(given, "reserve_spread", 0, 100)
-    check_range(given, "delay", 0, 86_400)
+    if given.delay is not None:
+        check_range(given, "delay", 0, 86_400)
     check_range(given, "max_batch", 1, 1_000_000)
     check_range(given, "shards", 1, MAX_SHARDS)
     for name in ("max_pool", "max_memory", "peer_rate", "peer_burst"):
@@ -112,6 +115,8 @@ def parse(arguments: Sequence[str] | None = None) -> Settings:
         check_address("--aggregator", one)
     if given.reserve is None:  # in development a single report leaves
         given.reserve = 0.0 if told.development else _RESERVE
+    if given.delay is None:  # and at once
+        given.delay = 0.0 if told.development else _DELAY_SECONDS
     return Settings(
         streams=given.streams,
         token_key=given.token_key,
@@ -219,8 +224,8 @@ def parser() -> argparse.ArgumentParser:
     add(
         "--delay",
         type=float,
-        default=0.0,
-        help="seconds for which a full pool holds a batch back, on average (%(default)s)",
+        help="seconds for which a full pool holds a batch back, on average "
+        f"({_DELAY_SECONDS:g}; none with --dev)",
     )
     add("--max-batch", type=int, default=5000, help="most reports in a batch (%(default)s)")
     add(

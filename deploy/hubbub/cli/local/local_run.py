@@ -328,6 +328,7 @@ class LocalRun:
             *("--aggregator", local(self._ports.ingest)),
             *("--metrics-listen", local(self._ports.shuffler_metrics)),
             *("--peer-rate", "0"),  # every device is this machine
+            *("--delay", "0"),  # and nobody else sees when a batch leaves
             *token_key,
             *tls,
             redis_url=self.shuffler_redis,
