@@ -57,6 +57,8 @@ NUMBERS = (
     np.float64(7.5),
     np.int64(1),
     np.float32(1),
+    Decimal(1),
+    Fraction(1, 2),
 )
 NONE: tuple[Any, ...] = (
     10**400,
@@ -79,9 +81,7 @@ NONE: tuple[Any, ...] = (
     (),
     {},
     object(),
-    Decimal(1),
     Decimal("sNaN"),
-    Fraction(1, 2),
     np.bool_(1),
     np.float64("nan"),
     np.float32("inf"),
