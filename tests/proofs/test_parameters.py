@@ -86,7 +86,7 @@ def test_a_channel_that_says_nothing_is_refused() -> None:
 
 @pytest.mark.parametrize(
     ("bits", "cells", "said"),
-    [(9, 1 << 17, "raise bits to"), (128, 1 << 20, "cells, above")],
+    [(9, 1 << 17, "raise bits to"), (128, 1 << 20, "lower bits, or lower hashes")],
 )
 def test_a_tree_has_room_for_its_cells_and_not_too_many(bits: int, cells: int, said: str) -> None:
     with pytest.raises(BadParameter, match=said):
@@ -196,7 +196,7 @@ def test_one_number_of_numpys_is_pythons_own_and_nothing_else_is() -> None:
     for kind, own in (("f", 12.0), ("i", 12), ("u", 12), ("b", True)):
         found = as_python(OfNumpy(12, kind))
         assert (found, type(found)) == (own, type(own))
-    for other in (OfNumpy(3, "m"), OfNumpy(3, "f", (1,)), b"3", None):
+    for other in (OfNumpy(3, "M"), OfNumpy(3, "f", (1,)), b"3", None):
         assert as_python(other) is other
 
 

@@ -18,7 +18,7 @@ Source: the prefix tree of Bassily, Nissim, Stemmer, Thakurta, Practical Locally
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, ClassVar, Final
 
@@ -109,7 +109,7 @@ class PrefixTree:
         if not self.layout.size <= _MAX_CELLS:
             raise BadParameter(
                 f"bits {self.bits} make totals too large at epsilon {self.epsilon:g}; "
-                f"lower bits{self._bits_that_fit()}, or set cells = {self.cells // 2}"
+                f"lower bits{self._bits_that_fit()}, or {self._other_remedy()}"
             )
 
     def _bits_that_fit(self) -> str:
@@ -119,6 +119,14 @@ class PrefixTree:
             return ""
         first = self.ends[0]
         return f" to {first + max(1, first - _ROW_BITS) * (levels - 1)}"
+
+    def _other_remedy(self) -> str:
+        """Of an error: half as many cells where those fit, which changes least; else hashes."""
+        try:
+            replace(self, cells=self.cells // 2)
+        except BadParameter:
+            return "lower hashes"
+        return f"set cells = {self.cells // 2}"
 
     @property
     def points(self) -> int:
