@@ -13,7 +13,7 @@ from scipy.stats import binom
 
 from hubbub.aggregator.query.cache import sum_totals
 from hubbub.aggregator.store.contract import WindowTotals
-from hubbub.analysis import answer_tiers, shares
+from hubbub.analysis import answer_tiers, changes, shares
 from hubbub.analysis.estimators.vectorized_estimate import estimate
 from hubbub.mechanisms import Totals, build
 from hubbub.mechanisms.probability import exp_at_most
@@ -289,3 +289,34 @@ def test_what_is_held_by_nearly_all_of_an_epoch_that_barely_left_is_in_its_inter
         shared += first.share_low <= held[0] / people <= first.share_high
     assert binom.cdf(counted, runs, 0.94) > 1e-7
     assert binom.cdf(shared, runs, 0.94) > 1e-7
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "values", "people", "share", "count_epsilon"),
+    [(7, 3, 660, 1.0, 0.05), (8, 8, 660, 0.95, 0.05), (7, 20, 1000, 1.0, 0.1)],
+)
+def test_a_small_p_value_of_a_change_is_the_chance_of_it_though_the_number_is_hidden(
+    epsilon: float, values: int, people: int, share: float, count_epsilon: float
+) -> None:
+    """Of a million pairs of epochs without a change, that which is the thousandth by its size."""
+    noise, runs = CountNoise.least(exp_at_most(count_epsilon), 1e-8), 1_000_000
+    mechanism: Any = build("grr", epsilon=float(epsilon), categories=values)
+    p, q = float(mechanism.channel.p), float(mechanism.channel.q)
+    chance = np.random.default_rng(9)
+    weights = np.array(noise.weights, dtype=np.float64)
+    dummies = chance.choice(len(weights), (2, runs), p=weights / weights.sum())
+    cells = chance.binomial(people, q + share * (p - q), (2, runs))
+    cells += chance.binomial(dummies, 1 / values)
+    reports = people + dummies - noise.reach
+    shares_of = (cells - noise.reach / values - reports * q) / (p - q) / reports
+    place = np.argsort(-np.abs(shares_of[1] - shares_of[0]))[runs // 1000]
+    answers = []
+    for side in range(2):
+        first, number = int(cells[side, place]), int(reports[side, place])
+        others = (number + noise.reach - first) / (values - 1)
+        listed = [first, *[round(others)] * (values - 1)]
+        totals = Totals(listed, number, noise.reach, 0.0, noise.variance)
+        answers.append(answer_tiers([(mechanism, totals)], [str(one) for one in range(values)]))
+    # Of a thousand the error is a sixth but for one in a million; a share of a number
+    # that is itself far off is not quite as unlikely as its error says.
+    assert 0.0007 < changes(*answers)[0].p_value < 0.002

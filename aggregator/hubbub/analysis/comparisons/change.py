@@ -14,6 +14,7 @@ import numpy as np
 from hubbub.analysis.answer import OF_NUMBERS, Answer
 from hubbub.analysis.arrays import Floats, Mask
 from hubbub.analysis.uncertainty.discoveries import FALSE_DISCOVERY_RATE, p_values, stand_out
+from hubbub.analysis.uncertainty.hidden_number import reach_of_worth, worth_of
 from hubbub.analysis.uncertainty.intervals import Tail, held_between, pushed_up, reach_of
 from hubbub.analysis.uncertainty.sampling import sampled
 from hubbub.analysis.value_estimates import ValueEstimates
@@ -56,7 +57,7 @@ def changes(before: Answer, after: Answer) -> tuple[Change, ...]:
     units = [1 if one.kind in OF_NUMBERS else max(one.reports, 1) for one in (before, after)]
     old = np.array([value.estimate for value in before.values]) / units[0]
     new = np.array([value.estimate for value in after.values]) / units[1]
-    difference, sides = new - old, []
+    difference, sides, hidden = new - old, [], (np.zeros(0), np.zeros(0))
     if before.figures and after.figures:
         sides = [
             (one.figures.of_shares(one.reports, one.repeats), max(one.reports, 1))
@@ -64,7 +65,8 @@ def changes(before: Answer, after: Answer) -> tuple[Change, ...]:
             if one.figures
         ]
         stderr = np.hypot(*(shares.stderrs / reports for shares, reports in sides))
-        scores = _of_no_change(sides, difference)
+        hidden = _hidden(sides)
+        scores = _of_no_change(sides, difference, hidden)
     else:
         stderr = np.sqrt(_variance(before) + _variance(after))
         scores = _scores(difference, stderr)
@@ -74,6 +76,7 @@ def changes(before: Answer, after: Answer) -> tuple[Change, ...]:
     near, far = _near(p, changed, before.confidence), reach_of(before.confidence)
     down, up = np.where(difference >= 0, near, far), np.where(difference >= 0, far, near)
     if sides:
+        down, up = (reach_of_worth(reach, hidden) for reach in (down, up))
         low, high = _between(sides, down, up)
         # Of what is marked by the law of no change an end is a report away from 0 at least.
         least = np.minimum(np.abs(difference), 1 / min(reports for _, reports in sides))
@@ -111,19 +114,15 @@ _Skewed = tuple[Tail | None, Floats]
 _HALVINGS: Final = 16
 
 
-def _of_no_change(sides: Sequence[_Side], differences: Floats) -> Floats:
+def _of_no_change(
+    sides: Sequence[_Side], differences: Floats, hidden: tuple[Floats, Floats]
+) -> Floats:
     """The normal scores of differences, were both sides of one population: that of both together.
 
     Each side's error is that of the share of both, since its own says too little of it where hardly
     any report holds a value; and what goes up further than the normal law goes is worth less.
     """
-    people = sum(reports for _, reports in sides)
-    share = np.clip(sum(shares.estimates for shares, _ in sides) / people, 0.0, 1.0)
-    variances = []
-    for shares, reports in sides:
-        held = share * reports
-        variance = shares.absent**2 + shares.growth * held - shares.bend * held**2
-        variances.append(np.maximum(variance, 0.0) / reports**2)
+    variances = _variances(sides)
     stderr = np.sqrt(sum(variances))
     scores = _scores(np.abs(differences), stderr)
     # The third moment of a difference is that of one side less that of the other.
@@ -132,7 +131,36 @@ def _of_no_change(sides: Sequence[_Side], differences: Floats) -> Floats:
         for (shares, reports), variance in zip(sides, variances, strict=True)
     ]
     before, after = _worth(scores, *parts), _worth(scores, *parts[::-1])
-    return np.where(differences >= 0, after, -before)
+    scores = worth_of(np.where(differences >= 0, after, before), hidden)
+    return np.where(differences >= 0, scores, -scores)
+
+
+def _share(sides: Sequence[_Side]) -> Floats:
+    people = sum(reports for _, reports in sides)
+    return np.clip(sum(shares.estimates for shares, _ in sides) / people, 0.0, 1.0)
+
+
+def _variances(sides: Sequence[_Side]) -> list[Floats]:
+    """Of each side's share, were it that of both together."""
+    share, variances = _share(sides), []
+    for shares, reports in sides:
+        held = share * reports
+        variance = shares.absent**2 + shares.growth * held - shares.bend * held**2
+        variances.append(np.maximum(variance, 0.0) / reports**2)
+    return variances
+
+
+def _hidden(sides: Sequence[_Side]) -> tuple[Floats, Floats]:
+    """What part of the difference's variance the hidden number of either side is."""
+    share = _share(sides)
+    whole = np.sum(_variances(sides), axis=0)
+    numbers = []
+    for shares, reports in sides:
+        number = shares.number_variance
+        # A report more moves the estimate by this, and what it is a share of by the share.
+        moved = (shares.number_covariance / number if number else 0.0) - share
+        numbers.append(_scores(number * moved**2 / reports**2, whole))
+    return numbers[0], numbers[1]
 
 
 def _worth(scores: Floats, up: _Skewed, down: _Skewed) -> Floats:
