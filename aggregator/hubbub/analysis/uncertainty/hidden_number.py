@@ -1,7 +1,7 @@
 """Errors with a hidden number of reports: two-sided exponential, where those of coins are normal.
 
 The shuffler's number of dummies is geometric both ways. Its tails are longer than the normal law's:
-where it is nearly the whole error, a normal p-value of .001 occurs in .006 of differences.
+where it is nearly the whole error, a normal p-value of .001 occurs in up to .0045 of differences.
 """
 
 from typing import Final
