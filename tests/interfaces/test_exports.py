@@ -285,7 +285,8 @@ def test_the_dashboard_shows_what_is_exposed(home: House) -> None:
     asked = asked_by(dashboard)
     told = web.get(f"{home.page}/metrics").text
     exposed = set(re.findall(r"^# TYPE (\S+)", told, re.MULTILINE))
-    of_services = {"hubbub_reports", "hubbub_store_up"}  # at --metrics-listen of both
+    # At --metrics-listen of both.
+    of_services = {"hubbub_reports", "hubbub_pool_reports", "hubbub_store_up"}
     assert asked - of_services <= exposed
     assert of_services <= asked
     ids = [panel["id"] for panel in dashboard["panels"]]

@@ -459,8 +459,11 @@ def test_an_auditor_is_neither_led_elsewhere_nor_filled_nor_held_up(
             self.send_header("Location", "/private")
             self.end_headers()
             with contextlib.suppress(OSError):
-                while answer == "long" or (answer == "slow" and not done.wait(0.05)):
-                    self.wfile.write(b"x" * (65_536 if answer == "long" else 1))
+                if answer == "slow":
+                    self.wfile.write(b"x")
+                    done.wait()
+                while answer == "long":
+                    self.wfile.write(b"x" * 65_536)
 
         def log_message(self, *_: Any) -> None:
             """Nothing: a test's output is the command's."""
