@@ -1,0 +1,480 @@
+"""Every option of every question changes an answer: none is read and then left unused.
+
+The options are those of the parsers, the parameters those of the OpenAPI document: one that has no
+case here fails a test, so whoever adds an option writes a case for it.
+"""
+
+import argparse
+import json
+import shlex
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hubbub.cli.main import main, whole_parser
+from hubbub.privacy.central_catalog import read_with_promises
+from tests.interfaces.house import DAYS, HEAD, METRIC, MODEL, STRINGS, House, house
+from tests.support import web
+
+SHAPE = 'parts = { theme = ["light", "dark"], country = ["de", "fr", "it"], new = ["y", "n"] }'
+FIELDS = """
+[metrics.homepage.breakdown]
+os = ["linux", "macos"]
+version = { 2 = "2.*", old = "*" }
+"""
+CATALOG = HEAD + "".join(
+    METRIC.format(name=name, mechanism=mechanism, epsilon=epsilon, more=more)
+    for name, mechanism, epsilon, more in (
+        ("theme", "unary.oue", 1.0, 'values = ["light", "dark", "system"]\ntiers = [0.5]'),
+        ("words", "tree", 4.0, 'domain = "string"\nbits = 34'),
+        ("pairs", "pairs", 4.0, f"{SHAPE}\ntiers = [2.0]"),
+        (
+            "homepage",
+            "cms",
+            3.0,
+            f'domain = "string"\nhashes = 16\nwidth = 64\ntiers = [1.0]\n{FIELDS}',
+        ),
+        ("visited", "cms", 3.0, 'domain = "string"\nhashes = 16\nwidth = 64\ntiers = [1.0]'),
+    )
+)
+CROWD = f"""
+[metrics.triples]
+description = "Who has what"
+owner = "desktop@example.org"
+expires = 2099-06-30
+epoch = "day"
+mechanism = "auto"
+ways = 3
+{SHAPE}
+central_epsilon = 4.0
+crowd = 4000
+limits = {{ reports_per_epoch = 1, lifetime_epsilon = 500.0 }}
+"""
+"""Three parts that are told together."""
+TOKENS = 'tokens = { issuer = "https://issuer.example.org" }\n'
+SIMULATED = """
+[models.left]
+kind = "logistic"
+epsilon = 4.0
+label = "left"
+positive = "yes"
+features = { age = [18, 90] }
+"""
+DEMO = Path(__file__).parents[1] / "data" / "rappor" / "demo2"
+BEGINS = ("walk", "pl", "need", "th", "st", "mist", "car", "bel", "fin", "for", "sp", "wait")
+HELD: dict[str, dict[Any, int]] = {
+    "theme": {0: 2000, 1: 1500, 2: 500},
+    "words": {
+        f"{first}{last}": number
+        for last, number in (("ing", 900), ("ed", 500), ("er", 450), ("est", 400))
+        for first in BEGINS
+    },
+    "pairs": {2 * place + new: 300 + 100 * place for place in range(6) for new in (0, 1)},
+    "homepage": {"often.example": 1500, "seldom.example": 500},
+    "visited": {"often.example": 1500, "seldom.example": 500},
+    "triples": {2 * place + new: 300 + 100 * place for place in range(6) for new in (0, 1)},
+}
+
+FORM = {
+    "--format": "how the answer is written",
+    "--json": "how the answer is written",
+    "--out": "where the answer is written",
+    "--plot": "draws the answer to a file, too",
+    "--as-candidates": "writes the answer's strings to a file, too",
+    "--append": "whether --as-candidates may add to a file",
+    "--home": "where the service is",
+    "--query": "where the service is",
+    "--tls": "how the service is reached",
+    "metric": "what the question is of; an unknown name is refused",
+    "--measure": "times this machine, which says what a machine is and not what is asked",
+}
+"""Options that leave the answer as it is, with the reason."""
+FORM_OF_HTTP = {
+    "format": "how the answer is written",
+    "after": "waits for reports of a development installation, of which there is none here",
+}
+"""The same of parameters."""
+ECHOES = {"anytime", "by", "columns", "confidence", "rows", "seconds", "seed"}
+"""What an answer repeats of its question, where it is no table: that it differs shows nothing."""
+SPANS = {"lists", "epochs", "dates", "before_epochs", "after_epochs", "before_dates", "after_dates"}
+"""The same, also where it is a list."""
+
+Address = tuple[str, str, str]
+PAGED = {"first": "1", "number": "1", "order": "-value"}
+TEXTS = {"theme": "dark", "visited": STRINGS[1]}
+BODY = {"candidates": STRINGS[:2]}
+# Words before, and words after, of which only the option differs.
+Case = tuple[str, str]
+
+
+def _of_house() -> dict[tuple[str, str], Case]:
+    """What questions to a service have in common, then what is each one's own."""
+    found: dict[tuple[str, str], Case] = {}
+    bases = {
+        **{question: f"{question} theme" for question in ("query", "top", "compare", "trend")},
+        "export": "export theme",
+        "cross": "cross pairs",
+        "discover": "discover words",
+        "breakdown": "breakdown homepage --candidates {listed}",
+    }
+    for question, base in bases.items():
+        found |= {
+            (question, "--last"): (base, f"{base} --last 9d"),
+            (question, "--epochs"): (base, f"{base} --epochs yesterday"),
+            (question, "--confidence"): (base, f"{base} --confidence 0.5"),
+        }
+        if question not in {"cross", "discover"}:
+            strings = f"{question} homepage"
+            found |= {
+                (question, "--candidates"): (
+                    f"{strings} --candidates {{listed}}",
+                    f"{strings} --candidates {{more}}",
+                ),
+                (question, "--list"): (f"{strings} --list short", f"{strings} --list long"),
+            }
+    both = "compare theme --epochs yesterday"
+    return found | {
+        ("compare", "--last"): (
+            "compare theme --epochs newest --to {earlier}",
+            "compare theme --last 3d --to {earlier}",
+        ),
+        ("compare", "--to"): (both, f"{both} --to {{earlier}}"),
+        ("compare", "--to-last"): (
+            "compare theme --epochs {earlier}",
+            "compare theme --epochs {earlier} --to-last 3d",
+        ),
+        ("query", "--anytime"): ("query theme", "query theme --anytime"),
+        ("top", "--number"): ("top theme", "top theme --number 1"),
+        ("trend", "--number"): ("trend theme", "trend theme --number 1"),
+        ("trend", "--value"): ("trend theme", "trend theme --value dark"),
+        ("discover", "--likely"): ("discover words", "discover words --likely"),
+        ("cross", "rows"): ("cross triples", "cross triples new"),
+        ("cross", "columns"): ("cross triples theme", "cross triples theme new"),
+        ("cross", "by"): ("cross triples theme country", "cross triples theme country new"),
+        ("breakdown", "--by"): (bases["breakdown"], f"{bases['breakdown']} --by version"),
+        ("export", "--by-epoch"): ("export theme", "export theme --by-epoch"),
+    }
+
+
+def _of_plan() -> dict[str, Case]:
+    """`plan`, by option."""
+    values, central = "plan --values 16 --epsilon 1 --reports 1e5", "plan --values 16 --central 1"
+    aimed = "plan --values 16 --epsilon 1 --error 0.01"
+    drawn = f"{values} --simulate"
+    attack = "plan {catalog} --metric theme --attack"
+    accounts = "plan {tokens} --metric theme --attack --accounts 100 --others 5000"
+    day = "plan --capacity --per-day 1"
+    model = "plan --model logistic --features 8 --epsilon 1"
+    of = "--epsilon 1 --reports 1e5"
+    return {
+        "catalog": (
+            "plan {catalog} --metric theme --reports 1e4",
+            "plan {tokens} --metric theme --reports 1e4",
+        ),
+        "--metric": (
+            "plan {catalog} --metric theme --reports 1e4",
+            "plan {catalog} --metric words --reports 1e4",
+        ),
+        "--values": (values, f"plan --values 32 {of}"),
+        "--strings": (f"plan --strings 100 {of}", f"plan --strings 1000 {of}"),
+        "--mean": (f"plan --mean 0 1 {of}", f"plan --mean 0 2 {of}"),
+        "--ranges": (f"plan --ranges 8 0 1 {of}", f"plan --ranges 16 0 1 {of}"),
+        "--set": (f"plan --set 40 5 {of}", f"plan --set 40 6 {of}"),
+        "--parts": (f"plan --parts 2 3 {of}", f"plan --parts 2 4 {of}"),
+        "--vector": (f"plan --vector 16 1 {of}", f"plan --vector 8 1 {of}"),
+        "--reports": (values, "plan --values 16 --epsilon 1 --reports 2e5"),
+        "--epsilon": (values, "plan --values 16 --epsilon 2 --reports 1e5"),
+        "--error": (aimed, "plan --values 16 --epsilon 1 --error 0.02"),
+        "--detect": (
+            "plan --values 16 --epsilon 1 --detect 0.01",
+            "plan --values 16 --epsilon 1 --detect 0.02",
+        ),
+        "--whose": (aimed, f"{aimed} --whose reporters"),
+        "--permanent-epsilon": (values, f"{values} --permanent-epsilon 2"),
+        "--simulate": (values, drawn),
+        "--seed": (drawn, f"{drawn} --seed 2"),
+        "--attack": ("plan {catalog} --metric theme --reports 1e4", attack),
+        "--fake": (attack, f"{attack} --fake 0.05"),
+        "--targets": (attack, f"{attack} --targets 2"),
+        "--accounts": (accounts, accounts.replace("100", "200")),
+        "--others": (accounts, accounts.replace("5000", "9000")),
+        "--capacity": ("plan {catalog} --metric theme --reports 1e4", day),
+        "--devices": (day, f"{day} --devices 1e9"),
+        "--per-day": (day, "plan --capacity --per-day 5"),
+        "--epoch": (day, f"{day} --epoch week"),
+        "--per-visit": (day, f"{day} --per-visit 4"),
+        "--door": (day, f"{day} --door http"),
+        "--peak": (day, f"{day} --peak 9"),
+        "--outage-hours": (day, f"{day} --outage-hours 24"),
+        "--cluster-nodes": ("plan {crowd} --capacity", "plan {crowd} --capacity --cluster-nodes 3"),
+        "--machine-cores": (day, f"{day} --machine-cores 2"),
+        "--machine-gb": (day, f"{day} --machine-gb 2"),
+        "--central": (f"{central} --reports 3e4", "plan --values 16 --central 2 --reports 3e4"),
+        "--honest": (f"{central} --reports 3e4", f"{central} --reports 3e4 --honest 0.5"),
+        "--max-local": (f"{central} --reports 3e4", f"{central} --reports 3e4 --max-local 1"),
+        "--dummies": (f"{central} --reports 3e4", f"{central} --reports 3e4 --dummies 5000"),
+        "--delta": (f"{central} --reports 3e4", f"{central} --reports 3e4 --delta 1e-5"),
+        # Kinds with one column a feature need the same people: the one that differs has classes.
+        "--model": (model, model.replace("logistic", "softmax --classes 3")),
+        "--features": (model, model.replace("8", "16")),
+        "--classes": (
+            "plan --model softmax --features 8 --classes 3 --epsilon 1",
+            "plan --model softmax --features 8 --classes 5 --epsilon 1",
+        ),
+    }
+
+
+def _of_files() -> dict[tuple[str, str], Case]:
+    """Questions that read files and ask nobody."""
+    decode = "rappor decode --params {params} --counts {counts} --map {map}"
+    run = "simulate theme --catalog {catalog} --values {people} --runs 2 --seed 1"
+    text = "simulate visited --catalog {catalog} --values {strings} --runs 1 --seed 1"
+    fdr = " ".join(f"--{name} {{demo}}/{name}.csv" for name in ("params", "counts"))
+    fdr = f"rappor decode {fdr} --map {{demo}}/map.csv.gz"
+    return {
+        ("rappor decode", "--params"): (decode, decode.replace("{params}", "{params2}")),
+        ("rappor decode", "--counts"): (decode, decode.replace("{counts}", "{counts2}")),
+        ("rappor decode", "--map"): (decode, decode.replace("{map}", "{map2}")),
+        ("rappor decode", "--fdr"): (f"{fdr} --fdr 0.001", f"{fdr} --fdr 0.2"),
+        ("simulate", "--catalog"): (run, run.replace("{catalog}", "{tokens}")),
+        ("simulate", "--values"): (run, run.replace("{people}", "{people2}")),
+        ("simulate", "--reports"): (run, f"{run} --reports 3000"),
+        ("simulate", "--epochs"): (run, f"{run} --epochs 2"),
+        ("simulate", "--runs"): (run, run.replace("--runs 2", "--runs 3")),
+        ("simulate", "--seed"): (run, run.replace("--seed 1", "--seed 2")),
+        ("simulate", "--confidence"): (run, f"{run} --confidence 0.5"),
+        ("simulate", "--candidates"): (text, f"{text} --candidates {{more}}"),
+        ("simulate", "--test"): (
+            "simulate left --catalog {model} --values {train} --runs 1 --seed 1 --test {train}",
+            "simulate left --catalog {model} --values {train} --runs 1 --seed 1 --test {test}",
+        ),
+    }
+
+
+CASES = _of_house() | {("plan", option): case for option, case in _of_plan().items()} | _of_files()
+
+
+def _options() -> set[tuple[str, str]]:
+    """Of each question, what its parser takes."""
+    found: set[tuple[str, str]] = set()
+
+    def add(parser: argparse.ArgumentParser, path: str) -> None:
+        for action in parser._actions:
+            if isinstance(action, argparse._SubParsersAction):
+                for name, below in action.choices.items():
+                    add(below, f"{path} {name}".strip())
+            elif not isinstance(action, argparse._HelpAction):
+                longest = [name for name in action.option_strings if name.startswith("--")]
+                found.add((path, longest[0] if longest else action.dest))
+
+    add(whole_parser(), "")
+    questions = {question for question, _ in CASES}
+    return {(question, option) for question, option in found if question in questions}
+
+
+def test_every_option_of_a_question_has_a_case_or_is_of_form() -> None:
+    options = {(question, option) for question, option in _options() if option not in FORM}
+    assert not options - set(CASES), "write a case for these options"
+    assert not set(CASES) - options, "no parser has these options"
+
+
+@pytest.fixture(scope="module")
+def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
+    """Totals that are filled once; with two saved lists, and two marks."""
+    folder = tmp_path_factory.mktemp("options")
+    catalog = CATALOG + CROWD + MODEL
+    with house(
+        folder, "--http-rate", "0", catalog=catalog, held=HELD, read=read_with_promises
+    ) as running:
+        for name, strings in (("short", STRINGS[:1]), ("long", STRINGS)):
+            put = web.put(f"{running.page}/v1/candidates/{name}", json={"candidates": strings})
+            assert put.is_success, put.text
+            mark = {"date": "2026-11-22", "metric": {"short": "theme", "long": "words"}[name]}
+            assert web.put(f"{running.page}/v1/marks/{name}", json=mark).is_success
+        yield running
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """The files that questions read, by the names that cases have for them."""
+    folder = tmp_path_factory.mktemp("files")
+    texts = {
+        "catalog": CATALOG,
+        "crowd": HEAD + CROWD,
+        "tokens": TOKENS + CATALOG.replace("epsilon = 1.0", "epsilon = 1.5"),
+        "model": HEAD + SIMULATED,
+        "listed": STRINGS[0],
+        "more": "\n".join(STRINGS),
+        "people": "light,3000\ndark,1500\nsystem,500\n",
+        "people2": "light,1000\ndark,3500\nsystem,500\n",
+        "strings": "often.example,3000\n",
+        "train": "age,left\n" + "20,yes\n60,no\n" * 1000,
+        "test": "age,left\n" + "20,no\n60,yes\n" * 100,
+        "params": "k,h,m,p,q,f\n4,2,2,0.25,0.75,0.5\n",
+        "params2": "k,h,m,p,q,f\n4,2,2,0.25,0.75,0.25\n",
+        "counts": "100,50,40,30,60\n90,50,40,30,60\n",
+        "counts2": "100,50,40,30,60\n90,70,40,30,60\n",
+        "map": "a,1,2,5,6\nb,3,4,7,7\n",
+        "map2": "a,1,2,5,6\nb,3,4,7,8\n",
+    }
+    for name, text in texts.items():
+        (folder / name).write_text(text)
+    return {name: str(folder / name) for name in texts} | {"demo": str(DEMO)}
+
+
+def _figures(answer: Any, option: str) -> Any:
+    """An answer without what it repeats of its question: of a figure beside it what is asked."""
+    if isinstance(answer, list):
+        return [_figures(value, option) for value in answer]
+    if not isinstance(answer, dict):
+        return answer
+    return {
+        name: _figures(value, option)
+        for name, value in answer.items()
+        if name not in SPANS and (isinstance(value, list | dict) or name not in {*ECHOES, option})
+    }
+
+
+def _differ(option: str, case: Case, answer: Callable[[str], Any]) -> None:
+    """The same question has the same answer twice, and another with the option."""
+    name = option.strip("-").replace("-", "_")
+    before, after = case
+    first, again, changed = (_figures(answer(asked), name) for asked in (before, before, after))
+    assert first == again, f"{before} answers by chance: what differs shows nothing"
+    assert first != changed, f"{after} is answered as if {option} were not there"
+
+
+@pytest.mark.parametrize(("question", "option"), sorted(CASES))
+def test_an_option_changes_an_answer(
+    request: pytest.FixtureRequest,
+    files: dict[str, str],
+    capsys: pytest.CaptureFixture[str],
+    question: str,
+    option: str,
+) -> None:
+    where = {"plan": "--format json", "simulate": "--json", "rappor decode": ""}.get(question)
+    if where is None:
+        running = request.getfixturevalue("own")
+        where = f"--format json --query {running.query}"
+        files = {**files, "earlier": str(running.today - 5)}
+
+    def answer(words: str) -> Any:
+        assert main(shlex.split(f"{words.format_map(files)} {where}")) == 0, words
+        printed = capsys.readouterr().out
+        return json.loads(printed) if "json" in where else printed
+
+    _differ(option, CASES[question, option], answer)
+
+
+def _parameters() -> dict[tuple[str, str, str], Address]:
+    """Of each method, path and parameter: the metric, then the question before and after."""
+    found: dict[tuple[str, str, str], Address] = {
+        ("get", "/v1/metrics", "first"): ("", "", "first=1"),
+        ("get", "/v1/metrics", "number"): ("", "", "number=1"),
+        ("get", "/v1/marks", "metric"): ("", "", "metric=theme"),
+        ("get", "/v1/models", "confidence"): ("", "", "confidence=0.5"),
+        ("get", "/v1/models/{model}", "confidence"): ("churn", "", "confidence=0.5"),
+    }
+    for method, metric, tier in (("get", "theme", "0.5"), ("post", "visited", "1")):
+        find = {"find": TEXTS[metric]}
+        for question, name, alone, parameters in (
+            ("estimates", metric, tier, {"anytime": "true", **PAGED, **find}),
+            ("top", metric, tier, {"number": "1"}),
+            ("compare", metric, tier, {**PAGED, **find}),
+            ("trend", metric, tier, {"value": TEXTS[metric], "number": "1"}),
+            ("breakdown", "homepage", "1", {"by": "version"}),
+            ("commands", metric, tier, {"anytime": "true", "origin": "https://other.example"}),
+            ("export", metric, tier, {"anytime": "true"}),
+            ("cross", "pairs", "2", {}),
+        ):
+            if method == "post" and question in {"export", "cross"}:
+                continue
+            path = f"/v1/metrics/{{metric}}/{question}"
+            base = "list=short" if (method, question) == ("get", "breakdown") else ""
+            for parameter, value in {**parameters, "last": "9d", "confidence": "0.5"}.items():
+                found[method, path, parameter] = (name, base, f"{base}&{parameter}={value}")
+            found[method, path, "epochs"] = (name, base, f"{base}&epochs=yesterday")
+            days = (
+                "epochs={first}..{middle}&to_epochs={later}..{last}"
+                if question == "compare"
+                else "epochs=all"
+            )
+            found[method, path, "tier"] = (name, f"{base}&{days}", f"{base}&{days}&tier={alone}")
+            strings = "visited" if name == "theme" else name
+            found[method, path, "list"] = (strings, "list=short", "list=long")
+        path = "/v1/metrics/{metric}/compare"
+        fixed = "epochs={earlier}&to_epochs={after}"
+        found |= {
+            (method, path, "last"): (
+                metric,
+                "epochs=newest&to_epochs={earlier}",
+                "last=3d&to_epochs={earlier}",
+            ),
+            (method, path, "epochs"): (metric, "", "epochs={earlier}"),
+            (method, path, "to_epochs"): (metric, "epochs={earlier}", fixed),
+            (method, path, "to_last"): (metric, "epochs={earlier}", "epochs={earlier}&to_last=3d"),
+        }
+    found["get", "/v1/metrics/{metric}/estimates", "likely"] = ("words", "", "likely=0.5")
+    cross = "/v1/metrics/{metric}/cross"
+    return found | {
+        ("get", cross, "rows"): ("triples", "", "rows=new"),
+        ("get", cross, "columns"): ("triples", "rows=theme", "rows=theme&columns=new"),
+        ("get", cross, "by"): (
+            "triples",
+            "rows=theme&columns=country",
+            "rows=theme&columns=country&by=new",
+        ),
+    }
+
+
+PARAMETERS = _parameters()
+REFUSED = {
+    ("get", "/v1/metrics/{metric}/cross", "list"): ("pairs", "list=short"),
+    ("post", "/v1/metrics/{metric}/estimates", "likely"): ("visited", "likely=0.5"),
+    ("post", "/v1/metrics/{metric}/estimates", "anytime"): ("visited", "anytime=true"),
+}
+"""What goes with no metric of a question, so it is refused and never left unused."""
+for refused in REFUSED:
+    PARAMETERS.pop(refused, None)
+
+
+def test_every_parameter_of_a_path_has_a_case_or_is_of_form(own: House) -> None:
+    paths = web.get(f"{own.page}/openapi.json").json()["paths"]
+    parameters = {
+        (method, path, parameter["name"])
+        for path, methods in paths.items()
+        for method, operation in methods.items()
+        for parameter in operation.get("parameters", ())
+        if parameter["in"] == "query" and parameter["name"] not in FORM_OF_HTTP
+    }
+    assert not parameters - {*PARAMETERS, *REFUSED}, "write a case for these parameters"
+    assert not {*PARAMETERS, *REFUSED} - parameters, "no path has these parameters"
+
+
+@pytest.mark.parametrize(("method", "path", "parameter"), sorted(PARAMETERS))
+def test_a_parameter_changes_an_answer(own: House, method: str, path: str, parameter: str) -> None:
+    name, before, after = PARAMETERS[method, path, parameter]
+    url = own.page + path.format(metric=name, model=name)
+    places = (("last", 0), ("after", 2), ("earlier", 5), ("later", 6), ("middle", 7))
+    days = {name: own.today - ago for name, ago in (*places, ("first", DAYS - 1))}
+
+    def answer(question: str) -> Any:
+        asked = f"{url}?{question.format_map(days)}"
+        found = web.get(asked) if method == "get" else web.post(asked, json=BODY)
+        assert found.status_code == 200, found.text
+        return found.text if path.endswith("/export") else found.json()
+
+    _differ(parameter, (before, after), answer)
+
+
+@pytest.mark.parametrize(("method", "path", "parameter"), sorted(REFUSED))
+def test_a_parameter_that_goes_with_no_metric_is_refused(
+    own: House, method: str, path: str, parameter: str
+) -> None:
+    name, question = REFUSED[method, path, parameter]
+    asked = f"{own.page}{path.format(metric=name)}?{question}"
+    found = web.get(asked) if method == "get" else web.post(asked, json=BODY)
+    assert found.status_code == 400
+    assert parameter in found.text or "every look" in found.text
