@@ -13,6 +13,8 @@ from hubbub.errors import BackupUnusable
 # Keys made from words are meant to take long.
 pytestmark = pytest.mark.slow
 
+Entry = tuple[tarfile.TarInfo, bytes | None]
+
 WORDS = "six words that nobody guesses"
 
 
@@ -53,7 +55,7 @@ def test_nothing_of_an_archive_lies_elsewhere(tmp_path: Path, name: str, leads_t
     with tarfile.open(fileobj=made, mode="w:gz") as made_elsewhere:
         made_elsewhere.addfile(member)
     (tmp_path / "sealed").write_bytes(made.getvalue())
-    with pytest.raises(BackupUnusable, match="is to lie elsewhere; take the backup"):
+    with pytest.raises(BackupUnusable, match="is no file or folder within it; take the backup"):
         archive.unpack(tmp_path / "sealed", lambda clear: clear, tmp_path / "home")
     assert sorted(path.name for path in tmp_path.rglob("*")) in (["sealed"], ["home", "sealed"])
 
@@ -65,10 +67,90 @@ def test_files_come_back_with_who_may_read_them_and_links_within(tmp_path: Path)
     (home / "keys" / "secret").chmod(0o600)
     (home / "newest").symlink_to("keys/secret")
     archive.pack(home, tmp_path / "sealed", lambda clear: clear)
-    assert archive.unpack(tmp_path / "sealed", lambda clear: clear, again) == 1
+    assert archive.unpack(tmp_path / "sealed", lambda clear: clear, again) == 2
     assert (again / "newest").read_text() == "a key"
     modes = [(again / one).stat().st_mode & 0o777 for one in ("keys", "keys/secret")]
     assert modes == [0o700, 0o600]
+
+
+def test_what_links_lead_to_comes_back_and_links_do_not(tmp_path: Path) -> None:
+    home, again, elsewhere = tmp_path / "home", tmp_path / "again", tmp_path / "elsewhere"
+    home.mkdir()
+    elsewhere.mkdir()
+    (elsewhere / "operator.key").write_text("a key")
+    (home / "keys").symlink_to(elsewhere)
+    (home / "twin").hardlink_to(elsewhere / "operator.key")
+    (home / "third").hardlink_to(elsewhere / "operator.key")
+    (home / "loop").symlink_to(home)
+    assert archive.pack(home, tmp_path / "sealed", lambda clear: clear) == ["loop"]
+    assert archive.unpack(tmp_path / "sealed", lambda clear: clear, None) == 3
+    assert archive.unpack(tmp_path / "sealed", lambda clear: clear, again) == 3
+    for name in ("keys/operator.key", "twin", "third"):
+        assert (again / name).read_text() == "a key"
+        assert not (again / name).is_symlink()
+
+
+def _entry(name: str, leads_to: str | None = None, content: bytes | None = None) -> Entry:
+    member = tarfile.TarInfo(name)
+    if leads_to is not None:
+        member.type, member.linkname = tarfile.SYMTYPE, leads_to
+    elif content is None:
+        member.type, member.mode, member.uid = tarfile.DIRTYPE, 0o755, 12345
+    member.size = len(content or b"")
+    return member, content
+
+
+def _past_path_max() -> list[Entry]:
+    """Links so deep that a system stops following them where a check goes on by their names."""
+    entries, path, letters = [], "", "abcdefghijklmnopqrs"
+    for letter in letters:
+        entries += [_entry(f"{path}{'d' * 200}"), _entry(f"{path}{letter}", "d" * 200)]
+        path += "d" * 200 + "/"
+    deep = "/".join(letters) + "/" + "l" * 254
+    return [
+        *entries,
+        _entry(deep, "../" * len(letters)),
+        _entry("escape", f"{deep}/../victim"),
+        _entry("escape/authorized_keys", content=b"evil"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "entries",
+    [
+        pytest.param(_past_path_max(), id="links past the longest path"),
+        pytest.param(
+            [
+                *map(_entry, ("d1", "victim", "victim/sub")),
+                *(_entry("q", "d1"), _entry("p", "q/.."), _entry("p/victim/sub"), _entry("q", ".")),
+            ],
+            id="a link that is turned around",
+        ),
+        pytest.param(
+            [_entry("a", content=b"x"), _entry("a/b", content=b"x")], id="a file as folder"
+        ),
+    ],
+)
+def test_no_archive_changes_anything_outside(tmp_path: Path, entries: list[Entry]) -> None:
+    victim = tmp_path / "victim"
+    (victim / "sub").mkdir(parents=True, mode=0o700)
+    before = [path.stat() for path in (victim, victim / "sub")]
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w:gz") as made:
+        for member, content in entries:
+            made.addfile(member, io.BytesIO(content or b""))
+    (tmp_path / "sealed").write_bytes(packed.getvalue())
+    with pytest.raises(BackupUnusable, match="take the backup"):
+        archive.unpack(tmp_path / "sealed", lambda clear: clear, tmp_path / "home")
+    assert [path.stat() for path in (victim, victim / "sub")] == before
+    assert [path.name for path in victim.iterdir()] == ["sub"]
+
+
+def test_a_part_of_an_archive_is_none(sealed: Path) -> None:
+    clear = archive.open_with(WORDS)(sealed.read_bytes())
+    sealed.write_bytes(clear[: len(clear) // 2])
+    with pytest.raises(BackupUnusable, match="no whole archive"):
+        archive.unpack(sealed, lambda raw: raw, None)
 
 
 def test_a_by_hand_folder_gives_no_data_of_redis_no_logs_and_no_secrets_of_backups(

@@ -4,10 +4,12 @@ The format is age (https://age-encryption.org/v1) around tar, so that `age --dec
 """
 
 import io
+import posixpath
 import re
 import tarfile
 import time
-from collections.abc import Callable
+import zlib
+from collections.abc import Callable, Mapping
 from copy import copy
 from pathlib import Path
 from typing import Final
@@ -15,6 +17,7 @@ from typing import Final
 import pyrage
 
 from hubbub.errors import BackupUnusable, StateUnusable
+from hubbub.errors.printable import visible
 
 Lock = Callable[[bytes], bytes]
 Opener = Callable[[bytes], bytes]
@@ -27,6 +30,7 @@ _LOG: Final = re.compile(r"\.log(\.\d+)?(\.gz)?$")
 _BEGINNINGS: Final = (b"REDIS0", b"VALKEY0", b"*2\r\n$6\r\nSELECT", b"AGE-SECRET-KEY-")
 _SHORTEST_PASSPHRASE: Final = 12
 _REMEDY: Final = "take the backup that hubbub backup made, or make another"
+_LONGEST_NAME: Final = 1000  # bytes: far below where a system cuts paths
 _MODE: Final = 0o755  # nobody writes but whose they are
 _TRIES: Final = 40
 _PAUSE_SECONDS: Final = 0.5
@@ -109,16 +113,18 @@ def pack(folder: Path, out: Path, lock: Lock, secret: Path | None = None) -> lis
 
     def chosen(member: tarfile.TarInfo) -> tarfile.TarInfo | None:
         path = folder / member.name
-        if _is_of_redis_or_backup(path) or path.resolve() in {
-            out.parent.resolve(),
-            secret and secret.resolve(),
-        }:
+        if (
+            _is_of_redis_or_backup(path)
+            or _leads_up(path)
+            or path.resolve() in {out.parent.resolve(), secret and secret.resolve()}
+        ):
             absent.append(member.name)
             return None
         return _plain(member)
 
     try:
-        with tarfile.open(fileobj=packed, mode="w:gz") as archive:
+        # What a link leads to lies in the archive itself: no link is ever restored.
+        with tarfile.open(fileobj=packed, mode="w:gz", dereference=True) as archive:
             for path in sorted(folder.iterdir()):
                 if path.name not in _NOT_OURS:
                     archive.add(path, path.name, filter=chosen)
@@ -136,7 +142,8 @@ def unpack(sealed: Path, opener: Opener, folder: Path | None) -> int:
     """Put the files into a folder, or nowhere: how many there are.
 
     Raises:
-        BackupUnusable: passphrase or key are others', or a file in it is to lie elsewhere.
+        BackupUnusable: passphrase or key are others', it is no whole archive, or something in it is
+            no plain file or folder within it.
     """
     try:
         clear = opener(sealed.read_bytes())
@@ -144,13 +151,24 @@ def unpack(sealed: Path, opener: Opener, folder: Path | None) -> int:
         raise BackupUnusable(
             f"{sealed}: does not open by this passphrase or key; give that which it was made with"
         ) from None
-    with tarfile.open(fileobj=io.BytesIO(clear), mode="r:gz") as archive:
-        if folder is not None:
-            # Python 3.11.3 and before have no filters of their own; each is looked at as it comes.
-            archive.extraction_filter = lambda member, _: member
-            members = (_inside(member, folder.resolve(), sealed) for member in archive)
-            archive.extractall(folder, members)  # noqa: S202 all of them inside
-        return sum(member.isfile() for member in archive.getmembers())
+    try:
+        with tarfile.open(fileobj=io.BytesIO(clear), mode="r:gz") as archive:
+            files = {member.name: member for member in archive.getmembers() if member.isfile()}
+            members = [_inside(member, files, sealed) for member in archive.getmembers()]
+            if folder is not None:
+                # Python 3.11.3 and before have no filters of their own.
+                archive.extraction_filter = lambda member, _: member
+                archive.extractall(folder, members)  # noqa: S202 files and folders inside alone
+    except (tarfile.TarError, EOFError, zlib.error, OSError) as error:
+        raise BackupUnusable(
+            f"{sealed}: no whole archive ({type(error).__name__}); {_REMEDY}"
+        ) from error
+    return sum(member.isfile() for member in members)
+
+
+def _leads_up(path: Path) -> bool:
+    """Whether a link leads to a folder that it lies in, and what it leads to would have no end."""
+    return path.is_symlink() and path.parent.resolve().is_relative_to(path.resolve())
 
 
 def _is_of_redis_or_backup(path: Path) -> bool:
@@ -167,17 +185,27 @@ def _is_of_redis_or_backup(path: Path) -> bool:
 
 def _plain(member: tarfile.TarInfo) -> tarfile.TarInfo | None:
     """Files and folders alone; sockets of a service that runs are none."""
-    return member if member.isfile() or member.isdir() or member.issym() else None
+    return member if member.isfile() or member.isdir() else None
 
 
-def _inside(member: tarfile.TarInfo, folder: Path, sealed: Path) -> tarfile.TarInfo:
-    """Nothing outside of the folder; owners as they were, for services that have a user each."""
-    place = folder / member.name
-    leads_to = place.parent / member.linkname if member.issym() else place
-    if _plain(member) is None or not all(
-        one.resolve().is_relative_to(folder) for one in (place.parent, leads_to)
-    ):
-        raise BackupUnusable(f"{sealed}: a file in it is to lie elsewhere; {_REMEDY}")
-    made = copy(member)
-    made.mode, made.uname, made.gname = member.mode & _MODE, "", ""
+def _inside(
+    member: tarfile.TarInfo, files: Mapping[str, tarfile.TarInfo], sealed: Path
+) -> tarfile.TarInfo:
+    """A file or folder within; owners as they were, for services that have a user each.
+
+    No link is restored, since what is written later could go where it leads. Archives of earlier
+    versions have links: one to a file of the archive becomes that file.
+    """
+    content: tarfile.TarInfo | None = _plain(member)
+    if member.issym():
+        target = posixpath.join(posixpath.dirname(member.name), member.linkname)
+        content = files.get(posixpath.normpath(target))
+    parts = member.name.split("/")
+    is_within = ".." not in parts and parts[0] and len(member.name.encode()) <= _LONGEST_NAME
+    if content is None or not is_within:
+        raise BackupUnusable(
+            f"{sealed}: {visible(member.name[:60])} is no file or folder within it; {_REMEDY}"
+        )
+    made = copy(content)
+    made.name, made.mode, made.uname, made.gname = member.name, content.mode & _MODE, "", ""
     return made
