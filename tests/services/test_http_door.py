@@ -347,6 +347,7 @@ GET = b"GET /health HTTP/1.1\r\nhost: a\r\n\r\n"
         pytest.param(b"0\r\nx: " + b"y" * (1 << 18), id="a trailer without an end"),
         pytest.param(b"0\r\n" + b"y" * (1 << 18), id="a trailer's name without an end"),
         pytest.param(b"1;" + b"y" * (1 << 18), id="an extension of a chunk without an end"),
+        pytest.param(b"1\r\ny\r\n" * 50_000, id="chunks of a byte without an end"),
     ],
 )
 def test_nothing_but_a_body_may_follow_a_head(made: Made, redis_url: str, rest: bytes) -> None:

@@ -17,6 +17,8 @@ _IDLE_SECONDS: Final = 70.0
 # A request's head, of which a browser sends a tenth; and whatever else of a request is no body,
 # as the framing of chunks. httptools keeps all of it, without a limit.
 _LARGEST_HEAD_BYTES: Final = 16 << 10
+# So many bytes of a body bear one more of framing: chunks of a byte cost 30 times their bytes.
+_BODY_OF_FRAME: Final = 8
 _NO_ANSWER: Final = b"HTTP/1.1 431 Request Header Fields Too Large\r\nconnection: close\r\n\r\n"
 
 
@@ -44,7 +46,7 @@ class DeviceConnection(HttpToolsProtocol):
         self._asked_for = asked_for
         self._timer: asyncio.TimerHandle | None = None
         self._in_request = self._in_head = False
-        self._frame_bytes = 0  # received since the last byte of a body, or the last whole request
+        self._frame_bytes = 0  # of a request: those received that are no body, above its share
         self._is_last = False  # whether the connection ends with the answer under way
         self.address = ""  # of IPv6 the network: who has one address there has 2**64
 
@@ -100,8 +102,8 @@ class DeviceConnection(HttpToolsProtocol):
             self._end_with_answer()
 
     def on_body(self, body: bytes) -> None:
-        """Some of a request's body."""
-        self._frame_bytes = 0
+        """Some of a request's body, in chunks of which each has a frame of some bytes."""
+        self._frame_bytes -= len(body) + len(body) // _BODY_OF_FRAME
         if not self.cycle.response_complete:
             self._connections.receive(self, len(body))
         super().on_body(body)

@@ -5,6 +5,7 @@ start, so that one that is down keeps nobody out whose token's key is known.
 """
 
 import asyncio
+import json
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
@@ -24,6 +25,16 @@ if TYPE_CHECKING:
     import ssl
 
 CALL_SECONDS: Final = 10.0
+# A provider's description and keys have some kilobytes.
+_LARGEST_BYTES: Final = 1 << 20
+_PART_BYTES: Final = 1 << 16
+_FAULTS: Final = (
+    httpx2.HTTPError,
+    httpx2.InvalidURL,
+    ValueError,
+    TimeoutError,
+    RecursionError,
+)
 _FRESH_SECONDS: Final = 3600.0
 # An unknown key's name, which anybody may write, has us ask no more often, whatever came of it.
 _APART_SECONDS: Final = 10.0
@@ -105,7 +116,9 @@ class ProviderKeys:
             ServiceUnavailable: its keys are not known, and it does not answer.
         """
         described = await self.description()
-        offered = described.get("id_token_signing_alg_values_supported") or ["RS256"]
+        offered = described.get("id_token_signing_alg_values_supported")
+        if not isinstance(offered, list):
+            offered = ["RS256"]
         algorithms = [one for one in ALGORITHMS if one in offered] or ["RS256"]
         try:
             return self._signed(token, await self._keys.value(_FRESH_SECONDS), algorithms)
@@ -151,14 +164,22 @@ class ProviderKeys:
 
     async def ask(self, url: str, headers: Mapping[str, str] | None = None) -> dict[str, Any]:
         """What stands at one of its addresses, as JSON. Raises ServiceUnavailable."""
+        body = bytearray()
         try:
-            async with httpx2.AsyncClient(
-                verify=self.verify, timeout=CALL_SECONDS, follow_redirects=False
-            ) as client:
-                answer = await client.get(url, headers=headers)
-            answer.raise_for_status()
-            found = answer.json()
-        except (httpx2.HTTPError, httpx2.InvalidURL, ValueError) as error:
+            async with (
+                asyncio.timeout(CALL_SECONDS),  # of the whole call: a body may drip
+                httpx2.AsyncClient(
+                    verify=self.verify, timeout=CALL_SECONDS, follow_redirects=False
+                ) as client,
+                client.stream("GET", url, headers=headers) as answer,
+            ):
+                answer.raise_for_status()
+                async for part in answer.aiter_bytes(_PART_BYTES):
+                    body += part
+                    if len(body) > _LARGEST_BYTES:
+                        raise ServiceUnavailable(f"the provider's answer at {url} is too large")
+            found = json.loads(body)
+        except _FAULTS as error:
             raise self.down(error) from error
         if not isinstance(found, dict):
             raise ServiceUnavailable(f"the provider's answer at {url} is none")
@@ -174,6 +195,9 @@ class ProviderKeys:
 
 def check_address(name: str, url: object) -> None:
     """Raises ServiceUnavailable unless an endpoint of a provider is at an https address."""
-    parts = urlsplit(url) if isinstance(url, str) else urlsplit("")
+    try:
+        parts = urlsplit(url) if isinstance(url, str) else urlsplit("")
+    except ValueError:
+        parts = urlsplit("")
     if parts.scheme != "https" and not (parts.scheme == "http" and is_loopback(parts.netloc)):
         raise ServiceUnavailable(f"the provider's {name} is no https address")
