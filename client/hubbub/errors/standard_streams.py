@@ -7,27 +7,11 @@ import os
 import sys
 from collections.abc import Callable
 from io import TextIOWrapper
-from typing import TYPE_CHECKING, Final, TextIO
+from typing import Final, TextIO
 
 from hubbub.errors.printable import visible_lines
 
-if TYPE_CHECKING:
-    from _typeshed import ReadableBuffer
-
 _NO_ROOM: Final = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
-
-
-class _Output(io.FileIO):
-    """Standard output that remembers its failure: argparse and others drop such errors."""
-
-    lost: OSError | None = None
-
-    def write(self, data: "ReadableBuffer") -> int:
-        try:
-            return super().write(data)
-        except OSError as error:
-            self.lost = error
-            raise
 
 
 def run_program(program: Callable[[], int]) -> int:
@@ -38,23 +22,27 @@ def run_program(program: Callable[[], int]) -> int:
         standard output was lost. A reader that ends early is no failure.
     """
     _open_closed()
-    output = _Output(1, "w", closefd=False)
     former: TextIOWrapper = sys.stdout  # type: ignore[assignment]  # as Python opens it
+    # A buffer, also where Python was told to have none: it keeps what could not be written, so that
+    # the last flush fails as well where argparse and others dropped the error.
     sys.stdout = TextIOWrapper(
-        io.BufferedWriter(output),
+        io.BufferedWriter(io.FileIO(1, "w", closefd=False)),
         encoding=former.encoding,
         errors=former.errors,
         line_buffering=former.line_buffering or former.write_through,
     )
+    status, refused = 0, None
     try:
         status = program()
     except SystemExit as end:  # argparse, after it printed help or an error
         status = end.code if isinstance(end.code, int) else 0
     except OSError as error:
-        status = 0 if output.lost else complain(described(error))
-    _drop_if_lost(sys.stdout)
-    if output.lost and not isinstance(output.lost, BrokenPipeError):
-        why = "is closed" if output.lost.errno == errno.EBADF else output.lost.strerror
+        refused = error
+    lost = _drop_if_lost(sys.stdout)
+    if refused and not lost and not isinstance(refused, BrokenPipeError):
+        status = complain(described(refused))
+    if lost and not isinstance(lost, BrokenPipeError):
+        why = "is closed" if lost.errno == errno.EBADF else lost.strerror
         status = complain(
             f"standard output: {why}; send it to a file with room, a pipe, or /dev/null"
         )
@@ -95,9 +83,15 @@ def _open_closed() -> None:
     sys.stderr = sys.stderr or open(2, "w", buffering=1, closefd=False)  # noqa: SIM115 as above
 
 
-def _drop_if_lost(stream: TextIO) -> None:
-    """Send what a stream cannot write nowhere: the interpreter flushes it once more at its end."""
+def _drop_if_lost(stream: TextIO) -> OSError | None:
+    """Send what a stream cannot write nowhere: the interpreter flushes it once more at its end.
+
+    Returns:
+        Why it could not be written; None if it was.
+    """
     try:
         stream.flush()
-    except OSError:
+    except OSError as error:
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+        return error
+    return None

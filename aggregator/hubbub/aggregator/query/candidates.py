@@ -130,6 +130,11 @@ async def with_candidates(
             strings += await _discovered(metric, query, estimate)
         else:
             strings += metric.candidates if name == CATALOG else await lists.find(name)
+        if len(strings) > _MAX_STRINGS:
+            raise BadParameter(
+                f"the lists asked for have more than {_MAX_STRINGS:,} strings together: ask for "
+                "fewer of them at once"
+            )
     if not strings:
         saved = ", ".join(one.name for one in await lists.all())
         raise NothingToLookFor(
