@@ -303,7 +303,8 @@ def test_the_command_line_and_the_probe_believe_the_role_they_ask_alone(
                 assert await probed.wait() == (asked != role), asked
             endpoints = Endpoints(address, str(tls))
             if role == "aggregator":
-                assert await asyncio.to_thread(total_counts, endpoints) == {}
+                counts = await asyncio.to_thread(total_counts, endpoints)
+                assert not any(counts.values())
                 return
             with pytest.raises(ServiceUnavailable, match="does not answer"):
                 await asyncio.to_thread(total_counts, endpoints)

@@ -1,9 +1,9 @@
 """The journal: payloads in memory that outlives the process.
 
 A file of fixed size, whose pages the system keeps when the process is killed. To note a payload
-copies it there, and waits for no disk. It is written and not mapped: whoever cuts a mapped file
-ends the process (docs/decisions/0175). The next process of the app that finds a journal without
-its owner enters what it holds.
+copies it there, and waits for no disk. It is written and not kept mapped: whoever cuts a mapped
+file ends the process (docs/decisions/0175). The next process of the app that finds a journal
+without its owner enters what it holds.
 
 A record: length, number, checksum, body. Numbers grow by one. After a rewind new records overwrite
 old ones, and the first number that does not follow ends the journal.
@@ -11,6 +11,7 @@ old ones, and the first number that does not follow ends the journal.
 
 import contextlib
 import errno
+import mmap
 import os
 import secrets
 import stat
@@ -73,7 +74,7 @@ class Journal:
         if not self.is_lost:
             try:
                 self._take_hold()
-                os.pwrite(self._file, head + body, self._end)
+                self._write(head + body)
             except OSError:
                 self.is_lost = True
         self._end += len(head) + len(body)
@@ -103,6 +104,22 @@ class Journal:
         with contextlib.suppress(OSError):
             if _identity(os.fstat(self._file)) == self._identity:
                 os.close(self._file)
+
+    def _write(self, record: bytes) -> None:
+        """Write a record. Raises OSError.
+
+        The file has its room, but a limit of the process (RLIMIT_FSIZE) may refuse or cut a write
+        there; memory has no such limit.
+        """
+        try:
+            is_whole = os.pwrite(self._file, record, self._end) == len(record)
+        except OSError as error:
+            if error.errno not in {errno.EFBIG, errno.ENOSPC, errno.EDQUOT}:
+                raise
+            is_whole = False
+        if not is_whole:
+            with mmap.mmap(self._file, _SIZE) as memory:
+                memory[self._end : self._end + len(record)] = record
 
     def _take_hold(self) -> None:
         """Make sure that the number is the file's still, and the file whole.
