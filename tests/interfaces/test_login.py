@@ -109,6 +109,10 @@ def test_people_log_in_see_what_their_groups_may_and_log_out(home: House) -> Non
         assert page.url == f"{home.address}/metric?name=theme&confidence=0.99#look=typed"
         expect(page.get_by_text("ana@example.org")).to_be_visible()
         expect(page.locator("#table")).to_contain_text("dark")
+        # A viewer is offered nothing that the service would refuse.
+        page.locator("#marks summary").click()
+        expect(page.locator("#marks")).to_contain_text("takes the role publisher")
+        assert page.locator("#marking").count() == 0
         [session] = [one for one in seen._context.cookies() if one["name"] == SESSION]
         assert (session["httpOnly"], session["secure"], session["sameSite"]) == (
             True,
@@ -267,10 +271,13 @@ def test_a_session_writes_from_pages_of_ours_alone(home: House) -> None:
     )
     cookie = {"cookie": f"{SESSION}={sealed}"}
     url, mark = f"{home.address}/v1/marks/today", {"date": "2026-11-22", "text": "x"}
-    assert web.put(url, json=mark, headers=cookie).status_code == 403, "silence is no word"
-    evil = {**cookie, "origin": "https://evil.example"}
-    assert web.put(url, json=mark, headers=evil).status_code == 403
-    assert web.put(url, json=mark, headers={**cookie, "origin": home.address}).status_code == 200
+    evil, own = ({**cookie, "origin": origin} for origin in ("https://evil.example", home.address))
+    for headers in (cookie, evil):  # no origin, or another one
+        refused = web.put(url, json=mark, headers=headers)
+        assert (refused.status_code, "role publisher" in refused.text) == (403, False)
+    # The session's group is a viewer: the guard let the request pass, the role refuses it.
+    refused = web.put(url, json=mark, headers=own)
+    assert (refused.status_code, "role publisher" in refused.text) == (403, True)
     assert web.get(f"{home.address}/v1/metrics", headers=cookie).status_code == 200
     other = {"cookie": f"{SESSION}={sealed[:-4]}AAAA"}
     assert web.get(f"{home.address}/v1/metrics", headers=other).status_code == 401

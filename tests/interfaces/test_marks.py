@@ -1,6 +1,8 @@
 """Marks: the same in memory and in Redis; what cannot be is refused, what cannot be read is not."""
 
 import asyncio
+import json
+from dataclasses import asdict
 
 import pytest
 
@@ -21,11 +23,22 @@ def test_marks_are_kept_by_name(home: House, kept: str) -> None:
         assert await marks.all("launches") == [early]
         moved = Mark("late", "2025-12-31")
         await marks.save(moved)
-        assert await marks.all() == [moved, early]
+        assert await marks.all() == [moved, early, late], "a name is free in every metric"
+        await marks.save(Mark("late", "2026-02-01", metric="launches"))
+        with pytest.raises(UnknownMark):
+            await marks.remove("late", "homepage")
+        await marks.remove("late", "theme")
+        await marks.remove("late")
+        assert [mark.metric for mark in await marks.all()] == ["", "launches"]
         await marks.remove("early")
         with pytest.raises(UnknownMark, match='no mark is called "early"; set are: late'):
             await marks.remove("early")
+        await marks.save(late)
+        with pytest.raises(BadParameter, match="name the metric: launches, theme"):
+            await marks.remove("late")
+        await marks.remove("late", "launches")
         await marks.remove("late")
+        assert await marks.all() == []
 
     async def run() -> None:
         if kept == "memory":
@@ -37,6 +50,25 @@ def test_marks_are_kept_by_name(home: House, kept: str) -> None:
         await server.ask("HSET", "aggregator:marks", "odd", b'["name"]')
         await body(marks)
         await server.ask("HDEL", "aggregator:marks", "torn", "odd")
+        await server.close()
+
+    asyncio.run(run())
+
+
+def test_marks_of_an_earlier_version_are_read_replaced_and_removed(home: House) -> None:
+    async def run() -> None:
+        server = await connect_redis(home.redis_url)
+        marks = RedisMarks(server)
+        for name in ("first", "second"):
+            mark = Mark(name, "2026-01-01", metric="theme")
+            await server.ask("HSET", "aggregator:marks", name, json.dumps(asdict(mark)))
+        other = await marks.save(Mark("first", "2026-01-02"))
+        newer = await marks.save(Mark("first", "2026-01-03", metric="theme"))
+        await marks.remove("second")
+        assert await marks.all() == [other, newer]
+        for mark in (other, newer):
+            await marks.remove(mark.name, mark.metric)
+        assert not await server.ask("EXISTS", "aggregator:marks")
         await server.close()
 
     asyncio.run(run())

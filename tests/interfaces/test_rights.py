@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any, Final
 
@@ -25,7 +26,6 @@ from hubbub.aggregator.query import QueryEngine
 from hubbub.aggregator.query.answers import PipelineStatus, ReportCounts
 from hubbub.aggregator.query.cache import CoalescedRead
 from hubbub.aggregator.query.caller_view import caller_view
-from hubbub.aggregator.query.marks import MemoryMarks
 from hubbub.aggregator.releases.releasing import Releases
 from hubbub.aggregator.releases.service import ReleasesService
 from hubbub.aggregator.service import QueryService
@@ -59,6 +59,11 @@ ACCESS: Final = """
 [groups.some]
 metrics = ["theme", "col*"]
 certificates = ["ana@example.org"]
+[groups.part]
+metrics = ["col*"]
+[groups.theme]
+role = "publisher"
+metrics = ["theme"]
 [groups.all]
 role = "publisher"
 metrics = ["*"]
@@ -94,6 +99,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
     people: list[tuple[str, Role, list[str]]] = [
         ("some", "viewer", ["some"]),
         ("all", "publisher", ["all"]),
+        ("part", "publisher", ["part", "theme"]),
         ("none", "admin", ["gone"]),
         ("old", "admin", []),
         ("less", "viewer", ["all"]),
@@ -159,8 +165,8 @@ def test_whether_hidden_windows_balance_is_not_told(home: House, off: bool) -> N
         return PipelineStatus(complete=True, balanced=not off, total=hidden, windows=[seen, hidden])
 
     async def body() -> PipelineStatus:
-        whole = home.query.collected, MemoryMarks(), CoalescedRead(law)
-        return await caller_view(*whole, "theme".__eq__, {})[2].get()
+        whole = home.query.collected, CoalescedRead(law)
+        return await caller_view(*whole, "theme".__eq__, {})[1].get()
 
     told = asyncio.run(body())
     assert (told.balanced, told.total.balanced, told.windows) == (True, True, [seen])
@@ -171,15 +177,60 @@ def test_answers_are_those_that_everybody_gets(home: House) -> None:
     assert home.ask("some", path).json() == home.ask("old", path).json()
 
 
+def test_viewers_store_nothing_and_overwrite_nothing(home: House) -> None:
+    day, strings = {"date": "2024-10-04"}, {"candidates": ["a", "b"]}
+    stored = {
+        "/v1/candidates/shared": strings,
+        "/v1/marks/all": day,
+        "/v1/marks/own": day | {"metric": "theme"},
+    }
+    for path, body in stored.items():
+        assert home.ask("all", path, "put", json=body).status_code == 200, path
+    try:
+        before = [home.ask("all", path).json() for path in ("/v1/candidates/shared", "/v1/marks")]
+        # "less" sees every metric, as a viewer.
+        for who, (path, body) in product(("some", "less"), stored.items()):
+            for refused in (
+                home.ask(who, path, "put", json=body),
+                home.ask(who, f"{path}new", "put", json=body),
+                home.ask(who, path, "delete"),
+            ):
+                assert (refused.status_code, "role publisher" in refused.text) == (403, True), path
+        after = [home.ask("less", path).json() for path in ("/v1/candidates/shared", "/v1/marks")]
+        assert after == before
+    finally:
+        for path in stored:
+            assert home.ask("all", path, "delete").status_code == 204, path
+
+
+def test_a_publisher_of_one_metric_writes_marks_of_that_metric_alone(home: House) -> None:
+    day = {"date": "2024-10-04"}
+    assert home.ask("all", "/v1/marks/launch", "put", json=day | {"metric": "hidden"}).is_success
+    assert home.ask("all", "/v1/marks/colours", "put", json=day | {"metric": "colour"}).is_success
+    try:
+        # The name tells nothing of the hidden metric, which keeps its own mark.
+        own = home.ask("part", "/v1/marks/launch", "put", json=day | {"metric": "theme"})
+        assert own.status_code == 200
+        assert home.ask("part", "/v1/marks/launch", "delete").status_code == 204
+        assert home.ask("part", "/v1/marks/launch", "delete").status_code == 404
+        assert home.ask("part", "/v1/marks/colours", "delete").status_code == 403
+        other = home.ask("part", "/v1/marks/colours", "put", json=day | {"metric": "colour"})
+        assert other.status_code == 403
+        kept = [mark["name"] for mark in home.ask("all", "/v1/marks").json()["marks"]]
+        assert kept == ["colours", "launch"]
+    finally:
+        for name in ("launch", "colours"):
+            home.ask("all", f"/v1/marks/{name}", "delete")
+
+
 def test_marks_of_a_hidden_metric_are_neither_seen_nor_written_over(home: House) -> None:
     mark = {"date": "2024-10-04", "text": "first", "metric": "hidden"}
     assert home.ask("all", "/v1/marks/launch", "put", json=mark).status_code == 200
     try:
         assert home.ask("some", "/v1/marks").json() == {"marks": []}
-        assert home.ask("some", "/v1/marks/launch", "delete").status_code == 404
-        refused = home.ask("some", "/v1/marks/launch", "put", json={"date": "2024-10-04"})
-        assert (refused.status_code, "is taken" in refused.text) == (400, True)
-        assert home.ask("some", "/v1/marks/other", "put", json=mark).status_code == 404
+        for name in ("launch", "absent"):
+            assert home.ask("part", f"/v1/marks/{name}", "delete").status_code == 404
+        assert home.ask("part", "/v1/marks/other", "put", json=mark).status_code == 404
         [kept] = home.ask("all", "/v1/marks").json()["marks"]
         assert kept["text"] == "first"
     finally:
@@ -211,7 +262,7 @@ def test_another_bundle_is_seen_through_the_same_rights(home: House) -> None:
 def test_the_audit_has_every_question_and_nothing_that_was_typed(home: House) -> None:
     home.ask("some", "/v1/metrics/hidden/estimates")
     home.ask("some", "/v1/metrics/theme/estimates?find=PRIVATE&epochs=all")
-    home.ask("some", "/v1/candidates/mine", "put", json={"candidates": ["PRIVATE", "TOO"]})
+    home.ask("all", "/v1/candidates/mine", "put", json={"candidates": ["PRIVATE", "TOO"]})
     home.ask("some", "/v1/PRIVATE PRIVATE")
     web.get(f"{home.address}/v1/metrics")
     web.get(f"{home.address}/static/shell.js")
@@ -222,7 +273,7 @@ def test_the_audit_has_every_question_and_nothing_that_was_typed(home: House) ->
     assert found == [
         ("some", "/v1/metrics/NAME/estimates", 404),
         ("some", "/v1/metrics/NAME/estimates", 200),
-        ("some", "/v1/candidates/NAME", 200),
+        ("all", "/v1/candidates/NAME", 200),
         ("some", "other", 404),
         (None, "/v1/metrics", 401),
     ]
@@ -323,13 +374,22 @@ def test_over_grpc_a_certificate_sees_what_its_groups_do_and_the_audit_has_its_q
         assert {one.stream for one in law.windows} == {"theme", "colour"}
         with pytest.raises(HubbubError, match="takes the role publisher"):
             release(ana, wire.ReleaseRequest(metric="theme", query="count", value="dark", by="me"))
-        ask(ana, "SaveCandidates", wire.SaveCandidatesRequest(name="m", candidates=["PRIVATE"]))
-        lines = _lines(home, 4)
+        stored: list[tuple[str, Message]] = [
+            ("SaveMark", wire.Mark(name="m", date="2026-01-01", metric="theme")),
+            ("RemoveMark", wire.RemoveMarkRequest(name="m")),
+            ("RemoveCandidates", wire.RemoveCandidatesRequest(name="m")),
+            ("SaveCandidates", wire.SaveCandidatesRequest(name="m", candidates=["PRIVATE"])),
+        ]
+        for name, write in stored:
+            with pytest.raises(HubbubError, match="takes the role publisher"):
+                ask(ana, name, write)
+        [*lines, _, _, _, last] = _lines(home, 7)
+        lines.append(last)
         assert [(one["who"], one["by"], one["question"], one["status"]) for one in lines] == [
             ("ana@example.org", "certificate", "Query/Trend", "OK"),
             ("ana@example.org", "certificate", "Query/Pipeline", "OK"),
             ("ana@example.org", "certificate", "Releases/Release", "PERMISSION_DENIED"),
-            ("ana@example.org", "certificate", "Query/SaveCandidates", "OK"),
+            ("ana@example.org", "certificate", "Query/SaveCandidates", "PERMISSION_DENIED"),
         ]
         assert (lines[0]["metric"], lines[0]["asked"]) == ("theme", {"number": 3, "epochs": "all"})
         assert (lines[2]["release"], lines[3]["candidates"]) == ("count", 1)

@@ -210,7 +210,7 @@ class QueryService(QueryServicer):
     ) -> wire.RemoveMarkResponse:
         """Forget one."""
         async with self._asked(context, request) as query:
-            await query.marks.remove(request.name)
+            await query.marks.remove(request.name, request.metric)
         return wire.RemoveMarkResponse()
 
     async def Pipeline(

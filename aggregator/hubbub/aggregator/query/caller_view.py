@@ -3,14 +3,14 @@
 from collections.abc import Callable, MutableMapping, Sequence
 from copy import copy
 from dataclasses import fields, replace
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from hubbub.aggregator.query.answers import PipelineStatus, ReportCounts
 from hubbub.aggregator.query.cache import CoalescedRead
-from hubbub.aggregator.query.marks import Mark, Marks
+from hubbub.aggregator.query.candidates import CandidateLists, SavedList
+from hubbub.aggregator.query.marks import Mark, Marks, mark_named
 from hubbub.aggregator.query.totals import TotalsByEpoch
 from hubbub.catalog import Bundle
-from hubbub.errors import BadParameter, UnknownMark
 
 Sees = Callable[[str], bool]
 """Whether a metric of this name, or a tier, exists for somebody."""
@@ -26,18 +26,20 @@ class Viewer(Protocol):
     def sees(self, metric: str) -> bool:
         """Whether a metric of this name, or a tier, exists for them."""
 
+    def check(self, role: Literal["publisher"], metric: str = "") -> None:
+        """Raise AccessRefused without this role for this metric; "": for any metric."""
+
 
 Law = CoalescedRead[PipelineStatus]
 
 
 def caller_view(
     collected: TotalsByEpoch,
-    marks: Marks,
     law: Law,
     sees: Sees,
     bundles: MutableMapping[frozenset[str], Bundle],
-) -> tuple[TotalsByEpoch, Marks, Law]:
-    """Totals, marks and law as somebody sees them. bundles: made before, by what is seen."""
+) -> tuple[TotalsByEpoch, Law]:
+    """Totals and law as somebody sees them. bundles: made before, by what is seen."""
     names = frozenset(filter(sees, collected.bundle.metrics))
     if names not in bundles:
         bundles[names] = _visible_bundle(collected.bundle, sees)
@@ -47,7 +49,7 @@ def caller_view(
     async def counts() -> PipelineStatus:
         return _visible_status(await law.get(), sees)
 
-    return own, _VisibleMarks(marks, sees), CoalescedRead(counts)
+    return own, CoalescedRead(counts)
 
 
 def _visible_bundle(bundle: Bundle, sees: Sees) -> Bundle:
@@ -83,30 +85,52 @@ def _total(total: ReportCounts, windows: Sequence[ReportCounts]) -> ReportCounts
     return replace(total, balanced=balanced, **sums)
 
 
-class _VisibleMarks:
-    """Marks but for those of hidden metrics."""
+class CallersLists:
+    """Saved lists for one caller: everybody reads every list, and publishers write them."""
 
-    def __init__(self, marks: Marks, sees: Sees) -> None:
-        self._marks = marks
-        self._sees = sees
+    def __init__(self, lists: CandidateLists, viewer: Viewer) -> None:
+        self._lists = lists
+        self._viewer = viewer
 
-    async def all(self, metric: str = "") -> list[Mark]:
-        """Every mark, or those that a metric's trend has; by date."""
-        return [mark for mark in await self._marks.all(metric) if self._shows(mark)]
+    async def all(self) -> list[SavedList]:
+        """Every list, by name."""
+        return await self._lists.all()
 
-    async def save(self, mark: Mark) -> Mark:
-        """Save a mark, in place of one of its name. Raises BadParameter if the name is taken."""
-        if any(one.name == mark.name and not self._shows(one) for one in await self._marks.all()):
-            raise BadParameter(f'a mark\'s name "{mark.name}" is taken; choose another')
-        return await self._marks.save(mark)
+    async def find(self, name: str) -> tuple[str, ...]:
+        """The strings of one list. Raises UnknownList."""
+        return await self._lists.find(name)
+
+    async def save(self, name: str, strings: Sequence[str], *, add: bool = False) -> SavedList:
+        """Save a list. Raises AccessRefused for callers who are not publishers."""
+        self._viewer.check("publisher")
+        return await self._lists.save(name, strings, add=add)
 
     async def remove(self, name: str) -> None:
-        """Forget one. Raises UnknownMark."""
-        shown = [one.name for one in await self.all()]
-        if name not in shown:
-            there = ", ".join(sorted(shown)[:20]) or "none"
-            raise UnknownMark(f'no mark is called "{name[:60]}"; set are: {there}')
-        await self._marks.remove(name)
+        """Remove a list. Raises AccessRefused for callers who are not publishers."""
+        self._viewer.check("publisher")
+        await self._lists.remove(name)
 
-    def _shows(self, mark: Mark) -> bool:
-        return not mark.metric or self._sees(mark.metric)
+
+class CallersMarks:
+    """Marks as one caller may read and write them: without those of hidden metrics."""
+
+    def __init__(self, marks: Marks, viewer: Viewer) -> None:
+        self._marks = marks
+        self._viewer = viewer
+
+    async def all(self, metric: str = "") -> list[Mark]:
+        """Every mark that the caller sees, or those that a metric's trend has; by date."""
+        marks = await self._marks.all(metric)
+        return [mark for mark in marks if not mark.metric or self._viewer.sees(mark.metric)]
+
+    async def save(self, mark: Mark) -> Mark:
+        """Save a mark. Raises AccessRefused for callers who do not publish its metric."""
+        self._viewer.check("publisher", mark.metric)
+        return await self._marks.save(mark)
+
+    async def remove(self, name: str, metric: str = "") -> None:
+        """Remove a mark. Raises UnknownMark, BadParameter or AccessRefused."""
+        self._viewer.check("publisher")
+        mark = mark_named(await self.all(), name, metric)
+        self._viewer.check("publisher", mark.metric)
+        await self._marks.remove(mark.name, mark.metric)

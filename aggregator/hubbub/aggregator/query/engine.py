@@ -34,7 +34,7 @@ from hubbub.aggregator.query.answers import (
 )
 from hubbub.aggregator.query.breakdowns import BrokenDown, broken_down, parts_by
 from hubbub.aggregator.query.cache import CoalescedRead, SingleFlightCache
-from hubbub.aggregator.query.caller_view import Viewer, caller_view
+from hubbub.aggregator.query.caller_view import CallersLists, CallersMarks, Viewer, caller_view
 from hubbub.aggregator.query.candidates import (
     CandidateLists,
     MemoryCandidateLists,
@@ -120,11 +120,13 @@ class QueryEngine:
         self._visible: dict[frozenset[str], Bundle] = {}
 
     def seen_by(self, viewer: Viewer) -> "QueryEngine":
-        """The same for somebody for whom other metrics than those that they see do not exist."""
-        if viewer.sees_all:
-            return self
-        made, own = copy(self), (self.collected, self.marks, self._law)
-        made.collected, made.marks, made._law = caller_view(*own, viewer.sees, self._visible)  # noqa: SLF001 of the same class
+        """The same for one caller: with what they see alone, and stored by those who may write."""
+        made = copy(self)
+        made.lists = CallersLists(self.lists, viewer)
+        made.marks = CallersMarks(self.marks, viewer)
+        if not viewer.sees_all:
+            own = self.collected, self._law
+            made.collected, made._law = caller_view(*own, viewer.sees, self._visible)  # noqa: SLF001 of the same class
         return made
 
     async def metrics(self) -> list[MetricLine]:

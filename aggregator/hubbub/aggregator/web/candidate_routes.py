@@ -1,4 +1,4 @@
-"""Lists of strings to look for, saved by name, over HTTP. For viewers: they hold no answer."""
+"""Lists of strings to look for, saved by name, over HTTP. Viewers read, publishers write them."""
 
 from dataclasses import dataclass
 
@@ -35,13 +35,13 @@ def saved_lists() -> APIRouter:
     async def save(
         query: Questions, request: Request, name: ListName, body: Candidates
     ) -> SavedList:
-        """Save a list, in place of the one of this name."""
+        """Save a list, in place of the one of this name; for publishers."""
         about(request).candidates = len(body.candidates)
         return await query.lists.save(name, body.candidates)
 
     @router.delete("/{name}", status_code=204)
     async def remove(query: Questions, name: ListName) -> None:
-        """Forget one."""
+        """Remove a list, for publishers."""
         await query.lists.remove(name)
 
     return router

@@ -1,4 +1,4 @@
-"""Marks over HTTP: days on which something happened. For viewers: they hold no answer."""
+"""Marks over HTTP: days on which something happened. Viewers read, publishers write them."""
 
 from dataclasses import dataclass
 from typing import Annotated
@@ -16,6 +16,11 @@ _LONGEST_TEXT = 400
 Name = Annotated[str, Path(max_length=_LONGEST, description="what the mark is called")]
 OfMetric = Annotated[
     str, Query(max_length=_LONGEST, description="those that this metric's trend has; all without")
+]
+
+MarkOf = Annotated[
+    str,
+    Query(max_length=_LONGEST, description="whose mark, where several metrics have this name"),
 ]
 
 
@@ -47,15 +52,15 @@ def marking() -> APIRouter:
 
     @router.put("/{name}")
     async def save(query: Questions, request: Request, name: Name, body: Marked) -> Mark:
-        """Set a mark, in place of the one of this name."""
+        """Set a mark, in place of its metric's mark of this name; for publishers of the metric."""
         about(request).metric = body.metric
         mark = Mark(name, body.date, body.text, body.metric)
         check_mark(mark, query.collected.bundle)
         return await query.marks.save(mark)
 
     @router.delete("/{name}", status_code=204)
-    async def remove(query: Questions, name: Name) -> None:
-        """Forget one."""
-        await query.marks.remove(name)
+    async def remove(query: Questions, name: Name, metric: MarkOf = "") -> None:
+        """Remove a mark, for publishers of its metric."""
+        await query.marks.remove(name, metric)
 
     return router

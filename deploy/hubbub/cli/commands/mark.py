@@ -25,6 +25,7 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     listing.set_defaults(run=_list)
     removing = actions.add_parser("remove", help="forget one")
     removing.add_argument("name", help="what the mark is called")
+    removing.add_argument("--metric", default="", help="whose mark, where several have this name")
     removing.set_defaults(run=_remove)
     for action in (adding, listing, removing):
         add_where(action)
@@ -47,6 +48,7 @@ def _list(arguments: argparse.Namespace) -> int:
 
 
 def _remove(arguments: argparse.Namespace) -> int:
-    ask(where(arguments), "RemoveMark", RemoveMarkRequest(name=arguments.name))
+    request = RemoveMarkRequest(name=arguments.name, metric=arguments.metric)
+    ask(where(arguments), "RemoveMark", request)
     say(f"{arguments.name}: removed")
     return 0

@@ -3147,15 +3147,19 @@ class RemoveMarkRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     NAME_FIELD_NUMBER: _builtins.int
+    METRIC_FIELD_NUMBER: _builtins.int
     name: _builtins.str
+    metric: _builtins.str
+    """Whose mark, where several metrics have one of this name."""
     def __init__(
         self,
         *,
         name: _builtins.str = ...,
+        metric: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["name", b"name"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["metric", b"metric", "name", b"name"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

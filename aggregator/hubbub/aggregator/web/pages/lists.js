@@ -26,7 +26,8 @@ export class SavedLists {
 
   async begin(metric) {
     this.metric = metric;
-    const { lists } = await ask("/v1/candidates");
+    const [{ lists }, me] = await Promise.all([ask("/v1/candidates"), ask("/v1/me")]);
+    this.writes = me.role !== "viewer";
     const all = lists.map((one) => [one.name, one.total]);
     if (metric.discover) all.unshift(["discovered", null]);
     if (metric.candidates) all.unshift(["catalog", metric.candidates]);
@@ -46,7 +47,7 @@ export class SavedLists {
     const called = OWN.get(name) ?? shown(name);
     const box = h("input", { type: "checkbox", value: name });
     const forget =
-      OWN.has(name)
+      OWN.has(name) || !this.writes
         ? null
         : button("Forget", () => this.forget(name, total), { "aria-label": `Forget ${called}` });
     return h("span", { class: "list" }, h("label", {}, box, ` ${called}${total === null ? "" : ` (${count(total)})`}`), forget);
@@ -63,7 +64,7 @@ export class SavedLists {
   show(lists, typed) {
     this.tick(lists);
     this.typed = typed;
-    $("keep").hidden = !typed.length;
+    $("keep").hidden = !typed.length || !this.writes;
   }
 
   /** Save what is typed, and look for the list in its place. */

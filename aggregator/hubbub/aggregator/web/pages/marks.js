@@ -14,8 +14,9 @@ export class Marks {
   }
 
   async begin() {
-    const { marks } = await ask("/v1/marks", { metric: this.metric });
+    const [{ marks }, me] = await Promise.all([ask("/v1/marks", { metric: this.metric }), ask("/v1/me")]);
     this.all = marks;
+    this.writes = me.role !== "viewer";
   }
 
   /** Those in the time of these epochs. */
@@ -40,7 +41,7 @@ export class Marks {
         one.text ? ` ${shown(one.text, 400)}` : "",
         one.metric ? "" : " (all metrics)",
         " ",
-        button("Remove", () => this.remove(one.name), { "aria-label": `Remove ${one.name}` }),
+        this.writes && button("Remove", () => this.remove(one), { "aria-label": `Remove ${one.name}` }),
       ),
     );
     this.place.replaceChildren(
@@ -49,7 +50,7 @@ export class Marks {
         {},
         h("summary", {}, `Marks (${this.all.length})`),
         list.length ? h("ul", { class: "marks" }, list) : null,
-        this.form(),
+        this.writes ? this.form() : h("p", {}, "Setting and removing marks takes the role publisher."),
       ),
     );
   }
@@ -76,8 +77,8 @@ export class Marks {
     return this.then(() => ask(`/v1/marks/${encodeURIComponent(name)}`, {}, mark, "PUT"));
   }
 
-  remove(name) {
-    return this.then(() => ask(`/v1/marks/${encodeURIComponent(name)}`, {}, null, "DELETE"));
+  remove({ name, metric }) {
+    return this.then(() => ask(`/v1/marks/${encodeURIComponent(name)}`, { metric }, null, "DELETE"));
   }
 
   async then(does) {
