@@ -46,7 +46,8 @@ from tests.support.fakes import MemoryReleaseLog
 from tests.support.pages import page_of
 from tests.support.waiting import HANG_SECONDS
 
-CATALOG: Final = 'shuffler = "127.0.0.1:1"\n' + "".join(
+BUDGET: Final = "[budget]\nepsilon_per_year = 5\npurposes = { report = 1.0 }\n"
+CATALOG: Final = f'shuffler = "127.0.0.1:1"\n{BUDGET}' + "".join(
     [
         metric_text("theme"),
         metric_text("hidden"),
@@ -246,10 +247,18 @@ def test_a_token_has_no_higher_role_than_its_own_or_its_groups(home: House) -> N
     ask = {"metric": "theme", "query": "count", "value": "dark", "by": "me"}
     assert home.ask("less", "/v1/releases", "post", json=ask).status_code == 403
     assert home.ask("some", "/v1/releases", "post", json=ask).status_code == 403
-    assert home.ask("all", "/v1/releases", "post", json=ask).status_code == 400, "no budget"
+    assert home.ask("all", "/v1/releases", "post", json=ask).status_code == 400, "no release"
     assert home.ask("all", "/v1/tokens").status_code == 403
     listed = {one["name"]: one["groups"] for one in home.ask("old", "/v1/tokens").json()}
     assert (listed["some"], listed["old"]) == (["some"], [])
+
+
+def test_what_a_purpose_has_left_is_shown_to_callers_who_see_all_metrics(home: House) -> None:
+    left = {}
+    for who in ("all", "part"):
+        [purpose] = home.ask(who, "/v1/releases").json()["purposes"]
+        left[who] = purpose["epsilon"], purpose["epsilon_left"]
+    assert left == {"all": (5, 5), "part": (5, None)}
 
 
 def test_another_bundle_is_seen_through_the_same_rights(home: House) -> None:

@@ -23,6 +23,7 @@ import httpx2
 import numpy as np
 import pytest
 
+from hubbub.aggregator.access.rights import Caller, Grant
 from hubbub.aggregator.query.totals import TotalsByEpoch
 from hubbub.aggregator.releases.entry import Entry, Unreadable, read_entry
 from hubbub.aggregator.releases.release_log import Entries, RedisReleaseLog, ReleaseLog
@@ -297,6 +298,41 @@ def _fill(metric: Any, values: list[Any]) -> Commit:
     summed = np.array([cells[cell] for cell in range(mechanism.layout.size)], dtype=np.int64)
     tags = [os.urandom(16) for _ in values]
     return Commit(os.urandom(16), tags, summed, 0, {}, 4 * 10**9, batch_reports=len(values))
+
+
+def test_callers_of_some_metrics_learn_nothing_of_what_others_spent(signed: Signed) -> None:
+    now = time.time()
+    epoch = int(now) // DAY - 40
+    whole = Caller("all", "token", (Grant("publisher"),))
+    part = Caller("part", "token", (Grant("publisher", ("education_1",)),))
+
+    async def body() -> None:
+        store = MemoryStore()
+        collected = TotalsByEpoch(signed.bundle, store, lambda: now)
+        releases = Releases(collected, MemoryReleaseLog(), lambda: now)
+        for name in ("education_0", "education_1"):
+            commit = _fill(signed.bundle.metric(name), ["Masters"] * 200)
+            await store.add(Window(name, epoch), commit)
+        by_all, by_part = (releases.seen_by(caller, collected) for caller in (whole, part))
+        hidden = ReleaseQuery("education_0", "histogram", "", (), "report", "me")
+        own = replace(hidden, metric="education_1")
+        before = await by_part.record()
+        assert (await by_all.release(hidden)).budget_left.epsilon_left == pytest.approx(44.9)
+        assert await by_part.record() == before, "the release of a hidden metric changed an answer"
+        made = (await by_part.release(own)).budget_left
+        assert (made.epsilon_left, made.delta_left) == (None, None)
+        entries, purposes = await by_part.record()
+        assert [entry.metric for entry in entries] == ["education_1"]
+        assert {(left.epsilon_left, left.delta_left) for left in purposes} == {(None, None)}
+        [report, _] = (await by_all.record())[1]
+        assert report.epsilon_left == pytest.approx(43.9)
+        costly = replace(own, purpose="tiny one", query="mode")
+        with pytest.raises(BudgetExhausted, match="has not enough left for this release"):
+            await by_part.release(costly)
+        with pytest.raises(BudgetExhausted, match=r"has epsilon 0\.1 and delta"):
+            await by_all.release(costly)
+
+    asyncio.run(body())
 
 
 def test_only_final_totals_of_enough_people_are_released(signed: Signed) -> None:

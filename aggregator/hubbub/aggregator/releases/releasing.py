@@ -10,13 +10,14 @@ from datetime import UTC, datetime
 from math import inf
 from typing import Any, cast
 
+from hubbub.aggregator.query.caller_view import Viewer
 from hubbub.aggregator.query.totals import EpochSelection, TotalsByEpoch
 from hubbub.aggregator.releases.entry import LONGEST_NAME, LONGEST_VALUE, Entry
 from hubbub.aggregator.releases.release_log import Entries, ReleaseLog
 from hubbub.aggregator.text_rules import check_words
 from hubbub.catalog import EPOCH_SECONDS, Budget, CentralPromise, Metric, reports_of_one
 from hubbub.conservation import epoch_dates
-from hubbub.errors import BadParameter, ServiceUnavailable
+from hubbub.errors import BadParameter, BudgetExhausted, ServiceUnavailable
 from hubbub.errors.places import PROTECTS_NOBODY
 from hubbub.privacy.releases import (
     AS_IT_IS,
@@ -57,13 +58,16 @@ class ReleaseQuery:
 
 @dataclass(frozen=True, slots=True)
 class BudgetLeft:
-    """What a purpose may spend in the current year, and what it has left."""
+    """What a purpose may spend in the current year, and what it has left.
+
+    epsilon_left, delta_left: None for callers who do not see all metrics, of which each may spend.
+    """
 
     purpose: str
     epsilon: float
-    epsilon_left: float
+    epsilon_left: float | None
     delta: float
-    delta_left: float
+    delta_left: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,14 +87,16 @@ class Releases:
         collected: TotalsByEpoch,
         record: ReleaseLog,
         clock: Callable[[], float] = time.time,
+        viewer: Viewer | None = None,
     ) -> None:
         self._collected = collected
         self._record = record
         self._clock = clock
+        self._viewer = viewer
 
-    def of(self, collected: TotalsByEpoch) -> "Releases":
-        """The same, of the metrics of these totals alone; the record and its budgets stay whole."""
-        return Releases(collected, self._record, self._clock)
+    def seen_by(self, viewer: Viewer, collected: TotalsByEpoch) -> "Releases":
+        """The same for one caller and the totals that they see; all callers share the budgets."""
+        return Releases(collected, self._record, self._clock, viewer)
 
     async def release(self, ask: ReleaseQuery) -> ReleaseResult:
         """Answer from the record, or draw, enter and answer.
@@ -138,7 +144,17 @@ class Releases:
         }
         entry = self._entry(metric, ask, epochs, answer, paid)
         # What was drawn is told only once it is entered; what was entered before is told again.
-        kept, again = await self._record.spend(entry, budget.allowance(ask.purpose))
+        try:
+            kept, again = await self._record.spend(entry, budget.allowance(ask.purpose))
+        except BudgetExhausted:
+            if self._sees_all:
+                raise
+            # The amount that is left would show what releases of hidden metrics cost.
+            raise BudgetExhausted(
+                f'purpose "{ask.purpose}" has not enough left for this release in {entry.year}; '
+                "wait for the next year, ask another purpose, or have the budget changed in the "
+                "catalog"
+            ) from None
         return ReleaseResult(
             kept, again, self._budget_left(await self._record.entries(), budget, ask.purpose)
         )
@@ -193,11 +209,19 @@ class Releases:
         )
 
     async def record(self) -> tuple[Entries, list[BudgetLeft]]:
-        """All releases, and what every purpose has left this year."""
+        """The releases that the caller sees, and what every purpose has left this year."""
         entries = await self._record.entries()
         budget = self._collected.bundle.budget
         purposes = budget.purposes if budget else ()
-        return entries, [self._budget_left(entries, budget, p) for p in purposes if budget]
+        left = [self._budget_left(entries, budget, p) for p in purposes if budget]
+        if self._viewer and not self._viewer.sees_all:
+            # Nobody knows of which metric an unreadable entry is.
+            entries = Entries([entry for entry in entries if self._viewer.sees(entry.metric)])
+        return entries, left
+
+    @property
+    def _sees_all(self) -> bool:
+        return self._viewer is None or self._viewer.sees_all
 
     def dated(self, entry: Entry) -> dict[str, Any]:
         """All that is told of a release beside its answer; its dates, if its metric is known."""
@@ -233,6 +257,8 @@ class Releases:
 
     def _budget_left(self, entries: Entries, budget: Budget, purpose: str) -> BudgetLeft:
         epsilon, delta = budget.allowance(purpose)
+        if not self._sees_all:
+            return BudgetLeft(purpose, epsilon, None, delta, None)
         used = entries.spent(purpose, self._year())
         return BudgetLeft(
             purpose, epsilon, max(epsilon - used[0], 0.0), delta, max(delta - used[1], 0.0)

@@ -29,7 +29,7 @@ class ReleasesService(ReleasesServicer):
         """One release; asked twice, the same answer."""
         async with self._door.answering(context, request) as caller:
             caller.check("publisher", request.metric)
-            releases = self._releases.of(self._query.seen_by(caller).collected)
+            releases = self._releases.seen_by(caller, self._query.seen_by(caller).collected)
             ask = ReleaseQuery(
                 metric=request.metric,
                 query=request.query,
@@ -51,16 +51,13 @@ class ReleasesService(ReleasesServicer):
     async def ListReleases(
         self, request: ListReleasesRequest, context: Context
     ) -> ListReleasesResponse:
-        """All releases without their answers, and what every purpose has left."""
+        """The releases that the caller sees, without answers, and what every purpose has left."""
         async with self._door.answering(context, request) as caller:
             caller.check("publisher")
-            entries, purposes = await self._releases.record()
+            releases = self._releases.seen_by(caller, self._query.seen_by(caller).collected)
+            entries, purposes = await releases.record()
         return ListReleasesResponse(
-            records=[
-                ReleaseRecord(**self._releases.dated(entry))
-                for entry in entries.read
-                if caller.sees(entry.metric)
-            ],
+            records=[ReleaseRecord(**self._releases.dated(entry)) for entry in entries],
             purposes=[PurposeBudget(**asdict(one)) for one in purposes],
             unreadable=entries.unreadable,
         )

@@ -57,19 +57,23 @@ class RecordLine:
 
 @dataclass(frozen=True, slots=True)
 class Release(RecordLine):
-    """A release with its numbers; what its purpose has left. again: it had been paid for before."""
+    """A release with its numbers. again: it had been paid for before.
+
+    epsilon_left, delta_left: of its purpose; null for callers who do not see all metrics.
+    """
 
     values: list[Released]
     again: bool
-    epsilon_left: float
-    delta_left: float
+    epsilon_left: float | None
+    delta_left: float | None
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """All releases, and what every purpose may spend this year.
+    """The releases that the caller sees, and what every purpose may spend this year.
 
     unreadable: entries that could not be read as they stand; what they may have spent is counted.
+    0 for callers who do not see all metrics.
     """
 
     records: list[RecordLine]
@@ -99,16 +103,14 @@ def publishing(releases: Releases, access: Access) -> APIRouter:
         asked = ReleaseQuery(
             ask.metric, ask.query, ask.value, tuple(ask.epochs), ask.purpose, ask.by, ask.dates
         )
-        own = releases.of(query.collected)
+        own = releases.seen_by(who, query.collected)
         return _release(own, await own.release(asked))
 
     @router.get("/releases", dependencies=[needs("publisher")])
-    async def record(who: Who) -> Record:
+    async def record(who: Who, query: Questions) -> Record:
         """What was released, by whom, and what each purpose has left this year."""
-        entries, purposes = await releases.record()
-        lines = [
-            RecordLine(**releases.dated(entry)) for entry in entries.read if who.sees(entry.metric)
-        ]
+        entries, purposes = await releases.seen_by(who, query.collected).record()
+        lines = [RecordLine(**releases.dated(entry)) for entry in entries]
         return Record(lines, list(purposes), entries.unreadable)
 
     @router.get("/tokens", dependencies=[needs("admin")])

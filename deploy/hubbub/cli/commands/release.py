@@ -108,10 +108,10 @@ def _show(made: ReleaseResponse) -> None:
         )
         return
     again = "released before, on " if made.again else "released and paid for, on "
-    explain(
-        f"{again}{_day(record)}; {record.purpose} has epsilon {made.epsilon_left:g} and delta "
-        f"{made.delta_left:g} left this year"
-    )
+    left = f"epsilon {made.epsilon_left:g} and delta {made.delta_left:g} left this year"
+    if not made.HasField("epsilon_left"):
+        left = "a rest that is shown to callers who see all metrics"
+    explain(f"{again}{_day(record)}; {record.purpose} has {left}")
 
 
 def _show_record(found: ListReleasesResponse, arguments: argparse.Namespace) -> None:
@@ -170,9 +170,9 @@ def _show_budgets(purposes: Sequence[PurposeBudget]) -> None:
                 (
                     one.purpose,
                     f"{one.epsilon:g}",
-                    f"{one.epsilon_left:g}",
+                    f"{one.epsilon_left:g}" if one.HasField("epsilon_left") else "hidden",
                     f"{one.delta:g}",
-                    f"{one.delta_left:g}",
+                    f"{one.delta_left:g}" if one.HasField("delta_left") else "hidden",
                 )
                 for one in purposes
             ],
@@ -215,6 +215,6 @@ def _made_json(made: ReleaseResponse) -> dict[str, Any]:
         **document(made.record),
         "values": [_value_json(value) for value in made.values],
         "again": made.again,
-        "epsilon_left": made.epsilon_left,
-        "delta_left": made.delta_left,
+        "epsilon_left": made.epsilon_left if made.HasField("epsilon_left") else None,
+        "delta_left": made.delta_left if made.HasField("delta_left") else None,
     }

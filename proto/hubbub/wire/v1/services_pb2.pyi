@@ -490,7 +490,7 @@ class ReleaseResponse(_message.Message):
     again: _builtins.bool
     """Whether it was released before: then nothing was spent."""
     epsilon_left: _builtins.float
-    """What the purpose has left this year."""
+    """What the purpose has left this year; not set for callers who do not see all metrics."""
     delta_left: _builtins.float
     @_builtins.property
     def record(self) -> Global___ReleaseRecord: ...
@@ -502,14 +502,21 @@ class ReleaseResponse(_message.Message):
         record: Global___ReleaseRecord | None = ...,
         values: _abc.Iterable[Global___ReleasedValue] | None = ...,
         again: _builtins.bool = ...,
-        epsilon_left: _builtins.float = ...,
-        delta_left: _builtins.float = ...,
+        epsilon_left: _builtins.float | None = ...,
+        delta_left: _builtins.float | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["record", b"record"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_delta_left", b"_delta_left", "_epsilon_left", b"_epsilon_left", "delta_left", b"delta_left", "epsilon_left", b"epsilon_left", "record", b"record"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["again", b"again", "delta_left", b"delta_left", "epsilon_left", b"epsilon_left", "record", b"record", "values", b"values"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_delta_left", b"_delta_left", "_epsilon_left", b"_epsilon_left", "again", b"again", "delta_left", b"delta_left", "epsilon_left", b"epsilon_left", "record", b"record", "values", b"values"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__delta_left: _TypeAlias = _typing.Literal["delta_left"]  # noqa: Y015
+    _WhichOneofArgType__delta_left: _TypeAlias = _typing.Literal["_delta_left", b"_delta_left"]  # noqa: Y015
+    _WhichOneofReturnType__epsilon_left: _TypeAlias = _typing.Literal["epsilon_left"]  # noqa: Y015
+    _WhichOneofArgType__epsilon_left: _TypeAlias = _typing.Literal["_epsilon_left", b"_epsilon_left"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__delta_left) -> _WhichOneofReturnType__delta_left | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__epsilon_left) -> _WhichOneofReturnType__epsilon_left | None: ...
 
 Global___ReleaseResponse: _TypeAlias = ReleaseResponse  # noqa: Y015
 
@@ -678,7 +685,9 @@ Global___ListReleasesResponse: _TypeAlias = ListReleasesResponse  # noqa: Y015
 
 @_typing.final
 class PurposeBudget(_message.Message):
-    """One purpose in the current calendar year of UTC."""
+    """One purpose in the current calendar year of UTC. What is left is not set for callers who do not
+    see all metrics.
+    """
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -697,15 +706,22 @@ class PurposeBudget(_message.Message):
         *,
         purpose: _builtins.str = ...,
         epsilon: _builtins.float = ...,
-        epsilon_left: _builtins.float = ...,
+        epsilon_left: _builtins.float | None = ...,
         delta: _builtins.float = ...,
-        delta_left: _builtins.float = ...,
+        delta_left: _builtins.float | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_delta_left", b"_delta_left", "_epsilon_left", b"_epsilon_left", "delta_left", b"delta_left", "epsilon_left", b"epsilon_left"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["delta", b"delta", "delta_left", b"delta_left", "epsilon", b"epsilon", "epsilon_left", b"epsilon_left", "purpose", b"purpose"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_delta_left", b"_delta_left", "_epsilon_left", b"_epsilon_left", "delta", b"delta", "delta_left", b"delta_left", "epsilon", b"epsilon", "epsilon_left", b"epsilon_left", "purpose", b"purpose"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__delta_left: _TypeAlias = _typing.Literal["delta_left"]  # noqa: Y015
+    _WhichOneofArgType__delta_left: _TypeAlias = _typing.Literal["_delta_left", b"_delta_left"]  # noqa: Y015
+    _WhichOneofReturnType__epsilon_left: _TypeAlias = _typing.Literal["epsilon_left"]  # noqa: Y015
+    _WhichOneofArgType__epsilon_left: _TypeAlias = _typing.Literal["_epsilon_left", b"_epsilon_left"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__delta_left) -> _WhichOneofReturnType__delta_left | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__epsilon_left) -> _WhichOneofReturnType__epsilon_left | None: ...
 
 Global___PurposeBudget: _TypeAlias = PurposeBudget  # noqa: Y015
 
