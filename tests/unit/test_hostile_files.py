@@ -12,6 +12,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
 
+from hubbub.aggregator.access.access_file import read_access
 from hubbub.catalog import open_bundle, read_bundle, read_catalog, read_public_keys
 from hubbub.catalog.encoding import read_json
 from hubbub.catalog.keys import points
@@ -19,6 +20,8 @@ from hubbub.cli.main import main
 from hubbub.cli.rappor_files import read_collection
 from hubbub.cli.terminal.candidate_file import read_candidates
 from hubbub.errors import BadParameter, BundleRefused, CatalogInvalid, KeysUnusable
+from hubbub.errors.text_files import parse_toml
+from hubbub.runtime.limits_file import read_limits
 from tests.conftest import CATALOG
 from tests.support.bundles import Signed
 
@@ -313,3 +316,37 @@ def test_numbers_of_rappor_are_within_what_can_be_reckoned(
     (tmp_path / "counts.csv").write_text(counts + "\n")
     with pytest.raises(BadParameter, match=r"(params|counts)\.csv"):
         read_collection(tmp_path / "params.csv", tmp_path / "counts.csv")
+
+
+@pytest.mark.parametrize("part", ["a", '"a b"', "'a.b'"])
+@pytest.mark.parametrize("line", ["{} = 1", "[{}]", "x = {{ {} = 1 }}"])
+def test_a_key_of_too_many_parts_is_refused_by_every_reader_of_toml(
+    tmp_path: Path, part: str, line: str
+) -> None:
+    path = tmp_path / "hostile.toml"
+    path.write_text("# before\n" + line.format(" . ".join([part] * 300)) + "\n")
+    refused = "line 2: more than 256 parts joined by dots; shorten the key"
+    with pytest.raises(CatalogInvalid, match=refused):
+        read_catalog(path)
+    with pytest.raises(BadParameter, match=refused):
+        read_access(path)
+    with pytest.raises(BadParameter, match=refused):
+        read_limits(path, {"rate": (0, 1)}, frozenset())
+
+
+def test_deep_tables_and_arrays_are_refused_by_every_reader_of_toml(tmp_path: Path) -> None:
+    path = tmp_path / "hostile.toml"
+    for text in ("x = " + "[" * 9000 + "]" * 9000, "x = " + "{a = " * 9000 + "1" + "}" * 9000):
+        path.write_text(text)
+        with pytest.raises(CatalogInvalid, match="nested too deeply"):
+            read_catalog(path)
+        with pytest.raises(BadParameter, match="nested too deeply"):
+            read_access(path)
+        with pytest.raises(BadParameter, match="nested too deeply"):
+            read_limits(path, {"rate": (0, 1)}, frozenset())
+
+
+def test_long_host_names_and_long_lines_are_read_as_toml() -> None:
+    host = ".".join(["a"] * 127)
+    line = "a" * 1_000_000
+    assert parse_toml(f'host = "{host}"\n{line} = 1') == {"host": host, line: 1}

@@ -8,10 +8,12 @@ where each line is one string, blanks around it and characters that some program
 import codecs
 import errno
 import gzip
+import re
+import tomllib
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from hubbub.errors.unreadable import unreadable
 
@@ -19,6 +21,11 @@ _MAX_BYTES: Final = 1 << 28
 _SAVE: Final = "save it as UTF-8 text"
 # That of UTF-32 in little endian begins as that of UTF-16 does.
 _WIDE: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, codecs.BOM_UTF32_BE)
+
+# tomllib takes quadratic time for a dotted key. Host names in strings have 127 parts at most.
+_MAX_KEY_PARTS: Final = 256
+_PART: Final = r"""(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')"""
+_LONG_KEY: Final = re.compile(rf"(?<![\w-]){_PART}(?:[ \t]*+\.[ \t]*+{_PART}){{{_MAX_KEY_PARTS}}}")
 
 
 def lines_of(path: Path) -> Iterator[str]:
@@ -53,6 +60,25 @@ def read_text(path: Path) -> str:
         if size > _MAX_BYTES:
             raise ValueError(f"{path}: holds more than {_MAX_BYTES >> 20} MiB")
     return "\n".join([*lines, ""])
+
+
+def parse_toml(text: str) -> dict[str, Any]:
+    """The document that a TOML text contains.
+
+    Raises:
+        ValueError: the text is no TOML, nests too deeply, or has a key of too many dotted parts.
+    """
+    if match := _LONG_KEY.search(text):
+        line = text.count("\n", 0, match.start()) + 1
+        raise ValueError(
+            f"line {line}: more than {_MAX_KEY_PARTS} parts joined by dots; shorten the key"
+        )
+    try:
+        return tomllib.loads(text)
+    except RecursionError:
+        raise ValueError("nested too deeply; use fewer levels") from None
+    except OverflowError as error:
+        raise ValueError(str(error)) from error
 
 
 def read_list(path: Path) -> list[str]:

@@ -1,11 +1,10 @@
 """A file of limits: what a service may be told anew while it runs, in TOML."""
 
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 
 from hubbub.errors import BadParameter
-from hubbub.errors.text_files import read_text
+from hubbub.errors.text_files import parse_toml, read_text
 
 Ranges = Mapping[str, tuple[float, float]]
 """Of every limit, by its name, from what to what it may be."""
@@ -24,7 +23,7 @@ def read_limits(path: Path, ranges: Ranges, whole: frozenset[str]) -> dict[str, 
     except ValueError as error:
         raise BadParameter(f"--limits {error}") from error
     try:
-        found = tomllib.loads(text)
+        found = parse_toml(text)
     except ValueError as error:
         raise BadParameter(f"--limits {path}: cannot be read as TOML: {error}") from error
     for name, value in found.items():

@@ -13,7 +13,6 @@ metrics = ["*"]
 certificates = ["ana@example.org"]
 """
 
-import tomllib
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
@@ -25,7 +24,7 @@ from urllib.parse import urlsplit
 from hubbub.aggregator.access.rights import ROLES, Grant
 from hubbub.errors import BadParameter
 from hubbub.errors.addresses import url_parts
-from hubbub.errors.text_files import read_text
+from hubbub.errors.text_files import parse_toml, read_text
 from hubbub.runtime.tls import SERVERS, is_loopback, names_of
 
 _LONGEST_SESSION_HOURS: Final = 24 * 7
@@ -80,7 +79,7 @@ def read_access(path: Path) -> AccessFile:
     """
     text = _read(path, "it")
     try:
-        found = tomllib.loads(text)
+        found = parse_toml(text)
     except ValueError as error:
         raise BadParameter(f"{path}: cannot be read as TOML: {error}") from error
     table = _Table(path, "", found)
@@ -100,7 +99,7 @@ def read_access(path: Path) -> AccessFile:
 def files_of(path: Path) -> list[Path]:
     """A file of access, and those that it names, whether or not they or it can be used."""
     try:
-        told = tomllib.loads(read_text(path)).get("oidc")
+        told = parse_toml(read_text(path)).get("oidc")
     except ValueError:
         return [path]
     held = told if isinstance(told, dict) else {}

@@ -4,7 +4,6 @@ Every field is checked. All problems are told at once, with file, line, metric, 
 """
 
 import re
-import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
@@ -30,7 +29,7 @@ from hubbub.catalog.supersedes import misfits
 from hubbub.catalog.tokens import Tokens, unfetched, untokened
 from hubbub.errors import CatalogInvalid
 from hubbub.errors.printable import visible
-from hubbub.errors.text_files import read_text
+from hubbub.errors.text_files import parse_toml, read_text
 
 _TABLE: Final = re.compile(r"""\s*\[\s*(?:metrics|models)\s*\.\s*["']?([^"'\]]*?)["']?\s*\]""")
 
@@ -206,10 +205,8 @@ def _document(path: Path) -> tuple[str, dict[str, Any]]:
         remedy = "give a catalog" if path.exists() else "hubbub catalog new NAME begins one"
         raise CatalogInvalid(f"{error}; {remedy}") from error
     try:
-        document = tomllib.loads(text)
-    except RecursionError:
-        raise CatalogInvalid(f"{path}: not TOML that we read: nested too deeply") from None
-    except (ValueError, OverflowError) as error:  # also of numbers that Python does not read
+        document = parse_toml(text)
+    except ValueError as error:  # also of numbers that Python does not read
         raise CatalogInvalid(f"{path}: not TOML: {error}") from error
     return text, document
 

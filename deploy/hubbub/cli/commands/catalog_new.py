@@ -7,7 +7,6 @@ import os
 import re
 import sys
 import tempfile
-import tomllib
 from collections.abc import Iterator, Mapping
 from datetime import UTC, date, datetime, timedelta
 from importlib.resources import files
@@ -22,7 +21,7 @@ from hubbub.catalog.values.value_kinds import NUMERIC
 from hubbub.cli.terminal.catalog_reading import read_aloud
 from hubbub.cli.terminal.output import say
 from hubbub.errors import BadParameter, CatalogInvalid
-from hubbub.errors.text_files import read_text
+from hubbub.errors.text_files import parse_toml, read_text
 
 _SCHEMA: Final = "metrics.schema.json"
 _YEAR: Final = timedelta(days=365)
@@ -136,8 +135,8 @@ def _read(path: Path) -> str | None:
 
 def _metrics(text: str) -> Mapping[str, object]:
     try:
-        metrics = tomllib.loads(text).get("metrics", {})
-    except (ValueError, OverflowError, RecursionError):
+        metrics = parse_toml(text).get("metrics", {})
+    except ValueError:
         return {}  # which the check tells better
     return metrics if isinstance(metrics, dict) else {}
 

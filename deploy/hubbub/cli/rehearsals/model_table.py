@@ -1,7 +1,6 @@
 """A model's table in a TOML file, `[models.NAME]`, and the people of a CSV file as it has them."""
 
 import math
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -25,7 +24,7 @@ from hubbub.catalog.metrics_toml.model_table import AS_METRICS
 from hubbub.catalog.models.learning import class_label, text_label
 from hubbub.cli.terminal.csv_file import csv_rows
 from hubbub.errors import BadParameter, ValueOutOfDomain
-from hubbub.errors.text_files import read_text
+from hubbub.errors.text_files import parse_toml, read_text
 from hubbub.mechanisms.probability import MIN_EPSILON
 from hubbub.privacy.crowd import ExactAccountant
 
@@ -303,7 +302,7 @@ def _read(where: str, text: str) -> float:
 
 def _models(path: Path) -> Mapping[str, Any]:
     try:
-        found = tomllib.loads(read_text(path)).get("models", {})
+        found = parse_toml(read_text(path)).get("models", {})
     except ValueError:
         return {}  # who reads the catalog's metrics next says what is wrong with it
     return found if isinstance(found, dict) else {}
