@@ -1,7 +1,5 @@
 """What a mechanism refuses to be built from, and what a layout refuses to read."""
 
-from types import SimpleNamespace
-
 import pytest
 
 from hubbub.errors import BadParameter, BadPayload, ShapeMismatch
@@ -13,7 +11,6 @@ from hubbub.mechanisms import (
     Samples,
     Subset,
     Totals,
-    as_python,
     build,
 )
 from hubbub.mechanisms.geometry import Incidence
@@ -174,30 +171,6 @@ def test_cells_are_named_by_both_parts() -> None:
         *("theme=light, new=true", "theme=light, new=false"),
         *("theme=dark, new=true", "theme=dark, new=false"),
     )
-
-
-class OfNumpy:
-    """One thing as numpy has it, which a device need not have: no number of Python's."""
-
-    def __init__(self, value: float, kind: str, shape: tuple[int, ...] = ()) -> None:
-        self.value, self.dtype, self.shape = value, SimpleNamespace(kind=kind), shape
-
-    def __float__(self) -> float:
-        return float(self.value)
-
-    def __int__(self) -> int:
-        return int(self.value)
-
-    def __bool__(self) -> bool:
-        return bool(self.value)
-
-
-def test_one_number_of_numpys_is_pythons_own_and_nothing_else_is() -> None:
-    for kind, own in (("f", 12.0), ("i", 12), ("u", 12), ("b", True)):
-        found = as_python(OfNumpy(12, kind))
-        assert (found, type(found)) == (own, type(own))
-    for other in (OfNumpy(3, "M"), OfNumpy(3, "f", (1,)), b"3", None):
-        assert as_python(other) is other
 
 
 def test_parameters_say_what_they_are() -> None:

@@ -20,7 +20,7 @@ from hubbub.mechanisms.layout import (
     tally,
 )
 from hubbub.mechanisms.mechanism import AnyMechanism, Mechanism, Memo, Memoized
-from hubbub.mechanisms.parameter import Parameter, as_python, is_number
+from hubbub.mechanisms.parameter import Parameter, is_number
 from hubbub.mechanisms.probability import Probability
 from hubbub.mechanisms.rappor import Rappor
 from hubbub.mechanisms.registry import (
@@ -52,7 +52,6 @@ __all__ = [
     "Subset",
     "SystemBits",
     "Totals",
-    "as_python",
     "build",
     "built_from",
     "described_parameters",

@@ -5,12 +5,8 @@ and read from there by the class itself, by the catalog and by its reference.
 """
 
 import sys
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
-from datetime import timedelta
-from decimal import Decimal
-from enum import Enum
-from fractions import Fraction
 from math import inf, isinf
 from typing import Any, Final
 
@@ -23,8 +19,6 @@ _FOLLOWING: Final = frozenset(
 )
 # What is above is an end that nobody means to reach, and is told in short.
 _LONG: Final = 1e6
-# By the kind of a type in numpy; of dates there is none.
-_OWN: Final[Mapping[str, type]] = {"b": bool, "i": int, "u": int, "f": float}
 
 
 def is_number(thing: Any) -> bool:
@@ -34,55 +28,6 @@ def is_number(thing: Any) -> bool:
         and not isinstance(thing, bool)
         and -sys.float_info.max <= thing <= sys.float_info.max
     )
-
-
-def as_python(thing: Any, listed: Collection[str] = ()) -> Any:
-    """A value of another library's or module's type as a plain one; any other value as it is.
-
-    Numbers, truths and spans of time of numpy and of libraries that keep to its types; Decimal and
-    Fraction; a member of an Enum as its value, or as its name where only the name is listed.
-
-    Args:
-        thing: what an app reported.
-        listed: the texts that a metric takes.
-    """
-    if isinstance(thing, Enum):
-        plain = as_python(thing.value)
-        is_listed = isinstance(plain, str) and plain in listed
-        return thing.name if not is_listed and thing.name in listed else plain
-    if isinstance(thing, bool | int | float | str):
-        return thing
-    if isinstance(thing, Decimal | Fraction):
-        return _number_of(thing)
-    if getattr(thing, "shape", None) != ():
-        return thing
-    kind = getattr(getattr(thing, "dtype", None), "kind", "")
-    if kind == "m":
-        return _span_of(thing)
-    own = _OWN.get(kind)
-    return own(thing) if own else thing
-
-
-def _number_of(thing: Any) -> Any:
-    """The int that it is exactly, else a float that is no whole number either; else as it is."""
-    try:
-        if not abs(thing) <= sys.float_info.max:
-            return thing
-    except ArithmeticError:  # a NaN that must not be compared
-        return thing
-    whole = int(thing)
-    if whole == thing:
-        return whole
-    number = float(thing)
-    return thing if number.is_integer() else number
-
-
-def _span_of(thing: Any) -> Any:
-    """A span of numpy's as a timedelta; one without a unit, of months or years as it is."""
-    span = thing.item()
-    if isinstance(span, int) and "[ns]" in thing.dtype.str:  # finer than a timedelta is
-        return timedelta(microseconds=span / 1000)
-    return span if isinstance(span, timedelta) else thing
 
 
 @dataclass(frozen=True, slots=True)

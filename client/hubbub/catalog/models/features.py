@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Final, Self
 
+from hubbub.catalog.plain_value import as_python
 from hubbub.errors import BadParameter, ValueOutOfDomain
-from hubbub.mechanisms import as_python, is_number
+from hubbub.mechanisms import is_number
 
 _PAIR: Final = 2
 _SHOWN: Final = 10

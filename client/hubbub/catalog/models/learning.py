@@ -10,8 +10,9 @@ from hubbub.catalog.epochs import MINUTE, epoch_at, epoch_start
 from hubbub.catalog.fields import kinds
 from hubbub.catalog.fields.field import check, entry
 from hubbub.catalog.models.features import Feature, features_of
+from hubbub.catalog.plain_value import as_python
 from hubbub.errors import BadParameter, ValueOutOfDomain
-from hubbub.mechanisms import BitSource, as_python, is_number
+from hubbub.mechanisms import BitSource, is_number
 from hubbub.mechanisms.gradient import KINDS, ModelKind
 from hubbub.mechanisms.gradient_size import (
     MAX_CLASSES,

@@ -10,8 +10,8 @@ from hubbub.catalog.fields.field import entry
 from hubbub.catalog.fields.tables import table_of
 from hubbub.catalog.limits import Limits
 from hubbub.catalog.models.learning import Learning
+from hubbub.catalog.plain_value import as_python
 from hubbub.errors import BadParameter, ValueOutOfDomain
-from hubbub.mechanisms import as_python
 from hubbub.mechanisms.vector_codes import VectorCodes
 
 _LENGTHS: Final = kinds.one_of(lambda: WRITTEN_EPOCHS)

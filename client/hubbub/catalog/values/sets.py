@@ -6,8 +6,9 @@ from typing import Any
 
 from hubbub.catalog.choice import AUTO
 from hubbub.catalog.fields.table_reader import Complain
+from hubbub.catalog.plain_value import as_python
 from hubbub.errors import BadParameter, ValueOutOfDomain
-from hubbub.mechanisms import REGISTRY, as_python
+from hubbub.mechanisms import REGISTRY
 
 
 def as_set(table: dict[str, Any], wrong: Complain) -> dict[str, Any]:
