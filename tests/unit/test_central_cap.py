@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from scipy.stats import norm
 
 from hubbub.catalog import Bundle, Caps, Catalog, Metric, read_bundle, sign_bundle
-from hubbub.catalog.central_cap import central_cost, room_of, spent_of
+from hubbub.catalog.central_cap import crowd_cost, room_of, spent_of
 from hubbub.catalog.crowds.gaussian import delta_of_mu, epsilon_of_mu, mu_of_pure, mu_within
 from hubbub.catalog.keys.opening_keys import new_periods
 from hubbub.cli.commands import ledger
@@ -157,8 +157,8 @@ def test_the_cap_travels_in_the_bundle_and_is_on_the_card(catalog: Catalog, tmp_
     path.write_bytes(sign_bundle(_bundle(catalog), OPERATOR))
     read = read_bundle(path)
     assert read.caps == catalog.caps
-    assert central_cost(read.metrics["one"]) == central_cost(catalog.metrics["one"]) > 0
-    assert central_cost(read.metrics["alone"]) == 0
+    assert crowd_cost(read.metrics["one"]) == crowd_cost(catalog.metrics["one"]) > 0
+    assert crowd_cost(read.metrics["alone"]) == 0
     made = card(catalog)
     assert made.central_cap == 60
     assert any(
@@ -181,7 +181,7 @@ def _bundle(catalog: Catalog) -> Bundle:
 
 def _tight(catalog: Catalog, reports: float) -> dict[str, Metric]:
     """The same with a cap that so many reports of one crowd use up."""
-    cost = central_cost(catalog.metrics["one"])
+    cost = crowd_cost(catalog.metrics["one"])
     cap = epsilon_of_mu(sqrt(cost * reports), 0.9e-8)
     caps = replace(catalog.caps, central_epsilon_per_year=cap)
     return {name: replace(metric, caps=caps) for name, metric in catalog.metrics.items()}
@@ -208,7 +208,7 @@ def test_a_device_stops_at_the_cap_over_all_crowds_and_goes_on_a_year_later(
     room = room_of(bundle.caps)
     assert room is not None
     assert view.crowds_in_year == pytest.approx(
-        spent_of(bundle.caps, 5 * central_cost(metrics["one"])), rel=1e-6
+        spent_of(bundle.caps, 5 * crowd_cost(metrics["one"])), rel=1e-6
     )
     ledger._show("folder", view, [])
     assert f"of {view.crowds_cap:g} nats about you" in capsys.readouterr().out
@@ -237,9 +237,9 @@ def test_what_was_spent_is_kept_and_of_two_accounts_the_larger(catalog: Catalog)
     assert crowds_since(left.values(), TODAY - 366) == pytest.approx(sum(kept.crowds.values()))
     accounts = {**left, "other": Account()}
     assert charge(accounts, metrics["other"], TODAY + 3, "") is Outcome.OVER_BUDGET
-    assert crowds_since([kept], TODAY) == pytest.approx(central_cost(metrics["one"]))
+    assert crowds_since([kept], TODAY) == pytest.approx(crowd_cost(metrics["one"]))
 
 
 def test_no_cap_costs_nothing(tmp_path: Path) -> None:
     metric = _read(tmp_path, "epsilon_per_year = 9000", "one").metrics["one"]
-    assert (central_cost(metric), room_of(Caps())) == (0.0, None)
+    assert (crowd_cost(metric), room_of(Caps())) == (0.0, None)

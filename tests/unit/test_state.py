@@ -421,7 +421,7 @@ def test_where_there_is_no_journal_nothing_is_taken_for_another_processs(
     def no_room(_folder: Path, _number: int) -> Journal:
         raise OSError(errno.ENOSPC, "no space left on device")
 
-    monkeypatch.setattr("hubbub.client.state.pending_log.Journal", no_room)
+    monkeypatch.setattr("hubbub.client.state.journal.Journal", no_room)
     for start in range(1, 4):
         state = FolderState(tmp_path / "s")
         assert _enter(state, entry_of("homepage", TODAY + start)) == []

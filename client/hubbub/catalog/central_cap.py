@@ -51,12 +51,13 @@ def room_of(caps: Caps) -> float | None:
     return mu_within(caps.central_epsilon_per_year, delta) ** 2
 
 
-def central_cost(metric: Metric) -> float:
+def crowd_cost(metric: Metric) -> float:
     """What one report costs of that room; 0 of a metric that leaves in no crowd.
 
     At least so much that no room holds more reports than there is delta for what they leave out.
     """
-    room, mu = room_of(metric.caps), metric.caps.central_mu.get(metric.base_name)
+    mu = metric.caps.central_mu.get(metric.base_name)
+    room = None if mu is None else room_of(metric.caps)
     if room is None or mu is None:
         return 0.0
     left_out = (1 - _OF_GAUSSIANS) * metric.caps.central_delta_per_year
@@ -72,7 +73,7 @@ def over_central_cap(metrics: Iterable[Metric], caps: Caps) -> list[tuple[str, s
     """What is wrong with the cap, and the remedy, if the metrics break it."""
     room = room_of(caps)
     year = SPANS["year"]
-    costs = {one.name: crowds_within(one, year) * central_cost(one) for one in metrics}
+    costs = {one.name: crowds_within(one, year) * crowd_cost(one) for one in metrics}
     if room is None or sum(costs.values()) <= room:
         return []
     total = spent_of(caps, sum(costs.values()))

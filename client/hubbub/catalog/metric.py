@@ -37,7 +37,7 @@ from hubbub.catalog.values.list_versions import (
 )
 from hubbub.catalog.values.part_ranges import OUTSIDE, RANGES, PartRange
 from hubbub.catalog.values.part_values import PARTS, size_of
-from hubbub.catalog.values.reported_value import code_of_reported
+from hubbub.catalog.values.reported_value import code_of_reported, is_one_of_listed
 from hubbub.catalog.values.value_kinds import NUMERIC
 from hubbub.catalog.values.vectors import COORDINATES
 from hubbub.errors import BadParameter
@@ -65,6 +65,8 @@ class Metric:
     caps: what all metrics of its catalog together may say about one person.
     development: of an installation whose numbers protect nobody.
     filled: its catalog says `cover`, so fillers may be among what leaves the shuffler together.
+    base_name: the metric's name in the catalog, whichever tier this is.
+    central: what a whole shuffled epoch promises; None if nothing, as in development.
     memoized: the randomizer again, if it has a permanent step.
     report_loss: what one report can lose, in nats, as proven of the mechanism.
     lifetime_loss: what all reports of one unchanged value can lose; infinite if not memoized.
@@ -207,14 +209,20 @@ class Metric:
     caps: Caps = Caps()  # noqa: RUF009 a frozen value
     development: bool = False
     filled: bool = False
+    base_name: str = field(init=False, repr=False, compare=False)
+    central: CentralPromise | None = field(init=False, repr=False, compare=False)
     randomizer: AnyMechanism = field(init=False, repr=False, compare=False)
     memoized: Memoized | None = field(init=False, repr=False, compare=False)
     report_loss: float = field(init=False, repr=False, compare=False)
     lifetime_loss: float = field(init=False, repr=False, compare=False)
     _index: Mapping[str, int] = field(init=False, repr=False, compare=False)
+    _codes: Mapping[str, int] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        name = metric_name_of(self.name) if isinstance(self.name, str) else ""
+        object.__setattr__(self, "base_name", name)
         self._check()
+        object.__setattr__(self, "central", self._central())
         built = randomizer_of(self.mechanism, self.arguments, self.epsilon)
         if not self.crowd:  # which leaves in cuts
             refuse_large_batch(self.min_batch, built.randomizer, self.kem)
@@ -232,15 +240,17 @@ class Metric:
         # PRIVACY: a device tells one of all.
         most = max(loss_of_either(self), loss_of_judging(self))
         object.__setattr__(self, "report_loss", most)
-        object.__setattr__(self, "_index", {v: i for i, v in enumerate(self.values or ())})
+        index = {value: place for place, value in enumerate(self.values or ())}
+        object.__setattr__(self, "_index", index)
+        object.__setattr__(self, "_codes", index if is_one_of_listed(self) else {})
         if self.default is not None and (refused := refusal_of_default(self)):
             raise BadParameter(refused)
 
     def _check(self) -> None:
         """Raises BadParameter for what stands in a field by itself."""
         check(self)
-        name, rest = (self.base_name, self.name) if isinstance(self.name, str) else ("", "")
-        if not (NAME.fullmatch(name) and STREAM.fullmatch(rest[len(rest.partition("/")[0]) :])):
+        tier = self.name[len(self.name.partition("/")[0]) :] if self.base_name else ""
+        if not (NAME.fullmatch(self.base_name) and STREAM.fullmatch(tier)):
             raise BadParameter(f"name must match {NAME.pattern}")
         if self.mechanism == AUTO:
             raise BadParameter(f"mechanism must be one of {', '.join(REGISTRY)}")
@@ -256,9 +266,7 @@ class Metric:
         if found:
             raise BadParameter("; ".join(f"{name}: {said}" for name, said in found.items()))
 
-    @property
-    def central(self) -> CentralPromise | None:
-        """What a whole shuffled epoch promises; None if nothing, as in development."""
+    def _central(self) -> CentralPromise | None:
         if self.central_epsilon is None or self.crowd is None or self.development:
             return None
         return CentralPromise(
@@ -290,11 +298,6 @@ class Metric:
         if self.beginnings:
             given["beginnings"] = self.beginnings
         return given
-
-    @property
-    def base_name(self) -> str:
-        """The metric's name in the catalog, whichever tier this is."""
-        return metric_name_of(self.name)
 
     @property
     def streams(self) -> tuple[str, ...]:
@@ -357,7 +360,8 @@ class Metric:
         Raises:
             ValueOutOfDomain: not one of the metric's values. The message never shows it.
         """
-        return code_of_reported(self, self._index, value)
+        code = self._codes.get(value) if type(value) is str else None
+        return code_of_reported(self, self._index, value) if code is None else code
 
     @property
     def clamps(self) -> bool:

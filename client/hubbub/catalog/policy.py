@@ -33,6 +33,7 @@ class Caps:
     """The most that all metrics together may say about one person, in nats; None: no cap.
 
     central_mu: of metrics that leave in crowds, where there is a cap on those.
+    by_days: the caps on what reports say to whoever looks, by the days of their span.
 
     Raises:
         BadParameter: a cap is no number above 0.
@@ -73,8 +74,12 @@ class Caps:
         ),
     )
 
+    by_days: Mapping[int, float] = field(init=False, repr=False, compare=False)
+
     def __post_init__(self) -> None:
         check(self)
+        caps = {days: cap for span, days in SPANS.items() if (cap := self.of(span)) is not None}
+        object.__setattr__(self, "by_days", caps)
 
     def of(self, span: str) -> float | None:
         """The cap of a span of SPANS."""

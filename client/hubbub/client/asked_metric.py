@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from hubbub.catalog import Metric, Notice, days_of_period
 from hubbub.client.outcome import Outcome
 from hubbub.client.state.secret import DeviceMemo
+from hubbub.epochs import begins, holding
 from hubbub.mechanisms import Probability
 
 
@@ -12,14 +13,19 @@ from hubbub.mechanisms import Probability
 class AskedMetric:
     """A metric at this person's tier, with all that does not change from report to report.
 
-    metric: None if the person allows less than any tier has. notice: the operator's, if any.
+    asked: the metric of the catalog. metric: the stream at this person's tier; None if the person
+        allows less than any tier has. stream_suffix: the tier and list of values in its name.
+    payload_bytes: of one report. notice: the operator's, if any.
     own: the memo of the metric, whichever tier reports: a person may change it in a period.
     finder: what those devices are asked that look for what nobody listed, where some do.
     """
 
+    asked: Metric
     metric: Metric | None
     memo: DeviceMemo
     own: DeviceMemo
+    payload_bytes: int
+    stream_suffix: str
     epoch_seconds: int
     expires: float
     notice: Notice | None
@@ -33,6 +39,17 @@ class AskedMetric:
     own_day: int = -1
     own_rounds: frozenset[int] = frozenset()  # of a model, once drawn
     round: int = -1  # of a model, that it was last asked in
+    epoch: int = -1  # the running epoch, from `begins` to `ends`
+    begins: float = 0.0
+    ends: float = 0.0
+
+    def epoch_of(self, now: float) -> int:
+        """The epoch that holds a moment, in seconds since 1970."""
+        if not self.begins <= now < self.ends:
+            self.epoch = holding(now, self.epoch_seconds)
+            self.begins = begins(self.epoch, self.epoch_seconds)
+            self.ends = begins(self.epoch + 1, self.epoch_seconds)
+        return self.epoch
 
     def left_out(self, metric: Metric, epoch: int) -> Outcome | None:
         """Why this device takes no part in an epoch: a notice, or its own coin, whatever the value.

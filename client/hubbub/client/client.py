@@ -181,7 +181,14 @@ class Client:
             UnknownMetric: strict, and the bundle has no such metric.
             ValueOutOfDomain: strict, and the metric has no such value; the message hides it.
         """
-        return self._told(metric, value, lambda: self._reporter.report(metric, value))
+        notice()
+        if self._closed:
+            return Outcome.CLOSED
+        try:
+            outcome = self._reporter.report(metric, value)
+        except Exception as error:  # noqa: BLE001 where the client is strict, it is raised again
+            outcome = self._failed(error, metric, value)
+        return self._counted(outcome)
 
     def learn(self, model: str, features: Any, label: Any) -> Outcome:
         """Tell a model which way it is wrong about one person, in this device's one round of it.
@@ -198,10 +205,15 @@ class Client:
             UnknownMetric: strict, and the bundle has no such model.
             ValueOutOfDomain: strict, and these are not its features or label; it hides them.
         """
+        notice()
+        if self._closed:
+            return Outcome.CLOSED
         clipped = self._diagnostics.clipped
-        return self._told(
-            model, None, lambda: self._reporter.learn(model, features, label, clipped)
-        )
+        try:
+            outcome = self._reporter.learn(model, features, label, clipped)
+        except Exception as error:  # noqa: BLE001 where the client is strict, it is raised again
+            outcome = self._failed(error, model, None)
+        return self._counted(outcome)
 
     def flush(self, timeout: float = 10.0) -> bool:
         """Send what waits now, for at most `timeout` seconds; True if nothing is left waiting."""
@@ -314,34 +326,29 @@ class Client:
 
         await asyncio.to_thread(self.close)
 
-    def _told(self, metric: str, value: Any, tell: "Callable[[], Outcome]") -> Outcome:
-        notice()
-        if self._closed:
-            return Outcome.CLOSED
-        outcome = self._checked(metric, value, tell)
+    def _counted(self, outcome: Outcome) -> Outcome:
+        """Count an outcome, and wake the thread that sends where there is something to send."""
         self._diagnostics.outcomes[outcome] += 1
-        if outcome in {Outcome.QUEUED, Outcome.AWAITS_STATE} and self._background:
+        if self._background and outcome in {Outcome.QUEUED, Outcome.AWAITS_STATE}:
             self._background.wake()
         return outcome
 
-    def _checked(self, metric: str, value: Any, tell: "Callable[[], Outcome]") -> Outcome:
-        try:
-            return tell()
-        except UnknownMetric as error:
+    def _failed(self, error: Exception, metric: str, value: Any) -> Outcome:
+        """The outcome of a report that raised. A strict client raises the error again."""
+        if isinstance(error, UnknownMetric):
             return self._mistake(error, Outcome.UNKNOWN_METRIC)
-        except ValueOutOfDomain as error:
+        if isinstance(error, ValueOutOfDomain):
             asked = self._bundle.metric(metric)
             if self._strict and (values := asked.values) and not asked.other:
                 self._diagnostics.outcomes[Outcome.NOT_A_VALUE] += 1
                 # PRIVACY: the hint is near the value; it is raised to a developer, never logged.
                 raise ValueOutOfDomain(f"{error}: {value_hint(values, value)}") from None
             return self._mistake(error, Outcome.NOT_A_VALUE, asked.name)
-        except Exception as error:
-            if self._strict:
-                raise
-            # Its text may hold the value: only its type is told.
-            self._diagnostics.warn_once("failed", "report() failed: %s", type(error).__name__)
-            return Outcome.FAILED
+        if self._strict:
+            raise error
+        # Its text may hold the value: only its type is told.
+        self._diagnostics.warn_once("failed", "report() failed: %s", type(error).__name__)
+        return Outcome.FAILED
 
     def _say_missing(self, fields: list[str]) -> None:
         """The app's mistake: metrics are told apart by what it does not say."""

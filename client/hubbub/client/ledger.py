@@ -7,11 +7,12 @@ than that response (the bound that RAPPOR's theorem 1 gives), and another value 
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from math import inf
 from typing import Any, Final, Self
 
 from hubbub.catalog import EPOCH_SECONDS, SPANS, Metric, days_at_most, days_of_period
-from hubbub.catalog.central_cap import central_cost, room_of
+from hubbub.catalog.central_cap import crowd_cost, room_of
 from hubbub.client.outcome import Outcome
 from hubbub.epochs import begins
 
@@ -137,7 +138,11 @@ class Account:
     def add(self, metric: Metric, epoch: int, tag: str) -> None:
         """Enter one report, whatever the limits say."""
         cost = _cost(self, metric, tag)
-        self.central += _central_cost(self, metric, epoch, cost)  # beside what was spent before
+        self.enter(metric, epoch, tag, cost, _central_cost(self, metric, epoch, cost))
+
+    def enter(self, metric: Metric, epoch: int, tag: str, cost: float, central_cost: float) -> None:
+        """Enter one report at its costs, in nats: to whoever looks, and to who sees epochs."""
+        self.central += central_cost
         self.spent += cost
         self.losses[epoch] = self.losses.get(epoch, 0.0) + cost
         self.epochs[epoch] = self.epochs.get(epoch, 0) + 1
@@ -146,7 +151,7 @@ class Account:
             self.responses[name] = self.responses.get(name, 0) + 1
         day = _last_day(epoch, EPOCH_SECONDS[metric.epoch])
         _enter(self.days, day, cost)
-        if in_crowds := central_cost(metric):
+        if metric.caps.central_mu and (in_crowds := crowd_cost(metric)):
             _enter(self.crowds, day, in_crowds)
         self._bound()
 
@@ -201,16 +206,19 @@ def charge(
     cost = _cost(account, metric, tag)
     if account.spent + cost > metric.limits.lifetime_epsilon:
         return Outcome.OVER_BUDGET
-    central = account.central + _central_cost(account, metric, epoch, cost)
-    most = metric.limits.lifetime_central_epsilon if metric.central else None  # not in development
-    if central > (most or inf) + _ROUNDING:
+    central_cost = cost
+    if metric.central is not None:  # not in development
+        central_cost = _central_cost(account, metric, epoch, cost)
+        most = metric.limits.lifetime_central_epsilon or inf
+        if account.central + central_cost > most + _ROUNDING:
+            return Outcome.OVER_BUDGET
+    caps = metric.caps
+    if caps.by_days and not _is_within_caps(accounts, metric, epoch, cost):
         return Outcome.OVER_BUDGET
-    if not _is_within_caps(accounts, metric, epoch, cost):
-        return Outcome.OVER_BUDGET
-    if not _is_within_central_cap(accounts, metric, epoch):
+    if caps.central_mu and not _is_within_central_cap(accounts, metric, epoch):
         return Outcome.OVER_BUDGET
     if enter:
-        account.add(metric, epoch, tag)
+        account.enter(metric, epoch, tag, cost, central_cost)
     return None
 
 
@@ -260,9 +268,8 @@ def _is_within_caps(
     PRIVACY: names come and go; who answered under one has said it all the same. Days to come
     count too: a clock may have been set back.
     """
-    caps = {SPANS[span]: cap for span in SPANS if (cap := metric.caps.of(span)) is not None}
-    least = min(caps.values(), default=inf)
-    if sum(account.spent for account in accounts.values()) + cost <= least:
+    caps = metric.caps.by_days
+    if sum(account.spent for account in accounts.values()) + cost <= min(caps.values()):
         return True  # most devices, most of the time: no day need be looked at
     today = _last_day(epoch, EPOCH_SECONDS[metric.epoch])
     said = dict.fromkeys(caps, cost)
@@ -276,7 +283,7 @@ def _is_within_caps(
 
 def _is_within_central_cap(accounts: Mapping[str, Account], metric: Metric, epoch: int) -> bool:
     """Whether all crowds of a year together stay within the cap on them; as for the others."""
-    cost, room = central_cost(metric), room_of(metric.caps)
+    cost, room = crowd_cost(metric), room_of(metric.caps)
     if not cost or room is None:
         return True
     since = _last_day(epoch, EPOCH_SECONDS[metric.epoch]) - SPANS["year"]
@@ -314,6 +321,7 @@ def _larger(one: Mapping[int, float], other: Mapping[int, float]) -> dict[int, f
     return {day: max(one.get(day, 0.0), other.get(day, 0.0)) for day in one.keys() | other.keys()}
 
 
+@lru_cache
 def _last_day(epoch: int, seconds: int) -> int:
     """The day, counted from 1970, in which an epoch of this length ends."""
     return (begins(epoch + 1, seconds) - 1) // _DAY_SECONDS

@@ -29,7 +29,7 @@ from hubbub.client.public_values import PublicValues
 from hubbub.client.state.contract import DISABLED, Dropped, PendingPayload, State
 from hubbub.client.state.device_state import DeviceState
 from hubbub.client.state.secret import SECRET_BYTES, DeviceMemo
-from hubbub.client.told import named_metric, named_model, read
+from hubbub.client.told import named_metric, named_model, unreadable
 from hubbub.epochs import begins, holding
 from hubbub.errors import StateUnusable, ValueOutOfDomain
 from hubbub.mechanisms import BitSource
@@ -67,7 +67,7 @@ class Reporter:
         self._questions: dict[str, AskedMetric] = {}
         self._memos: dict[str, DeviceMemo] = {}
         self._learner = Learner(bundle.operator, bundle.models)
-        self._off = self._held = False
+        self._off = self._held = self._consents = False
         try:
             self.refresh()
         except StateUnusable:  # nothing is drawn until it can be read
@@ -76,7 +76,7 @@ class Reporter:
     @property
     def is_on(self) -> bool:
         """Whether report() may draw."""
-        return not self._off and self._standing.on
+        return self._consents and not self._off
 
     def report(self, name: str, value: Any) -> Outcome:
         """Randomize one value and note it.
@@ -85,15 +85,27 @@ class Reporter:
             UnknownMetric: the bundle has no such metric.
             ValueOutOfDomain: the metric has no such value; the message does not show it.
         """
-        asked = named_metric(self._bundle, name)
-        if name not in self._bundle.metrics:
+        try:
+            question = self._questions.get(name)
+        except Exception:  # noqa: BLE001 an object of the app's in its place may raise anything
+            question = None
+        if question is None:
+            named_metric(self._bundle, name)
             return Outcome.UNKNOWN_METRIC  # the person chooses a tier, and `public` a cell
-        code, text = read(f'metric "{name}"', lambda: (asked.code(value), spoken(asked, value)))
-        cell = self._public.stream(asked)
+        asked = question.asked
+        try:
+            code = asked.code(value)
+            text = spoken(asked, value) if asked.discover else ""
+        except ValueOutOfDomain:
+            raise
+        except Exception as error:  # noqa: BLE001 the app's own may raise anything
+            raise unreadable(f'metric "{name}"', error) from None
+        cell = self._public.stream(asked) if asked.breakdown else asked.name
         # Nobody holds this for long, unless a signal's handler reports in the middle of a report.
         if not self._lock.acquire(timeout=_LOCK_SECONDS):
             return Outcome.OVERFLOWED
         try:
+            # What holds for this person may have changed while another thread held the lock.
             return self._report(self._questions[name], code, cell, text=text)
         finally:
             self._lock.release()
@@ -109,9 +121,11 @@ class Reporter:
         """
         model = named_model(self._bundle, name)
         try:
-            example = read("features and label", lambda: model.example(features, label))
+            example = model.example(features, label)
         except ValueOutOfDomain as error:
             raise ValueOutOfDomain(f'model "{name}": {error}') from None
+        except Exception as error:  # noqa: BLE001 the app's own may raise anything
+            raise unreadable(f'model "{name}": features and label', error) from None
         if not self._lock.acquire(timeout=_LOCK_SECONDS):
             return Outcome.OVERFLOWED
         try:
@@ -250,6 +264,7 @@ class Reporter:
                 else:
                     account.add(metric, drawn.epoch, drawn.tag)
             self._standing = standing
+            self._consents = standing.on
             self._questions = {
                 name: self._question(metric, standing)
                 for name, metric in self._bundle.metrics.items()
@@ -265,9 +280,18 @@ class Reporter:
         name = chosen.name if chosen else metric.name
         memo, own = self._memo(name), self._memo(metric.base_name)
         standing.account(metric)  # opened, if it has none
-        seconds = EPOCH_SECONDS[metric.epoch]
-        finder = finder_in(self._bundle.streams, metric)
-        return AskedMetric(chosen, memo, own, seconds, over.timestamp(), self._notice, finder)
+        return AskedMetric(
+            metric,
+            chosen,
+            memo,
+            own,
+            payload_bytes=chosen.randomizer.layout.payload_bytes if chosen else 0,
+            stream_suffix=chosen.name.removeprefix(chosen.base_name) if chosen else "",
+            epoch_seconds=EPOCH_SECONDS[metric.epoch],
+            expires=over.timestamp(),
+            notice=self._notice,
+            finder=finder_in(self._bundle.streams, metric),
+        )
 
     def _memo(self, name: str) -> DeviceMemo:
         return self._memos.setdefault(name, DeviceMemo(self._standing.secret, name))
@@ -285,7 +309,7 @@ class Reporter:
         metric, now = question.metric, self._clock()
         if metric is None:
             return Outcome.DECLINED if self.is_on else Outcome.DISABLED
-        epoch = holding(now, question.epoch_seconds) if past is None else past
+        epoch = question.epoch_of(now) if past is None else past
         last = now if past is None else begins(past + 1, question.epoch_seconds) - 1
         obstacle = self._obstacle(question, metric, last, epoch)
         if obstacle is None and not question.is_asked_on(metric, epoch):
@@ -293,9 +317,12 @@ class Reporter:
         obstacle = obstacle or question.left_out(metric, epoch)
         if obstacle is not None:
             return obstacle
+        suffix, teller = question.stream_suffix, None
         if question.finds and question.finder:
             metric, code = question.finder, text
-        teller = self._learner.teller(metric, question.round, code)
+            suffix = metric.name.removeprefix(metric.base_name)
+        if metric.model:
+            teller = self._learner.teller(metric, question.round, code)
         awaits = metric.model is not None and teller is None
         memo = question.memo
         tag = memo.tag(metric.memoized.permanent_key(code, memo)) if metric.memoized else ""
@@ -310,8 +337,8 @@ class Reporter:
         else:
             payload = metric.randomizer.randomize(code, self._coins)
         # Of each cell, too, which list of values it is and which tier.
-        stream = cell + metric.name.removeprefix(metric.base_name)
-        self._note(PendingPayload(stream, epoch, tag, payload, self._standing.generation, now))
+        generation = self._standing.generation
+        self._note(PendingPayload(cell + suffix, epoch, tag, payload, generation, now))
         return Outcome.QUEUED
 
     def _fill(self, question: AskedMetric, metric: Metric, account: Account, epoch: int) -> None:
@@ -328,7 +355,7 @@ class Reporter:
         self, question: AskedMetric, metric: Metric, now: float, epoch: int
     ) -> Outcome | None:
         """What stands against a report at this moment, but for the ledger."""
-        if not self.is_on:
+        if self._off or not self._consents:
             return Outcome.DISABLED
         if not self._standing.may_send:
             return Outcome.NO_STATE
@@ -338,6 +365,6 @@ class Reporter:
             if key_at(self._bundle.keys, epoch_start(epoch, metric.epoch)) is None:
                 return Outcome.NO_KEY
             question.keyed = epoch
-        if not self._state.has_room(metric.randomizer.layout.payload_bytes):
+        if not self._state.has_room(question.payload_bytes):
             return Outcome.OVERFLOWED
         return None

@@ -24,23 +24,14 @@ def named_model(bundle: Bundle, name: str) -> Learning:
     return _named("model", bundle.models, lambda: bundle.model(name))
 
 
-def read(whose: str, reading: Callable[[], Read]) -> Read:
-    """What `reading` says of the app's objects, which may raise anything.
+def unreadable(subject: str, error: Exception) -> ValueOutOfDomain:
+    """The error for an object of the app's that raised as it was read; it shows only the type.
 
     Args:
-        whose: what it is of, for the error.
-        reading: looks at the objects.
-
-    Raises:
-        ValueOutOfDomain: as `reading` does; or it raised something else, of which the type is told.
+        subject: the metric or model that the object is for.
+        error: what the object raised.
     """
-    try:
-        return reading()
-    except ValueOutOfDomain:
-        raise
-    except Exception as error:  # noqa: BLE001 the app's own may raise anything
-        wrong = f"{whose}: cannot be read: {type(error).__name__}"
-        raise ValueOutOfDomain(wrong) from None
+    return ValueOutOfDomain(f"{subject}: cannot be read: {type(error).__name__}")
 
 
 def _named(kind: str, known: Mapping[str, object], find: Callable[[], Read]) -> Read:

@@ -41,6 +41,12 @@ def code_of_reported(metric: Any, places: Mapping[str, int], value: Any) -> Any:
     return code
 
 
+def is_one_of_listed(metric: Any) -> bool:
+    """Whether an app reports one of the listed values by its text, and nothing of several parts."""
+    composed = isinstance(metric.randomizer, PairedParts | VectorCodes)
+    return not (composed or metric.model or metric.kind == "set")
+
+
 def _place(metric: Any, places: Mapping[str, int], value: Any) -> int | None:
     """Where the value stands among those listed; None if it does not."""
     text = str(value).lower() if isinstance(value, bool) else value

@@ -29,8 +29,7 @@ from hubbub.client.state.contract import (
 )
 from hubbub.client.state.database import FILE_NAME, Damaged, Database
 from hubbub.client.state.device_state import DeviceState
-from hubbub.client.state.journal import orphans
-from hubbub.client.state.pending_log import Notes
+from hubbub.client.state.journal import Notes, orphans
 from hubbub.client.state.queries import Rows
 from hubbub.client.state.wallet import Result, Wallet
 from hubbub.client.state.witness_check import Watch
