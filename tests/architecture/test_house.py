@@ -33,9 +33,7 @@ SOURCES = [
     for path in TRACKED
     if path.suffix == ".py" and path.relative_to(ROOT).parts[0] in ROOTS and "_pb2" not in path.name
 ]
-# A screen; and what a module of one purpose stays below.
-LONGEST_FUNCTION = 60
-LONGEST_MODULE = 400
+LONGEST_FUNCTION = 60  # lines: a screen
 
 
 def test_hubbub_is_a_namespace_over_the_source_roots() -> None:
@@ -49,13 +47,11 @@ def test_hubbub_is_a_namespace_over_the_source_roots() -> None:
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_a_module_has_one_purpose_told_first_and_fits(path: Path) -> None:
-    text = path.read_text()
-    tree = ast.parse(text)
+def test_a_module_says_its_purpose_first_and_its_functions_fit_a_screen(path: Path) -> None:
+    tree = ast.parse(path.read_text())
     docstring = ast.get_docstring(tree)
     assert docstring
     assert docstring.splitlines()[0].strip()
-    assert len(text.splitlines()) <= LONGEST_MODULE
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             lines = (node.end_lineno or node.lineno) - node.lineno + 1
