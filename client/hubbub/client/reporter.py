@@ -92,15 +92,15 @@ class Reporter:
         if question is None:
             named_metric(self._bundle, name)
             return Outcome.UNKNOWN_METRIC  # the person chooses a tier, and `public` a cell
-        asked = question.asked
+        metric = question.catalog_metric
         try:
-            code = asked.code(value)
-            text = spoken(asked, value) if asked.discover else ""
+            code = metric.code(value)
+            text = spoken(metric, value) if metric.discover else ""
         except ValueOutOfDomain:
             raise
         except Exception as error:  # noqa: BLE001 the app's own may raise anything
             raise unreadable(f'metric "{name}"', error) from None
-        cell = self._public.stream(asked) if asked.breakdown else asked.name
+        cell = self._public.stream(metric) if metric.breakdown else metric.name
         # Nobody holds this for long, unless a signal's handler reports in the middle of a report.
         if not self._lock.acquire(timeout=_LOCK_SECONDS):
             return Outcome.OVERFLOWED
