@@ -13,8 +13,9 @@ from hubbub.mechanisms import Probability
 class AskedMetric:
     """A metric at this person's tier, with all that does not change from report to report.
 
-    catalog_metric: of the bundle, with all its tiers. metric: the stream at this person's tier; None if the person
-        allows less than any tier has. stream_suffix: the tier and list of values in its name.
+    catalog_metric: of the bundle, with all its tiers.
+    metric: the stream at this person's tier; None if they allow less than any tier has.
+    stream_suffix: the tier and the list of values in the stream's name.
     payload_bytes: of one report. notice: the operator's, if any.
     own: the memo of the metric, whichever tier reports: a person may change it in a period.
     finder: what those devices are asked that look for what nobody listed, where some do.
