@@ -31,10 +31,10 @@ from benchmarks.overload import Measured, processor_seconds
 from hubbub.catalog import Catalog
 from hubbub.cli.commands.demo import close_epochs
 from hubbub.cli.commands.up import demo_catalog
-from hubbub.cli.local.load_devices import Times
 from hubbub.cli.local.local_run import Ports
 from hubbub.cli.terminal.service_client import total_counts
 from hubbub.conservation import balances
+from hubbub.simulation.load import Times
 from tests.support.cluster import Cluster, redis_cluster
 from tests.support.scraping import scraped
 

@@ -16,13 +16,13 @@ import numpy.typing as npt
 
 from hubbub.catalog import epoch_at, epoch_start, key_at, read_bundle, seal, seal_info
 from hubbub.cli.commands.demo import close_epochs
-from hubbub.cli.local.devices import send_everyone
 from hubbub.cli.local.local_run import LocalRun, Ports
 from hubbub.cli.terminal.service_client import ask, report_counts, total_counts
 from hubbub.client import SealedReport, TryAgain, transport_to
 from hubbub.conservation import balances
 from hubbub.mechanisms import SystemBits
 from hubbub.privacy.central_catalog import read_with_promises
+from hubbub.simulation.devices import send_everyone
 from hubbub.wire.v1.services_pb2 import EstimateRequest
 
 Floats = npt.NDArray[np.float64]

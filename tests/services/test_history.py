@@ -17,9 +17,9 @@ from hubbub.aggregator.store.redis import RedisStore
 from hubbub.catalog import Bundle, epoch_at
 from hubbub.cli.commands import demo
 from hubbub.cli.commands.up import demo_catalog
+from hubbub.cli.demonstration.census import people
 from hubbub.cli.demonstration.history import DAYS, Day, days_before, drawn_notice, write_history
 from hubbub.cli.demonstration.questions import answers_of, demo_questions
-from hubbub.cli.local.census import people
 from hubbub.conservation import Window, balances, sum_terms
 from hubbub.errors import BadParameter
 from hubbub.runtime import connect_redis

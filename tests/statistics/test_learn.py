@@ -26,12 +26,12 @@ from hubbub.analysis.models import (
     without_privacy,
 )
 from hubbub.analysis.models.prediction import into_classes
-from hubbub.cli.rehearsals.model_table import People
-from hubbub.cli.rehearsals.models import codes_of, rehearse_model
 from hubbub.errors import BadParameter
 from hubbub.mechanisms.gradient import gradient, longest, to_judge
 from hubbub.mechanisms.vector_codes import VectorCodes
 from hubbub.privacy.draws_of_codes import told_of, unit_of
+from hubbub.simulation.model_file import People
+from hubbub.simulation.model_rehearsal import codes_of, rehearse_model
 
 Z = 5.5
 

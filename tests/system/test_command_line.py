@@ -17,12 +17,12 @@ from pathlib import Path
 import pytest
 
 from hubbub.cli.commands.up import demo_catalog
-from hubbub.cli.local.devices import send_everyone
 from hubbub.cli.local.local_run import LocalRun, Ports
 from hubbub.cli.local.ports import free_port
 from hubbub.cli.main import main
 from hubbub.cli.terminal.service_client import read_endpoints, total_counts
 from hubbub.errors import HubbubError
+from hubbub.simulation.devices import send_everyone
 from tests.conftest import CATALOG, Made
 from tests.support import web
 from tests.support.developing import MORE_PORTS
@@ -371,7 +371,7 @@ def test_every_command_has_help(
 def test_killed_devices_end_the_demo_instead_of_hanging_it(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from hubbub.cli.local import devices
+    from hubbub.simulation import devices
 
     monkeypatch.setattr(devices, "_send_some", _dies)
     with pytest.raises(HubbubError, match="a process of simulated devices was killed"):

@@ -15,7 +15,6 @@ from hubbub.aggregator.store.contract import WindowTotals
 from hubbub.catalog import epoch_at
 from hubbub.cli.commands.demo import close_epochs
 from hubbub.cli.demonstration.history import Day, write_history
-from hubbub.cli.local.devices import send_everyone
 from hubbub.cli.local.local_run import LocalRun, Ports
 from hubbub.cli.main import main
 from hubbub.cli.terminal.service_client import ask, report_counts
@@ -26,6 +25,7 @@ from hubbub.privacy.central_catalog import read_with_promises
 from hubbub.privacy.draws import draw
 from hubbub.privacy.shuffled_epoch import ShuffledEpoch
 from hubbub.sealing import CountNoise
+from hubbub.simulation.devices import send_everyone
 from hubbub.wire.v1.services_pb2 import CrossRequest, EstimateRequest, Range
 from tests.interfaces.browser import Watched, chromium, needs_browser
 from tests.support import web

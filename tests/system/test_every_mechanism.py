@@ -11,13 +11,12 @@ import pytest
 
 from hubbub import notebook
 from hubbub.catalog import epoch_at, epoch_start, read_catalog
-from hubbub.cli.local.census import Person
-from hubbub.cli.local.devices import send_everyone
 from hubbub.cli.local.local_run import LocalRun, Ports
 from hubbub.cli.main import main
 from hubbub.cli.terminal.service_client import report_counts
 from hubbub.conservation import balances, sum_terms
 from hubbub.mechanisms import REGISTRY
+from hubbub.simulation.devices import Person, send_everyone
 from tests.support import web
 from tests.support.asking import estimate
 from tests.support.mixing import pool_counts

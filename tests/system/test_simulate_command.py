@@ -14,8 +14,8 @@ import pytest
 
 from hubbub.catalog import read_catalog
 from hubbub.cli.main import main
-from hubbub.cli.rehearsals.truth import coder
 from hubbub.mechanisms.ranges import Range
+from hubbub.simulation.people_file import coder
 
 Z = 4.9
 
@@ -295,7 +295,7 @@ def test_a_file_that_is_not_there_is_named(folder: Path) -> None:
 def test_too_many_different_strings_are_refused_with_a_remedy_that_keeps_the_shares(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("hubbub.cli.rehearsals.truth._MAX_STRINGS", 100)
+    monkeypatch.setattr("hubbub.simulation.people_file._MAX_STRINGS", 100)
     monkeypatch.chdir(folder)
     file = _written(folder, "".join(f"{n:x}.example\n" for n in range(101)))
     assert main(["simulate", "page", "--values", file.name, "--runs", "1", "--json"]) == 2

@@ -19,8 +19,8 @@ import numpy.typing as npt
 from hubbub.aggregator.publishing.table_files import inert
 from hubbub.analysis.strings.decode import Decoded
 from hubbub.analysis.strings.design import Collection, Places, once
-from hubbub.cli.terminal.csv_file import csv_rows
 from hubbub.errors import BadParameter
+from hubbub.errors.csv_files import csv_rows
 from hubbub.mechanisms.chain import channel
 
 COLUMNS: Final = (

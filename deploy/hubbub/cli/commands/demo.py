@@ -13,6 +13,7 @@ from typing import Any, Final
 from hubbub.catalog import EPOCH_SECONDS, epoch_at
 from hubbub.cli.commands.up import until_interrupted
 from hubbub.cli.demonstration.answers import MetricAnswer, ask_all, show_answers, show_change
+from hubbub.cli.demonstration.census import PEOPLE, people
 from hubbub.cli.demonstration.history import (
     CHANGED_DAYS_AGO,
     DAYS,
@@ -23,8 +24,6 @@ from hubbub.cli.demonstration.history import (
 )
 from hubbub.cli.demonstration.one_report import send_one, story
 from hubbub.cli.demonstration.questions import BOTH_WAYS, CROSSED, answers_of, demo_questions
-from hubbub.cli.local.census import PEOPLE, Person, people
-from hubbub.cli.local.devices import Sent, send_everyone
 from hubbub.cli.local.local_run import LocalRun, Ports, program
 from hubbub.cli.terminal.output import filled, say
 from hubbub.cli.terminal.progress import progress
@@ -33,6 +32,7 @@ from hubbub.conservation import TERMS, balances, epoch_date, epoch_dates
 from hubbub.errors import BadParameter, ServiceUnavailable
 from hubbub.runtime import connect_redis
 from hubbub.shuffler.pool import Pool
+from hubbub.simulation.devices import Person, Sent, send_everyone
 from hubbub.wire.v1.services_pb2 import Mark
 
 _MAX_PEOPLE: Final = 10_000_000

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any, Final
 
 from hubbub.catalog import Bundle, read_bundle
-from hubbub.cli.local.load_devices import Load, Seen, Times, drive
 from hubbub.cli.terminal.output import say, table
 from hubbub.cli.terminal.progress import progress
 from hubbub.errors import BadParameter
 from hubbub.errors.addresses import check_address
 from hubbub.runtime.tls import is_loopback
+from hubbub.simulation.load import Load, Seen, Times, drive
 
 _EPILOG: Final = """
 Every device is the SDK's own client with a secret of its own, and keeps to the limits of its

@@ -16,7 +16,6 @@ from hubbub.cli.planning.central import add_central, plan_central
 from hubbub.cli.planning.forms import asks_of_model, note_given, refuse_unread
 from hubbub.cli.planning.models import add_model, plan_model
 from hubbub.cli.planning.plot import plot
-from hubbub.cli.planning.simulated_totals import simulate
 from hubbub.cli.planning.tables import (
     found_unlisted,
     people_a_report,
@@ -33,6 +32,7 @@ from hubbub.mechanisms.probability import MIN_EPSILON
 from hubbub.mechanisms.vector_codes import VectorCodes
 from hubbub.privacy.metric_draft import MetricDraft
 from hubbub.privacy.planner import Row, Target, epsilon_for, plan, ranked, reports_for, row
+from hubbub.simulation.totals_of_plan import simulate
 
 _EPILOG: Final = """
 examples:

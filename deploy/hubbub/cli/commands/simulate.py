@@ -12,17 +12,17 @@ from hubbub.catalog import Bundle, days_of_period, metric_name_of
 from hubbub.catalog.discovery import counting
 from hubbub.cli.commands.simulate_days import say_above_most, simulate_days
 from hubbub.cli.commands.simulate_model import simulate_model
-from hubbub.cli.rehearsals.central import central_of_plan
-from hubbub.cli.rehearsals.days import has_days
-from hubbub.cli.rehearsals.model_table import read_model
-from hubbub.cli.rehearsals.rehearsal import Plan, Run, rehearse
-from hubbub.cli.rehearsals.tally import Summary, Tally
-from hubbub.cli.rehearsals.truth import read_truth
 from hubbub.cli.terminal.candidate_file import read_candidates
 from hubbub.cli.terminal.catalog_reading import read_aloud
 from hubbub.cli.terminal.output import say, several, table
 from hubbub.cli.terminal.progress import progress
 from hubbub.errors import BadParameter, BatchTooSmall, UnknownMetric
+from hubbub.simulation.central import central_of_plan
+from hubbub.simulation.days_file import has_days
+from hubbub.simulation.model_file import read_model
+from hubbub.simulation.people_file import read_truth
+from hubbub.simulation.rehearsal import Plan, Run, rehearse
+from hubbub.simulation.tally import Summary, Tally
 
 Made = TypeVar("Made")
 

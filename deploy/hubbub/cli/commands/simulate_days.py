@@ -8,17 +8,17 @@ from dataclasses import asdict
 from typing import Any, Final
 
 from hubbub.catalog import Bundle, Metric
-from hubbub.cli.rehearsals.days import read_days
-from hubbub.cli.rehearsals.over_days import (
+from hubbub.cli.terminal.output import say, several, table
+from hubbub.errors import BadParameter, BatchTooSmall
+from hubbub.simulation.days_file import read_days
+from hubbub.simulation.days_rehearsal import (
     DayRun,
     DaySeries,
     DaySummary,
     rehearse_days,
     summary_of,
 )
-from hubbub.cli.rehearsals.truth import above_most
-from hubbub.cli.terminal.output import say, several, table
-from hubbub.errors import BadParameter, BatchTooSmall
+from hubbub.simulation.people_file import above_most
 
 _SERIES: Final = 5
 _ROWS: Final = 40

@@ -19,11 +19,11 @@ from hubbub.analysis.models import (
     without_privacy,
 )
 from hubbub.analysis.uncertainty.intervals import check_confidence
-from hubbub.cli.rehearsals.model_table import People, Planned, read_people
-from hubbub.cli.rehearsals.models import Trained, codes_of, rehearse_model
 from hubbub.cli.terminal.model_tables import show_calibration
 from hubbub.cli.terminal.output import say, table
 from hubbub.errors import BadParameter
+from hubbub.simulation.model_file import People, Planned, read_people
+from hubbub.simulation.model_rehearsal import Trained, codes_of, rehearse_model
 
 _RUNS: Final = 5
 _MIN_PEOPLE: Final = 100

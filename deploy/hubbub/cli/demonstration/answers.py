@@ -8,10 +8,10 @@ from typing import Any, Final
 
 from hubbub.catalog import Metric
 from hubbub.cli.demonstration.questions import BOTH_WAYS, BothWays, listed
-from hubbub.cli.local.census import Person
 from hubbub.cli.terminal.output import filled, say, table
 from hubbub.cli.terminal.service_client import Endpoints, ask
 from hubbub.errors import HubbubError
+from hubbub.simulation.devices import Person
 from hubbub.wire.v1.services_pb2 import (
     Change,
     CompareRequest,

@@ -17,11 +17,11 @@ from hubbub.aggregator.store.contract import WindowTotals
 from hubbub.aggregator.store.redis import RedisStore
 from hubbub.catalog import EPOCH_SECONDS, Bundle, Metric, epoch_start
 from hubbub.cli.demonstration.questions import listed
-from hubbub.cli.local.census import Person
 from hubbub.conservation import Window, epoch_date
 from hubbub.privacy.draws import Counts, draw
 from hubbub.runtime import connect_redis
 from hubbub.shuffler.pool import Pool
+from hubbub.simulation.devices import Person
 
 DAYS: Final = 13
 """How many are drawn."""

@@ -6,7 +6,6 @@ from math import exp
 from typing import Final
 
 from hubbub.cli.installation import DEMO_DEVICE
-from hubbub.cli.local.census import Person
 from hubbub.cli.local.local_run import LocalRun
 from hubbub.cli.terminal.output import filled
 from hubbub.client import Client
@@ -14,6 +13,7 @@ from hubbub.client.ledger_view import LedgerView, PayloadView
 from hubbub.conservation import Window
 from hubbub.errors import ServiceUnavailable
 from hubbub.runtime import connect_redis
+from hubbub.simulation.devices import Person
 
 _FLUSH_SECONDS: Final = 60.0
 _SHOWN: Final = 3

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from hubbub.catalog import Catalog
-from hubbub.cli.local.census import Person
 from hubbub.privacy.central_catalog import read_with_promises
+from hubbub.simulation.devices import Person
 
 _STRINGS: Final = "top_domains.txt.gz"
 _CATALOG: Final = "metrics.toml"

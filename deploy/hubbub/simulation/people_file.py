@@ -10,8 +10,8 @@ from typing import Any, Final
 
 from hubbub.catalog import Metric, cell_of
 from hubbub.catalog.values.vectors import VECTOR
-from hubbub.cli.terminal.csv_file import csv_rows
 from hubbub.errors import BadParameter, ValueOutOfDomain
+from hubbub.errors.csv_files import csv_rows
 from hubbub.mechanisms.parts import parts_of
 
 _MAX_PEOPLE: Final = 10**12

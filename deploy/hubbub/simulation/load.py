@@ -15,9 +15,9 @@ from typing import Any, Final
 
 from hubbub.catalog import Metric, read_bundle
 from hubbub.catalog.values.vectors import VECTOR
-from hubbub.cli.local.worker_processes import Tell, run_processes
 from hubbub.client import Client, MemoryState, Outcome, Transport, transport_to
 from hubbub.mechanisms.parts import parts_of
+from hubbub.simulation.processes import Tell, run_processes
 
 _THREADS: Final = 24  # a process: while one device waits for its answer, others work
 _TOLD_SECONDS: Final = 0.2

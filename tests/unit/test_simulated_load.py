@@ -4,8 +4,8 @@ import multiprocessing
 import time
 from collections.abc import Sequence
 
-from hubbub.cli.local.load_devices import Load, _Devices
 from hubbub.client import SealedReport, Submitted, TryAgain
+from hubbub.simulation.load import Load, _Devices
 from tests.conftest import Made
 
 

@@ -24,10 +24,10 @@ from hubbub.analysis.models import (
     settled,
 )
 from hubbub.catalog.models.judging import bins_for, judging
-from hubbub.cli.rehearsals.model_table import People
 from hubbub.mechanisms.gradient import longest
 from hubbub.mechanisms.vector_codes import MAX_CELLS, VectorCodes, words_for
 from hubbub.privacy.draws_of_codes import told_of, unit_of
+from hubbub.simulation.model_file import People
 
 Floats = NDArray[np.float64]
 

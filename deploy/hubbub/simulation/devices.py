@@ -6,12 +6,14 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from hubbub.catalog import Bundle, read_bundle
-from hubbub.cli.local.census import Person
-from hubbub.cli.local.worker_processes import Tell, run_processes
 from hubbub.client import Client, MemoryState, Outcome, Transport, transport_to
+from hubbub.simulation.processes import Tell, run_processes
+
+Person = dict[str, Any]
+"""One person's value for every metric: a text, a number, or a text of each part."""
 
 _PROCESSES: Final = 2
 _THREADS: Final = 16  # per process: while one device waits for its answer, others work

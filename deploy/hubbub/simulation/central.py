@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass
 
-from hubbub.cli.rehearsals.rehearsal import Plan
 from hubbub.privacy.crowd import smallest_crowd
 from hubbub.privacy.many_epochs import composed_epsilon
 from hubbub.privacy.shuffled_histogram import central_epsilon
+from hubbub.simulation.rehearsal import Plan
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,13 +20,13 @@ from hubbub.analysis.strings.tree_search import found_from, told_as
 from hubbub.catalog import Bundle, Metric, days_of_period
 from hubbub.catalog.crowds.device_dummies import gathered, made_each
 from hubbub.catalog.discovery import counting
-from hubbub.cli.rehearsals.beside import Associated, PublicRow, associations, public_rows
-from hubbub.cli.rehearsals.truth import Truth, above_most
 from hubbub.conservation import Window
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import Totals
 from hubbub.mechanisms.tree import PrefixTree
 from hubbub.privacy.draws_of_repeats import draw_epochs
+from hubbub.simulation.beside import Associated, PublicRow, associations, public_rows
+from hubbub.simulation.people_file import Truth, above_most
 
 _SHOWN: Final = 10  # as many as `hubbub top` shows
 _EVERY: Final = EpochRange(epochs="all")

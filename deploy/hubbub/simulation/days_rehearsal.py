@@ -17,11 +17,11 @@ from hubbub.analysis.families import family_for
 from hubbub.catalog import EPOCH_SECONDS, Bundle, Metric, days_of_period
 from hubbub.catalog.crowds.device_dummies import gathered, made_each
 from hubbub.catalog.discovery import counting
-from hubbub.cli.rehearsals.days import Days, Numbers
-from hubbub.cli.rehearsals.rehearsal import DrawnStore, as_window
 from hubbub.conservation import Window
 from hubbub.errors import BadParameter, BatchTooSmall
 from hubbub.privacy.draws import draw
+from hubbub.simulation.days_file import Days, Numbers
+from hubbub.simulation.rehearsal import DrawnStore, as_window
 
 _EVERY = EpochRange(epochs="all")
 # Until all days are over for every clock.

@@ -12,10 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from hubbub.catalog import Metric
-from hubbub.cli.rehearsals.truth import coder, numbered
-from hubbub.cli.terminal.csv_file import csv_rows
 from hubbub.errors import BadParameter, ValueOutOfDomain
+from hubbub.errors.csv_files import csv_rows
 from hubbub.mechanisms.parts import parts_of
+from hubbub.simulation.people_file import coder, numbered
 
 Numbers = npt.NDArray[np.int64]
 

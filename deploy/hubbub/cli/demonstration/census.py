@@ -5,10 +5,9 @@ import gzip
 import secrets
 from importlib.resources import files
 from itertools import accumulate, islice
-from typing import Any, Final
+from typing import Final
 
-Person = dict[str, Any]
-"""One person's value for every metric of the demo: a text, or a text of each part."""
+from hubbub.simulation.devices import Person
 
 PEOPLE: Final = 30_162
 """How many the census has."""

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from math import sqrt
 
-from hubbub.cli.rehearsals.rehearsal import Run
+from hubbub.simulation.rehearsal import Run
 
 
 @dataclass(frozen=True, slots=True)
