@@ -17,6 +17,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from hubbub.cli.certificate_authorities import write_certificates
 from hubbub.cli.local.ports import free_port
 from hubbub.runtime import Server, TlsFolder
+from hubbub.shuffler.admission import LARGEST_SUBMIT_BYTES
 from hubbub.wire.v1.services_pb2 import Batch, BatchOutcome, SubmitRequest, SubmitResponse
 from hubbub.wire.v1.services_pb2_grpc import (
     IngestServicer,
@@ -153,6 +154,81 @@ def test_a_message_in_drops_is_refused_and_a_whole_one_without_an_end_is_taken(
             await channel.close()
 
     asyncio.run(body())
+
+
+def test_messages_without_an_end_have_a_bounded_memory_and_honest_ones_are_served(
+    made: Made, redis_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Strangers send all that the server's windows allow, but for the last byte."""
+    monkeypatch.setattr("hubbub.runtime.rpc.server._ARRIVE_SECONDS", 600.0)
+
+    async def body(connections: int, calls: int) -> None:
+        async with serving_front(made, redis_url) as front:
+            hoarders = [await _Hoarder.dial(front.address, calls) for _ in range(connections)]
+            sending = [asyncio.create_task(one.send()) for one in hoarders]
+            await _until(lambda: sum(one.sent for one in hoarders) >= 16 << 20)
+            for _ in range(3):
+                await front.send(front.request(2))
+            assert front.admission.counts["taken"] == 6
+            await _until(lambda: front.admission.refusals["gave_way"] >= 8)
+            # Of calls that gave way nothing is kept, and others are read in their place.
+            sent, gave_way = sum(one.sent for one in hoarders), front.admission.refusals["gave_way"]
+            windows = connections * calls * 65535
+            assert sent <= (16 << 20) + windows + (gave_way + 8) * LARGEST_SUBMIT_BYTES
+            for one in hoarders:
+                one.writer.close()
+            await asyncio.gather(*sending)
+            await _until(lambda: not front.server._calls._arriving)
+
+    asyncio.run(body(1, 90))
+    asyncio.run(body(30, 3))
+
+
+class _Hoarder:
+    """A connection by hand whose calls send messages without their last byte."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.reader, self.writer, self.sent = reader, writer, 0
+        message = struct.pack(">BI", 0, LARGEST_SUBMIT_BYTES - 5) + bytes(LARGEST_SUBMIT_BYTES - 6)
+        self._rest: dict[int, bytes] = {}
+        self._windows = Counter({0: 65535})
+        self._message = message
+
+    @classmethod
+    async def dial(cls, address: str, calls: int) -> "_Hoarder":
+        hoarder = cls(*await _dial(address))
+        for stream in range(1, 2 * calls, 2):
+            hoarder.writer.write(_headers(stream, SUBMIT))
+            hoarder._rest[stream] = hoarder._message
+            hoarder._windows[stream] = 16 << 10
+        return hoarder
+
+    async def send(self) -> None:
+        """Until the server or the test hangs up."""
+        try:
+            while True:
+                for stream, rest in self._rest.items():
+                    size = min(len(rest), self._windows[0], self._windows[stream], 16 << 10)
+                    if size > 0:
+                        self.writer.write(_frame(0, 0, stream, rest[:size]))
+                        self._rest[stream] = rest[size:]
+                        self._windows.subtract({0: size, stream: size})
+                        self.sent += size
+                await self.writer.drain()
+                await self._read_frame()
+        except (asyncio.IncompleteReadError, ConnectionError):
+            return
+
+    async def _read_frame(self) -> None:
+        head = await self.reader.readexactly(9)
+        payload = await self.reader.readexactly(int.from_bytes(head[:3]))
+        kind, flags, stream = head[3], head[4], int.from_bytes(head[5:])
+        if kind == 8:
+            self._windows[stream] += int.from_bytes(payload)
+        elif kind in {1, 3}:
+            self._rest.pop(stream, None)
+        elif kind == 6 and not flags:
+            self.writer.write(_frame(6, 1, 0, payload))
 
 
 def test_health_is_told_once_and_not_watched(made: Made, redis_url: str) -> None:

@@ -84,6 +84,8 @@ if TYPE_CHECKING:
 _CONNECTION_SECONDS: Final = 60.0
 # A batch may be of 64 MiB; a shuffler gives up its call after as much.
 _BATCH_SECONDS: Final = 60.0
+# As of HTTP: a million candidates.
+_LARGEST_QUESTION_BYTES: Final = 32 << 20
 
 
 def _opener(settings: Settings, bundle: Bundle, clocks: Clocks) -> Opener:
@@ -228,6 +230,7 @@ def _for_people(
         ],
         tls=settings.common.tls,
         callers=door.lets_in,
+        largest_message_bytes=_LARGEST_QUESTION_BYTES,
         refusals=refusals,
     )
 

@@ -72,6 +72,8 @@ _CONNECTION_SECONDS: Final = 300.0
 _CONNECTIONS: Final = 4096
 # Over gRPC, where none gives way: ten thousand that do nothing leave room for others.
 _GRPC_CONNECTIONS: Final = 16_384
+# Operators' questions have no fields.
+_LARGEST_QUESTION_BYTES: Final = 16 << 10
 
 
 async def _serve(settings: Settings) -> None:
@@ -236,6 +238,7 @@ def _for_operators(settings: Settings, admission: Admission, counts: ShownCounts
         ],
         tls=settings.common.tls,
         callers=("analyst", "aggregator"),
+        largest_message_bytes=_LARGEST_QUESTION_BYTES,
         refusals=admission.refusals,
     )
 

@@ -1,9 +1,11 @@
 """Calls: how long one may take to arrive, and how many are open at once, of all and of one peer.
 
-A call is seen when its headers are. Until its message is whole it is *arriving*: it costs little,
-and the one that has been at it longest gives way to the next: calls that never end end each other.
-Then it is *worked on* until we have an answer; past the limit, calls are refused. Of one peer are
-counted also those whose answer it does not read.
+A call is seen when its headers are. Until its message is whole it is *arriving*: past a limit the
+oldest call of the peer that has most of them gives way, so calls that never end end each other.
+Of a message that is not being read, a stream's window is in memory; of one that is being read, up
+to the largest message. So only a few are read at once, and each has little time while others wait.
+Then a call is *worked on* until we have an answer; past the limit, calls are refused. Of one peer
+are counted also those whose answer it does not read.
 """
 
 import asyncio
@@ -15,21 +17,41 @@ import grpc.aio
 
 from hubbub.runtime.rpc.refusal import Trailers, come_back
 
-_MAX_ARRIVING: Final = 1024
-# What is being worked on is in memory, up to the largest message each.
+# Each keeps its first window in memory: 64 KiB, whatever we announce, of who does not confirm it.
+_MAX_ARRIVING: Final = 512
 _MAX_WORKED_ON: Final = 256
+# Of the messages being read, and as much again of those that are worked on.
+_MAX_MESSAGES_BYTES: Final = 16 << 20
+# Where messages are so large that fewer fit: callers with certificates or tokens.
+_MIN_READ_AT_ONCE: Final = 4
+# How fast the largest message must come while other calls wait to be read.
+_HURRIED_BYTES_PER_SECOND: Final = 4 << 20
 # Refused for being too many; by then most calls have ended.
 _WAIT_SECONDS: Final = 1.0
 
 Context = grpc.aio.ServicerContext[Any, Any]
 
 
+class _Arriving:
+    """A call whose message is not whole."""
+
+    def __init__(self, peer: str, arrive_seconds: float) -> None:
+        self.peer = peer
+        self.limit = asyncio.timeout(arrive_seconds)
+        self.may_read = asyncio.Event()
+        self.read_since = 0.0  # by the loop's clock, once it may be read
+
+
 class Calls:
     """The open calls of one server.
 
-    arrive_seconds: from a call's headers to the end of its message. of_peer: so many arriving, and
-    so many more until they are answered, of one peer; 0 for no limit. refusals: counts the calls
-    that were refused, by reason. trailers: goes along with a refusal.
+    Args:
+        arrive_seconds: from a call's headers to the end of its message.
+        of_peer: so many arriving, and so many more until they are answered, of one peer; 0 for no
+            limit.
+        largest_message_bytes: of one message.
+        refusals: counts the calls that were refused, by reason.
+        trailers: goes along with a refusal.
     """
 
     def __init__(
@@ -37,6 +59,7 @@ class Calls:
         *,
         arrive_seconds: float,
         of_peer: int,
+        largest_message_bytes: int,
         refusals: Counter[str],
         trailers: Trailers = tuple,
     ) -> None:
@@ -44,10 +67,16 @@ class Calls:
         self.trailers = trailers
         self._arrive_seconds = arrive_seconds
         self.of_peer = of_peer
-        # Both in the order in which they came.
-        self._arriving: dict[asyncio.Timeout, str] = {}
-        self._arriving_of: dict[str, dict[asyncio.Timeout, None]] = {}
-        self._worked_on = 0
+        self._max_read = max(_MIN_READ_AT_ONCE, _MAX_MESSAGES_BYTES // largest_message_bytes)
+        self._max_bytes = self._max_read * largest_message_bytes
+        self._hurried_seconds = largest_message_bytes / _HURRIED_BYTES_PER_SECOND
+        # All in the order in which they came, or began to be read.
+        self._arriving: dict[_Arriving, None] = {}
+        self._arriving_of: dict[str, dict[_Arriving, None]] = {}
+        self._waiting: dict[_Arriving, None] = {}
+        self._read: dict[_Arriving, None] = {}
+        self._hurrying: asyncio.TimerHandle | None = None
+        self._worked_on = self._worked_on_bytes = 0
         self._open_of: Counter[str] = Counter()
 
     async def message(self, context: Context, peer: str) -> bytes:
@@ -56,18 +85,19 @@ class Calls:
         A second one is never read: a call has one.
         """
         self._make_way(peer)
-        limit = asyncio.timeout(self._arrive_seconds)
-        self._arriving[limit] = peer
-        self._arriving_of.setdefault(peer, {})[limit] = None
+        call = _Arriving(peer, self._arrive_seconds)
+        self._arriving[call] = None
+        self._arriving_of.setdefault(peer, {})[call] = None
         try:
-            async with limit:
+            async with call.limit:
+                await self._may_read(call)
                 raw = await context.read()
         except TimeoutError:
-            if limit in self._arriving:
+            if call in self._arriving:
                 await self._refuse(context, "too_slow", "its message took too long")
             await self._refuse(context, "gave_way", "more calls came than can wait")
         finally:
-            self._forget(limit, peer)
+            self._forget(call)
         if not isinstance(raw, bytes):
             await context.abort(grpc.StatusCode.INVALID_ARGUMENT, "a call has a message")
         return raw
@@ -81,15 +111,18 @@ class Calls:
             done: Any = lambda _context: self._done(peer)  # noqa: E731 its stub asks for a class
             context.add_done_callback(done)
 
-    async def begin(self, context: Context) -> None:
-        """Work on a call from here to `end`; refused if there are too many."""
-        if self._worked_on >= _MAX_WORKED_ON:
+    async def begin(self, context: Context, size: int) -> None:
+        """Work on a call of `size` bytes from here to `end`; refused if there are too many."""
+        too_large = self._worked_on and self._worked_on_bytes + size > self._max_bytes
+        if too_large or self._worked_on >= _MAX_WORKED_ON:
             await self._refuse(context, "calls_at_once", "too many calls at once")
         self._worked_on += 1
+        self._worked_on_bytes += size
 
-    def end(self) -> None:
-        """A call is answered, so far as we can."""
+    def end(self, size: int) -> None:
+        """A call of `size` bytes is answered, so far as we can."""
         self._worked_on -= 1
+        self._worked_on_bytes -= size
 
     async def _refuse(self, context: Context, reason: str, why: str) -> NoReturn:
         self.refusals[reason] += 1
@@ -98,20 +131,57 @@ class Calls:
     def _make_way(self, peer: str) -> None:
         of_peer = self._arriving_of.get(peer, {})
         if self.of_peer and len(of_peer) >= self.of_peer:
-            oldest, whose = next(iter(of_peer)), peer
+            self._end(next(iter(of_peer)))
         elif len(self._arriving) >= _MAX_ARRIVING:
-            oldest, whose = next(iter(self._arriving.items()))
-        else:
-            return
-        self._forget(oldest, whose)
-        oldest.reschedule(asyncio.get_running_loop().time())
+            most = max(self._arriving_of.values(), key=len)
+            self._end(next(iter(most)))
 
-    def _forget(self, limit: asyncio.Timeout, peer: str) -> None:
-        self._arriving.pop(limit, None)
-        of_peer = self._arriving_of.get(peer, {})
-        of_peer.pop(limit, None)
+    async def _may_read(self, call: _Arriving) -> None:
+        """Wait until the largest message has room in memory."""
+        self._waiting[call] = None
+        self._let_read()
+        self._hurry()
+        await call.may_read.wait()
+
+    def _let_read(self) -> None:
+        """Read waiting calls while there is room: the newest of the peer of which fewest are read.
+
+        An honest message is whole once it is read, so the newest call waits least for it.
+        """
+        while self._waiting and len(self._read) < self._max_read:
+            read_of = Counter(call.peer for call in self._read)
+            call = min(reversed(self._waiting), key=lambda waiting: read_of[waiting.peer])
+            del self._waiting[call]
+            self._read[call] = None
+            call.read_since = asyncio.get_running_loop().time()
+            call.may_read.set()
+
+    def _hurry(self) -> None:
+        """While calls wait, end those that have been read for long, now and when the next has."""
+        if self._hurrying:
+            self._hurrying.cancel()
+        loop = asyncio.get_running_loop()
+        while self._waiting and self._read:
+            oldest = next(iter(self._read))
+            due = oldest.read_since + self._hurried_seconds
+            if due > loop.time():
+                self._hurrying = loop.call_at(due, self._hurry)
+                return
+            self._end(oldest)
+
+    def _end(self, call: _Arriving) -> None:
+        """Let a call give way."""
+        call.limit.reschedule(asyncio.get_running_loop().time())
+        self._forget(call)
+
+    def _forget(self, call: _Arriving) -> None:
+        for calls in (self._arriving, self._waiting, self._read):
+            calls.pop(call, None)
+        of_peer = self._arriving_of.get(call.peer, {})
+        of_peer.pop(call, None)
         if not of_peer:
-            self._arriving_of.pop(peer, None)
+            self._arriving_of.pop(call.peer, None)
+        self._let_read()
 
     def _done(self, peer: str) -> None:
         self._open_of[peer] -= 1

@@ -26,6 +26,8 @@ _HANDSHAKE_SECONDS: Final = 5.0
 # others out then needs as many handshakes a second as would also fill a processor.
 _IDLE_SECONDS: Final = 60.0
 _IDLE_OF_LIMITED_SECONDS: Final = 5.0
+# What a call may send before its message is read: most submissions. gRPC's own is up to 16 MiB.
+_UNREAD_BYTES: Final = 16 << 10
 # A connection that is to end ends with its calls, and their calls end after so long.
 _LEAVE_SECONDS: Final = 90.0
 
@@ -39,6 +41,7 @@ class Server:
     admit: who may call now; asked before a call is read.
     connection_seconds: callers are asked to connect anew after so long, when their calls are done,
         and so find servers that were added behind the same name; and who reads no answer is rid of.
+    largest_message_bytes: of one message; few messages are read at once if it is large.
     arrive_seconds: from a call's headers to the end of its message.
     calls_of_peer: so many may arrive at once, and be open, of one address; 0 for no limit.
     connections: so many may be open; further ones are closed until others have ended. None: any.
@@ -70,6 +73,7 @@ class Server:
         self._calls = Calls(
             arrive_seconds=arrive_seconds or _ARRIVE_SECONDS,
             of_peer=calls_of_peer,
+            largest_message_bytes=largest_message_bytes,
             refusals=Counter() if refusals is None else refusals,
             trailers=trailers,
         )
@@ -80,6 +84,8 @@ class Server:
                 ("grpc.so_reuseport", 0),
                 ("grpc.max_receive_message_length", largest_message_bytes),
                 ("grpc.max_concurrent_streams", _CALLS_OF_CONNECTION),
+                ("grpc.http2.lookahead_bytes", _UNREAD_BYTES),
+                ("grpc.http2.bdp_probe", 0),  # it would enlarge the window of every call
                 ("grpc.server_handshake_timeout_ms", round(1000 * _HANDSHAKE_SECONDS)),
                 *_limiting(connections),
                 *(_ending(connection_seconds) if connection_seconds else ()),

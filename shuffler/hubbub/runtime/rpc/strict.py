@@ -80,11 +80,11 @@ class Strict(grpc.aio.ServerInterceptor):
             await self._calls.count(context, peer)
             if health:
                 return await answer(raw, context)
-            await self._calls.begin(context)
+            await self._calls.begin(context, len(raw))
             try:
                 return await answer(raw, context)
             finally:
-                self._calls.end()
+                self._calls.end(len(raw))
 
         async def answer(raw: bytes, context: Context) -> Any:
             request = read_message(parse, raw)
