@@ -71,7 +71,7 @@ def _enter(state: State, *entries: OutboxEntry) -> list[Dropped]:
     for entry in entries:
         assert state.has_room(len(entry.drawn.payload))
         noted.append(replace(entry, number=state.note(entry.drawn)))
-    return state.enter(noted, [], noted[-1].number)
+    return state.enter(noted, [], noted[-1].number)[0]
 
 
 def test_what_was_entered_by_a_call_that_raised_is_not_entered_again(
@@ -223,7 +223,7 @@ def test_the_preference_and_the_secret_stay(make: Make) -> None:
 
 def test_a_lost_payload_is_counted(make: Make) -> None:
     state = make()
-    assert state.enter([], [Dropped("gone", "unknown_metric")], 0) == [
+    assert state.enter([], [Dropped("gone", "unknown_metric")], 0)[0] == [
         Dropped("gone", "unknown_metric")
     ]
     assert state.device_state().counts == {"unknown_metric": 1}
@@ -405,7 +405,7 @@ def test_a_journal_that_others_cut_or_delete_ends_no_process_and_loses_nothing(
         numbers = [first, state.note(entries[1].drawn)]
         assert numbers == [2 * round_ - 1, 2 * round_]
         again = [replace(e, number=n) for e, n in zip(entries, numbers, strict=True)]
-        assert state.enter(again, [], numbers[-1]) == []
+        assert state.enter(again, [], numbers[-1])[0] == []
         assert state.waiting() == 2 * round_
     assert state._notes._journal
     assert not state._notes._journal.is_lost, "there is a new one"

@@ -369,7 +369,7 @@ class Client:
 
     def _flush(self, seconds: float, *, patient: bool) -> bool:
         notice()
-        return flush(self._sender, self._state, seconds, patient=patient, **self._timing)
+        return flush(self._sender, seconds, patient=patient, **self._timing)
 
     def _say_no(self, *, forget: bool) -> list[Dropped]:
         """Write a person's no down, which is worth waiting for: what that discards."""

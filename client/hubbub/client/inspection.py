@@ -12,7 +12,7 @@ from hubbub.client.ledger import FOREIGN
 from hubbub.client.ledger_view import LedgerView, view
 from hubbub.client.paths import refuse_other_than_file
 from hubbub.client.state import queries, sealed_tables
-from hubbub.client.state.database import FILE_NAME, as_text
+from hubbub.client.state.database import AS_TEXT, FILE_NAME
 from hubbub.client.trust.bundles import Vouched
 from hubbub.errors import BundleRefused, StateUnusable
 
@@ -69,7 +69,7 @@ def _opened(path: Path, remedy: str) -> Iterator[sqlite3.Connection]:
         refuse_other_than_file(path)
         uri = f"{path.absolute().as_uri()}?mode=ro"
         with contextlib.closing(sqlite3.connect(uri, uri=True)) as rows:
-            rows.text_factory = as_text
+            rows.text_factory = AS_TEXT
             rows.execute("BEGIN")
             yield rows
     except (OSError, sqlite3.Error, zlib.error, *FOREIGN) as error:

@@ -203,13 +203,16 @@ class Reporter:
         with self._lock:
             self._drawn = [(number, drawn) for number, drawn in self._drawn if number > upto]
 
-    def refresh(self) -> None:
-        """Look at the state again.
+    def refresh(self, standing: DeviceState | None = None) -> None:
+        """Go by the state as it is now.
+
+        Args:
+            standing: what was read of it a moment ago; without it, it is read.
 
         Raises:
             StateUnusable: it cannot be read; all stays as it was.
         """
-        self._stand(self._state.device_state())
+        self._stand(standing or self._state.device_state())
 
     def switch(self, *, on: bool) -> None:
         """Stop or go on."""

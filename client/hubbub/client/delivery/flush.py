@@ -3,13 +3,11 @@
 from hubbub.client.clock import Clock
 from hubbub.client.delivery.sender import Sender
 from hubbub.client.diagnostics import Diagnostics
-from hubbub.client.state.contract import State
 from hubbub.errors import StateUnusable
 
 
 def flush(
     sender: Sender,
-    state: State,
     seconds: float,
     *,
     patient: bool,
@@ -28,7 +26,7 @@ def flush(
             sender.fetch_tokens(deadline - clock.monotonic())
             wait = sender.attempt(deadline - clock.monotonic())
             if wait is None:
-                return not state.waiting()
+                return sender.is_done
             if clock.monotonic() + wait >= deadline or (wait and not patient):
                 return False
             clock.sleep(wait)

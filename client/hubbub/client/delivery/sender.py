@@ -39,6 +39,7 @@ from hubbub.client.state.contract import (
     PendingPayload,
     State,
 )
+from hubbub.client.state.device_state import DeviceState
 from hubbub.client.transport.contract import (
     GivenUp,
     NotSent,
@@ -90,6 +91,7 @@ class Sender:
         self._sealing = threading.Lock()
         self._held = False
         self._failures = 0
+        self._waiting = 0
         self._heard = b""
         self._stopped = threading.Event()
 
@@ -97,6 +99,11 @@ class Sender:
     def failures(self) -> int:
         """Of submissions, in a row."""
         return self._failures
+
+    @property
+    def is_done(self) -> bool:
+        """Whether no report waited when this last looked, not even one that is held back."""
+        return not self._waiting
 
     def enter(self, *, gently: bool = False) -> None:
         """Seal and keep what was drawn here, and by processes that ended; all of it or nothing.
@@ -108,14 +115,14 @@ class Sender:
         """
         with self._entering:
             self._keep_running(self._clock.now())
-            self._enter_own(gently=gently)
+            standing = self._enter_own(gently=gently)
             orphans = False
             for owner, orphaned in self._state.orphans():
                 orphans = True
                 for moment in sorted({one.made for _, one in orphaned}):
                     self._keep_running(moment)
-                self._enter(orphaned, owner, gently=gently)
-            self._reporter.refresh()
+                standing = self._enter(orphaned, owner, gently=gently)
+            self._reporter.refresh(standing)
             if orphans:  # the epoch that they ran in may be over
                 self._enter_own(gently=gently)
 
@@ -245,17 +252,19 @@ class Sender:
             self._state.ran(running)
             self._reporter.refresh()
 
-    def _enter_own(self, *, gently: bool) -> None:
+    def _enter_own(self, *, gently: bool) -> DeviceState | None:
         self._reporter.cover()
         drawn = self._reporter.drawn()
-        self._enter(drawn, "", gently=gently)
+        standing = self._enter(drawn, "", gently=gently)
         self._reporter.entered(drawn[-1][0] if drawn else 0)
+        return standing
 
     def _enter(
         self, drawn: Sequence[tuple[int, PendingPayload]], owner: str, *, gently: bool
-    ) -> None:
+    ) -> DeviceState | None:
+        """Where the device stands once it is entered; None if there was nothing to enter."""
         if not drawn:
-            return
+            return None
         entries: list[OutboxEntry] = []
         dropped: list[Dropped] = []
         for place, (number, one) in enumerate(drawn):
@@ -266,7 +275,9 @@ class Sender:
                 entries.append(entry)
             else:
                 dropped.append(entry)
-        self._diagnostics.drop(self._state.enter(entries, dropped, drawn[-1][0], owner))
+        given_up, standing = self._state.enter(entries, dropped, drawn[-1][0], owner)
+        self._diagnostics.drop(given_up)
+        return standing
 
     def _sealed(self, number: int, drawn: PendingPayload) -> OutboxEntry | Dropped:
         metric = self._bundle.streams.get(drawn.stream)
@@ -316,7 +327,8 @@ class Sender:
         reports, late = self._state.take(most, _BATCH_BYTES, self._clock.now(), held)
         self._diagnostics.drop(late)
         if not reports:
-            return _CLAIMED_SECONDS if self._state.waiting(held) else None
+            self._waiting = self._state.waiting()
+            return _CLAIMED_SECONDS if self._waiting and self._state.waiting(held) else None
         fates = {r.id: STOPPED for r in reports if self._reporter.is_stopped(r.stream, r.epoch)}
         ready = [r for r in reports if r.id not in fates]
         tokens = self._purse.give(ready) if self._purse else {}
@@ -324,9 +336,8 @@ class Sender:
         sent, failure = self._submit(ready, tokens, timeout_seconds)
         fates |= sent
         if fates:
-            self._state.record_results(
-                fates
-            )  # if this fails they are sent again, as the same bytes
+            # If this fails they are sent again, as the same bytes.
+            self._waiting = self._state.record_results(fates)
         if self._purse:
             self._purse.settle(fates)
         streams = {report.id: report.stream for report in reports}
@@ -335,7 +346,7 @@ class Sender:
         )
         if failure is None:
             self._failures = 0
-            return 0.0
+            return 0.0 if self._waiting else None
         self._state.release(id_ for id_ in streams if id_ not in fates)
         self._failures += 1
         self._diagnostics.warn_once(failure.reason, "reports wait: %s", failure)

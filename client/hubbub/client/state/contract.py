@@ -126,8 +126,8 @@ class State(Protocol):
 
     def enter(
         self, entries: Sequence[OutboxEntry], lost: Sequence[Dropped], upto: int, owner: str = ""
-    ) -> list[Dropped]:
-        """Charge and keep payloads, whole or not at all; says which were given up, `lost` first.
+    ) -> tuple[list[Dropped], DeviceState]:
+        """Charge and keep payloads, whole or not at all.
 
         Those that were entered before, by a call that raised all the same, are not entered again.
 
@@ -136,6 +136,9 @@ class State(Protocol):
             lost: payloads that cannot be sealed; counted.
             upto: the number of the last payload noted that is settled by this.
             owner: whose notes they are, if an orphan's.
+
+        Returns:
+            The payloads that were given up, `lost` first; and where the device stands then.
         """
         ...
 
@@ -157,8 +160,8 @@ class State(Protocol):
         """
         ...
 
-    def record_results(self, fates: Mapping[int, str]) -> None:
-        """Reports that were taken have met their fate."""
+    def record_results(self, fates: Mapping[int, str]) -> int:
+        """Reports that were taken have met their fate: how many wait now."""
         ...
 
     def release(self, ids: Iterable[int]) -> None:

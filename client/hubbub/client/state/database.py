@@ -7,6 +7,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -52,6 +53,9 @@ CREATE TABLE IF NOT EXISTS reports (
 );
 CREATE INDEX IF NOT EXISTS waiting ON reports (id) WHERE fate IS NULL;
 """
+
+AS_TEXT: Final = partial(str, encoding="utf-8", errors="replace")
+"""Text of the file; a bad letter takes the fact that it is in, not all that was asked."""
 
 # Connections of a parent process. Closing one in a forked child could undo what the parent does;
 # so the child keeps them, unused, until it ends.
@@ -173,7 +177,7 @@ class Database:
         connection = sqlite3.connect(
             self._path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False
         )
-        connection.text_factory = as_text
+        connection.text_factory = AS_TEXT
         try:
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute("PRAGMA secure_delete = ON")  # what is deleted is overwritten
@@ -251,8 +255,3 @@ class Database:
 def _is_damage(error: Exception) -> bool:
     code = getattr(error, "sqlite_errorcode", None)  # none where Python itself refuses
     return not isinstance(error, sqlite3.Error) or (code is not None and code & 0xFF not in _AWAY)
-
-
-def as_text(raw: bytes) -> str:
-    """Text of the file; a bad letter takes the fact that it is in, not all that was asked."""
-    return raw.decode(errors="replace")

@@ -101,8 +101,8 @@ class FolderState:
 
     def enter(
         self, entries: Sequence[OutboxEntry], lost: Sequence[Dropped], upto: int, owner: str = ""
-    ) -> list[Dropped]:
-        """Charge and keep payloads, whole or not at all; says which were given up."""
+    ) -> tuple[list[Dropped], DeviceState]:
+        """Charge and keep payloads, whole or not at all."""
         name = owner or self._notes.owner
         with self._transaction(durable=True) as rows:
             standing, done = sealed_tables.device_state(rows), queries.done(rows, name)
@@ -111,11 +111,12 @@ class FolderState:
             sealed_tables.save(rows, {e.metric.base_name: standing.account(e.metric) for e in kept})
             dropped = [*lost, *refused, *queries.overflow(rows, self._bounds)]
             queries.count(rows, (one.reason for one in dropped))
+            standing.counts.update(one.reason for one in dropped)
             queries.prune(rows)
             rows.execute("INSERT OR REPLACE INTO journals VALUES (?, ?)", (name, upto))
         if not owner:
             self._notes.entered(upto)
-        return [*self._watch.given_up(), *dropped]
+        return [*self._watch.given_up(), *dropped], standing
 
     def orphans(self) -> Iterator[tuple[str, list[tuple[int, PendingPayload]]]]:
         """What processes that were killed had noted and not entered."""
@@ -157,10 +158,11 @@ class FolderState:
                 self._watch.bear(rows)
         return reports, [*self._watch.given_up(), *dropped]
 
-    def record_results(self, fates: Mapping[int, str]) -> None:
-        """Reports that were taken have met their fate."""
+    def record_results(self, fates: Mapping[int, str]) -> int:
+        """Reports that were taken have met their fate: how many wait now."""
         with self._transaction() as rows:
             queries.record_results(rows, fates)
+            return queries.waiting(rows)
 
     def release(self, ids: Iterable[int]) -> None:
         """Reports that were taken could not be sent: others may try."""

@@ -81,8 +81,8 @@ class MemoryState:
         lost: Sequence[Dropped],
         upto: int,
         owner: str = "",  # noqa: ARG002 there are no orphans
-    ) -> list[Dropped]:
-        """Charge and keep payloads; says which were given up.
+    ) -> tuple[list[Dropped], DeviceState]:
+        """Charge and keep payloads.
 
         PRIVACY: what is spent is written down, alone among all processes, before this returns.
         """
@@ -102,7 +102,7 @@ class MemoryState:
                 del self._reports[id_]
             dropped = [*lost, *refused, *self._overflow()]
             self._standing.counts.update(one.reason for one in dropped)
-            return dropped
+            return dropped, self.device_state()
 
     def orphans(self) -> Iterator[tuple[str, list[tuple[int, PendingPayload]]]]:
         """None: what a process notes here ends with it."""
@@ -133,8 +133,8 @@ class MemoryState:
             drawn = secrets.SystemRandom().sample(sorted(left), min(most, len(left)))
             return fitting([_waiting(id_, left[id_]) for id_ in drawn], max_bytes), dropped
 
-    def record_results(self, fates: Mapping[int, str]) -> None:
-        """Reports that were taken have met their fate."""
+    def record_results(self, fates: Mapping[int, str]) -> int:
+        """Reports that were taken have met their fate: how many wait now."""
         with self._lock:
             for id_, fate in fates.items():
                 entry, before = self._reports.get(id_, (None, SENT))
@@ -142,6 +142,7 @@ class MemoryState:
                     self._reports[id_] = entry, fate
                     self._standing.counts.update([fate] if fate != SENT else [])
                     self._standing.counts.subtract([before] if before else [])
+            return len(self._left())
 
     def release(self, ids: Iterable[int]) -> None:
         """Nothing: no other process could send them."""

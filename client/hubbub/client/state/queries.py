@@ -38,6 +38,11 @@ def meta(rows: Rows, name: str) -> Any:
     return found[0] if found else None
 
 
+def facts(rows: Rows) -> dict[str, Any]:
+    """All single facts, by name."""
+    return dict(rows.execute("SELECT name, value FROM meta"))
+
+
 def set_meta(rows: Rows, **facts: Any) -> None:
     """Keep single facts."""
     rows.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", facts.items())

@@ -8,7 +8,7 @@ import json
 import math
 import secrets
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -17,7 +17,7 @@ from hubbub.client.state.consent import Consent, agreed
 from hubbub.client.state.contract import DISABLED
 from hubbub.client.state.database import Damaged
 from hubbub.client.state.device_state import DeviceState
-from hubbub.client.state.queries import Rows, count, meta, purge, set_meta
+from hubbub.client.state.queries import Rows, count, facts, meta, purge, set_meta
 from hubbub.client.state.secret import SECRET_BYTES
 from hubbub.client.state.state_moment import StateMoment, merged
 
@@ -47,15 +47,17 @@ def start(rows: Rows) -> None:
 
 def bring_up(rows: Rows) -> bool:
     """Give a file that version 0.1 has written what it lacks: whether it changed consent."""
-    if meta(rows, "head") is None:
+    kept = facts(rows)
+    if kept.get("head") is None:
         set_meta(rows, head=secrets.token_hex(8), witnessed="")
-    if _sealed(rows)[0] != str(meta(rows, "commits")):
+    if _sealed(kept)[0] != str(kept.get("commits")):
         seal(rows)
-    now, before = _consent(rows), meta(rows, "said")
-    if before == _said(rows):
+        kept = facts(rows)
+    now, before = _consent(kept), kept.get("said")
+    if before == _said(kept):
         return False
     # PRIVACY: or it is damaged; so the more careful of both.
-    generation, preference, *local = json.loads(before)
+    generation, preference, *local = json.loads(str(before))
     said = agreed(Consent(generation, preference, now.since, *local), now, ordered=False)
     if said.generation != generation:
         purge(rows, DISABLED)
@@ -64,39 +66,47 @@ def bring_up(rows: Rows) -> bool:
     return True
 
 
-def check(rows: Rows) -> None:
-    """Find damage that SQLite does not see. Raises Damaged.
+def check(rows: Rows) -> StateMoment:
+    """Find damage that SQLite does not see: what a witness is to tell of this moment.
+
+    Raises Damaged.
 
     Version 0.1 makes neither sum nor head, and leaves behind a sum that was made before it changed
     something.
     """
-    consent = device_state(rows).consent
-    commits, told = _sealed(rows)
-    lost = not told and meta(rows, "head") is not None
-    if lost or (commits == str(meta(rows, "commits")) and told != _sum(rows)):
-        raise Damaged("the sum of the ledger is another; give a new state_dir", consent)
+    kept, ledger = facts(rows), _ledger(rows)
+    moment = _moment(kept, _device_state(rows, kept, ledger))
+    commits, told = _sealed(kept)
+    lost = not told and kept.get("head") is not None
+    if lost or (commits == str(kept["commits"]) and told != _sum(kept, ledger)):
+        raise Damaged("the sum of the ledger is another; give a new state_dir", moment.consent)
+    return moment
 
 
 def seal(rows: Rows) -> None:
     """Make the sum anew, of what a transaction has changed."""
-    set_meta(rows, said=_said(rows))
-    set_meta(rows, sum=f"{meta(rows, 'commits')}:{_sum(rows)}")
+    kept = facts(rows)
+    kept["said"] = _said(kept)
+    summed = f"{kept['commits']}:{_sum(kept, _ledger(rows))}"
+    set_meta(rows, said=kept["said"], sum=summed)
 
 
 def device_state(rows: Rows) -> DeviceState:
     """Where the device stands. Raises Damaged."""
+    return _device_state(rows, facts(rows), _ledger(rows))
+
+
+def _device_state(
+    rows: Rows, kept: Mapping[str, Any], ledger: Sequence[tuple[str, str]]
+) -> DeviceState:
     try:
-        accounts = load_accounts(
-            {
-                name: json.loads(told)
-                for name, told in rows.execute("SELECT metric, account FROM ledger")
-            }
-        )
-        consent = _consent(rows)
-        secret, commits = meta(rows, "secret"), meta(rows, "commits")
-        whole = isinstance(secret, bytes) and len(secret) == SECRET_BYTES
-        if not (whole and type(commits) is int and commits >= 0):
-            raise ValueError("neither secret nor count")
+        accounts = load_accounts({name: json.loads(account) for name, account in ledger})
+        consent = _consent(kept)
+        secret, commits = kept.get("secret"), kept.get("commits")
+        if not (isinstance(secret, bytes) and len(secret) == SECRET_BYTES):
+            raise ValueError("no secret")
+        if not (type(commits) is int and commits >= 0):
+            raise ValueError("no count")
         counts = rows.execute(
             "SELECT name, number FROM counts WHERE typeof(number) = 'integer'"
         ).fetchall()
@@ -110,23 +120,31 @@ def device_state(rows: Rows) -> DeviceState:
         max_local=consent.local,
         accounts=accounts,
         counts=Counter({name: number for name, number in counts if str(name).isprintable()}),
-        notice=notice(rows),
+        notice=_notice(kept),
     )
 
 
 def notice(rows: Rows) -> bytes:
     """The operator's newest notice that was heard here, as it was signed; empty for none."""
-    kept = meta(rows, "notice")
-    return kept if isinstance(kept, bytes) else b""
+    return _notice(facts(rows))
+
+
+def _notice(kept: Mapping[str, Any]) -> bytes:
+    signed = kept.get("notice")
+    return signed if isinstance(signed, bytes) else b""
 
 
 def known(rows: Rows) -> StateMoment:
     """What a witness is to tell of this moment. Raises Damaged."""
-    now = device_state(rows)
+    kept = facts(rows)
+    return _moment(kept, _device_state(rows, kept, _ledger(rows)))
+
+
+def _moment(kept: Mapping[str, Any], now: DeviceState) -> StateMoment:
     return StateMoment(
-        str(meta(rows, "state")),
-        meta(rows, "commits"),
-        str(meta(rows, "head") or ""),
+        str(kept.get("state")),
+        kept["commits"],
+        str(kept.get("head") or ""),
         now.accounts,
         now.consent,
     )
@@ -185,7 +203,8 @@ def forget(rows: Rows, now: float) -> None:
     for table in ("reports", "ledger", "counts", "journals"):
         rows.execute(f"DELETE FROM {table}")  # noqa: S608 our own names
     set_meta(rows, tokens=b"")
-    before, commits = _consent(rows), meta(rows, "commits")
+    kept = facts(rows)
+    before, commits = _consent(kept), kept["commits"]
     start(rows)
     # The number goes on: what was known before is older, wherever it is found.
     set_meta(rows, commits=commits)
@@ -193,13 +212,12 @@ def forget(rows: Rows, now: float) -> None:
     set_meta(rows, **_facts(replace(before, since=now)))
 
 
-def _consent(rows: Rows) -> Consent:
-    preference, since = meta(rows, "preference"), meta(rows, "since")
+def _consent(kept: Mapping[str, Any]) -> Consent:
+    preference, since = kept.get("preference"), kept.get("since")
+    # Former versions wrote no max_local: as much as the preference.
+    local = kept.get("max_local")
     return Consent(
-        meta(rows, "generation"),
-        math.inf if preference is None else preference,
-        since or 0.0,
-        meta(rows, "max_local"),  # former versions wrote none: as much as the preference
+        kept["generation"], math.inf if preference is None else preference, since or 0.0, local
     )
 
 
@@ -212,22 +230,25 @@ def _facts(consent: Consent) -> dict[str, Any]:
     }
 
 
-def _said(rows: Rows) -> str:
+def _said(kept: Mapping[str, Any]) -> str:
     """What the person said, as it stands under the sum."""
-    consent = _consent(rows)
+    consent = _consent(kept)
     said = [consent.generation, consent.preference]
     # As former versions say it, where they could.
     return json.dumps(said if consent.local == consent.preference else [*said, consent.local])
 
 
-def _sealed(rows: Rows) -> tuple[str, str]:
+def _sealed(kept: Mapping[str, Any]) -> tuple[str, str]:
     """At which commit the sum was made, and the sum."""
-    commits, _, told = str(meta(rows, "sum") or "").partition(":")
+    commits, _, told = str(kept.get("sum") or "").partition(":")
     return commits, told
 
 
-def _sum(rows: Rows) -> str:
-    facts = rows.execute("SELECT name, value FROM meta ORDER BY name").fetchall()
-    ledger = rows.execute("SELECT metric, account FROM ledger ORDER BY metric").fetchall()
-    told = repr(([fact for fact in facts if fact[0] not in _UNSEALED], ledger))
-    return hashlib.sha256(told.encode(errors="replace")).hexdigest()
+def _ledger(rows: Rows) -> list[tuple[str, str]]:
+    """Metrics and their accounts, as they are written."""
+    return rows.execute("SELECT metric, account FROM ledger ORDER BY metric").fetchall()
+
+
+def _sum(kept: Mapping[str, Any], ledger: Sequence[tuple[str, str]]) -> str:
+    summed = repr(([fact for fact in sorted(kept.items()) if fact[0] not in _UNSEALED], ledger))
+    return hashlib.sha256(summed.encode(errors="replace")).hexdigest()

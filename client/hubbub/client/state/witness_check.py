@@ -64,19 +64,20 @@ class Watch:
         self._purged, self._heard = [], self._witnesses.elsewhere.read()
         queries.count(rows, ["state_damaged"] * damaged)
         chosen = self._witnesses.chosen
-        chosen.read()
+        witness = chosen.read()
         queries.count(rows, ["witness_damaged"] * chosen.is_damaged)
         if sealed_tables.is_new(rows):
             changed = self._begin(rows, damaged=damaged)
         else:
-            sealed_tables.check(rows)
+            mine = sealed_tables.check(rows)
             changed = sealed_tables.bring_up(rows)
-            changed = self._compare(rows) or changed
-        told = chosen.read()
-        if changed or self._first or told is None:
+            if changed or not mine.head:
+                mine = sealed_tables.known(rows)
+            changed = self._compare(rows, mine) or changed
+        if changed or self._first or witness is None:
             self.bear(rows)
-        elif told.head and told.head != queries.meta(rows, "witnessed"):
-            queries.set_meta(rows, witnessed=told.head)
+        elif witness.head and witness.head != queries.meta(rows, "witnessed"):
+            queries.set_meta(rows, witnessed=witness.head)
 
     def bear(self, rows: Rows) -> None:
         """Let the witness know what the file says now. Raises StateUnusable."""
@@ -129,9 +130,9 @@ class Watch:
             queries.count(rows, names)
         return True
 
-    def _compare(self, rows: Rows) -> bool:
-        """Take over what the file does not know: whether it was anything."""
-        mine = now = sealed_tables.known(rows)
+    def _compare(self, rows: Rows, mine: StateMoment) -> bool:
+        """Take over what the file, which knows `mine`, does not: whether it was anything."""
+        now = mine
         names = []
         put_back = False
         beside = [known for witness in self._witnesses.beside if (known := witness.read())]
