@@ -321,6 +321,7 @@ class Sender:
 
     def _attempt(self, timeout_seconds: float) -> float | None:
         if self._stopped.is_set():
+            self._waiting = self._state.waiting()
             return None
         most = _PROBE if self._failures else _BATCH
         held = self._held_back()
@@ -329,6 +330,7 @@ class Sender:
         if not reports:
             self._waiting = self._state.waiting()
             return _CLAIMED_SECONDS if self._waiting and self._state.waiting(held) else None
+        self._waiting = len(reports)
         fates = {r.id: STOPPED for r in reports if self._reporter.is_stopped(r.stream, r.epoch)}
         ready = [r for r in reports if r.id not in fates]
         tokens = self._purse.give(ready) if self._purse else {}
