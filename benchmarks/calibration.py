@@ -15,7 +15,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from hubbub.analysis import answer_tiers
-from hubbub.privacy.draws import draw
+from hubbub.analysis.families import draw
 from tests.statistics.calibration import SETTINGS
 from tests.statistics.calibration.listed import LISTS
 from tests.statistics.calibration.shapes import built

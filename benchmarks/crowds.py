@@ -18,9 +18,9 @@ import numpy as np
 from benchmarks.served_crowds import CENTRAL, DELTA, Counts, Floats, served
 from hubbub.aggregator.ingest.fold import fold
 from hubbub.analysis import estimate
+from hubbub.analysis.families import draw
 from hubbub.mechanisms import AnyMechanism, SystemBits, Totals, build
 from hubbub.privacy.amplification import amplified
-from hubbub.privacy.draws import draw
 from hubbub.privacy.shuffled_epoch import ShuffledEpoch
 from hubbub.privacy.shuffled_histogram import largest_local
 

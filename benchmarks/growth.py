@@ -20,9 +20,9 @@ from benchmarks.measure import Row
 from benchmarks.own import own_redis
 from hubbub.aggregator.store.contract import Commit, WindowTotals
 from hubbub.aggregator.store.redis import RedisStore
+from hubbub.analysis.families import Counts, draw
 from hubbub.conservation import Window
 from hubbub.mechanisms import build
-from hubbub.privacy.draws import Counts, draw
 from hubbub.runtime import RedisServer, connect_redis
 
 _BATCH: Final = 5000

@@ -22,8 +22,8 @@ from typing import Final
 import numpy as np
 
 from hubbub.analysis import answer, likely
+from hubbub.analysis.families import draw
 from hubbub.mechanisms.tree import PrefixTree
-from hubbub.privacy.draws import draw
 
 HEADER: Final = (
     *("epsilon", "reports", "PEM: exist", "do not", "top 10, 20, 50"),

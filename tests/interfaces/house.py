@@ -22,11 +22,11 @@ import numpy as np
 from hubbub.aggregator.learning.rounds import FinishedRound, RedisRounds
 from hubbub.aggregator.store.contract import Commit
 from hubbub.aggregator.store.redis import RedisStore
+from hubbub.analysis.families import draw
 from hubbub.catalog import Catalog, Metric, read_catalog, told_by
 from hubbub.cli.local.ports import free_port
 from hubbub.cli.terminal.service_client import Endpoints
 from hubbub.conservation import Window
-from hubbub.privacy.draws import draw
 from hubbub.runtime import connect_redis
 from tests.support import web
 from tests.support.bundles import DAY, Signed, make_signed

@@ -14,13 +14,12 @@ from playwright.sync_api import expect
 
 import hubbub.notebook
 from hubbub.analysis import maximal_gain, plausibility
-from hubbub.analysis.families import FAMILIES
+from hubbub.analysis.families import FAMILIES, draw
 from hubbub.cli.main import main
 from hubbub.cli.terminal.answer_tables import show_estimates
 from hubbub.client import Outcome
 from hubbub.client.testing import FakeShuffler, make_bundle, memory_client
 from hubbub.mechanisms import REGISTRY, build
-from hubbub.privacy.draws import draw
 from hubbub.query_results import COLUMNS, Column
 from tests.interfaces.browser import Watched, chromium, needs_browser
 from tests.support import web

@@ -11,9 +11,9 @@ import pytest
 from hubbub.aggregator.query import EstimateQuery, QueryEngine
 from hubbub.aggregator.store.contract import WindowTotals
 from hubbub.analysis import anytime_confidence
+from hubbub.analysis.families import draw
 from hubbub.conservation import Window
 from hubbub.errors import BadParameter
-from hubbub.privacy.draws import draw
 from hubbub.simulation.rehearsal import DrawnStore
 from tests.support.bundles import DAY, Signed, make_signed
 

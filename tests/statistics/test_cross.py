@@ -12,12 +12,11 @@ from hubbub.analysis import answer, answer_tiers, crossed
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.comparisons.covariance import Summed, _supported_together, table_covariance
 from hubbub.analysis.estimators.tables import tables
-from hubbub.analysis.families import family_for
+from hubbub.analysis.families import draw, family_for
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import Totals
 from hubbub.mechanisms.pairs import PairedParts
 from hubbub.mechanisms.parts import listed_parts, tables_of
-from hubbub.privacy.draws import draw
 
 PARTS = ["workclass", "education", "occupation", "income"]
 

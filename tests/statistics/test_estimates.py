@@ -8,8 +8,8 @@ import pytest
 
 from hubbub.analysis import answer, estimate
 from hubbub.analysis.estimators.distribution import smooth, unbiased
+from hubbub.analysis.families.sketch import Sketch, buckets, count
 from hubbub.analysis.strings.candidate_positions import sketch_buckets
-from hubbub.analysis.strings.sketch_counts import Sketch, buckets, count
 from hubbub.errors import BadParameter, BatchTooSmall, ShapeMismatch
 from hubbub.mechanisms import Totals, build, tally
 from hubbub.mechanisms.cms import CountMeanSketch

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from hubbub.analysis.arrays import Floats
+from hubbub.analysis.families.vector import unit_of
 from hubbub.analysis.models import (
     DirectionMoments,
     Feature,
@@ -14,6 +15,7 @@ from hubbub.analysis.models import (
     Model,
     coefficients,
     deal,
+    draw_moments,
     evaluate,
     foretold,
     gradients,
@@ -29,7 +31,6 @@ from hubbub.analysis.models.prediction import into_classes
 from hubbub.errors import BadParameter
 from hubbub.mechanisms.gradient import gradient, longest, to_judge
 from hubbub.mechanisms.vector_codes import VectorCodes
-from hubbub.privacy.draws_of_codes import told_of, unit_of
 from hubbub.simulation.model_file import People
 from hubbub.simulation.model_rehearsal import codes_of, rehearse_model
 
@@ -78,7 +79,7 @@ def test_means_are_unbiased_and_as_far_off_as_the_formula_says(epsilon: float) -
     chance = np.random.default_rng(1)
     codes = VectorCodes(epsilon, 16, 32, 1 << 16)
     vectors = np.full((20_000, 16), 0.1) * chance.random((20_000, 1)) + np.eye(1, 16) * 0.4
-    told = told_of(codes, unit_of(vectors, chance), chance)
+    told = draw_moments(codes, unit_of(vectors, chance), chance)
     pool = float(codes.keep.exact) / np.sqrt(codes.near * codes.books * 16) / codes.reach
     width = Z * np.sqrt(told.variances + 1 / 20_000 + pool**2)
     assert (np.abs(told.mean - vectors.mean(axis=0)) < width).all()
@@ -94,8 +95,8 @@ def test_where_words_do_not_tell_how_directions_lie_a_model_is_learned_without(
     model, chance = _model(epsilon), np.random.default_rng(1)
     codes = VectorCodes(epsilon, 11, 16, 16)
     units = unit_of(np.full((200, 11), 0.1), chance)
-    assert told_of(codes, units, chance).outer is None
-    learned = learn(model, 1000, codes, lambda *_: told_of(codes, units, chance))
+    assert draw_moments(codes, units, chance).outer is None
+    learned = learn(model, 1000, codes, lambda *_: draw_moments(codes, units, chance))
     assert np.isfinite(learned.weights).all()
     assert (learned.stderrs > 0).all()
     assert np.isfinite(learned.stderrs).all()

@@ -12,13 +12,13 @@ from scipy.stats import binom, gamma, poisson
 
 from hubbub.analysis import answer, likely
 from hubbub.analysis.answer import LikelyString
+from hubbub.analysis.families import draw
 from hubbub.analysis.strings.likely_strings import likely_strings
 from hubbub.analysis.strings.tree_search import Found, Places, discover
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import Totals
 from hubbub.mechanisms.projective import ProjectiveResponse
 from hubbub.mechanisms.tree import PrefixTree
-from hubbub.privacy.draws import draw
 
 FAR = 1e-6
 TREE = PrefixTree(4.0, bits=34)

@@ -8,11 +8,10 @@ import numpy as np
 import pytest
 
 from hubbub.analysis import Answer, ValueAnswer, answer, answer_tiers, changes, shares, top
-from hubbub.analysis.families import family_for
+from hubbub.analysis.families import draw, family_for
 from hubbub.analysis.numbers import mean_of
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import REGISTRY, AnyMechanism, Totals, build
-from hubbub.privacy.draws import draw
 from hubbub.privacy.proofs.replay import distribution
 
 SMALL: list[AnyMechanism] = [

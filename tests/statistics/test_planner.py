@@ -13,9 +13,10 @@ from hubbub.analysis import answer_tiers
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.estimators.distribution import unbiased
 from hubbub.analysis.estimators.vectorized_estimate import estimate
-from hubbub.analysis.families import family_for
+from hubbub.analysis.families import draw, family_for
+from hubbub.analysis.families.laws import one_hot_chances
+from hubbub.analysis.families.sketch import count
 from hubbub.analysis.strings.decode import decode
-from hubbub.analysis.strings.sketch_counts import count
 from hubbub.catalog.choice import choose
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import REGISTRY, AnyMechanism, Rappor, Totals, build
@@ -24,7 +25,6 @@ from hubbub.mechanisms.hcms import HadamardSketch
 from hubbub.mechanisms.local_hash import LocalHashing
 from hubbub.mechanisms.pairs import PairedParts
 from hubbub.mechanisms.wave import SquareWave
-from hubbub.privacy.draws import draw, one_hot_chances
 from hubbub.privacy.metric_draft import MetricDraft
 from hubbub.privacy.planner import epsilon_for, plan, reports_for, row
 from hubbub.privacy.proofs.enumeration import SMALL, rows

@@ -6,11 +6,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hubbub.analysis.families import family_for
+from hubbub.analysis.families import draw, family_for
 from hubbub.catalog import Release
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import AnyMechanism, Totals, build, tally
-from hubbub.privacy.draws import draw
 from hubbub.privacy.proofs.enumeration import SMALL, rows
 from hubbub.privacy.releases import ReleaseKind, release
 

@@ -12,12 +12,12 @@ from scipy.stats import norm, poisson
 
 from hubbub.aggregator.ingest.fold import fold
 from hubbub.analysis import Answer, answer, answer_tiers
+from hubbub.analysis.families import draw
 from hubbub.analysis.strings.rare_hits import RareHits
 from hubbub.analysis.strings.tree_search import Places, discover, found_from, told_as
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import KeyedBits, Totals
 from hubbub.mechanisms.tree import PrefixTree
-from hubbub.privacy.draws import draw
 
 SMALL = PrefixTree(3.0, bits=24, cells=256, hashes=2)
 LETTERS = "aeinorst"

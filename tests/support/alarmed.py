@@ -7,8 +7,8 @@ import numpy as np
 
 from hubbub.aggregator.query import QueryEngine
 from hubbub.aggregator.store.contract import Commit
+from hubbub.analysis.families import draw
 from hubbub.conservation import Window
-from hubbub.privacy.draws import draw
 from tests.support.bundles import DAY, Signed, make_signed
 from tests.support.fakes import MemoryStore
 

@@ -15,9 +15,9 @@ from hubbub.aggregator.query import QueryEngine
 from hubbub.aggregator.releases.releasing import Releases
 from hubbub.aggregator.store.contract import Commit
 from hubbub.aggregator.web.server import HttpServer
+from hubbub.analysis.families import draw
 from hubbub.cli.local.ports import free_port
 from hubbub.conservation import Window
-from hubbub.privacy.draws import draw
 from tests.support import web
 from tests.support.bundles import DAY, Signed, make_signed
 from tests.support.fakes import MemoryReleaseLog, MemoryStore

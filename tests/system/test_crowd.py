@@ -12,6 +12,7 @@ import pytest
 from numpy.random import default_rng
 
 from hubbub.aggregator.store.contract import WindowTotals
+from hubbub.analysis.families import draw
 from hubbub.catalog import epoch_at
 from hubbub.cli.commands.demo import close_epochs
 from hubbub.cli.demonstration.history import Day, write_history
@@ -22,7 +23,6 @@ from hubbub.conservation import Window, balances, epoch_date
 from hubbub.mechanisms import build
 from hubbub.mechanisms.probability import exp_at_most
 from hubbub.privacy.central_catalog import read_with_promises
-from hubbub.privacy.draws import draw
 from hubbub.privacy.shuffled_epoch import ShuffledEpoch
 from hubbub.sealing import CountNoise
 from hubbub.simulation.devices import send_everyone

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from hubbub.analysis import answer, interval, p_values
+from hubbub.analysis.families import draw
 from hubbub.analysis.uncertainty.discoveries import discoveries
 from hubbub.analysis.uncertainty.intervals import ranked
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import KeyedBits, Rappor, Totals, build, tally
-from hubbub.privacy.draws import draw
 
 STRINGS = [f"site-{n}.example" for n in range(300)]
 

@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hubbub.analysis.strings.sketch_counts import count
+from hubbub.analysis.families import draw
+from hubbub.analysis.families.sketch import count
 from hubbub.catalog import CentralPromise, Metric, read_bundle, read_operator_key, sign_bundle
 from hubbub.catalog.crowds.crowd_strings import planned_strings, string_errors
 from hubbub.cli.main import main
@@ -17,7 +18,6 @@ from hubbub.mechanisms import build, even_lies
 from hubbub.mechanisms.local_hash import LocalHashing
 from hubbub.privacy.central_catalog import read_with_promises
 from hubbub.privacy.crowd import ExactAccountant, central_of, smallest_crowd
-from hubbub.privacy.draws import draw
 from hubbub.privacy.shuffled_epoch import ShuffledEpoch
 from hubbub.privacy.shuffled_histogram import central_epsilon
 from tests.support.bundles import DAY, make_signed

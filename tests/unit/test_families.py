@@ -7,14 +7,13 @@ import numpy as np
 import pytest
 
 from hubbub.analysis import answer, maximal_gain, plausibility, shares
-from hubbub.analysis.families import family_for
+from hubbub.analysis.families import draw, family_for
 from hubbub.catalog import Release
 from hubbub.catalog.choice import choose
 from hubbub.cli.main import main
 from hubbub.client import Outcome
 from hubbub.client.testing import FakeShuffler, make_bundle, memory_client
 from hubbub.mechanisms import REGISTRY, KeyedBits, tally
-from hubbub.privacy.draws import draw
 from hubbub.privacy.releases import release
 from tests.support.recipe import example
 from tests.support.waiting import HANG_SECONDS

@@ -8,7 +8,7 @@ import pytest
 
 from hubbub.analysis import answer
 from hubbub.analysis.estimators.tables import consistent_tables, tables
-from hubbub.analysis.families import family_for
+from hubbub.analysis.families import draw, family_for
 from hubbub.catalog import Metric, read_catalog
 from hubbub.cli.commands.catalog_codegen import python_module
 from hubbub.client import Outcome
@@ -17,7 +17,6 @@ from hubbub.errors import BadParameter, CatalogInvalid, ValueOutOfDomain
 from hubbub.mechanisms import build
 from hubbub.mechanisms.pairs import PairedParts
 from hubbub.mechanisms.parts import cell_names, listed_parts, parts_of
-from hubbub.privacy.draws import draw
 from hubbub.simulation.people_file import read_truth
 
 PARTS = 'parts = { theme = ["light", "dark"], country = ["de", "fr", "it"], new = [true, false] }'

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from hubbub.analysis import answer
+from hubbub.analysis.families import draw
 from hubbub.catalog import Metric, read_catalog
 from hubbub.catalog.meanings import meanings_of
 from hubbub.cli.commands.catalog_codegen import python_module
@@ -13,7 +14,6 @@ from hubbub.cli.main import main
 from hubbub.errors import BadParameter, CatalogInvalid, ValueOutOfDomain
 from hubbub.mechanisms import KeyedBits, build
 from hubbub.mechanisms.privset import PrivSet
-from hubbub.privacy.draws import draw
 
 TABLE = """
 shuffler = "shuffler.example.org:443"

@@ -16,6 +16,7 @@ from hubbub.aggregator.query.totals import EpochRange
 from hubbub.aggregator.query.trend_series import Point
 from hubbub.aggregator.store.contract import Commit
 from hubbub.analysis import Followed, answer, joined_shares
+from hubbub.analysis.families import draw
 from hubbub.catalog import Bundle, Metric, read_catalog, read_operator_key, sign_bundle
 from hubbub.cli.terminal.answer_tables import show_trend
 from hubbub.cli.terminal.query_options import document
@@ -23,7 +24,6 @@ from hubbub.conservation import Window
 from hubbub.errors import BadParameter, CatalogInvalid
 from hubbub.mechanisms import Totals, build
 from hubbub.notebook.answer import Answer
-from hubbub.privacy.draws import draw
 from hubbub.wire.v1 import services_pb2 as wire
 from tests.support.bundles import DAY, make_signed
 from tests.support.fakes import MemoryStore

@@ -17,7 +17,7 @@ from hubbub.analysis import (
     plausibility,
     shares,
 )
-from hubbub.analysis.families import family_for
+from hubbub.analysis.families import draw, family_for
 from hubbub.catalog import Metric, read_catalog
 from hubbub.catalog.meanings import meanings_of
 from hubbub.cli.commands.catalog_codegen import python_module
@@ -30,7 +30,6 @@ from hubbub.mechanisms import KeyedBits, Totals, even_lies
 from hubbub.mechanisms.vector_codes import VectorCodes, pool_for
 from hubbub.privacy.central_catalog import read_with_promises
 from hubbub.privacy.crowd import central_of
-from hubbub.privacy.draws import draw
 from hubbub.privacy.shuffled_epoch import ShuffledEpoch
 from hubbub.privacy.shuffled_histogram import central_epsilon
 

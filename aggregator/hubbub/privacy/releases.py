@@ -36,8 +36,8 @@ from hubbub.analysis.families import (
     merged,
     tier_scales,
 )
+from hubbub.analysis.families.memoized_variance import spreads
 from hubbub.analysis.uncertainty.intervals import held_between, reach_of
-from hubbub.analysis.uncertainty.memoized_variance import spreads
 from hubbub.catalog import Metric, Release
 from hubbub.errors import BadParameter, MissingDependency
 from hubbub.errors.installing import install_with

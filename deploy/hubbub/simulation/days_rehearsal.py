@@ -13,13 +13,12 @@ from hubbub.aggregator.query.answers import Trended
 from hubbub.aggregator.query.trend_series import Shift
 from hubbub.aggregator.query.trends import MAX_SERIES, MEAN
 from hubbub.analysis.arrays import Floats
-from hubbub.analysis.families import family_for
+from hubbub.analysis.families import draw, family_for
 from hubbub.catalog import EPOCH_SECONDS, Bundle, Metric, days_of_period
 from hubbub.catalog.crowds.device_dummies import gathered, made_each
 from hubbub.catalog.discovery import counting
 from hubbub.conservation import Window
 from hubbub.errors import BadParameter, BatchTooSmall
-from hubbub.privacy.draws import draw
 from hubbub.simulation.days_file import Days, Numbers
 from hubbub.simulation.rehearsal import DrawnStore, as_window
 

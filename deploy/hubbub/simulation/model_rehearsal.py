@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from hubbub.analysis.families.vector import unit_of
 from hubbub.analysis.models import (
     DirectionMoments,
     Evaluation,
@@ -13,6 +14,7 @@ from hubbub.analysis.models import (
     Learned,
     Model,
     deal,
+    draw_moments,
     edges_of,
     evaluate,
     gradients,
@@ -26,7 +28,6 @@ from hubbub.analysis.models import (
 from hubbub.catalog.models.judging import bins_for, judging
 from hubbub.mechanisms.gradient import longest
 from hubbub.mechanisms.vector_codes import MAX_CELLS, VectorCodes, words_for
-from hubbub.privacy.draws_of_codes import told_of, unit_of
 from hubbub.simulation.model_file import People
 
 Floats = NDArray[np.float64]
@@ -103,7 +104,7 @@ def _learned(
             about = np.column_stack([columns - centre, np.ones(len(turn))])
             vectors = gradients(model.kind, about, labels, weights)
         own = replace(codes, seed=f"{pool}/{number}", dimensions=vectors.shape[1])
-        return told_of(own, unit_of(vectors, chance), chance)
+        return draw_moments(own, unit_of(vectors, chance), chance)
 
     return learn(model, len(order), codes, means)
 

@@ -16,6 +16,7 @@ from hubbub.aggregator.query import EpochRange, EstimateQuery, QueryEngine
 from hubbub.aggregator.query.answers import Estimated
 from hubbub.aggregator.store.contract import DUMMIES, Counted, WindowTotals
 from hubbub.analysis import OF_NUMBERS, ValueAnswer
+from hubbub.analysis.families import draw_epochs
 from hubbub.analysis.strings.tree_search import found_from, told_as
 from hubbub.catalog import Bundle, Metric, days_of_period
 from hubbub.catalog.crowds.device_dummies import gathered, made_each
@@ -24,7 +25,6 @@ from hubbub.conservation import Window
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import Totals
 from hubbub.mechanisms.tree import PrefixTree
-from hubbub.privacy.draws_of_repeats import draw_epochs
 from hubbub.simulation.beside import Associated, PublicRow, associations, public_rows
 from hubbub.simulation.people_file import Truth, above_most
 

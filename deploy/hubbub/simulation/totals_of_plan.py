@@ -5,10 +5,9 @@ from typing import Any, Final
 import numpy as np
 
 from hubbub.analysis import answer
-from hubbub.analysis.families import family_for
+from hubbub.analysis.families import draw, family_for
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import build
-from hubbub.privacy.draws import draw
 from hubbub.privacy.metric_draft import MEANS, MetricDraft
 from hubbub.privacy.planner import Row
 

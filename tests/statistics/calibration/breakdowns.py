@@ -12,11 +12,11 @@ from hubbub.aggregator.query.totals import EpochSelection
 from hubbub.aggregator.store.contract import Counted as Held
 from hubbub.analysis import Answer, answer_tiers
 from hubbub.analysis.arrays import Floats
+from hubbub.analysis.families import Counts, draw
 from hubbub.catalog import Bundle
 from hubbub.client.testing import make_bundle
 from hubbub.conservation import Window
 from hubbub.mechanisms import Totals
-from hubbub.privacy.draws import Counts, draw
 from tests.statistics.calibration.statement import Counted, Setting, Statement, mistake
 
 CATALOG = """

@@ -6,9 +6,8 @@ from functools import partial
 import numpy as np
 
 from hubbub.analysis import Answer, answer_tiers, changes, shares
+from hubbub.analysis.families import draw, draw_epochs
 from hubbub.mechanisms import AnyMechanism, Totals, build
-from hubbub.privacy.draws import draw
-from hubbub.privacy.draws_of_repeats import draw_epochs
 from tests.statistics.calibration.listed import ENDS
 from tests.statistics.calibration.shapes import built
 from tests.statistics.calibration.statement import Counted, Setting, Statement, mistake

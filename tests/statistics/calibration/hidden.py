@@ -6,9 +6,9 @@ from functools import partial
 import numpy as np
 
 from hubbub.analysis import Answer, answer_tiers, changes, shares
+from hubbub.analysis.families import draw
 from hubbub.mechanisms import AnyMechanism, Totals
 from hubbub.mechanisms.probability import exp_at_most
-from hubbub.privacy.draws import draw
 from hubbub.privacy.releases import as_it_is
 from hubbub.sealing import CountNoise
 from tests.statistics.calibration.changes import ANY, ASKED, DIFFERENCE, SMALL_P

@@ -7,8 +7,8 @@ import numpy as np
 
 from hubbub.analysis import known_variances, line_through, shares
 from hubbub.analysis.arrays import Floats
+from hubbub.analysis.families import draw
 from hubbub.mechanisms import build
-from hubbub.privacy.draws import draw
 from tests.statistics.calibration.statement import Counted, Setting, Statement, mistake
 
 Panel = Callable[[int, np.random.Generator], Floats]

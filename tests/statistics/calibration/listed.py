@@ -6,9 +6,8 @@ from functools import partial
 import numpy as np
 
 from hubbub.analysis import Answer, ValueAnswer, answer_tiers, plausibility, top
+from hubbub.analysis.families import draw, draw_epochs
 from hubbub.mechanisms import AnyMechanism, Totals, build
-from hubbub.privacy.draws import draw
-from hubbub.privacy.draws_of_repeats import draw_epochs
 from tests.statistics.calibration.shapes import Shape, built, equal, sure, two_levels, zipf
 from tests.statistics.calibration.statement import Counted, Setting, Statement, mistake
 

@@ -6,8 +6,8 @@ from functools import partial
 import numpy as np
 
 from hubbub.analysis import answer_tiers, shares
+from hubbub.analysis.families import draw
 from hubbub.mechanisms import AnyMechanism, build
-from hubbub.privacy.draws import draw
 from tests.statistics.calibration.listed import ENDS
 from tests.statistics.calibration.statement import Counted, Setting, Statement
 

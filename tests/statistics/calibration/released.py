@@ -5,10 +5,9 @@ from functools import partial
 
 import numpy as np
 
+from hubbub.analysis.families import draw, draw_epochs
 from hubbub.catalog import Release
 from hubbub.mechanisms import AnyMechanism, Totals, build
-from hubbub.privacy.draws import draw
-from hubbub.privacy.draws_of_repeats import draw_epochs
 from hubbub.privacy.releases import release
 from tests.statistics.calibration.shapes import built
 from tests.statistics.calibration.statement import Counted, Setting, Statement

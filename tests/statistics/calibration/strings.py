@@ -7,9 +7,9 @@ from itertools import count
 import numpy as np
 
 from hubbub.analysis import answer_tiers
+from hubbub.analysis.families import draw
 from hubbub.analysis.strings.decode import decode_counts
 from hubbub.mechanisms import AnyMechanism, build
-from hubbub.privacy.draws import draw
 from tests.statistics.calibration.listed import ENDS, FALSE, STANDING, flags
 from tests.statistics.calibration.shapes import zipf
 from tests.statistics.calibration.statement import Counted, Setting, Statement, mistake

@@ -9,10 +9,9 @@ import numpy as np
 import pytest
 
 from hubbub.analysis import answer_tiers
+from hubbub.analysis.families import draw, draw_epochs
 from hubbub.analysis.strings.decode import decode_counts
 from hubbub.mechanisms import Totals, build
-from hubbub.privacy.draws import draw
-from hubbub.privacy.draws_of_repeats import draw_epochs
 from tests.statistics.calibration.shapes import Shape, built, equal, sure, zipf
 from tests.support.simulated import Setting, simulate
 

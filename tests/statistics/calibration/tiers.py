@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from hubbub.analysis import answer_tiers, changes, shares
+from hubbub.analysis.families import draw
 from hubbub.catalog import Release
 from hubbub.mechanisms import AnyMechanism, Totals, build
-from hubbub.privacy.draws import draw
 from hubbub.privacy.releases import release
 from tests.statistics.calibration.changes import ANY, DIFFERENCE, SMALL_P
 from tests.statistics.calibration.listed import ENDS, judged

@@ -7,8 +7,8 @@ from functools import partial
 import numpy as np
 
 from hubbub.analysis import answer_tiers, changes, shares
+from hubbub.analysis.families import draw
 from hubbub.mechanisms.vector_codes import VectorCodes
-from hubbub.privacy.draws import draw
 from tests.statistics.calibration.listed import ENDS
 from tests.statistics.calibration.statement import Counted, Setting, Statement
 

@@ -1,10 +1,14 @@
 """Families: what a mechanism answers, asked in one place. A new one is its file and a line here."""
 
-from collections.abc import Mapping
-from typing import Final
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any, Final
+
+import numpy as np
 
 from hubbub.analysis.families.bloom import Bloom
 from hubbub.analysis.families.contract import BitSum, Family, Tier
+from hubbub.analysis.families.laws import Counts
 from hubbub.analysis.families.listed import Listed
 from hubbub.analysis.families.mean import Means
 from hubbub.analysis.families.pairs import Pairs
@@ -15,14 +19,17 @@ from hubbub.analysis.families.tiers import added, figures_of, merged, tier_scale
 from hubbub.analysis.families.tree import Trees
 from hubbub.analysis.families.vector import Vectors
 from hubbub.analysis.value_estimates import ValueEstimates
-from hubbub.mechanisms import AnyMechanism
+from hubbub.mechanisms import AnyMechanism, Memoized, Totals
 
 __all__ = [
     "FAMILIES",
     "BitSum",
+    "Counts",
     "Tier",
     "ValueEstimates",
     "added",
+    "draw",
+    "draw_epochs",
     "family_for",
     "figures_of",
     "merged",
@@ -45,3 +52,42 @@ FAMILIES: Final[Mapping[str, Family]] = {
 def family_for(mechanism: AnyMechanism) -> Family:
     """The family of this mechanism."""
     return FAMILIES[mechanism.FAMILY]
+
+
+def draw(
+    mechanism: AnyMechanism,
+    values: Sequence[Any],
+    counts: Sequence[int],
+    chance: np.random.Generator,
+) -> Totals:
+    """Totals of counts[i] reports of values[i], drawn from their exact law.
+
+    Raises:
+        BadParameter: more values and cells than can be drawn.
+    """
+    held = np.array(counts, dtype=np.int64)
+    cells = family_for(mechanism).draw(mechanism, values, held, chance)
+    return Totals(cells.tolist(), int(held.sum()))
+
+
+def draw_epochs(
+    mechanism: AnyMechanism,
+    values: Sequence[Any],
+    counts: Sequence[int],
+    epochs: int,
+    chance: np.random.Generator,
+) -> Iterator[Totals]:
+    """Per epoch the totals of counts[i] devices that hold values[i] and report once.
+
+    Without a permanent step epochs are independent. With one, it is drawn once, and only the fresh
+    step over it for every epoch.
+
+    Raises:
+        BadParameter: more values and cells than can be drawn, or a permanent step has no law.
+    """
+    held, family = np.array(counts, dtype=np.int64), family_for(mechanism)
+    drawn: Callable[[], Counts] = partial(family.draw, mechanism, values, held, chance)
+    if epochs > 1 and isinstance(mechanism, Memoized):
+        drawn = family.draw_lasting(mechanism, values, held, chance)
+    for _ in range(epochs):
+        yield Totals(drawn().tolist(), int(held.sum()))

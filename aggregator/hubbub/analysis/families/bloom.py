@@ -1,6 +1,6 @@
 """Strings through Bloom filters: decoded by least squares over all cohorts."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -9,6 +9,16 @@ from hubbub.analysis.answer import Answer, Twins
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.families.checks import in_cohorts
 from hubbub.analysis.families.contract import BitSum, Expected, Tier
+from hubbub.analysis.families.laws import (
+    QUICK,
+    Counts,
+    bit_counts,
+    chain_steps,
+    check_size,
+    cohort_cells,
+    cohort_holders,
+    lasting_bits,
+)
 from hubbub.analysis.families.rows import rows
 from hubbub.analysis.families.strings import Strings
 from hubbub.analysis.numbers import with_interval
@@ -121,3 +131,28 @@ class Bloom(Strings):
         beyond = np.full(len(shares) - len(strings), float(errors.mean()))
         every = np.concatenate([errors, beyond])
         return Expected(every, every)
+
+    def draw(
+        self, mechanism: Rappor, values: Sequence[str], held: Counts, chance: np.random.Generator
+    ) -> Counts:
+        """People by cohort, then every bit by its chance."""
+        own, reports = _cohort_holders(mechanism, values, held, chance)
+        return cohort_cells(
+            reports, bit_counts(own, reports[:, None], mechanism.chain.channel, chance)
+        )
+
+    def draw_lasting(
+        self, mechanism: Rappor, values: Sequence[str], held: Counts, chance: np.random.Generator
+    ) -> Callable[[], Counts]:
+        """Cohorts and permanent bits once; the reported bits over them at every call."""
+        own, reports = _cohort_holders(mechanism, values, held, chance)
+        seen = lasting_bits(own, reports[:, None], *chain_steps(mechanism.chain), chance)
+        return lambda: cohort_cells(reports, seen())
+
+
+def _cohort_holders(
+    mechanism: Rappor, values: Sequence[str], held: Counts, chance: np.random.Generator
+) -> tuple[Counts, Counts]:
+    check_size(mechanism, len(values) * mechanism.cohorts // QUICK)
+    places = bloom_places(mechanism, values).reshape(len(values), mechanism.cohorts, -1)
+    return cohort_holders(mechanism.layout, places, held, chance)

@@ -5,16 +5,19 @@ Bloom filters, of the parts of a range, a mean, or that of a vector. A family sa
 file.
 """
 
-from collections.abc import Iterator, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import sqrt
-from typing import Any, ClassVar, Literal, Protocol
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from hubbub.analysis.answer import Answer
 from hubbub.analysis.arrays import Floats
+from hubbub.analysis.families.laws import Counts
 from hubbub.analysis.value_estimates import ValueEstimates
+from hubbub.errors import BadParameter
 from hubbub.mechanisms import AnyMechanism, Totals
 
 MetricKind = Literal["values", "strings", "ranges", "mean", "vector"]
@@ -86,12 +89,16 @@ class Statistic:
     base: float
 
 
-class Family(Protocol):
-    """How mechanisms of one family answer. `mechanism` is always one of the family's."""
+class Family(ABC):
+    """How mechanisms of one family answer. `mechanism` is always one of the family's.
+
+    What most families do alike is written here.
+    """
 
     KIND: ClassVar[MetricKind]
     """What its answers are of."""
 
+    @abstractmethod
     def figures(
         self,
         mechanism: Any,
@@ -108,14 +115,17 @@ class Family(Protocol):
             BatchTooSmall: not a single report.
             ShapeMismatch: totals of another shape than the mechanism's.
         """
-        ...
 
     def repeated(
         self, mechanism: Any, figures: ValueEstimates, reports: int, repeats: int
     ) -> ValueEstimates:
-        """The figures where one device may have made so many of the reports, lying for life."""
-        ...
+        """The figures where one device may have made so many of the reports, lying for life.
 
+        Here nothing of a lie is taken for fresh.
+        """
+        return wider(figures, repeats)
+
+    @abstractmethod
     def answer(
         self,
         tiers: Sequence[Tier],
@@ -127,28 +137,28 @@ class Family(Protocol):
 
         repeats: how many of the reports one device may have made.
         """
-        ...
 
     def ends(self, mechanism: Any) -> tuple[float, float] | None:
         """Between which ends its numbers lie; None where no numbers are asked for."""
-        ...
+        return None
 
     def correlation(self, mechanism: Any) -> float:
         """The most that two estimates can vary against each other, in [0, 1], as a correlation.
 
         The difference of two estimates with standard errors s and t then has a variance of at most
-        s^2 + t^2 + 2 c s t.
+        s^2 + t^2 + 2 c s t. Here nothing is assumed: 1.
         """
-        ...
+        return 1.0
 
+    @abstractmethod
     def sums(self, mechanism: Any, cells: Floats, totals: Totals) -> Iterator[BitSum]:
         """Sums whose mean is known whatever people hold: how far each is off."""
-        ...
 
+    @abstractmethod
     def weights(self, mechanism: Any, targets: Sequence[Any]) -> tuple[Floats, float]:
         """What each cell, and each report, adds to the targets' estimates together."""
-        ...
 
+    @abstractmethod
     def expected(
         self,
         mechanism: Any,
@@ -157,27 +167,50 @@ class Family(Protocol):
         reports: float,
     ) -> Expected:
         """The errors there will be, if shares[i] of so many reports hold values[i]."""
-        ...
 
+    @abstractmethod
     def statistic(self, mechanism: Any, totals: Totals) -> Statistic:
         """What a release adds noise to.
 
         Raises:
             BadParameter: it cannot be released.
         """
-        ...
 
     def local(self, mechanism: Any, noisy: Floats, reports: int) -> Floats | None:
         """Of a release's estimates the reports' own variances, from its noisy numbers alone.
 
         None where they follow from what one report adds; see `repeated.spreads`.
         """
-        ...
+        return None
 
+    @abstractmethod
     def labels(self, mechanism: Any, values: Sequence[str] | None) -> Sequence[str]:
         """What a release names its numbers.
 
         Raises:
             BadParameter: it cannot be released.
         """
-        ...
+
+    @abstractmethod
+    def draw(
+        self, mechanism: Any, values: Sequence[Any], held: Counts, chance: np.random.Generator
+    ) -> Counts:
+        """Cells of held[i] reports of values[i], drawn from their exact law.
+
+        Raises:
+            BadParameter: more values and cells than can be drawn.
+        """
+
+    def draw_lasting(
+        self,
+        mechanism: Any,
+        values: Sequence[Any],
+        held: Counts,
+        chance: np.random.Generator,
+    ) -> Callable[[], Counts]:
+        """Draw what the same devices keep for life; each call then draws the cells of one epoch.
+
+        Raises:
+            BadParameter: as of `draw`, or the mechanism's permanent step has no law here.
+        """
+        raise BadParameter(f"{mechanism.NAME} cannot be drawn over several epochs")

@@ -1,7 +1,8 @@
 """Listed values: each has an estimate of its own, linear in the totals."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from math import sqrt
 from typing import Any, ClassVar
 
@@ -12,21 +13,37 @@ from hubbub.analysis.arrays import Floats
 from hubbub.analysis.estimators.supports import max_changes, supports
 from hubbub.analysis.estimators.vectorized_estimate import estimate
 from hubbub.analysis.families.checks import between
-from hubbub.analysis.families.contract import BitSum, Expected, MetricKind, Statistic, Tier
+from hubbub.analysis.families.contract import BitSum, Expected, Family, MetricKind, Statistic, Tier
+from hubbub.analysis.families.laws import (
+    QUICK,
+    Counts,
+    bit_counts,
+    bucket_holders,
+    chain_steps,
+    check_size,
+    holders,
+    lasting_bits,
+    named,
+    one_hot,
+)
+from hubbub.analysis.families.memoized_variance import permanent_step, spreads
 from hubbub.analysis.families.rows import nearest, values_answer
 from hubbub.analysis.families.tiers import figures_of
 from hubbub.analysis.uncertainty.intervals import Tail
-from hubbub.analysis.uncertainty.memoized_variance import permanent_step, spreads
 from hubbub.analysis.uncertainty.tails import pure_tail, repeated_tail
 from hubbub.analysis.value_estimates import ValueEstimates
 from hubbub.errors import BadParameter
-from hubbub.mechanisms import BitVector, OneHot, Totals
+from hubbub.mechanisms import BitVector, OneHot, Subset, Totals
+from hubbub.mechanisms.geometry import HashPool
 from hubbub.mechanisms.grr import GeneralizedRandomizedResponse
 from hubbub.mechanisms.long_grr import LongitudinalGrr
+from hubbub.mechanisms.long_hash import LongitudinalHash
+from hubbub.mechanisms.long_unary import LongitudinalUnary
+from hubbub.mechanisms.rappor_basic import BasicRappor
 from hubbub.mechanisms.rr import RandomizedResponse
 
 
-class Listed:
+class Listed(Family):
     """Mechanisms over listed values: pure ones, with two chances."""
 
     KIND: ClassVar[MetricKind] = "values"
@@ -88,9 +105,6 @@ class Listed:
             picture=lambda judged: nearest(judged, figures.absent, reports),
             correlation=max(self.correlation(mechanism) for mechanism, _ in tiers),
         )
-
-    def ends(self, mechanism: Any) -> None:
-        """No numbers."""
 
     def correlation(self, mechanism: Any) -> float:
         """Bits are drawn independently: 0. A report that names one value cannot name another.
@@ -165,14 +179,51 @@ class Listed:
         change = max_changes(mechanism)
         return Statistic(supports(mechanism, totals), change, sqrt(change), 1 / gap, base)
 
-    def local(self, mechanism: Any, noisy: Floats, reports: int) -> None:
-        """By what one report adds."""
-
     def labels(self, mechanism: Any, values: Sequence[str] | None) -> Sequence[str]:
         """The values themselves."""
         if values is None:
             raise BadParameter(f"{mechanism.NAME} answers listed values, and there are none")
         return values
+
+    def draw(
+        self, mechanism: Any, values: Sequence[int], held: Counts, chance: np.random.Generator
+    ) -> Counts:
+        """By what a report is: the index of a value or a bucket, a bit a value, a set of values."""
+        match mechanism:
+            case GeneralizedRandomizedResponse() | RandomizedResponse() | LongitudinalGrr():
+                own = holders(mechanism, values, held)
+                return named(own, float(mechanism.channel.q), chance)
+            case LongitudinalHash():
+                own = _bucket_holders(mechanism, values, held, chance)
+                return named(own, float(mechanism.response.channel.q), chance).reshape(-1)
+        match mechanism.layout:
+            case BitVector():
+                own = holders(mechanism, values, held)
+                return bit_counts(own, held.sum(), mechanism.channel, chance)
+            case Subset():
+                return _subsets(mechanism, values, held, chance)
+            case _:
+                return one_hot(mechanism, values, held, chance)
+
+    def draw_lasting(
+        self, mechanism: Any, values: Sequence[int], held: Counts, chance: np.random.Generator
+    ) -> Callable[[], Counts]:
+        """The permanent value or bits once; what is reported of them at every call."""
+        match mechanism:
+            case LongitudinalGrr():
+                return _lasting_names(mechanism, holders(mechanism, values, held), chance)
+            case LongitudinalHash():
+                own = _bucket_holders(mechanism, values, held, chance)
+                return _lasting_names(mechanism.response, own, chance)
+            case LongitudinalUnary():
+                permanent = 0.5, float(mechanism.rare.exact)
+                flip = float(mechanism.flip.exact)
+                steps = permanent, (1 - flip, flip)
+            case BasicRappor():
+                steps = chain_steps(mechanism.chain)
+            case _:
+                return super().draw_lasting(mechanism, values, held, chance)
+        return lasting_bits(holders(mechanism, values, held), held.sum(), *steps, chance)
 
 
 def _tail(mechanism: Any, devices: int, repeats: int) -> Tail | None:
@@ -183,3 +234,60 @@ def _tail(mechanism: Any, devices: int, repeats: int) -> Tail | None:
     lied, seen = float(step[1]), float(step[2])
     lie = float(mechanism.channel.q) - lied * seen
     return repeated_tail(lied, lie + seen, lie, devices, repeats)
+
+
+def _bucket_holders(
+    mechanism: LongitudinalHash, values: Sequence[int], held: Counts, chance: np.random.Generator
+) -> Counts:
+    """Per function and bucket, how many people's values are there."""
+    pool = mechanism.transform
+    check_size(mechanism, len(values) * pool.functions // QUICK)
+    return bucket_holders(_pool_buckets(pool, tuple(values)), pool.prime, held, chance)
+
+
+@lru_cache(maxsize=16)
+def _pool_buckets(pool: HashPool, values: tuple[int, ...]) -> Counts:
+    return np.array([[pool.bucket(value, j) for j in range(pool.functions)] for value in values])
+
+
+def _lasting_names(
+    mechanism: LongitudinalGrr, held: Counts, chance: np.random.Generator
+) -> Callable[[], Counts]:
+    """How many reports name each, per row of devices; each device's lies are drawn for life."""
+    others = mechanism.categories - 1
+    forever, fresh = (
+        float(keep.complement.exact) / others for keep in (mechanism.permanent, mechanism.fresh)
+    )
+    permanent = named(held, forever, chance)
+    return lambda: named(permanent, fresh, chance).reshape(-1)
+
+
+def _subsets(
+    mechanism: Any, values: Sequence[int], held: Counts, chance: np.random.Generator
+) -> Counts:
+    """People by how many of their set are still to be picked: element by element, in order.
+
+    Until a person's own element has come nothing of the picking depends on which one it is, so they
+    are counted together, by whether it is in their set; those whose element comes are then drawn.
+    """
+    size, ones = mechanism.layout.size, mechanism.layout.ones
+    check_size(mechanism, size * ones // QUICK)
+    own = holders(mechanism, values, held)
+    included = int(chance.binomial(held.sum(), float(mechanism.channel.p)))
+    # Of the set, beside the own element. Rows: own element to come and left out, and in; and past.
+    left = np.zeros((3, ones + 1), dtype=np.int64)
+    left[1, ones - 1], left[0, ones] = included, int(held.sum()) - included
+    to_go, cells = np.arange(ones + 1), np.zeros(size, dtype=np.int64)
+    for element in range(size):
+        came = chance.multivariate_hypergeometric(
+            left[:2].reshape(-1), int(own[element]), method="marginals"
+        ).reshape(2, -1)
+        left[:2] -= came
+        # Other elements still to come: of those whose own is among them one less.
+        others = np.array([[size - element - 1], [size - element - 1], [size - element]])
+        picked = chance.binomial(left, np.minimum(to_go / np.maximum(others, 1), 1.0))
+        left -= picked
+        left[:, :-1] += picked[:, 1:]
+        left[2] += came.sum(axis=0)
+        cells[element] = picked.sum() + came[1].sum()
+    return cells

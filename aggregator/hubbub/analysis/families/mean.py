@@ -9,7 +9,8 @@ import numpy as np
 from hubbub.analysis.answer import Answer, ValueAnswer
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.families.checks import between
-from hubbub.analysis.families.contract import BitSum, Expected, MetricKind, Statistic, Tier, wider
+from hubbub.analysis.families.contract import BitSum, Expected, Family, MetricKind, Statistic, Tier
+from hubbub.analysis.families.laws import Counts, one_hot
 from hubbub.analysis.families.linear import cell_by_cell
 from hubbub.analysis.families.tiers import figures_of
 from hubbub.analysis.numbers import mean_of
@@ -25,7 +26,7 @@ Meaning = OneBitMean | PiecewiseMean
 _PLACES: Final = (0.0, 0.25, 0.5, 0.75, 1.0)
 
 
-class Means:
+class Means(Family):
     """Mechanisms that answer a mean, and nothing else."""
 
     KIND: ClassVar[MetricKind] = "mean"
@@ -59,12 +60,6 @@ class Means:
             step=float(1 / gap),
             typical=middle,
         )
-
-    def repeated(
-        self, mechanism: Any, figures: ValueEstimates, reports: int, repeats: int
-    ) -> ValueEstimates:
-        """Nothing of a lie is taken for fresh."""
-        return wider(figures, repeats)
 
     def answer(
         self,
@@ -136,3 +131,9 @@ class Means:
     def labels(self, mechanism: Meaning, values: Sequence[str] | None) -> Sequence[str]:
         """It has one."""
         return ["mean"]
+
+    def draw(
+        self, mechanism: Meaning, values: Sequence[float], held: Counts, chance: np.random.Generator
+    ) -> Counts:
+        """Each answer, or each place, by its chance for each number."""
+        return one_hot(mechanism, values, held, chance)

@@ -11,7 +11,9 @@ from hubbub.analysis.estimators.tables import consistent_tables
 from hubbub.analysis.estimators.triples import consistent_triples
 from hubbub.analysis.estimators.vectorized_estimate import supports_of
 from hubbub.analysis.families.checks import between
-from hubbub.analysis.families.contract import BitSum, Expected, MetricKind, Tier, wider
+from hubbub.analysis.families.contract import BitSum, Expected, Family, MetricKind, Tier
+from hubbub.analysis.families.laws import LARGEST, QUICK, Counts, check_size, one_hot_chances
+from hubbub.analysis.families.projective_points import draw_points
 from hubbub.analysis.families.rows import values_answer
 from hubbub.analysis.families.tiers import figures_of
 from hubbub.analysis.value_estimates import ValueEstimates
@@ -21,7 +23,7 @@ from hubbub.mechanisms.pairs import PairedParts
 from hubbub.mechanisms.parts import cell_names
 
 
-class Pairs:
+class Pairs(Family):
     """Mechanisms that tell one random pair of parts, or triple: what is said of pairs is of both.
 
     A table's cell is estimated by the pair's own reports, times the number of pairs. What a report
@@ -59,12 +61,6 @@ class Pairs:
             estimates, np.sqrt(n * other + held * growth), np.sqrt(n * other), growth
         )
 
-    def repeated(
-        self, mechanism: PairedParts, figures: ValueEstimates, reports: int, repeats: int
-    ) -> ValueEstimates:
-        """Nothing of a lie is taken for fresh."""
-        return wider(figures, repeats)
-
     def answer(
         self, tiers: Sequence[Tier], names: Sequence[str], confidence: float, repeats: int
     ) -> Answer:
@@ -77,13 +73,6 @@ class Pairs:
         return values_answer(
             figures, names, reports, confidence, repeats, picture=lambda _: picture
         )
-
-    def ends(self, mechanism: PairedParts) -> None:
-        """No numbers."""
-
-    def correlation(self, mechanism: PairedParts) -> float:
-        """Nothing is assumed."""
-        return 1.0
 
     def sums(self, mechanism: PairedParts, cells: Floats, totals: Totals) -> Iterator[BitSum]:
         """Each cell is supported by q of its table's reports at least and by p at most."""
@@ -124,12 +113,36 @@ class Pairs:
         """They are not released."""
         raise BadParameter("a metric of parts cannot be released: ask for each part by itself")
 
-    def local(self, mechanism: PairedParts, noisy: Floats, reports: int) -> None:
-        """They are not released."""
-
     def labels(self, mechanism: PairedParts, values: Sequence[str] | None) -> Sequence[str]:
         """Every cell, as "theme=dark, country=de"."""
         return cell_names(values or (), mechanism.ways)
+
+    def draw(
+        self,
+        mechanism: PairedParts,
+        values: Sequence[int],
+        held: Counts,
+        chance: np.random.Generator,
+    ) -> Counts:
+        """Tables by a fair coin; then, table by table, the points of each cell's reports."""
+        large = sum(mechanism.cells) * mechanism.points > LARGEST
+        if large:  # report by report, as there are more chances than can be worked out
+            check_size(mechanism, int(held.sum()) // QUICK)
+        groups = mechanism.groups
+        sent = chance.multinomial(held, np.full(groups, 1 / groups))
+        places = [mechanism.places_of(value) for value in values]
+        cells = np.zeros((groups, mechanism.points), dtype=np.int64)
+        for group, size in enumerate(mechanism.cells):
+            own = np.zeros(size, dtype=np.int64)
+            np.add.at(own, [mechanism.cell(place, group) for place in places], sent[:, group])
+            if large:
+                planes = np.repeat(np.arange(size, dtype=np.int32), own)
+                cells[group] = draw_points(mechanism.response, planes, chance)
+                continue
+            for cell in np.flatnonzero(own).tolist():
+                chances = one_hot_chances(mechanism.response, cell)
+                cells[group] += chance.multinomial(own[cell], chances)
+        return cells.reshape(-1)
 
 
 def _even(mechanism: PairedParts) -> Floats:

@@ -1,6 +1,6 @@
 """Ranges: how many numbers fall in each part of a range, and the mean of all of them."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from itertools import pairwise
 from math import sqrt
@@ -15,12 +15,13 @@ from hubbub.analysis.families.checks import between
 from hubbub.analysis.families.contract import (
     BitSum,
     Expected,
+    Family,
     MetricKind,
     Statistic,
     Tier,
     risen,
-    wider,
 )
+from hubbub.analysis.families.laws import QUICK, Counts, check_size, one_hot
 from hubbub.analysis.families.linear import cell_by_cell
 from hubbub.analysis.families.rows import columns, nearest, rows
 from hubbub.analysis.families.tiers import figures_of
@@ -35,7 +36,7 @@ from hubbub.mechanisms.wave import SquareWave
 Ranged = BucketFlips | SquareWave
 
 
-class Ranges:
+class Ranges(Family):
     """Square Wave, and answers about some of the parts."""
 
     KIND: ClassVar[MetricKind] = "ranges"
@@ -64,12 +65,6 @@ class Ranges:
         tail = pure_tail(Pure(mechanism.lie.complement.exact, mechanism.lie.exact), asked)
         place = _placed(whole, float(np.sqrt(off @ off)))
         return ValueEstimates(estimates, stderrs, flat, growth, tail, place=place)
-
-    def repeated(
-        self, mechanism: Any, figures: ValueEstimates, reports: int, repeats: int
-    ) -> ValueEstimates:
-        """Nothing of a lie is taken for fresh."""
-        return wider(figures, repeats)
 
     def answer(
         self,
@@ -163,6 +158,21 @@ class Ranges:
         labels[-1] = labels[-1][:-1] + "]"
         return labels
 
+    def draw(
+        self, mechanism: Ranged, values: Sequence[float], held: Counts, chance: np.random.Generator
+    ) -> Counts:
+        """Places by their chances; or which parts are asked about, and then each answer."""
+        if isinstance(mechanism, SquareWave):
+            return one_hot(mechanism, values, held, chance)
+        return _asked_parts(mechanism, values, held, chance)
+
+    def draw_lasting(
+        self, mechanism: Ranged, values: Sequence[float], held: Counts, chance: np.random.Generator
+    ) -> Callable[[], Counts]:
+        """Devices of `buckets` have no fresh step: they report the same again."""
+        cells = self.draw(mechanism, values, held, chance)
+        return lambda: cells
+
 
 def _of_wave(mechanism: SquareWave, totals: Totals, *, shape: bool) -> ValueEstimates:
     estimates, stderrs = unbiased(mechanism, totals)
@@ -212,3 +222,24 @@ def _matrix(mechanism: Ranged) -> Floats:
     size = mechanism.layout.size
     ones = (Totals([int(c == cell) for c in range(size)], 1) for cell in range(size))
     return np.array([_estimates(mechanism, one) for one in ones]).T
+
+
+def _asked_parts(
+    mechanism: BucketFlips, values: Sequence[float], held: Counts, chance: np.random.Generator
+) -> Counts:
+    """People by how many parts they are still to be asked about, part by part, in order."""
+    buckets, sampled = mechanism.layout.buckets, mechanism.layout.sampled
+    check_size(mechanism, len(values) * buckets * sampled // QUICK)
+    own = np.array([mechanism.range.bucket(value, buckets) for value in values])
+    lie = float(mechanism.lie.exact)
+    left = np.zeros((len(values), sampled + 1), dtype=np.int64)
+    left[:, sampled] = held
+    cells = np.zeros((buckets, 2), dtype=np.int64)
+    for bucket in range(buckets):
+        asked = chance.binomial(left, np.minimum(np.arange(sampled + 1) / (buckets - bucket), 1.0))
+        left -= asked
+        left[:, :-1] += asked[:, 1:]
+        each = asked.sum(axis=1)
+        yes = chance.binomial(each, np.where(own == bucket, 1 - lie, lie)).sum()
+        cells[bucket] = each.sum() - yes, yes
+    return cells.reshape(-1)

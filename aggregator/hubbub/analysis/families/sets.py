@@ -1,25 +1,35 @@
 """Sets: how many people's sets each value is in; values do not exclude each other."""
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 
 import numpy as np
+import numpy.typing as npt
 
 from hubbub.analysis.answer import Answer
 from hubbub.analysis.arrays import Floats
-from hubbub.analysis.families.contract import BitSum, Expected, MetricKind, Statistic, Tier, wider
+from hubbub.analysis.families.contract import BitSum, Expected, Family, MetricKind, Statistic, Tier
+from hubbub.analysis.families.laws import Counts
 from hubbub.analysis.families.listed import Listed
 from hubbub.analysis.families.rows import Columns, values_answer
 from hubbub.analysis.families.tiers import figures_of
 from hubbub.analysis.value_estimates import ValueEstimates
+from hubbub.errors import BadParameter
 from hubbub.mechanisms import Totals
 from hubbub.mechanisms.privset import PrivSet
+from hubbub.mechanisms.subsets import members
 
 # Each value by itself is one of a list: two chances, and linear in the totals.
 _listed: Final = Listed()
 
+# Different sets times values times how many are sent: some seconds.
+_LARGEST: Final = 1 << 28
+# People with more than they may report, each of whom is drawn.
+_MAX_DRAWN: Final = 1 << 20
 
-class Sets:
+
+class Sets(Family):
     """Mechanisms that tell a set of listed values."""
 
     KIND: ClassVar[MetricKind] = "values"
@@ -35,12 +45,6 @@ class Sets:
         """Of each value as if it were one of a list."""
         return _listed.figures(mechanism, totals, candidates, shape=shape)
 
-    def repeated(
-        self, mechanism: PrivSet, figures: ValueEstimates, reports: int, repeats: int
-    ) -> ValueEstimates:
-        """Nothing of a lie is taken for fresh."""
-        return wider(figures, repeats)
-
     def answer(
         self, tiers: Sequence[Tier], names: Sequence[str], confidence: float, repeats: int
     ) -> Answer:
@@ -53,13 +57,6 @@ class Sets:
             return np.clip(np.clip(estimates, low, high), 0.0, float(reports))
 
         return values_answer(figures, names, reports, confidence, repeats, picture=inside)
-
-    def ends(self, mechanism: PrivSet) -> None:
-        """No numbers."""
-
-    def correlation(self, mechanism: PrivSet) -> float:
-        """Two values may always be held together: nothing is assumed."""
-        return 1.0
 
     def sums(self, mechanism: PrivSet, cells: Floats, totals: Totals) -> Iterator[BitSum]:
         """Each value is supported by q of all reports at least and by p at most."""
@@ -90,9 +87,73 @@ class Sets:
         """How many reports have each value."""
         return _listed.statistic(mechanism, totals)
 
-    def local(self, mechanism: Any, noisy: Floats, reports: int) -> None:
-        """By what one report adds."""
-
     def labels(self, mechanism: PrivSet, values: Sequence[str] | None) -> Sequence[str]:
         """The values themselves."""
         return _listed.labels(mechanism, values)
+
+    def draw(
+        self, mechanism: PrivSet, values: Sequence[int], held: Counts, chance: np.random.Generator
+    ) -> Counts:
+        """How many of a choice are of the set is multinomial; which they are is drawn by element.
+
+        Elements of the set and beside it are drawn apart, for all who hold the same together.
+        """
+        reported = _reported(mechanism, values, held, chance)
+        size, k, most = mechanism.layout.size, mechanism.layout.ones, mechanism.most
+        if len(reported) * size * k > _LARGEST:
+            raise BadParameter(
+                f"{len(reported):,} different sets of {mechanism.categories:,} values are too much "
+                "to draw; keep the most frequent"
+            )
+        own = np.zeros((len(reported), size), dtype=np.bool_)
+        for place, value in enumerate(reported):
+            filled = [*members(value), *range(mechanism.categories, size - value.bit_count())]
+            own[place, filled] = True
+        people = np.array(list(reported.values()), dtype=np.int64)
+        met = chance.binomial(people, float(mechanism.meet.exact))
+        ways = np.diff([0.0, *(float(upto / mechanism.ways[-1]) for upto in mechanism.ways)])
+        some = np.zeros((len(reported), most + 1), dtype=np.int64)
+        some[:, 1 : len(ways) + 1] = chance.multinomial(met, ways / ways.sum())
+        some[:, 0] = people - met
+        beside = np.zeros((len(reported), k + 1), dtype=np.int64)
+        for inside in range(min(most, k) + 1):
+            beside[:, k - inside] = some[:, inside]
+        return _picked(own, some, chance) + _picked(~own, beside, chance)
+
+
+def _picked(own: npt.NDArray[np.bool_], left: Counts, chance: np.random.Generator) -> Counts:
+    """How often each element is picked, of own[i] by left[i, j] people who pick j of them."""
+    cells = np.zeros(own.shape[1], dtype=np.int64)
+    to_come = own.sum(axis=1)
+    to_pick = np.arange(left.shape[1])
+    for element in range(own.shape[1]):
+        rows = np.flatnonzero(own[:, element])
+        chances = np.minimum(to_pick / to_come[rows, None], 1.0)
+        picked = chance.binomial(left[rows], chances)
+        cells[element] = picked.sum()
+        moved = left[rows] - picked
+        moved[:, :-1] += picked[:, 1:]
+        left[rows] = moved
+        to_come[rows] -= 1
+    return cells
+
+
+def _reported(
+    mechanism: PrivSet, values: Sequence[int], held: Counts, chance: np.random.Generator
+) -> dict[int, int]:
+    """How many people report each set: of larger ones `most` members, drawn."""
+    reported: Counter[int] = Counter()
+    drawn = 0
+    for value, people in zip(values, held.tolist(), strict=True):
+        mechanism.check(value)
+        own = list(members(value))
+        if len(own) <= mechanism.most:
+            reported[value] += people
+            continue
+        drawn += people
+        if drawn > _MAX_DRAWN:
+            raise BadParameter("too many people hold more than `most` to be drawn; draw fewer")
+        for _ in range(people):
+            part = chance.choice(len(own), mechanism.most, replace=False).tolist()
+            reported[sum(1 << own[place] for place in part)] += 1
+    return {value: people for value, people in reported.items() if people} or {0: 0}

@@ -4,31 +4,17 @@ from collections.abc import Sequence
 from typing import Any, ClassVar, NoReturn
 
 from hubbub.analysis.answer import Answer
-from hubbub.analysis.families.contract import Family, MetricKind, Tier, wider
+from hubbub.analysis.families.contract import Family, MetricKind, Tier
 from hubbub.analysis.families.rows import nearest, values_answer
 from hubbub.analysis.families.tiers import figures_of
-from hubbub.analysis.value_estimates import ValueEstimates
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import Totals
 
 
-class Strings:
+class Strings(Family):
     """Nobody listed them: they have no names but the candidates', no numbers and no releases."""
 
     KIND: ClassVar[MetricKind] = "strings"
-
-    def ends(self, mechanism: Any) -> None:
-        """No numbers."""
-
-    def repeated(
-        self, mechanism: Any, figures: ValueEstimates, reports: int, repeats: int
-    ) -> ValueEstimates:
-        """Nothing of a lie is taken for fresh."""
-        return wider(figures, repeats)
-
-    def correlation(self, mechanism: Any) -> float:
-        """Nothing is assumed."""
-        return 1.0
 
     def labels(self, mechanism: Any, values: Sequence[str] | None) -> NoReturn:
         """They are not released."""
@@ -37,9 +23,6 @@ class Strings:
     def statistic(self, mechanism: Any, totals: Totals) -> NoReturn:
         """They are not released."""
         raise BadParameter("a metric over strings cannot be released: list what you count")
-
-    def local(self, mechanism: Any, noisy: Any, reports: int) -> None:
-        """They are not released."""
 
 
 def candidates_answer(

@@ -1,9 +1,11 @@
 """Strings through a prefix tree: found by themselves, or counted where somebody names them."""
 
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import Any, Final
 
 import numpy as np
+import numpy.typing as npt
 from scipy.special import log_ndtr, ndtri
 
 from hubbub.analysis.answer import Answer, LikelyString
@@ -11,6 +13,8 @@ from hubbub.analysis.arrays import Floats
 from hubbub.analysis.estimators.vectorized_estimate import supports_of
 from hubbub.analysis.families.checks import between
 from hubbub.analysis.families.contract import BitSum, Expected, Tier
+from hubbub.analysis.families.laws import Counts
+from hubbub.analysis.families.projective_points import draw_points
 from hubbub.analysis.families.rows import Columns, nearest, rows
 from hubbub.analysis.families.strings import Strings, candidates_answer
 from hubbub.analysis.families.tiers import tier_scales
@@ -19,11 +23,14 @@ from hubbub.analysis.strings.likely_strings import likely_strings
 from hubbub.analysis.strings.tree_search import Found, Places, discover
 from hubbub.analysis.uncertainty.intervals import end_of, reach_of
 from hubbub.analysis.value_estimates import ValueEstimates
+from hubbub.errors import BadParameter
 from hubbub.mechanisms import Totals
 from hubbub.mechanisms.tree import PrefixTree
 
 _HALVINGS: Final = 60
 _FARTHEST: Final = 40.0
+# Reports that are drawn at most: a minute of work.
+_MOST: Final = 50_000_000
 
 
 class Trees(Strings):
@@ -102,6 +109,28 @@ class Trees(Strings):
         errors = np.sqrt((scales * other + growth * shares) / reports)
         return Expected(errors, np.sqrt(scales * other / reports))
 
+    def draw(
+        self,
+        mechanism: PrefixTree,
+        values: Sequence[str],
+        held: Counts,
+        chance: np.random.Generator,
+    ) -> Counts:
+        """Job and hash function by a fair coin, then the point as `projective` takes it."""
+        if held.sum() > _MOST:
+            raise BadParameter(
+                f"{held.sum():,} reports of a tree are too many to draw: {_MOST:,} at most"
+            )
+        some = np.nonzero(held)[0]
+        places = _places_of(mechanism, tuple(values))[some]
+        groups, points = mechanism.groups, mechanism.points
+        sent = chance.multinomial(held[some], np.full(groups, 1 / groups))
+        cells = np.zeros((groups, points), dtype=np.int64)
+        for group in range(groups):
+            planes = np.repeat(places[:, group], sent[:, group])
+            cells[group] = draw_points(mechanism.response, planes, chance)
+        return cells.reshape(-1)
+
 
 def _figures(
     told: Sequence[float], spreads: Sequence[tuple[float, float]], reports: int
@@ -168,3 +197,11 @@ def _ends(
     own = figures.estimates, figures.absent, figures.growth
     low = np.clip(end_of(*own, 0.0, -few), np.minimum(1.0, figures.estimates), reports)
     return low, np.clip(end_of(*own, 0.0, plain), 0.0, reports)
+
+
+@lru_cache(maxsize=4)
+def _places_of(tree: PrefixTree, values: tuple[str, ...]) -> npt.NDArray[np.int32]:
+    """Per string and group its place."""
+    spelled = map(tree.spelled, values)
+    places = [[tree.place(bits, group) for group in range(tree.groups)] for bits in spelled]
+    return np.array(places, dtype=np.int32).reshape(len(values), tree.groups)

@@ -15,7 +15,8 @@ from hubbub.analysis.estimators.words_of_books import (
     words_of_each,
 )
 from hubbub.analysis.families.checks import between
-from hubbub.analysis.families.contract import BitSum, Expected, MetricKind, Tier, wider
+from hubbub.analysis.families.contract import BitSum, Expected, Family, MetricKind, Tier
+from hubbub.analysis.families.laws import Counts
 from hubbub.analysis.families.tiers import figures_of
 from hubbub.analysis.numbers import means_of
 from hubbub.analysis.value_estimates import ValueEstimates
@@ -34,7 +35,7 @@ _LITTLE: Final = 0.01
 _LEAST: Final = 1e-3
 
 
-class Vectors:
+class Vectors(Family):
     """Mechanisms that tell a vector by a word that lies near it.
 
     Estimates are of places, 0 at -max_length and 1 at max_length, linear in the totals but for
@@ -86,12 +87,6 @@ class Vectors:
             estimates, stderrs, stderrs, np.zeros_like(stderrs), typical=n * _even(mechanism) / 4
         )
 
-    def repeated(
-        self, mechanism: VectorCodes, figures: ValueEstimates, reports: int, repeats: int
-    ) -> ValueEstimates:
-        """Nothing of a lie is taken for fresh."""
-        return wider(figures, repeats)
-
     def answer(
         self, tiers: Sequence[Tier], names: Sequence[str], confidence: float, repeats: int
     ) -> Answer:
@@ -114,10 +109,6 @@ class Vectors:
     def ends(self, mechanism: VectorCodes) -> tuple[float, float]:
         """Of each coordinate: it is no longer than the whole."""
         return -mechanism.max_length, mechanism.max_length
-
-    def correlation(self, mechanism: VectorCodes) -> float:
-        """Nothing is assumed."""
-        return 1.0
 
     def sums(self, mechanism: VectorCodes, cells: Floats, totals: Totals) -> Iterator[BitSum]:
         """Each book's reports, and each word's of its book's."""
@@ -161,12 +152,31 @@ class Vectors:
         """They are not released."""
         raise BadParameter("the mean of a vector cannot be released: ask for each number by itself")
 
-    def local(self, mechanism: VectorCodes, noisy: Floats, reports: int) -> None:
-        """They are not released."""
-
     def labels(self, mechanism: VectorCodes, values: Sequence[str] | None) -> Sequence[str]:
         """What the coordinates are called."""
         return list(values or map(str, range(1, mechanism.dimensions + 1)))
+
+    def draw(
+        self,
+        mechanism: VectorCodes,
+        values: Sequence[Sequence[float]],
+        held: Counts,
+        chance: np.random.Generator,
+    ) -> Counts:
+        """How often each word is sent, on the real pool."""
+        vectors = np.repeat(np.array(values, dtype=np.float64), held, axis=0)
+        units = unit_of(vectors / mechanism.max_length, chance)
+        books, places = drawn_words(mechanism, len(units), chance)
+        cells = np.zeros((mechanism.books, mechanism.words), dtype=np.int64)
+        order = np.argsort(books, kind="stable")
+        many = books_at_once(mechanism)
+        for first in range(0, len(units), many):
+            own = order[first : first + many]
+            used, at = np.unique(books[own], return_inverse=True)
+            words = words_of_each(mechanism, used.tolist())[at]
+            ranks = np.argsort(-np.einsum("pd,pwd->pw", units[own], words), axis=1, kind="stable")
+            np.add.at(cells, (books[own], ranks[np.arange(len(own)), places[own]]), 1)
+        return cells.reshape(-1)
 
 
 def _less_books(
@@ -223,3 +233,28 @@ def _pool(mechanism: VectorCodes) -> float:
     keep, near = float(mechanism.keep.exact), mechanism.near
     words = keep**2 / near + (1 - keep) ** 2 / (mechanism.words - near)
     return _across(mechanism) * words / mechanism.books
+
+
+def unit_of(vectors: Floats, chance: np.random.Generator) -> Floats:
+    """Vectors no longer than 1, made as long as that: the sign is turned so that the mean stays."""
+    lengths = np.linalg.norm(vectors, axis=1)
+    turned = chance.random(len(vectors)) < (1 - np.minimum(lengths, 1.0)) / 2
+    # Nothing has no direction: any will do, its sign turned every second time.
+    first = np.eye(1, vectors.shape[1])
+    units = (
+        np.where(lengths[:, None] > 0, vectors, first)
+        / np.where(lengths > 0, lengths, 1.0)[:, None]
+    )
+    found: Floats = np.where(turned, -1.0, 1.0)[:, None] * units
+    return found
+
+
+def drawn_words(
+    mechanism: VectorCodes, reports: int, chance: np.random.Generator
+) -> tuple[Counts, Counts]:
+    """Of each report its book, and which of that book's words it sends, the nearest being 0."""
+    books = chance.integers(0, mechanism.books, reports)
+    kept = chance.random(reports) < float(mechanism.keep.exact)
+    near = chance.integers(0, mechanism.near, reports)
+    far = chance.integers(mechanism.near, mechanism.words, reports)
+    return books, np.where(kept, near, far)

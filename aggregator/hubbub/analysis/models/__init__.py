@@ -1,7 +1,7 @@
 """Models learned from randomized gradients: the question, the descent, and how good they are."""
 
 from hubbub.analysis.models.coefficients import Coefficient, coefficients, in_own_units
-from hubbub.analysis.models.decoded import DirectionMoments, told_by, told_by_cells
+from hubbub.analysis.models.decoded import DirectionMoments, draw_moments, told_by, told_by_cells
 from hubbub.analysis.models.definition import Feature, Model
 from hubbub.analysis.models.descent import (
     IN_ROUNDS,
@@ -43,6 +43,7 @@ __all__ = [
     "centre_of",
     "coefficients",
     "deal",
+    "draw_moments",
     "edges_of",
     "evaluate",
     "foretold",

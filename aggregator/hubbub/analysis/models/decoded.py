@@ -8,6 +8,7 @@ import numpy as np
 
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.estimators.words_of_books import words_of
+from hubbub.analysis.families.vector import drawn_words
 from hubbub.errors import BatchTooSmall
 from hubbub.mechanisms.directions import UNIT
 from hubbub.mechanisms.vector_codes import VectorCodes
@@ -78,3 +79,16 @@ def told_by_cells(mechanism: VectorCodes, cells: Floats) -> DirectionMoments:
         sent = np.flatnonzero(books[number])
         products += (words[sent].T * books[number][sent]) @ words[sent]
     return told_by(mechanism, int(cells.sum()), sums, products)
+
+
+def draw_moments(
+    mechanism: VectorCodes, units: Floats, chance: np.random.Generator
+) -> DirectionMoments:
+    """What one report of each unit vector shows, drawn from its exact law."""
+    books, places = drawn_words(mechanism, len(units), chance)
+    sent = np.empty_like(units)
+    for at, (number, place) in enumerate(zip(books.tolist(), places.tolist(), strict=True)):
+        words = words_of(mechanism, number)
+        order = np.argpartition(-(words @ units[at]), mechanism.near - 1)
+        sent[at] = words[order[place]]
+    return told_by(mechanism, len(units), sent.sum(axis=0), sent.T @ sent)

@@ -28,9 +28,9 @@ import numpy as np
 from scipy.special import betaincinv
 
 from hubbub.analysis.arrays import Floats
+from hubbub.analysis.families.laws import Counts, one_hot_chances
 from hubbub.mechanisms import AnyMechanism
 from hubbub.mechanisms.vector_codes import VectorCodes
-from hubbub.privacy.draws import Counts, one_hot_chances
 from hubbub.privacy.proofs.attack import Attacked
 from hubbub.privacy.shuffled_epoch import ShuffledEpoch
 

@@ -1,6 +1,6 @@
 """The days before today, drawn: what other people would have reported, by the same randomizers.
 
-Nobody reported then. Totals are drawn from the exact law of the randomizers (privacy/draws.py) and
+Nobody reported then. Totals are drawn from the exact law of the randomizers (analysis/families) and
 put where the aggregator keeps its own, and the shuffler's counters with them, so that all faces see
 a fortnight and the conservation law balances. Every day has other people, drawn from today's; two
 things about them are made up, to be found: see `STORY`.
@@ -15,10 +15,10 @@ import numpy as np
 
 from hubbub.aggregator.store.contract import WindowTotals
 from hubbub.aggregator.store.redis import RedisStore
+from hubbub.analysis.families import Counts, draw
 from hubbub.catalog import EPOCH_SECONDS, Bundle, Metric, epoch_start
 from hubbub.cli.demonstration.questions import listed
 from hubbub.conservation import Window, epoch_date
-from hubbub.privacy.draws import Counts, draw
 from hubbub.runtime import connect_redis
 from hubbub.shuffler.pool import Pool
 from hubbub.simulation.devices import Person

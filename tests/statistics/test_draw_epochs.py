@@ -6,10 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from hubbub.analysis.families import draw, draw_epochs
 from hubbub.mechanisms import AnyMechanism, KeyedBits, Memoized, build, tally
 from hubbub.mechanisms.bits import BitSource
-from hubbub.privacy.draws import draw
-from hubbub.privacy.draws_of_repeats import draw_epochs
 
 EPOCHS, DEVICES, RUNS = 4, 50, 400
 # Two-sided, false alarm below 1e-6 over all cells and cases together.

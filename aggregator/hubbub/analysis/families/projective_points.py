@@ -1,50 +1,20 @@
-"""Totals of a prefix tree (`tree`), drawn report by report with numpy, as its randomizer does.
+"""Points of `projective`, drawn report by report with numpy, as its randomizer does.
 
-A tree has too many places to draw each from its law; reports are independent, so all are drawn side
-by side: job and hash function by a fair coin, then the point as `projective` takes it. So are those
-of large tables of parts.
+A prefix tree has too many places to draw each from its law, and so have large tables of parts.
+Reports are independent, so all are drawn side by side.
 """
 
-from collections.abc import Sequence
-from functools import lru_cache
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
-from hubbub.errors import BadParameter
+from hubbub.analysis.families.laws import Counts
 from hubbub.mechanisms.geometry import Incidence
 from hubbub.mechanisms.projective import ProjectiveResponse
-from hubbub.mechanisms.tree import PrefixTree
 
-Counts = npt.NDArray[np.int64]
-
-# Reports drawn at once, and in all: a minute of work.
+# Reports drawn at once.
 _AT_ONCE: Final = 1 << 18
-_MOST: Final = 50_000_000
-
-
-def draw_tree(
-    tree: PrefixTree, values: Sequence[str], held: Counts, chance: np.random.Generator
-) -> Counts:
-    """The cells of held[i] reports of values[i].
-
-    Raises:
-        BadParameter: more reports than can be drawn.
-    """
-    if held.sum() > _MOST:
-        raise BadParameter(
-            f"{held.sum():,} reports of a tree are too many to draw: {_MOST:,} at most"
-        )
-    some = np.nonzero(held)[0]
-    places = _places(tree, tuple(values))[some]
-    groups, points = tree.groups, tree.points
-    sent = chance.multinomial(held[some], np.full(groups, 1 / groups))
-    cells = np.zeros((groups, points), dtype=np.int64)
-    for group in range(groups):
-        told = np.repeat(places[:, group], sent[:, group])
-        cells[group] = draw_points(tree.response, told, chance)
-    return cells.reshape(-1)
 
 
 def draw_points(
@@ -56,14 +26,6 @@ def draw_points(
         drawn = _points(response, planes[first : first + _AT_ONCE], chance)
         cells += np.bincount(drawn, minlength=len(cells))
     return cells
-
-
-@lru_cache(maxsize=4)
-def _places(tree: PrefixTree, values: tuple[str, ...]) -> npt.NDArray[np.int32]:
-    """Per string and group its place."""
-    spelled = map(tree.spelled, values)
-    places = [[tree.place(bits, group) for group in range(tree.groups)] for bits in spelled]
-    return np.array(places, dtype=np.int32).reshape(len(values), tree.groups)
 
 
 def _points(

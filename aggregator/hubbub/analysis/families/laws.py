@@ -1,0 +1,142 @@
+"""Laws that several families draw totals from, as if so many people had reported.
+
+For rehearsals and plans: the randomness is numpy's, reproducible, and protects nobody. No report is
+made. Given how many people hold each value, one-hot cells are multinomial, bits binomial, and
+cohorts multinomial and then bits.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from hubbub.analysis.arrays import Floats
+from hubbub.errors import BadParameter
+from hubbub.mechanisms import AnyMechanism, CohortBits
+from hubbub.mechanisms.chain import Chain
+from hubbub.mechanisms.pure import Pure
+
+Counts = npt.NDArray[np.int64]
+
+LARGEST: Final = 1 << 22
+"""Values times cells whose chances are worked out one by one."""
+
+QUICK: Final = 16
+"""How many times as many values and cells are drawn at once in the same time."""
+
+
+def check_size(mechanism: AnyMechanism, work: int) -> None:
+    """Raises BadParameter where there are more values times cells than can be drawn."""
+    if work > LARGEST:
+        raise BadParameter(
+            f"{mechanism.NAME} of this size, with so many values, is too much to draw; "
+            "ask about fewer values"
+        )
+
+
+@lru_cache(maxsize=1 << 13)
+def one_hot_chances(mechanism: AnyMechanism, value: object) -> Floats:
+    """Of a payload that is one index: the chance of each for this value; shape (cells,)."""
+    cells = range(mechanism.layout.size)
+    chances = np.array([float(mechanism.likelihood(value, {cell: 1})) for cell in cells])
+    shares: Floats = chances / chances.sum()
+    return shares
+
+
+def one_hot(
+    mechanism: AnyMechanism, values: Sequence[Any], held: Counts, chance: np.random.Generator
+) -> Counts:
+    """Cells of payloads that are one index, by the chance of each index for each value."""
+    check_size(mechanism, len(values) * mechanism.layout.size)
+    cells = np.zeros(mechanism.layout.size, dtype=np.int64)
+    for value, count in zip(values, held.tolist(), strict=True):
+        cells += chance.multinomial(count, one_hot_chances(mechanism, value))
+    return cells
+
+
+def named(own: Counts, other: float, chance: np.random.Generator) -> Counts:
+    """How many reports name each value: any other one with this chance, the true one with the rest.
+
+    That is any value at all, or surely the true one. own: how many hold each; in rows, each by
+    itself.
+    """
+    values = own.shape[-1]
+    sure = chance.binomial(own, 1 - values * other)
+    any_at_all = np.full(values, 1 / values)
+    cells: Counts = sure + chance.multinomial((own - sure).sum(axis=-1), any_at_all)
+    return cells
+
+
+def holders(mechanism: AnyMechanism, values: Sequence[int], held: Counts) -> Counts:
+    """Per cell, how many people hold the value that it stands for."""
+    own = np.zeros(mechanism.layout.size, dtype=np.int64)
+    np.add.at(own, np.array(values), held)
+    return own
+
+
+def bucket_holders(
+    buckets: Counts, width: int, held: Counts, chance: np.random.Generator
+) -> Counts:
+    """Per hash function and bucket, how many people's values are there: each takes one function.
+
+    buckets: the bucket of each value under each function; shape (values, functions).
+    """
+    functions = buckets.shape[1]
+    sent = chance.multinomial(held, np.full(functions, 1 / functions))
+    own = np.zeros((functions, width), dtype=np.int64)
+    np.add.at(own, (np.arange(functions), buckets), sent)
+    return own
+
+
+def bit_counts(own: Counts, reports: Counts, channel: Pure, chance: np.random.Generator) -> Counts:
+    """Of how many reports each bit is sent as 1. own: of how many of them it truly is 1."""
+    ones: Counts = chance.binomial(own, float(channel.p))
+    return ones + chance.binomial(reports - own, float(channel.q))
+
+
+def lasting_bits(
+    own: Counts,
+    reports: Counts,
+    permanent: tuple[float, float],
+    fresh: tuple[float, float],
+    chance: np.random.Generator,
+) -> Callable[[], Counts]:
+    """As `bit_counts`, anew at every call, over permanent bits that are drawn once.
+
+    permanent: the chance of a permanent 1 where the bit is 1, and where it is 0. fresh: the chance
+    of a reported 1 where the permanent bit is 1, and where it is 0.
+    """
+    forever = chance.binomial(own, permanent[0]) + chance.binomial(reports - own, permanent[1])
+
+    def ones() -> Counts:
+        sent: Counts = chance.binomial(forever, fresh[0])
+        return sent + chance.binomial(reports - forever, fresh[1])
+
+    return ones
+
+
+def cohort_holders(
+    layout: CohortBits, places: npt.NDArray[Any], held: Counts, chance: np.random.Generator
+) -> tuple[Counts, Counts]:
+    """Per cohort and bit, of how many people it is truly 1; and per cohort its people.
+
+    places: the flat cells of each value's bits; shape (values, cohorts, bits of a value).
+    """
+    cohorts = layout.cohorts
+    split = chance.multinomial(held, np.full(cohorts, 1 / cohorts))  # shape (values, cohorts)
+    ones = np.zeros(cohorts * layout.bits + 1, dtype=np.int64)
+    np.add.at(ones, places, np.broadcast_to(split[:, :, None], places.shape))
+    return ones[:-1].reshape(cohorts, layout.bits), split.sum(axis=0)
+
+
+def cohort_cells(reports: Counts, ones: Counts) -> Counts:
+    """The cells of cohorts: of each its reports, then how many of them have each bit."""
+    return np.column_stack([reports, ones]).reshape(-1)
+
+
+def chain_steps(chain: Chain) -> tuple[tuple[float, float], tuple[float, float]]:
+    """The permanent and the fresh chances of RAPPOR's bits, as `lasting_bits` takes them."""
+    rise = float(chain.flip.exact)
+    return (1 - rise, rise), (float(chain.one_after_one.exact), float(chain.one_after_zero.exact))
