@@ -14,13 +14,13 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from hubbub.catalog import epoch_at, epoch_start, key_at, read_bundle, seal, seal_info
+from benchmarks.stock import sealed_reports
+from hubbub.catalog import read_bundle
 from hubbub.cli.commands.demo import close_epochs
 from hubbub.cli.local.local_run import LocalRun, Ports
 from hubbub.cli.terminal.service_client import ask, report_counts, total_counts
 from hubbub.client import SealedReport, TryAgain, transport_to
 from hubbub.conservation import balances
-from hubbub.mechanisms import SystemBits
 from hubbub.privacy.central_catalog import read_with_promises
 from hubbub.simulation.devices import send_everyone
 from hubbub.wire.v1.services_pb2 import EstimateRequest
@@ -102,21 +102,6 @@ def _submit(bundle_path: Path, metrics: Sequence[str], said: Sequence[int]) -> N
     parts = [said[first : first + _SUBMISSION] for first in range(0, len(said), _SUBMISSION)]
     work = [(str(bundle_path), metric, part) for metric in metrics for part in parts]
     with ProcessPoolExecutor() as sealing, ThreadPoolExecutor(_AT_ONCE) as sending:
-        for _ in sending.map(send, sealing.map(_sealed, *zip(*work, strict=True))):
+        for _ in sending.map(send, sealing.map(sealed_reports, *zip(*work, strict=True))):
             pass
     transport.close()
-
-
-def _sealed(bundle_path: str, metric: str, said: Sequence[int]) -> list[SealedReport]:
-    """Reports of today, each randomized with coins of the system and sealed."""
-    bundle, epoch = read_bundle(Path(bundle_path)), epoch_at(time.time(), "day")
-    asked, key = bundle.metric(metric), key_at(bundle.keys, epoch_start(epoch, "day"))
-    if key is None:
-        raise AssertionError("keys of today")
-    info, coins = seal_info(metric, epoch), SystemBits()
-    return [
-        SealedReport(
-            metric, epoch, key.id, seal(asked.randomizer.randomize(one, coins), key.key, info)
-        )
-        for one in said
-    ]

@@ -5,12 +5,12 @@ import os
 import secrets
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, ProcessPoolExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PublicKey
 
@@ -27,6 +27,7 @@ from hubbub.catalog import (
     seal,
     seal_info,
 )
+from hubbub.client import SealedReport as ClientReport
 from hubbub.mechanisms import SystemBits
 from hubbub.wire.v1.report_pb2 import SealedReport
 from hubbub.wire.v1.services_pb2 import Batch, SubmitRequest
@@ -117,10 +118,18 @@ def _today(path: str) -> tuple[int, int, X25519PublicKey]:
 
 
 def _seal(path: str) -> bytes:
-    epoch, _, key = _today(path)
-    metric, info, coins = (
-        read_bundle(Path(path)).metric(METRIC),
-        seal_info(METRIC, epoch),
-        SystemBits(),
-    )
-    return b"".join(seal(metric.randomizer.randomize(3, coins), key, info) for _ in range(_PORTION))
+    return b"".join(one.sealed for one in sealed_reports(path, METRIC, [3] * _PORTION))
+
+
+def sealed_reports(bundle_path: str, metric: str, codes: Sequence[Any]) -> list[ClientReport]:
+    """Reports of today, each randomized with coins of the system and sealed.
+
+    codes: the values, as the metric's mechanism takes them.
+    """
+    epoch, key_id, key = _today(bundle_path)
+    mechanism = read_bundle(Path(bundle_path)).metric(metric).randomizer
+    info, coins = seal_info(metric, epoch), SystemBits()
+    return [
+        ClientReport(metric, epoch, key_id, seal(mechanism.randomize(code, coins), key, info))
+        for code in codes
+    ]

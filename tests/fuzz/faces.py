@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-import numpy as np
 from uvicorn.server import ServerState
 
 from hubbub.aggregator.access.access_setup import access_of
@@ -24,9 +23,9 @@ from hubbub.aggregator.access.tokens import add_token
 from hubbub.aggregator.query import QueryEngine
 from hubbub.aggregator.releases.entry import Entry
 from hubbub.aggregator.releases.releasing import Releases
-from hubbub.aggregator.store.contract import Commit
 from hubbub.aggregator.web.server import HttpServer
 from hubbub.conservation import Window
+from hubbub.mechanisms import Totals
 from tests.conftest import CATALOG
 from tests.fuzz.documents import varied
 from tests.fuzz.mutate import mutated
@@ -185,13 +184,11 @@ def faces() -> Mapping[str, Target]:
 
 
 async def _fill(store: MemoryStore, bundle: Any) -> None:
-    for number, metric in enumerate(bundle.streams.values()):
+    for metric in bundle.streams.values():
         seconds = {"hour": 3600, "day": DAY, "week": 7 * DAY}[metric.epoch]
         epoch = EPOCH * DAY // seconds
-        cells = np.full(metric.randomizer.layout.size, BATCH // 2)
-        tags = [bytes([number, place]) * 8 for place in range(BATCH)]
-        commit = Commit(bytes([number]) * 16, tags, cells, 0, {}, 4 * 10**9, batch_reports=BATCH)
-        await store.add(Window(metric.name, epoch), commit)
+        totals = Totals([BATCH // 2] * metric.randomizer.layout.size, BATCH)
+        await store.count(Window(metric.name, epoch), totals)
 
 
 def _is_half(protocol: Any) -> bool:

@@ -34,7 +34,7 @@ from hubbub.cli.local.ports import free_port
 from hubbub.cli.main import main
 from hubbub.conservation import Window, epoch_date, epoch_dates
 from hubbub.errors import BadParameter, BatchTooSmall, BudgetExhausted, UnknownMetric
-from hubbub.mechanisms import SystemBits
+from hubbub.mechanisms import SystemBits, tally
 from hubbub.privacy.releases import Released
 from hubbub.runtime import VERSION, connect_redis
 from tests.support import web
@@ -292,10 +292,8 @@ def test_no_text_that_cannot_be_kept_becomes_a_question(name: str, text: str) ->
 def _fill(metric: Any, values: list[Any]) -> Commit:
     """What a day's reports of these values add up to, each through the shipping randomizer."""
     mechanism, source = metric.randomizer, SystemBits()
-    cells: Counter[int] = Counter()
-    for value in values:
-        cells.update(mechanism.layout.cells(mechanism.randomize(metric.code(value), source)))
-    summed = np.array([cells[cell] for cell in range(mechanism.layout.size)], dtype=np.int64)
+    payloads = (mechanism.randomize(metric.code(value), source) for value in values)
+    summed = np.array(tally(mechanism.layout, payloads).cells, dtype=np.int64)
     tags = [os.urandom(16) for _ in values]
     return Commit(os.urandom(16), tags, summed, 0, {}, 4 * 10**9, batch_reports=len(values))
 

@@ -6,7 +6,6 @@ from pathlib import Path
 import numpy as np
 
 from hubbub.aggregator.query import QueryEngine
-from hubbub.aggregator.store.contract import Commit
 from hubbub.analysis.families import draw
 from hubbub.conservation import Window
 from tests.support.bundles import DAY, Signed, make_signed
@@ -44,17 +43,13 @@ async def engine_of(
 ) -> QueryEngine:
     """One over these epochs; in the last of them people hold what they moved to."""
     store = MemoryStore()
-    for number, (name, shares) in enumerate(HELD.items()):
+    for name, shares in HELD.items():
         mechanism = signed.bundle.metric(name).randomizer
         for place in range(epochs):
             of_all = moved.get(name, shares) if place == epochs - 1 else shares
             people = chance.multinomial(PEOPLE, of_all).tolist()
             drawn = draw(mechanism, VALUES[name], people, chance)
-            batch = (number * epochs + place).to_bytes(16, "big")
-            tags = [batch[8:] + n.to_bytes(8, "big") for n in range(PEOPLE)]
-            cells = np.array(drawn.cells)
-            commit = Commit(batch, tags, cells, 0, {}, 1 << 40, batch_reports=PEOPLE)
-            await store.add(Window(name, FIRST + place), commit)
+            await store.count(Window(name, FIRST + place), drawn)
     return QueryEngine(signed.bundle, store, clock=lambda: (FIRST + epochs + 9) * DAY)
 
 

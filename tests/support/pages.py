@@ -13,7 +13,6 @@ import numpy as np
 
 from hubbub.aggregator.query import QueryEngine
 from hubbub.aggregator.releases.releasing import Releases
-from hubbub.aggregator.store.contract import Commit
 from hubbub.aggregator.web.server import HttpServer
 from hubbub.analysis.families import draw
 from hubbub.cli.local.ports import free_port
@@ -63,17 +62,11 @@ def page_of(
             for name, given in held.items()
             for days, place, truth in _epochs(given)
         ]
-        for number, (name, before, truth) in enumerate(every):
+        for name, before, truth in every:
             drawn = draw(
                 signed.bundle.metric(name).randomizer, list(truth), list(truth.values()), chance
             )
-            own = number.to_bytes(8, "big")
-            tags = [own + n.to_bytes(8, "big") for n in range(drawn.reports)]
-            commit = Commit(
-                *(2 * own, tags, np.array(drawn.cells), 0, {}, int(now) + DAY),
-                batch_reports=drawn.reports,
-            )
-            await store.add(Window(name, EPOCH - before - earlier.get(name, 0)), commit)
+            await store.count(Window(name, EPOCH - before - earlier.get(name, 0)), drawn)
 
     with page_over(signed, fill, now, opened) as address:
         yield address

@@ -5,14 +5,15 @@ The coins are numpy's: what is tried here is the decoder, not the randomizer.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from fractions import Fraction
 
 import numpy as np
 import numpy.typing as npt
 
 from hubbub.analysis.arrays import Floats
+from hubbub.analysis.families import draw_epochs
+from hubbub.analysis.strings.candidate_positions import bloom_places
 from hubbub.analysis.strings.design import Collection, Places
-from hubbub.mechanisms.chain import channel
+from hubbub.mechanisms import Rappor
 
 LAWS: dict[str, Callable[[Floats], Floats]] = {
     "uniform": np.ones_like,
@@ -51,33 +52,19 @@ class Simulated:
 
 def simulate(setting: Setting, chance: np.random.Generator, repeats: int = 1) -> Simulated:
     """One collection of this setting; `repeats` reports of every device, on one permanent lie."""
-    bits, cohorts, many = setting.bits, setting.cohorts, setting.strings
-    shares = LAWS[setting.law](np.arange(1.0, many + 1))
+    mechanism = Rappor(
+        setting.bits, setting.hashes, setting.cohorts, setting.f, setting.p, setting.q
+    )
+    shares = LAWS[setting.law](np.arange(1.0, setting.strings + 1))
     truth = chance.multinomial(setting.reports, shares / shares.sum())
-    shape = (many + setting.absent, cohorts, setting.hashes)
-    positions = np.sort(chance.integers(bits, size=shape), axis=2)
-    cells = positions + bits * np.arange(cohorts)[None, :, None]
-    again = np.zeros(shape, dtype=np.bool_)
-    again[:, :, 1:] = cells[:, :, 1:] == cells[:, :, :-1]
-    cells[again] = cohorts * bits
-    split = chance.multinomial(truth, np.full(cohorts, 1 / cohorts))  # reports of each, by cohort
-    holders = np.zeros(cohorts * bits + 1, dtype=np.int64)
-    np.add.at(holders, cells[:many], np.broadcast_to(split[:, :, None], cells[:many].shape))
-    in_cohort = np.repeat(split.sum(axis=0), bits)
-    both = channel(*(Fraction(str(x)) for x in (setting.f, setting.p, setting.q)))
-    if repeats == 1:
-        ones = chance.binomial(holders[:-1], float(both.p))
-        ones += chance.binomial(in_cohort - holders[:-1], float(both.q))
-    else:
-        permanent = chance.binomial(holders[:-1], 1 - setting.f / 2)
-        permanent += chance.binomial(in_cohort - holders[:-1], setting.f / 2)
-        ones = chance.binomial(repeats * permanent, setting.q)
-        ones += chance.binomial(repeats * (in_cohort - permanent), setting.p)
-    counts = np.column_stack([repeats * split.sum(axis=0), ones.reshape(cohorts, bits)])
-    listed = np.sort(chance.choice(many, setting.listed, replace=False))
-    candidates = np.concatenate([listed, np.arange(many, many + setting.absent)])
+    own = chance.integers(1 << 60)  # so that each collection has other places
+    strings = [f"{own}/{place}" for place in range(setting.strings + setting.absent)]
+    epochs = draw_epochs(mechanism, strings[: len(truth)], truth.tolist(), repeats, chance)
+    counts = np.sum([one.cells for one in epochs], axis=0)
+    listed = np.sort(chance.choice(setting.strings, setting.listed, replace=False))
+    candidates = np.append(listed, np.arange(setting.strings, len(strings)))
     return Simulated(
-        Collection(counts, setting.hashes, both),
-        cells[candidates].reshape(len(candidates), -1).astype(np.int32),
+        Collection(counts.reshape(setting.cohorts, -1), setting.hashes, mechanism.chain.channel),
+        bloom_places(mechanism, [strings[place] for place in candidates]),
         repeats * np.append(truth, np.zeros(setting.absent, dtype=np.int64))[candidates],
     )

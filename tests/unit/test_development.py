@@ -8,7 +8,6 @@ from math import exp, sqrt
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from hubbub.aggregator.ingest.arrivals import Arrivals
@@ -18,7 +17,6 @@ from hubbub.aggregator.query.estimating import EstimateQuery
 from hubbub.aggregator.query.messages import message
 from hubbub.aggregator.query.totals import EpochRange
 from hubbub.aggregator.releases.releasing import ReleaseQuery, Releases
-from hubbub.aggregator.store.contract import Commit
 from hubbub.catalog import Bundle, facts, read_bundle, read_public_keys
 from hubbub.catalog.keys.opening_keys import DEVELOPMENT_IDS
 from hubbub.cli.installation import build_bundle, make_keys
@@ -35,6 +33,7 @@ from hubbub.client.delivery.waits import Waits
 from hubbub.conservation import Window
 from hubbub.errors import BadParameter, BundleRefused
 from hubbub.errors.places import PROTECTS_NOBODY
+from hubbub.mechanisms import Totals
 from hubbub.notebook.answer import Answer
 from hubbub.privacy.card import metric_card
 from hubbub.privacy.central_catalog import read_with_promises
@@ -189,11 +188,7 @@ async def _asked(bundle: Bundle) -> dict[QueryName, dict[str, Any]]:
     """The answer to every question, as it comes over gRPC, of two days that hold enough reports."""
     store = MemoryStore()
     for place in range(2):
-        batch = place.to_bytes(16, "big")
-        tags = [batch[8:] + n.to_bytes(8, "big") for n in range(300)]
-        cells = np.array([200, 80, 20])
-        commit = Commit(batch, tags, cells, 0, {}, 1 << 40, batch_reports=300)
-        await store.add(Window("theme", FIRST + place), commit)
+        await store.count(Window("theme", FIRST + place), Totals([200, 80, 20], 300))
     engine = QueryEngine(bundle, store, clock=lambda: (FIRST + 9) * DAY)
     every = EstimateQuery(EpochRange(epochs="all"))
     before, after = (EpochRange(epochs=str(FIRST + place)) for place in range(2))

@@ -15,7 +15,6 @@ from hubbub.aggregator.query.breakdowns import BrokenDown
 from hubbub.aggregator.query.estimating import EstimateQuery
 from hubbub.aggregator.query.totals import EpochRange
 from hubbub.aggregator.reload import _check_follows
-from hubbub.aggregator.store.contract import Commit
 from hubbub.analysis import answer, answer_lists
 from hubbub.analysis.families import draw
 from hubbub.catalog import Bundle, open_bundle, read_bundle, stream_table
@@ -326,11 +325,7 @@ FIRST = 20_000
 async def _store(held: Mapping[tuple[str, int], Totals]) -> MemoryStore:
     store = MemoryStore()
     for (stream, epoch), totals in held.items():
-        batch = f"{stream} {epoch}".encode().ljust(16)[:16]
-        tags = [batch[-8:] + n.to_bytes(8, "big") for n in range(totals.reports)]
-        cells = np.array(totals.cells)
-        commit = Commit(batch, tags, cells, 0, {}, 1 << 40, batch_reports=totals.reports)
-        await store.add(Window(stream, epoch), commit)
+        await store.count(Window(stream, epoch), totals)
     return store
 
 

@@ -14,10 +14,9 @@ from hubbub.aggregator.query.estimating import EstimateQuery
 from hubbub.aggregator.query.messages import message
 from hubbub.aggregator.query.totals import EpochRange
 from hubbub.aggregator.query.trend_series import Point
-from hubbub.aggregator.store.contract import Commit
 from hubbub.analysis import Followed, answer, joined_shares
 from hubbub.analysis.families import draw
-from hubbub.catalog import Bundle, Metric, read_catalog, read_operator_key, sign_bundle
+from hubbub.catalog import Bundle, read_catalog, read_operator_key, sign_bundle
 from hubbub.cli.terminal.answer_tables import show_trend
 from hubbub.cli.terminal.query_options import document
 from hubbub.conservation import Window
@@ -105,20 +104,11 @@ def test_a_bundle_is_checked_too_and_devices_are_told_nothing(tmp_path: Path) ->
         replace(bundle, metrics=alone)
 
 
-async def _add(store: MemoryStore, metric: Metric, epoch: int, totals: Totals) -> None:
-    number = totals.reports
-    batch = f"{metric.name} {epoch}".encode().ljust(16)[:16]
-    tags = [batch[-8:] + n.to_bytes(8, "big") for n in range(number)]
-    cells = np.array(totals.cells)
-    commit = Commit(batch, tags, cells, 0, {}, 1 << 40, batch_reports=number)
-    await store.add(Window(metric.name, epoch), commit)
-
-
 def _trend(bundle: Bundle, held: dict[tuple[str, int], Totals], values: list[str]) -> Trended:
     async def asked() -> Trended:
         store = MemoryStore()
         for (name, epoch), totals in held.items():
-            await _add(store, bundle.metric(name), epoch, totals)
+            await store.count(Window(name, epoch), totals)
         engine = QueryEngine(bundle, store, clock=lambda: (FIRST + 9) * DAY)
         last = list(bundle.metrics)[-1]
         return await engine.trend(last, EstimateQuery(EpochRange(epochs="all")), values)

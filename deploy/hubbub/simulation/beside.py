@@ -1,6 +1,6 @@
 """What a rehearsal answers beside its values: tables of two parts, and public parts."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from math import sqrt
@@ -13,8 +13,7 @@ from hubbub.aggregator.query import EstimateQuery, QueryEngine
 from hubbub.catalog import Metric, told_by
 from hubbub.mechanisms.pairs import PairedParts
 from hubbub.mechanisms.parts import parts_of
-
-Counts = npt.NDArray[np.int64]
+from hubbub.simulation.truth import Counts, Truth, true_values
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,31 +77,32 @@ def _cramers_v(table: "npt.NDArray[np.float64]") -> float:
 
 
 async def public_rows(
-    query: QueryEngine,
-    metric: Metric,
-    asked: EstimateQuery,
-    people: Sequence[tuple[str, Sequence[str]]],
-    held: Counts,
+    query: QueryEngine, metric: Metric, asked: EstimateQuery, people: Truth, names: Sequence[str]
 ) -> list[PublicRow]:
-    """A metric by each of its public fields. people: of each code, its stream and its values."""
-    found = []
+    """A metric by each of its public fields.
+
+    people: who reported. names: what answers call the values of the metric, in their order.
+    """
+    counts, rows = np.array(people.counts), []
     for by in metric.breakdown:
-        told = await query.breakdown(metric.name, asked, by)
-        whole: dict[str, int] = {}
-        true: dict[tuple[str, str], int] = {}
-        for (stream, values), number in zip(people, held.tolist(), strict=True):
-            for part in told_by(stream).get(by, ["unlisted"]):
-                whole[part] = whole.get(part, 0) + number
-                for value in values:
-                    true[part, value] = true.get((part, value), 0) + number
-        found += list(_public(by, told.values, whole, true))
-    return found
-
-
-def _public(
-    by: str, rows: Sequence[Any], whole: dict[str, int], true: dict[tuple[str, str], int]
-) -> Iterator[PublicRow]:
-    for row in rows:
-        share = true.get((row.part, row.value), 0) / max(whole.get(row.part, 0), 1)
-        ends = row.share, row.low, row.high
-        yield PublicRow(by, row.part, row.value, row.reports, share, *ends, row.stands_out)
+        parts = [told_by(stream).get(by, ["unlisted"]) for stream in people.streams]
+        shares: dict[str, dict[str, float]] = {}
+        for row in (await query.breakdown(metric.name, asked, by)).values:
+            if row.part not in shares:
+                own = np.where([row.part in part for part in parts], counts, 0)
+                true = true_values(metric.randomizer, names, people.codes, own)
+                shares[row.part] = dict(zip(names, true / max(own.sum(), 1), strict=True))
+            rows.append(
+                PublicRow(
+                    by=by,
+                    part=row.part,
+                    value=row.value,
+                    reports=row.reports,
+                    true=float(shares[row.part].get(row.value, 0.0)),
+                    share=row.share,
+                    low=row.low,
+                    high=row.high,
+                    stands_out=row.stands_out,
+                )
+            )
+    return rows

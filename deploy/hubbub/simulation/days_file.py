@@ -14,8 +14,7 @@ import numpy.typing as npt
 from hubbub.catalog import Metric
 from hubbub.errors import BadParameter, ValueOutOfDomain
 from hubbub.errors.csv_files import csv_rows
-from hubbub.mechanisms.parts import parts_of
-from hubbub.simulation.people_file import coder, numbered
+from hubbub.simulation.people_file import coder, columns_of, numbered
 
 Numbers = npt.NDArray[np.int64]
 
@@ -60,7 +59,7 @@ class Days:
 def has_days(path: Path, metric: Metric) -> bool:
     """Whether a file's head has a column `day`, which is none of the metric's own columns."""
     head = next(iter(csv_rows(path, "--values")), (0, ()))[1]
-    own = {*_parts(metric), *metric.breakdown}
+    own = {*columns_of(metric), *metric.breakdown}
     return "day" in _words(head, but=own) and "day" not in own
 
 
@@ -79,7 +78,7 @@ def read_days(path: Path, metric: Metric) -> Days:
             f'metric "{metric.name}": a column day is for a metric of days with listed values, '
             "sets, parts or numbers; leave the column out"
         )
-    parts = _parts(metric)
+    parts = columns_of(metric)
     own = [*parts] or ["value"]
     rows = csv_rows(path, "--values")
     head = _words(next(rows)[1], but=parts)
@@ -128,11 +127,6 @@ def _words(head: Sequence[str], but: Collection[str]) -> list[str]:
     """A head's cells, its own words in small letters. but: names that are as they are written."""
     cells = [cell.strip() for cell in head]
     return [cell.lower() if cell not in but and cell.lower() in _WORDS else cell for cell in cells]
-
-
-def _parts(metric: Metric) -> Collection[str]:
-    """The parts of a metric that has some, each a column of the file."""
-    return parts_of(metric.values or ()) if metric.randomizer.FAMILY == "pairs" else ()
 
 
 def _day(text: str) -> int:

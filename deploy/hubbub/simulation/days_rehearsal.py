@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from math import sqrt
 from typing import Any
 
 import numpy as np
@@ -21,6 +20,7 @@ from hubbub.conservation import Window
 from hubbub.errors import BadParameter, BatchTooSmall
 from hubbub.simulation.days_file import Days, Numbers
 from hubbub.simulation.rehearsal import DrawnStore, as_window
+from hubbub.simulation.truth import Comparison, true_values
 
 _EVERY = EpochRange(epochs="all")
 # Until all days are over for every clock.
@@ -70,7 +70,7 @@ class DayRun:
     below: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DaySummary:
     """Over all runs and days. rms_error: root of the mean square error of a day's share, or mean.
 
@@ -84,24 +84,6 @@ class DaySummary:
     line_rms_error: float | None
     steps: float
     refused: int
-
-
-@dataclass(slots=True)
-class _Sum:
-    rows: int = 0
-    held: int = 0
-    squares: float = 0.0
-
-    def add(self, true: float, middle: float, low: float, high: float) -> None:
-        self.rows += 1
-        self.held += low <= true <= high
-        self.squares += (middle - true) ** 2
-
-    @property
-    def rates(self) -> tuple[float | None, float | None]:
-        if not self.rows:
-            return None, None
-        return self.held / self.rows, sqrt(self.squares / self.rows)
 
 
 def rehearse_days(
@@ -130,17 +112,24 @@ def rehearse_days(
 
 def summary_of(runs: Sequence[DayRun]) -> DaySummary:
     """What all runs say."""
-    raw, lines = _Sum(), _Sum()
+    raw, lines = Comparison(), Comparison()
     steps = 0
     for run in runs:
         for series in run.series:
             steps += len(series.shifts)
             for row in series.rows:
-                raw.add(row.true, row.share, row.low, row.high)
+                raw.add(row.true, row.low, row.high, row.share)
                 if row.line is not None and row.line_low is not None and row.line_high is not None:
-                    lines.add(row.true, row.line, row.line_low, row.line_high)
+                    lines.add(row.true, row.line_low, row.line_high, row.line)
     refused = sum(not run.answered for run in runs)
-    return DaySummary(*raw.rates, *lines.rates, steps / len(runs), refused)
+    return DaySummary(
+        coverage=raw.coverage,
+        rms_error=raw.rms_error,
+        line_coverage=lines.coverage,
+        line_rms_error=lines.rms_error,
+        steps=steps / len(runs),
+        refused=refused,
+    )
 
 
 def _run(
@@ -236,14 +225,9 @@ def _beside(days: Days, truth: Mapping[str, Floats], found: Trended) -> Iterator
 def _truth(metric: Metric, days: Days) -> Mapping[str, Floats]:
     """By what answers call it, each value's share of a day's people; of numbers the mean."""
     mechanism: Any = metric.randomizer
-    people = np.maximum(days.held.sum(axis=1), 1)
     if metric.values is None:
-        return {MEAN: days.held @ np.array(days.codes, dtype=np.float64) / people}
+        return {MEAN: true_values(mechanism, [MEAN], days.codes, days.held)[:, 0]}
     names = family_for(mechanism).labels(mechanism, metric.values)
-    holding = np.zeros((len(days.days), len(names)))
-    for code, held in zip(days.codes, days.held.T, strict=True):
-        # A part's cell of each table, and each value of a set.
-        several = mechanism.FAMILY in {"pairs", "sets"}
-        own = np.flatnonzero(mechanism.row(code)) if several else [code]
-        holding[:, own] += held[:, None]
+    people = np.maximum(days.held.sum(axis=1), 1)
+    holding = true_values(mechanism, names, days.codes, days.held)
     return dict(zip(names, (holding / people[:, None]).T, strict=True))

@@ -21,6 +21,29 @@ _FLUSH_SECONDS: Final = 60.0
 _TOLD_EVERY: Final = 100
 
 
+class SimulatedDevice:
+    """The SDK's own client with a secret of its own, which sends only when it is told to.
+
+    waiting: reports that its last flush could not send.
+    """
+
+    def __init__(self, bundle: Bundle, transport: Transport) -> None:
+        self.client = Client(bundle, MemoryState(), transport, hold_seconds=None)
+        self.waiting = 0
+
+    def flush(self, queued: int, seconds: float) -> tuple[int, Counter[str]]:
+        """Send new reports, and those that wait: how many the shuffler took, and what was dropped.
+
+        queued: reports since the last flush.
+        """
+        before, dropped = self.waiting + queued, Counter(self.client.dropped)
+        if before:
+            self.client.flush(seconds)
+        self.waiting = self.client.waiting
+        dropped = Counter(self.client.dropped) - dropped
+        return before - self.waiting - dropped.total(), dropped
+
+
 @dataclass(slots=True)
 class Sent:
     """What the devices did. acknowledged: reports that the shuffler took over."""
@@ -73,17 +96,16 @@ def _send_some(share: tuple[Sequence[Person], Path], tell: Tell) -> None:
 def _send_chunk(chunk: Sequence[Person], bundle: Bundle, transport: Transport) -> Sent:
     sent = Sent()
     for person in chunk:
-        client = Client(bundle, MemoryState(), transport, hold_seconds=None)
+        device = SimulatedDevice(bundle, transport)
         start = time.thread_time()
-        outcomes = Counter(client.report(metric, value) for metric, value in person.items())
+        outcomes = Counter(device.client.report(metric, value) for metric, value in person.items())
         randomized = time.thread_time()
-        client.flush(_FLUSH_SECONDS)
+        acknowledged, dropped = device.flush(outcomes.pop(Outcome.QUEUED, 0), _FLUSH_SECONDS)
         sent.send_seconds += time.thread_time() - randomized
         sent.randomize_seconds += randomized - start
-        queued = outcomes.pop(Outcome.QUEUED, 0)
-        sent.acknowledged += queued - client.waiting - sum(client.dropped.values())
+        sent.acknowledged += acknowledged
         sent.not_sent += Counter({outcome.value: n for outcome, n in outcomes.items()})
-        sent.not_sent += Counter(client.dropped)
-        sent.not_sent["waiting"] += client.waiting
+        sent.not_sent += dropped
+        sent.not_sent["waiting"] += device.waiting
         sent.devices += 1
     return sent

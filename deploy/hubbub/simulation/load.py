@@ -13,10 +13,11 @@ from multiprocessing.synchronize import Event
 from pathlib import Path
 from typing import Any, Final
 
-from hubbub.catalog import Metric, read_bundle
+from hubbub.catalog import Bundle, Metric, read_bundle
 from hubbub.catalog.values.vectors import VECTOR
-from hubbub.client import Client, MemoryState, Outcome, Transport, transport_to
+from hubbub.client import Outcome, Transport, transport_to
 from hubbub.mechanisms.parts import parts_of
+from hubbub.simulation.devices import SimulatedDevice
 from hubbub.simulation.processes import Tell, run_processes
 
 _THREADS: Final = 24  # a process: while one device waits for its answer, others work
@@ -118,13 +119,12 @@ def _run(share: "tuple[Load, int, float, Event]", tell: Tell) -> None:
     _Devices(*share).run(tell)
 
 
-@dataclass(slots=True)
-class _Device:
-    """It does one thing at a time. waiting: reports that its last flush left."""
+class _Device(SimulatedDevice):
+    """It does one thing at a time."""
 
-    client: Client
-    waiting: int = 0
-    busy: threading.Lock = field(default_factory=threading.Lock)
+    def __init__(self, bundle: Bundle, transport: Transport) -> None:
+        super().__init__(bundle, transport)
+        self.busy = threading.Lock()
 
 
 class _Devices:
@@ -197,18 +197,14 @@ class _Devices:
 
     def _flush(self, device: _Device, queued: int, until: float) -> None:
         """Send what was queued, and what an earlier wake could not."""
-        before, dropped = device.waiting + queued, sum(device.client.dropped.values())
-        if before:
-            device.client.flush(max(0.0, until - time.monotonic()))
-        device.waiting = device.client.waiting
-        dropped = sum(device.client.dropped.values()) - dropped
+        acknowledged, dropped = device.flush(queued, max(0.0, until - time.monotonic()))
         with self._lock:
-            self._seen.acknowledged += before - device.waiting - dropped
-            self._seen.outcomes += Counter(dropped=dropped)
+            self._seen.acknowledged += acknowledged
+            self._seen.outcomes += Counter(dropped=dropped.total())
 
     def _device(self) -> _Device:
         transport = self._transport() if self._load.dial else self._shared
-        return _Device(Client(self._bundle, MemoryState(), transport, hold_seconds=None))
+        return _Device(self._bundle, transport)
 
     def _transport(self) -> Transport:
         return transport_to(self._load.shuffler or self._bundle.shuffler, roots=self._bundle.roots)

@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from math import isfinite
 from pathlib import Path
 from typing import Any, Final
@@ -13,6 +12,7 @@ from hubbub.catalog.values.vectors import VECTOR
 from hubbub.errors import BadParameter, ValueOutOfDomain
 from hubbub.errors.csv_files import csv_rows
 from hubbub.mechanisms.parts import parts_of
+from hubbub.simulation.truth import Truth
 
 _MAX_PEOPLE: Final = 10**12
 # Each is drawn by its own law; of a range, numbers of one bucket have the same.
@@ -22,25 +22,6 @@ _MAX_VECTORS: Final = 100_000
 # Ten times the strings of most collections: a million take some minutes of a processor, and 2 GB.
 _MAX_STRINGS: Final = 1_000_000
 _HEADS: Final = (["value"], ["value", "count"])
-
-
-@dataclass(frozen=True, slots=True)
-class Truth:
-    """Values as the metric's mechanism takes them, each once, with how many people hold it.
-
-    names: as the file writes them. streams: where answers are told apart by what is public, the
-        stream of each, and a value stands once for each of them; empty if all have one stream.
-    """
-
-    names: tuple[str, ...]
-    codes: tuple[Any, ...]
-    counts: tuple[int, ...]
-    streams: tuple[str, ...] = ()
-
-    @property
-    def people(self) -> int:
-        """How many in all."""
-        return sum(self.counts)
 
 
 def read_truth(path: Path, metric: Metric) -> Truth:
@@ -96,14 +77,6 @@ def read_truth(path: Path, metric: Metric) -> Truth:
     codes, streams = zip(*held, strict=True)
     told = tuple(names[value] for value in codes)
     return Truth(told, codes, tuple(held.values()), streams if apart else ())
-
-
-def above_most(metric: Metric, codes: Sequence[Any], counts: Sequence[int]) -> int:
-    """Of sets, how many people hold more values than a device tells."""
-    if metric.kind != "set":
-        return 0
-    most = metric.parameters["most"]
-    return sum(n for code, n in zip(codes, counts, strict=True) if code.bit_count() > most)
 
 
 def _is_apart(path: Path, metric: Metric) -> bool:

@@ -7,7 +7,7 @@ answers those in Redis. Nothing is sent, and nothing is kept.
 import asyncio
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
@@ -15,7 +15,7 @@ import numpy as np
 from hubbub.aggregator.query import EpochRange, EstimateQuery, QueryEngine
 from hubbub.aggregator.query.answers import Estimated
 from hubbub.aggregator.store.contract import DUMMIES, Counted, WindowTotals
-from hubbub.analysis import OF_NUMBERS, ValueAnswer
+from hubbub.analysis import OF_NUMBERS
 from hubbub.analysis.families import draw_epochs
 from hubbub.analysis.strings.tree_search import found_from, told_as
 from hubbub.catalog import Bundle, Metric, days_of_period
@@ -25,8 +25,11 @@ from hubbub.conservation import Window
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import Totals
 from hubbub.mechanisms.tree import PrefixTree
+from hubbub.privacy.crowd import smallest_crowd
+from hubbub.privacy.many_epochs import composed_epsilon
+from hubbub.privacy.shuffled_histogram import central_epsilon
 from hubbub.simulation.beside import Associated, PublicRow, associations, public_rows
-from hubbub.simulation.people_file import Truth, above_most
+from hubbub.simulation.truth import Truth, above_most, true_values
 
 _SHOWN: Final = 10  # as many as `hubbub top` shows
 _EVERY: Final = EpochRange(epochs="all")
@@ -58,6 +61,17 @@ class Plan:
     def above_most(self) -> int:
         """Of sets, how many people hold more values than a device tells."""
         return above_most(self.metric, self.truth.codes, self.truth.counts)
+
+
+@dataclass(frozen=True, slots=True)
+class Central:
+    """What crowds of the smallest size say of one person: one epoch, and all of them, in nats."""
+
+    epoch: float
+    all_epochs: float
+    delta: float
+    crowd: int
+    honest: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +115,20 @@ class Run:
     withheld: int = 0
     associations: tuple[Associated, ...] = ()
     public: tuple[PublicRow, ...] = ()
+
+
+def central_of_plan(plan: Plan) -> Central | None:
+    """The promise that every epoch keeps that leaves; None of a metric without one."""
+    metric, crowd = plan.metric, smallest_crowd(plan.metric)
+    if crowd is None:
+        return None
+    return Central(
+        central_epsilon(crowd, metric.delta),
+        composed_epsilon([(crowd, plan.epochs)], metric.delta),
+        metric.delta,
+        crowd.reports,
+        crowd.honest,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,9 +221,9 @@ async def _told(
     rows = tuple(_beside(metric, begun, reported, found, shown))
     public: list[PublicRow] = []
     if plan.truth.streams:
-        named = [_names(metric, code, found.values) for code in begun]
-        people = list(zip(plan.truth.streams, named, strict=True))
-        public = await public_rows(query, metric, asked, people, reported)
+        people = replace(plan.truth, codes=tuple(begun), counts=tuple(reported.tolist()))
+        names = [value.value for value in found.values]
+        public = await public_rows(query, metric, asked, people, names)
     whole = [row.value for row in rows if not row.beginning]
     return Run(
         reports,
@@ -262,23 +290,13 @@ def _beside(
     shown: Collection[str],
 ) -> Iterator[Row]:
     """Every value's answer beside its truth."""
-    true: dict[str, float] = {}
-    numbers = reported.tolist()
-    if found.kind == "mean":
-        total = sum(code * number for code, number in zip(codes, numbers, strict=True))
-        true = {"mean": total / max(sum(numbers), 1)}
-    elif found.kind == "vector":
-        means = reported @ np.array(codes, dtype=np.float64) / max(sum(numbers), 1)
-        true = dict(zip((value.value for value in found.values), means.tolist(), strict=True))
-    else:
-        for code, number in zip(codes, numbers, strict=True):
-            for name in _names(metric, code, found.values):
-                true[name] = true.get(name, 0.0) + number
+    names = [value.value for value in found.values]
+    true = true_values(metric.randomizer, names, codes, reported)
     beginnings = set(found.beginnings)
-    for value in found.values:
+    for value, truth in zip(found.values, true.tolist(), strict=True):
         yield Row(
             value=value.value,
-            true=true.get(value.value, 0.0),
+            true=truth,
             estimate=value.estimate,
             low=value.low,
             high=value.high,
@@ -303,19 +321,3 @@ def _recall(
     least = found_from(tree, reports) * reports
     frequent = {name for name, number in held.items() if number > least}
     return len(frequent & set(found)) / len(frequent) if frequent else None
-
-
-def _names(metric: Metric, code: Any, values: Sequence[ValueAnswer]) -> Sequence[str]:
-    """What an answer calls the value that a mechanism takes: of parts, a cell of each table.
-
-    Of a set each of its values.
-    """
-    mechanism: Any = metric.randomizer
-    if mechanism.FAMILY in ("pairs", "sets"):
-        row = mechanism.row(code)
-        return [one.value for one, held in zip(values, row, strict=True) if held]
-    if metric.values is not None:
-        return [str(metric.values[code])]
-    if isinstance(code, str):
-        return [code]
-    return [str(values[mechanism.range.bucket(code, mechanism.buckets)].value)]

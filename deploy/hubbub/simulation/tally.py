@@ -1,12 +1,12 @@
-"""A tally: what many rehearsals say together."""
+"""A tally: the figures of many rehearsals together."""
 
-from dataclasses import dataclass
-from math import sqrt
+from dataclasses import dataclass, field
 
 from hubbub.simulation.rehearsal import Run
+from hubbub.simulation.truth import Comparison
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
     """Over all runs. coverage: shares of intervals that hold the truth; None where there is none.
 
@@ -39,21 +39,16 @@ class Tally:
 
     runs: int = 0
     refused: int = 0
-    rows: int = 0
-    held: int = 0
-    shown: int = 0
-    shown_held: int = 0
+    withheld: int = 0
+    values: Comparison = field(default_factory=Comparison)
+    shown: Comparison = field(default_factory=Comparison)
+    associations: Comparison = field(default_factory=Comparison)
+    public: Comparison = field(default_factory=Comparison)
     false: int = 0
     false_shares: float = 0.0
-    squares: float = 0.0
     recalled: float = 0.0
     begun: float = 0.0
-    associated: int = 0
-    associated_held: int = 0
-    public: int = 0
-    public_held: int = 0
     recalls: int = 0
-    withheld: int = 0
 
     def add(self, run: Run) -> None:
         """One more run."""
@@ -61,40 +56,35 @@ class Tally:
         if not run.answered:
             self.refused += 1
             return
+        self.runs += 1
         if run.recall is not None and run.recall_begun is not None:
             self.recalled += run.recall
             self.begun += run.recall_begun
             self.recalls += 1
-        self.associated += len(run.associations)
-        self.associated_held += sum(one.low <= one.true <= one.high for one in run.associations)
-        self.public += len(run.public)
-        self.public_held += sum(one.low <= one.true <= one.high for one in run.public)
-        flags = false = 0
+        for pair in run.associations:
+            self.associations.add(pair.true, pair.low, pair.high)
+        for share in run.public:
+            self.public.add(share.true, share.low, share.high)
         for row in run.values:
-            holds = row.low <= row.true <= row.high
-            self.held += holds
-            self.shown += row.shown
-            self.shown_held += row.shown and holds
-            flags += bool(row.detected)
-            false += bool(row.detected) and row.true == 0
-            self.squares += (row.estimate - row.true) ** 2
-        self.runs += 1
-        self.rows += len(run.values)
-        self.false += false
-        self.false_shares += false / max(flags, 1)
+            self.values.add(row.true, row.low, row.high, row.estimate)
+            if row.shown:
+                self.shown.add(row.true, row.low, row.high)
+        flagged = [row.true for row in run.values if row.detected]
+        self.false += flagged.count(0)
+        self.false_shares += flagged.count(0) / max(len(flagged), 1)
 
     def summary(self) -> Summary:
-        """What all runs say."""
+        """The figures of all runs."""
         return Summary(
-            self.held / self.rows if self.rows else None,
-            self.shown_held / self.shown if self.shown else None,
-            self.false / max(self.runs, 1),
-            self.false_shares / max(self.runs, 1),
-            sqrt(self.squares / max(self.rows, 1)),
-            self.refused,
-            self.recalled / self.recalls if self.recalls else None,
-            self.begun / self.recalls if self.recalls else None,
-            self.withheld,
-            self.associated_held / self.associated if self.associated else None,
-            self.public_held / self.public if self.public else None,
+            coverage=self.values.coverage,
+            coverage_shown=self.shown.coverage,
+            false_flags=self.false / max(self.runs, 1),
+            false_share=self.false_shares / max(self.runs, 1),
+            rms_error=self.values.rms_error or 0.0,
+            refused=self.refused,
+            recall=self.recalled / self.recalls if self.recalls else None,
+            recall_begun=self.begun / self.recalls if self.recalls else None,
+            withheld=self.withheld,
+            coverage_associations=self.associations.coverage,
+            coverage_public=self.public.coverage,
         )

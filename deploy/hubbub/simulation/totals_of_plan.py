@@ -10,6 +10,7 @@ from hubbub.errors import BadParameter
 from hubbub.mechanisms import build
 from hubbub.privacy.metric_draft import MEANS, MetricDraft
 from hubbub.privacy.planner import Row
+from hubbub.simulation.truth import true_values
 
 _MAX_REPORTS: Final = 10**12
 
@@ -33,17 +34,13 @@ def simulate(question: MetricDraft, one: Row, seed: int) -> dict[str, Any]:
     strings = values if question.kind == "strings" else []
     found = answer(mechanism, totals, _names(question), strings)
     reports = max(totals.reports, 1)
-    shares = counts / reports
     wide = question.high - question.low
-    true = shares.tolist()
-    if question.kind == "mean":
-        true = [(values[0] - question.low) / wide]
-    if question.kind == "vector":
-        true = [(1 + one / question.high) / 2 for one in values[0]]
-    if question.kind in ("sets", "parts"):
-        rows = (np.array(mechanism.row(value), dtype=np.float64) for value in values)
-        true = sum(share * row for share, row in zip(true, rows, strict=True))
-    predicted = family_for(mechanism).expected(mechanism, values, shares, reports)
+    true = true_values(mechanism, [value.value for value in found.values], values, counts)
+    if question.kind in MEANS:
+        true = (true - question.low) / wide
+    else:
+        true /= reports
+    predicted = family_for(mechanism).expected(mechanism, values, counts / reports, reports)
     shown: list[dict[str, Any]] = [
         {
             "value": value.value,
@@ -51,7 +48,9 @@ def simulate(question: MetricDraft, one: Row, seed: int) -> dict[str, Any]:
             "estimated": place,
             "stderr": value.stderr / (wide if question.kind in MEANS else reports),
         }
-        for value, place, truth in zip(found.values, found.places.tolist(), true, strict=True)
+        for value, place, truth in zip(
+            found.values, found.places.tolist(), true.tolist(), strict=True
+        )
     ]
     squares = [(row["estimated"] - row["true"]) ** 2 for row in shown]
     return {

@@ -17,11 +17,10 @@ from hubbub.cli.terminal.catalog_reading import read_aloud
 from hubbub.cli.terminal.output import say, several, table
 from hubbub.cli.terminal.progress import progress
 from hubbub.errors import BadParameter, BatchTooSmall, UnknownMetric
-from hubbub.simulation.central import central_of_plan
 from hubbub.simulation.days_file import has_days
 from hubbub.simulation.model_file import read_model
 from hubbub.simulation.people_file import read_truth
-from hubbub.simulation.rehearsal import Plan, Run, rehearse
+from hubbub.simulation.rehearsal import Plan, Run, central_of_plan, rehearse
 from hubbub.simulation.tally import Summary, Tally
 
 Made = TypeVar("Made")

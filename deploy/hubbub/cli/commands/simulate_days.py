@@ -18,7 +18,7 @@ from hubbub.simulation.days_rehearsal import (
     rehearse_days,
     summary_of,
 )
-from hubbub.simulation.people_file import above_most
+from hubbub.simulation.truth import above_most
 
 _SERIES: Final = 5
 _ROWS: Final = 40

@@ -3,7 +3,6 @@
 import argparse
 import json
 import sys
-from collections import Counter
 from collections.abc import Sequence
 from math import sqrt
 from pathlib import Path
@@ -20,7 +19,7 @@ from hubbub.cli.terminal.catalog_reading import read_aloud
 from hubbub.cli.terminal.output import say, table
 from hubbub.cli.terminal.progress import progress
 from hubbub.errors import BadParameter, UnknownMetric
-from hubbub.mechanisms import SystemBits, Totals
+from hubbub.mechanisms import SystemBits, Totals, tally
 from hubbub.mechanisms.directions import UNIT
 
 CATALOG: Final = Path("metrics.toml")
@@ -200,21 +199,19 @@ def _measured(
     """By how much the targets' share of all reports grew, in one drawing."""
     mechanism, values, source = metric.randomizer, _some(metric), SystemBits()
     fake = round(honest * share / (1 - share))
-    sums: Counter[int] = Counter()
     with progress() as bars:
-        for number in bars.track(range(honest), description=metric.name):
-            sums.update(
-                mechanism.layout.cells(mechanism.randomize(values[number % len(values)], source))
-            )
-    before = _share(metric, sums, honest, targets)
+        numbers = bars.track(range(honest), description=metric.name)
+        payloads = (mechanism.randomize(values[n % len(values)], source) for n in numbers)
+        totals = tally(mechanism.layout, payloads)
+    cells = list(totals.cells)
     for cell, amount in attack.cells.items():
-        sums[cell] += amount * fake
-    return _share(metric, sums, honest + fake, targets) - before
+        cells[cell] += amount * fake
+    before = _share(metric, totals, targets)
+    return _share(metric, Totals(cells, honest + fake), targets) - before
 
 
-def _share(metric: Metric, sums: Counter[int], reports: int, targets: Sequence[Any]) -> float:
+def _share(metric: Metric, totals: Totals, targets: Sequence[Any]) -> float:
     mechanism = metric.randomizer
-    totals = Totals([sums[cell] for cell in range(mechanism.layout.size)], reports)
     strings = [*targets, *_some(metric)] if mechanism.VALUES == "strings" else []
     found = answer(mechanism, totals, metric.values, strings).places
     return float(found[range(len(targets)) if strings else list(targets)].sum())
