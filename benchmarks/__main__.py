@@ -34,6 +34,8 @@ from benchmarks.idle import idle, silent
 from benchmarks.measure import Row
 from benchmarks.overload import overload
 from benchmarks.page import page
+from benchmarks.paths import HEADER as PATHS
+from benchmarks.paths import paths
 from benchmarks.queries import decoding, estimating
 from benchmarks.relayed import relayed
 from benchmarks.services import folding, opening, storing
@@ -118,6 +120,13 @@ BESIDE: Final[Mapping[str, Beside]] = {
         "standard error of that, if the claim is true. Past 3.1 of them it is called FALSE.",
         STATEMENTS,
         calibrated,
+    ),
+    "paths": Beside(
+        "Paths",
+        "Calls, functions and files of hubbub that each path runs, in all its threads: of a plain "
+        "metric, with the client's state in a folder and totals in memory.",
+        PATHS,
+        paths,
     ),
     "widths": Beside(
         "Widths",
