@@ -1,0 +1,23 @@
+"""How long the paths of a report and of a question are: a feature must not add to all of them."""
+
+import pytest
+
+from benchmarks.paths import path_lengths
+
+# Calls, functions and files: a little above what they were when they were last shortened.
+MOST = {
+    "report()": (50, 46, 16),
+    "flush() of 3 reports": (800, 215, 36),
+    "GET /v1/metrics/theme/estimates": (2600, 275, 62),
+}
+
+
+def test_no_path_grows(capsys: pytest.CaptureFixture[str]) -> None:
+    lengths = list(path_lengths())
+    with capsys.disabled():
+        for one in lengths:
+            print(f"\n{one}")  # noqa: T201 shows its figures
+    assert {one.path for one in lengths} == MOST.keys()
+    for one in lengths:
+        for number, most in zip((one.calls, one.functions, one.files), MOST[one.path], strict=True):
+            assert number <= most, one
