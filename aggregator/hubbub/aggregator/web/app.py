@@ -15,8 +15,10 @@ from fastapi.staticfiles import StaticFiles
 from hubbub.aggregator.access.audit_trail import AuditTrail
 from hubbub.aggregator.access.callers import Access
 from hubbub.aggregator.query import QueryEngine
+from hubbub.aggregator.query.turns import Turns
 from hubbub.aggregator.releases.releasing import Releases
 from hubbub.aggregator.web.api_page import api_page
+from hubbub.aggregator.web.candidate_body import Candidates
 from hubbub.aggregator.web.candidate_routes import saved_lists
 from hubbub.aggregator.web.gauges import exposition
 from hubbub.aggregator.web.guard import App, Guard, Message, Receive, Scope, Send, shared
@@ -65,6 +67,7 @@ def make_app(
     )
     handle_problems(app)
     app.state.query = query
+    app.state.body_turns = Turns()
     app.include_router(questions(tokens=access.asks, command=command))
     app.include_router(saved_lists())
     app.include_router(marking())
@@ -139,7 +142,8 @@ def _document(app: FastAPI) -> dict[str, Any]:
         schemas = found["components"]["schemas"]
         for name in ("HTTPValidationError", "ValidationError"):
             schemas.pop(name, None)
-        schemas["Problem"] = Problem.model_json_schema()
+        for model in (Candidates, Problem):
+            schemas[model.__name__] = model.model_json_schema()
         app.openapi_schema = found
     return app.openapi_schema
 

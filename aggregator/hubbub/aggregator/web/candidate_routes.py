@@ -2,10 +2,11 @@
 
 from dataclasses import dataclass
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter
 
 from hubbub.aggregator.query.candidates import CandidateList, SavedList
-from hubbub.aggregator.web.parameters import Candidates, ListName, Questions, about, needs
+from hubbub.aggregator.web.candidate_body import OPENAPI, CandidatesBody
+from hubbub.aggregator.web.parameters import ListName, Questions, needs
 from hubbub.aggregator.web.problems import PROBLEMS
 
 
@@ -31,12 +32,9 @@ def saved_lists() -> APIRouter:
         found = await query.lists.find(name)
         return CandidateList(name, len(found), list(found))
 
-    @router.put("/{name}")
-    async def save(
-        query: Questions, request: Request, name: ListName, body: Candidates
-    ) -> SavedList:
+    @router.put("/{name}", openapi_extra=OPENAPI)
+    async def save(query: Questions, name: ListName, body: CandidatesBody) -> SavedList:
         """Save a list, in place of the one of this name; for publishers."""
-        about(request).candidates = len(body.candidates)
         return await query.lists.save(name, body.candidates)
 
     @router.delete("/{name}", status_code=204)

@@ -55,7 +55,10 @@ _HEADERS: Final = {
 # Needed before there is a token, and all the same for everyone.
 _OPEN: Final = ("/health", "/ready", "/static/", "/openapi.json", "/docs", "/login")
 _READING: Final = {"GET", "HEAD"}
-_LARGEST_BODY: Final = 32 << 20
+# A million strings to look for; and whatever else is sent, which is parsed where it is received.
+_LARGEST_STRINGS: Final = 32 << 20
+_LARGEST_BODY: Final = 64 << 10
+_OF_STRINGS: Final = ("/v1/metrics/", "/v1/candidates/")
 
 
 class Guard:
@@ -113,8 +116,9 @@ class Guard:
             return problem(403, "OtherOrigin", "pages of other origins may not ask")
         if "transfer-encoding" in headers:
             return problem(411, "LengthRequired", "send a Content-Length, not chunks")
-        if int(headers.get("content-length") or 0) > _LARGEST_BODY:
-            return problem(413, "TooLarge", f"a request has at most {_LARGEST_BODY >> 20} MiB")
+        most = _LARGEST_STRINGS if scope["path"].startswith(_OF_STRINGS) else _LARGEST_BODY
+        if int(headers.get("content-length") or 0) > most:
+            return problem(413, "TooLarge", f"a request of this path has at most {most:,} bytes")
         return None
 
     async def _unknown(self, scope: Scope, headers: Headers) -> App | None:

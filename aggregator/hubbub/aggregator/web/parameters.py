@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 
 from fastapi import Depends, Path, Query, Request, Response
 from fastapi.security import HTTPBearer
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from hubbub.aggregator.access.audit_trail import Seen
 from hubbub.aggregator.access.rights import Caller, Role
@@ -68,14 +68,6 @@ Epochs = Annotated[
 ]
 
 
-class Candidates(BaseModel):
-    """For metrics over strings: the strings to look for."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    candidates: Annotated[list[Text], Field(min_length=1, max_length=1_000_000)]
-
-
 @dataclass(frozen=True, slots=True)
 class EstimateParameters:
     """Which tier, which epochs, how sure the intervals."""
@@ -114,21 +106,13 @@ class ParsedQuery:
 
 def listed(metric: Metric, question: Annotated[EstimateParameters, Depends()]) -> ParsedQuery:
     """A question about listed values, numbers, or the strings of the catalog or of lists."""
-    return _parsed(metric, question, ())
+    return parsed_query(metric, question, ())
 
 
-def strings(
-    metric: Metric,
-    question: Annotated[EstimateParameters, Depends()],
-    body: Candidates,
-    request: Request,
+def parsed_query(
+    metric: str, question: EstimateParameters, candidates: tuple[str, ...]
 ) -> ParsedQuery:
-    """A question about strings, decoded against candidates of its own."""
-    about(request).candidates = len(body.candidates)
-    return _parsed(metric, question, tuple(dict.fromkeys(body.candidates)))
-
-
-def _parsed(metric: str, question: EstimateParameters, candidates: tuple[str, ...]) -> ParsedQuery:
+    """A question as its parameters have it, about these strings where there are any."""
     name = f"{metric}/{question.tier}" if question.tier else metric
     lists = tuple(dict.fromkeys(question.lists or ()))
     epochs = EpochRange(question.last or "", question.epochs or "")

@@ -6,6 +6,7 @@ for candidates of one's own; all others by GET.
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from typing import Annotated, Any, Final, Literal
 
 from fastapi import APIRouter, Depends, Query, Request, Response
@@ -26,8 +27,10 @@ from hubbub.aggregator.query.answers import (
 from hubbub.aggregator.query.breakdowns import BrokenDown
 from hubbub.aggregator.query.totals import EpochRange
 from hubbub.aggregator.query.trends import MAX_SERIES
+from hubbub.aggregator.web.candidate_body import OPENAPI, CandidatesBody
 from hubbub.aggregator.web.parameters import (
     Epochs,
+    EstimateParameters,
     Last,
     Metric,
     Paged,
@@ -36,7 +39,7 @@ from hubbub.aggregator.web.parameters import (
     Questions,
     listed,
     needs,
-    strings,
+    parsed_query,
 )
 from hubbub.aggregator.web.problems import PROBLEMS
 from hubbub.aggregator.web.query_commands import Commands, Reached, commands
@@ -137,10 +140,20 @@ def questions(*, tokens: bool = False, command: str = "") -> APIRouter:
         return await query.cross(asked.name, asked.query, (rows, columns, by))
 
     _export(router)
-    for route, put in ((router.get, listed), (router.post, strings)):
+    posting = partial(router.post, openapi_extra=OPENAPI)
+    for route, put in ((router.get, listed), (posting, _strings)):
         _ask(route, put)
         _take_along(route, put, Reached("", tokens, command))
     return router
+
+
+def _strings(
+    metric: Metric,
+    question: Annotated[EstimateParameters, Depends()],
+    body: CandidatesBody,
+) -> ParsedQuery:
+    """A question about strings, decoded against candidates of its own."""
+    return parsed_query(metric, question, tuple(dict.fromkeys(body.candidates)))
 
 
 def _ask(route: Route, put: Callable[..., ParsedQuery]) -> None:

@@ -1,0 +1,102 @@
+"""The body of a request that has strings to look for: up to 32 MiB, read beside other requests."""
+
+import asyncio
+import json
+import re
+from typing import Annotated, Any, Final
+
+from fastapi import Depends, Request
+from fastapi.exceptions import RequestValidationError
+from pydantic import BaseModel, ConfigDict, FailFast, Field, ValidationError
+
+from hubbub.aggregator.web.parameters import Text, about
+
+_MAX_STRINGS: Final = 1_000_000
+# Smaller bodies are read at once: it takes a millisecond.
+_LARGE_BYTES: Final = 64 << 10
+
+_HEAD: Final = re.compile(r'[ \t\r\n]*\{[ \t\r\n]*"candidates"[ \t\r\n]*:[ \t\r\n]*\[[ \t\r\n]*')
+_BETWEEN: Final = re.compile(r"[ \t\r\n]*([,\]])[ \t\r\n]*")
+_TAIL: Final = re.compile(r"[ \t\r\n]*\}[ \t\r\n]*\Z")
+
+
+class Candidates(BaseModel):
+    """For metrics over strings: the strings to look for."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    candidates: Annotated[list[Text], Field(min_length=1, max_length=_MAX_STRINGS), FailFast()]
+
+
+OPENAPI: Final[dict[str, Any]] = {
+    "requestBody": {
+        "required": True,
+        "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Candidates"}}},
+    }
+}
+"""For the OpenAPI document: what a route with such a body takes."""
+
+
+async def _read(request: Request) -> Candidates:
+    """The strings of a request's body.
+
+    Raises:
+        RequestValidationError: it is not a JSON object of `candidates`, a list of texts, alone.
+        ServiceUnavailable: too many large bodies wait already.
+    """
+    raw = await request.body()
+    if len(raw) <= _LARGE_BYTES:
+        found = parse(raw)
+    else:
+        async with request.app.state.body_turns.turn():
+            found = await asyncio.to_thread(parse, raw)
+    about(request).candidates = len(found.candidates)
+    return found
+
+
+def parse(raw: bytes) -> Candidates:
+    """The strings of a body, text by text.
+
+    A parser of whole documents would hold the interpreter's lock until its end, and make whatever
+    else is nested there. Raises RequestValidationError.
+    """
+    try:
+        text = raw.decode()
+    except UnicodeDecodeError:
+        raise _malformed("body", "is no UTF-8") from None
+    head = _HEAD.match(text)
+    if not head:
+        raise _malformed("body", 'must be a JSON object: {"candidates": [...]}')
+    at, strings, decoder = head.end(), list[str](), json.JSONDecoder()
+    is_last = text[at : at + 1] == "]"
+    at += is_last
+    while not is_last:
+        where = f"body.candidates.{len(strings)}"
+        if text[at : at + 1] != '"':
+            raise _malformed(where, "is no text")
+        if len(strings) == _MAX_STRINGS:
+            raise _malformed("body.candidates", f"may have at most {_MAX_STRINGS:,} strings")
+        try:
+            string, at = decoder.raw_decode(text, at)
+        except ValueError:
+            raise _malformed(where, "is no text of JSON") from None
+        strings.append(string)
+        between = _BETWEEN.match(text, at)
+        if not between:
+            raise _malformed(where, "must be followed by , or ]")
+        at, is_last = between.end(), between[1] == "]"
+    if not _TAIL.match(text, at):
+        raise _malformed("body", "may have candidates alone")
+    try:
+        return Candidates(candidates=strings)
+    except ValidationError as error:
+        [wrong] = error.errors()
+        raise RequestValidationError([{**wrong, "loc": ("body", *wrong["loc"])}]) from None
+
+
+def _malformed(where: str, why: str) -> RequestValidationError:
+    return RequestValidationError([{"type": "body", "loc": where.split("."), "msg": why}])
+
+
+CandidatesBody = Annotated[Candidates, Depends(_read)]
+"""The strings of a request's body."""
