@@ -87,7 +87,9 @@ def test_other_requests_are_answered_while_a_large_body_is_read(
 
     async def body() -> None:
         transport = httpx2.ASGITransport(app=known)
-        async with httpx2.AsyncClient(transport=transport, base_url="http://test") as client:
+        async with httpx2.AsyncClient(
+            transport=transport, base_url="http://test", timeout=HANG_SECONDS
+        ) as client:
             large = {"candidates": ["x" * 1000] * 1000}
             reading = asyncio.create_task(client.post("/strings", json=large))
             assert await asyncio.to_thread(begun.wait, HANG_SECONDS)

@@ -1,6 +1,7 @@
 """Witnesses of a log: the specification's formula, what they refuse, and what audits ask."""
 
 import base64
+import fcntl
 import hashlib
 import json
 import time
@@ -25,7 +26,13 @@ from hubbub.catalog.log.notes import (
 )
 from hubbub.catalog.log.tiles import CHECKPOINT
 from hubbub.cli.main import main
-from hubbub.cli.witnesses import cosign_newest, cosigned_file, make_witness, refuse_unwitnessed
+from hubbub.cli.witnesses import (
+    WITNESS_KEY,
+    cosign_newest,
+    cosigned_file,
+    make_witness,
+    refuse_unwitnessed,
+)
 from hubbub.client import Client, Outcome
 from hubbub.errors import BadParameter, KeysUnusable, LogBroken
 from tests.unit.test_log import Operator
@@ -194,6 +201,28 @@ def test_a_witness_cosigns_what_grew_and_what_is_the_same(
         kept = state.read_text()
         assert Checkpoint.open(kept, OWN).size == made.size
         assert cosigned_at(kept, own) == int(at)
+
+
+def test_a_log_that_is_read_slowly_keeps_no_other_from_being_cosigned(
+    tmp_path: Path, log: Callable[..., Path], sign: Callable[..., Checkpoint]
+) -> None:
+    """And what another cosigned of it meanwhile is what it must have grown from."""
+    folder, keys = log(b"1"), tmp_path / "witness"
+    sign(folder, first=True)
+    state, seen = cosigned_file(keys, OWN), list[str]()
+
+    def slow(path: str) -> bytes:
+        content = folder_fetch(folder)(path)
+        if not seen:
+            with (keys / WITNESS_KEY).open("rb") as file:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            assert sign(log(b"2")).size == 2
+        seen.append(path)
+        return content
+
+    assert cosign_newest(slow, OWN, keys, state, first=False, now=AT).size == 2
+    assert seen.count(CHECKPOINT) == 2, "it was read again"
+    assert Checkpoint.open(state.read_text(), OWN).size == 2
 
 
 def test_a_witness_refuses_a_fork_an_older_checkpoint_and_a_clock_that_went_back(

@@ -14,7 +14,7 @@ from hubbub.catalog.keys.files import read, replace
 from hubbub.catalog.keys.signing_keys import read_signing_key, signing_pem
 from hubbub.catalog.log.checkpoint import Checkpoint
 from hubbub.catalog.log.cosignature import cosign, cosigned_at, witness_key
-from hubbub.catalog.log.log_reader import Fetch, read_log
+from hubbub.catalog.log.log_reader import Fetch, ReadLog, read_log
 from hubbub.catalog.log.notes import COSIGNATURE, NoteKey, merge_notes
 from hubbub.catalog.log.tiles import CHECKPOINT
 from hubbub.errors import BadParameter, KeysUnusable, LogBroken
@@ -65,24 +65,31 @@ def cosign_newest(
         BadParameter: `state` is lost, unreadable or of others; or the clock went back.
     """
     own, key = _read_witness(folder)
-    with _alone(folder):
-        # What is read once nobody else cosigns cannot be older than what they cosigned.
-        read_now = read_log(fetch, log)
+    while True:
         before = _cosigned_before(state, log, own, first=first)
-        if before:
-            seen, at = before
-            read_now.refuse_other(seen.size, seen.root, str(state))
-            if at > now:
-                raise BadParameter(
-                    f"{state}: was cosigned later than this machine's clock says it is, "
-                    f"{_utc(now)}; set the clock right"
-                )
-        note = cosign(read_now.checkpoint.note, own.name, key, int(now))
-        try:
-            replace(state, note.encode())
-        except OSError as error:
-            raise BadParameter(f"{state}: cannot be written: {error.strerror}") from error
-    return read_now.checkpoint
+        # Before the lock: a slow log would keep the witness from cosigning others.
+        read_now = read_log(fetch, log)
+        with _alone(folder):
+            if _cosigned_before(state, log, own, first=first) != before:
+                continue  # it may have grown past what was read
+            if before:
+                _refuse_shrunk(read_now, *before, state, now)
+            note = cosign(read_now.checkpoint.note, own.name, key, int(now))
+            try:
+                replace(state, note.encode())
+            except OSError as error:
+                raise BadParameter(f"{state}: cannot be written: {error.strerror}") from error
+        return read_now.checkpoint
+
+
+def _refuse_shrunk(read_now: ReadLog, seen: Checkpoint, at: int, state: Path, now: float) -> None:
+    """Raises unless the log grew from what was cosigned at this time, which is in `state`."""
+    read_now.refuse_other(seen.size, seen.root, str(state))
+    if at > now:
+        raise BadParameter(
+            f"{state}: was cosigned later than this machine's clock says it is, "
+            f"{_utc(now)}; set the clock right"
+        )
 
 
 def publish_cosigned(folder: Path, log: NoteKey, given: Sequence[Path]) -> str:
