@@ -94,11 +94,18 @@ def test_no_end_is_one_that_cannot_be() -> None:
 
 
 def test_the_first_rows_have_the_lower_lows() -> None:
-    """The r-th of m as if it were asked at a confidence r/m as doubtful."""
-    estimates = np.linspace(9e5, 5e5, 40)
+    """The r-th of m near each other as if it were asked at a confidence r/m as doubtful."""
+    estimates = np.linspace(9e5 + 0.4, 9e5, 40)
     low, _, _ = ranked(estimates, np.ones(40), np.zeros(40), 1e6)
     reach = estimates - low
     np.testing.assert_allclose(reach[[0, 19, 39]], [3.227218, 2.241403, 1.959964], rtol=1e-6)
+
+
+def test_a_row_far_from_all_others_has_a_plain_low() -> None:
+    """Chance put it before nobody."""
+    estimates = np.linspace(9e5, 5e5, 40)
+    low, _, _ = ranked(estimates, np.ones(40), np.zeros(40), 1e6)
+    np.testing.assert_allclose(estimates - low, 1.959964, rtol=1e-6)
 
 
 def test_an_answer_has_the_estimators_own_numbers() -> None:

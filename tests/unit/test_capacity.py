@@ -169,6 +169,7 @@ def test_the_command_counts_a_catalogs_limits_and_names_the_bottleneck(
         (["--machine-gb", "0"], "--machine-gb 0 is outside"),
         (["--per-day", "-1"], "--per-day -1 is outside"),
         (["--cluster-nodes", "0"], "--cluster-nodes 0 is outside"),
+        (["--cluster-nodes", "3"], "--cluster-nodes spreads an epoch that leaves whole"),
         (["--per-visit", "0.5"], "--per-visit 0.5 is outside"),
     ],
 )

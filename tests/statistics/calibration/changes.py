@@ -64,17 +64,20 @@ def _zipf(size: int) -> list[float]:
     return shares
 
 
-def _picked(mechanism: AnyMechanism, each: int, chance: np.random.Generator) -> Iterator[Counted]:
-    """Of even values the most frequent of two epochs: chance alone picked them."""
+def _picked(
+    mechanism: AnyMechanism, each: int, days: int, chance: np.random.Generator
+) -> Iterator[Counted]:
+    """Of even values the most frequent of some epochs: chance alone picked them."""
     size = mechanism.layout.size
-    epochs = [draw(mechanism, range(size), [each] * size, chance) for _ in range(2)]
+    epochs = [draw(mechanism, range(size), [each] * size, chance) for _ in range(days)]
     cells = np.sum([one.cells for one in epochs], axis=0).tolist()
     names = [str(value) for value in range(size)]
-    whole = answer_tiers([(mechanism, Totals(cells, 2 * each * size))], names).values
+    whole = answer_tiers([(mechanism, Totals(cells, days * each * size))], names).values
     ranks = [one.rank or 0 for one in whole]
     first = sorted(range(size), key=ranks.__getitem__)[:5]
     for one in epochs:
-        points = shares([(mechanism, one)], first, picked=[ranks[place] / size for place in first])
+        picked = [ranks[place] / size for place in first]
+        points = shares([(mechanism, one)], first, picked=picked, part=1 / len(epochs))
         yield PICKED, sum(point.low <= 1 / size <= point.high for point in points), 5
 
 
@@ -160,11 +163,11 @@ SETTINGS: Sequence[Setting] = [
     ),
     *(
         Setting(
-            f"unary.oue 1, {size} even values, two epochs",
+            f"unary.oue 1, {size} even values, {days} epochs",
             60,
-            partial(_picked, built("unary.oue", 1.0, size), each),
+            partial(_picked, built("unary.oue", 1.0, size), each, days),
         )
-        for size, each in ((1000, 6), (128, 80))
+        for size, each, days in ((1000, 6, 2), (128, 80, 2), (128, 80, 16))
     ),
     *(
         Setting(

@@ -2,12 +2,14 @@
 
 from collections.abc import Iterator, Sequence
 from functools import partial
+from math import prod
 
 import numpy as np
 
 from hubbub.analysis import Answer, ValueAnswer, answer_tiers, plausibility, top
 from hubbub.analysis.families import draw, draw_epochs
 from hubbub.mechanisms import AnyMechanism, Totals, build
+from hubbub.mechanisms.pairs import PairedParts
 from tests.statistics.calibration.shapes import Shape, built, equal, sure, two_levels, zipf
 from tests.statistics.calibration.statement import Counted, Setting, Statement, mistake
 
@@ -29,6 +31,8 @@ ABOVE_TRUTH = mistake(
 )
 BELOW_TRUTH = mistake("an estimate is below the truth", 0.5, ABOVE_TRUTH.fields)
 INSIDE = Statement("`consistent` is inside its interval", 1.0, ("ValueAnswer.consistent",))
+SHARP = Statement("a row that is apart from others as narrow as it may be", 0.87, ENDS)
+SPENT = Statement("a 95% interval misses in 3% at least", 0.03, ENDS)
 AHEAD = mistake("95% sure that it is ahead, and it is not", 0.05, ("TopValue.ahead_confidence",))
 MEMBERS = mistake("95% sure of the first three, and wrong", 0.05, ("TopList.set_confidence",))
 ORDER = mistake("95% sure of their order, and wrong", 0.05, ("TopList.order_confidence",))
@@ -160,6 +164,29 @@ def _one_part(
     yield from flags(values, [0] * 15 + [reports])
 
 
+def _apart(
+    mechanism: AnyMechanism, held: Sequence[int], chance: np.random.Generator
+) -> Iterator[Counted]:
+    """The first rows, each of which all others are far from: chance alone moves none."""
+    values = _answered(mechanism, held, chance)[0].values[:4]
+    plain = sum(2 * 1.96 * one.stderr for one in values)
+    yield SHARP, plain, sum(one.high - one.low for one in values)
+
+
+def _cells(mechanism: PairedParts, chance: np.random.Generator) -> Iterator[Counted]:
+    """Of tables each cell, of which no two are alike."""
+    values = range(prod(mechanism.sizes))
+    held = chance.multinomial(100_000, chance.dirichlet(np.full(len(values), 0.5))).tolist()
+    true = np.array(held) @ [mechanism.row(value) for value in values]
+    parts = [f"{part}={n}" for part, size in enumerate(mechanism.sizes) for n in range(size)]
+    answer = answer_tiers([(mechanism, draw(mechanism, values, held, chance))], parts)
+    rows = list(zip(answer.values, true, strict=True))
+    holds = sum(one.low <= cell <= one.high for one, cell in rows)
+    yield EVERY, holds, len(rows)
+    clear = [(one, cell) for one, cell in rows if cell > 8 * one.stderr]
+    yield SPENT, sum(not one.low <= cell <= one.high for one, cell in clear), len(clear)
+
+
 def _again(
     mechanism: AnyMechanism, held: Sequence[int], chance: np.random.Generator
 ) -> Iterator[Counted]:
@@ -187,6 +214,23 @@ SETTINGS: Sequence[Setting] = [
             partial(_list, built(name, epsilon, size), shape(size, people)),
         )
         for name, epsilon, size, people, shape, told in LISTS
+    ),
+    *(
+        Setting(
+            f"{name} {epsilon:g}, {size} values, {people:,} reports, all apart",
+            60,
+            partial(_apart, built(name, epsilon, size), zipf(size, people)),
+        )
+        for name, epsilon, size, people in (
+            ("unary.oue", 2.0, 128, 200_000),
+            ("hadamard", 1.0, 1000, 1_000_000),
+            ("grr", 6.0, 20, 20_000),
+        )
+    ),
+    Setting(
+        "pairs 4, three parts of four to six values, 100,000 reports",
+        20,
+        partial(_cells, PairedParts(4.0, (4, 5, 6))),
     ),
     *(
         Setting(

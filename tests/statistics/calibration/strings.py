@@ -6,10 +6,11 @@ from itertools import count
 
 import numpy as np
 
-from hubbub.analysis import answer_tiers
+from hubbub.analysis import answer_tiers, stand_out
 from hubbub.analysis.families import draw
-from hubbub.analysis.strings.decode import decode_counts
-from hubbub.mechanisms import AnyMechanism, build
+from hubbub.analysis.strings.decode import decode, decode_counts
+from hubbub.mechanisms import AnyMechanism, build, tally
+from tests.statistics.calibration.few_reports import Coins
 from tests.statistics.calibration.listed import ENDS, FALSE, STANDING, flags
 from tests.statistics.calibration.shapes import zipf
 from tests.statistics.calibration.statement import Counted, Setting, Statement, mistake
@@ -27,6 +28,16 @@ OTHERS = Statement(
     0.95,
     ("Estimated.others", "Mean.estimate", "Mean.stderr", "Mean.low", "Mean.high"),
 )
+MARKS = Statement("strings marked beside Benjamini-Hochberg's", 0.95, ("ValueAnswer.detected",))
+RATES = [
+    (
+        mistake(
+            f"of what stands out at {rate:.0%}, the share that nobody holds", rate, FALSE.fields
+        ),
+        rate,
+    )
+    for rate in (0.01, 0.05, 0.2)
+]
 
 # As published, with every string a candidate: 100 of them and 64 cohorts of 32 bits.
 LISTED = Collection(32, 1, 64, 0.25, 0.75, 0.5, "zipf", 100, 100, 0, 100_000)
@@ -48,6 +59,21 @@ def _decoded(setting: Collection, repeats: int, chance: np.random.Generator) -> 
     if found.others and repeats == 1:
         estimate, stderr = found.others
         yield OTHERS, abs(estimate - setting.reports + int(truth.sum())) <= 1.96 * stderr, 1
+
+
+def _asked_rates(
+    mechanism: AnyMechanism, names: Sequence[str], held: Sequence[int], chance: np.random.Generator
+) -> Iterator[Counted]:
+    """Strings of devices that randomize as shipped, decoded at three rates; the first are held."""
+    coins = Coins(chance)
+    strings = (name for name, people in zip(names, held, strict=True) for _ in range(people))
+    totals = tally(mechanism.layout, [mechanism.randomize(name, coins) for name in strings])
+    for statement, rate in RATES:
+        found = decode(mechanism, totals, names, rate)  # type: ignore[arg-type]
+        absent = found.detected & (np.array(held) == 0)
+        yield statement, float(absent.sum()) / max(float(found.detected.sum()), 1), 1
+        best = stand_out(found.p_values, rate)
+        yield MARKS, float((found.detected & best).sum()), float(best.sum())
 
 
 def _collided(
@@ -79,6 +105,16 @@ SETTINGS: Sequence[Setting] = [
         for repeats in (1, 2, 7)
     ),
     Setting("rappor 32 x 64, 90 of 100 listed", 60, partial(_decoded, UNLISTED, 1)),
+    Setting(
+        "rappor 16 x 8, as devices randomize, 20 of 100 held",
+        20,
+        partial(
+            _asked_rates,
+            build("rappor", f=0.25, p=0.25, q=0.75, bits=16, hashes=2, cohorts=8),
+            [f"{place}.example" for place in range(100)],
+            [*zipf(20, 4000), *[0] * 80],
+        ),
+    ),
     Setting("rappor 128 x 64, 5,000 candidates", 10, partial(_decoded, MANY, 1)),
     *(
         Setting(

@@ -81,11 +81,10 @@ def series(
     whole = together([part.selection for part in parts])
     _check(whole, answer, names, values)
     places = {value.value: place for place, value in enumerate(answer.values)}
-    many = len(answer.values)
     # Where it was picked among all, which chance may have helped; of means nothing was.
     picked_by_size = not (values or numbers or answer.kind in OF_NUMBERS)
     followed_first = [places[name] for name in names] if picked_by_size else []
-    picked = [(answer.values[place].rank or 1) / many for place in followed_first]
+    picked = [(answer.values[place].rank or 1) / len(places) for place in followed_first]
     if metric.values is None and not numbers and not candidates:
         # Found in the whole range: an epoch alone would find others.
         candidates, places = names, {name: place for place, name in enumerate(names)}
@@ -100,6 +99,7 @@ def series(
                 for one in followed:
                     not_asked[one].append(epoch)
                 continue
+            reports = sum(counted[n][epoch] for n in asking)
             found = joined_shares(
                 [
                     parts[n].followed(collected, epoch, [known[n][names[one]] for one in followed])
@@ -108,8 +108,8 @@ def series(
                 candidates,
                 answer.confidence,
                 picked=[picked[one] for one in followed] if picked else (),
+                part=min(reports / max(answer.reports, 1), 1.0),
             )
-            reports = sum(counted[n][epoch] for n in asking)
             for one, mean in zip(followed, found, strict=True):
                 points[one].append(_point(whole, epoch, reports, mean))
     return [

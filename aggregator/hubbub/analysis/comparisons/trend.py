@@ -35,6 +35,7 @@ def shares(
     *,
     repeats: int = 1,
     picked: Sequence[float] = (),
+    part: float = 1.0,
 ) -> list[Mean]:
     """Of the values at these places of the list, or of `candidates`: shares with intervals.
 
@@ -43,8 +44,11 @@ def shares(
     `answer_tiers`' own, the errors those of the population's share.
     picked: of what is followed because it was frequent, its place among all, in (0, 1]: how far
         chance may have pushed it up; see `ranked`. Without, nothing was picked.
+    part: of the reports that it was frequent in, the share that these are, in (0, 1].
     """
-    return joined_shares([Followed(tiers, places, repeats)], candidates, confidence, picked=picked)
+    return joined_shares(
+        [Followed(tiers, places, repeats)], candidates, confidence, picked=picked, part=part
+    )
 
 
 def joined_shares(
@@ -53,6 +57,7 @@ def joined_shares(
     confidence: float = CONFIDENCE,
     *,
     picked: Sequence[float] = (),
+    part: float = 1.0,
 ) -> list[Mean]:
     """As `shares`, of all reports of several metrics together, each with the same values.
 
@@ -77,7 +82,7 @@ def joined_shares(
         (shared.estimates, shared.absent, shared.growth),
         shared.bend,
         reports,
-        down=pushed_up(np.array(picked), confidence) if picked else plain,
+        down=pushed_up(np.array(picked), confidence, part=part) if picked else plain,
         up=plain,
         step=shared.step,
         tail=shared.tail,

@@ -26,6 +26,8 @@ _ROUNDS: Final = 4
 # Of an upper end's doubt, what is left to a marked value's however few are marked. Measured: with a
 # quarter 95% of marked strings' intervals hold (tests/statistics/test_decode.py); less is wider.
 _LEFT: Final = 1 / 4
+# Of a low's doubt over a list, what values may spend that are too far below to be picked among.
+_APART: Final = 1 / 10
 
 
 def interval(estimates: Floats, stderrs: Floats, confidence: float = 0.95) -> tuple[Floats, Floats]:
@@ -88,10 +90,11 @@ def ranked(
         any can hold.
 
     Whoever reads the first rows of a list reads estimates that chance has pushed up. The low of the
-    r-th of m rows is that of a confidence r/m as doubtful, so that of the first k, whatever k, as
-    many intervals hold the truth as they say (Benjamini and Yekutieli 2005, of lower bounds; an
-    upper one is only safer for having been picked). Ends are where the truth's own error, not the
-    estimate's, would reach the estimate (Wilson 1927), and within what can be.
+    r-th row is that of a confidence r/m as doubtful, so that of the first k, whatever k, as many
+    intervals hold the truth as they say (Benjamini and Yekutieli 2005, of lower bounds; an upper
+    one is only safer for having been picked). m are the rows that chance may have put there, not
+    those too far below (after Zrnic and Fithian 2024). Ends are where the truth's own error, not
+    the estimate's, would reach the estimate (Wilson 1927), and within what can be.
 
     Of what stands out the low is as sure among what passes the same cut (Weinstein, Fithian and
     Benjamini 2013), and one report at least of what stands out at the interval's own doubt too: of
@@ -102,24 +105,22 @@ def ranked(
     What stands out passes `critical`, by the chance that what nobody holds goes so far.
     """
     plain = reach_of(confidence)
-    order = np.argsort(-estimates / absent, kind="stable")
-    places = np.empty(len(order), dtype=np.int64)
-    places[order] = np.arange(1, len(order) + 1)
+    inside = np.clip(estimates, 0.0, reports)
+    scores, spread = estimates / absent, _spread(inside, absent, growth, bend)
+    near = pushed_up(np.full_like(estimates, _APART / max(len(estimates), 1)), confidence)
+    reach = spread * (near if tail is None else tail.reach(near, spread))
+    places = _places(scores, reach)
     if np.ptp(absent) > 0:
-        by_size = np.argsort(-estimates, kind="stable")
-        places[by_size] = np.minimum(places[by_size], np.arange(1, len(order) + 1))
-    surely = pushed_up(places / max(len(order), 1), confidence)
+        places = np.minimum(places, _places(estimates, absent * reach))
+    surely = pushed_up(places, confidence)
     # A mark is against what nobody holds, and judged by the law of that.
-    scores = estimates / absent
     chances = p_values(scores if tail is None else tail.of(scores))
     level = critical(chances, rate)
     detected: Mask = chances <= level
-    inside = np.clip(estimates, 0.0, reports)
     upwards = np.full_like(estimates, plain)
     if detected.any():
         cut = float(-ndtri(level)) if tail is None else tail.reach(-ndtri(np.array([level])))
-        spread = _spread(inside[detected], absent[detected], growth[detected], bend)
-        gaps = np.maximum(scores[detected] - cut, 0.0) / spread
+        gaps = np.maximum(scores[detected] - cut, 0.0) / spread[detected]
         surely[detected] = np.maximum(surely[detected], _picked(gaps, plain))
         upwards[detected] = pushed_up(max(float(detected.mean()), _LEFT), confidence)
     low = np.clip(_low(inside, (absent, growth, bend), surely, tail), 0.0, reports)
@@ -151,13 +152,28 @@ def held_between(
     return low, np.clip(end_of(inside, absent, growth, bend, up) + step / 2, 0.0, reports)
 
 
-def pushed_up(places: "Floats | float", confidence: float = 0.95) -> Floats:
+def pushed_up(places: "Floats | float", confidence: float = 0.95, *, part: float = 1.0) -> Floats:
     """How many standard errors below its estimate a low lies, by its place in a list, in (0, 1].
 
-    As in `ranked`.
+    As in `ranked`. part: of the variance of what the list is ordered by, how much is the
+        estimate's, in (0, 1]. Only that part of its error is pushed up.
     """
-    reach_of(confidence)
-    answer: Floats = -ndtri(places / 2 * (1 - confidence))
+    plain = reach_of(confidence)
+    pushed, even = -ndtri(places / 2 * (1 - confidence)), -ndtri(places / 2)
+    own, rest = np.sqrt(part), np.sqrt(1 - part) * plain
+    answer: Floats = own * even + np.hypot(own * (pushed - even), rest)
+    return answer
+
+
+def _places(estimates: Floats, reach: Floats) -> Floats:
+    """The place of each among those that chance may have put there, in (0, 1].
+
+    reach: how far up chance takes each. Values further below than that are not picked among.
+    """
+    ordered = np.sort(estimates)
+    rivals = len(ordered) - np.searchsorted(np.sort(estimates + reach), estimates)
+    ranks = len(ordered) - np.searchsorted(ordered, estimates, side="right") + 1
+    answer: Floats = ranks / np.maximum(rivals, ranks)
     return answer
 
 

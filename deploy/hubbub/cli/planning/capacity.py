@@ -32,6 +32,7 @@ from hubbub.cli.planning.capacity_model import (
 )
 from hubbub.cli.terminal.bounds import refuse_outside
 from hubbub.cli.terminal.output import say, table
+from hubbub.errors import BadParameter
 
 _MEASURE_SECONDS: Final = 2.0
 _LIMITS: Final = {
@@ -117,6 +118,11 @@ def capacity(arguments: argparse.Namespace) -> int:
     a_day = sum(kind.a_day for kind in traffic)
     aggregators = next(need.machines for need in found if need.part == "aggregator")
     crowd = largest_crowd(traffic, machine, costs, aggregators, arguments.cluster_nodes)
+    if crowd is None and "cluster_nodes" in getattr(arguments, "given", ()):
+        raise BadParameter(
+            "--cluster-nodes spreads an epoch that leaves whole, and no metric asked about has a "
+            "crowd: leave it out, or name a catalog that has one, without --per-day"
+        )
     if arguments.format == "json":
         document = {
             "devices": arguments.devices,

@@ -74,7 +74,7 @@ def show_estimates(found: Answer) -> None:
     _say_lists(found)
     _say_whose(found)
     if not is_of_means("estimates", found):
-        explain("lower ends reach further than upper ones: chance put the first rows first")
+        explain("intervals allow for chance: it may have put the first rows first")
     if found.get("anytime"):
         explain("at every look while the epochs fill: look as often as you like")
     _say_trust(found)

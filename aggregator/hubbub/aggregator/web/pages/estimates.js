@@ -114,7 +114,7 @@ export async function showEstimates(
       : "Of the population that reports are from: intervals hold who happened to report too.",
   );
   if (!mean) {
-    said.push("Lower ends reach further than upper ones: chance put the first rows first.");
+    said.push("Intervals allow for chance: it may have put the first rows first.");
   }
   if (found.anytime) {
     said.push("They hold at every look while the epochs fill: look as often as you like.");
