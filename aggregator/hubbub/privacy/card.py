@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import exp, isfinite, tanh
 
+from hubbub.analysis.families import family_for
 from hubbub.catalog import (
     SPANS,
     Catalog,
@@ -19,7 +20,6 @@ from hubbub.catalog import (
     facts,
     unchanged_exposure,
 )
-from hubbub.mechanisms.long_hash import LongitudinalHash
 from hubbub.privacy.amplification import ASSUMPTION, DELTA, Amplified, sampled
 from hubbub.privacy.crowd import crowds_of, of_all_epochs, rests_on, shuffled_of
 from hubbub.privacy.hidden_counts import said_of_count
@@ -211,9 +211,9 @@ def _asked_how(metric: Metric, loss: float) -> str:
 
 def _hashed(metric: Metric, unchanged: float) -> str:
     """What all answers ever say where a value is answered for by its bucket; else nothing."""
-    if not isinstance(metric.randomizer, LongitudinalHash):
+    buckets = family_for(metric.randomizer).lasting_buckets(metric.randomizer)
+    if not buckets:
         return ""
-    buckets = metric.randomizer.transform.prime
     return (
         f" A device answers for one of {buckets} buckets of values, by a function that it keeps "
         f"for life and shows: however many values a person had, all answers ever say "

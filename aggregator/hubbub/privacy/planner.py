@@ -22,7 +22,6 @@ from hubbub.analysis.families import family_for
 from hubbub.analysis.uncertainty.discoveries import FALSE_DISCOVERY_RATE
 from hubbub.analysis.uncertainty.intervals import Tail
 from hubbub.analysis.uncertainty.sampling import sampled
-from hubbub.analysis.uncertainty.tails import pure_tail
 from hubbub.catalog.choice import EQUAL
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import AnyMechanism, Memoized, build
@@ -37,8 +36,7 @@ CONFIDENCE: Final = 0.95
 _NORMAL: Final = NormalDist()
 _MAX_REPORTS: Final = 1e15
 _TRIES: Final = 50
-# Families whose values are supported by two chances; and of a law what is left out of a sum.
-_LISTED: Final = ("listed", "sets")
+# What is left out of the sum of a law.
 _CUT: Final = 1e-9
 
 
@@ -175,7 +173,7 @@ def epsilon_for(
 def _detectable(question: MetricDraft, mechanism: Any, reports: float, place: int) -> float:
     """The share s of one value at which s = z(corrected) sigma(0) + z(95%) sigma(s)."""
     corrected = _NORMAL.inv_cdf(1 - FALSE_DISCOVERY_RATE / question.size)
-    if mechanism.FAMILY in _LISTED and (tail := pure_tail(mechanism.channel, int(reports))):
+    if tail := family_for(mechanism).tail(mechanism, int(reports)):
         return _of_few(mechanism.channel, int(reports), tail, corrected)
     power = _NORMAL.inv_cdf(CONFIDENCE)
 

@@ -63,7 +63,7 @@ def why_not_grown(before: Metric | None, metric: Metric) -> str:
         return ""
     if not is_list(before):
         # What is listed beside each other: of a table its cells, of a number its ranges.
-        told = "edges" if before.edges else "parts" if before.randomizer.FAMILY == "pairs" else ""
+        told = "edges" if before.edges else "parts" if before.parts else ""
         told = told or _LISTS.get(before.kind, "sets")
         longer = set(before.values) < set(metric.values) or told == "parts"
         return f" (values are appended to plain lists alone, not to {told})" * longer

@@ -9,7 +9,6 @@ from hubbub.catalog.metric import Metric
 from hubbub.catalog.values.part_values import name_of
 from hubbub.catalog.values.vectors import VECTOR
 from hubbub.errors import BadPayload
-from hubbub.mechanisms.pairs import PairedParts
 
 # Numbers without buckets are told in so many slices of their range.
 _SLICES = 8
@@ -39,8 +38,8 @@ def meanings_of(
 
 def _values(metric: Metric, candidates: Sequence[str]) -> dict[str, Any]:
     """What to weigh: a name for people, and the mechanism's own value."""
-    randomizer = metric.randomizer
-    if metric.values is not None and isinstance(randomizer, PairedParts):
+    randomizer: Any = metric.randomizer
+    if metric.values is not None and metric.parts:
         return {name_of(randomizer, metric.values, code): code for code in randomizer.probes()}
     if metric.values is not None and metric.kind == "set":
         alone = {f"{name} alone": 1 << place for place, name in enumerate(metric.values)}

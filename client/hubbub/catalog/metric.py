@@ -36,7 +36,7 @@ from hubbub.catalog.values.list_versions import (
     tier_of,
 )
 from hubbub.catalog.values.part_ranges import OUTSIDE, RANGES, PartRange
-from hubbub.catalog.values.part_values import PARTS, size_of
+from hubbub.catalog.values.part_values import PARTS, asked_parts, size_of
 from hubbub.catalog.values.reported_value import code_of_reported, is_one_of_listed
 from hubbub.catalog.values.value_kinds import NUMERIC
 from hubbub.catalog.values.vectors import COORDINATES
@@ -281,6 +281,11 @@ class Metric:
         if self.central is None:
             return "pool"
         return "rolling" if self.rolling else "epoch"
+
+    @property
+    def parts(self) -> Mapping[str, tuple[str, ...]]:
+        """The values of each part, by its name; empty where a value has no parts."""
+        return asked_parts(self.mechanism, self.values)
 
     @property
     def sealed_bytes(self) -> int:

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping
 
 from hubbub.catalog.metric import Metric
 from hubbub.catalog.values.vectors import VECTOR
-from hubbub.mechanisms.pairs import PairedParts
 
 
 def superseded_by(metric: Metric, metrics: Mapping[str, Metric]) -> list[Metric]:
@@ -76,7 +75,7 @@ def _misfit(new: Metric, old: Metric) -> str:
 
 
 def _kind(metric: Metric) -> str:
-    if isinstance(metric.randomizer, PairedParts):
+    if metric.parts:
         return "parts"
     if metric.kind == VECTOR:
         return "vectors"

@@ -11,8 +11,6 @@ import numpy.typing as npt
 
 from hubbub.aggregator.query import EstimateQuery, QueryEngine
 from hubbub.catalog import Metric, told_by
-from hubbub.mechanisms.pairs import PairedParts
-from hubbub.mechanisms.parts import parts_of
 from hubbub.simulation.truth import Counts, Truth, true_values
 
 
@@ -54,12 +52,12 @@ async def associations(
     query: QueryEngine, metric: Metric, asked: EstimateQuery, codes: Sequence[Any], held: Counts
 ) -> list[Associated]:
     """Every two parts of a metric that has some. held: how many reports are of each code."""
-    mechanism = metric.randomizer
-    if not isinstance(mechanism, PairedParts):
+    mechanism: Any = metric.randomizer
+    if not metric.parts:
         return []
     places = np.array([mechanism.places_of(code) for code in codes])
     found = []
-    for (one, rows), (other, columns) in combinations(enumerate(parts_of(metric.values or ())), 2):
+    for (one, rows), (other, columns) in combinations(enumerate(metric.parts), 2):
         table = np.zeros((mechanism.sizes[one], mechanism.sizes[other]))
         np.add.at(table, (places[:, one], places[:, other]), held)
         told = (await query.cross(metric.name, asked, (rows, columns, ""))).association

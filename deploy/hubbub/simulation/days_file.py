@@ -11,10 +11,11 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from hubbub.analysis.families import family_for
 from hubbub.catalog import Metric
 from hubbub.errors import BadParameter, ValueOutOfDomain
 from hubbub.errors.csv_files import csv_rows
-from hubbub.simulation.people_file import coder, columns_of, numbered
+from hubbub.simulation.people_file import coder, numbered
 
 Numbers = npt.NDArray[np.int64]
 
@@ -22,7 +23,6 @@ _FIRST: Final = date(1970, 1, 1)
 _MAX_DAYS: Final = 1000
 _MAX_PEOPLE: Final = 10**9
 _NUMBER: Final = re.compile(r"[0-9]{1,6}")
-_FAMILIES: Final = {"listed", "ranges", "mean", "sets", "pairs"}
 _WORDS: Final = {"day", "value", "person", "count"}
 
 
@@ -59,7 +59,7 @@ class Days:
 def has_days(path: Path, metric: Metric) -> bool:
     """Whether a file's head has a column `day`, which is none of the metric's own columns."""
     head = next(iter(csv_rows(path, "--values")), (0, ()))[1]
-    own = {*columns_of(metric), *metric.breakdown}
+    own = {*metric.parts, *metric.breakdown}
     return "day" in _words(head, but=own) and "day" not in own
 
 
@@ -73,12 +73,12 @@ def read_days(path: Path, metric: Metric) -> Days:
         BadParameter: it cannot be read; a line is not of such columns, or its value is not one of
             the metric's; a person stands twice on a day. The message names the line.
     """
-    if metric.epoch != "day" or metric.randomizer.FAMILY not in _FAMILIES:
+    if metric.epoch != "day" or not family_for(metric.randomizer).REHEARSES_DAYS:
         raise BadParameter(
             f'metric "{metric.name}": a column day is for a metric of days with listed values, '
             "sets, parts or numbers; leave the column out"
         )
-    parts = columns_of(metric)
+    parts = metric.parts
     own = [*parts] or ["value"]
     rows = csv_rows(path, "--values")
     head = _words(next(rows)[1], but=parts)

@@ -16,7 +16,6 @@ from typing import Any, Final
 from hubbub.catalog import Bundle, Metric, read_bundle
 from hubbub.catalog.values.vectors import VECTOR
 from hubbub.client import Outcome, Transport, transport_to
-from hubbub.mechanisms.parts import parts_of
 from hubbub.simulation.devices import SimulatedDevice
 from hubbub.simulation.processes import Tell, run_processes
 
@@ -211,8 +210,8 @@ class _Devices:
 
 
 def _value(metric: Metric) -> Any:
-    if metric.values is not None and metric.randomizer.FAMILY == "pairs":
-        return {part: _random.choice(own) for part, own in parts_of(metric.values).items()}
+    if metric.parts:
+        return {part: _random.choice(own) for part, own in metric.parts.items()}
     if metric.values is not None and metric.kind == VECTOR:
         return [_random.gauss(0.0, 1.0) for _ in metric.values]
     if metric.values is not None and metric.kind == "set":

@@ -11,7 +11,6 @@ from hubbub.catalog import Metric, cell_of
 from hubbub.catalog.values.vectors import VECTOR
 from hubbub.errors import BadParameter, ValueOutOfDomain
 from hubbub.errors.csv_files import csv_rows
-from hubbub.mechanisms.parts import parts_of
 from hubbub.simulation.truth import Truth
 
 _MAX_PEOPLE: Final = 10**12
@@ -142,7 +141,7 @@ def columns_of(metric: Metric) -> Sequence[str]:
     """What a person's value takes several columns for; none where it is one."""
     if metric.kind == VECTOR:
         return metric.values or ()
-    return [*parts_of(metric.values or ())] if metric.randomizer.FAMILY == "pairs" else ()
+    return [*metric.parts]
 
 
 def numbered(held: Mapping[str, str], metric: Metric) -> dict[str, Any]:

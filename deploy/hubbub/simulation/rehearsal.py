@@ -16,7 +16,7 @@ from hubbub.aggregator.query import EpochRange, EstimateQuery, QueryEngine
 from hubbub.aggregator.query.answers import Estimated
 from hubbub.aggregator.store.contract import DUMMIES, Counted, WindowTotals
 from hubbub.analysis import OF_NUMBERS
-from hubbub.analysis.families import draw_epochs
+from hubbub.analysis.families import draw_epochs, family_for
 from hubbub.analysis.strings.tree_search import found_from, told_as
 from hubbub.catalog import Bundle, Metric, days_of_period
 from hubbub.catalog.crowds.device_dummies import gathered, made_each
@@ -24,7 +24,6 @@ from hubbub.catalog.discovery import counting
 from hubbub.conservation import Window
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import Totals
-from hubbub.mechanisms.tree import PrefixTree
 from hubbub.privacy.crowd import smallest_crowd
 from hubbub.privacy.many_epochs import composed_epsilon
 from hubbub.privacy.shuffled_histogram import central_epsilon
@@ -55,7 +54,7 @@ class Plan:
     @property
     def finds(self) -> bool:
         """Whether strings are found, and not looked for."""
-        return isinstance(self.metric.randomizer, PrefixTree) and not self.candidates
+        return family_for(self.metric.randomizer).FINDS and not self.candidates
 
     @property
     def above_most(self) -> int:

@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from hubbub.analysis import OF_NUMBERS
 from hubbub.analysis.arrays import Floats
+from hubbub.analysis.families import family_for
 from hubbub.catalog import Metric
 
 Counts = npt.NDArray[np.int64]
@@ -56,35 +58,22 @@ def true_values(
         Shape (..., names). People; of means and of a vector's coordinates, in the metric's unit,
         and 0 where there is nobody.
     """
-    if mechanism.VALUES == "vectors" or mechanism.FAMILY == "mean":
+    family = family_for(mechanism)
+    if family.KIND in OF_NUMBERS:
         numbers = np.array(codes, dtype=np.float64).reshape(len(codes), -1)
         means: Floats = counts @ numbers / np.maximum(counts.sum(axis=-1, keepdims=True), 1)
         return means
-    places = {name: place for place, name in enumerate(names)}
-    cells = [
-        (at, place) for at, code in enumerate(codes) for place in _places(mechanism, code, places)
-    ]
+    if family.KIND == "strings":
+        places = {name: place for place, name in enumerate(names)}
+        cells = [(at, places[code]) for at, code in enumerate(codes) if code in places]
+    else:
+        cells = [
+            (at, row) for at, code in enumerate(codes) for row in family.rows_of(mechanism, code)
+        ]
     of_code, of_name = np.array(cells, dtype=np.int64).reshape(-1, 2).T
     true = np.zeros((len(names), *counts.shape[:-1]))
     np.add.at(true, of_name, np.moveaxis(counts, -1, 0)[of_code])
     return np.moveaxis(true, 0, -1)
-
-
-def _places(mechanism: Any, code: Any, places: dict[str, int]) -> Sequence[int]:
-    """The values of an answer that a person with this code holds.
-
-    Of parts a cell of each table, of a set each of its values; none of a string that the answer
-    does not contain.
-    """
-    match mechanism.VALUES:
-        case "strings":
-            return [places[code]] if code in places else []
-        case "numbers":
-            return [mechanism.range.bucket(code, mechanism.buckets)]
-        case _ if mechanism.FAMILY in {"pairs", "sets"}:
-            return [place for place, held in enumerate(mechanism.row(code)) if held]
-        case _:
-            return [code]
 
 
 @dataclass(slots=True)

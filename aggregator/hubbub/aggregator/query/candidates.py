@@ -112,7 +112,7 @@ async def with_candidates(
             f'"{metric.name}" is a model, which has no values: ask hubbub model {metric.name}, or '
             f"/v1/models/{metric.name}"
         )
-    if query.likely and metric.randomizer.FAMILY != "tree":
+    if query.likely and not family_for(metric.randomizer).FINDS:
         raise BadParameter(_finds_none(metric))
     if family_for(metric.randomizer).KIND != "strings":
         if query.lists:
@@ -172,10 +172,10 @@ async def _discovered(
 
 def looks_for_strings(metric: Metric) -> bool:
     """Whether it answers for the strings alone that it is asked for."""
-    randomizer = metric.randomizer
     if metric.model:
         return False
-    return family_for(randomizer).KIND == "strings" and randomizer.FAMILY != "tree"
+    family = family_for(metric.randomizer)
+    return family.KIND == "strings" and not family.FINDS
 
 
 class MemoryCandidateLists:

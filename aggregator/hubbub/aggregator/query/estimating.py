@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
 
 from hubbub.aggregator.query.totals import NEWEST, EpochRange, EpochSelection, TotalsByEpoch
 from hubbub.aggregator.store.contract import WindowTotals
@@ -17,6 +16,7 @@ from hubbub.analysis import (
     likely,
     plausibility,
 )
+from hubbub.analysis.families import family_for
 from hubbub.catalog import Bundle, Metric, reports_of_one, versions_of
 from hubbub.catalog.crowds.hidden_counts import expected_dummies
 from hubbub.catalog.values.value_kinds import OTHER
@@ -27,7 +27,6 @@ from hubbub.privacy.amplification import Amplified
 from hubbub.privacy.crowd import shuffled_of
 
 # Whose estimates are sums over reports, each off by its own coins.
-_ADDING_UP: Final = frozenset({"listed", "ranges", "mean"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,10 +129,8 @@ def _answer(
 
 def one_look(metric: Metric) -> str:
     """Why intervals of this metric hold at one look alone; "" where they can at every one."""
-    if metric.randomizer.FAMILY == "vector":
-        return "reports of a vector by the same words err together"
-    if metric.randomizer.FAMILY not in _ADDING_UP:
-        return "estimates of strings, sets and parts are no sums over reports"
+    if why := family_for(metric.randomizer).ONE_LOOK:
+        return why
     return "values were appended, which fewer reports are of" if metric.grown else ""
 
 

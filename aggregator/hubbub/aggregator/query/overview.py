@@ -15,9 +15,6 @@ from hubbub.aggregator.query.totals import EpochSelection, TotalsByEpoch
 from hubbub.analysis import OF_NUMBERS, Answer
 from hubbub.analysis.families import family_for
 from hubbub.catalog import Metric, epoch_start, facts, metric_name_of
-from hubbub.mechanisms.pairs import PairedParts
-from hubbub.mechanisms.parts import parts_of
-from hubbub.mechanisms.privset import PrivSet
 from hubbub.privacy.amplification import Amplified
 from hubbub.privacy.card import max_posterior, metric_card
 from hubbub.privacy.crowd import rests_on
@@ -72,13 +69,11 @@ async def line(
         highest=ends[1] if ends else None,
         until_first_batch=until_first_batch(metric, terms, reserve),
         notice=notice_of(selection),
-        parts=list(parts_of(metric.values or ()))
-        if isinstance(metric.randomizer, PairedParts)
-        else [],
+        parts=list(metric.parts),
         public=list(metric.breakdown),
         one_look=one_look(metric),
         discover=metric.discover,
-        ways=metric.randomizer.ways if isinstance(metric.randomizer, PairedParts) else 0,
+        ways=family_for(metric.randomizer).ways(metric.randomizer),
     )
 
 
@@ -137,16 +132,11 @@ def number_range(metric: Metric) -> tuple[float, float] | None:
 
 
 # Of metrics whose shares are no parts of one whole.
-_SHARES: Final = {
-    PairedParts: "Each table of parts has shares of its own, which add up to 100%.",
-    PrivSet: "A person may hold several values: shares need not add up to 100%.",
-}
-
-
 def notes(metric: Metric, found: Answer) -> list[str]:
     """What an answer does not tell, or seems to, in a sentence each."""
     told = _of_its_kind(metric, found)
-    told += [said for kind, said in _SHARES.items() if isinstance(metric.randomizer, kind)]
+    if shares := family_for(metric.randomizer).SHARES:
+        told.append(shares)
     what, low, high = "A share below 0 or above 100%", 0.0, float(found.reports)
     if found.kind in OF_NUMBERS and found.span:
         what, (low, high) = "A mean outside its range", found.span

@@ -136,7 +136,7 @@ def crossed(
             together; a table too large.
     """
     mechanism: Any = tiers[0][0]
-    if not isinstance(mechanism, PairedParts):
+    if not family_for(mechanism).ways(mechanism):
         raise BadParameter(
             "this metric has no parts to cross: write one with parts = { PART = [...], ... }"
         )

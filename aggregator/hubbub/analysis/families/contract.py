@@ -6,7 +6,7 @@ file.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import sqrt
 from typing import Any, ClassVar, Literal
@@ -15,7 +15,8 @@ import numpy as np
 
 from hubbub.analysis.answer import Answer
 from hubbub.analysis.arrays import Floats
-from hubbub.analysis.families.laws import Counts
+from hubbub.analysis.families.laws import Counts, one_hot_chances
+from hubbub.analysis.uncertainty.intervals import Tail
 from hubbub.analysis.value_estimates import ValueEstimates
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import AnyMechanism, Totals
@@ -48,6 +49,11 @@ def risen(estimates: Floats, stderrs: Floats, absent: Floats, reports: int) -> F
     held = np.clip(estimates, 0.0, reports)
     more = stderrs**2 - absent**2
     return np.divide(more, held, out=np.zeros_like(more), where=held > 0)
+
+
+def evenly_spread(low: float, high: float) -> list[float]:
+    """101 numbers from end to end."""
+    return [low + (high - low) * place / 100 for place in range(101)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +103,20 @@ class Family(ABC):
 
     KIND: ClassVar[MetricKind]
     """What its answers are of."""
+    FINDS: ClassVar[bool] = False
+    """Whether it finds strings that nobody listed."""
+    LASTS: ClassVar[bool] = False
+    """Whether some of its mechanisms have a permanent answer, without a crowd."""
+    ONE_LOOK: ClassVar[str] = ""
+    """Why intervals hold at one look alone; empty where they can hold at every look."""
+    SHARES: ClassVar[str] = ""
+    """What a reader must know of its shares, as a sentence; empty for plain ones."""
+    COUNTS_BY_CELL: ClassVar[bool] = True
+    """Whether each value has one cell in which its reports are counted."""
+    REHEARSES_DAYS: ClassVar[bool] = True
+    """Whether it can be rehearsed on values that people hold day after day."""
+    ABSENT_SHARE: ClassVar[float] = 0.0
+    """Where an estimate that nobody adds to lies in its range, in [0, 1]."""
 
     @abstractmethod
     def figures(
@@ -190,6 +210,48 @@ class Family(ABC):
         Raises:
             BadParameter: it cannot be released.
         """
+
+    @abstractmethod
+    def question(self, mechanism: Any) -> Mapping[str, Any]:
+        """What the mechanism asks, as fields of a MetricDraft; a size only where it has one."""
+
+    @abstractmethod
+    def far_apart(self, mechanism: Any) -> tuple[Any, Any]:
+        """Two values that reports should tell apart as well as any."""
+
+    def examples(self, mechanism: Any) -> Sequence[Any]:
+        """Values to report honestly, spread evenly."""
+        return list(mechanism.probes())
+
+    def targets(self, mechanism: Any, number: int) -> Sequence[Any]:
+        """What fake reports could push: at most `number`, never all values together."""
+        return range(min(number, len(mechanism.row(self.examples(mechanism)[0])) - 1))
+
+    def example_share(self, mechanism: Any, targets: Sequence[Any]) -> float:
+        """The share that `examples`, reported alike, give the targets together."""
+        rows = [mechanism.row(value) for value in self.examples(mechanism)]
+        return sum(float(row[target]) for row in rows for target in targets) / len(rows)
+
+    def tail(self, mechanism: Any, reports: int) -> Tail | None:
+        """How far chance goes with few reports of a value that nobody holds; None where unknown."""
+        return None
+
+    def near_chances(self, mechanism: Any, value: Any, others: Sequence[Any]) -> list[float]:
+        """For each of `others`, the chance that a report of `value` is the likeliest of its own."""
+        chances = one_hot_chances(mechanism, value)
+        return [float(chances[np.argmax(one_hot_chances(mechanism, own))]) for own in others]
+
+    def rows_of(self, mechanism: Any, value: Any) -> Sequence[int]:
+        """Which of `labels` a value counts for."""
+        return [value]
+
+    def ways(self, mechanism: Any) -> int:
+        """How many parts one report holds together; 0 for values without parts."""
+        return 0
+
+    def lasting_buckets(self, mechanism: Any) -> int:
+        """In how many buckets a device answers for life; 0 where it answers for its value."""
+        return 0
 
     @abstractmethod
     def draw(

@@ -1,6 +1,6 @@
 """Listed values: each has an estimate of its own, linear in the totals."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from math import sqrt
@@ -47,6 +47,7 @@ class Listed(Family):
     """Mechanisms over listed values: pure ones, with two chances."""
 
     KIND: ClassVar[MetricKind] = "values"
+    LASTS: ClassVar[bool] = True
 
     def figures(
         self,
@@ -224,6 +225,30 @@ class Listed(Family):
             case _:
                 return super().draw_lasting(mechanism, values, held, chance)
         return lasting_bits(holders(mechanism, values, held), held.sum(), *steps, chance)
+
+    def question(self, mechanism: Any) -> Mapping[str, Any]:
+        """Each listed value."""
+        return {"kind": "values", "size": mechanism.categories}
+
+    def far_apart(self, mechanism: Any) -> tuple[int, int]:
+        """The first and the last."""
+        return 0, mechanism.categories - 1
+
+    def examples(self, mechanism: Any) -> Sequence[int]:
+        """All of them."""
+        return range(mechanism.categories)
+
+    def example_share(self, mechanism: Any, targets: Sequence[int]) -> float:
+        """One value each."""
+        return len(targets) / len(self.examples(mechanism))
+
+    def tail(self, mechanism: Any, reports: int) -> Tail | None:
+        """By its two chances."""
+        return pure_tail(mechanism.channel, reports)
+
+    def lasting_buckets(self, mechanism: Any) -> int:
+        """Of `long.hash`, the buckets of its functions."""
+        return mechanism.transform.prime if isinstance(mechanism, LongitudinalHash) else 0
 
 
 def _tail(mechanism: Any, devices: int, repeats: int) -> Tail | None:

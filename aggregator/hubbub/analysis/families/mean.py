@@ -1,6 +1,6 @@
 """The mean of numbers alone."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from math import sqrt
 from typing import Any, ClassVar, Final
 
@@ -9,7 +9,15 @@ import numpy as np
 from hubbub.analysis.answer import Answer, ValueAnswer
 from hubbub.analysis.arrays import Floats
 from hubbub.analysis.families.checks import between
-from hubbub.analysis.families.contract import BitSum, Expected, Family, MetricKind, Statistic, Tier
+from hubbub.analysis.families.contract import (
+    BitSum,
+    Expected,
+    Family,
+    MetricKind,
+    Statistic,
+    Tier,
+    evenly_spread,
+)
 from hubbub.analysis.families.laws import Counts, one_hot
 from hubbub.analysis.families.linear import cell_by_cell
 from hubbub.analysis.families.tiers import figures_of
@@ -137,3 +145,24 @@ class Means(Family):
     ) -> Counts:
         """Each answer, or each place, by its chance for each number."""
         return one_hot(mechanism, values, held, chance)
+
+    def question(self, mechanism: Meaning) -> Mapping[str, Any]:
+        """One mean."""
+        ends = {"low": mechanism.low, "high": mechanism.high}
+        return {"kind": "mean", "size": 1, **ends, "permanent_epsilon": None}
+
+    def far_apart(self, mechanism: Meaning) -> tuple[float, float]:
+        """The ends."""
+        return self.ends(mechanism)
+
+    def examples(self, mechanism: Meaning) -> Sequence[float]:
+        """From end to end."""
+        return evenly_spread(*self.ends(mechanism))
+
+    def targets(self, mechanism: Meaning, number: int) -> Sequence[int]:
+        """The mean."""
+        return [0]
+
+    def example_share(self, mechanism: Meaning, targets: Sequence[int]) -> float:
+        """The middle of the range."""
+        return 0.5

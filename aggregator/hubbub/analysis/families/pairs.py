@@ -1,6 +1,6 @@
 """Pairs of parts: tables of every two, or three, each cell estimated linearly in the totals."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, NoReturn
 
 import numpy as np
@@ -32,6 +32,9 @@ class Pairs(Family):
     """
 
     KIND: ClassVar[MetricKind] = "values"
+    ONE_LOOK: ClassVar[str] = "estimates of strings, sets and parts are no sums over reports"
+    SHARES: ClassVar[str] = "Each table of parts has shares of its own, which add up to 100%."
+    COUNTS_BY_CELL: ClassVar[bool] = False
 
     def figures(
         self,
@@ -143,6 +146,28 @@ class Pairs(Family):
                 chances = one_hot_chances(mechanism.response, cell)
                 cells[group] += chance.multinomial(own[cell], chances)
         return cells.reshape(-1)
+
+    def question(self, mechanism: PairedParts) -> Mapping[str, Any]:
+        """Each cell of each table."""
+        return {
+            "kind": "parts",
+            "size": sum(mechanism.cells),
+            "parts": mechanism.sizes,
+            "ways": mechanism.ways,
+            "permanent_epsilon": None,
+        }
+
+    def far_apart(self, mechanism: PairedParts) -> tuple[int, int]:
+        """The first value of each part, and the last of each."""
+        return 0, mechanism.value_of([size - 1 for size in mechanism.sizes])
+
+    def rows_of(self, mechanism: PairedParts, value: int) -> Sequence[int]:
+        """A cell of each table."""
+        return [place for place, holds in enumerate(mechanism.row(value)) if holds]
+
+    def ways(self, mechanism: PairedParts) -> int:
+        """Two, or three."""
+        return mechanism.ways
 
 
 def _even(mechanism: PairedParts) -> Floats:

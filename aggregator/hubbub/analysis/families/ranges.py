@@ -1,6 +1,6 @@
 """Ranges: how many numbers fall in each part of a range, and the mean of all of them."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import pairwise
 from math import sqrt
@@ -19,6 +19,7 @@ from hubbub.analysis.families.contract import (
     MetricKind,
     Statistic,
     Tier,
+    evenly_spread,
     risen,
 )
 from hubbub.analysis.families.laws import QUICK, Counts, check_size, one_hot
@@ -172,6 +173,27 @@ class Ranges(Family):
         """Devices of `buckets` have no fresh step: they report the same again."""
         cells = self.draw(mechanism, values, held, chance)
         return lambda: cells
+
+    def question(self, mechanism: Ranged) -> Mapping[str, Any]:
+        """Each part."""
+        ends = {"low": mechanism.low, "high": mechanism.high}
+        return {"kind": "ranges", "size": mechanism.buckets, **ends, "permanent_epsilon": None}
+
+    def far_apart(self, mechanism: Ranged) -> tuple[float, float]:
+        """The ends."""
+        return mechanism.low, mechanism.high
+
+    def examples(self, mechanism: Ranged) -> Sequence[float]:
+        """From end to end."""
+        return evenly_spread(mechanism.low, mechanism.high)
+
+    def example_share(self, mechanism: Ranged, targets: Sequence[int]) -> float:
+        """One part each."""
+        return len(targets) / len(mechanism.row(mechanism.low))
+
+    def rows_of(self, mechanism: Ranged, value: float) -> Sequence[int]:
+        """The part that it is in."""
+        return [mechanism.range.bucket(value, mechanism.buckets)]
 
 
 def _of_wave(mechanism: SquareWave, totals: Totals, *, shape: bool) -> ValueEstimates:

@@ -1,8 +1,8 @@
 """Sets: how many people's sets each value is in; values do not exclude each other."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from typing import ClassVar, Final
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, ClassVar, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +14,7 @@ from hubbub.analysis.families.laws import Counts
 from hubbub.analysis.families.listed import Listed
 from hubbub.analysis.families.rows import Columns, values_answer
 from hubbub.analysis.families.tiers import figures_of
+from hubbub.analysis.uncertainty.intervals import Tail
 from hubbub.analysis.value_estimates import ValueEstimates
 from hubbub.errors import BadParameter
 from hubbub.mechanisms import Totals
@@ -33,6 +34,8 @@ class Sets(Family):
     """Mechanisms that tell a set of listed values."""
 
     KIND: ClassVar[MetricKind] = "values"
+    ONE_LOOK: ClassVar[str] = "estimates of strings, sets and parts are no sums over reports"
+    SHARES: ClassVar[str] = "A person may hold several values: shares need not add up to 100%."
 
     def figures(
         self,
@@ -119,6 +122,27 @@ class Sets(Family):
         for inside in range(min(most, k) + 1):
             beside[:, k - inside] = some[:, inside]
         return _picked(own, some, chance) + _picked(~own, beside, chance)
+
+    def question(self, mechanism: PrivSet) -> Mapping[str, Any]:
+        """Each value, and how many a person reports."""
+        return {
+            "kind": "sets",
+            "size": mechanism.categories,
+            "most": mechanism.most,
+            "permanent_epsilon": None,
+        }
+
+    def far_apart(self, mechanism: PrivSet) -> tuple[int, int]:
+        """Nothing, and as many as are reported."""
+        return 0, (1 << mechanism.most) - 1
+
+    def tail(self, mechanism: PrivSet, reports: int) -> Tail | None:
+        """By its two chances."""
+        return _listed.tail(mechanism, reports)
+
+    def rows_of(self, mechanism: PrivSet, value: int) -> Sequence[int]:
+        """Each value of the set."""
+        return [place for place, holds in enumerate(mechanism.row(value)) if holds]
 
 
 def _picked(own: npt.NDArray[np.bool_], left: Counts, chance: np.random.Generator) -> Counts:

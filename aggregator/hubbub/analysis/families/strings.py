@@ -1,6 +1,6 @@
 """Strings: what all families have in common that look for candidates."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, NoReturn
 
 from hubbub.analysis.answer import Answer
@@ -15,6 +15,9 @@ class Strings(Family):
     """Nobody listed them: they have no names but the candidates', no numbers and no releases."""
 
     KIND: ClassVar[MetricKind] = "strings"
+    ONE_LOOK: ClassVar[str] = "estimates of strings, sets and parts are no sums over reports"
+    LASTS: ClassVar[bool] = True
+    REHEARSES_DAYS: ClassVar[bool] = False
 
     def labels(self, mechanism: Any, values: Sequence[str] | None) -> NoReturn:
         """They are not released."""
@@ -23,6 +26,26 @@ class Strings(Family):
     def statistic(self, mechanism: Any, totals: Totals) -> NoReturn:
         """They are not released."""
         raise BadParameter("a metric over strings cannot be released: list what you count")
+
+    def question(self, mechanism: Any) -> Mapping[str, Any]:
+        """As many strings as are looked for."""
+        return {"kind": "strings"}
+
+    def far_apart(self, mechanism: Any) -> tuple[str, str]:
+        """Any two."""
+        return "a", "example.org"
+
+    def examples(self, mechanism: Any) -> Sequence[str]:
+        """Twenty strings."""
+        return [f"string {place}" for place in range(20)]
+
+    def targets(self, mechanism: Any, number: int) -> Sequence[str]:
+        """Strings of their own."""
+        return [f"target {place}" for place in range(number)]
+
+    def example_share(self, mechanism: Any, targets: Sequence[str]) -> float:
+        """Nobody reports a target honestly."""
+        return 0.0
 
 
 def candidates_answer(

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -35,6 +35,10 @@ _MOST: Final = 50_000_000
 
 class Trees(Strings):
     """Prefix trees."""
+
+    FINDS: ClassVar[bool] = True
+    LASTS: ClassVar[bool] = False
+    COUNTS_BY_CELL: ClassVar[bool] = False
 
     def figures(
         self,

@@ -1,6 +1,6 @@
 """The mean of a vector: a row for each of its coordinates."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from math import sqrt
 from typing import Any, ClassVar, Final, NoReturn
 
@@ -43,6 +43,9 @@ class Vectors(Family):
     """
 
     KIND: ClassVar[MetricKind] = "vector"
+    ONE_LOOK: ClassVar[str] = "reports of a vector by the same words err together"
+    REHEARSES_DAYS: ClassVar[bool] = False
+    ABSENT_SHARE: ClassVar[float] = 0.5
 
     def figures(
         self,
@@ -177,6 +180,40 @@ class Vectors(Family):
             ranks = np.argsort(-np.einsum("pd,pwd->pw", units[own], words), axis=1, kind="stable")
             np.add.at(cells, (books[own], ranks[np.arange(len(own)), places[own]]), 1)
         return cells.reshape(-1)
+
+    def question(self, mechanism: VectorCodes) -> Mapping[str, Any]:
+        """Each coordinate, from -max_length to max_length."""
+        low, high = self.ends(mechanism)
+        return {
+            "kind": "vector",
+            "size": mechanism.dimensions,
+            "low": low,
+            "high": high,
+            "permanent_epsilon": None,
+        }
+
+    def far_apart(self, mechanism: VectorCodes) -> tuple[Any, Any]:
+        """Both ends of an axis."""
+        one, other = mechanism.probes()[:2]
+        return one, other
+
+    def targets(self, mechanism: VectorCodes, number: int) -> Sequence[int]:
+        """The first coordinate."""
+        return [0]
+
+    def example_share(self, mechanism: VectorCodes, targets: Sequence[int]) -> float:
+        """Where the mean of the first coordinate lies between its ends."""
+        first = np.array(self.examples(mechanism))[:, 0] / mechanism.max_length
+        return float(first.mean() + 1) / 2
+
+    def near_chances(
+        self, mechanism: VectorCodes, value: Any, others: Sequence[Any]
+    ) -> list[float]:
+        """That a word is near each of the others, which have no near word in common."""
+        near, far = (
+            float(mechanism.near * chance) for chance in (mechanism.channel.p, mechanism.channel.q)
+        )
+        return [near if value == own else far for own in others]
 
 
 def _less_books(

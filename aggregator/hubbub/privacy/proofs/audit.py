@@ -22,12 +22,11 @@ from typing import Any, Final
 
 import numpy as np
 
+from hubbub.analysis.families import family_for
 from hubbub.catalog import Metric
 from hubbub.catalog.models.judging import judged, judging
 from hubbub.errors import HubbubError, ProofFailed
 from hubbub.mechanisms import AnyMechanism, BitSource, Memo, Memoized, Probability
-from hubbub.mechanisms.pairs import PairedParts
-from hubbub.mechanisms.tree import PrefixTree
 from hubbub.mechanisms.vector_codes import VectorCodes
 from hubbub.privacy.crowd import smallest_crowd
 from hubbub.privacy.proofs.attack import Attacked, Draw, attack
@@ -98,8 +97,7 @@ def steps_of(metric: Metric, observations: int) -> int:
 
 def _has_counts(metric: Metric) -> bool:
     """Whether whole epochs are attacked: where each value has one cell in which it is counted."""
-    points = isinstance(metric.randomizer, PrefixTree | PairedParts)
-    return metric.central is not None and not points
+    return metric.central is not None and family_for(metric.randomizer).COUNTS_BY_CELL
 
 
 def audit_metric(
@@ -121,7 +119,7 @@ def audit_metric(
     if metric.model and metric.model.held_out:
         alarm /= 2
         yield from _judges(metric, source, observations, alarm)
-    values = _apart(metric)
+    values = family_for(metric.randomizer).far_apart(metric.randomizer)
     if metric.model:  # one report for life
         codes = _few_books(metric.randomizer)
         kind = f"one report, by {codes.books} of its books"
@@ -294,7 +292,7 @@ def _neighbours(metric: Metric) -> tuple[Any, Any, Any]:
     if mechanism.VALUES == "vectors":
         one, other, third, *_ = mechanism.probes()
         return one, other, third
-    one, other = _apart(metric)
+    one, other = family_for(mechanism).far_apart(mechanism)
     if mechanism.layout.size == 2:  # noqa: PLR2004 two values
         return one, other, other
     if mechanism.VALUES == "numbers":
@@ -322,25 +320,6 @@ def _walked(metric: Metric) -> Check:
         lambda: ratios_are_within_the_claim(rows, mechanism),
         "every outcome walked: sound",
     )
-
-
-def _apart(metric: Metric) -> tuple[Any, Any]:
-    """Two values that reports should tell apart as well as any."""
-    mechanism: Any = metric.randomizer
-    match mechanism.VALUES:
-        case "strings":
-            return "a", "example.org"
-        case "vectors":
-            one, other = mechanism.probes()[:2]
-            return one, other
-        case "numbers":
-            return mechanism.low, mechanism.high
-        case _ if mechanism.FAMILY == "pairs":
-            return 0, mechanism.value_of([size - 1 for size in mechanism.sizes])
-        case _ if mechanism.FAMILY == "sets":
-            return 0, (1 << mechanism.most) - 1
-        case _:
-            return 0, len(metric.values or ()) - 1
 
 
 def _checked(what: str, kind: str, prove: Callable[[], None], sound: str = _SOUND) -> Check:

@@ -28,9 +28,8 @@ import numpy as np
 from scipy.special import betaincinv
 
 from hubbub.analysis.arrays import Floats
-from hubbub.analysis.families.laws import Counts, one_hot_chances
+from hubbub.analysis.families import Counts, family_for
 from hubbub.mechanisms import AnyMechanism
-from hubbub.mechanisms.vector_codes import VectorCodes
 from hubbub.privacy.proofs.attack import Attacked
 from hubbub.privacy.shuffled_epoch import ShuffledEpoch
 
@@ -58,10 +57,10 @@ def draw_neighbours(
 
     values: the person's in the one, in the other, and everybody else's. epochs: of each.
     """
-    naming = _naming_codes if isinstance(mechanism, VectorCodes) else _naming
+    near_chances = family_for(mechanism).near_chances
 
     def on_both(value: Any, likelier: int = 1) -> list[float]:
-        named = [likelier * chance for chance in naming(mechanism, value, values)]
+        named = [likelier * chance for chance in near_chances(mechanism, value, values[:2])]
         return [*named, max(0.0, 1 - sum(named))]
 
     alike = values[1] == values[2]
@@ -82,20 +81,6 @@ def draw_neighbours(
     parts = [min(_AT_ONCE, epochs - first) for first in range(0, epochs, _AT_ONCE)]
     v, w = (np.concatenate([drawn(value, many) for many in parts]) for value in values[:2])
     return Neighbours(v, w)
-
-
-def _naming(mechanism: Any, value: Any, values: tuple[Any, Any, Any]) -> list[float]:
-    """The chances that a report of a value names the one, and the other."""
-    chances = one_hot_chances(mechanism, value)
-    return [float(chances[np.argmax(one_hot_chances(mechanism, own))]) for own in values[:2]]
-
-
-def _naming_codes(mechanism: Any, value: Any, values: tuple[Any, Any, Any]) -> list[float]:
-    """That its word is near the one, and near the other; third ones have no near word of theirs."""
-    near, far = (
-        float(mechanism.near * chance) for chance in (mechanism.channel.p, mechanism.channel.q)
-    )
-    return [near if value == own else far for own in values[:2]]
 
 
 def attack_epochs(drawn: Neighbours, *, delta: float, claim: float, alarm: float) -> Attacked:

@@ -63,6 +63,12 @@ PARTS: Final = Entry(
 )
 
 
+def asked_parts(mechanism: str, values: Sequence[str] | None) -> Mapping[str, tuple[str, ...]]:
+    """The values of each part, by its name; empty for a mechanism without parts."""
+    paired = values is not None and REGISTRY[mechanism].FAMILY == "pairs"
+    return parts_of(values) if paired else {}  # type: ignore[arg-type]
+
+
 def ranges_of(given: Any) -> dict[str, PartRange]:
     """Of parts as metrics.toml has them, those that are ranges of a number."""
     if not isinstance(given, Mapping):

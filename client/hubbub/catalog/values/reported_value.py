@@ -7,7 +7,7 @@ from hubbub.catalog.models.of_metric import as_reported
 from hubbub.catalog.values.part_values import code_of
 from hubbub.catalog.values.sets import set_code
 from hubbub.catalog.values.value_kinds import OTHER, part_of, plain_number
-from hubbub.catalog.values.vectors import vector_code
+from hubbub.catalog.values.vectors import VECTOR, vector_code
 from hubbub.errors import ValueOutOfDomain
 from hubbub.mechanisms import is_number
 from hubbub.mechanisms.pairs import PairedParts
@@ -24,9 +24,9 @@ def code_of_reported(metric: Any, places: Mapping[str, int], value: Any) -> Any:
     try:
         if metric.values is None:
             return _number(metric, value)
-        if isinstance(metric.randomizer, PairedParts):
+        if metric.parts:
             return code_of(metric.randomizer, metric.values, value, metric.ranges)
-        if isinstance(metric.randomizer, VectorCodes):
+        if metric.kind == VECTOR:
             return vector_code(metric.randomizer, metric.values, value)
         if metric.kind == "set":
             return set_code(places, value, places[OTHER] if metric.other else None)

@@ -14,7 +14,6 @@ from hubbub.cli.terminal.catalog_reading import read_aloud
 from hubbub.cli.terminal.output import say, several
 from hubbub.errors import BadParameter
 from hubbub.errors.unreadable import unreadable
-from hubbub.mechanisms.parts import parts_of
 
 # More than an editor lists with profit; beyond them the client alone tells which are right.
 _MAX_LITERALS: Final = 256
@@ -107,7 +106,7 @@ def _lines(catalog: Catalog) -> Iterator[str]:
     if known := sorted(name for kind, name in kinds.items() if kind in used):
         yield f"from collections.abc import {', '.join(known)}"
     yield "from datetime import timedelta as Timedelta"
-    parted = any(_is_parted(metric) for metric in catalog.metrics.values())
+    parted = any(metric.parts for metric in catalog.metrics.values())
     yield f"from typing import Final, Literal{', TypedDict' if parted else ''}"
     yield ""
     yield "from hubbub.client import TypedMetric"
@@ -122,7 +121,7 @@ def _lines(catalog: Catalog) -> Iterator[str]:
         named[name] = metric.name
         yield ""
         own = _type(metric)
-        if _is_parted(metric):
+        if metric.parts:
             own = f"_{name}"
             yield f"{own} = TypedDict({own!r}, {_type_of_parts(metric)})"
         yield f"{name}: Final = TypedMetric[{own}]({metric.name!r})"
@@ -130,14 +129,10 @@ def _lines(catalog: Catalog) -> Iterator[str]:
     yield ""
 
 
-def _is_parted(metric: Metric) -> bool:
-    return metric.randomizer.FAMILY == "pairs"
-
-
 def _type_of_parts(metric: Metric) -> str:
     """The type of each part, by its name."""
     told = []
-    for part, own in parts_of(metric.values or ()).items():
+    for part, own in metric.parts.items():
         kind = f"Literal[{', '.join(map(repr, own))}]"
         if part in metric.ranges:
             kind = _NUMBERS.get(metric.ranges[part].kind, "float")

@@ -7,7 +7,6 @@ from typing import Final
 from hubbub.catalog import Catalog, Metric
 from hubbub.catalog.models.learning import Learning
 from hubbub.catalog.values.vectors import VECTOR
-from hubbub.mechanisms.parts import parts_of
 
 FIRST_LINE: Final = "// Metrics of the catalog, made by `hubbub catalog codegen`; do not edit."
 # More than an editor lists with profit; beyond them the client alone tells which are right.
@@ -91,11 +90,10 @@ def _type(metric: Metric) -> str:
     """The type of what report() takes."""
     if metric.kind == VECTOR:
         return "readonly number[] | Float32Array | Float64Array"
-    if metric.randomizer.FAMILY == "pairs":
-        parts = parts_of(metric.values or ()).items()
+    if metric.parts:
         told = [
             f"readonly {_text(part)}: {'number' if part in metric.ranges else _listed(own)}"
-            for part, own in parts
+            for part, own in metric.parts.items()
         ]
         return f"{{ {'; '.join(told)} }}"
     if metric.values is None and metric.randomizer.VALUES == "strings":

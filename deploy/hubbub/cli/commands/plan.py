@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from hubbub.analysis import POPULATION, REPORTERS
+from hubbub.analysis.families import family_for
 from hubbub.catalog import Metric
 from hubbub.cli.planning.attack import CATALOG, attack, chosen_metrics
 from hubbub.cli.planning.capacity import add_capacity, capacity
@@ -26,8 +27,8 @@ from hubbub.cli.planning.tables import (
 from hubbub.cli.terminal.output import say
 from hubbub.errors import BadParameter
 from hubbub.errors.printable import visible
+from hubbub.mechanisms import AnyMechanism
 from hubbub.mechanisms.pairs import PairedParts
-from hubbub.mechanisms.privset import PrivSet
 from hubbub.mechanisms.probability import MIN_EPSILON
 from hubbub.mechanisms.vector_codes import VectorCodes
 from hubbub.privacy.metric_draft import MetricDraft
@@ -307,7 +308,7 @@ def _draft_of(kind: str, asked: Any, permanent: float | None) -> MetricDraft:
                 raise BadParameter(f"{most} of {size} values told are outside [1, {size}]")
             return MetricDraft("sets", size, most=most)
         case "parts":
-            return _of_mechanism(PairedParts(1.0, tuple(asked)))
+            return _draft_by(PairedParts(1.0, tuple(asked)))
         case _:
             return _of_steps(kind, *asked)
 
@@ -316,7 +317,7 @@ def _of_steps(kind: str, size: float, *ends: float) -> MetricDraft:
     """Parts of a range, or a vector, whose one end is its length."""
     number = _whole(str(size))
     if kind == "vector":
-        return _of_mechanism(VectorCodes(1.0, number, max_length=ends[0]))
+        return _draft_by(VectorCodes(1.0, number, max_length=ends[0]))
     low, high = ends
     return MetricDraft("ranges", _size(number, 2), low, high)
 
@@ -328,28 +329,10 @@ def _size(number: int, least: int) -> int:
 
 
 def _question_of(metric: Metric, strings: int) -> MetricDraft:
-    mechanism: Any = metric.randomizer
     permanent = metric.lifetime_loss if metric.memoized else None
-    if isinstance(mechanism, PairedParts | PrivSet | VectorCodes):
-        return _of_mechanism(mechanism)
-    if metric.values is not None:
-        return MetricDraft("values", len(metric.values), permanent_epsilon=permanent)
-    if mechanism.VALUES == "strings":
-        return MetricDraft("strings", strings, permanent_epsilon=permanent)
-    low, high = mechanism.low, mechanism.high
-    if mechanism.FAMILY == "mean":
-        return MetricDraft("mean", 1, low, high)
-    return MetricDraft("ranges", mechanism.buckets, low, high)
+    return _draft_by(metric.randomizer, size=strings, permanent_epsilon=permanent)
 
 
-def _of_mechanism(mechanism: PairedParts | PrivSet | VectorCodes) -> MetricDraft:
-    """What the one mechanism of its kind is asked."""
-    match mechanism:
-        case PairedParts():
-            cells, ways = sum(mechanism.cells), mechanism.ways
-            return MetricDraft("parts", cells, parts=mechanism.sizes, ways=ways)
-        case PrivSet():
-            return MetricDraft("sets", mechanism.categories, most=mechanism.most)
-        case VectorCodes():
-            length = mechanism.max_length
-            return MetricDraft("vector", mechanism.dimensions, -length, length)
+def _draft_by(mechanism: AnyMechanism, **others: Any) -> MetricDraft:
+    """What a mechanism asks. others: fields that it does not decide."""
+    return MetricDraft(**{**others, **family_for(mechanism).question(mechanism)})

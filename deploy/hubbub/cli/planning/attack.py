@@ -9,10 +9,9 @@ from pathlib import Path
 from statistics import NormalDist
 from typing import Any, Final
 
-import numpy as np
-
 from hubbub.analysis import Attack, answer, maximal_gain
 from hubbub.analysis.estimators.words_of_books import words_of
+from hubbub.analysis.families import family_for
 from hubbub.catalog import Catalog, Metric
 from hubbub.catalog.models.of_metric import codes_of_round
 from hubbub.cli.terminal.catalog_reading import read_aloud
@@ -101,11 +100,12 @@ def _row(
 ) -> dict[str, Any]:
     if metric.model:
         return _row_of_model(metric, arguments, fake, number)
-    targets = _targets(metric, arguments.targets)
+    family = family_for(metric.randomizer)
+    targets = family.targets(metric.randomizer, arguments.targets)
     attack = maximal_gain(metric.randomizer, targets)
-    # Of a vector nothing is in the middle of its range, where the others' mean is taken to be.
-    middle = 0.5 if metric.randomizer.FAMILY == "vector" else 0.0
-    held = _held(metric, targets) if arguments.simulate else middle
+    held = family.ABSENT_SHARE
+    if arguments.simulate:
+        held = family.example_share(metric.randomizer, targets)
     row: dict[str, Any] = {
         "metric": metric.name,
         "mechanism": metric.mechanism,
@@ -152,52 +152,12 @@ def _row_of_model(
     return row
 
 
-def _targets(metric: Metric, number: int) -> list[Any]:
-    mechanism = metric.randomizer
-    if mechanism.VALUES == "strings":
-        return [f"target {place}" for place in range(number)]
-    if mechanism.FAMILY in ("mean", "vector"):
-        return [0]
-    # All values together have all reports, whoever sends them.
-    most = len(mechanism.row(_some(metric)[0])) - 1
-    return list(range(min(number, most)))
-
-
-def _some(metric: Metric) -> Sequence[Any]:
-    """Values to report honestly, spread evenly."""
-    mechanism: Any = metric.randomizer
-    if mechanism.VALUES == "strings":
-        return [f"string {place}" for place in range(20)]
-    if mechanism.FAMILY in ("pairs", "sets", "vector"):
-        return list(mechanism.probes())
-    if mechanism.VALUES == "categories":
-        return range(len(metric.values or ()))
-    low, high = mechanism.low, mechanism.high
-    return [low + (high - low) * place / 100 for place in range(101)]
-
-
-def _held(metric: Metric, targets: Sequence[Any]) -> float:
-    """The targets' share among simulated honest reports, which are spread evenly."""
-    match metric.randomizer.VALUES:
-        case "strings":
-            return 0.0
-        case "numbers" if metric.randomizer.FAMILY == "mean":
-            return 0.5
-        case "vectors":
-            one = np.array(_some(metric))[:, 0] / metric.parameters.get("max_length", 1.0)
-            return float(one.mean() + 1) / 2
-        case _ if metric.randomizer.FAMILY in ("pairs", "sets"):
-            rows = [metric.randomizer.row(value) for value in _some(metric)]
-            return sum(float(row[target]) for row in rows for target in targets) / len(rows)
-        case _:
-            return len(targets) / len(metric.randomizer.row(_some(metric)[0]))
-
-
 def _measured(
     metric: Metric, attack: Attack, targets: Sequence[Any], honest: int, share: float
 ) -> float:
     """By how much the targets' share of all reports grew, in one drawing."""
-    mechanism, values, source = metric.randomizer, _some(metric), SystemBits()
+    mechanism, source = metric.randomizer, SystemBits()
+    values = family_for(mechanism).examples(mechanism)
     fake = round(honest * share / (1 - share))
     with progress() as bars:
         numbers = bars.track(range(honest), description=metric.name)
@@ -212,7 +172,9 @@ def _measured(
 
 def _share(metric: Metric, totals: Totals, targets: Sequence[Any]) -> float:
     mechanism = metric.randomizer
-    strings = [*targets, *_some(metric)] if mechanism.VALUES == "strings" else []
+    strings = []
+    if mechanism.VALUES == "strings":
+        strings = [*targets, *family_for(mechanism).examples(mechanism)]
     found = answer(mechanism, totals, metric.values, strings).places
     return float(found[range(len(targets)) if strings else list(targets)].sum())
 
