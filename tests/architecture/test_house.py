@@ -46,6 +46,34 @@ def test_hubbub_is_a_namespace_over_the_source_roots() -> None:
                 assert (package / "py.typed").exists(), package
 
 
+MECHANISMS = {mechanism.__name__ for mechanism in REGISTRY.values()}
+OF_MECHANISMS = ("client/hubbub/mechanisms/", "aggregator/hubbub/analysis/families/")
+# The bare install reads this one, without numpy and so without families.
+BARE = "aggregator/hubbub/privacy/verdict.py"
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_what_a_mechanism_is_is_asked_of_its_family_alone(path: Path) -> None:
+    """Which class, and on the aggregator's side and in commands which family."""
+    name = str(path.relative_to(ROOT))
+    if name.startswith(OF_MECHANISMS):
+        return
+    for node in ast.walk(ast.parse(path.read_text())):
+        classes: ast.AST | None = None
+        match node:
+            case ast.Call(func=ast.Name(id="isinstance" | "issubclass"), args=[_, kinds]):
+                classes = kinds
+            case ast.MatchClass(cls=kind):
+                classes = kind
+            case ast.Compare() | ast.MatchValue() if (
+                name.startswith(("aggregator/", "deploy/")) and name != BARE
+            ):
+                parts = [part for part in ast.walk(node) if isinstance(part, ast.Attribute)]
+                assert not any(part.attr == "FAMILY" for part in parts), node.lineno
+        asked = {part.id for part in ast.walk(classes or ast.Pass()) if isinstance(part, ast.Name)}
+        assert not asked & MECHANISMS, asked & MECHANISMS
+
+
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_a_module_says_its_purpose_first_and_its_functions_fit_a_screen(path: Path) -> None:
     tree = ast.parse(path.read_text())

@@ -2,18 +2,25 @@
 
 import json
 from pathlib import Path
+from typing import ClassVar, cast
 
 import numpy as np
 import pytest
 
+from hubbub.aggregator.query.estimating import one_look
+from hubbub.aggregator.query.overview import notes
 from hubbub.analysis import answer, maximal_gain, plausibility, shares
-from hubbub.analysis.families import draw, family_for
-from hubbub.catalog import Release
+from hubbub.analysis.families import FAMILIES, draw, family_for
+from hubbub.analysis.families.contract import Family
+from hubbub.analysis.families.listed import Listed
+from hubbub.catalog import Release, read_catalog
 from hubbub.catalog.choice import choose
 from hubbub.cli.main import main
 from hubbub.client import Outcome
 from hubbub.client.testing import FakeShuffler, make_bundle, memory_client
 from hubbub.mechanisms import REGISTRY, KeyedBits, tally
+from hubbub.privacy.metric_draft import MetricDraft
+from hubbub.privacy.planner import row
 from hubbub.privacy.releases import release
 from tests.support.recipe import example
 from tests.support.waiting import HANG_SECONDS
@@ -58,11 +65,23 @@ limits = { reports_per_epoch = 1, lifetime_epsilon = 500.0 }
 """
 
 
+class Doubled(Listed):
+    """A throwaway family: one file would hold it, and one line of FAMILIES."""
+
+    SHARES: ClassVar[str] = "Shares of a throwaway family."
+    ONE_LOOK: ClassVar[str] = "a throwaway family is looked at once"
+
+
+@pytest.mark.parametrize("family", ["listed", "doubled"])
 def test_a_line_in_the_registry_is_enough_for_sdk_planner_audit_and_query(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    family: str,
 ) -> None:
-    """The recipe's mechanism beside the others, for a moment: nothing else is told of it."""
-    monkeypatch.setitem(REGISTRY, "forced", example())
+    """The recipe's mechanism beside the others, for a moment, and perhaps a family of its own."""
+    monkeypatch.setitem(REGISTRY, "forced", example(('] = "listed"', f'] = "{family}"')))
+    monkeypatch.setitem(cast("dict[str, Family]", FAMILIES), "doubled", Doubled())
     catalog, people = tmp_path / "metrics.toml", tmp_path / "people.csv"
     catalog.write_text(CATALOG)
     people.write_text("a,600\nb,300\nc,100\n")
@@ -75,7 +94,10 @@ def test_a_line_in_the_registry_is_enough_for_sdk_planner_audit_and_query(
     rows = json.loads(
         command("plan", "--values", "4", "--epsilon", "2", "--reports", "1000", "--format", "json")
     )
-    assert "forced" in {row["mechanism"] for row in rows["rows"]}
+    # Of several families for one question `plan` recommends those that are listed.
+    assert ("forced" in {one["mechanism"] for one in rows["rows"]}) == (family == "listed")
+    asked = row(MetricDraft("values", 4), "forced", {"epsilon": 2.0, "categories": 4}, 1000)
+    assert 0 < asked.stderr < asked.detectable < 1
     assert "theme" in command("catalog", "check", str(catalog))
     assert "forced" in command("privacy", str(catalog))
     assert "theme" in command("audit", str(catalog), "--no-proofs", "--samples", "2000")
@@ -92,3 +114,10 @@ def test_a_line_in_the_registry_is_enough_for_sdk_planner_audit_and_query(
     assert client.report("theme", "a") is Outcome.QUEUED
     assert client.flush(HANG_SECONDS)
     assert len(shuffler.reports()) == 1
+    metric = read_catalog(catalog).metrics["theme"]
+    drawn = draw(metric.randomizer, range(4), [600, 300, 100, 0], np.random.default_rng(1))
+    found = answer(metric.randomizer, drawn, metric.values)
+    of_family = family == "doubled"
+    assert ("Shares of a throwaway family." in notes(metric, found)) == of_family
+    assert (one_look(metric) == "a throwaway family is looked at once") == of_family
+    assert "theme" in command("plan", "--attack", str(catalog), "--simulate", "200")

@@ -5,7 +5,6 @@ from dataclasses import replace
 from math import log
 from typing import Final
 
-from hubbub.analysis.families import family_for
 from hubbub.catalog import SPANS, Metric, exposure
 from hubbub.catalog.models.learning import Learning
 from hubbub.errors import HubbubError
@@ -23,6 +22,8 @@ _LOUD: Final = 4.0  # one report above it is hardly hidden: docs/privacy.md
 _YEAR: Final = "year"
 # What a lifetime may say instead.
 _FEWER: Final = 2.0
+# Of what permanent answers there are, all without a crowd.
+_LASTING: Final = ("listed", "sketch", "bloom")
 
 
 def verdict(epsilon: float) -> str:
@@ -88,7 +89,7 @@ def _often(metric: Metric) -> list[str]:
         lines.append(
             f"With lifetime_epsilon = {_FEWER} the device stops at 2 ({verdict(_FEWER)}), for good."
         )
-    may_last = family_for(metric.randomizer).LASTS and not metric.crowd
+    may_last = metric.randomizer.FAMILY in _LASTING and not metric.crowd
     if may_last and not metric.memoized:
         lines.append(
             "Where its value seldom changes, a mechanism with a permanent answer (rappor) bounds "

@@ -105,8 +105,6 @@ class Family(ABC):
     """What its answers are of."""
     FINDS: ClassVar[bool] = False
     """Whether it finds strings that nobody listed."""
-    LASTS: ClassVar[bool] = False
-    """Whether some of its mechanisms have a permanent answer, without a crowd."""
     ONE_LOOK: ClassVar[str] = ""
     """Why intervals hold at one look alone; empty where they can hold at every look."""
     SHARES: ClassVar[str] = ""

@@ -47,7 +47,6 @@ class Listed(Family):
     """Mechanisms over listed values: pure ones, with two chances."""
 
     KIND: ClassVar[MetricKind] = "values"
-    LASTS: ClassVar[bool] = True
 
     def figures(
         self,

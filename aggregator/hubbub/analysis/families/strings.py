@@ -16,7 +16,6 @@ class Strings(Family):
 
     KIND: ClassVar[MetricKind] = "strings"
     ONE_LOOK: ClassVar[str] = "estimates of strings, sets and parts are no sums over reports"
-    LASTS: ClassVar[bool] = True
     REHEARSES_DAYS: ClassVar[bool] = False
 
     def labels(self, mechanism: Any, values: Sequence[str] | None) -> NoReturn:

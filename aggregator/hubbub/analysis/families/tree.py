@@ -37,7 +37,6 @@ class Trees(Strings):
     """Prefix trees."""
 
     FINDS: ClassVar[bool] = True
-    LASTS: ClassVar[bool] = False
     COUNTS_BY_CELL: ClassVar[bool] = False
 
     def figures(

@@ -10,8 +10,6 @@ from hubbub.catalog.values.value_kinds import OTHER, part_of, plain_number
 from hubbub.catalog.values.vectors import VECTOR, vector_code
 from hubbub.errors import ValueOutOfDomain
 from hubbub.mechanisms import is_number
-from hubbub.mechanisms.pairs import PairedParts
-from hubbub.mechanisms.vector_codes import VectorCodes
 
 
 def code_of_reported(metric: Any, places: Mapping[str, int], value: Any) -> Any:
@@ -43,8 +41,7 @@ def code_of_reported(metric: Any, places: Mapping[str, int], value: Any) -> Any:
 
 def is_one_of_listed(metric: Any) -> bool:
     """Whether an app reports one of the listed values by its text, and nothing of several parts."""
-    composed = isinstance(metric.randomizer, PairedParts | VectorCodes)
-    return not (composed or metric.model or metric.kind == "set")
+    return not (metric.parts or metric.model or metric.kind in ("set", VECTOR))
 
 
 def _place(metric: Any, places: Mapping[str, int], value: Any) -> int | None:
