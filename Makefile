@@ -9,10 +9,12 @@ unexport PYTHONDONTWRITEBYTECODE
 
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-# The parts of `make test`, the longest first, so that none is left alone at the end.
-TESTS := system statistics services faces slow units enumerations mutants
+# The parts of `make test` and of `make test-rest`, the longest first, so that none is left alone at
+# the end. Each test is in one of the two.
+TESTS := units system services faces statistics enumerations
+REST := system statistics services faces slow units mutants
 
-.PHONY: demo test $(TESTS) newest proofs quick quick-units quick-proofs lint bench chaos soak fuzz pictures reference weights docs docs-build release clean lock protos check-protos typescript
+.PHONY: demo test test-rest test-all $(sort $(TESTS) $(REST)) newest proofs quick quick-units quick-proofs lint bench chaos soak fuzz pictures reference weights docs docs-build release clean lock protos check-protos typescript
 .DEFAULT_GOAL := test
 
 NEW_ENOUGH = $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -46,34 +48,42 @@ build/demo/ready: locks/demo.lock pyproject.toml
 # Three at once, since some compute and others mostly wait; lint first, since it is soonest done.
 test: .venv/ready
 	@$(BIN)/coverage erase
-	@$(MAKE) --no-print-directory -j3 --keep-going lint $(TESTS)
+	@$(MAKE) --no-print-directory -j3 --keep-going lint $(TESTS) ONLY="not thorough"
 	@$(BIN)/coverage combine --quiet
 	@$(BIN)/coverage report
+
+# What takes minutes: whole days of services, browsers with thousands of devices, large statistics.
+test-rest: .venv/ready
+	@$(MAKE) --no-print-directory -j3 --keep-going $(REST) ONLY=thorough
+
+test-all: test
+	@$(MAKE) --no-print-directory test-rest
 
 # The slow ones start programs of their own.
 SLOW := $(addprefix tests/system/,test_torture.py test_bare_install.py test_chaos.py test_soak.py)
 CLUSTER := tests/system/test_cluster.py
 # The proofs alone run every line of the mechanisms; what looks on makes them four times slower.
 MUTANTS := tests/proofs/test_mutants.py
+ONLY ?=
 COVERED := $(BIN)/coverage run --parallel-mode -m pytest
 PYTEST := $(BIN)/python -m pytest
 faces:
-	@$(PYTEST) tests/interfaces tests/deploy tests/architecture $(CLUSTER) $(ARGS)
+	@$(PYTEST) tests/interfaces tests/deploy tests/architecture $(CLUSTER) -m "$(ONLY)" $(ARGS)
 system:
-	@$(PYTEST) tests/system $(addprefix --ignore=,$(SLOW) $(CLUSTER)) $(ARGS)
+	@$(PYTEST) tests/system $(addprefix --ignore=,$(SLOW) $(CLUSTER)) -m "$(ONLY)" $(ARGS)
 services:
-	@$(PYTEST) tests/services $(ARGS)
+	@$(PYTEST) tests/services -m "$(ONLY)" $(ARGS)
 statistics:
-	@$(PYTEST) tests/statistics $(ARGS)
+	@$(PYTEST) tests/statistics -m "$(ONLY)" $(ARGS)
 slow:
-	@$(PYTEST) $(SLOW) $(ARGS)
+	@$(PYTEST) $(SLOW) -m "$(ONLY)" $(ARGS)
 units:
-	@$(PYTEST) tests/unit $(ARGS)
+	@$(PYTEST) tests/unit -m "$(ONLY)" $(ARGS)
 proofs: enumerations mutants
 enumerations:
-	@$(COVERED) tests/proofs --ignore=$(MUTANTS) $(ARGS)
+	@$(COVERED) tests/proofs --ignore=$(MUTANTS) -m "$(ONLY)" $(ARGS)
 mutants:
-	@$(PYTEST) $(MUTANTS) $(ARGS)
+	@$(PYTEST) $(MUTANTS) -m "$(ONLY)" $(ARGS)
 
 # What another Python may do otherwise, of TLS, processes and files: the client, and what it reaches.
 NEWER := $(addprefix tests/unit/test_,certificates.py http_transport.py transports.py surroundings.py \
@@ -90,7 +100,7 @@ newest: .venv/ready
 
 # What a change wants to know at once: the last failures first. The units take as long as all else,
 # and a second of their start goes to a plugin that only tests of HTTP need.
-QUICK := $(PYTEST) -p no:schemathesis -q -x --ff -m "not slow"
+QUICK := $(PYTEST) -p no:schemathesis -q -x --ff -m "not slow and not thorough"
 quick: .venv/ready
 	@$(MAKE) --no-print-directory -j2 --output-sync quick-units quick-proofs lint
 quick-units:

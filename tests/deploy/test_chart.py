@@ -23,6 +23,8 @@ from hubbub.relay.settings import parse as parse_relay
 from hubbub.runtime.probe import main as probe
 from hubbub.shuffler.settings import parse as parse_shuffler
 
+pytestmark = pytest.mark.thorough
+
 ROOT = Path(__file__).parents[2]
 CHART = ROOT / "deploy" / "helm" / "hubbub"
 INSTALLING = ROOT / "docs" / "operate" / "install.md"

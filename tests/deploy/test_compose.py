@@ -43,6 +43,8 @@ from tests.support.oidc import SECRET, provider
 from tests.support.servers import has_tls
 from tests.support.waiting import HANG_SECONDS, eventually
 
+pytestmark = pytest.mark.thorough
+
 PEOPLE = 60
 
 

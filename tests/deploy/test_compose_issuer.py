@@ -33,6 +33,8 @@ from tests.support.composed import (
 from tests.support.servers import has_tls
 from tests.support.waiting import HANG_SECONDS, eventually
 
+pytestmark = pytest.mark.thorough
+
 WITH_TOKENS = 'tokens = { issuer = "https://127.0.0.1:7090" }\n' + CATALOG
 
 

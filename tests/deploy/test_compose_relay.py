@@ -20,6 +20,8 @@ from tests.support.developing import developing
 from tests.support.waiting import HANG_SECONDS, eventually
 from tests.system.typescript.pages import counted, door_of
 
+pytestmark = pytest.mark.thorough
+
 FILE = COMPOSE / "relay.yaml"
 CATALOG = """
 shuffler = "127.0.0.1:1"

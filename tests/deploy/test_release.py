@@ -14,6 +14,8 @@ import pytest
 
 from hubbub.cli.integrity import _looked_at
 
+pytestmark = pytest.mark.thorough
+
 ROOT = Path(__file__).parents[2]
 LOCKS = ("client.lock", "shuffler.lock", "aggregator-all.lock", "tools.lock")
 

@@ -31,6 +31,8 @@ from tests.support import web
 from tests.support.clocks import pass_time, run_moved
 from tests.support.waiting import HANG_SECONDS, eventually_async
 
+pytestmark = pytest.mark.thorough
+
 LARGE = 30_000_000
 
 

@@ -13,6 +13,8 @@ from tests.interfaces.browser import Watched, chromium, needs_browser
 from tests.interfaces.house import House
 from tests.support import web
 
+pytestmark = pytest.mark.thorough
+
 
 def _cells(home: House, rows: str, columns: str) -> list[dict[str, Any]]:
     asked = {"rows": rows, "columns": columns, "epochs": "all"}

@@ -27,6 +27,8 @@ from tests.support.ordinal import AtMost, OrderedUnary
 from tests.support.pages import page_of
 from tests.support.waiting import HANG_SECONDS
 
+pytestmark = pytest.mark.thorough
+
 CATALOG = """
 shuffler = "127.0.0.1:1"
 [metrics.size]

@@ -6,9 +6,13 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
+
 from hubbub.aggregator.access.tokens import add_token
 from tests.interfaces.house import house
 from tests.support.waiting import HANG_SECONDS
+
+pytestmark = pytest.mark.thorough
 
 
 def test_answers_are_as_the_document_says(tmp_path: Path) -> None:

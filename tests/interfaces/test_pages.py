@@ -74,6 +74,7 @@ def _number(text: str) -> int:
     return int(text.replace(",", "").replace("\N{MINUS SIGN}", "-"))
 
 
+@pytest.mark.thorough
 def test_the_overview_shows_every_metric_of_the_demo(browser: Browser, demo: str) -> None:
     with Watched(browser) as watched:
         page = watched.open(demo)
@@ -101,6 +102,7 @@ def test_the_overview_shows_every_metric_of_the_demo(browser: Browser, demo: str
         expect(page.locator("h1")).to_have_text("education")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", ["income_over_50k", "education", "occupation", "age_group"])
 def test_a_metrics_page_draws_the_figures_of_the_api(
     browser: Browser, demo: str, name: str, tmp_path: Path
@@ -152,6 +154,7 @@ def _check_bars(page: Page, values: list[dict[str, Any]]) -> None:
         assert one["shown"] not in {"none", "rgba(0, 0, 0, 0)"}
 
 
+@pytest.mark.thorough
 def test_strings_are_looked_for_among_candidates(browser: Browser, demo: str) -> None:
     with Watched(browser) as watched:
         page = watched.open(f"{demo}/metric?name=homepage")
@@ -174,6 +177,7 @@ def test_strings_are_looked_for_among_candidates(browser: Browser, demo: str) ->
         assert told == sorted(told, reverse=True), "the most frequent first"
 
 
+@pytest.mark.thorough
 def test_one_question_asked_in_two_ways_is_drawn_beside_itself(browser: Browser, demo: str) -> None:
     with Watched(browser) as watched:
         page = watched.open(f"{demo}/metric?name=education_crowd&beside=education")
@@ -194,6 +198,7 @@ def test_one_question_asked_in_two_ways_is_drawn_beside_itself(browser: Browser,
         expect(page.locator("#beside")).to_be_hidden()
 
 
+@pytest.mark.thorough
 def test_the_pipeline_page_shows_the_law_as_it_runs(browser: Browser, demo: str) -> None:
     with Watched(browser) as watched:
         page = watched.open(f"{demo}/pipeline?rows=all")
@@ -210,6 +215,7 @@ def test_the_pipeline_page_shows_the_law_as_it_runs(browser: Browser, demo: str)
         assert page.locator("#arriving").is_hidden(), "no single report is told of production"
 
 
+@pytest.mark.thorough
 def test_dummies_come_with_what_was_acknowledged(browser: Browser, demo: str) -> None:
     """The law: acknowledged + dummies = where all of them are."""
     with Watched(browser) as watched:
@@ -329,6 +335,7 @@ def _is_unhurt(page: Page) -> None:
     assert page.locator("script").count() == 2
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("path", ["/", "/metric?name=theme", "/pipeline"])
 @pytest.mark.parametrize("dark", [False, True])
 def test_pages_fit_a_phone_and_can_be_read(
@@ -363,6 +370,7 @@ CONTRAST = """element => {
 }"""
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("path", ["/", "/metric?name=theme", "/pipeline"])
 def test_everything_has_a_name_and_a_place_for_the_keyboard(
     browser: Browser, home: House, path: str

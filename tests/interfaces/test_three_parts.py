@@ -20,6 +20,8 @@ from tests.interfaces.browser import Watched, chromium, needs_browser
 from tests.interfaces.house import HEAD, House, house
 from tests.support import web
 
+pytestmark = pytest.mark.thorough
+
 CATALOG = (
     HEAD
     + """

@@ -16,6 +16,8 @@ from tests.support import web
 from tests.support.bundles import DAY
 from tests.support.pages import EPOCH, page_of
 
+pytestmark = pytest.mark.thorough
+
 mpl.use("Agg")
 CATALOG = """
 shuffler = "shuffler.example.org:443"

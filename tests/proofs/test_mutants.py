@@ -17,7 +17,7 @@ from hubbub.mechanisms.subsets import choose
 from hubbub.mechanisms.unary import OptimizedUnary, SymmetricUnary
 from hubbub.privacy.proofs.enumeration import PROOFS
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.thorough
 
 
 def _tampered(mechanism: AnyMechanism, **fields: object) -> AnyMechanism:

@@ -364,6 +364,7 @@ def test_a_batch_of_an_epoch_that_is_over_waits_until_that_is_sure(
     asyncio.run(body())
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("by", ["memory", "number"])
 def test_a_window_that_is_flooded_stops_no_other(
     made: Made, opener: Opener, tmp_path: Path, by: str, monkeypatch: pytest.MonkeyPatch
@@ -403,6 +404,7 @@ def test_a_window_that_is_flooded_stops_no_other(
         asyncio.run(body(port))
 
 
+@pytest.mark.thorough
 def test_streams_that_are_flooded_one_after_the_other_leave_room(
     made: Made, opener: Opener, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -469,6 +471,7 @@ def _hurried() -> Callable[[], float]:
     return itertools.count(1.0).__next__
 
 
+@pytest.mark.thorough
 def test_a_window_that_is_full_is_not_opened_again_at_once(
     made: Made, opener: Opener, redis_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

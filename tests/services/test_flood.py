@@ -21,6 +21,8 @@ from tests.support.mixing import pool_counts
 from tests.support.scraping import scraped
 from tests.support.waiting import eventually
 
+pytestmark = pytest.mark.thorough
+
 # More than fits into what is given.
 FLOOD = {"memory": 72_000, "setting": 18_000}
 HONEST = 60

@@ -18,6 +18,8 @@ from hubbub.cli.local.redis_programs import server_programs
 from tests.support.servers import answering
 from tests.support.waiting import eventually
 
+pytestmark = pytest.mark.thorough
+
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:

@@ -299,6 +299,7 @@ def test_reports_that_wait_for_a_slow_redis_are_bounded(
     asyncio.run(body())
 
 
+@pytest.mark.thorough
 def test_the_sdk_waits_as_it_is_told_and_then_delivers(made: Made, redis_url: str) -> None:
     async def body() -> None:
         looks = itertools.count()

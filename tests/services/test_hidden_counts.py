@@ -333,6 +333,7 @@ def test_a_table_with_a_law_that_is_none_is_refused(
 NAMES = ("theme", "crash", "launch", "diet", "health", "faith")
 
 
+@pytest.mark.thorough
 def test_who_sees_every_count_and_when_devices_connect_is_at_chance_which_metric_each_reported(
     table: StreamTable, redis_url: str
 ) -> None:

@@ -18,6 +18,8 @@ from tests.services.test_guards import serving_front
 from tests.services.test_slow_calls import _dial
 from tests.support.waiting import eventually_async
 
+pytestmark = pytest.mark.thorough
+
 # In a process of its own, which may have as many files open as ours.
 HOLDER = """
 import socket, sys

@@ -20,6 +20,8 @@ import pytest
 
 from hubbub.shuffler.mixing_policy import MixRule, Policy
 
+pytestmark = pytest.mark.thorough
+
 Floats = npt.NDArray[np.float64]
 DOCS = Path(__file__).parents[2] / "docs" / "operate" / "services.md"
 

@@ -29,6 +29,8 @@ from tests.support.waiting import HANG_SECONDS
 from tests.support.web import post
 from tests.system.test_examples import _load
 
+pytestmark = pytest.mark.thorough
+
 AUDIENCE: Final = "urn:hubbub-issuer"
 APP: Final = "http://127.0.0.1:1"
 

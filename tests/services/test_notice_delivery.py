@@ -16,6 +16,8 @@ from hubbub.client import Client, FolderState, MemoryState, Outcome, State, Tran
 from tests.conftest import Made
 from tests.support.waiting import HANG_SECONDS, eventually
 
+pytestmark = pytest.mark.thorough
+
 
 @pytest.fixture(scope="module")
 def run(made: Made, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalRun]:

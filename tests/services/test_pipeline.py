@@ -144,6 +144,7 @@ def _too_late(run: LocalRun) -> list[int]:
     return [refusal.reason for refusal in answer.refused]
 
 
+@pytest.mark.thorough
 def test_totals_that_honest_reports_cannot_make_are_flagged(
     run: LocalRun, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -163,6 +164,7 @@ def test_totals_that_honest_reports_cannot_make_are_flagged(
     assert "NOT FROM HONEST REPORTS ALONE" in capsys.readouterr().out
 
 
+@pytest.mark.thorough
 def test_strings_are_found_among_candidates(run: LocalRun) -> None:
     _report(run, "homepage", ["a.example"] * 150 + ["b.example"] * 20)
     close_epochs(run.shuffler_redis)
@@ -176,6 +178,7 @@ def test_strings_are_found_among_candidates(run: LocalRun) -> None:
         estimate(run.endpoints, "nothing")
 
 
+@pytest.mark.thorough
 def test_killed_services_lose_nothing_and_count_nothing_twice(run: LocalRun) -> None:
     """SIGKILL of the aggregator with batches in flight, then of the shuffler and both Redis
     servers; then everything starts again."""
@@ -205,6 +208,7 @@ def test_killed_services_lose_nothing_and_count_nothing_twice(run: LocalRun) -> 
         assert found.reports == 100
 
 
+@pytest.mark.thorough
 def test_a_batch_delivered_again_and_reports_sent_again_change_no_total(run: LocalRun) -> None:
     bundle = run.bundle
     honest = [
@@ -277,6 +281,7 @@ def _reasons(run: LocalRun) -> dict[str, int]:
     return reasons
 
 
+@pytest.mark.thorough
 def test_the_shuffler_refuses_what_could_carry_an_identity(run: LocalRun) -> None:
     good = _sealed(run.bundle, "theme", b"\1")
     marked = SealedReport.FromString(good.SerializeToString() + b"\x9a\x06\x04user")
@@ -317,6 +322,7 @@ def test_only_certificates_of_the_authority_are_served(run: LocalRun, tmp_path: 
         report_counts(replace(run.endpoints, tls=str(strangers)))
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="asks Linux for the children")
 def test_opening_processes_end_with_a_killed_aggregator(run: LocalRun) -> None:
     """They hold the private keys."""
@@ -335,6 +341,7 @@ def test_opening_processes_end_with_a_killed_aggregator(run: LocalRun) -> None:
     eventually(lambda: not alive(), alive)
 
 
+@pytest.mark.thorough
 def test_a_service_ends_gracefully_at_sigterm(run: LocalRun) -> None:
     """Both end by themselves with 0, and what was acknowledged is there at the next start."""
     _report(run, "theme", ["dark"] * 70)
@@ -348,6 +355,7 @@ def test_a_service_ends_gracefully_at_sigterm(run: LocalRun) -> None:
         _wait(again, acknowledged=70, counted=70, pooled=0, in_flight=0)
 
 
+@pytest.mark.thorough
 def test_tiers_travel_as_streams_of_their_own_and_are_answered_together(run: LocalRun) -> None:
     transport = _transport(run)
     for n in range(75):
@@ -366,6 +374,7 @@ def test_tiers_travel_as_streams_of_their_own_and_are_answered_together(run: Loc
     assert {one.epoch for one in by_name["crashed"].epochs} <= set(epochs)
 
 
+@pytest.mark.thorough
 def test_redis_away_is_waited_out(run: LocalRun) -> None:
     """The shuffler's Redis stopped: nothing is acknowledged; it goes on: nothing was lost."""
     import signal
@@ -390,6 +399,7 @@ def test_redis_away_is_waited_out(run: LocalRun) -> None:
     transport.close()
 
 
+@pytest.mark.thorough
 def test_a_folder_in_use_and_a_changed_metric_are_refused(run: LocalRun) -> None:
     catalog = Catalog("", dict(run.bundle.metrics))
     with (
@@ -414,6 +424,7 @@ def test_a_folder_in_use_and_a_changed_metric_are_refused(run: LocalRun) -> None
         pass
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("switched_off", [False, True])
 def test_fillers_hide_what_a_device_has_and_are_a_term_of_the_law(
     tmp_path: Path, switched_off: bool

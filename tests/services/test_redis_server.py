@@ -36,6 +36,8 @@ from tests.support.stores import batch_reports, totals
 from tests.support.waiting import eventually, eventually_async
 from tests.system.chaos.line import Line
 
+pytestmark = pytest.mark.thorough
+
 ROOT = Path(__file__).parents[2]
 WINDOW = Window("theme", 7)
 

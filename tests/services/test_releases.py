@@ -450,6 +450,7 @@ def _release(running: tuple[str, str], *arguments: str, capsys: Any) -> dict[str
     return document
 
 
+@pytest.mark.thorough
 def test_the_census_is_released_with_the_errors_that_theory_says(
     running: tuple[str, str],
     census: list[dict[str, str]],
@@ -547,6 +548,7 @@ def test_http_releases_as_grpc_does(
     assert {"/v1/releases", "/health"} <= set(schema["paths"])
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("text", ["\\ud800", "\\u0000", "\\u001b[2J", "a\\nb", "\\u202e"])
 @pytest.mark.parametrize("name", ["by", "value", "purpose", "query", "metric"])
 def test_no_face_enters_what_nobody_can_read(

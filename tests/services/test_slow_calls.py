@@ -376,6 +376,7 @@ def _text(text: str) -> bytes:
     return bytes([len(text)]) + text.encode()
 
 
+@pytest.mark.thorough
 def test_calls_that_are_reset_at_once_cancel_no_others(made: Made, redis_url: str) -> None:
     """Two threads that begin and reset calls as fast as they can."""
 

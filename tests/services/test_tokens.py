@@ -241,7 +241,7 @@ def _known(issued: list[Issuance]) -> list[bytes]:
     return [poprf.hashed(one.minted.nonce) for one in issued]
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_issuer_and_shuffler_together_are_at_chance_whose_token_it_is(
     house: IssuerHouse,
 ) -> None:
@@ -254,7 +254,7 @@ def test_issuer_and_shuffler_together_are_at_chance_whose_token_it_is(
     assert len({one.blinded for one in issued}) == 300
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_the_same_matching_finds_everybody_where_nothing_is_blinded(
     house: IssuerHouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -384,7 +384,7 @@ def test_an_apps_own_server_asks_for_its_people(
     asyncio.run(body())
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_each_report_is_taken_once_with_one_token_over_devices_that_end_at_any_moment(
     house: IssuerHouse, redis_url: str, tmp_path: Path
 ) -> None:

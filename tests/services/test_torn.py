@@ -23,6 +23,8 @@ from hubbub.shuffler.redeeming import Paid
 from tests.support.servers import installed_redis, redis_server
 from tests.support.stores import keep_in_sets, totals
 
+pytestmark = pytest.mark.thorough
+
 WINDOW = Window("theme", 7)
 MULTI = b"*1\r\n$5\r\nMULTI\r\n"
 SELECT = b"*2\r\n$6\r\nSELECT\r\n"

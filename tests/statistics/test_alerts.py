@@ -18,6 +18,7 @@ RUN = 20
 CHANCE_OF_FAILURE = 1e-6
 
 
+@pytest.mark.thorough
 def test_of_a_thousand_epochs_without_cause_as_many_are_alarms_as_promised(tmp_path: Path) -> None:
     signed, chance = signed_in(tmp_path), np.random.default_rng(5)
     # Per metric, of those with an odd and with an even neighbour before: two that are compared

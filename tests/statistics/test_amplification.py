@@ -97,6 +97,7 @@ def _shuffled(
     return whole
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("name", "given", "reports"),
     [

@@ -73,6 +73,7 @@ async def _misses(signed: Signed, name: str, chance: np.random.Generator, *, any
     return False
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", ["often", "hours"])
 def test_who_looks_fourteen_times_is_misled_as_often_as_is_said(signed: Signed, name: str) -> None:
     """Six standard errors above 5%: a false alarm of 1e-9 or so. Plain intervals miss more."""

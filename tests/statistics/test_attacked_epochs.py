@@ -20,6 +20,8 @@ from hubbub.privacy.proofs.whole_epochs import Neighbours, attack_epochs, draw_n
 from hubbub.privacy.shuffled_epoch import ShuffledEpoch
 from hubbub.privacy.shuffled_histogram import central_epsilon
 
+pytestmark = pytest.mark.thorough
+
 ALARM, DELTA, EPOCHS = 1e-7, 0.01, 600_000
 CATALOG = """
 shuffler = "127.0.0.1:1"

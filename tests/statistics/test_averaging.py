@@ -74,6 +74,7 @@ def _everything_sent(signed: Signed, seed: str) -> list[bytes]:
     return payloads
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("device", ["one device", "another", "a third"])
 def test_ten_thousand_reports_of_one_value_say_no_more_than_its_permanent_response(
     signed: Signed, device: str

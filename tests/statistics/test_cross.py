@@ -56,6 +56,7 @@ def test_the_covariance_is_that_of_the_drawn() -> None:
         )
 
 
+@pytest.mark.thorough
 def test_parts_that_are_independent_are_called_so_as_often_as_is_said() -> None:
     """300 tables of two tiers: of a level of 5% beyond 35 with a chance below 1e-6."""
     mechanisms = [PairedParts(1.0, (3, 4, 2)), PairedParts(3.0, (3, 4, 2))]
@@ -109,6 +110,7 @@ def test_census_tables_are_as_near_as_they_were_measured_and_intervals_hold() ->
 THREE = {"a": "xyz", "b": "stuv", "c": "no", "d": "pq"}
 
 
+@pytest.mark.thorough
 def test_parts_that_are_independent_within_a_third_are_called_so_as_often_as_is_said() -> None:
     """150 drawings, where a and b go together over all of c; beyond 24 below 1e-6.
 
@@ -161,6 +163,7 @@ def test_where_two_lines_of_a_plane_meet_is_known_as_point_by_point() -> None:
     assert both == pytest.approx(meets.T @ (sent[:, None] * meets))
 
 
+@pytest.mark.thorough
 def test_tables_of_three_in_a_crowd_are_as_near_as_they_were_measured_and_agree() -> None:
     """100,000 people of the census: total variation of the consistent tables."""
     listed, held = _census()
@@ -185,6 +188,7 @@ def test_tables_of_three_in_a_crowd_are_as_near_as_they_were_measured_and_agree(
         assert np.abs(told - np.mean(told, axis=0)).max() < 0.015 * 100_000
 
 
+@pytest.mark.thorough
 def test_a_table_beyond_reckoning_is_refused_with_what_to_do() -> None:
     mechanism = PairedParts(1.0, (250, 250))
     totals = Totals((100, *[0] * (mechanism.layout.size - 1)), 100)

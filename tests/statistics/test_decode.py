@@ -95,6 +95,7 @@ def test_a_higher_false_discovery_rate_marks_more_strings_and_never_fewer_than_i
     assert marked[0] < marked[1] < marked[2]
 
 
+@pytest.mark.thorough
 def test_detections_and_intervals_keep_their_word() -> None:
     """200 collections of ten kinds: at most 5% of the detected are false in expectation, and the
     detected ones' intervals hold the truth in 95%.

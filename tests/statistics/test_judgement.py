@@ -7,6 +7,8 @@ from hubbub.analysis.arrays import Floats
 from hubbub.analysis.models import edges_of, evaluate, judge
 from hubbub.mechanisms.grr import GeneralizedRandomizedResponse
 
+pytestmark = pytest.mark.thorough
+
 BINS = 6
 EDGES = [-2.0, -1.0, 0.0, 1.0, 2.0]
 # Of people by bin: who has not the label, and who has.

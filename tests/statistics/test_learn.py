@@ -34,6 +34,8 @@ from hubbub.mechanisms.vector_codes import VectorCodes
 from hubbub.simulation.model_file import People
 from hubbub.simulation.model_rehearsal import codes_of, rehearse_model
 
+pytestmark = pytest.mark.thorough
+
 Z = 5.5
 
 

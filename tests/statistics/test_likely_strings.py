@@ -20,6 +20,8 @@ from hubbub.mechanisms import Totals
 from hubbub.mechanisms.projective import ProjectiveResponse
 from hubbub.mechanisms.tree import PrefixTree
 
+pytestmark = pytest.mark.thorough
+
 FAR = 1e-6
 TREE = PrefixTree(4.0, bits=34)
 REPORTS = 200_000

@@ -18,6 +18,8 @@ from tests.statistics.calibration.lines import (
     walking,
 )
 
+pytestmark = pytest.mark.thorough
+
 PEOPLE, DAYS = 100_000, 128
 FIRST = 20_000
 

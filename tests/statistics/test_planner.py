@@ -29,6 +29,8 @@ from hubbub.privacy.metric_draft import MetricDraft
 from hubbub.privacy.planner import epsilon_for, plan, reports_for, row
 from hubbub.privacy.proofs.enumeration import SMALL, rows
 
+pytestmark = pytest.mark.thorough
+
 EPSILONS = (0.5, 1.0, 2.0, 3.0, 4.0)
 
 

@@ -22,6 +22,8 @@ from hubbub.analysis import estimate
 from hubbub.mechanisms import REGISTRY, AnyMechanism, Probability, Totals, build
 from hubbub.mechanisms import bits as bits_module
 
+pytestmark = pytest.mark.thorough
+
 REPORTS, CATEGORIES = 100_000, 1000
 PARAMETERS: dict[str, dict[str, Any]] = {
     "rr": {"epsilon": 1.0},

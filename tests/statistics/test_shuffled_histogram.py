@@ -22,6 +22,8 @@ from hubbub.mechanisms.vector_codes import VectorCodes
 from hubbub.privacy.shuffled_epoch import ShuffledEpoch
 from hubbub.privacy.shuffled_histogram import central_epsilon, delta_of, largest_local
 
+pytestmark = pytest.mark.thorough
+
 DELTA = 1e-8
 _CELLS = 1_000_000
 """Chances of two counts: as many as are summed."""

@@ -19,6 +19,8 @@ from hubbub.errors import BadParameter
 from hubbub.mechanisms import KeyedBits, Totals
 from hubbub.mechanisms.tree import PrefixTree
 
+pytestmark = pytest.mark.thorough
+
 SMALL = PrefixTree(3.0, bits=24, cells=256, hashes=2)
 LETTERS = "aeinorst"
 

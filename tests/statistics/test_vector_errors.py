@@ -10,6 +10,8 @@ from hubbub.analysis.families.vector import Vectors
 from hubbub.analysis.models import told_by_cells
 from hubbub.mechanisms import Totals
 
+pytestmark = pytest.mark.thorough
+
 REPORTS = 1_000_000
 # Of 64 numbers, by the prototype before the product; of others as their number.
 BEFORE = {1.0: 425.0, 2.0: 106.6, 4.0: 28.3, 8.0: 8.8}

@@ -20,6 +20,8 @@ from hubbub.cli.terminal.service_client import Endpoints, total_counts
 from tests.conftest import Made
 from tests.support.waiting import eventually
 
+pytestmark = pytest.mark.thorough
+
 WORDS = "six words that nobody guesses"
 
 

@@ -12,6 +12,8 @@ import pytest
 from hubbub.runtime import VERSION
 from tests.support.surroundings import CALLER
 
+pytestmark = pytest.mark.thorough
+
 ROOT = Path(__file__).parents[2]
 CLIENT = [
     "tests/unit/test_client_floor.py",

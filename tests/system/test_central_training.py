@@ -10,6 +10,8 @@ from dp_accounting import pld, rdp
 
 from hubbub.privacy.composition import Event, compose
 
+pytestmark = pytest.mark.thorough
+
 EXAMPLE = Path(__file__).parents[2] / "examples" / "train_centrally.py"
 
 

@@ -1,7 +1,11 @@
 """A short run of the chaos: processes killed, frozen, cut off, full, and their clocks stepped."""
 
+import pytest
+
 from tests.system.chaos.__main__ import run
 from tests.system.chaos.house import DUMMIES
+
+pytestmark = pytest.mark.thorough
 
 SECONDS = 20
 TOKEN_SECONDS = 6

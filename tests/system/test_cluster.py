@@ -2,7 +2,11 @@
 
 from pathlib import Path
 
+import pytest
+
 from tests.system.chaos.clustered import run_clustered
+
+pytestmark = pytest.mark.thorough
 
 
 def test_a_cluster_that_fails_over_grows_and_restarts_loses_nothing(tmp_path: Path) -> None:

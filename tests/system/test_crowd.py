@@ -35,6 +35,8 @@ from tests.support.moment import now
 from tests.support.pasted import in_notebook, in_shell
 from tests.support.waiting import eventually
 
+pytestmark = pytest.mark.thorough
+
 METRIC = """
 [metrics.{name}]
 description = "Asked in a crowd"

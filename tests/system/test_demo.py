@@ -24,6 +24,8 @@ from hubbub.conservation import balances
 from tests.support.moment import far_from_midnight
 from tests.support.waiting import HANG_SECONDS, eventually
 
+pytestmark = pytest.mark.thorough
+
 DEVICES = 1200
 PEOPLE = 2500
 

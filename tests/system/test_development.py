@@ -18,6 +18,8 @@ from tests.support import asking, web
 from tests.support.developing import Developing, developing
 from tests.support.waiting import eventually
 
+pytestmark = pytest.mark.thorough
+
 CATALOG = """
 [metrics.{name}]
 description = "Colour theme"

@@ -59,6 +59,7 @@ def _python(folder: Path, *arguments: str) -> str:
     return done.stdout
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("code", BLOCKS)
 def test_code_in_a_document_runs(code: str, run: LocalRun, tmp_path: Path) -> None:
     (tmp_path / "app.hubbub").write_bytes(run.bundle_path.read_bytes())
@@ -83,6 +84,7 @@ def test_the_readmes_catalog_is_one(tmp_path: Path) -> None:
     assert set(read_catalog(tmp_path / "metrics.toml").metrics) == {"theme"}
 
 
+@pytest.mark.thorough
 def test_every_catalog_in_a_document_is_one(tmp_path: Path) -> None:
     path, read = tmp_path / "metrics.toml", 0
     (tmp_path / "plugins.txt").write_text("vim\nemacs\nspell-check\n")

@@ -205,6 +205,7 @@ def test_a_consistent_histogram_stands_beside_the_estimates(
     assert mean["consistent"] is None
 
 
+@pytest.mark.thorough
 def test_strings_that_nobody_listed_are_found(
     run: LocalRun, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -238,6 +239,7 @@ def test_strings_that_nobody_listed_are_found(
     assert "finds no strings" in capsys.readouterr().err
 
 
+@pytest.mark.thorough
 def test_what_most_devices_find_the_others_count(
     run: LocalRun, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -11,11 +11,15 @@ import sys
 import sysconfig
 from pathlib import Path
 
+import pytest
+
 from hubbub.cli.local.ports import free_port
 from tests.support.developing import MORE_PORTS
 from tests.support.moment import far_from_midnight
 from tests.support.surroundings import CALLER
 from tests.support.waiting import HANG_SECONDS, eventually
+
+pytestmark = pytest.mark.thorough
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "tutorial" / "first-minute.md"

@@ -16,6 +16,8 @@ from tests.support.bundles import Signed
 from tests.support.http_shuffler import http_shuffler
 from tests.support.surroundings import CALLER
 
+pytestmark = pytest.mark.thorough
+
 ROOT = Path(__file__).parents[2]
 
 FROZEN = """

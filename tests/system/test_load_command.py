@@ -16,6 +16,8 @@ from tests.conftest import CATALOG, Made
 from tests.support.bundles import DAY, make_signed
 from tests.support.waiting import eventually
 
+pytestmark = pytest.mark.thorough
+
 
 def test_what_devices_saw_acknowledged_is_what_the_law_holds(
     made: Made, tmp_path: Path, capsys: pytest.CaptureFixture[str]

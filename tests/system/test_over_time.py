@@ -5,6 +5,7 @@ import secrets
 from functools import partial
 from pathlib import Path
 
+import pytest
 from playwright.sync_api import expect
 
 from hubbub.aggregator.ingest.intake import Intake
@@ -20,6 +21,8 @@ from tests.support.bundles import DAY, Signed, make_signed
 from tests.support.fakes import MemoryStore
 from tests.support.pages import page_over
 from tests.support.waiting import HANG_SECONDS
+
+pytestmark = pytest.mark.thorough
 
 CATALOG = """
 shuffler = "shuffler.example.org:443"

@@ -9,6 +9,8 @@ import pytest
 from hubbub.cli.main import main
 from tests.conftest import CATALOG
 
+pytestmark = pytest.mark.thorough
+
 MORE = """
 [metrics.hours]
 description = "Hours of use"

@@ -11,6 +11,8 @@ import pytest
 from hubbub.cli.rappor_files import read_collection, read_map
 from hubbub.errors import BadParameter
 
+pytestmark = pytest.mark.thorough
+
 REFERENCE = Path(__file__).parents[1] / "data" / "rappor"
 PARAMS = "k,h,m,p,q,f\n4,2,2,0.25,0.75,0.5\n"
 COUNTS = "100,50,40,30,60\n90,50,40,30,60\n"

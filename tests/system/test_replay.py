@@ -10,6 +10,7 @@ from typing import Any
 
 import grpc
 import numpy as np
+import pytest
 
 from hubbub.aggregator.store.redis import RedisStore
 from hubbub.catalog import Catalog
@@ -30,6 +31,8 @@ from hubbub.wire.v1.services_pb2_grpc import (
 from tests.conftest import Made
 from tests.support.stores import totals
 from tests.support.waiting import HANG_SECONDS, eventually
+
+pytestmark = pytest.mark.thorough
 
 DEVICES = 120
 ANSWERS = {"theme": "dark", "crashed": "no", "editor": "vi", "homepage": "a.example"}

@@ -26,6 +26,8 @@ from tests.support import web
 from tests.support.moment import far_from_midnight
 from tests.support.waiting import eventually
 
+pytestmark = pytest.mark.thorough
+
 DAYS_AGO = (60, 50, 40, 20, 3)
 REPORTS = 300
 

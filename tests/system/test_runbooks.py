@@ -13,6 +13,8 @@ from hubbub.cli.local.local_run import LocalRun, Ports
 from hubbub.cli.main import main
 from tests.conftest import CATALOG, Made
 
+pytestmark = pytest.mark.thorough
+
 OPERATE: Final = Path(__file__).parents[2] / "docs" / "operate"
 # Of each command that is not run here, by how it begins: where it is, or why nowhere.
 ELSEWHERE: Final = {

@@ -17,6 +17,8 @@ from hubbub.cli.main import main
 from hubbub.mechanisms.ranges import Range
 from hubbub.simulation.people_file import coder
 
+pytestmark = pytest.mark.thorough
+
 Z = 4.9
 
 ENTRY = """

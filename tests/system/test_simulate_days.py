@@ -9,6 +9,8 @@ import pytest
 
 from hubbub.cli.main import main
 
+pytestmark = pytest.mark.thorough
+
 ENTRY = """
 [metrics.{name}]
 description = "a metric"

@@ -9,6 +9,8 @@ import pytest
 
 from hubbub.cli.main import main
 
+pytestmark = pytest.mark.thorough
+
 MODELS = """
 [models.churn]
 kind = "logistic"

@@ -24,6 +24,8 @@ from hubbub.cli.local.ports import free_port
 from tests.interfaces.browser import chromium, needs_browser
 from tests.support import web
 
+pytestmark = pytest.mark.thorough
+
 ROOT = Path(__file__).parents[2]
 # What a page loads by itself, and from where; a link that somebody follows is not among it.
 LOADED = {

@@ -1,6 +1,10 @@
 """A short run of the soak: honest devices beside strangers. How long it takes is not asked."""
 
+import pytest
+
 from tests.system.soak.__main__ import run
+
+pytestmark = pytest.mark.thorough
 
 SECONDS = 20  # strangers are all there after some four
 

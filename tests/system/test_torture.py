@@ -30,6 +30,8 @@ from tests.support.waiting import HANG_SECONDS, eventually
 from tests.system import torture_app as app
 from tests.system.chaos.line import Line
 
+pytestmark = pytest.mark.thorough
+
 KILLS = 200
 SEED = 20_261_121
 SERIAL = """

@@ -10,10 +10,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
+
 from hubbub.cli.local.ports import free_port
 from tests.support.developing import MORE_PORTS
 from tests.support.moment import far_from_midnight
 from tests.support.waiting import eventually
+
+pytestmark = pytest.mark.thorough
 
 PAGE = Path(__file__).parents[2] / "docs" / "tutorial" / "first-metric.md"
 BLOCK = re.compile(r'^```(\w+)(?: title="(.*?)")?\n(.*?)^```$', re.MULTILINE | re.DOTALL)

@@ -126,6 +126,7 @@ class Forgets:
         return KeyedBits(next(_ANEW).to_bytes(32, "big"))
 
 
+@pytest.mark.thorough
 def test_a_permanent_response_that_is_drawn_anew_is_caught(metrics: dict[str, Metric]) -> None:
     checks = _audit(metrics["daily"], devices=lambda _name: Forgets(), people=12_000)
     assert _failed(checks) == {"30 reports of one value", "a device's memory"}

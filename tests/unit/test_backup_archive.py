@@ -146,6 +146,7 @@ def test_no_archive_changes_anything_outside(tmp_path: Path, entries: list[Entry
     assert [path.name for path in victim.iterdir()] == ["sub"]
 
 
+@pytest.mark.thorough
 def test_a_part_of_an_archive_is_none(sealed: Path) -> None:
     clear = archive.open_with(WORDS)(sealed.read_bytes())
     sealed.write_bytes(clear[: len(clear) // 2])

@@ -412,7 +412,7 @@ def test_a_plan_shows_floors_beside_what_reports_alone_and_a_curator_would_do(
 
 
 @pytest.mark.parametrize("asked", [["--mean", "0", "100"], ["--ranges", "16", "0", "100"]])
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_plan_of_numbers_shows_the_same_trade(
     asked: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -99,7 +99,7 @@ def test_what_a_report_alone_says_is_a_gaussians(epsilon: float) -> None:
     ("reports", "categories", "central"),
     [(300, 2, 1.0), (300, 4, 0.5), (3000, 2, 1.0), (3000, 224, 2.0)],
 )
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_no_crowd_says_more_than_its_gaussian(
     reports: int, categories: int, central: float
 ) -> None:

@@ -193,7 +193,7 @@ def _crashes(client: Client, rng: random.Random) -> None:
     client.report("crash", rng.choice(["gpu", "disk"]))
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_classifier_of_all_that_a_shuffler_sees_is_at_chance(covered: Signed) -> None:
     """1,000 devices, half of them with an event, half of them restarted over midnight."""
     devices = 1000

@@ -174,7 +174,7 @@ def test_what_cannot_be_kept_is_refused_with_its_remedy(
     assert '"reports"' not in str(told.value), "which nobody wrote"
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_plan_shows_the_same_trade(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     command = ["plan", "--strings", "500", "--reports", "30000", "--central", "1"]
     assert main([*command, "--format", "json"]) == 0

@@ -23,7 +23,7 @@ from hubbub.errors import StateUnusable
 from tests.support.devices import DATABASE, Device
 from tests.support.waiting import HANG_SECONDS
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.thorough
 
 DEEP = "[" * 100_000
 HOSTILE = (

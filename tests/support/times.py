@@ -1,0 +1,125 @@
+"""What every test costs: a pytest plugin records it, `make test-times` writes the table.
+
+Processor seconds include child processes that have ended; waiting is wall time minus those.
+A service that many tests share is counted where its fixture starts and ends it.
+"""
+
+import json
+import os
+import sys
+import time
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+RECORDS = ROOT / "build/test-times"
+README = ROOT / "tests/README.md"
+BEGIN, END = "<!-- make test-times -->", "<!-- end -->"
+SLOWEST = 60
+PHASES = ("setup", "call", "teardown")
+
+_started: Counter[str] = Counter()
+
+
+def _count(event: str, arguments: tuple[Any, ...]) -> None:
+    if event == "subprocess.Popen":
+        program = Path(os.fsdecode(arguments[0])).name
+        _started["processes"] += 1
+        _started["redis"] += program.startswith(("redis-server", "valkey-server"))
+
+
+def pytest_configure() -> None:
+    sys.addaudithook(_count)
+    RECORDS.mkdir(parents=True, exist_ok=True)
+
+
+def _phase(item: pytest.Item, phase: str) -> Iterator[None]:
+    _started.clear()
+    wall, cpu = time.monotonic(), sum(os.times()[:4])
+    yield
+    record = {
+        "test": item.nodeid,
+        "phase": phase,
+        "wall": time.monotonic() - wall,
+        "cpu": sum(os.times()[:4]) - cpu,
+        **_started,
+    }
+    with (RECORDS / f"{os.getpid()}.jsonl").open("a") as file:
+        file.write(json.dumps(record) + "\n")
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> Iterator[None]:
+    yield from _phase(item, "setup")
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
+    yield from _phase(item, "call")
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_teardown(item: pytest.Item) -> Iterator[None]:
+    yield from _phase(item, "teardown")
+
+
+def _table(header: str, rows: list[list[str]]) -> list[str]:
+    columns = header.count("|") + 1
+    lines = [f"| {header} |", "|---|" + "--:|" * (columns - 1)]
+    return lines + [f"| {' | '.join(row)} |" for row in rows] + [""]
+
+
+def tables(records: list[dict[str, Any]]) -> str:
+    """The costs by folder, and the tests that cost the most processor time, in Markdown."""
+    folders: dict[str, Counter[str]] = defaultdict(Counter)
+    tests: dict[str, Counter[str]] = defaultdict(Counter)
+    for record in records:
+        phase, wall, cpu = record["phase"], record["wall"], record["cpu"]
+        name = record["test"].partition("[")[0]
+        for sums in (folders[name.split("/")[1]], tests[name]):
+            sums.update({phase: wall, "wall": wall, "cpu": cpu, "tests": phase == "call"})
+            sums.update({what: record.get(what, 0) for what in ("processes", "redis")})
+
+    def numbers(sums: Counter[str], *columns: str) -> list[str]:
+        return [f"{sums[column]:.0f}" for column in columns]
+
+    def waiting(sums: Counter[str]) -> str:
+        return f"{max(0, sums['wall'] - sums['cpu']):.0f}"
+
+    folders["all"] = sum(folders.values(), Counter())
+    by_folder = [
+        [name, *numbers(sums, "tests", *PHASES, "cpu"), waiting(sums)]
+        + numbers(sums, "processes", "redis")
+        for name, sums in sorted(folders.items(), key=lambda folder: folder[1]["wall"])
+    ]
+    slowest = sorted(tests.items(), key=lambda test: -test[1]["cpu"])[:SLOWEST]
+    by_test = [
+        [f"`{name.removeprefix('tests/')}`", *numbers(sums, "tests", "cpu"), waiting(sums)]
+        for name, sums in slowest
+    ]
+    head = "folder | tests | set-up s | call s | teardown s | processor s | waiting s"
+    return "\n".join(
+        [
+            *_table(f"{head} | processes | Redis servers", by_folder),
+            *_table("test | cases | processor s | waiting s", by_test),
+        ]
+    )
+
+
+def main() -> None:
+    """Write the tables of the recorded run into tests/README.md."""
+    records = [
+        json.loads(line)
+        for path in RECORDS.glob("*.jsonl")
+        for line in path.read_text().splitlines()
+    ]
+    before, _, rest = README.read_text().partition(BEGIN)
+    README.write_text(f"{before}{BEGIN}\n\n{tables(records)}\n{END}{rest.partition(END)[2]}")
+
+
+if __name__ == "__main__":
+    main()
