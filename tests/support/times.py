@@ -92,8 +92,12 @@ def tables(records: list[dict[str, Any]]) -> str:
 
     folders["all"] = sum(folders.values(), Counter())
     by_folder = [
-        [name, *numbers(sums, "tests", *PHASES, "cpu"), waiting(sums)]
-        + numbers(sums, "processes", "redis")
+        [
+            name,
+            *numbers(sums, "tests", *PHASES, "cpu"),
+            waiting(sums),
+            *numbers(sums, "processes", "redis"),
+        ]
         for name, sums in sorted(folders.items(), key=lambda folder: folder[1]["wall"])
     ]
     slowest = sorted(tests.items(), key=lambda test: -test[1]["cpu"])[:SLOWEST]
