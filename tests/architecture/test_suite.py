@@ -37,6 +37,7 @@ PACED = {
         "bytes that never end; the refusal is waited for"
     ),
     "tests/support/moment.py::far_from_midnight": "lets midnight pass",
+    "tests/support/times.py::_phase": "records what a test costs",
     "tests/support/waiting.py::eventually": "the one way to wait",
     "tests/support/waiting.py::eventually_async": "the one way to wait",
     "tests/support/waiting.py::_looks": "the one way to wait",
@@ -66,6 +67,8 @@ PACED = {
     "tests/system/torture_app.py::thread": "reports now and then",
     "tests/system/torture_app.py::worker": "reports now and then, on a disk full for a moment",
 }
+# Parts of the Makefile have a line of their own for these.
+SLOW = ("torture", "bare_install", "chaos", "soak")
 # A look at one of these is asked for as a sleep is: a limit in real time may hang on it.
 _CLOCKS = frozenset({"time.monotonic", "time.perf_counter", "time.process_time"})
 # Of the ports that hubbub has unless told otherwise, these speak of containers and documents.
@@ -163,6 +166,22 @@ def _places(node: ast.AST, within: str = "") -> Iterator[str]:
 
 def _own(paced: set[str], said: list[str]) -> list[str]:
     return [one for one in said if one.partition(":")[0] not in paced]
+
+
+def test_every_test_runs_in_make_test_or_in_make_test_rest() -> None:
+    makefile = (ROOT / "Makefile").read_text()
+
+    def parts(name: str) -> set[str]:
+        [line] = re.findall(rf"^{name} := (.*)$", makefile, re.MULTILINE)
+        return set(line.split())
+
+    assert parts("TESTS") - parts("REST") == {"enumerations"}
+    assert parts("REST") - parts("TESTS") == {"slow", "mutants"}
+    mutants = ROOT / "tests/proofs/test_mutants.py"
+    slow = [ROOT / f"tests/system/test_{name}.py" for name in SLOW]
+    assert all("pytestmark = pytest.mark.thorough" in path.read_text() for path in [mutants, *slow])
+    for path in set((ROOT / "tests/proofs").rglob("*.py")) - {mutants}:
+        assert "mark.thorough" not in path.read_text(), path
 
 
 def test_no_test_has_a_limit_of_its_own() -> None:
