@@ -7,7 +7,6 @@ from typing import Final
 
 from hubbub.catalog.choice import AUTO, own_fields
 from hubbub.catalog.crowds.central import FOLLOWING, PROMISE
-from hubbub.catalog.fields.field import CatalogField, fields_of
 from hubbub.catalog.limits import Limits
 from hubbub.catalog.metric import Metric
 from hubbub.catalog.metrics_toml.model_table import AS_METRICS
@@ -15,6 +14,7 @@ from hubbub.catalog.metrics_toml.schema import catalog_schema
 from hubbub.catalog.metrics_toml.source import Catalog
 from hubbub.catalog.models.learning import Learning
 from hubbub.catalog.policy import Budget, Caps, Release
+from hubbub.fields.field import CatalogField, fields_of
 from hubbub.mechanisms import REGISTRY
 
 PAGE: Final = Path(__file__).with_name("catalog.md")

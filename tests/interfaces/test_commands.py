@@ -84,7 +84,7 @@ def test_a_narrow_terminal_shows_every_figure_whole(
         ["trend", "theme", "-n", "2"],
         ["compare", "theme"],
         ["catalog", "check", catalog],
-        ["privacy", catalog],
+        ["privacy", "card", catalog],
     ]
     for words in asked:
         where = [] if catalog in words else ["--query", home.query]

@@ -93,7 +93,7 @@ def test_a_new_family_is_its_file_and_a_line(
     assert client.flush(HANG_SECONDS)
     assert len(shuffler.reports()) == 1
     assert "size" in command("catalog", "check", str(catalog))
-    assert "ordered" in command("privacy", str(catalog))
+    assert "ordered" in command("privacy", "card", str(catalog))
     assert "size" in command("audit", str(catalog), "--no-proofs", "--samples", "2000")
     mechanism = build("ordered", epsilon=2.0, categories=3)
     simulated = json.loads(

@@ -59,7 +59,7 @@ def test_a_guarantee_is_one_figure_in_every_face(
     home: House, metric: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     catalog = str(home.signed.path.with_name("metrics.toml"))
-    assert main(["privacy", catalog, "--format", "json"]) == 0
+    assert main(["privacy", "card", catalog, "--format", "json"]) == 0
     cards = json.loads(capsys.readouterr().out)["metrics"]
     [card] = [one for one in cards if one["name"] == metric]
     detail = web.get(f"{home.page}/v1/metrics/{metric}").json()["shuffled"]
@@ -70,7 +70,7 @@ def test_a_guarantee_is_one_figure_in_every_face(
     assert card["rests_on"] == promised["rests_on"]
     said = f"epsilon {promised['epsilon']:.3f} at delta 1e-08. {promised['rests_on']}"
     assert said in _command(home, capsys, ["query", metric], [])
-    assert main(["privacy", catalog]) == 0
+    assert main(["privacy", "card", catalog]) == 0
     shown = capsys.readouterr().out
     assert f"{metric}, shuffled: {promised['rests_on']}" in shown
     assert re.search(rf"{metric} .* {promised['epsilon']:.3f} ", shown)

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from hubbub.catalog.epochs import EPOCH_SECONDS
-from hubbub.catalog.fields.field import fields_of
 from hubbub.catalog.limits import Limits
 from hubbub.catalog.metric import Metric
 from hubbub.catalog.policy import Caps
+from hubbub.fields.field import fields_of
 from tests.support.node import PACKAGE
 
 PATH = PACKAGE / "src" / "catalog" / "fields.ts"

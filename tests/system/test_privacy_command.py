@@ -38,7 +38,7 @@ def catalog(tmp_path: Path) -> str:
 
 
 def _card(catalog: str, capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
-    assert main(["privacy", catalog, "--format", "json"]) == 0
+    assert main(["privacy", "card", catalog, "--format", "json"]) == 0
     document: dict[str, Any] = json.loads(capsys.readouterr().out)
     return document
 
@@ -110,7 +110,7 @@ def test_the_card_gives_a_verdict_a_picture_and_advice_once(
     [advised] = made["advice"]
     largest = max(made["metrics"], key=lambda one: one["lifetime_epsilon"])
     assert f"Most of a year is {largest['name']}" in advised
-    assert main(["privacy", catalog]) == 0
+    assert main(["privacy", "card", catalog]) == 0
     out = capsys.readouterr().out
     assert "Verdict: all answers in a day," in out
     meanings = [x.partition(": ")[2] for x in out.splitlines() if x.startswith("One answer to ")]
@@ -130,7 +130,7 @@ def test_the_card_says_whose_delta_is_another(
         + asked.replace('mechanism = "long.grr"\nepsilon = 1.0', crowd)
         + 'values = ["a", "b"]\nlimits = { reports_per_epoch = 1, lifetime_epsilon = 90.0 }\n'
     )
-    assert main(["privacy", str(path)]) == 0
+    assert main(["privacy", "card", str(path)]) == 0
     said = " ".join(capsys.readouterr().out.split())
     assert "as epsilon at delta 1e-08 (weekly 1e-06), in" in said
 

@@ -10,13 +10,13 @@ import hubbub.notebook
 from hubbub.aggregator.access.access_file import read_access
 from hubbub.aggregator.publishing.publisher import Webhook
 from hubbub.aggregator.settings import parse as aggregator
-from hubbub.catalog.fields.rules import is_address, is_log_name
 from hubbub.catalog.tokens import Tokens
 from hubbub.cli.main import main
 from hubbub.cli.terminal.query_options import where
 from hubbub.client import transport_to
 from hubbub.errors import BadParameter, HubbubError
 from hubbub.errors.addresses import has_port, url_parts
+from hubbub.fields.rules import is_address, is_log_name
 from hubbub.issuer.settings import parse as issuer
 from hubbub.relay.settings import parse as relay
 from hubbub.shuffler.settings import parse as shuffler

@@ -466,7 +466,7 @@ def test_the_card_says_what_all_crowds_say_in_a_day_a_month_and_a_year(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     _read(tmp_path, THEME.replace("30000", "300").replace('"day"', '"week"'))
-    assert main(["privacy", str(tmp_path / "metrics.toml"), "--format", "json"]) == 0
+    assert main(["privacy", "card", str(tmp_path / "metrics.toml"), "--format", "json"]) == 0
     card = json.loads(capsys.readouterr().out)
     central, together = card["central"], card["together"]
     assert 0.9 < central["day"] <= 1 < central["month"] < central["year"] < together["year"]

@@ -99,7 +99,7 @@ def test_a_line_in_the_registry_is_enough_for_sdk_planner_audit_and_query(
     asked = row(MetricDraft("values", 4), "forced", {"epsilon": 2.0, "categories": 4}, 1000)
     assert 0 < asked.stderr < asked.detectable < 1
     assert "theme" in command("catalog", "check", str(catalog))
-    assert "forced" in command("privacy", str(catalog))
+    assert "forced" in command("privacy", "card", str(catalog))
     assert "theme" in command("audit", str(catalog), "--no-proofs", "--samples", "2000")
     told = json.loads(
         command(

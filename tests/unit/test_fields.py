@@ -25,13 +25,13 @@ from hubbub.catalog import (
 )
 from hubbub.catalog.bundles import signed_bundle
 from hubbub.catalog.choice import AUTO, own_fields
-from hubbub.catalog.fields import kinds
-from hubbub.catalog.fields.field import CatalogField, entry, fields_of
 from hubbub.catalog.metrics_toml import metric_table, schema
 from hubbub.cli.main import main
 from hubbub.client import Client, MemoryState, Outcome
 from hubbub.client.testing import FakeClock, FakeShuffler
 from hubbub.errors import CatalogInvalid, ValueOutOfDomain
+from hubbub.fields import kinds
+from hubbub.fields.field import CatalogField, entry, fields_of
 from hubbub.mechanisms import REGISTRY
 from hubbub.privacy.card import metric_card
 from hubbub.wire.v1 import services_pb2 as wire
@@ -124,7 +124,7 @@ def test_one_entry_is_in_schema_reference_card_and_answers(
     assert team in metric_card(homepage).facts
     assert "team" not in {fact.field for fact in facts(theme)}
     assert message(wire.Fact, team) == wire.Fact(field="team", label="read by", text="shell")
-    assert main(["privacy", str(path), "--format", "markdown"]) == 0
+    assert main(["privacy", "card", str(path), "--format", "markdown"]) == 0
     assert "| read by |" in capsys.readouterr().out
 
 

@@ -46,10 +46,16 @@ def test_no_command_shows_help_and_a_slip_what_was_meant(
     assert main(["\x1b[31mzzz"]) == 2
     err = capsys.readouterr().err
     assert "hubbub --help lists them" in err
-    for slip in (["privacy", "crad"], ["privacy", "crad", "metrics.toml"]):
-        assert main(slip) == 2
-        assert 'privacy: there is no "crad": did you mean "card"?' in capsys.readouterr().err
     assert "\x1b" not in err
+    for slip in (["privacy", "crad"], ["privacy", "crad", "metrics.toml"]):
+        with pytest.raises(SystemExit) as ended:
+            main(slip)
+        assert ended.value.code == 2
+        err = capsys.readouterr().err
+        assert "hubbub privacy: error" in err
+        assert "there is no 'crad': did you mean \"card\"?" in err
+    assert main(["privacy", "metrics.toml"]) == 2
+    assert "hubbub privacy card metrics.toml" in capsys.readouterr().err
 
 
 def test_help_names_every_command_once_by_its_purpose() -> None:

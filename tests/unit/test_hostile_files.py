@@ -250,7 +250,7 @@ def test_a_catalog_is_refused_in_lines_and_never_with_a_traceback(
     assert old in CATALOG
     path = tmp_path / "metrics.toml"
     path.write_text(CATALOG.replace(old, new, 1))
-    for command in (["catalog", "check"], ["privacy"]):
+    for command in (["catalog", "check"], ["privacy", "card"]):
         assert main([*command, str(path)]) == 2
         said = capsys.readouterr().err
         assert said.startswith("hubbub: ")

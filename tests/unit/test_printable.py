@@ -63,7 +63,10 @@ def test_no_command_shows_a_catalogs_control_characters(
     )
     for command in (
         ["catalog", "check", str(path)],
-        *(["privacy", str(path), "--format", f] for f in ("table", "markdown", "html", "json")),
+        *(
+            ["privacy", "card", str(path), "--format", f]
+            for f in ("table", "markdown", "html", "json")
+        ),
         ["plan", str(path)],
     ):
         main(command)

@@ -16,11 +16,11 @@ from hubbub.aggregator.query.overview import notes
 from hubbub.analysis.answer import Answer, ValueAnswer
 from hubbub.catalog import Metric, read_catalog
 from hubbub.catalog.discovery import spoken
-from hubbub.catalog.fields.kinds import edges_of
 from hubbub.catalog.values.sets import set_code
 from hubbub.client import Client, MemoryState, Outcome
 from hubbub.client.testing import FakeClock, FakeShuffler
 from hubbub.errors import BadParameter, CatalogInvalid, ValueOutOfDomain
+from hubbub.fields.kinds import edges_of
 from tests.support.bundles import DAY, make_signed
 
 HEAD = 'shuffler = "127.0.0.1:1"\n'

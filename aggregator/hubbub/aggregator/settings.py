@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from hubbub.errors import BadParameter
+from hubbub.fields.command_line import Parser
 from hubbub.runtime import (
     Common,
     Ranges,
@@ -115,7 +116,7 @@ def limited(settings: Settings) -> Settings:
 
 def parser() -> argparse.ArgumentParser:
     """Knows every setting of the command line."""
-    known = argparse.ArgumentParser(
+    known = Parser(
         prog="hubbub aggregator",
         description="Open shuffled batches, add them up exactly once, answer queries.",
         epilog="The Redis URL, which may hold a password, comes from HUBBUB_REDIS_URL.",

@@ -19,7 +19,6 @@ from hubbub.catalog.epochs import (
     grace_seconds,
 )
 from hubbub.catalog.exposure import crowds_within, exposure, unchanged_exposure
-from hubbub.catalog.fields.rules import metric_name_of
 from hubbub.catalog.keys.handover import MAX_HANDOVERS, Handover, hand_over
 from hubbub.catalog.keys.opening_keys import (
     OpeningKey,
@@ -39,6 +38,7 @@ from hubbub.catalog.notice import Notice, open_notice, sign_notice
 from hubbub.catalog.periods import days_at_most, days_of_period, reports_of_one
 from hubbub.catalog.policy import SPANS, Budget, Caps, Release
 from hubbub.catalog.supersedes import superseded_by
+from hubbub.fields.rules import metric_name_of
 from hubbub.sealing import (
     SEAL_BYTES,
     TAG_BYTES,

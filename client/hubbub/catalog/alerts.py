@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
-from hubbub.catalog.fields.field import check, entry
-from hubbub.catalog.fields.kinds import number, text
 from hubbub.errors import BadParameter
+from hubbub.fields.field import check, entry
+from hubbub.fields.kinds import number, text
 
 _RULE: Final = re.compile(r"(mean|share of (.+)) (above|below) (\S+)", re.DOTALL)
 # Of a metric's values so many are named where one is none of them.

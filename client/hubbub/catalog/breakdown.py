@@ -11,9 +11,9 @@ from itertools import product
 from math import prod
 from typing import Any, Final
 
-from hubbub.catalog.fields.field import entry
-from hubbub.catalog.fields.kinds import Kind, Schema
-from hubbub.catalog.fields.rules import is_text
+from hubbub.fields.field import entry
+from hubbub.fields.kinds import Kind, Schema
+from hubbub.fields.rules import is_text
 
 Rules = Mapping[str, Mapping[str, tuple[str, ...]]]
 """For each public field its values, each with the patterns of what devices say that count as it."""

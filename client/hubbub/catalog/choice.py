@@ -10,10 +10,10 @@ from dataclasses import asdict, dataclass, field
 from math import sqrt
 from typing import Any, Final
 
-from hubbub.catalog.fields.field import REQUIRED, CatalogField, Entry, entry, fields_of
-from hubbub.catalog.fields.kinds import Kind, number, numbers_by_name, of_parameter, whole
-from hubbub.catalog.fields.rules import is_text, is_whole
 from hubbub.errors import BadParameter
+from hubbub.fields.field import REQUIRED, CatalogField, Entry, entry, fields_of
+from hubbub.fields.kinds import Kind, in_interval, number, numbers_by_name, whole
+from hubbub.fields.rules import is_text, is_whole
 from hubbub.mechanisms import (
     Parameter,
     build,
@@ -131,7 +131,7 @@ def own_fields(mechanism: str) -> tuple[CatalogField, ...]:
     return tuple(
         CatalogField(
             name,
-            Entry(of_parameter(says), says.meaning, _example(says)),
+            Entry(in_interval(says.interval, is_integer=says.whole), says.meaning, _example(says)),
             REQUIRED if needed[name] else says.default,
         )
         for name, says in described_parameters(mechanism).items()

@@ -7,10 +7,10 @@ not even that is said, a filler goes, so that every device sends as many reports
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from hubbub.catalog.fields.field import entry
-from hubbub.catalog.fields.kinds import Kind, flag
-from hubbub.catalog.fields.rules import is_text
 from hubbub.errors import ValueOutOfDomain
+from hubbub.fields.field import entry
+from hubbub.fields.kinds import Kind, flag
+from hubbub.fields.rules import is_text
 from hubbub.mechanisms import is_number
 
 NONE: Final = "none"

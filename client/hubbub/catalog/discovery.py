@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from hubbub.catalog.fields import kinds
-from hubbub.catalog.fields.field import entry
 from hubbub.catalog.plain_value import as_python
 from hubbub.catalog.values.list_versions import FINDER, is_list
 from hubbub.errors import BadParameter, ValueOutOfDomain
+from hubbub.fields import kinds
+from hubbub.fields.field import entry
 from hubbub.mechanisms import REGISTRY
 from hubbub.mechanisms.hashing import encoded
 from hubbub.mechanisms.tree import PrefixTree

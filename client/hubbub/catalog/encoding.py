@@ -6,6 +6,8 @@ import math
 from collections.abc import Sequence
 from typing import Any, Final
 
+from hubbub.fields.rules import is_writable
+
 MALFORMED: Final = (
     ValueError,
     KeyError,
@@ -31,21 +33,6 @@ def from_text(text: str) -> bytes:
     if to_text(raw) != text:
         raise ValueError("base64 has one spelling here")
     return raw
-
-
-def as_whole(number: Any) -> Any:
-    """6.0 as 6, which JSON does not tell apart; anything else as it is."""
-    small = type(number) is float and number.is_integer() and abs(number) < 1 << 53
-    return int(number) if small else number
-
-
-def is_writable(text: str) -> bool:
-    """Whether a text has bytes: a lone half of a surrogate pair has none."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def read_json(raw: bytes) -> Any:

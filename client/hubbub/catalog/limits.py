@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from hubbub.catalog.fields import kinds
-from hubbub.catalog.fields.field import check, entry
+from hubbub.fields import kinds
+from hubbub.fields.field import check, entry
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,10 +14,6 @@ from hubbub.catalog.crowds import central_fields
 from hubbub.catalog.crowds.central import central_conflicts
 from hubbub.catalog.crowds.central_promise import CentralPromise, epochs_together
 from hubbub.catalog.discovery import DISCOVER, check_discovery, loss_of_either
-from hubbub.catalog.fields import kinds
-from hubbub.catalog.fields.field import Entry, check, dumped, entry
-from hubbub.catalog.fields.rules import NAME, metric_name_of
-from hubbub.catalog.fields.tables import table_of
 from hubbub.catalog.limits import Limits, conflicts
 from hubbub.catalog.models.judging import loss_of_judging
 from hubbub.catalog.models.learning import Learning
@@ -41,6 +37,10 @@ from hubbub.catalog.values.reported_value import code_of_reported, is_one_of_lis
 from hubbub.catalog.values.value_kinds import NUMERIC
 from hubbub.catalog.values.vectors import COORDINATES
 from hubbub.errors import BadParameter
+from hubbub.fields import kinds
+from hubbub.fields.field import Entry, check, dumped, entry
+from hubbub.fields.rules import NAME, metric_name_of
+from hubbub.fields.tables import table_of
 from hubbub.mechanisms import (
     REGISTRY,
     AnyMechanism,

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from hubbub.catalog.fields.field import fields_of
 from hubbub.catalog.metric import Metric
+from hubbub.fields.field import fields_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,10 +3,10 @@
 from typing import Final
 
 from hubbub.catalog.alerts import Alert
-from hubbub.catalog.fields import kinds
-from hubbub.catalog.fields.field import entry
-from hubbub.catalog.fields.tables import table_of
 from hubbub.catalog.values.value_kinds import KINDS
+from hubbub.fields import kinds
+from hubbub.fields.field import entry
+from hubbub.fields.tables import table_of
 from hubbub.sealing import KEMS
 
 DESCRIPTION: Final = entry(

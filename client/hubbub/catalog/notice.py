@@ -13,13 +13,13 @@ from typing import Any, Final, Self
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from hubbub.catalog.encoding import MALFORMED, as_whole, read_json
+from hubbub.catalog.encoding import MALFORMED, read_json
 from hubbub.catalog.epochs import epoch_start
-from hubbub.catalog.fields.rules import NAME
 from hubbub.catalog.keys.handover import Handover, line_of
 from hubbub.catalog.keys.signed_lines import as_line, check_lines, of_another_operator, sign_lines
 from hubbub.catalog.metric import Metric
 from hubbub.errors import BadParameter, NoticeRefused
+from hubbub.fields.rules import NAME, as_whole
 
 LARGEST_NOTICE_BYTES: Final = 16 << 10
 """Every answer carries one."""

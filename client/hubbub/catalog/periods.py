@@ -9,10 +9,10 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from hubbub.catalog.epochs import EPOCH_SECONDS
-from hubbub.catalog.fields import kinds
-from hubbub.catalog.fields.field import entry
 from hubbub.epochs import MONTH_SECONDS, begins, holding
 from hubbub.errors import BadParameter
+from hubbub.fields import kinds
+from hubbub.fields.field import entry
 
 _DAY: Final = EPOCH_SECONDS["day"]
 _SPAN: Final = re.compile(r"([1-9][0-9]{0,2})([dw])")

@@ -14,10 +14,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from hubbub.catalog.fields.field import check, entry
-from hubbub.catalog.fields.kinds import number, numbers_by_name, one_of, shares
-from hubbub.catalog.fields.tables import table_of
 from hubbub.errors import BadParameter
+from hubbub.fields.field import check, entry
+from hubbub.fields.kinds import number, numbers_by_name, one_of, shares
+from hubbub.fields.tables import table_of
 from hubbub.mechanisms.probability import MAX_EPSILON
 
 SPANS: Final = {"day": 1, "month": 31, "year": 366}

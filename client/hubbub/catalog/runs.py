@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass, field
 
-from hubbub.catalog.fields.field import check, entry
-from hubbub.catalog.fields.kinds import text
+from hubbub.fields.field import check, entry
+from hubbub.fields.kinds import text
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Self
 
 from hubbub.catalog.encoding import from_text, to_text
-from hubbub.catalog.fields import kinds
-from hubbub.catalog.fields.field import check, entry
 from hubbub.errors import BadParameter
 from hubbub.errors.addresses import url_parts
+from hubbub.fields import kinds
+from hubbub.fields.field import check, entry
 
 _ISSUER: Final = re.compile(
     r"https://[!-.0-9;-~]{1,253}(:[0-9]{1,5})?(/[A-Za-z0-9._~-]{1,64}){0,8}"

@@ -12,9 +12,9 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Final, Self
 
-from hubbub.catalog.fields.rules import is_text
 from hubbub.client.paths import settled
 from hubbub.errors import BadParameter
+from hubbub.fields.rules import is_text
 
 TRANSPORTS: Final = ("grpc", "http")
 """What an address without a scheme may be dialled by."""

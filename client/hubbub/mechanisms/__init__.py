@@ -6,6 +6,7 @@
 Everything between handles opaque bytes or integer sums. Standard library and mmh3 only.
 """
 
+from hubbub.fields.rules import is_number
 from hubbub.mechanisms.bits import BitSource, KeyedBits, SystemBits
 from hubbub.mechanisms.even import EvenLies, even_lies, lies_evenly
 from hubbub.mechanisms.layout import (
@@ -20,7 +21,7 @@ from hubbub.mechanisms.layout import (
     tally,
 )
 from hubbub.mechanisms.mechanism import AnyMechanism, Mechanism, Memo, Memoized
-from hubbub.mechanisms.parameter import Parameter, is_number
+from hubbub.mechanisms.parameter import Parameter
 from hubbub.mechanisms.probability import Probability
 from hubbub.mechanisms.rappor import Rappor
 from hubbub.mechanisms.registry import (

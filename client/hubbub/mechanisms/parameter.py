@@ -4,50 +4,19 @@ Said where the number is a field of its class, `bits: int = field(metadata=whole
 and read from there by the class itself, by the catalog and by its reference.
 """
 
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
-from math import inf, isinf
+from math import inf
 from typing import Any, Final
 
 from hubbub.errors import BadParameter
+from hubbub.fields.rules import Interval, is_number
 
 _KEY: Final = "parameter"
 # What follows from epsilon, from what is listed, or from nothing that people write.
 _FOLLOWING: Final = frozenset(
     {"epsilon", "categories", "sizes", "beginnings", "dimensions", "seed"}
 )
-# What is above is an end that nobody means to reach, and is told in short.
-_LONG: Final = 1e6
-
-
-def is_number(thing: Any) -> bool:
-    """Whether it is a finite number that a float can hold."""
-    return (
-        isinstance(thing, int | float)
-        and not isinstance(thing, bool)
-        and -sys.float_info.max <= thing <= sys.float_info.max
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class Interval:
-    """The numbers from low to high. ends: which of them belong to it, as "[]", "()", "[)", "(]"."""
-
-    low: float = -inf
-    high: float = inf
-    ends: str = "[]"
-
-    def __contains__(self, given: float) -> bool:
-        above = self.low <= given if self.ends[0] == "[" else self.low < given
-        return above and (given <= self.high if self.ends[1] == "]" else given < self.high)
-
-    def __str__(self) -> str:
-        """As a condition: " in [0, 1)", " above 0"; nothing if it holds every number."""
-        if isinf(self.high):
-            says = "not below" if self.ends[0] == "[" else "above"
-            return "" if isinf(self.low) else f" {says} {_figure(self.low)}"
-        return f" in {self.ends[0]}{_figure(self.low)}, {_figure(self.high)}{self.ends[1]}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +68,3 @@ def check_whole(mechanism: Any, *names: str) -> None:
         given = getattr(mechanism, name)
         if not (isinstance(given, int) and given in interval):
             raise BadParameter(f"{name} {given} is outside [{interval.low}, {interval.high}]")
-
-
-def _figure(given: float) -> str:
-    return f"{given:g}" if abs(given) > _LONG else str(given)

@@ -7,7 +7,8 @@ from itertools import pairwise
 from typing import Any, Final, Protocol
 
 from hubbub.errors import BadParameter, ValueOutOfDomain
-from hubbub.mechanisms.parameter import is_number, number, whole
+from hubbub.fields.rules import is_number
+from hubbub.mechanisms.parameter import number, whole
 
 # Estimates are one number a bucket; finer than this is a number, not a bucket.
 MAX_BUCKETS: Final = 4096

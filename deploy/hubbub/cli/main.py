@@ -7,13 +7,13 @@ import sys
 from collections.abc import Sequence
 from difflib import get_close_matches
 from types import FrameType
-from typing import IO, Any, Final, NoReturn
+from typing import Any, Final, NoReturn
 
 from hubbub.cli.command_table import COMMANDS, load
 from hubbub.errors import BadParameter, HubbubError
-from hubbub.errors.arguments import tell_numbers_in_words
 from hubbub.errors.printable import visible_lines
 from hubbub.errors.standard_streams import complain
+from hubbub.fields.command_line import Parser, add_commands
 
 _GROUPS: Final = {
     "begin": ("demo", "init", "up", "catalog", "keys"),
@@ -35,58 +35,6 @@ _SERVICES: Final = {
     "relay": "run a relay: passes sealed requests on, so that the shuffler sees no address",
     "issuer": "run an issuer: gives accounts the tokens that reports go with, and sees neither",
 }
-
-
-_FIRST_ACTION: Final = {
-    "privacy": (
-        "card",
-        {"card", "review", "leaflet", "diff", "amplify", "compose", "crowd", "-h", "--help"},
-    )
-}
-"""Of some commands: the action where none is named, and all there are."""
-
-
-class _Parser(argparse.ArgumentParser):
-    """Quotes what was typed, in its errors, and is not turned round by it."""
-
-    def __init__(self, **given: Any) -> None:
-        super().__init__(**given)
-        tell_numbers_in_words(self)
-
-    def _check_value(self, action: argparse.Action, value: Any) -> None:
-        """As argparse does, with what was meant."""
-        choices = [str(one) for one in action.choices or ()]
-        if choices and str(value) not in choices:
-            near = get_close_matches(str(value), choices, n=1)
-            remedy = f'did you mean "{near[0]}"?' if near else f"choose from {', '.join(choices)}"
-            raise argparse.ArgumentError(action, f"there is no {str(value)[:40]!a}: {remedy}")
-
-    def parse_known_args(  # type: ignore[override]
-        self,
-        args: Sequence[str] | None = None,
-        namespace: argparse.Namespace | None = None,
-    ) -> tuple[argparse.Namespace, list[str]]:
-        """As argparse does; what a command does not know it refuses itself, with its own usage."""
-        found, left = super().parse_known_args(args, namespace)
-        if left:
-            self.error(f"unrecognized arguments: {' '.join(left)}{self._meant(left)}")
-        return found, left
-
-    def _meant(self, left: Sequence[str]) -> str:
-        """The option that is most like the first one that is none."""
-        typed = next((one.partition("=")[0] for one in left if one.startswith("--")), "")
-        near = get_close_matches(typed, self._option_string_actions, n=1)
-        return f"; did you mean {near[0]}?" if near else ""
-
-    def error(self, message: str) -> NoReturn:
-        """As argparse does, with the actions there are where one is left out."""
-        for action in self._actions:
-            if isinstance(action, argparse._SubParsersAction) and "required" in message:  # noqa: SLF001 its only name
-                message += f" (choose from {', '.join(action.choices)})"
-        super().error(message)
-
-    def _print_message(self, message: str, file: IO[str] | None = None) -> None:  # type: ignore[override]
-        super()._print_message(visible_lines(message), file)
 
 
 class _Commands(argparse._SubParsersAction):  # type: ignore[type-arg]  # noqa: SLF001 its only name
@@ -125,7 +73,7 @@ def main(arguments: Sequence[str]) -> int:
         return _verify()
     try:
         _refuse_slips(arguments)
-        arguments = _with_action(arguments)
+        _refuse_former_forms(arguments)
         # Its module alone is imported: starting takes half as long, and needs no more installed.
         asked = [word for word in arguments[:1] if word in COMMANDS]
         given = _parser(asked).parse_args(arguments or ["--help"])
@@ -160,21 +108,11 @@ def _refuse_slips(arguments: Sequence[str]) -> None:
     raise BadParameter(f'there is no command "{typed}": {remedy}')
 
 
-def _with_action(arguments: Sequence[str]) -> Sequence[str]:
-    """`hubbub privacy metrics.toml` as `hubbub privacy card metrics.toml`.
-
-    Raises BadParameter, with what was meant, for a slip of an action.
-    """
-    command, action = [*arguments, "", ""][:2]
-    if command not in _FIRST_ACTION:
-        return arguments
-    first, known = _FIRST_ACTION[command]
-    if action in known:
-        return arguments
-    near = get_close_matches(action, known, n=1)
-    if near and not action.startswith("-") and not os.path.exists(action):  # noqa: PTH110 may hold what no path can
-        raise BadParameter(f'{command}: there is no "{action}": did you mean "{near[0]}"?')
-    return [command, first, *arguments[1:]]
+def _refuse_former_forms(arguments: Sequence[str]) -> None:
+    """Raises BadParameter, naming the command of today, for a form that version 0.1 had."""
+    command, first = [*arguments, "", ""][:2]
+    if command == "privacy" and (first.endswith(".toml") or first in {"--format", "--delta"}):
+        raise BadParameter("the card is a command of its own: hubbub privacy card metrics.toml")
 
 
 def whole_parser() -> argparse.ArgumentParser:
@@ -191,7 +129,7 @@ def whole_parser() -> argparse.ArgumentParser:
 
 def _parser(wanted: Sequence[str]) -> argparse.ArgumentParser:
     """Knows these commands; of all of them the names and purposes, where none is named."""
-    parser = _Parser(
+    parser = Parser(
         prog="hubbub",
         description="Usage statistics under local differential privacy.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -208,7 +146,11 @@ def _parser(wanted: Sequence[str]) -> argparse.ArgumentParser:
         title="commands", required=True, metavar="COMMAND", action=_Commands
     )
     for name in wanted:
-        load(name).add(commands)
+        module = load(name)
+        if hasattr(module, "COMMANDS"):
+            add_commands(commands, module.COMMANDS)
+        else:
+            module.add(commands)
     for name in [*([] if wanted else COMMANDS), *_SERVICES]:
         commands.add_parser(name)
     return parser

@@ -19,12 +19,12 @@ from hubbub.catalog.crowds.crowd_codes import (
     codes_epsilon,
     model_promise,
 )
-from hubbub.catalog.fields.field import fields_of
 from hubbub.catalog.metrics_toml.model_table import AS_METRICS
 from hubbub.catalog.models.learning import class_label, text_label
 from hubbub.errors import BadParameter, ValueOutOfDomain
 from hubbub.errors.csv_files import csv_rows
 from hubbub.errors.text_files import parse_toml, read_text
+from hubbub.fields.field import fields_of
 from hubbub.mechanisms.probability import MIN_EPSILON
 from hubbub.privacy.crowd import ExactAccountant
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from hubbub.errors import BadParameter
 from hubbub.errors.addresses import url_parts
+from hubbub.fields.command_line import Parser
 from hubbub.runtime import Common, add_common, check_addresses, common, read_network
 from hubbub.runtime.http.public_door import add_callers, check_callers
 from hubbub.runtime.tls import is_loopback
@@ -64,7 +65,7 @@ def parse(arguments: Sequence[str] | None = None) -> Settings:
 
 def parser() -> argparse.ArgumentParser:
     """Knows every setting of the command line."""
-    known = argparse.ArgumentParser(
+    known = Parser(
         prog="hubbub issuer",
         description="Give accounts tokens, without which the shuffler takes no report. What an "
         "account asks for is blinded: nobody can tell whose token a report goes with (RFC 9497).",

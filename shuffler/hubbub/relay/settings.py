@@ -8,7 +8,7 @@ from typing import Final
 
 from hubbub.errors import BadParameter
 from hubbub.errors.addresses import url_parts
-from hubbub.errors.arguments import tell_numbers_in_words
+from hubbub.fields.command_line import Parser
 from hubbub.runtime import Common, TlsFolder, check_addresses, read_network
 from hubbub.runtime.http.public_door import add_callers, check_callers
 from hubbub.runtime.monitoring.logs import FORMATS
@@ -63,12 +63,11 @@ def parse(arguments: Sequence[str] | None = None) -> Settings:
 
 def parser() -> argparse.ArgumentParser:
     """Knows every setting of the command line."""
-    known = argparse.ArgumentParser(
+    known = Parser(
         prog="hubbub relay",
         description="Pass sealed requests on to a shuffler's gateway, which then sees no address; "
         "what is in them the relay cannot read (Oblivious HTTP, RFC 9458).",
     )
-    tell_numbers_in_words(known)
     add = known.add_argument
     add(
         "--gateway",

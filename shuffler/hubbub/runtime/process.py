@@ -17,7 +17,6 @@ from typing import Any, Final, NoReturn, Protocol, TypeVar
 
 from hubbub.errors import BadParameter, HubbubError
 from hubbub.errors.addresses import check_address
-from hubbub.errors.arguments import tell_numbers_in_words
 from hubbub.errors.standard_streams import complain, run_program
 from hubbub.runtime.certificates import ends
 from hubbub.runtime.monitoring.logs import FORMATS, facts, write_logs
@@ -90,7 +89,6 @@ Chosen = TypeVar("Chosen", bound=Settings)
 
 def add_common(parser: argparse.ArgumentParser, *, metrics_listen: str) -> None:
     """The settings that every service has."""
-    tell_numbers_in_words(parser)
     security = parser.add_mutually_exclusive_group(required=True)
     security.add_argument("--tls", type=Path, help="folder of certificates: hubbub keys tls")
     security.add_argument("--insecure", action="store_true", help="no TLS, on loopback alone")

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from hubbub.errors import BadParameter
 from hubbub.errors.addresses import check_address
+from hubbub.fields.command_line import Parser
 from hubbub.runtime import (
     Common,
     Ranges,
@@ -179,7 +180,7 @@ def limited(settings: Settings) -> Settings:
 
 def parser() -> argparse.ArgumentParser:
     """Knows every setting of the command line."""
-    known = argparse.ArgumentParser(
+    known = Parser(
         prog="hubbub shuffler",
         description="Take sealed reports from devices, mix them, pass batches to the aggregator.",
         epilog="The Redis URL, which may hold a password, comes from HUBBUB_REDIS_URL.",

@@ -16,7 +16,6 @@ from hubbub.aggregator.query.estimating import EstimateQuery
 from hubbub.aggregator.text_rules import check_words
 from hubbub.analysis.families import family_for
 from hubbub.catalog import Metric
-from hubbub.catalog.fields.rules import NAME
 from hubbub.catalog.values.list_versions import FINDER
 from hubbub.errors import (
     BadParameter,
@@ -26,6 +25,7 @@ from hubbub.errors import (
     StoreUnavailable,
     UnknownList,
 )
+from hubbub.fields.rules import NAME
 from hubbub.runtime import RedisServer
 
 CATALOG: Final = "catalog"

@@ -13,8 +13,8 @@ from typing import Final, Protocol
 
 from hubbub.aggregator.text_rules import check_words
 from hubbub.catalog import Bundle
-from hubbub.catalog.fields.rules import NAME
 from hubbub.errors import BadParameter, UnknownMark
+from hubbub.fields.rules import NAME
 from hubbub.runtime import RedisServer
 
 _KEY: Final = "aggregator:marks"

@@ -17,7 +17,6 @@ from hubbub.catalog.crowds.hidden_counts import count_noise, minimum
 from hubbub.catalog.discovery import finder_of
 from hubbub.catalog.encoding import to_text
 from hubbub.catalog.epochs import EPOCH_SECONDS, MINUTE, grace_seconds
-from hubbub.catalog.fields.rules import NAME, is_address, is_whole, metric_name_of
 from hubbub.catalog.keys.handover import Handover, line_of
 from hubbub.catalog.keys.opening_keys import OpeningKeyPublic, is_development
 from hubbub.catalog.lists import grown_from, versions_of, why_not_grown
@@ -32,6 +31,7 @@ from hubbub.catalog.tokens import TokenIssuer, unfetched, untokened
 from hubbub.catalog.values.list_versions import STREAM, digests_of
 from hubbub.errors import BadParameter, BundleRefused, UnknownMetric
 from hubbub.errors.places import wrong_place
+from hubbub.fields.rules import NAME, is_address, is_whole, metric_name_of
 from hubbub.oblivious import read_config
 from hubbub.sealing import X25519, X_WING
 

@@ -8,8 +8,8 @@ from typing import Any, Final
 from hubbub.catalog.bundles.bundle import Bundle
 from hubbub.catalog.bundles.promise import Promise
 from hubbub.catalog.encoding import to_text
-from hubbub.catalog.fields.field import dumped
 from hubbub.catalog.metric import Metric
+from hubbub.fields.field import dumped
 
 MORE: Final = "more"
 LESS: Final = "less"

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from math import inf
 from typing import Any, Final, Self
 
-from hubbub.catalog.fields.rules import is_whole
 from hubbub.catalog.metric import Metric
+from hubbub.fields.rules import is_whole
 from hubbub.mechanisms import is_number
 
 _DIGEST_LETTERS: Final = 64

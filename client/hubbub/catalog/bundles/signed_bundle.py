@@ -14,9 +14,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from hubbub.catalog.bundles.bundle import Bundle
 from hubbub.catalog.bundles.promise import Promise
-from hubbub.catalog.encoding import MALFORMED, as_whole, from_text, read_json, to_text
-from hubbub.catalog.fields.field import dumped, loaded
-from hubbub.catalog.fields.tables import table_of
+from hubbub.catalog.encoding import MALFORMED, from_text, read_json, to_text
 from hubbub.catalog.keys.handover import Handover
 from hubbub.catalog.keys.opening_keys import OpeningKeyPublic
 from hubbub.catalog.keys.points import KEY_BYTES
@@ -29,6 +27,9 @@ from hubbub.catalog.runs import Runs
 from hubbub.catalog.tokens import TokenIssuer
 from hubbub.errors import BadParameter, BundleRefused, HubbubError
 from hubbub.errors.printable import visible
+from hubbub.fields.field import dumped, loaded
+from hubbub.fields.rules import as_whole
+from hubbub.fields.tables import table_of
 from hubbub.sealing import X_WING
 
 # Versions of what a former SDK would get wrong: values that grew, and reports without a token.

@@ -14,11 +14,11 @@ from hubbub.catalog.crowds.crowd_numbers import planned_number
 from hubbub.catalog.crowds.crowd_strings import CROWD_STRINGS, CROWD_TREE, planned_strings
 from hubbub.catalog.crowds.device_dummies import each_of
 from hubbub.catalog.crowds.hidden_counts import count_conflicts
-from hubbub.catalog.fields.field import fields_of
-from hubbub.catalog.fields.table_reader import Complain
 from hubbub.catalog.values.part_values import size_of
 from hubbub.catalog.values.vectors import VECTOR
 from hubbub.errors.installing import install_with
+from hubbub.fields.field import fields_of
+from hubbub.fields.table_reader import Complain
 from hubbub.mechanisms import build
 from hubbub.mechanisms.vector_codes import VectorCodes
 

@@ -3,9 +3,9 @@
 from typing import Any, Final
 
 from hubbub.catalog.choice import AUTO
-from hubbub.catalog.fields import kinds
-from hubbub.catalog.fields.field import entry
 from hubbub.catalog.periods import PERIOD_KIND
+from hubbub.fields import kinds
+from hubbub.fields.field import entry
 from hubbub.mechanisms.probability import MAX_EPSILON, MIN_EPSILON
 
 EPSILON: Final = kinds.number("a number of nats", MIN_EPSILON, MAX_EPSILON)

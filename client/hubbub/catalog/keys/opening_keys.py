@@ -16,11 +16,11 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
 
 from hubbub.catalog.encoding import MALFORMED, from_text, to_text
-from hubbub.catalog.fields.rules import is_whole
 from hubbub.catalog.keys.files import read, read_secret, replace
 from hubbub.catalog.keys.operator import OPERATOR, write_operator_key
 from hubbub.catalog.keys.points import KEY_BYTES, refuse_weak_opening_key
 from hubbub.errors import BadParameter, KeysUnusable
+from hubbub.fields.rules import is_whole
 from hubbub.sealing import (
     SEED_BYTES,
     X25519,

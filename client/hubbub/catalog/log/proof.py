@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Self
 
-from hubbub.catalog.encoding import MALFORMED, as_whole, from_text, read_json, to_text
+from hubbub.catalog.encoding import MALFORMED, from_text, read_json, to_text
 from hubbub.catalog.log.checkpoint import SIZE, Checkpoint
 from hubbub.catalog.log.merkle import (
     HASH_BYTES,
@@ -21,6 +21,7 @@ from hubbub.catalog.log.merkle import (
 )
 from hubbub.catalog.log.notes import NoteKey
 from hubbub.errors import BadParameter, BundleRefused
+from hubbub.fields.rules import as_whole
 
 KINDS: Final = ("bundle", "notice", "keys")
 """What a log has entries of."""

@@ -18,8 +18,6 @@ from hubbub.catalog.crowds.central_promise import (
     CentralPromise,
     epochs_together,
 )
-from hubbub.catalog.fields.field import CatalogField, fields_of
-from hubbub.catalog.fields.table_reader import Complain, read_fields, refuse_unknown
 from hubbub.catalog.limits import Limits, conflicts
 from hubbub.catalog.metric import Metric
 from hubbub.catalog.metrics_toml.domain import read_candidates, read_values
@@ -30,6 +28,8 @@ from hubbub.catalog.values.part_values import ranges_of, size_of
 from hubbub.catalog.values.value_kinds import OTHER, spelled
 from hubbub.catalog.values.vectors import VECTOR
 from hubbub.errors import BadParameter
+from hubbub.fields.field import CatalogField, fields_of
+from hubbub.fields.table_reader import Complain, read_fields, refuse_unknown
 from hubbub.mechanisms import REGISTRY, is_number
 from hubbub.mechanisms.probability import MIN_EPSILON
 

@@ -12,13 +12,13 @@ from hubbub.catalog.crowds.crowd_codes import (
     keeps_promise,
     model_promise,
 )
-from hubbub.catalog.fields.field import fields_of
-from hubbub.catalog.fields.table_reader import Complain, read_fields, refuse_unknown
 from hubbub.catalog.metric import Metric
 from hubbub.catalog.metrics_toml.metric_table import Around
 from hubbub.catalog.models.learning import Learning
 from hubbub.catalog.models.of_metric import limits_of
 from hubbub.errors import BadParameter
+from hubbub.fields.field import fields_of
+from hubbub.fields.table_reader import Complain, read_fields, refuse_unknown
 from hubbub.mechanisms.gradient_size import problem_with_classes
 from hubbub.mechanisms.vector_codes import VectorCodes, pool_for
 

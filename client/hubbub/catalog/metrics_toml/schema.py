@@ -9,15 +9,15 @@ from typing import Final
 
 from hubbub.catalog.choice import AUTO, own_fields
 from hubbub.catalog.crowds.central import FOLLOWING, PROMISE
-from hubbub.catalog.fields.field import fields_of
-from hubbub.catalog.fields.kinds import Schema
-from hubbub.catalog.fields.rules import NAME
-from hubbub.catalog.fields.tables import field_schema, object_schema
 from hubbub.catalog.metric import DOMAINS, Metric
 from hubbub.catalog.metrics_toml.model_table import AS_METRICS
 from hubbub.catalog.metrics_toml.sole_choice import SOLE
 from hubbub.catalog.metrics_toml.source import Catalog
 from hubbub.catalog.models.learning import Learning
+from hubbub.fields.field import fields_of
+from hubbub.fields.kinds import Schema
+from hubbub.fields.rules import NAME
+from hubbub.fields.tables import field_schema, object_schema
 from hubbub.mechanisms import REGISTRY
 
 _DRAFT: Final = "https://json-schema.org/draft/2020-12/schema"

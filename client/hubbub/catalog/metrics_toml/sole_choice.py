@@ -5,9 +5,9 @@ from typing import Any, Final
 
 from hubbub.catalog.choice import AUTO, own_fields
 from hubbub.catalog.crowds.central import PROMISE
-from hubbub.catalog.fields.table_reader import Complain
 from hubbub.catalog.metric import DOMAINS, Metric
 from hubbub.catalog.values.vectors import VECTOR
+from hubbub.fields.table_reader import Complain
 from hubbub.mechanisms import is_number
 from hubbub.mechanisms.hcms import HadamardSketch
 from hubbub.mechanisms.pairs import PairedParts

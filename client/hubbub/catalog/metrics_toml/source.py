@@ -15,11 +15,6 @@ from hubbub.catalog.central_cap import over_central_cap, with_gaussians
 from hubbub.catalog.cover import COVER, uncovered
 from hubbub.catalog.crowds.central_promise import Accountant
 from hubbub.catalog.exposure import over_caps
-from hubbub.catalog.fields import kinds
-from hubbub.catalog.fields.field import entry, fields_of
-from hubbub.catalog.fields.rules import NAME
-from hubbub.catalog.fields.table_reader import Complain, read_section
-from hubbub.catalog.fields.tables import table_of
 from hubbub.catalog.metric import Metric
 from hubbub.catalog.metrics_toml.metric_table import Around, read_metric
 from hubbub.catalog.metrics_toml.model_table import read_model
@@ -30,6 +25,11 @@ from hubbub.catalog.tokens import Tokens, unfetched, untokened
 from hubbub.errors import CatalogInvalid
 from hubbub.errors.printable import visible
 from hubbub.errors.text_files import parse_toml, read_text
+from hubbub.fields import kinds
+from hubbub.fields.field import entry, fields_of
+from hubbub.fields.rules import NAME
+from hubbub.fields.table_reader import Complain, read_section
+from hubbub.fields.tables import table_of
 
 _TABLE: Final = re.compile(r"""\s*\[\s*(?:metrics|models)\s*\.\s*["']?([^"'\]]*?)["']?\s*\]""")
 

@@ -7,11 +7,11 @@ from datetime import UTC, date, datetime, time
 from typing import Any, Final
 
 from hubbub.catalog.epochs import MINUTE, epoch_at, epoch_start
-from hubbub.catalog.fields import kinds
-from hubbub.catalog.fields.field import check, entry
 from hubbub.catalog.models.features import Feature, features_of
 from hubbub.catalog.plain_value import as_python
 from hubbub.errors import BadParameter, ValueOutOfDomain
+from hubbub.fields import kinds
+from hubbub.fields.field import check, entry
 from hubbub.mechanisms import BitSource, is_number
 from hubbub.mechanisms.gradient import KINDS, ModelKind
 from hubbub.mechanisms.gradient_size import (

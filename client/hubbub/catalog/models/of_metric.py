@@ -5,13 +5,13 @@ from datetime import date
 from typing import Any, Final
 
 from hubbub.catalog.epochs import MINUTE, WRITTEN_EPOCHS
-from hubbub.catalog.fields import kinds
-from hubbub.catalog.fields.field import entry
-from hubbub.catalog.fields.tables import table_of
 from hubbub.catalog.limits import Limits
 from hubbub.catalog.models.learning import Learning
 from hubbub.catalog.plain_value import as_python
 from hubbub.errors import BadParameter, ValueOutOfDomain
+from hubbub.fields import kinds
+from hubbub.fields.field import entry
+from hubbub.fields.tables import table_of
 from hubbub.mechanisms.vector_codes import VectorCodes
 
 _LENGTHS: Final = kinds.one_of(lambda: WRITTEN_EPOCHS)

@@ -12,10 +12,10 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from hubbub.catalog.encoding import MALFORMED, read_json
-from hubbub.catalog.fields.rules import NAME
 from hubbub.catalog.keys.handover import Handover, line_of
 from hubbub.catalog.keys.signed_lines import as_line, check_lines, of_another_operator, sign_lines
 from hubbub.errors import BadParameter, ModelsRefused
+from hubbub.fields.rules import NAME
 from hubbub.mechanisms import is_number
 
 LARGEST_MODELS_BYTES: Final = 512 << 10

@@ -2,9 +2,9 @@
 
 from typing import Any, Final
 
-from hubbub.catalog.fields.field import entry
-from hubbub.catalog.fields.kinds import Kind, strings, values
 from hubbub.errors import BadParameter
+from hubbub.fields.field import entry
+from hubbub.fields.kinds import Kind, strings, values
 from hubbub.mechanisms import REGISTRY
 
 

@@ -10,9 +10,9 @@ import re
 from collections.abc import Sequence
 from typing import Any, Final
 
-from hubbub.catalog.fields import kinds
-from hubbub.catalog.fields.field import entry
 from hubbub.errors import BadParameter
+from hubbub.fields import kinds
+from hubbub.fields.field import entry
 from hubbub.mechanisms import REGISTRY
 
 FINDER: Final = "tree"

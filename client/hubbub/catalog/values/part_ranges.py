@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from hubbub.catalog.fields import kinds
-from hubbub.catalog.fields.field import check, entry
-from hubbub.catalog.fields.kinds import Kind, edges_of
-from hubbub.catalog.fields.tables import table_of
 from hubbub.catalog.values.value_kinds import NUMERIC, check_kind, labels, part_of, plain_number
+from hubbub.fields import kinds
+from hubbub.fields.field import check, entry
+from hubbub.fields.kinds import Kind, edges_of
+from hubbub.fields.tables import table_of
 
 OUTSIDE: Final = entry(
     kinds.one_of(lambda: ("clamp", "refuse")),

@@ -3,14 +3,13 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from hubbub.catalog.encoding import is_writable
-from hubbub.catalog.fields.field import Entry
-from hubbub.catalog.fields.kinds import Kind
-from hubbub.catalog.fields.kinds import values as values_kind
-from hubbub.catalog.fields.rules import is_text
 from hubbub.catalog.plain_value import as_python
 from hubbub.catalog.values.part_ranges import RANGE, PartRange
 from hubbub.errors import BadParameter, ValueOutOfDomain
+from hubbub.fields.field import Entry
+from hubbub.fields.kinds import Kind
+from hubbub.fields.kinds import values as values_kind
+from hubbub.fields.rules import is_text, is_writable
 from hubbub.mechanisms import REGISTRY
 from hubbub.mechanisms.pairs import PairedParts
 from hubbub.mechanisms.parts import MAX_PARTS, listed_parts, parts_of

@@ -5,9 +5,9 @@ from collections.abc import Set as AbstractSet
 from typing import Any
 
 from hubbub.catalog.choice import AUTO
-from hubbub.catalog.fields.table_reader import Complain
 from hubbub.catalog.plain_value import as_python
 from hubbub.errors import BadParameter, ValueOutOfDomain
+from hubbub.fields.table_reader import Complain
 from hubbub.mechanisms import REGISTRY
 
 

@@ -11,12 +11,12 @@ from datetime import timedelta
 from itertools import pairwise
 from typing import Any, Final
 
-from hubbub.catalog.fields.kinds import edges_of
-from hubbub.catalog.fields.rules import is_whole
-from hubbub.catalog.fields.table_reader import Complain
 from hubbub.catalog.values.sets import as_set
 from hubbub.catalog.values.vectors import VECTOR, as_vector, without_coordinates
 from hubbub.errors import BadParameter, ValueOutOfDomain
+from hubbub.fields.kinds import edges_of
+from hubbub.fields.rules import is_whole
+from hubbub.fields.table_reader import Complain
 from hubbub.mechanisms import is_number
 
 NUMERIC: Final = ("count", "number", "duration", "size")

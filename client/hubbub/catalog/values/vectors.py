@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 from typing import Any, Final
 
-from hubbub.catalog.fields.field import Entry
-from hubbub.catalog.fields.kinds import Kind
-from hubbub.catalog.fields.kinds import values as values_kind
-from hubbub.catalog.fields.rules import is_whole
-from hubbub.catalog.fields.table_reader import Complain
 from hubbub.catalog.plain_value import as_python
 from hubbub.errors import BadParameter, ValueOutOfDomain
+from hubbub.fields.field import Entry
+from hubbub.fields.kinds import Kind
+from hubbub.fields.kinds import values as values_kind
+from hubbub.fields.rules import is_whole
+from hubbub.fields.table_reader import Complain
 from hubbub.mechanisms import REGISTRY, is_number
 from hubbub.mechanisms.alike import length
 from hubbub.mechanisms.vector_codes import MAX_DIMENSIONS, VectorCodes, apart

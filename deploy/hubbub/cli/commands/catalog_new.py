@@ -15,13 +15,13 @@ from typing import Final
 
 from hubbub.catalog import WRITTEN_EPOCHS, Metric
 from hubbub.catalog.choice import AUTO, own_fields
-from hubbub.catalog.fields.field import fields_of
-from hubbub.catalog.fields.rules import NAME
 from hubbub.catalog.values.value_kinds import NUMERIC
 from hubbub.cli.terminal.catalog_reading import read_aloud
 from hubbub.cli.terminal.output import say
 from hubbub.errors import BadParameter, CatalogInvalid
 from hubbub.errors.text_files import parse_toml, read_text
+from hubbub.fields.field import fields_of
+from hubbub.fields.rules import NAME
 
 _SCHEMA: Final = "metrics.schema.json"
 _YEAR: Final = timedelta(days=365)

@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from hubbub.catalog.fields.rules import NAME
 from hubbub.catalog.keys.files import replace as replace_file
 from hubbub.catalog.values.list_versions import FINDER
 from hubbub.cli.terminal.answer_tables import show_estimates
@@ -23,7 +22,8 @@ from hubbub.cli.terminal.query_options import (
 )
 from hubbub.cli.terminal.service_client import ask
 from hubbub.errors import BadParameter, UnknownMetric
-from hubbub.errors.arguments import number
+from hubbub.fields.command_line import read_number
+from hubbub.fields.rules import NAME
 from hubbub.wire.v1.services_pb2 import EstimateRequest
 
 _FINDS: Final = "tree"
@@ -84,7 +84,7 @@ def _false_share(written: str) -> float:
         raise argparse.ArgumentTypeError(
             f"{written!a} is no number; a metric goes before it: hubbub discover {written} --likely"
         )
-    return number(written)
+    return read_number(written)
 
 
 def _discover(arguments: argparse.Namespace) -> int:

@@ -14,7 +14,6 @@ from hubbub.aggregator.retention import delete_totals, ended_before, length_of, 
 from hubbub.aggregator.store.promises import RedisPromises
 from hubbub.aggregator.store.redis import RedisStore
 from hubbub.catalog import EPOCH_SECONDS, Bundle, closing_time, epoch_start, read_bundle
-from hubbub.catalog.fields.rules import metric_name_of
 from hubbub.cli.installation import OPERATORS
 from hubbub.cli.local.embedded_redis import url_of
 from hubbub.cli.terminal.day_argument import as_day
@@ -22,6 +21,7 @@ from hubbub.cli.terminal.output import say, several
 from hubbub.cli.terminal.service_client import nothing_runs
 from hubbub.conservation import Window, epoch_date
 from hubbub.errors import BadParameter, ServiceUnavailable, StoreUnavailable, UnknownMetric
+from hubbub.fields.rules import metric_name_of
 from hubbub.runtime import connect_redis, redis_url
 
 _HOME: Final = Path(".hubbub")

@@ -14,7 +14,6 @@ from cryptography.fernet import Fernet
 
 from hubbub.aggregator.access.tokens import add_token
 from hubbub.catalog import Catalog
-from hubbub.catalog.fields.rules import is_address
 from hubbub.catalog.keys.issuer import make_token_key, take_token_public
 from hubbub.cli.certificate_authorities import (
     PARTIES,
@@ -28,6 +27,7 @@ from hubbub.cli.terminal.catalog_reading import read_aloud
 from hubbub.cli.terminal.output import say
 from hubbub.errors import BadParameter, KeysUnusable
 from hubbub.errors.places import PROTECTS_NOBODY
+from hubbub.fields.rules import is_address
 
 # As the containers of deploy/compose call each other; the chart's services go by --host.
 _NAMES: Final = {

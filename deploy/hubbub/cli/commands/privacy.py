@@ -1,17 +1,16 @@
 """`hubbub privacy`: the card of a catalog; what a crowd adds; what many events say together."""
 
-import argparse
 import json
 import shlex
 from dataclasses import asdict
 from math import exp, isfinite
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from hubbub.catalog import SPANS, read_bundle
 from hubbub.catalog.bundles.difference import differences
 from hubbub.catalog.encoding import MALFORMED, read_json
-from hubbub.cli.commands.privacy_crowd import add_crowd
+from hubbub.cli.commands.privacy_crowd import CROWD
 from hubbub.cli.installation import DEMO_DEVICE
 from hubbub.cli.terminal.catalog_reading import read_aloud
 from hubbub.cli.terminal.difference_table import show_difference
@@ -21,6 +20,9 @@ from hubbub.cli.terminal.review_page import leaflet_html, review_markdown
 from hubbub.errors import BadParameter
 from hubbub.errors.printable import visible
 from hubbub.errors.text_files import read_text
+from hubbub.fields.command_line import Command
+from hubbub.fields.options import argument, option, options
+from hubbub.fields.rules import Interval
 from hubbub.privacy.amplification import ASSUMPTION, DELTA, Amplified, amplified
 from hubbub.privacy.card import Card, card, max_posterior, meaning
 from hubbub.privacy.composition import Event, compose
@@ -31,117 +33,95 @@ from hubbub.privacy.verdict import verdict
 _BAR: Final = 20
 
 
-def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add `privacy` to the command line."""
-    privacy = commands.add_parser("privacy")
-    actions = privacy.add_subparsers(required=True, metavar="ACTION")
-    shown = actions.add_parser("card", help="the privacy card of a catalog (also without `card`)")
-    shown.add_argument(
-        "catalog",
-        type=Path,
-        nargs="?",
-        default=Path("metrics.toml"),
-        help="the catalog (%(default)s)",
+@options
+class CardOptions:
+    """Options of `hubbub privacy card`."""
+
+    catalog: Path = argument("the catalog (%(default)s)", default=Path("metrics.toml"))
+    delta: float = option(
+        "of central figures (%(default)s)", default=DELTA, within=Interval(0, 1, "()")
     )
-    shown.add_argument(
-        "--delta", type=float, default=DELTA, help="of central figures (%(default)s)"
+    format: Literal["table", "markdown", "html", "json"] = option(
+        "of the output (%(default)s)", default="table"
     )
-    shown.add_argument(
-        "--format",
-        choices=("table", "markdown", "html", "json"),
-        default="table",
-        help="of the output (%(default)s)",
-    )
-    shown.set_defaults(run=_card)
-    _add_pages(actions)
-    compared = actions.add_parser(
-        "diff", help="what a person gives more or less by one bundle than by another"
-    )
-    compared.add_argument("old", type=Path, help="the bundle before")
-    compared.add_argument("new", type=Path, help="the bundle after")
-    compared.set_defaults(run=_diff)
-    crowd = actions.add_parser("amplify", help="the central epsilon of a shuffled report")
-    crowd.add_argument("--epsilon", type=float, required=True, help="of one report, nats")
-    crowd.add_argument("--reports", type=int, required=True, help="in the batch")
-    crowd.add_argument(
-        "--delta", type=float, default=DELTA, help="of the central guarantee (%(default)s)"
-    )
-    crowd.add_argument(
-        "--total-variation",
-        type=float,
-        metavar="V",
-        help="between the payloads of two values, if the mechanism's is known to be smaller than "
+
+
+@options
+class PageOptions:
+    """Options of `hubbub privacy review` and `leaflet`."""
+
+    catalog: Path = argument("the catalog (%(default)s)", default=Path("metrics.toml"))
+
+
+@options
+class DiffOptions:
+    """Options of `hubbub privacy diff`."""
+
+    old: Path = argument("the bundle before")
+    new: Path = argument("the bundle after")
+
+
+@options
+class AmplifyOptions:
+    """Options of `hubbub privacy amplify`."""
+
+    epsilon: float = option("of one report, nats")
+    reports: int = option("in the batch")
+    delta: float = option("of the central guarantee (%(default)s)", default=DELTA)
+    total_variation: float | None = option(
+        "between the payloads of two values, if the mechanism's is known to be smaller than "
         "epsilon allows",
+        default=None,
+        metavar="V",
     )
-    crowd.add_argument("--json", action="store_true", help="as JSON")
-    crowd.set_defaults(run=_amplify)
-    add_crowd(actions)
-    many = actions.add_parser("compose", help="what many reports or releases say together")
-    many.add_argument(
-        "--epsilon", type=float, action="append", default=[], help="of an event, nats (repeat)"
-    )
-    many.add_argument("--sigma", type=float, action="append", default=[], help="Gaussian (repeat)")
-    many.add_argument("--times", type=int, default=1, help="of each (%(default)s)")
-    many.add_argument(
-        "--sampling", type=float, default=1.0, help="chance to be in it (%(default)s)"
-    )
-    many.add_argument("--history", type=Path, help="JSON list of events, instead or besides")
-    many.add_argument("--delta", type=float, required=True, help="of all events together")
-    many.add_argument("--json", action="store_true", help="as JSON")
-    many.set_defaults(run=_compose)
+    json: bool = option("as JSON", default=False)
 
 
-def _add_pages(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add the pages for reviewers, and for the people who are asked."""
-    for name, run, purpose in (
-        ("review", _review, "ten claims of a catalog, each with its command and its tests"),
-        ("leaflet", _leaflet, "a page to print, for the people who are asked, as HTML"),
-    ):
-        shown = actions.add_parser(name, help=purpose)
-        shown.add_argument(
-            "catalog",
-            type=Path,
-            nargs="?",
-            default=Path("metrics.toml"),
-            help="the catalog (%(default)s)",
-        )
-        shown.set_defaults(run=run)
+@options
+class ComposeOptions:
+    """Options of `hubbub privacy compose`."""
+
+    epsilon: tuple[float, ...] = option("of an event, nats (repeat)", default=())
+    sigma: tuple[float, ...] = option("Gaussian (repeat)", default=())
+    times: int = option("of each (%(default)s)", default=1)
+    sampling: float = option("chance to be in it (%(default)s)", default=1.0)
+    history: Path | None = option("JSON list of events, instead or besides", default=None)
+    delta: float = option("of all events together")
+    json: bool = option("as JSON", default=False)
 
 
-def _review(arguments: argparse.Namespace) -> int:
-    name = shlex.quote(visible(str(arguments.catalog)))
-    folder: Path = arguments.catalog.parent
+def _review(options: PageOptions) -> int:
+    name = shlex.quote(visible(str(options.catalog)))
+    folder = options.catalog.parent
     demo = shlex.quote(visible(str(folder))) if (folder / DEMO_DEVICE).is_dir() else ""
-    say(review_markdown(claims(read_aloud(arguments.catalog), name, demo), name).rstrip())
+    say(review_markdown(claims(read_aloud(options.catalog), name, demo), name).rstrip())
     return 0
 
 
-def _leaflet(arguments: argparse.Namespace) -> int:
-    say(leaflet_html(leaflet(read_aloud(arguments.catalog))).rstrip())
+def _leaflet(options: PageOptions) -> int:
+    say(leaflet_html(leaflet(read_aloud(options.catalog))).rstrip())
     return 0
 
 
-def _diff(arguments: argparse.Namespace) -> int:
-    old, new = read_bundle(arguments.old), read_bundle(arguments.new)
-    show_difference(f"From {arguments.old} to {arguments.new}", differences(old, new))
+def _diff(options: DiffOptions) -> int:
+    old, new = read_bundle(options.old), read_bundle(options.new)
+    show_difference(f"From {options.old} to {options.new}", differences(old, new))
     return 0
 
 
-def _card(arguments: argparse.Namespace) -> int:
-    if not 0 < arguments.delta < 1:
-        raise BadParameter(f"--delta {arguments.delta} is outside (0, 1)")
-    made = card(read_aloud(arguments.catalog), arguments.delta)
-    if arguments.format == "json":
+def _card(options: CardOptions) -> int:
+    made = card(read_aloud(options.catalog), options.delta)
+    if options.format == "json":
         data = asdict(made)
         for metric, one in zip(data["metrics"], made.metrics, strict=True):
             metric["shuffled"] = amplified_json(one.shuffled)
         say(json.dumps(data, indent=1))
         return 0
-    document = _document(made, arguments.catalog.name)
-    if arguments.format == "table":
+    document = _document(made, options.catalog.name)
+    if options.format == "table":
         document.show()
     else:
-        say((document.markdown() if arguments.format == "markdown" else document.html()).rstrip())
+        say((document.markdown() if options.format == "markdown" else document.html()).rstrip())
     return 0
 
 
@@ -261,19 +241,17 @@ def amplified_json(found: Amplified) -> dict[str, Any]:
     }
 
 
-def _amplify(arguments: argparse.Namespace) -> int:
-    found = amplified(
-        arguments.epsilon, arguments.reports, arguments.delta, arguments.total_variation
-    )
-    if arguments.json:
+def _amplify(options: AmplifyOptions) -> int:
+    found = amplified(options.epsilon, options.reports, options.delta, options.total_variation)
+    if options.json:
         say(json.dumps(amplified_json(found), indent=1))
         return 0
     explain(
-        f"One report of epsilon {arguments.epsilon:g} among {arguments.reports:,} shuffled ones: "
-        f"epsilon {found.epsilon:.6g} at delta {arguments.delta:g}"
+        f"One report of epsilon {options.epsilon:g} among {options.reports:,} shuffled ones: "
+        f"epsilon {found.epsilon:.6g} at delta {options.delta:g}"
     )
     explain(f"{ASSUMPTION}.")
-    if arguments.total_variation is None:
+    if options.total_variation is None:
         explain(
             "That holds whatever the mechanism is. A metric's own figure reckons with its "
             "mechanism and is often smaller: that is what its card and its estimates show."
@@ -284,16 +262,14 @@ def _amplify(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _compose(arguments: argparse.Namespace) -> int:
-    events = [
-        Event(e, sampling=arguments.sampling, times=arguments.times) for e in arguments.epsilon
-    ]
+def _compose(options: ComposeOptions) -> int:
+    events = [Event(e, sampling=options.sampling, times=options.times) for e in options.epsilon]
     events += [
-        Event(sigma=s, sampling=arguments.sampling, times=arguments.times) for s in arguments.sigma
+        Event(sigma=s, sampling=options.sampling, times=options.times) for s in options.sigma
     ]
-    events += _history(arguments.history) if arguments.history else []
-    found = compose(events, arguments.delta)
-    if arguments.json:
+    events += _history(options.history) if options.history else []
+    found = compose(events, options.delta)
+    if options.json:
         say(json.dumps({**asdict(found), "best": found.best}, indent=1))
         return 0
     lines = [
@@ -303,7 +279,7 @@ def _compose(arguments: argparse.Namespace) -> int:
         ("privacy loss distributions", found.pld),
     ]
     table(
-        f"{sum(event.times for event in events):,} events together, at delta {arguments.delta:g}",
+        f"{sum(event.times for event in events):,} events together, at delta {options.delta:g}",
         ("bound", "epsilon", "odds change by"),
         [
             (
@@ -326,3 +302,28 @@ def _history(path: Path) -> list[Event]:
         raise BadParameter(
             f'--history {path}: not a JSON list of events such as {{"epsilon": 0.5}}: {error}'
         ) from error
+
+
+COMMANDS: Final = (
+    Command(name="privacy card", run=_card, text="the privacy card of a catalog"),
+    Command(
+        name="privacy review",
+        run=_review,
+        text="ten claims of a catalog, each with its command and its tests",
+    ),
+    Command(
+        name="privacy leaflet",
+        run=_leaflet,
+        text="a page to print, for the people who are asked, as HTML",
+    ),
+    Command(
+        name="privacy diff",
+        run=_diff,
+        text="what a person gives more or less by one bundle than by another",
+    ),
+    Command(name="privacy amplify", run=_amplify, text="the central epsilon of a shuffled report"),
+    CROWD,
+    Command(
+        name="privacy compose", run=_compose, text="what many reports or releases say together"
+    ),
+)

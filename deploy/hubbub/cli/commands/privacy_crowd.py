@@ -1,15 +1,16 @@
 """`hubbub privacy crowd`: what a whole shuffled epoch says of one person."""
 
-import argparse
 import json
 from math import inf, isfinite
 from typing import Final
 
 from hubbub.catalog import CentralPromise
-from hubbub.cli.terminal.bounds import refuse_outside
 from hubbub.cli.terminal.long_work import said_if_long
 from hubbub.cli.terminal.output import explain, say, several
 from hubbub.errors import BadParameter
+from hubbub.fields.command_line import Command
+from hubbub.fields.options import Exclusive, option, options
+from hubbub.fields.rules import Interval
 from hubbub.mechanisms.probability import MAX_EPSILON
 from hubbub.privacy.amplification import DELTA
 from hubbub.privacy.card import meaning
@@ -18,85 +19,75 @@ from hubbub.privacy.many_epochs import MAX_TIMES, composed_epsilon
 from hubbub.privacy.shuffled_epoch import MAX_CATEGORIES, MAX_EACH, MAX_REPORTS, ShuffledEpoch
 from hubbub.privacy.shuffled_histogram import central_epsilon
 
-_LIMITS: Final = {
-    "reports": (1, MAX_REPORTS),
-    "values": (2, MAX_CATEGORIES),
-    "local_epsilon": (1e-9, inf),
-    "central": (1e-9, MAX_EPSILON),
-    "max_local": (1e-9, MAX_EPSILON),
-    "honest": (1e-6, 1),
-    "dummies": (0, MAX_REPORTS),
-    "dummies_each": (0, MAX_EACH),
-    "delta": (1e-15, 0.1),
-    "hashes": (1, MAX_CATEGORIES),
-    "epochs": (1, MAX_TIMES),
-}
+_WHICH: Final = Exclusive(required=True)
 
 
-def add_crowd(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add it to the actions of `hubbub privacy`."""
-    crowd = actions.add_parser(
-        "crowd",
-        help="what a whole shuffled epoch says of one person",
-        description="The central epsilon of one person in an epoch of `grr` reports that leaves "
-        "the "
-        "shuffler whole; or, with --central, the largest local epsilon that keeps such a promise.",
+@options
+class CrowdOptions:
+    """Options of `hubbub privacy crowd`."""
+
+    reports: int = option("in the epoch", within=Interval(1, MAX_REPORTS))
+    values: int = option(
+        "how many there are to choose from; or buckets", within=Interval(2, MAX_CATEGORIES)
     )
-    crowd.add_argument("--reports", type=int, required=True, help="in the epoch")
-    crowd.add_argument(
-        "--values", type=int, required=True, help="how many there are to choose from; or buckets"
-    )
-    crowd.add_argument(
-        "--hashes",
-        type=int,
+    hashes: int = option(
+        "hash functions, of strings in so many buckets each (%(default)s)",
         default=1,
-        help="hash functions, of strings in so many buckets each (%(default)s)",
+        within=Interval(1, MAX_CATEGORIES),
     )
-    which = crowd.add_mutually_exclusive_group(required=True)
-    which.add_argument(
-        "--local-epsilon", type=float, metavar="E", help="of one report, nats; inf: nobody lies"
+    local_epsilon: float | None = option(
+        "of one report, nats; inf: nobody lies",
+        default=None,
+        metavar="E",
+        exclusive=_WHICH,
+        within=Interval(1e-09, inf),
     )
-    which.add_argument("--central", type=float, metavar="E", help="the promise to be kept, nats")
-    crowd.add_argument(
-        "--honest", type=float, default=1.0, help="share of reports counted on (%(default)s)"
+    central: float | None = option(
+        "the promise to be kept, nats",
+        default=None,
+        metavar="E",
+        exclusive=_WHICH,
+        within=Interval(1e-09, MAX_EPSILON),
     )
-    crowd.add_argument(
-        "--dummies", type=int, default=0, help="evenly spread, added to it (%(default)s)"
+    honest: float = option(
+        "share of reports counted on (%(default)s)", default=1.0, within=Interval(1e-06, 1)
     )
-    crowd.add_argument(
-        "--dummies-each", type=float, default=0.0, help="by every device, on average (%(default)s)"
+    dummies: int = option(
+        "evenly spread, added to it (%(default)s)", default=0, within=Interval(0, MAX_REPORTS)
     )
-    crowd.add_argument("--max-local", type=float, help=f"with --central ({MAX_EPSILON:g})")
-    crowd.add_argument(
-        "--delta", type=float, default=DELTA, help="of the central guarantee (%(default)s)"
+    dummies_each: float = option(
+        "by every device, on average (%(default)s)", default=0.0, within=Interval(0, MAX_EACH)
     )
-    crowd.add_argument(
-        "--epochs",
-        type=int,
+    max_local: float | None = option(
+        f"with --central ({MAX_EPSILON:g})", default=None, within=Interval(1e-09, MAX_EPSILON)
+    )
+    delta: float = option(
+        "of the central guarantee (%(default)s)", default=DELTA, within=Interval(1e-15, 0.1)
+    )
+    epochs: int = option(
+        "that one person reports in, which keep --central all together (%(default)s)",
         default=1,
-        help="that one person reports in, which keep --central all together (%(default)s)",
+        within=Interval(1, MAX_TIMES),
     )
-    crowd.add_argument("--json", action="store_true", help="as JSON")
-    crowd.set_defaults(run=_crowd)
+    json: bool = option("as JSON", default=False)
 
 
-def _crowd(arguments: argparse.Namespace) -> int:
-    refuse_outside(arguments, _LIMITS)
-    if arguments.max_local is not None and arguments.central is None:
+def _crowd(options: CrowdOptions) -> int:
+    if options.max_local is not None and options.central is None:
         raise BadParameter("--max-local goes with --central: a --local-epsilon is what it is")
-    padded = arguments.dummies or arguments.dummies_each
-    if arguments.hashes > 1 and (padded or arguments.values == 2):  # noqa: PLR2004 two
+    padded = options.dummies or options.dummies_each
+    if options.hashes > 1 and (padded or options.values == 2):  # noqa: PLR2004 two
         raise BadParameter(
-            f"--hashes {arguments.hashes} goes with 3 --values or more, which are the buckets of "
+            f"--hashes {options.hashes} goes with 3 --values or more, which are the buckets of "
             "each, and with no --dummies"
         )
     with said_if_long(lambda: "working out what the crowd hides, which may take half a minute"):
-        crowd, central, together = _worked_out(arguments)
+        crowd, central, together = _worked_out(options)
     local = crowd.epsilon_local
-    if arguments.json:
+    if options.json:
         found = {
             "epsilon_central": central if isfinite(central) else None,
-            "delta": arguments.delta,
+            "delta": options.delta,
             "epsilon_local": local if isfinite(local) else None,
             "reports": crowd.reports,
             "categories": crowd.categories,
@@ -104,47 +95,51 @@ def _crowd(arguments: argparse.Namespace) -> int:
             "honest": crowd.honest,
             "dummies": crowd.dummies,
             "dummies_each": crowd.each,
-            "epochs": arguments.epochs,
+            "epochs": options.epochs,
             "epsilon_all_epochs": together if isfinite(together) else None,
             "stderr_rare": crowd.stderr(0.0),
             "stderr_tenth": crowd.stderr(0.1),
         }
         say(json.dumps(found, indent=1))
         return 0
-    _tell(arguments, crowd, central, together)
+    _tell(options, crowd, central, together)
     return 0
 
 
-def _worked_out(arguments: argparse.Namespace) -> tuple[ShuffledEpoch, float, float]:
+def _worked_out(options: CrowdOptions) -> tuple[ShuffledEpoch, float, float]:
     """The crowd, what it says of one person, and what all epochs say together."""
-    local = arguments.local_epsilon
-    if arguments.central is not None:
-        local = ExactAccountant().largest(_promise(arguments), arguments.values, arguments.hashes)
+    local = options.local_epsilon
+    if local is None:
+        local = ExactAccountant().largest(_promise(options), options.values, options.hashes)
     crowd = ShuffledEpoch(
-        *(arguments.reports, arguments.values, local),
-        *(arguments.honest, arguments.dummies, arguments.hashes, arguments.dummies_each),
+        options.reports,
+        options.values,
+        local,
+        options.honest,
+        options.dummies,
+        options.hashes,
+        options.dummies_each,
     )
-    central = central_epsilon(crowd, arguments.delta)
-    together = composed_epsilon([(crowd, arguments.epochs)], arguments.delta)
+    central = central_epsilon(crowd, options.delta)
+    together = composed_epsilon([(crowd, options.epochs)], options.delta)
     return crowd, central, together
 
 
-def _promise(arguments: argparse.Namespace) -> CentralPromise:
+def _promise(options: CrowdOptions) -> CentralPromise:
     """What is to be kept, by all epochs together."""
     return CentralPromise(
-        *(arguments.central, arguments.reports, arguments.delta, arguments.honest),
-        *(_most(arguments), arguments.dummies, arguments.dummies_each, arguments.epochs),
+        options.central or 0.0,
+        options.reports,
+        options.delta,
+        options.honest,
+        MAX_EPSILON if options.max_local is None else options.max_local,
+        options.dummies,
+        options.dummies_each,
+        options.epochs,
     )
 
 
-def _most(arguments: argparse.Namespace) -> float:
-    """The largest local epsilon that is asked for."""
-    return MAX_EPSILON if arguments.max_local is None else float(arguments.max_local)
-
-
-def _tell(
-    arguments: argparse.Namespace, crowd: ShuffledEpoch, central: float, together: float
-) -> None:
+def _tell(options: CrowdOptions, crowd: ShuffledEpoch, central: float, together: float) -> None:
     """The same in words."""
     local = crowd.epsilon_local
     dummies = f" and {crowd.dummies:,} dummies" if crowd.dummies else ""
@@ -155,28 +150,35 @@ def _tell(
         + (f"buckets of {crowd.groups:,} hash functions" if crowd.groups > 1 else "values")
     )
     explain(
-        f"epsilon of one person, to who sees it shuffled: {central:.6g} at delta "
-        f"{arguments.delta:g}"
+        f"epsilon of one person, to who sees it shuffled: {central:.6g} at delta {options.delta:g}"
     )
-    if arguments.epochs > 1:
-        explain(
-            f"of {arguments.epochs:,} such epochs together, as values may change: {together:.6g}"
-        )
+    if options.epochs > 1:
+        explain(f"of {options.epochs:,} such epochs together, as values may change: {together:.6g}")
     explain(f"epsilon of one report, whoever works together:  {local:.6g}")
     explain(
         f"standard error of a rare value: {crowd.stderr(0.0):,.4g} reports; of one that a tenth "
         f"holds: {crowd.stderr(0.1):,.4g}" + (", and collisions" if crowd.groups > 1 else "")
     )
     explain(
-        f"For a person, to who sees it shuffled (but for a chance of {arguments.delta:g} that it "
+        f"For a person, to who sees it shuffled (but for a chance of {options.delta:g} that it "
         f"says more): {meaning(central)}"
     )
     explain(
         "For a person, if the shuffler and the aggregator work together against them: "
         f"{meaning(local)}"
     )
-    if arguments.central is not None:
-        cells = arguments.values, arguments.hashes
-        said = what_decides(_promise(arguments), local, together, *cells)
+    if options.central is not None:
+        cells = options.values, options.hashes
+        said = what_decides(_promise(options), local, together, *cells)
         if said:
             explain(said)
+
+
+CROWD: Final = Command(
+    name="privacy crowd",
+    run=_crowd,
+    text="what a whole shuffled epoch says of one person",
+    description="The central epsilon of one person in an epoch of `grr` reports that leaves "
+    "the "
+    "shuffler whole; or, with --central, the largest local epsilon that keeps such a promise.",
+)

@@ -6,9 +6,9 @@ from datetime import date
 from functools import partial
 from typing import Any
 
-from hubbub.catalog.fields.field import CatalogField, dumped, fields_of, loaded
-from hubbub.catalog.fields.kinds import Kind, Schema
 from hubbub.errors import BadParameter
+from hubbub.fields.field import CatalogField, dumped, fields_of, loaded
+from hubbub.fields.kinds import Kind, Schema
 
 
 def table_of(section: type, *, flat: bool = False) -> Kind:

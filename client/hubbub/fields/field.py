@@ -15,8 +15,8 @@ from dataclasses import MISSING, dataclass, field, fields
 from functools import lru_cache
 from typing import Any, Final
 
-from hubbub.catalog.fields.kinds import Kind
 from hubbub.errors import BadParameter
+from hubbub.fields.kinds import Kind
 
 _KEY: Final = "catalog"
 REQUIRED: Final = MISSING

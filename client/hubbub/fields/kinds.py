@@ -9,17 +9,19 @@ from itertools import pairwise
 from math import inf, isinf
 from typing import Any, Final
 
-from hubbub.catalog.encoding import as_whole, is_writable
-from hubbub.catalog.fields.rules import (
+from hubbub.fields.rules import (
     ADDRESS,
     LOG_NAME,
     MAX_TEXT,
+    Interval,
+    as_whole,
     is_address,
     is_log_name,
+    is_number,
     is_text,
     is_whole,
+    is_writable,
 )
-from hubbub.mechanisms.parameter import Interval, Parameter, is_number
 
 _DAYS: Final = re.compile(r"[1-9][0-9]{0,4}[dw]")
 
@@ -160,13 +162,13 @@ def whole(low: int, high: int) -> Kind:
     )
 
 
-def of_parameter(parameter: Parameter) -> Kind:
-    """A mechanism's parameter, which keeps the number as it was written."""
-    what, is_right = ("a whole number", is_whole) if parameter.whole else ("a number", is_number)
+def in_interval(interval: Interval, *, is_integer: bool) -> Kind:
+    """A number of an interval, kept as it was written."""
+    what, is_right = ("a whole number", is_whole) if is_integer else ("a number", is_number)
     return _kind(
-        f"{what}{parameter.interval}",
-        lambda given: is_right(given) and given in parameter.interval,
-        {"type": "integer" if parameter.whole else "number", **_bounds(parameter.interval)},
+        f"{what}{interval}",
+        lambda given: is_right(given) and given in interval,
+        {"type": "integer" if is_integer else "number", **_bounds(interval)},
     )
 
 

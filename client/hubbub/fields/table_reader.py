@@ -4,8 +4,8 @@ from collections.abc import Callable, Collection, Mapping
 from difflib import get_close_matches
 from typing import Any, Final
 
-from hubbub.catalog.fields.field import fields_of
 from hubbub.errors import BadParameter
+from hubbub.fields.field import fields_of
 
 Complain = Callable[[str, str], None]
 """Takes a field's name and what is wrong with it, with the remedy."""

@@ -1,0 +1,139 @@
+"""Commands: functions of their options, and the parser that suggests what was meant."""
+
+import argparse
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import IO, Any, NoReturn
+
+from hubbub.errors.printable import visible_lines
+from hubbub.fields.options import add_options, read_options
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Command:
+    """A command of a program.
+
+    Attributes:
+        name: one word, or two: a command and its action.
+        run: takes an object of the options that its parameter is annotated with, and returns the
+            exit code.
+        text: what a list of actions prints of it. description, epilog: what its own help prints
+            above and below its options; an epilog of several lines keeps them.
+    """
+
+    name: str
+    run: Callable[[Any], int]
+    text: str = ""
+    description: str = ""
+    epilog: str = ""
+
+
+def read_number(text: str) -> float:
+    """As float() reads it. Raises ArgumentTypeError, in words, for what is no number."""
+    try:
+        return float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f"{text[:40]!a} is no number; write {_meant(text) or 'one like 0.5'}"
+        ) from None
+
+
+def _whole_number(text: str) -> int:
+    """As int() reads it. Raises ArgumentTypeError, in words, for what is no whole number."""
+    try:
+        return int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f"{text[:40]!a} is no whole number; write one like 100, in digits alone"
+        ) from None
+
+
+def _meant(text: str) -> str:
+    """What "95%" and "0,95" are."""
+    try:
+        if text.endswith("%"):
+            return f"{float(text[:-1]) / 100:g}"
+        return f"{float(text.replace(',', '.')):g}"
+    except ValueError:
+        return ""
+
+
+class Parser(argparse.ArgumentParser):
+    """Quotes what was typed in its errors, with control characters made visible."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.register("type", float, read_number)
+        self.register("type", int, _whole_number)
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        """As argparse does, with what was meant."""
+        choices = [str(choice) for choice in action.choices or ()]
+        if choices and str(value) not in choices:
+            near = get_close_matches(str(value), choices, n=1)
+            remedy = f'did you mean "{near[0]}"?' if near else f"choose from {', '.join(choices)}"
+            raise argparse.ArgumentError(action, f"there is no {str(value)[:40]!a}: {remedy}")
+
+    def parse_known_args(  # type: ignore[override]
+        self,
+        args: Sequence[str] | None = None,
+        namespace: argparse.Namespace | None = None,
+    ) -> tuple[argparse.Namespace, list[str]]:
+        """As argparse does; each command refuses unknown options itself, with its own usage."""
+        parsed, rest = super().parse_known_args(args, namespace)
+        if rest:
+            self.error(f"unrecognized arguments: {' '.join(rest)}{self._meant(rest)}")
+        return parsed, rest
+
+    def _meant(self, rest: Sequence[str]) -> str:
+        """The option that is most like the first unknown one."""
+        typed = next((word.partition("=")[0] for word in rest if word.startswith("--")), "")
+        near = get_close_matches(typed, self._option_string_actions, n=1)
+        return f"; did you mean {near[0]}?" if near else ""
+
+    def error(self, message: str) -> NoReturn:
+        """As argparse does, with the actions to choose from where none is given."""
+        for action in self._actions:
+            if isinstance(action, argparse._SubParsersAction) and "required" in message:  # noqa: SLF001 its only name
+                message += f" (choose from {', '.join(action.choices)})"
+        super().error(message)
+
+    def _print_message(self, message: str, file: IO[str] | None = None) -> None:  # type: ignore[override]
+        super()._print_message(visible_lines(message), file)
+
+
+def add_commands(commands: "argparse._SubParsersAction[Any]", added: Iterable[Command]) -> None:
+    """Add commands to the command line. Those of two words are actions of their first one."""
+    actions: dict[str, Any] = {}
+    for command in added:
+        name, _, action = command.name.partition(" ")
+        if not action:
+            _add(commands, name, command)
+            continue
+        if name not in actions:
+            parent = commands.add_parser(name)
+            actions[name] = parent.add_subparsers(required=True, metavar="ACTION")
+        _add(actions[name], action, command, help=command.text)
+
+
+def _add(
+    commands: "argparse._SubParsersAction[Any]",
+    name: str,
+    command: Command,
+    **more: Any,
+) -> None:
+    if "\n" in command.epilog:
+        more["formatter_class"] = argparse.RawDescriptionHelpFormatter
+    parser = commands.add_parser(
+        name, description=command.description or None, epilog=command.epilog or None, **more
+    )
+    section = options_of(command)
+    add_options(parser, section)
+    parser.set_defaults(run=lambda namespace: command.run(read_options(section, namespace)))
+
+
+def options_of(command: Command) -> type:
+    """The dataclass of a command's options: the annotation of its function's parameter."""
+    [section] = (one for name, one in command.run.__annotations__.items() if name != "return")
+    return section  # type: ignore[no-any-return]  # an annotation

@@ -1,0 +1,228 @@
+"""Options of a command line: the fields of a frozen dataclass, and the parser that reads them.
+
+    @options
+    class AmplifyOptions:
+        epsilon: float = option("of one report, nats")
+        reports: int = option("in the batch", within=Interval(1, 10**9))
+        json: bool = option("as JSON", default=False)
+
+From these come parser, checks of ranges, help, completion and reference. The annotation decides
+what is read: bool is a switch, `tuple[X, ...]` an option that is repeated, `tuple[X, X]` an option
+of two values, Literal a choice. A field that holds another such dataclass has its options.
+"""
+
+import argparse
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass
+from math import isinf
+from pathlib import Path
+from types import NoneType
+from typing import Any, Final, Literal, TypeVar, dataclass_transform, get_args, get_origin
+
+from hubbub.errors import BadParameter
+from hubbub.fields.rules import Interval
+
+_KEY: Final = "option"
+NEEDS_VALUE: Final = object()
+"""Of an option that is never written without a value."""
+Section = TypeVar("Section")
+Reader = Callable[[str, Any], Any]
+"""Takes an option's name and its value; returns what the field holds, or raises BadParameter."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Group:
+    """Options that the help lists together under a title."""
+
+    title: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Exclusive:
+    """Options of which at most one is given; exactly one where it is required."""
+
+    required: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Option:
+    """How one field is written on a command line.
+
+    Attributes:
+        text: what the help prints.
+        name: the option; "" is made of the field's name. positional: it has no name.
+        metavar: what the help prints for the value; () is made of the name.
+        choices: the values it may have, beside those of a Literal.
+        within: the interval of its numbers.
+        parse: reads the text of a value; raises ValueError or ArgumentTypeError.
+        read: checks or replaces what was parsed, unless it is the default.
+        several: takes one or more values at once.
+        bare: the value of the option where it is written without one.
+    """
+
+    text: str
+    name: str = ""
+    positional: bool = False
+    metavar: str | tuple[str, ...] = ()
+    choices: Sequence[Any] = ()
+    within: Interval | None = None
+    parse: Callable[[str], Any] | None = None
+    read: Reader | None = None
+    group: Group | None = None
+    exclusive: Exclusive | None = None
+    several: bool = False
+    bare: Any = NEEDS_VALUE
+
+
+def option(text: str, *, default: Any = MISSING, **more: Any) -> Any:
+    """A field that is an option of the command line; `more` as in Option."""
+    return field(default=default, metadata={_KEY: Option(text=text, **more)})
+
+
+def argument(text: str, *, default: Any = MISSING, **more: Any) -> Any:
+    """A field that is an argument without a name; `more` as in Option."""
+    return option(text, default=default, positional=True, **more)
+
+
+@dataclass_transform(
+    frozen_default=True, kw_only_default=True, field_specifiers=(option, argument, field)
+)
+def options(section: type[Section]) -> type[Section]:
+    """Make a class of fields with `option` and `argument` a frozen dataclass of keywords."""
+    return dataclass(frozen=True, slots=True, kw_only=True)(section)
+
+
+@dataclass(frozen=True, slots=True)
+class _Written:
+    """A field and how it is written. name: as errors call it. dest: where argparse puts it."""
+
+    field: "Field[Any]"
+    option: Option
+
+    @property
+    def name(self) -> str:
+        return self.option.name or "--" + self.field.name.replace("_", "-")
+
+    @property
+    def dest(self) -> str:
+        if self.option.positional:
+            return self.field.name
+        return self.name.removeprefix("--").replace("-", "_")
+
+
+def _written(section: type) -> Iterator["_Written | Field[Any]"]:
+    """The options of a dataclass in order, and the fields that hold further options."""
+    for one in fields(section):
+        if _KEY in one.metadata:
+            yield _Written(one, one.metadata[_KEY])
+        elif isinstance(one.type, type) and is_dataclass(one.type):
+            yield one
+
+
+def add_options(parser: argparse.ArgumentParser, section: type) -> None:
+    """Add the options of a dataclass to a parser."""
+    _add(section, parser, {})
+
+
+def _add(section: type, parser: argparse.ArgumentParser, containers: dict[Any, Any]) -> None:
+    for written in _written(section):
+        if isinstance(written, Field):
+            _add(written.type, parser, containers)  # type: ignore[arg-type]  # _written saw a class
+            continue
+        known = written.option
+        container: Any = parser
+        if known.group is not None:
+            if known.group not in containers:
+                containers[known.group] = parser.add_argument_group(known.group.title)
+            container = containers[known.group]
+        if known.exclusive is not None:
+            if known.exclusive not in containers:
+                containers[known.exclusive] = container.add_mutually_exclusive_group(
+                    required=known.exclusive.required
+                )
+            container = containers[known.exclusive]
+        name = written.field.name if known.positional else written.name
+        container.add_argument(name, **_of_argparse(written))
+
+
+def _of_argparse(written: _Written) -> dict[str, Any]:
+    """What argparse's add_argument takes for an option."""
+    known, default = written.option, written.field.default
+    more: dict[str, Any] = {"help": known.text}
+    if known.metavar:
+        more["metavar"] = known.metavar
+    if written.field.type is bool:
+        return {**more, "action": "store_true"}
+    item, several = _item(written.field.type)
+    choices = known.choices or (get_args(item) if get_origin(item) is Literal else ())
+    if choices:
+        more["choices"] = choices
+    if known.parse or item in {int, float, Path}:
+        more["type"] = known.parse or item
+    more |= _count(written, several)
+    if default is not MISSING:
+        more["default"] = [] if more.get("action") == "append" else default
+    elif not known.positional:
+        more["required"] = True
+    return more
+
+
+def _count(written: _Written, several: int) -> dict[str, Any]:
+    """How many values an option or argument takes, for argparse."""
+    known, is_needed = written.option, written.field.default is MISSING
+    if several and not known.several and not known.positional:
+        return {"action": "append"} if several < 0 else {"nargs": several}
+    if several:
+        return {"nargs": "+" if is_needed or not known.positional else "*"}
+    if known.bare is not NEEDS_VALUE:
+        return {"nargs": "?", "const": known.bare}
+    return {"nargs": "?"} if known.positional and not is_needed else {}
+
+
+def _item(annotation: Any) -> tuple[Any, int]:
+    """The type of one value, and how many: 0 for one alone, -1 for any number."""
+    if get_args(annotation)[1:] and NoneType in get_args(annotation):
+        [annotation] = [one for one in get_args(annotation) if one is not NoneType]
+    if get_origin(annotation) is tuple:
+        items = get_args(annotation)
+        return items[0], -1 if items[1] is Ellipsis else len(items)
+    return annotation, 0
+
+
+def read_options(section: type[Section], namespace: argparse.Namespace) -> Section:
+    """What was written on a command line, checked.
+
+    Raises:
+        BadParameter: a number is outside its interval, or a reader refuses a value.
+    """
+    values: dict[str, Any] = {}
+    for written in _written(section):
+        if isinstance(written, Field):
+            values[written.name] = read_options(written.type, namespace)  # type: ignore[arg-type]
+            continue
+        value = getattr(namespace, written.dest)
+        if isinstance(value, list):
+            value = tuple(value)
+        if value != written.field.default:
+            value = _checked(written, value)
+        values[written.field.name] = value
+    return section(**values)
+
+
+def _checked(written: _Written, value: Any) -> Any:
+    interval = written.option.within
+    for one in value if isinstance(value, tuple) else (value,):
+        if interval is not None and one not in interval:
+            raise BadParameter(f"{written.name} {one:g} is {_outside(interval)}")
+    return written.option.read(written.name, value) if written.option.read else value
+
+
+def _outside(interval: Interval) -> str:
+    if isinf(interval.high) and interval.ends[0] == "[":
+        return f"below {_figure(interval.low)}"
+    ends = ", ".join(map(_figure, (interval.low, interval.high)))
+    return f"outside {interval.ends[0]}{ends}{interval.ends[1]}"
+
+
+def _figure(end: float) -> str:
+    return f"{end:,}" if isinstance(end, int) else f"{end:g}"

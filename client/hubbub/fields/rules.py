@@ -1,0 +1,96 @@
+"""Which texts are names and addresses, and which numbers are in an interval."""
+
+import re
+import sys
+from dataclasses import dataclass
+from math import inf, isinf
+from typing import Any, Final
+
+from hubbub.errors.addresses import has_port, url_parts
+
+MAX_TEXT: Final = 10_000
+# A larger end of an interval is a limit that nobody means to reach, and is printed in short.
+_LONG: Final = 1e6
+
+NAME: Final = re.compile(r"[a-z][a-z0-9_.-]{0,63}")
+LOG_NAME: Final = re.compile(r"[a-z0-9.-]{1,128}(:[0-9]{1,5})?(/[A-Za-z0-9._~-]{1,64}){0,8}")
+ADDRESS: Final = re.compile(r"(https://)?[!-.0-9;-~]{1,253}:[0-9]{1,5}")
+
+
+def as_whole(number: Any) -> Any:
+    """6.0 as 6, which JSON does not tell apart; anything else as it is."""
+    small = type(number) is float and number.is_integer() and abs(number) < 1 << 53
+    return int(number) if small else number
+
+
+def is_writable(text: str) -> bool:
+    """Whether a text has bytes: a lone half of a surrogate pair has none."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def is_number(thing: Any) -> bool:
+    """Whether it is a finite number that a float can hold."""
+    return (
+        isinstance(thing, int | float)
+        and not isinstance(thing, bool)
+        and -sys.float_info.max <= thing <= sys.float_info.max
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """The numbers from low to high. ends: which of them belong to it, as "[]", "()", "[)", "(]"."""
+
+    low: float = -inf
+    high: float = inf
+    ends: str = "[]"
+
+    def __contains__(self, given: float) -> bool:
+        above = self.low <= given if self.ends[0] == "[" else self.low < given
+        return above and (given <= self.high if self.ends[1] == "]" else given < self.high)
+
+    def __str__(self) -> str:
+        """As a condition: " in [0, 1)", " above 0"; nothing if it holds every number."""
+        if isinf(self.high):
+            says = "not below" if self.ends[0] == "[" else "above"
+            return "" if isinf(self.low) else f" {says} {_figure(self.low)}"
+        return f" in {self.ends[0]}{_figure(self.low)}, {_figure(self.high)}{self.ends[1]}"
+
+
+def is_whole(thing: Any) -> bool:
+    """Whether it is an integer."""
+    return isinstance(thing, int) and not isinstance(thing, bool)
+
+
+def is_text(thing: Any) -> bool:
+    """Whether it is a text of some length that can be written down."""
+    return (
+        isinstance(thing, str)
+        and bool(thing.strip())
+        and len(thing) <= MAX_TEXT
+        and is_writable(thing)
+    )
+
+
+def is_address(thing: Any) -> bool:
+    """Whether it is HOST:PORT or https://HOST:PORT, in the letters that a name is dialled by."""
+    return isinstance(thing, str) and ADDRESS.fullmatch(thing) is not None and has_port(thing)
+
+
+def is_log_name(thing: Any) -> bool:
+    """Whether it is the host and path that a log is served at."""
+    known = isinstance(thing, str) and LOG_NAME.fullmatch(thing) is not None
+    return known and url_parts(f"https://{thing}") is not None
+
+
+def metric_name_of(stream: str) -> str:
+    """The metric that a stream is of: a stream is a metric's name, perhaps with cell and tier."""
+    return stream.partition("/")[0].partition("@")[0]
+
+
+def _figure(given: float) -> str:
+    return f"{given:g}" if abs(given) > _LONG else str(given)

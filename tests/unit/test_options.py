@@ -1,0 +1,100 @@
+"""Options of commands: fields of a dataclass, and the parser made of them."""
+
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+
+from hubbub.errors import BadParameter
+from hubbub.fields.command_line import Command, Parser, add_commands
+from hubbub.fields.options import Exclusive, Group, argument, option, options
+from hubbub.fields.rules import Interval
+
+_EITHER = Exclusive(required=True)
+
+
+@options
+class Door:
+    listen: str = option("where", name="--http-listen", default="")
+
+
+@options
+class Everything:
+    catalog: Path = argument("a file", default=Path("metrics.toml"))
+    door: Door
+    share: float = option("a share", default=0.5, within=Interval(0, 1, "(]"))
+    most: int | None = option("a number", default=None, within=Interval(1, 10_000))
+    names: tuple[str, ...] = option("repeated", name="--name", default=())
+    ends: tuple[float, float] = option("two", default=(0.0, 1.0), group=Group("ends"))
+    kind: Literal["table", "json"] = option("one of two", default="table")
+    quick: bool = option("a switch", default=False, exclusive=_EITHER)
+    slow: bool = option("another", default=False, exclusive=_EITHER)
+    draws: int | None = option("perhaps without a number", default=None, bare=0)
+
+
+def _parsed(*words: str) -> Any:
+    found: list[Everything] = []
+
+    def run(options: Everything) -> int:
+        found.append(options)
+        return 0
+
+    parser = Parser(prog="it")
+    commands = parser.add_subparsers(required=True)
+    add_commands(commands, [Command(name="one two", run=run)])
+    namespace = parser.parse_args(["one", "two", *words])
+    assert namespace.run(namespace) == 0
+    return found[0]
+
+
+def test_an_option_that_is_not_written_holds_the_fields_default() -> None:
+    assert _parsed("--quick") == Everything(door=Door(), quick=True)
+
+
+def test_every_kind_of_annotation_is_read() -> None:
+    typed = "m.toml --http-listen h:1 --share 1 --most 7 --name a --name b --ends 2 3 --kind json"
+    assert _parsed(*typed.split(), "--slow", "--draws") == Everything(
+        catalog=Path("m.toml"),
+        door=Door(listen="h:1"),
+        share=1.0,
+        most=7,
+        names=("a", "b"),
+        ends=(2.0, 3.0),
+        kind="json",
+        slow=True,
+        draws=0,
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--share", "0"], "--share 0 is outside (0, 1]"),
+        (["--share", "nan"], "--share nan is outside (0, 1]"),
+        (["--most", "20000"], "--most 20000 is outside [1, 10,000]"),
+    ],
+)
+def test_a_number_outside_its_interval_is_refused_by_the_options_name(
+    words: list[str], message: str
+) -> None:
+    with pytest.raises(BadParameter) as refused:
+        _parsed("--quick", *words)
+    assert str(refused.value) == message
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--quick", "--shere", "1"], "did you mean --share?"),
+        (["--quick", "--kind", "jsan"], 'did you mean "json"?'),
+        (["--quick", "--share", "5%"], "'5%' is no number; write 0.05"),
+        (["--quick", "--slow"], "not allowed with"),
+        ([], "one of the arguments --quick --slow is required"),
+    ],
+)
+def test_a_slip_is_answered_with_what_was_meant(
+    words: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        _parsed(*words)
+    assert message in capsys.readouterr().err
