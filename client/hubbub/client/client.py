@@ -392,8 +392,8 @@ class Client:
         return self._state
 
     def _close(self, timeout: float, *, patient: bool) -> bool:
-        if self._closed:
-            return not self._left
+        if self._closed or self._sender.is_busy_here():
+            return self._closed and not self._left
         self._closed = True
         atexit.unregister(self._close)
         if not self._disabled:

@@ -15,7 +15,7 @@ from hubbub.client.settings import Settings
 from hubbub.errors import BadParameter, HubbubError
 
 _log: Final = logging.getLogger("hubbub.client")
-_lock: Final = threading.Lock()
+_lock: Final = threading.RLock()
 _client: Client | None = None
 
 

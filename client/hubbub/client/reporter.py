@@ -4,7 +4,6 @@ No I/O, no cryptography but hashing, no waiting but for another thread that does
 """
 
 import math
-import threading
 from collections import Counter
 from collections.abc import Callable
 from datetime import UTC, datetime, time, timedelta
@@ -23,6 +22,7 @@ from hubbub.client.asked_metric import AskedMetric
 from hubbub.client.cover import FILLER, fills, is_filled_up, unanswered
 from hubbub.client.learner import Learner
 from hubbub.client.ledger import Account, charge
+from hubbub.client.no_reentry import NoReentryLock
 from hubbub.client.notices import kept_notice
 from hubbub.client.outcome import Outcome
 from hubbub.client.public_values import PublicValues
@@ -31,7 +31,7 @@ from hubbub.client.state.device_state import DeviceState
 from hubbub.client.state.secret import SECRET_BYTES, DeviceMemo
 from hubbub.client.told import named_metric, named_model, unreadable
 from hubbub.epochs import begins, holding
-from hubbub.errors import StateUnusable, ValueOutOfDomain
+from hubbub.errors import StateBusy, StateUnusable, ValueOutOfDomain
 from hubbub.mechanisms import BitSource
 
 _LOCK_SECONDS: Final = 0.2
@@ -60,7 +60,7 @@ class Reporter:
         self._coins = coins
         self._clock = clock
         self._max_epsilon = max_epsilon
-        self._lock = threading.Lock()
+        self.lock = NoReentryLock()
         self._drawn: list[tuple[int, PendingPayload]] = []
         self._standing = DeviceState(b"")
         self._notice: Notice | None = None
@@ -101,14 +101,13 @@ class Reporter:
         except Exception as error:  # noqa: BLE001 the app's own may raise anything
             raise unreadable(f'metric "{name}"', error) from None
         cell = self._public.stream(metric) if metric.breakdown else metric.name
-        # Nobody holds this for long, unless a signal's handler reports in the middle of a report.
-        if not self._lock.acquire(timeout=_LOCK_SECONDS):
+        if not self._is_entered():
             return Outcome.OVERFLOWED
         try:
             # What holds for this person may have changed while another thread held the lock.
             return self._report(self._questions[name], code, cell, text=text)
         finally:
-            self._lock.release()
+            self.lock.release()
 
     def learn(self, name: str, features: Any, label: Any, clipped: Counter[str]) -> Outcome:
         """Tell a model of one person, in this device's round.
@@ -126,7 +125,7 @@ class Reporter:
             raise ValueOutOfDomain(f'model "{name}": {error}') from None
         except Exception as error:  # noqa: BLE001 the app's own may raise anything
             raise unreadable(f'model "{name}": features and label', error) from None
-        if not self._lock.acquire(timeout=_LOCK_SECONDS):
+        if not self._is_entered():
             return Outcome.OVERFLOWED
         try:
             outcome = self._report(self._questions[name], example, name)
@@ -134,7 +133,7 @@ class Reporter:
             clipped[name] += example.clipped
             return outcome
         finally:
-            self._lock.release()
+            self.lock.release()
 
     @property
     def awaits_models(self) -> bool:
@@ -147,7 +146,7 @@ class Reporter:
         Raises:
             ModelsRefused: it is none of this operator's, or older than one before.
         """
-        with self._lock:
+        with self.lock:
             try:
                 self._learner.hear(signed)
             finally:
@@ -163,7 +162,7 @@ class Reporter:
     def cover(self) -> None:
         """Say the default of every epoch that passed without a word while the device ran."""
         now = self._clock()
-        with self._lock:
+        with self.lock:
             for question, metric in self._covered():
                 account = self._standing.accounts[metric.base_name]
                 for epoch in unanswered(account, metric, now):
@@ -174,7 +173,7 @@ class Reporter:
 
     def running(self, moment: float) -> list[tuple[Metric, int]]:
         """Metrics with a default, and the epoch at that moment, if nothing is known of it yet."""
-        with self._lock:
+        with self.lock:
             return [
                 (metric, epoch)
                 for question, metric in self._covered()
@@ -195,12 +194,11 @@ class Reporter:
 
     def drawn(self) -> list[tuple[int, PendingPayload]]:
         """What was drawn and not entered yet, oldest first."""
-        with self._lock:
-            return list(self._drawn)
+        return list(self._drawn)
 
     def entered(self, upto: int) -> None:
         """What was drawn up to this number is the state's now."""
-        with self._lock:
+        with self.lock:
             self._drawn = [(number, drawn) for number, drawn in self._drawn if number > upto]
 
     def refresh(self, standing: DeviceState | None = None) -> None:
@@ -216,13 +214,14 @@ class Reporter:
 
     def switch(self, *, on: bool) -> None:
         """Stop or go on."""
-        with self._lock:
-            self._off = not on
+        self._off = not on
+        with self.lock:  # a report that is being drawn ends before this returns
+            pass
 
     def forget(self) -> tuple[int, list[Dropped]]:
         """Let go of what was drawn and not entered, and of examples: the last's number, and all."""
         examples = self._forget_examples(DISABLED)
-        with self._lock:
+        with self.lock:
             drawn, self._drawn = self._drawn, []
         last = drawn[-1][0] if drawn else 0
         return last, [*(Dropped(one.stream, DISABLED) for _, one in drawn), *examples]
@@ -233,28 +232,35 @@ class Reporter:
         return self._forget_examples(Outcome.AWAITS_STATE.value)
 
     def _forget_examples(self, reason: str) -> list[Dropped]:
-        with self._lock:
+        with self.lock:
             names = [*self._learner.awaited]
             self._learner.awaited.clear()
         return [Dropped(name, reason) for name in names]
 
     def before_fork(self) -> None:
         """Before a fork: nobody is in the middle of a report, unless it is a report that forks."""
-        self._held = self._lock.acquire(timeout=_LOCK_SECONDS)
+        self._held = self._is_entered()
+
+    def _is_entered(self) -> bool:
+        """Whether the lock is ours now. No other thread holds it for long; this one may have it."""
+        try:
+            return self.lock.acquire(_LOCK_SECONDS)
+        except StateBusy:  # a signal's handler reports in the middle of a report
+            return False
 
     def after_fork_in_parent(self) -> None:
         """After a fork, in the parent."""
         if self._held:
-            self._lock.release()
+            self.lock.release()
 
     def after_fork_in_child(self) -> None:
         """After a fork, in the child: what was drawn, and what waits, is the parent's to send."""
-        self._lock = threading.Lock()
+        self.lock = NoReentryLock()
         self._drawn = []
         self._learner.awaited.clear()
 
     def _stand(self, standing: DeviceState) -> None:
-        with self._lock:
+        with self.lock:
             if standing.secret != self._standing.secret:
                 self._memos = {}
             if standing.notice != self._standing.notice:

@@ -129,7 +129,7 @@ class StateUnusable(HubbubError):
 
 
 class StateBusy(StateUnusable):
-    """Other processes of the app are writing to its state folder all the time."""
+    """The state is in use: by other processes all the time, or by this thread's own call."""
 
 
 class BackupUnusable(HubbubError):

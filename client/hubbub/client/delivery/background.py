@@ -9,6 +9,7 @@ from hubbub.client.clock import Clock
 from hubbub.client.delivery.sender import Sender
 from hubbub.client.delivery.waits import Waits
 from hubbub.client.diagnostics import Diagnostics
+from hubbub.client.no_reentry import Wakeup
 from hubbub.client.transport.contract import Transport
 from hubbub.errors import StateUnusable
 
@@ -41,7 +42,7 @@ class Background:
         self._diagnostics = diagnostics
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
-        self._wake = threading.Event()
+        self._wake = Wakeup()
         self._end = threading.Event()
         self._look_seconds: float | None = None
 
@@ -49,10 +50,17 @@ class Background:
         """Start the thread if need be, and let it look: there is something to do."""
         if not self._wake.is_set():
             self._wake.set()
-        if self._thread is None:
-            with self._lock:
-                if self._thread is None and not self._end.is_set():
-                    self._thread = self._started()
+        if self._is_running() or not self._lock.acquire(blocking=False):
+            return  # or it is just being started
+        try:
+            if not self._is_running() and not self._end.is_set():
+                self._thread = self._started()
+        finally:
+            self._lock.release()
+
+    def _is_running(self) -> bool:
+        """Whether there is a thread that goes on: what the app lets raise in it may end it."""
+        return self._thread is not None and self._thread.is_alive()
 
     def _started(self) -> threading.Thread | None:
         """The thread, running; None where the system starts none now. The next wake tries again."""
@@ -83,7 +91,7 @@ class Background:
         """After a fork, in the child: the thread is the parent's."""
         self._lock = threading.Lock()
         self._thread = None
-        self._wake, self._end = threading.Event(), threading.Event()
+        self._wake, self._end = Wakeup(), threading.Event()
 
     def _run(self) -> None:
         due: float | None = None

@@ -27,6 +27,7 @@ from hubbub.client.cover import FILLER, Held, beside, fills, held_back, seconds_
 from hubbub.client.delivery.purse import TOKEN_REFUSED, TOKEN_SPENT, Purse, with_token
 from hubbub.client.delivery.waits import longest_soon, soon
 from hubbub.client.diagnostics import Diagnostics
+from hubbub.client.no_reentry import NoReentryLock
 from hubbub.client.notices import hear
 from hubbub.client.reporter import Reporter
 from hubbub.client.state.contract import (
@@ -40,12 +41,7 @@ from hubbub.client.state.contract import (
     State,
 )
 from hubbub.client.state.device_state import DeviceState
-from hubbub.client.transport.contract import (
-    GivenUp,
-    NotSent,
-    Transport,
-    TryAgain,
-)
+from hubbub.client.transport.contract import GivenUp, NotSent, Transport, TryAgain
 from hubbub.errors import ModelsRefused, NoticeRefused, StateBusy, StateUnusable
 from hubbub.mechanisms import SystemBits
 from hubbub.tokens import Minted
@@ -86,8 +82,8 @@ class Sender:
         self._transport = transport
         self._clock = clock
         self._diagnostics = diagnostics
-        self._entering = threading.Lock()
-        self._sending = threading.Lock()
+        self._entering = NoReentryLock()
+        self._sending = NoReentryLock()
         self._sealing = threading.Lock()
         self._held = False
         self._failures = 0
@@ -211,10 +207,15 @@ class Sender:
     def stop(self, wait_seconds: float) -> None:
         """Submit nothing more, end what is being submitted, and enter what is being entered."""
         self._stopped.set()
-        self._transport.close()
+        if not self._sending.is_ours():  # a transport's own lock may be, too
+            self._transport.close()
         for lock in (self._sending, self._entering):
             if lock.acquire(timeout=wait_seconds):
                 lock.release()
+
+    def is_busy_here(self) -> bool:
+        """Whether this thread is in the middle of entering, sending or a report."""
+        return any(one.is_ours() for one in (self._entering, self._sending, self._reporter.lock))
 
     def await_others(self, wait_seconds: float) -> None:
         """Let another process of the app end a submission of what has been purged since."""
@@ -243,7 +244,7 @@ class Sender:
 
     def after_fork_in_child(self) -> None:
         """After a fork, in the child: what was being entered and sent is the parent's."""
-        self._entering, self._sending = threading.Lock(), threading.Lock()
+        self._entering, self._sending = NoReentryLock(), NoReentryLock()
         self._sealing = threading.Lock()
         self._stopped = threading.Event()
 

@@ -207,7 +207,8 @@ class Notes:
         self._start()
 
     def _start(self) -> None:
-        self._lock = threading.Lock()
+        # Reentrant: a finalizer may report while this thread is in any of these methods.
+        self._lock = threading.RLock()
         self._last = self._entered = 0
         self._journal = None
         self._owner = f"{os.getpid()}-{secrets.token_hex(4)}"

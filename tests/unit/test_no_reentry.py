@@ -1,0 +1,93 @@
+"""A client that is called in the middle of its own thread's call."""
+
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hubbub.client import Client, Outcome
+from hubbub.client.no_reentry import Wakeup
+from tests.support.bundles import Signed
+from tests.support.http_shuffler import HttpShuffler, http_shuffler
+from tests.support.waiting import HANG_SECONDS, eventually
+
+
+def _client(signed: Signed, folder: Path, server: HttpShuffler, **more: Any) -> Client:
+    return Client.from_bundle(
+        signed.path, state_dir=folder / "state", shuffler=server.address, strict=False, **more
+    )
+
+
+def test_flush_and_close_in_the_middle_of_a_flush_return_and_the_flush_goes_on(
+    signed: Signed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a handler of SIGTERM calls them, which Python runs in the middle of anything."""
+    came: list[bool] = []
+    with http_shuffler() as server:
+        client = _client(signed, tmp_path, server, hold_seconds=None)
+        drawn = client._reporter.drawn
+
+        def interrupted() -> Any:
+            if not came:
+                came.append(True)
+                came.extend([client.flush(HANG_SECONDS), client.close(HANG_SECONDS)])
+            return drawn()
+
+        monkeypatch.setattr(client._reporter, "drawn", interrupted)
+        assert client.report("theme", "dark") is Outcome.QUEUED
+        sent: list[bool] = []
+        flushing = threading.Thread(target=lambda: sent.append(client.flush()), daemon=True)
+        flushing.start()
+        flushing.join(HANG_SECONDS)
+        assert (came, sent) == ([True, False, False], [True])
+        assert client.close(HANG_SECONDS)
+        assert len(server.received) == 1
+
+
+def test_a_report_in_the_middle_of_a_report_is_refused_at_once(
+    signed: Signed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with http_shuffler() as server:
+        client = _client(signed, tmp_path, server, hold_seconds=None)
+        nested: list[Outcome] = []
+        note = client._state.note
+
+        def interrupted(pending: Any) -> int:
+            nested.append(client.report("homepage", "a.example"))
+            return note(pending)
+
+        monkeypatch.setattr(client._state, "note", interrupted)
+        # A wait for the own thread would never end.
+        monkeypatch.setattr("hubbub.client.reporter._LOCK_SECONDS", HANG_SECONDS)
+        assert client.report("theme", "dark") is Outcome.QUEUED
+        assert nested == [Outcome.OVERFLOWED]
+
+
+def test_a_wakeup_is_set_in_the_middle_of_its_own_methods() -> None:
+    wakeup = Wakeup()
+    assert not wakeup.wait(0)
+    wakeup.set()
+    wakeup.set()
+    assert wakeup.wait(0)
+    assert wakeup.is_set()
+    wakeup.clear()
+    assert not wakeup.is_set()
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_a_sender_that_the_app_has_ended_starts_again(signed: Signed, tmp_path: Path) -> None:
+    """By sys.exit() in on_drop, or a library that raises in every thread."""
+
+    def leave(_metric: str, _reason: str) -> None:
+        raise SystemExit
+
+    with http_shuffler() as server:
+        server.answers = [{0: "refused_unknown_stream"}]
+        client = _client(signed, tmp_path, server, hold_seconds=0, on_drop=leave)
+        assert client.report("theme", "dark") is Outcome.QUEUED
+        assert client._background
+        assert eventually(lambda: client._background and not client._background._is_running())
+        assert client.report("homepage", "a.example") is Outcome.QUEUED
+        assert eventually(lambda: len(server.received) == 2)
+        assert client.close(HANG_SECONDS)
