@@ -227,8 +227,8 @@ def _filled(folder: Path) -> Iterator[tuple[tuple[str, ...], str]]:
 @contextmanager
 def _serving(told: tuple[str, ...], url: str) -> Iterator[tuple[str, int]]:
     """An aggregator's page, and its process id."""
-    listen = [f"127.0.0.1:{free_port()}" for _ in range(4)]
-    names = ("--listen", "--query-listen", "--metrics-listen", "--http-listen")
+    listen = [f"127.0.0.1:{free_port()}" for _ in range(3)]
+    names = ("--listen", "--metrics-listen", "--http-listen")
     options = [part for pair in zip(names, listen, strict=True) for part in pair]
     process = subprocess.Popen(
         [
@@ -237,7 +237,7 @@ def _serving(told: tuple[str, ...], url: str) -> Iterator[tuple[str, int]]:
         ],
         env={**os.environ, "HUBBUB_REDIS_URL": url},
     )
-    page = f"http://{listen[3]}"
+    page = f"http://{listen[2]}"
     try:
         deadline = time.monotonic() + 60
         while True:

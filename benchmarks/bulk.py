@@ -73,7 +73,7 @@ class _Aggregator:
             "--tls",
             str(home / "tls"),
         ]
-        arguments += ["--listen", self.address, "--query-listen", f"127.0.0.1:{free_port()}"]
+        arguments += ["--listen", self.address]
         arguments += ["--metrics-listen", f"127.0.0.1:{free_port()}"]
         before = os.sched_getaffinity(0)
         os.sched_setaffinity(0, cores)  # what is started inherits it

@@ -18,6 +18,7 @@ import tempfile
 import threading
 import time
 from collections import Counter
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -32,12 +33,10 @@ from hubbub.catalog import Catalog, read_bundle, read_catalog
 from hubbub.catalog.models.features import features_of
 from hubbub.catalog.models.of_metric import in_minutes
 from hubbub.cli.local.local_run import LocalRun, Ports
-from hubbub.cli.terminal.query_options import document
-from hubbub.cli.terminal.service_client import ask, total_counts
+from hubbub.cli.terminal.service_client import total_counts
 from hubbub.client import Client, MemoryState, Outcome, transport_to
 from hubbub.conservation import balances
 from hubbub.errors import HubbubError
-from hubbub.wire.v1.services_pb2 import ModelRequest
 
 _LISTED: Final = ("workclass", "education", "marital_status", "occupation")
 _RANGES: Final = {
@@ -67,7 +66,7 @@ def main() -> int:
         with _Learning(folder / "home", catalog, Ports.free(), development=True) as run:
             threading.Thread(target=_publishing, args=(run,), daemon=True).start()
             told = _devices(run, rows[: given.devices], given.rounds)
-            found = document(ask(run.endpoints, "Model", ModelRequest(model="income")))
+            found = run.endpoints.connection.model("income").document
             terms = total_counts(run.endpoints)
     result = _figures(found, rows, given.devices) | {"outcomes": told, "terms": terms}
     result["balances"] = balances(terms)
@@ -168,7 +167,7 @@ def _tell(path: str, rows: list[Person], until: float) -> Counter[str]:
     return said
 
 
-def _figures(found: dict[str, Any], rows: list[Person], devices: int) -> dict[str, Any]:
+def _figures(found: Mapping[str, Any], rows: list[Person], devices: int) -> dict[str, Any]:
     """What the model is worth on people who are no devices here."""
     *slopes, intercept = (one["coefficient"] for one in found["coefficients"])
     columns, labels = _coded(rows)

@@ -18,12 +18,11 @@ from benchmarks.stock import sealed_reports
 from hubbub.catalog import read_bundle
 from hubbub.cli.commands.demo import close_epochs
 from hubbub.cli.local.local_run import LocalRun, Ports
-from hubbub.cli.terminal.service_client import ask, report_counts, total_counts
+from hubbub.cli.terminal.service_client import report_counts, total_counts
 from hubbub.client import SealedReport, TryAgain, transport_to
 from hubbub.conservation import balances
 from hubbub.privacy.central_catalog import read_with_promises
 from hubbub.simulation.devices import send_everyone
-from hubbub.wire.v1.services_pb2 import EstimateRequest
 
 Floats = npt.NDArray[np.float64]
 Counts = npt.NDArray[np.int64]
@@ -80,8 +79,8 @@ def served(people: int, values: int, held: Counts, epochs: int) -> Iterator[Floa
             if terms["counted"] != epochs * people or not all(map(balances, counts.values())):
                 raise AssertionError("a report was lost or counted twice")
             for metric in metrics:
-                found = ask(run.endpoints, "Estimate", EstimateRequest(metric=metric))
-                rows = {row.value: row.estimate for row in found.values}
+                found = run.endpoints.connection.estimates(metric)
+                rows = {row["value"]: row["estimate"] for row in found}
                 yield np.array([rows[name] for name in names])
 
 

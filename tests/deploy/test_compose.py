@@ -185,8 +185,9 @@ def test_what_it_says_runs(machine: Machine, installed: Path) -> None:
     machine.children["redis-pool"].start()
     machine.until_redis_answers("redis-pool")
     where = Endpoints(
-        query=f"127.0.0.1:{machine.ports['aggregator', 7072]}",
-        tls=str(installed / "tls"),
+        page=f"https://127.0.0.1:{machine.ports['aggregator', 7076]}",
+        token=(installed / "passwords" / "analyst.token").read_text().strip(),
+        authority=str(installed / "tls" / "ca.pem"),
     )
     url = (machine.root("shuffler"), (installed / "shuffler.env").read_text().strip())
     close_epochs(machine.here("shuffler", url[1].partition("=")[2]))

@@ -45,7 +45,7 @@ from hubbub.errors import (
 )
 from hubbub.mechanisms import REGISTRY, Layout
 from hubbub.shuffler.streams import read_stream_table
-from hubbub.wire.v1.services_pb2 import Batch, EstimateRequest, Range, SubmitRequest
+from hubbub.wire.v1.services_pb2 import Batch, SubmitRequest
 from tests.conftest import CATALOG
 from tests.fuzz.target import Target, scratch
 from tests.support.bundles import DAY, make_signed
@@ -67,7 +67,6 @@ def decoders() -> Mapping[str, Target]:
     theme = {"stream": "theme", "epoch": 20_000, "key_id": 1, "sealed": sealed}
     submit = SubmitRequest(reports=[theme, {**theme, "epoch": 1}])  # type: ignore[list-item]
     batch = Batch(batch_id=bytes(16), stream="theme", epoch=20_000, key_id=1, sealed=[sealed] * 3)
-    question = EstimateRequest(metric="homepage", range=Range(epochs="1,2"), candidates=["a", "b"])
     whole = signed.path.read_bytes()
     operator = Ed25519PrivateKey.from_private_bytes(bytes(32))
 
@@ -102,9 +101,6 @@ def decoders() -> Mapping[str, Target]:
     found = {
         "submit": Target([submit.SerializeToString()], submitted),
         "batch": Target([batch.SerializeToString()], lambda data: _unread(Batch, data)),
-        "question": Target(
-            [question.SerializeToString()], lambda data: _unread(EstimateRequest, data)
-        ),
         "sealed": Target(
             [sealed], _raising(BadPayload, lambda data: open_sealed(data, opening, info))
         ),

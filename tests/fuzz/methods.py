@@ -20,16 +20,9 @@ import grpc.aio
 import numpy as np
 from google.protobuf.message import Message
 
-from hubbub.aggregator.access.callers import Access
-from hubbub.aggregator.access.grpc_door import GrpcDoor
 from hubbub.aggregator.ingest.intake import Intake as Counting
 from hubbub.aggregator.ingest.opener import Opener
-from hubbub.aggregator.query import QueryEngine
-from hubbub.aggregator.releases.release_log import RedisReleaseLog
-from hubbub.aggregator.releases.releasing import Releases
-from hubbub.aggregator.releases.service import ReleasesService
-from hubbub.aggregator.service import IngestService, QueryService
-from hubbub.aggregator.service import OperatorService as TotalsStatus
+from hubbub.aggregator.service import IngestService
 from hubbub.aggregator.store.contract import Commit
 from hubbub.aggregator.store.redis import RedisStore
 from hubbub.catalog import read_opening_keys, seal, seal_info, stream_table
@@ -137,19 +130,15 @@ async def fuzz(folder: Path, number: int, seed: int, tell: Callable[[str], None]
 @asynccontextmanager
 async def _services(folder: Path) -> AsyncIterator[dict[str, Method]]:
     epoch = int(time.time()) // DAY
-    signed = make_signed(folder, _released(CATALOG), start=(epoch - 14) * DAY)
+    signed = make_signed(folder, CATALOG, start=(epoch - 14) * DAY)
     table = folder / "streams.json"
     table.write_text(stream_table(signed.bundle))
     redis = EmbeddedRedis(folder / "redis")
     server = await connect_redis(redis.url)
-    addresses = [f"127.0.0.1:{free_port()}" for _ in range(3)]
+    addresses = [f"127.0.0.1:{free_port()}" for _ in range(2)]
     opener = Opener(read_opening_keys(signed.keys / "opening.keys.json"), 1)
     store, pool = RedisStore(server), Pool(server)
-    counting, query = (
-        Counting(signed.bundle, opener, store, Stages()),
-        QueryEngine(signed.bundle, store),
-    )
-    releases = Releases(query.collected, RedisReleaseLog(server))
+    counting = Counting(signed.bundle, opener, store, Stages())
     closed = Commit(
         bytes(16), [bytes(16)], np.array([50, 60, 40]), 0, {}, 4 * 10**9, batch_reports=100
     )
@@ -165,7 +154,6 @@ async def _services(folder: Path) -> AsyncIterator[dict[str, Method]]:
     devices = ShufflerService(
         Admission(streams, intake, mixer, limiter=Limiter(0, 1), pressure=pressure)
     )
-    door = GrpcDoor(Access(), secured=False)
     servers = [
         Server(
             addresses[0],
@@ -187,18 +175,6 @@ async def _services(folder: Path) -> AsyncIterator[dict[str, Method]]:
             tls=None,
             callers=None,
         ),
-        Server(
-            addresses[2],
-            [
-                lambda s: stubs.add_QueryServicer_to_server(QueryService(query, door), s),
-                lambda s: stubs.add_OperatorServicer_to_server(TotalsStatus(store, door), s),
-                lambda s: stubs.add_ReleasesServicer_to_server(
-                    ReleasesService(releases, query, door), s
-                ),
-            ],
-            tls=None,
-            callers=None,
-        ),
     ]
     loops = [asyncio.create_task(loop) for loop in (intake.run(), mixer.run(), mixer.heartbeat())]
     for one in servers:
@@ -212,47 +188,11 @@ async def _services(folder: Path) -> AsyncIterator[dict[str, Method]]:
         wire.Batch(batch_id=bytes([n]) * 16, sealed=sealed[:n], **theme)  # type: ignore[arg-type]
         for n in (1, 3, 25)
     ]
-    questions = [
-        wire.EstimateRequest(metric="theme", range=wire.Range(last="3d")),
-        wire.EstimateRequest(metric="theme", range=wire.Range(epochs=f"{epoch - 9}..{epoch}")),
-        wire.EstimateRequest(metric="homepage", candidates=["a.example", "b.example"]),
-        wire.EstimateRequest(metric="crashed/0.5"),
-    ]
-    earlier, now = wire.Range(epochs=str(epoch - 9)), wire.Range(epochs=str(epoch))
-    theme_all = {"metric": "theme", "range": wire.Range(epochs="all")}
-    tops = [wire.TopRequest(number=2, **theme_all)]  # type: ignore[arg-type]
-    compares = [wire.CompareRequest(metric="theme", before=earlier, after=now)]
-    crosses = [wire.CrossRequest(rows="a", columns="b", **theme_all)]  # type: ignore[arg-type]
-    breaks = [wire.BreakdownRequest(by="os", **theme_all)]  # type: ignore[arg-type]
-    trends = [wire.TrendRequest(number=2, values=["dark"], **theme_all)]  # type: ignore[arg-type]
-    asks = [
-        wire.ReleaseRequest(metric="theme", query="histogram", purpose="p", by="me"),
-        wire.ReleaseRequest(metric="theme", query="count", value="dark", purpose="p", by="me"),
-        wire.ReleaseRequest(metric="theme", query="mode", epochs=[epoch - 9], purpose="p", by="i"),
-    ]
     try:
         yield {
             "Shuffler/Submit": Method(addresses[0], wire.SubmitRequest, _bytes(submits)),
             "Operator/Status": Method(addresses[0], wire.StatusRequest, [b""]),
             "Ingest/Apply": Method(addresses[1], wire.Batch, _bytes(batches)),
-            "Query/Metrics": Method(addresses[2], wire.MetricsRequest, [b""]),
-            "Query/Estimate": Method(addresses[2], wire.EstimateRequest, _bytes(questions)),
-            "Query/Describe": Method(
-                addresses[2],
-                wire.DescribeRequest,
-                _bytes([wire.DescribeRequest(metric="theme/0.5"), wire.DescribeRequest()]),
-            ),
-            "Query/Top": Method(addresses[2], wire.TopRequest, _bytes(tops)),
-            "Query/Compare": Method(addresses[2], wire.CompareRequest, _bytes(compares)),
-            "Query/Cross": Method(addresses[2], wire.CrossRequest, _bytes(crosses)),
-            "Query/Breakdown": Method(addresses[2], wire.BreakdownRequest, _bytes(breaks)),
-            "Query/Trend": Method(addresses[2], wire.TrendRequest, _bytes(trends)),
-            "Query/Models": Method(addresses[2], wire.ModelsRequest, [b""]),
-            "Query/Model": Method(addresses[2], wire.ModelRequest, _bytes([wire.ModelRequest()])),
-            "Query/Pipeline": Method(addresses[2], wire.PipelineRequest, [b""]),
-            "Query/Watch": Method(addresses[2], wire.WatchRequest, [b""]),
-            "Releases/Release": Method(addresses[2], wire.ReleaseRequest, _bytes(asks)),
-            "Releases/ListReleases": Method(addresses[2], wire.ListReleasesRequest, [b""]),
         }
         assert not any(loop.done() for loop in loops), "a loop of a service has ended"
     finally:
@@ -263,15 +203,6 @@ async def _services(folder: Path) -> AsyncIterator[dict[str, Method]]:
         await server.close()
         opener.close()
         redis.stop()
-
-
-def _released(catalog: str) -> str:
-    """The catalog, with a metric that is released."""
-    budget = "[budget]\nepsilon_per_year = 2.0\npurposes = { p = 1.0 }\n"
-    release = 'release = { mechanism = "laplace", epsilon = 0.5 }\n'
-    theme = "[metrics.theme]\n"
-    assert theme in catalog
-    return catalog.replace(theme, budget + theme + release)
 
 
 def _tags(number: int) -> list[bytes]:

@@ -165,7 +165,6 @@ class House:
 
     signed: Signed
     redis_url: str
-    query: str
     page: str
     today: int
     truth: Mapping[str, Mapping[Any, int]]
@@ -173,7 +172,7 @@ class House:
 
     @property
     def endpoints(self) -> Endpoints:
-        return Endpoints(self.query, page=self.page)
+        return Endpoints(page=self.page)
 
 
 def _crashed(told: Mapping[str, list[str]]) -> dict[Any, int]:
@@ -268,7 +267,7 @@ def house(
         url = f"redis://127.0.0.1:{port}/0"
         with ThreadPoolExecutor(1) as apart:  # Playwright has a loop in this thread
             apart.submit(asyncio.run, _fill(signed, url, today, held)).result()
-        names = ("--listen", "--query-listen", "--metrics-listen", "--http-listen")
+        names = ("--listen", "--metrics-listen", "--http-listen")
         listen = [f"127.0.0.1:{free_port()}" for _ in names]
         chosen = [part for pair in zip(names, listen, strict=True) for part in pair]
         with (folder / "aggregator.log").open("ab") as log:
@@ -281,7 +280,7 @@ def house(
                 env={**os.environ, "HUBBUB_REDIS_URL": url},
                 stderr=log,
             )
-        page = f"http{'s' if secure else ''}://{listen[3]}"
+        page = f"http{'s' if secure else ''}://{listen[2]}"
         trust = ssl.create_default_context(cafile=secure) if secure else True
         try:
 
@@ -293,7 +292,7 @@ def house(
             truth = {
                 name: truth_of(metric, DAYS - 1) for name, metric in signed.bundle.metrics.items()
             }
-            yield House(signed, url, listen[1], page, today, truth, listen[2])
+            yield House(signed, url, page, today, truth, listen[1])
         finally:
             process.terminate()
             assert process.wait() == 0

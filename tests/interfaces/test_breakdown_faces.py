@@ -9,9 +9,6 @@ from playwright.sync_api import expect
 
 import hubbub.notebook
 from hubbub.cli.main import main
-from hubbub.cli.terminal.query_options import document
-from hubbub.cli.terminal.service_client import ask
-from hubbub.wire.v1 import services_pb2 as wire
 from tests.interfaces.browser import Watched, chromium, needs_browser
 from tests.interfaces.house import House
 from tests.support import web
@@ -27,11 +24,9 @@ def test_a_breakdown_is_the_same_from_every_face(
     home: House, capsys: pytest.CaptureFixture[str]
 ) -> None:
     by_http = _asked(home, by="version", epochs="all")
-    request = wire.BreakdownRequest(metric="crashed", by="version", range=wire.Range(epochs="all"))
-    assert document(ask(home.endpoints, "Breakdown", request)) == by_http
     notebook: Any = hubbub.notebook.connect(home.page).breakdown("crashed", "version", epochs="all")
     assert notebook.document == by_http
-    words = ["breakdown", "crashed", "--by", "version", "--epochs", "all", "--query", home.query]
+    words = ["breakdown", "crashed", "--by", "version", "--epochs", "all", "--url", home.page]
     capsys.readouterr()
     assert main([*words, "--format", "json"]) == 0
     assert json.loads(capsys.readouterr().out) == by_http

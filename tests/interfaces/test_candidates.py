@@ -184,7 +184,7 @@ def test_lists_never_take_the_half_of_redis_that_is_left_for_reports(redis_url: 
 def test_a_saved_list_is_asked_for_by_name_from_every_face(
     home: House, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    where = ["--query", home.query]
+    where = ["--url", home.page]
     file, url = tmp_path / "pages.txt", f"{home.page}/v1/candidates"
     file.write_text("\n".join(STRINGS[:2]))
 
@@ -238,5 +238,5 @@ def test_of_strings_that_nobody_has_nothing_stands_out(
         file.write_text(strings)
         for question in ("top", "query"):
             words = (question, "homepage", "--candidates", str(file))
-            assert main([*words, "--query", home.query]) == 0
+            assert main([*words, "--url", home.page]) == 0
             assert ("nothing stands out from zero" in capsys.readouterr().out) is said

@@ -62,7 +62,7 @@ def test_bars_stand_on_one_scale_with_their_whiskers() -> None:
 @pytest.mark.parametrize("columns", [70, 80, 100, 140])
 def test_a_terminal_shows_bars_that_fit(home: House, columns: int) -> None:
     for words in (("query", "theme"), ("top", "theme"), ("trend", "theme", "-n", "1")):
-        said = _terminal(columns, *words, "--query", home.query)
+        said = _terminal(columns, *words, "--url", home.page)
         assert said.count("┼") >= 4, said
         assert all(len(line) <= columns for line in said.splitlines() if "┼" in line)
         assert "…" not in said, said
@@ -87,7 +87,7 @@ def test_a_narrow_terminal_shows_every_figure_whole(
         ["privacy", "card", catalog],
     ]
     for words in asked:
-        where = [] if catalog in words else ["--query", home.query]
+        where = [] if catalog in words else ["--url", home.page]
         assert main([*words, *where]) in {0, 1}
         wide = capsys.readouterr().out
         with monkeypatch.context() as narrow:
@@ -110,13 +110,13 @@ def test_one_scale_for_all_that_a_trend_draws(
     monkeypatch.setenv("COLUMNS", "100")
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
     words = ["trend", "theme", "--value", "dark", "--value", "contrast", "--epoch", "yesterday"]
-    assert main([*words, "--query", home.query]) == 0
+    assert main([*words, "--url", home.page]) == 0
     dark, contrast = (line for line in capsys.readouterr().out.splitlines() if "┼" in line)
     assert dark.count("█") > 5 * contrast.count("█")
 
 
 def test_a_pipe_hears_no_picture(home: House, capsys: pytest.CaptureFixture[str]) -> None:
-    where = ["--query", home.query]
+    where = ["--url", home.page]
     assert main(["query", "theme", *where]) == 0
     said = capsys.readouterr().out
     assert "┼" not in said
@@ -156,7 +156,7 @@ def test_a_pipe_hears_no_picture(home: House, capsys: pytest.CaptureFixture[str]
 def test_where_the_shuffler_tells_nothing_the_law_is_said_to_be_unknown(
     home: House, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    where = ["--query", home.query]
+    where = ["--url", home.page]
     assert main(["status", *where]) == 1
     said = capsys.readouterr().out
     assert re.search(r"all +\? +\? +\? +\? +[\d,]+ +\? +\?", said)
@@ -173,7 +173,7 @@ def test_where_the_shuffler_tells_nothing_the_law_is_said_to_be_unknown(
 
 def test_a_value_may_be_called_mean(home: House, capsys: pytest.CaptureFixture[str]) -> None:
     """It is followed as a share, and not taken for the mean of numbers, nor for another value."""
-    where = ["--query", home.query, "--epochs", "all", "--value", "mean"]
+    where = ["--url", home.page, "--epochs", "all", "--value", "mean"]
     assert main(["trend", "hostile", *where, "--format", "json"]) == 0
     [one] = json.loads(capsys.readouterr().out)["series"]
     assert one["value"] == "mean"
@@ -186,7 +186,7 @@ def _shares(
     home: House, metric: str, value: str, capsys: pytest.CaptureFixture[str]
 ) -> list[float]:
     """By asking for every epoch alone."""
-    words = ["query", metric, "--query", home.query, "--format", "json"]
+    words = ["query", metric, "--url", home.page, "--format", "json"]
     assert main([*words, "--epochs", "all"]) == 0
     epochs = json.loads(capsys.readouterr().out)["epochs"]
     shares = []
@@ -200,7 +200,7 @@ def _shares(
 def test_files_are_written_by_their_names(
     home: House, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    where = ["--query", home.query]
+    where = ["--url", home.page]
     for name in ("a.csv", "a.json", "a.parquet"):
         path = tmp_path / name
         assert main(["export", "theme", "--out", str(path), *where]) == 0
@@ -217,7 +217,7 @@ def test_files_are_written_by_their_names(
         (["export", "theme", "--out", str(tmp_path / "a.txt")], "name it .csv"),
         (["query", "theme", "--out", str(tmp_path / "a.csv")], "--out takes --format"),
         (["export", "theme", "--out", str(tmp_path / "no" / "a.csv")], "cannot be written"),
-        (["top", "theme", "-n", "0"], "ask for 1 or more"),
+        (["top", "theme", "-n", "0"], "number: must be 1 or more"),
         (["watch", "--every", "0"], "--every 0 is outside"),
         (["status", "--watch", "--every", "-1"], "--every -1 is outside"),
     ):
@@ -226,11 +226,11 @@ def test_files_are_written_by_their_names(
 
 
 def test_watching_shows_what_changed_until_ctrl_c(home: House) -> None:
-    line = Line(home.query)
+    line = Line(home.page.removeprefix("http://"))
     process = subprocess.Popen(
         [
             *(sys.executable, "-m", "hubbub.cli", "watch", "theme", "--every", "0.2"),
-            *("--query", line.address),
+            *("--url", f"http://{line.address}"),
         ],
         stdout=subprocess.PIPE,
         text=True,
@@ -250,7 +250,7 @@ def test_what_watching_can_never_show_ends_it(
     home: House, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for name, said in (("nope", 'metric "nope" is not in the bundle'), ("homepage", "candidates")):
-        assert main(["watch", name, "--query", home.query]) == 2
+        assert main(["watch", name, "--url", home.page]) == 2
         assert said in capsys.readouterr().err
 
 

@@ -16,9 +16,7 @@ import hubbub.notebook
 from hubbub.aggregator.access.tokens import Tokens, add_token, read_tokens, remove_token
 from hubbub.cli.certificate_authorities import write_certificates
 from hubbub.cli.main import main
-from hubbub.cli.terminal.service_client import ask
 from hubbub.errors import BadParameter, HubbubError, KeysUnusable, ServiceUnavailable
-from hubbub.wire.v1.services_pb2 import EstimateRequest
 from tests.interfaces.house import DAYS, LISTED, STRINGS, House, house
 from tests.support import web
 from tests.support.pasted import in_notebook, in_shell
@@ -430,8 +428,8 @@ def test_a_confidence_without_an_interval_is_refused_by_every_face(
         assert web.get(url, params={"confidence": confidence}).status_code == 422
     number = float(confidence)
     if number:  # which means the default
-        with pytest.raises(HubbubError, match=r"confidence .* is outside"):
-            ask(home.endpoints, "Estimate", EstimateRequest(metric="theme", confidence=number))
+        with pytest.raises(BadParameter, match="confidence: must be"):
+            home.endpoints.connection.estimates("theme", confidence=number)
 
 
 @pytest.mark.parametrize("confidence", [1e-6, 0.5, 1 - 1e-9])

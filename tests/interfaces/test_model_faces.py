@@ -17,11 +17,8 @@ import hubbub.notebook
 from hubbub.aggregator.learning.rounds import MemoryRounds, RedisRounds, Rounds
 from hubbub.catalog.models.state import open_models
 from hubbub.cli.main import main
-from hubbub.cli.terminal.query_options import document
-from hubbub.cli.terminal.service_client import ask
 from hubbub.errors import TotalsUnreadable
 from hubbub.runtime import connect_redis
-from hubbub.wire.v1 import services_pb2 as wire
 from tests.interfaces.browser import Watched, chromium, needs_browser
 from tests.interfaces.house import TAUGHT, House
 from tests.support import web
@@ -34,8 +31,7 @@ def test_every_face_tells_the_same_of_a_model(
     judged = web.get(f"{home.page}/v1/models/stays").json()
     classes = web.get(f"{home.page}/v1/models/tariff").json()
     assert web.get(f"{home.page}/v1/models").json() == {"models": [told, judged, classes]}
-    assert document(ask(home.endpoints, "Model", wire.ModelRequest(model="churn"))) == told
-    assert main(["model", "churn", "--query", home.query, "--format", "json"]) == 0
+    assert main(["model", "churn", "--url", home.page, "--format", "json"]) == 0
     assert json.loads(capsys.readouterr().out) == told
     assert (told["number"], told["rounds"], told["reports"]) == (3, 4, 690)
     names = [one["name"] for one in told["coefficients"]]
@@ -43,10 +39,10 @@ def test_every_face_tells_the_same_of_a_model(
     # The mean of the second and third round's, per hour.
     assert told["coefficients"][0]["coefficient"] == pytest.approx(-1.25 / 40)
     assert told["weights"] == TAUGHT[-1].weights
-    assert main(["model", "churn", "--query", home.query, "--format", "csv"]) == 0
+    assert main(["model", "churn", "--url", home.page, "--format", "csv"]) == 0
     rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
     assert [float(row["low"]) for row in rows] == [one["low"] for one in told["coefficients"]]
-    assert main(["model", "churn", "--query", home.query]) == 0
+    assert main(["model", "churn", "--url", home.page]) == 0
     assert "next state: 2099-01-01T10:02:00Z" in capsys.readouterr().out
     answer = hubbub.notebook.connect(home.page).model("churn")
     assert [dict(row) for row in answer] == told["coefficients"]
@@ -57,14 +53,13 @@ def test_every_face_tells_the_same_of_who_judged_a_model(
     home: House, capsys: pytest.CaptureFixture[str]
 ) -> None:
     told = web.get(f"{home.page}/v1/models/stays").json()
-    assert document(ask(home.endpoints, "Model", wire.ModelRequest(model="stays"))) == told
     found = told["held_out"]
     assert (told["finished"], told["number"], told["reports"]) == (True, 3, 690)
     assert (found["share"], found["date"], found["state"]) == (0.2, "2099-01-01T08:00", "finished")
     assert found["reports"] == 220
     assert 0.8 < found["auc_low"] < found["auc"] < found["auc_high"] <= 1
     assert [one["estimate"] < 0.4 for one in found["calibration"]] == [True] * 4 + [False] * 4
-    assert main(["model", "stays", "--query", home.query]) == 0
+    assert main(["model", "stays", "--url", home.page]) == 0
     shown = capsys.readouterr().out
     assert f"AUC {found['auc']:.3f}, 95% interval {found['auc_low']:.3f} to" in shown
     assert "calibration, as 220 devices tell it that taught nothing" in shown
@@ -76,7 +71,6 @@ def test_every_face_tells_the_same_of_a_model_of_classes(
     home: House, capsys: pytest.CaptureFixture[str]
 ) -> None:
     told = web.get(f"{home.page}/v1/models/tariff").json()
-    assert document(ask(home.endpoints, "Model", wire.ModelRequest(model="tariff"))) == told
     assert (told["kind"], len(told["weights"]), len(told["edges"])) == ("softmax", 8, 7)
     found = told["held_out"]
     assert found["auc"] is None
@@ -88,11 +82,11 @@ def test_every_face_tells_the_same_of_a_model_of_classes(
     rows = told["coefficients"]
     assert [one["of_class"] for one in rows] == [*["none"] * 4, *["month"] * 4, *["year"] * 4]
     assert sum(one["coefficient"] for one in rows if one["name"] == "hours") == pytest.approx(0)
-    assert main(["model", "tariff", "--query", home.query]) == 0
+    assert main(["model", "tariff", "--url", home.page]) == 0
     shown = " ".join(capsys.readouterr().out.split())
     assert "class column coefficient 95% interval" in shown
     assert f"accuracy {found['accuracy']:.3f}, 95% interval {found['accuracy_low']:.3f} to" in shown
-    assert main(["model", "tariff", "--query", home.query, "--format", "csv"]) == 0
+    assert main(["model", "tariff", "--url", home.page, "--format", "csv"]) == 0
     written = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
     assert [row["of_class"] for row in written] == [one["of_class"] for one in rows]
     answer = hubbub.notebook.connect(home.page).model("tariff")
@@ -120,7 +114,7 @@ def test_a_model_written_as_json_scores_as_that_of_scikit_learn_does(
     home: House, tmp_path: Path
 ) -> None:
     out = tmp_path / "churn.json"
-    words = ["model", "churn", "--query", home.query, "--format", "json", "--out", str(out)]
+    words = ["model", "churn", "--url", home.page, "--format", "json", "--out", str(out)]
     assert main(words) == 0
     *columns, intercept = (
         one["coefficient"] for one in json.loads(out.read_text())["coefficients"]
@@ -142,7 +136,7 @@ def test_what_is_no_model_is_told_so(home: House, capsys: pytest.CaptureFixture[
     asked = web.get(f"{home.page}/v1/metrics/churn/estimates")
     assert asked.status_code == 400
     assert "ask hubbub model churn" in asked.json()["detail"]
-    assert main(["query", "churn", "--query", home.query]) == 2
+    assert main(["query", "churn", "--url", home.page]) == 2
     assert "ask hubbub model churn" in capsys.readouterr().err
 
 
@@ -150,7 +144,7 @@ def test_the_state_is_signed_for_devices_once(
     home: House, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "models.hubbub"
-    words = ["model", "publish", "--keys", str(home.signed.keys), "--query", home.query]
+    words = ["model", "publish", "--keys", str(home.signed.keys), "--url", home.page]
     assert main([*words, "--out", str(out)]) == 0
     assert (
         "signed, churn after round 3, stays after round 3, tariff after round 3"

@@ -85,7 +85,7 @@ FORM = {
     "--as-candidates": "writes the answer's strings to a file, too",
     "--append": "whether --as-candidates may add to a file",
     "--home": "where the service is",
-    "--query": "where the service is",
+    "--url": "where the service is",
     "--tls": "how the service is reached",
     "metric": "what the question is of; an unknown name is refused",
     "--measure": "times this machine, which says what a machine is and not what is asked",
@@ -357,7 +357,7 @@ def test_an_option_changes_an_answer(
     where = {"plan": "--format json", "simulate": "--json", "rappor decode": ""}.get(question)
     if where is None:
         running = request.getfixturevalue("own")
-        where = f"--format json --query {running.query}"
+        where = f"--format json --url {running.page}"
         files = {**files, "earlier": str(running.today - 5)}
 
     def answer(words: str) -> Any:

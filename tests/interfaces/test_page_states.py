@@ -249,8 +249,8 @@ def test_a_service_that_is_gone_is_asked_again(browser: Browser, home: House) ->
 def test_days_are_marked_on_the_page_and_from_a_shell(
     browser: Browser, home: House, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    query = home.query
-    assert main(["mark", "add", "outage", "--on", "2026-01-02", "--query", query]) == 0
+    url = home.page
+    assert main(["mark", "add", "outage", "--on", "2026-01-02", "--url", url]) == 0
     assert "2026-01-02: outage, on all metrics" in capsys.readouterr().out
     with Watched(browser) as watched:
         page = watched.open(f"{home.page}/metric?name=theme")
@@ -263,16 +263,16 @@ def test_days_are_marked_on_the_page_and_from_a_shell(
         page.click("#marking button")
         expect(page.locator("#trend .mark text")).to_have_text("release_2")
         assert "<b>Dark</b> by default" in page.inner_text("#marks")
-        assert main(["mark", "list", "--query", query]) == 0
+        assert main(["mark", "list", "--url", url]) == 0
         assert "release_2" in capsys.readouterr().out
         page.click("button[aria-label='Remove release_2']")
         expect(page.locator("#trend .mark")).to_have_count(0)
         watched.open(f"{home.page}/metric?name=launches")
         assert "outage" in page.locator("#marks").inner_html()
-    assert main(["mark", "remove", "outage", "--query", query]) == 0
-    assert main(["mark", "remove", "outage", "--query", query]) == 2
+    assert main(["mark", "remove", "outage", "--url", url]) == 0
+    assert main(["mark", "remove", "outage", "--url", url]) == 2
     assert 'no mark is called "outage"' in capsys.readouterr().err
-    assert main(["mark", "add", "x", "--on", "2026-02-30", "--query", query]) == 2
+    assert main(["mark", "add", "x", "--on", "2026-02-30", "--url", url]) == 2
     assert "a mark's date is none" in capsys.readouterr().err
 
 

@@ -2,49 +2,28 @@
 
 import asyncio
 import json
-import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from dataclasses import dataclass, fields
-from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
-from google.protobuf.message import Message
 
 from hubbub.aggregator.access.access_file import read_access
 from hubbub.aggregator.access.access_setup import access_of
 from hubbub.aggregator.access.audit_trail import AuditTrail
-from hubbub.aggregator.access.callers import Access
-from hubbub.aggregator.access.grpc_door import GrpcDoor
 from hubbub.aggregator.access.rights import Role
 from hubbub.aggregator.access.tokens import Tokens, add_token, read_tokens
 from hubbub.aggregator.query import QueryEngine
 from hubbub.aggregator.query.answers import PipelineStatus, ReportCounts
 from hubbub.aggregator.query.cache import CoalescedRead
 from hubbub.aggregator.query.caller_view import caller_view
-from hubbub.aggregator.releases.releasing import Releases
-from hubbub.aggregator.releases.service import ReleasesService
-from hubbub.aggregator.service import QueryService
-from hubbub.cli.certificate_authorities import write_certificates
-from hubbub.cli.local.ports import free_port
 from hubbub.cli.main import main
-from hubbub.cli.terminal.service_client import Endpoints, ask, release
-from hubbub.errors import HubbubError, ServiceUnavailable
-from hubbub.runtime import Server, TlsFolder
-from hubbub.wire.v1 import services_pb2 as wire
-from hubbub.wire.v1.services_pb2_grpc import (
-    add_QueryServicer_to_server,
-    add_ReleasesServicer_to_server,
-)
 from tests.support import web
 from tests.support.bundles import metric_text
-from tests.support.fakes import MemoryReleaseLog
 from tests.support.pages import page_of
-from tests.support.waiting import HANG_SECONDS
 
 BUDGET: Final = "[budget]\nepsilon_per_year = 5\npurposes = { report = 1.0 }\n"
 CATALOG: Final = f'shuffler = "127.0.0.1:1"\n{BUDGET}' + "".join(
@@ -59,7 +38,6 @@ HELD: Final = {name: {0: 500, 1: 900} for name in ("theme", "hidden", "colour")}
 ACCESS: Final = """
 [groups.some]
 metrics = ["theme", "col*"]
-certificates = ["ana@example.org"]
 [groups.part]
 metrics = ["col*"]
 [groups.theme]
@@ -68,9 +46,7 @@ metrics = ["theme"]
 [groups.all]
 role = "publisher"
 metrics = ["*"]
-certificates = ["spiffe://example.org/ben"]
 """
-ALL: Final = wire.Range(epochs="all")
 QUESTIONS: Final = [
     *("", "/estimates", "/top", "/compare", "/trend", "/commands", "/export"),
     "/cross?rows=a&columns=b",
@@ -304,146 +280,57 @@ def test_nothing_is_answered_whose_line_cannot_be_written(home: House) -> None:
     assert home.audit.read_text().count("\n") == 1
 
 
-@pytest.fixture(scope="module")
-def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """Certificates by who shows them: of services, of people, of a company's own authority."""
-    made = tmp_path_factory.mktemp("certificates")
-    write_certificates(made / "tls", {}, made / "kept")
-    found = {"analyst": str(made / "tls"), "service": str(made / "tls")}
-    for who in ("ana@example.org", "eve@example.org"):
-        folder, kept = str(made / who), str(made / "kept")
-        assert main(["keys", "analyst", folder, "--name", who, "--authorities", kept]) == 0
-        found[who] = folder
-    return found
-
-
-@contextmanager
-def _asking(home: House, door: GrpcDoor, tls: str | None) -> Iterator[str]:
-    """The address of the same questions over gRPC."""
-    address, done = f"127.0.0.1:{free_port()}", threading.Event()
-    held, bundle = home.query.collected._shelf._store, home.query.collected.bundle
-    query = QueryEngine(bundle, held, clock=home.query.collected.now)  # of this loop
-    releases = Releases(query.collected, MemoryReleaseLog())
-    served = threading.Event()
-
-    async def serve() -> None:
-        server = Server(
-            address,
-            [
-                partial(add_QueryServicer_to_server, QueryService(query, door)),
-                partial(add_ReleasesServicer_to_server, ReleasesService(releases, query, door)),
-            ],
-            tls=TlsFolder(Path(tls), "aggregator") if tls else None,
-            callers=door.lets_in,
-        )
-        await server.start()
-        served.set()
-        await asyncio.to_thread(done.wait)
-        await server.stop(0)
-
-    thread = threading.Thread(target=lambda: asyncio.run(serve()), daemon=True)
-    thread.start()
-    assert served.wait(HANG_SECONDS)
-    try:
-        yield address
-    finally:
-        done.set()
-        thread.join(HANG_SECONDS)
-
-
 def _lines(home: House, number: int) -> list[dict[str, Any]]:
     return [json.loads(line) for line in home.audit.read_text().splitlines()[-number:]]
 
 
-def test_over_grpc_a_certificate_sees_what_its_groups_do_and_the_audit_has_its_questions(
-    home: House, folders: dict[str, str], tmp_path: Path
+def test_a_command_with_a_token_sees_what_its_groups_do_and_the_audit_has_its_questions(
+    home: House,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
 ) -> None:
-    access = tmp_path / "access.toml"
-    access.write_text(ACCESS)
-    by = access_of(None, read_access(access))
-    audit = AuditTrail(home.audit, lambda: set(home.query.collected.bundle.streams), time.time)
-    with _asking(home, GrpcDoor(by, audit, secured=True), folders["service"]) as address:
-        ana = Endpoints(address, folders["ana@example.org"])
-        listed = ask(ana, "Metrics", wire.MetricsRequest())
-        assert [one.name for one in listed.metrics] == ["theme", "colour"]
-        questions: list[tuple[str, Callable[[str], Message]]] = [
-            ("Describe", lambda metric: wire.DescribeRequest(metric=metric)),
-            ("Estimate", lambda metric: wire.EstimateRequest(metric=metric)),
-            ("Trend", lambda metric: wire.TrendRequest(metric=metric, range=ALL, number=3)),
+    monkeypatch.setenv("HUBBUB_TOKEN", home.tokens["some"])
+
+    def command(*words: str) -> tuple[int, str]:
+        code = main([*words, "--url", home.address])
+        shown = capsys.readouterr()
+        return code, shown.out or shown.err
+
+    listed = json.loads(command("metrics", "--format", "json")[1])["metrics"]
+    assert [one["name"] for one in listed] == ["theme", "colour"]
+    for words in (["query"], ["trend", "-n", "3"], ["top"], ["compare"]):
+        refused = [command(words[0], metric, *words[1:]) for metric in ("hidden", "absent")]
+        assert [code for code, _ in refused] == [2, 2]
+        texts = [
+            said.replace(metric, "NAME")
+            for (_, said), metric in zip(refused, ("hidden", "absent"), strict=True)
         ]
-        for name, question in questions:
-            said = []
-            for metric in ("hidden", "absent"):
-                with pytest.raises(HubbubError) as caught:
-                    ask(ana, name, question(metric))
-                said.append(str(caught.value).replace(metric, "NAME"))
-            assert said[0] == said[1], name
-            assert ask(ana, name, question("theme")), name
-        law = ask(ana, "Pipeline", wire.PipelineRequest())
-        assert {one.stream for one in law.windows} == {"theme", "colour"}
-        with pytest.raises(HubbubError, match="takes the role publisher"):
-            release(ana, wire.ReleaseRequest(metric="theme", query="count", value="dark", by="me"))
-        stored: list[tuple[str, Message]] = [
-            ("SaveMark", wire.Mark(name="m", date="2026-01-01", metric="theme")),
-            ("RemoveMark", wire.RemoveMarkRequest(name="m")),
-            ("RemoveCandidates", wire.RemoveCandidatesRequest(name="m")),
-            ("SaveCandidates", wire.SaveCandidatesRequest(name="m", candidates=["PRIVATE"])),
-        ]
-        for name, write in stored:
-            with pytest.raises(HubbubError, match="takes the role publisher"):
-                ask(ana, name, write)
-        [*lines, _, _, _, last] = _lines(home, 7)
-        lines.append(last)
-        assert [(one["who"], one["by"], one["question"], one["status"]) for one in lines] == [
-            ("ana@example.org", "certificate", "Query/Trend", "OK"),
-            ("ana@example.org", "certificate", "Query/Pipeline", "OK"),
-            ("ana@example.org", "certificate", "Releases/Release", "PERMISSION_DENIED"),
-            ("ana@example.org", "certificate", "Query/SaveCandidates", "PERMISSION_DENIED"),
-        ]
-        assert (lines[0]["metric"], lines[0]["asked"]) == ("theme", {"number": 3, "epochs": "all"})
-        assert (lines[2]["release"], lines[3]["candidates"]) == ("count", 1)
-        # Of the same authority, and in no group: neither another person nor the role itself.
-        for who in ("eve@example.org", "analyst"):
-            with pytest.raises(HubbubError, match="not for the role"):
-                ask(Endpoints(address, folders[who]), "Metrics", wire.MetricsRequest())
-            [line] = _lines(home, 1)
-            assert (line["who"], line["status"]) == (None, "PERMISSION_DENIED")
-            assert who.removesuffix("@example.org") in line["why"]
-        access.write_text(ACCESS.replace("ana@", "eve@"))
-        by.use(read_access(access), None)
-        with pytest.raises(HubbubError, match="not for the role"):
-            ask(ana, "Metrics", wire.MetricsRequest())
-        assert ask(Endpoints(address, folders["eve@example.org"]), "Metrics", wire.MetricsRequest())
-        home.audit.rename(home.audit.with_suffix(".moved"))
-        home.audit.mkdir()
-        try:
-            with pytest.raises(ServiceUnavailable, match="cannot be written"):
-                ask(Endpoints(address, folders["eve@example.org"]), "Watch", wire.WatchRequest())
-        finally:
-            home.audit.rmdir()
-    assert "PRIVATE" not in home.audit.with_suffix(".moved").read_text()
-
-
-def test_while_no_certificate_is_named_the_role_analyst_sees_everything(
-    home: House, folders: dict[str, str]
-) -> None:
-    with _asking(home, GrpcDoor(Access(), secured=True), folders["service"]) as address:
-        whole = ask(Endpoints(address, folders["analyst"]), "Metrics", wire.MetricsRequest())
-        assert len(whole.metrics) == 3
-        with pytest.raises(HubbubError, match="not for the role"):
-            ask(Endpoints(address, folders["ana@example.org"]), "Metrics", wire.MetricsRequest())
-    with _asking(home, GrpcDoor(Access(), secured=False), None) as address:
-        assert len(ask(Endpoints(address), "Metrics", wire.MetricsRequest()).metrics) == 3
-
-
-def test_a_uri_of_a_companys_own_authority_is_in_a_group_too(tmp_path: Path) -> None:
-    (tmp_path / "access.toml").write_text(ACCESS)
-    access = access_of(None, read_access(tmp_path / "access.toml"))
-    ben = access.certified(["Ben", "spiffe://example.org/ben"])
-    assert ben is not None
-    assert (ben.name, ben.role, ben.sees_all) == ("spiffe://example.org/ben", "publisher", True)
-    assert access.certified(["Ben"]) is None
-    assert access.certified([]) is None
+        assert texts[0] == texts[1], words
+    assert command("trend", "theme", "-n", "3")[0] == 0
+    [trend] = _lines(home, 1)
+    assert (trend["who"], trend["by"], trend["status"]) == ("some", "token", 200)
+    assert (trend["metric"], trend["question"]) == ("theme", "/v1/metrics/NAME/trend")
+    assert trend["asked"].items() >= {"number": "3", "epochs": "all"}.items()
+    windows = json.loads(command("status", "--format", "json")[1])["windows"]
+    assert {one["stream"] for one in windows} == {"theme", "colour"}
+    strings = tmp_path / "strings.txt"
+    strings.write_text("PRIVATE\n")
+    for words in (
+        ["release", "theme", "count", "--value", "dark"],
+        ["mark", "add", "m", "--on", "2026-01-01", "--metric", "theme"],
+        ["mark", "remove", "m"],
+        ["candidates", "remove", "m"],
+        ["candidates", "add", "m", str(strings)],
+    ):
+        code, said = command(*words)
+        assert (code, "takes the role publisher" in said) == (2, True), words
+    *_, last = _lines(home, 1)
+    assert (last["status"], last["candidates"]) == (403, 1)
+    assert "PRIVATE" not in home.audit.read_text()
+    monkeypatch.delenv("HUBBUB_TOKEN")
+    code, said = command("metrics")
+    assert (code, "HUBBUB_TOKEN" in said, said.count("\n")) == (2, True, 1)
 
 
 def test_tokens_of_before_groups_see_everything(tmp_path: Path, capsys: Any) -> None:

@@ -11,9 +11,6 @@ from pyarrow import parquet
 
 import hubbub.notebook
 from hubbub.cli.main import main
-from hubbub.cli.terminal.query_options import document
-from hubbub.cli.terminal.service_client import ask
-from hubbub.wire.v1 import services_pb2 as wire
 from tests.interfaces.house import DAYS, STRINGS, House
 from tests.support import web
 
@@ -47,7 +44,7 @@ def _ask(
 def _command(
     home: House, capsys: pytest.CaptureFixture[str], words: list[str], strings: list[str]
 ) -> str:
-    where = ["--query", home.query]
+    where = ["--url", home.page]
     more = ["--candidates", str(home.signed.path.with_name("strings.txt"))] if strings else []
     home.signed.path.with_name("strings.txt").write_text("\n".join(STRINGS))
     assert main([*words, *more, *where]) == 0
@@ -64,9 +61,8 @@ def test_a_guarantee_is_one_figure_in_every_face(
     [card] = [one for one in cards if one["name"] == metric]
     detail = web.get(f"{home.page}/v1/metrics/{metric}").json()["shuffled"]
     promised = _ask(home, metric, "estimates", {}, [])["promised"]
-    by_grpc = document(ask(home.endpoints, "Estimate", wire.EstimateRequest(metric=metric)))
     assert card["shuffled"]["epsilon_central"] == detail["epsilon"]
-    assert detail == promised == by_grpc["promised"]
+    assert detail == promised
     assert card["rests_on"] == promised["rests_on"]
     said = f"epsilon {promised['epsilon']:.3f} at delta 1e-08. {promised['rests_on']}"
     assert said in _command(home, capsys, ["query", metric], [])
@@ -107,8 +103,8 @@ def test_means_carry_unit_range_and_what_they_do_not_tell(
 
 def test_facts_are_the_same_from_every_face(home: House) -> None:
     metrics = web.get(f"{home.page}/v1/metrics").json()["metrics"]
-    by_grpc = document(ask(home.endpoints, "Metrics", wire.MetricsRequest()))["metrics"]
-    assert [one["facts"] for one in metrics] == [one["facts"] for one in by_grpc]
+    notebook = hubbub.notebook.connect(home.page).metrics()
+    assert [one["facts"] for one in metrics] == [one["facts"] for one in notebook]
     assert metrics[0]["facts"][0] == {
         "field": "owner",
         "label": "asked by",
@@ -125,8 +121,6 @@ def test_estimates_are_the_same_from_every_face(
     strings: list[str],
 ) -> None:
     by_http = _ask(home, metric, "estimates", {**span, "order": "listed", "number": 1000}, strings)
-    request = wire.EstimateRequest(metric=metric, range=wire.Range(**span), candidates=strings)
-    assert document(ask(home.endpoints, "Estimate", request)) == by_http
     asking: Any = hubbub.notebook.connect(home.page)
     notebook = asking.estimates(metric, **span, candidates=strings)
     assert notebook.document == by_http
@@ -155,25 +149,18 @@ def test_exports_hold_the_same_numbers_and_no_formula(home: House) -> None:
 
 
 @pytest.mark.parametrize(
-    ("question", "kind", "words"),
-    [
-        ("top", wire.TopRequest(metric="theme", number=3), ["top", "theme", "-n", "3"]),
-        (
-            "trend",
-            wire.TrendRequest(metric="theme", range=wire.Range(epochs="all"), number=2),
-            ["trend", "theme", "-n", "2"],
-        ),
-    ],
+    ("question", "number"),
+    [("top", 3), ("trend", 2)],
 )
 def test_top_and_trend_are_the_same_from_every_face(
-    home: House, capsys: pytest.CaptureFixture[str], question: str, kind: Any, words: list[str]
+    home: House, capsys: pytest.CaptureFixture[str], question: str, number: int
 ) -> None:
     span = {"epochs": "all"} if question == "trend" else {}
-    by_http = _ask(home, "theme", question, {**span, "number": kind.number}, [])
-    assert document(ask(home.endpoints, question.title(), kind)) == by_http
+    by_http = _ask(home, "theme", question, {**span, "number": number}, [])
     asking = getattr(hubbub.notebook.connect(home.page), question)
-    assert asking("theme", number=kind.number).document == by_http
-    assert json.loads(_command(home, capsys, [*words, "--format", "json"], [])) == by_http
+    assert asking("theme", number=number).document == by_http
+    words = [question, "theme", "-n", str(number), "--format", "json"]
+    assert json.loads(_command(home, capsys, words, [])) == by_http
 
 
 def test_a_comparison_is_the_same_from_every_face_and_finds_what_moved(
@@ -182,9 +169,6 @@ def test_a_comparison_is_the_same_from_every_face_and_finds_what_moved(
     first, last = f"{home.today - DAYS + 1}", f"{home.today}"
     given = {"epochs": first, "to_epochs": last, "order": "listed"}
     by_http = _ask(home, "theme", "compare", given, [])
-    before, after = wire.Range(epochs=first), wire.Range(epochs=last)
-    request = wire.CompareRequest(metric="theme", before=before, after=after)
-    assert document(ask(home.endpoints, "Compare", request)) == by_http
     words = ["compare", "theme", "--epochs", first, "--to", last, "--format", "json"]
     assert json.loads(_command(home, capsys, words, [])) == by_http
     notebook = hubbub.notebook.connect(home.page).compare("theme", first, last)
@@ -221,12 +205,9 @@ def test_a_list_and_a_line_say_whether_an_epoch_still_takes_reports(
     home: House, capsys: pytest.CaptureFixture[str], question: str
 ) -> None:
     """Any of them: an epoch takes late reports for two days."""
-    kinds: Any = {"top": wire.TopRequest, "trend": wire.TrendRequest}
     for newest, final in ((3, True), (1, False)):
         epochs = f"{home.today - 4}..{home.today - newest}"
         assert _ask(home, "theme", question, {"epochs": epochs}, [])["final"] is final
-        asked = kinds[question](metric="theme", range=wire.Range(epochs=epochs), number=2)
-        assert ask(home.endpoints, question.title(), asked).final is final
         told = "not final: reports of these epochs are still taken"
         said = _command(home, capsys, [question, "theme", "--epochs", epochs], [])
         assert (told in said) is not final
@@ -239,9 +220,6 @@ def test_a_cross_table_is_the_same_from_every_face_and_finds_what_goes_together(
 ) -> None:
     parts = {"rows": "country", "columns": "theme"}
     by_http = _ask(home, "profile", "cross", {"epochs": "all", **parts}, [])
-    named: Any = parts
-    request = wire.CrossRequest(metric="profile", range=wire.Range(epochs="all"), **named)
-    assert document(ask(home.endpoints, "Cross", request)) == by_http
     notebook = hubbub.notebook.connect(home.page).cross("profile", "country", "theme", epochs="all")
     assert notebook.document == by_http
     words = ["cross", "profile", "country", "theme", "--epochs", "all"]
@@ -289,7 +267,7 @@ def test_what_cannot_be_crossed_is_refused_with_what_to_write(
     path = f"{home.page}/v1/metrics/{metric}/cross"
     answer = web.get(path, params={"rows": rows, "columns": columns})
     assert (answer.status_code, said in answer.json()["detail"]) == (400, True)
-    assert main(["cross", metric, rows, columns, "--query", home.query]) == 2
+    assert main(["cross", metric, rows, columns, "--url", home.page]) == 2
     assert said in capsys.readouterr().err
 
 

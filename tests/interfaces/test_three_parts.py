@@ -12,10 +12,7 @@ from playwright.sync_api import expect
 
 import hubbub.notebook
 from hubbub.cli.main import main
-from hubbub.cli.terminal.query_options import document
-from hubbub.cli.terminal.service_client import ask
 from hubbub.privacy.central_catalog import read_with_promises
-from hubbub.wire.v1 import services_pb2 as wire
 from tests.interfaces.browser import Watched, chromium, needs_browser
 from tests.interfaces.house import HEAD, House, house
 from tests.support import web
@@ -60,12 +57,9 @@ def test_three_parts_are_the_same_from_every_face_and_near_the_truth(
     crowd: House, capsys: pytest.CaptureFixture[str]
 ) -> None:
     by_http = _found(crowd, **ASKED)
-    parts: Any = ASKED
-    request = wire.CrossRequest(metric="profile", **parts)
-    assert document(ask(crowd.endpoints, "Cross", request)) == by_http
     notebook = hubbub.notebook.connect(crowd.page).cross("profile", "country", "theme", "new")
     assert notebook.document == by_http
-    words = ["cross", "profile", "country", "theme", "new", "--query", crowd.query]
+    words = ["cross", "profile", "country", "theme", "new", "--url", crowd.page]
     assert main([*words, "--format", "json"]) == 0
     assert json.loads(capsys.readouterr().out) == by_http
     assert main([*words, "--format", "csv"]) == 0

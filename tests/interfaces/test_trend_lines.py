@@ -4,13 +4,11 @@ from pathlib import Path
 
 import matplotlib as mpl
 import pytest
-from google.protobuf.json_format import ParseDict
 from playwright.sync_api import expect
 
 from hubbub.cli.terminal.answer_tables import show_trend
 from hubbub.conservation import epoch_date
 from hubbub.notebook import connect
-from hubbub.wire.v1 import services_pb2 as wire
 from tests.interfaces.browser import Watched, chromium, needs_browser
 from tests.support import web
 from tests.support.bundles import DAY
@@ -82,7 +80,6 @@ def test_a_line_its_step_and_its_weekdays_are_told_by_every_face(
         told = capsys.readouterr().out
         assert f"on {DATE}" in told
         assert "dark: weekdays differ: Mon -" in told
-        ParseDict(found, wire.Trended())  # which knows every field
         with chromium() as browser, Watched(browser, clean=False) as watched:
             page = watched.open(f"{address}/metric?name=theme&epochs=all")
             expect(page.locator("#steps")).to_contain_text("dark: a step of +3")

@@ -387,12 +387,6 @@ def test_a_certificate_opens_the_doors_of_its_own_role_alone(run: LocalRun) -> N
             lambda c: IngestStub(c).Apply(Batch(), timeout=HANG_SECONDS),
         ),
         (
-            "shuffler",
-            "aggregator",
-            run.endpoints.query,
-            lambda c: OperatorStub(c).Status(StatusRequest(), timeout=HANG_SECONDS),
-        ),
-        (
             "redis",
             "shuffler",
             run.shuffler_status,

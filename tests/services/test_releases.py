@@ -394,7 +394,7 @@ def test_only_final_totals_of_enough_people_are_released(signed: Signed) -> None
 @pytest.fixture(scope="module")
 def running(
     signed: Signed, census: list[dict[str, str]], tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[tuple[str, str]]:
+) -> Iterator[str]:
     """An aggregator with a day of the census, long closed: its queries' and its HTTP address."""
     far_from_midnight()  # which may be a year's end too, and its budgets'
     folder = tmp_path_factory.mktemp("aggregator")
@@ -419,7 +419,7 @@ def running(
         url = f"redis://127.0.0.1:{port}/0"
         asyncio.run(fill(url))
         listen = [f"127.0.0.1:{port}" for port in ports]
-        options = ("--listen", "--query-listen", "--metrics-listen", "--http-listen")
+        options = ("--listen", "--metrics-listen", "--http-listen")
         chosen = [part for pair in zip(options, listen, strict=True) for part in pair]
         process = subprocess.Popen(
             [
@@ -433,18 +433,18 @@ def running(
 
             def healthy() -> bool:
                 assert process.poll() is None
-                told = web.get(f"http://{listen[3]}/health").json()
+                told = web.get(f"http://{listen[2]}/health").json()
                 return bool(told == {"status": "serving", "version": VERSION})
 
             eventually(healthy, although=(httpx2.TransportError,))
-            yield listen[1], listen[3]
+            yield f"http://{listen[2]}"
         finally:
             process.terminate()
             assert process.wait() == 0
 
 
-def _release(running: tuple[str, str], *arguments: str, capsys: Any) -> dict[str, Any]:
-    asked = ["release", *arguments, "--purpose", "report", "--query", running[0]]
+def _release(running: str, *arguments: str, capsys: Any) -> dict[str, Any]:
+    asked = ["release", *arguments, "--purpose", "report", "--url", running]
     assert main([*asked, "--format", "json"]) == 0
     document: dict[str, Any] = json.loads(capsys.readouterr().out)
     return document
@@ -452,7 +452,7 @@ def _release(running: tuple[str, str], *arguments: str, capsys: Any) -> dict[str
 
 @pytest.mark.thorough
 def test_the_census_is_released_with_the_errors_that_theory_says(
-    running: tuple[str, str],
+    running: str,
     census: list[dict[str, str]],
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -490,14 +490,14 @@ def test_the_census_is_released_with_the_errors_that_theory_says(
 
 
 def test_the_record_tells_what_was_spent_by_whom_and_what_is_left(
-    running: tuple[str, str], capsys: pytest.CaptureFixture[str]
+    running: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     first = _release(running, "education_1", "histogram", "--by", "Ada", capsys=capsys)
     again = _release(running, "education_1", "histogram", "--by", "Bob", capsys=capsys)
     assert again["again"] is True
     assert again["values"] == first["values"]
     assert again["by"] == first["by"]
-    assert main(["release", "--query", running[0], "--format", "json"]) == 0
+    assert main(["release", "--url", running, "--format", "json"]) == 0
     document = json.loads(capsys.readouterr().out)
     assert first["id"] in {record["id"] for record in document["records"]}
     spent = sum(record["epsilon"] for record in document["records"])
@@ -505,9 +505,9 @@ def test_the_record_tells_what_was_spent_by_whom_and_what_is_left(
     assert report["epsilon"] - report["epsilon_left"] == pytest.approx(spent)
     assert tiny["epsilon_left"] == tiny["epsilon"] == pytest.approx(0.1)
     assert document["together"]["best"] <= spent
-    assert main(["release", "--query", running[0]]) == 0
+    assert main(["release", "--url", running]) == 0
     assert "What each purpose may spend this year" in capsys.readouterr().out
-    where = ["--query", running[0]]
+    where = ["--url", running]
     assert main(["release", "education_1", *where]) == 2
     assert "purpose is missing: name the one that pays" in capsys.readouterr().err
     assert main(["release", "education_1", "mode", "--purpose", "tiny one", *where]) in {0, 2}
@@ -516,10 +516,8 @@ def test_the_record_tells_what_was_spent_by_whom_and_what_is_left(
     assert "grr does not answer mean" in capsys.readouterr().err
 
 
-def test_http_releases_as_grpc_does(
-    running: tuple[str, str], capsys: pytest.CaptureFixture[str]
-) -> None:
-    url = f"http://{running[1]}/v1/releases"
+def test_http_releases_as_grpc_does(running: str, capsys: pytest.CaptureFixture[str]) -> None:
+    url = f"{running}/v1/releases"
     same = _release(running, "education_1", "histogram", capsys=capsys)
     ask = {"metric": "education_1", "query": "histogram", "purpose": "report", "by": "Eve"}
     answer = web.post(url, json=ask)
@@ -544,7 +542,7 @@ def test_http_releases_as_grpc_does(
         assert problem.headers["content-type"] == "application/problem+json"
         assert problem.json()["title"].startswith(title)
         assert "secret-77" not in problem.text
-    schema = web.get(f"http://{running[1]}/openapi.json").json()
+    schema = web.get(f"{running}/openapi.json").json()
     assert {"/v1/releases", "/health"} <= set(schema["paths"])
 
 
@@ -552,10 +550,10 @@ def test_http_releases_as_grpc_does(
 @pytest.mark.parametrize("text", ["\\ud800", "\\u0000", "\\u001b[2J", "a\\nb", "\\u202e"])
 @pytest.mark.parametrize("name", ["by", "value", "purpose", "query", "metric"])
 def test_no_face_enters_what_nobody_can_read(
-    running: tuple[str, str], name: str, text: str, capsys: pytest.CaptureFixture[str]
+    running: str, name: str, text: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """HTTP and command line: refused, and everybody goes on."""
-    url = f"http://{running[1]}/v1/releases"
+    url = f"{running}/v1/releases"
     before = len(web.get(url).json()["records"])
     ask = {"metric": "education_1", "query": "histogram", "purpose": "report", "by": "Eve"}
     body = json.dumps({**ask, name: "TEXT"}).replace("TEXT", text)
@@ -566,7 +564,7 @@ def test_no_face_enters_what_nobody_can_read(
     options = {"--by": letters} if name == "by" else {"--by": "Eve", "--value": letters}
     if "\0" not in letters:
         given = [part for pair in options.items() for part in pair]
-        where = ["--query", running[0], "--purpose", "report"]
+        where = ["--url", running, "--purpose", "report"]
         assert main(["release", "education_1", "histogram", *given, *where]) == 2
         said = capsys.readouterr().err
         assert said.startswith("hubbub: ")
@@ -574,5 +572,5 @@ def test_no_face_enters_what_nobody_can_read(
     told = web.get(url)
     assert (told.status_code, told.json()["unreadable"]) == (200, 0)
     assert len(told.json()["records"]) == before
-    assert main(["release", "--query", running[0]]) == 0
+    assert main(["release", "--url", running]) == 0
     capsys.readouterr()

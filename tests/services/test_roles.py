@@ -30,7 +30,7 @@ from hubbub.cli.installation import build_bundle
 from hubbub.cli.local.local_run import LocalRun, Ports
 from hubbub.cli.local.ports import free_port
 from hubbub.cli.main import main
-from hubbub.cli.terminal.service_client import Endpoints, total_counts
+from hubbub.cli.terminal.service_client import total_counts
 from hubbub.client import Client, MemoryState, Outcome, transport_to
 from hubbub.conservation import Window
 from hubbub.errors import BadParameter, ServiceUnavailable, StoreUnavailable
@@ -42,11 +42,9 @@ from hubbub.shuffler.mixer import Mixer
 from hubbub.shuffler.mixing_policy import Policy
 from hubbub.shuffler.pool import Pool
 from hubbub.shuffler.streams import read_stream_table
-from hubbub.wire.v1 import services_pb2 as wire
 from hubbub.wire.v1.services_pb2 import (
     Batch,
     BatchOutcome,
-    PipelineRequest,
     StatusRequest,
     StatusResponse,
     SubmitRequest,
@@ -55,12 +53,10 @@ from hubbub.wire.v1.services_pb2 import (
 from hubbub.wire.v1.services_pb2_grpc import (
     IngestServicer,
     OperatorServicer,
-    QueryServicer,
-    QueryStub,
+    OperatorStub,
     ShufflerServicer,
     add_IngestServicer_to_server,
     add_OperatorServicer_to_server,
-    add_QueryServicer_to_server,
     add_ShufflerServicer_to_server,
 )
 from tests.conftest import Made
@@ -85,7 +81,7 @@ def old(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-class Impostor(ShufflerServicer, IngestServicer, OperatorServicer, QueryServicer):
+class Impostor(ShufflerServicer, IngestServicer, OperatorServicer):
     """Takes and tells whatever it is asked."""
 
     def __init__(self) -> None:
@@ -106,22 +102,15 @@ class Impostor(ShufflerServicer, IngestServicer, OperatorServicer, QueryServicer
         self.heard += 1
         return StatusResponse()
 
-    async def Pipeline(self, request: PipelineRequest, context: Any) -> wire.PipelineStatus:
-        del request, context
-        self.heard += 1
-        return wire.PipelineStatus(complete=True)
-
 
 @asynccontextmanager
 async def _impostor(folder: Path, role: str) -> AsyncIterator[tuple[Impostor, str]]:
     """A server of everything, which shows the certificate of this role."""
-    # Of the analyst's questions it is asked the law alone.
-    impostor, address = Impostor(), f"127.0.0.1:{free_port()}"  # type: ignore[abstract]
+    impostor, address = Impostor(), f"127.0.0.1:{free_port()}"
     adds = (
         add_ShufflerServicer_to_server,
         add_IngestServicer_to_server,
         add_OperatorServicer_to_server,
-        add_QueryServicer_to_server,
     )
     server = Server(
         address, [partial(add, impostor) for add in adds], tls=TlsFolder(folder, role), callers=None
@@ -193,19 +182,19 @@ def test_a_company_authority_tells_roles_by_a_uri(tmp_path: Path) -> None:
 
     async def answer_to(role: str) -> object:
         address = f"127.0.0.1:{free_port()}"
-        add = partial(add_QueryServicer_to_server, Impostor())  # type: ignore[abstract]
+        add = partial(add_OperatorServicer_to_server, Impostor())
         mine = TlsFolder(tls, "aggregator")
         server = Server(address, [add], tls=mine, callers=("analyst",))
         await server.start()
         try:
             async with channel(address, "aggregator", tls=TlsFolder(tls, role)) as line:
-                return await QueryStub(line).Pipeline(PipelineRequest(), timeout=HANG_SECONDS)
+                return await OperatorStub(line).Status(StatusRequest(), timeout=HANG_SECONDS)
         except grpc.aio.AioRpcError as error:
             return error.code()
         finally:
             await server.stop(0.1)
 
-    assert asyncio.run(answer_to("analyst")) == wire.PipelineStatus(complete=True)
+    assert asyncio.run(answer_to("analyst")) == StatusResponse()
     assert asyncio.run(answer_to("redis")) is grpc.StatusCode.PERMISSION_DENIED
 
 
@@ -290,25 +279,15 @@ def test_the_law_s_terms_are_the_shufflers_alone(tls: Path, role: str) -> None:
 
 
 @pytest.mark.parametrize("role", ROLES)
-def test_the_command_line_and_the_probe_believe_the_role_they_ask_alone(
-    tls: Path, role: str
-) -> None:
+def test_the_probe_believes_the_role_it_asks_alone(tls: Path, role: str) -> None:
     async def body() -> None:
-        async with _impostor(tls, role) as (impostor, address):
+        async with _impostor(tls, role) as (_, address):
             for asked in ("shuffler", "aggregator"):
                 probe = [sys.executable, "-m", "hubbub.runtime.probe", address]
                 probed = await asyncio.create_subprocess_exec(
                     *probe, "--tls", str(tls), asked, stderr=subprocess.DEVNULL
                 )
                 assert await probed.wait() == (asked != role), asked
-            endpoints = Endpoints(address, str(tls))
-            if role == "aggregator":
-                counts = await asyncio.to_thread(total_counts, endpoints)
-                assert not any(counts.values())
-                return
-            with pytest.raises(ServiceUnavailable, match="does not answer"):
-                await asyncio.to_thread(total_counts, endpoints)
-            assert impostor.heard == 0
 
     asyncio.run(body())
 
@@ -470,8 +449,10 @@ def test_while_authorities_change_the_old_and_the_new_are_believed(
             (folder / "ca.pem").write_text(both)
 
             async def body(folder: Path = folder, theirs: Path = theirs) -> None:
-                async with _impostor(theirs, "aggregator") as (_, query):
-                    await asyncio.to_thread(total_counts, Endpoints(query, str(folder)))
+                async with _impostor(theirs, "aggregator") as (_, address):
+                    analyst = TlsFolder(folder, "analyst")
+                    async with channel(address, "aggregator", tls=analyst) as line:
+                        await OperatorStub(line).Status(StatusRequest(), timeout=HANG_SECONDS)
 
             asyncio.run(body())
 

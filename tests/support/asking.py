@@ -1,15 +1,15 @@
-"""Questions to a running hubbub, as tests put them."""
+"""Questions to a running hubbub, as tests put them: answers have attributes in place of keys."""
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
+from types import SimpleNamespace
+from typing import Any
 
-from hubbub.cli.terminal.service_client import Endpoints, ask
-from hubbub.wire.v1.services_pb2 import (
-    Estimated,
-    EstimateRequest,
-    MetricsRequest,
-    MetricsResponse,
-    Range,
-)
+from hubbub.cli.terminal.service_client import Endpoints
+
+
+def attributes(document: Mapping[str, Any]) -> Any:
+    return json.loads(json.dumps(document), object_hook=lambda one: SimpleNamespace(**one))
 
 
 def estimate(
@@ -18,13 +18,11 @@ def estimate(
     epochs: Sequence[int] = (),
     last: str = "",
     candidates: Sequence[str] = (),
-) -> Estimated:
-    span = Range(epochs=",".join(map(str, epochs)), last=last)
-    request = EstimateRequest(metric=metric, range=span, candidates=candidates)
-    found: Estimated = ask(where, "Estimate", request)
-    return found
+) -> Any:
+    span = ",".join(map(str, epochs))
+    answer = where.connection.estimates(metric, epochs=span, last=last, candidates=candidates)
+    return attributes(answer.document)
 
 
-def metrics(where: Endpoints) -> MetricsResponse:
-    found: MetricsResponse = ask(where, "Metrics", MetricsRequest())
-    return found
+def metrics(where: Endpoints) -> Any:
+    return attributes(where.connection.metrics().document)

@@ -218,12 +218,16 @@ def test_query_and_status_answer_from_a_running_hubbub(hubbub: Hubbub, home: Pat
 
 def test_nothing_running_and_wrong_addresses_are_said(hubbub: Hubbub) -> None:
     _fails(hubbub("query", "theme"), "nothing runs in .hubbub: start it with: hubbub up")
-    _fails(hubbub("query", "theme", "--query", "127.0.0.1:9"), "127.0.0.1:9 does not answer")
-    _fails(hubbub("query", "theme", "--query", "example.org:9"), "insecure is for loopback alone")
-    _fails(hubbub("status", "--query", "127.0.0.1:9"), "127.0.0.1:9 does not answer")
+    at = ("--url", "http://127.0.0.1:9")
+    _fails(hubbub("query", "theme", *at), "127.0.0.1:9 does not answer as hubbub does")
+    _fails(hubbub("status", *at), "127.0.0.1:9 does not answer as hubbub does")
+    _fails(hubbub("status", "--url", "127.0.0.1:9"), "write http://HOST:PORT/")
+    elsewhere = ("--url", "http://example.org:9")
+    token = {"HUBBUB_TOKEN": "hubbub_0"}
+    _fails(hubbub("status", *elsewhere, **token), "would go to example.org in the clear")
     _fails(
-        hubbub("query", "theme", "--query", "127.0.0.1:9", "--tls", "nowhere"),
-        "nowhere/ca.pem: cannot be read",
+        hubbub("query", "theme", "--url", "https://127.0.0.1:9", "--authority", "nowhere.pem"),
+        "nowhere.pem: cannot be read",
     )
 
 

@@ -18,7 +18,7 @@ from hubbub.cli.commands.demo import close_epochs
 from hubbub.cli.demonstration.history import Day, write_history
 from hubbub.cli.local.local_run import LocalRun, Ports
 from hubbub.cli.main import main
-from hubbub.cli.terminal.service_client import ask, report_counts
+from hubbub.cli.terminal.service_client import report_counts
 from hubbub.conservation import Window, balances, epoch_date
 from hubbub.mechanisms import build
 from hubbub.mechanisms.probability import exp_at_most
@@ -26,7 +26,6 @@ from hubbub.privacy.central_catalog import read_with_promises
 from hubbub.privacy.shuffled_epoch import ShuffledEpoch
 from hubbub.sealing import CountNoise
 from hubbub.simulation.devices import send_everyone
-from hubbub.wire.v1.services_pb2 import CrossRequest, EstimateRequest, Range
 from tests.interfaces.browser import Watched, chromium, needs_browser
 from tests.support import web
 from tests.support.asking import estimate
@@ -232,10 +231,11 @@ def test_three_parts_arrive_by_the_real_path(run: LocalRun) -> None:
         a, b, c = (part[2:] for part in value.value.split(", "))
         true = held[a, c] if a == b else 0
         assert abs(value.estimate - true) <= SIGMAS * value.stderr
-    table = ask(run.endpoints, "Cross", CrossRequest(metric="profile", rows="a", by="c"))
-    assert (table.columns, [one.value for one in table.slices]) == ("b", ["n", "o"])
+    table = run.endpoints.connection.cross("profile", rows="a", by="c")
+    slices = [one["value"] for one in table.document["slices"]]
+    assert (table.document["columns"], slices) == ("b", ["n", "o"])
     by_value = {value.value: value.estimate for value in found.values}
-    assert {cell.value: cell.estimate for cell in table.values} == by_value
+    assert {cell["value"]: cell["estimate"] for cell in table} == by_value
 
 
 def test_the_mean_of_a_vector_is_answered_in_a_crowd(run: LocalRun) -> None:
@@ -277,14 +277,11 @@ def test_what_a_crowd_tells_is_published_as_it_is_and_charged_nothing(
     assert (over_http["again"], over_http["promised"]) == (True, 1)
     assert over_http["values"] == first["values"]
     shown = {
-        value.value: value
-        for value in ask(
-            run.endpoints, "Estimate", EstimateRequest(metric="met", range=Range(epochs=date))
-        ).values
+        value["value"]: value for value in run.endpoints.connection.estimates("met", epochs=date)
     }
     for value in first["values"]:
-        assert value["estimate"] == pytest.approx(shown[value["value"]].estimate)
-        assert value["stderr"] == pytest.approx(shown[value["value"]].stderr, rel=1e-6)
+        assert value["estimate"] == pytest.approx(shown[value["value"]]["estimate"])
+        assert value["stderr"] == pytest.approx(shown[value["value"]]["stderr"], rel=1e-6)
         assert value["noise"] == 0
     assert main(["release", "met", "mode", "--epoch", date, *home]) == 0
     told = capsys.readouterr().out

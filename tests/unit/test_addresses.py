@@ -1,6 +1,5 @@
 """Addresses that people give: a port that there is not is refused, whoever would dial it."""
 
-import argparse
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,7 +11,7 @@ from hubbub.aggregator.publishing.publisher import Webhook
 from hubbub.aggregator.settings import parse as aggregator
 from hubbub.catalog.tokens import Tokens
 from hubbub.cli.main import main
-from hubbub.cli.terminal.query_options import where
+from hubbub.cli.terminal.service_client import Endpoints
 from hubbub.client import transport_to
 from hubbub.errors import BadParameter, HubbubError
 from hubbub.errors.addresses import has_port, url_parts
@@ -65,7 +64,7 @@ def test_a_url_without_a_host_or_with_another_port_is_none(url: str) -> None:
             aggregator,
             AGGREGATOR,
             (
-                *("--listen", "--query-listen", "--http-listen"),
+                *("--listen", "--http-listen"),
                 *("--shuffler-status", "--metrics-listen"),
             ),
         ),
@@ -93,7 +92,7 @@ def test_a_service_is_told_of_no_port_that_there_is_not(
 @pytest.mark.parametrize(
     "refused",
     [
-        lambda: where(argparse.Namespace(query="127.0.0.1:70000", tls=None)),
+        lambda: Endpoints(page="http://127.0.0.1:70000").service,
         lambda: transport_to("127.0.0.1:70000", roots=None, insecure=True),
         lambda: transport_to("127.0.0.1:70000", roots=None, insecure=True, transport="http"),
         lambda: transport_to("https://127.0.0.1:70000", roots=None),

@@ -3,7 +3,7 @@
 import asyncio
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import asdict, replace
 from math import exp, sqrt
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,6 @@ from hubbub.aggregator.ingest.arrivals import Arrivals
 from hubbub.aggregator.query import QueryEngine
 from hubbub.aggregator.query.answers import Watched
 from hubbub.aggregator.query.estimating import EstimateQuery
-from hubbub.aggregator.query.messages import message
 from hubbub.aggregator.query.totals import EpochRange
 from hubbub.aggregator.releases.releasing import ReleaseQuery, Releases
 from hubbub.catalog import Bundle, facts, read_bundle, read_public_keys
@@ -28,7 +27,6 @@ from hubbub.cli.terminal.answer_tables import (
     show_trend,
 )
 from hubbub.cli.terminal.law_table import show_pipeline
-from hubbub.cli.terminal.query_options import document
 from hubbub.client.delivery.waits import Waits
 from hubbub.conservation import Window
 from hubbub.errors import BadParameter, BundleRefused
@@ -40,7 +38,6 @@ from hubbub.privacy.central_catalog import read_with_promises
 from hubbub.privacy.crowd import rests_on, shuffled_of
 from hubbub.query_results import QueryName, whole_rows
 from hubbub.shuffler.streams import StreamTable, read_stream_table
-from hubbub.wire.v1 import services_pb2 as wire
 from hubbub.wire.v1.report_pb2 import SealedReport
 from hubbub.wire.v1.services_pb2 import Reason
 from tests.support.fakes import MemoryReleaseLog, MemoryStore
@@ -184,8 +181,13 @@ def test_the_mark_is_signed_and_goes_with_its_keys(
     assert [key.id for key in keys][:2] == [DEVELOPMENT_IDS, DEVELOPMENT_IDS + 1]
 
 
+def _document(answer: Any) -> dict[str, Any]:
+    document: dict[str, Any] = json.loads(json.dumps(asdict(answer)))
+    return document
+
+
 async def _asked(bundle: Bundle) -> dict[QueryName, dict[str, Any]]:
-    """The answer to every question, as it comes over gRPC, of two days that hold enough reports."""
+    """The answer to every question, as it comes over HTTP, of two days that hold enough reports."""
     store = MemoryStore()
     for place in range(2):
         await store.count(Window("theme", FIRST + place), Totals([200, 80, 20], 300))
@@ -194,14 +196,12 @@ async def _asked(bundle: Bundle) -> dict[QueryName, dict[str, Any]]:
     before, after = (EpochRange(epochs=str(FIRST + place)) for place in range(2))
     line, _ = await engine.metrics()
     return {
-        "estimates": document(message(wire.Estimated, await engine.estimate("theme", every))),
-        "top": document(message(wire.TopList, await engine.top("theme", every, 2))),
-        "compare": document(
-            message(wire.Compared, await engine.compare("theme", EstimateQuery(before), after))
-        ),
-        "trend": document(message(wire.Trended, await engine.trend("theme", every))),
-        "metrics": {"metrics": [document(message(wire.MetricLine, line))], "total": 1},
-        "status": document(message(wire.PipelineStatus, await engine.status())),
+        "estimates": _document(await engine.estimate("theme", every)),
+        "top": _document(await engine.top("theme", every, 2)),
+        "compare": _document(await engine.compare("theme", EstimateQuery(before), after)),
+        "trend": _document(await engine.trend("theme", every)),
+        "metrics": {"metrics": [_document(line)], "total": 1},
+        "status": _document(await engine.status()),
     }
 
 

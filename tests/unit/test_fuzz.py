@@ -16,7 +16,7 @@ pytestmark = pytest.mark.slow
 
 INPUTS = 1000
 REQUESTS = 2000
-DECODERS = ["submit", "batch", "question", "sealed", "bundle", "bundle_body", "streams"]
+DECODERS = ["submit", "batch", "sealed", "bundle", "bundle_body", "streams"]
 DECODERS += ["opening_keys", "public_keys", "catalog", "window", "journal", "account"]
 DECODERS += ["trust", "handovers"]
 DECODERS += ["rappor_params", "rappor_counts", "rappor_map"]
@@ -35,7 +35,7 @@ LONGER = {
     "answers_submit": 300,
     "answers_apply": 600,
     "answer_json": 1000,
-    "answer_message": 600,
+    "answer_shown": 600,
     "http_raw": 600,
     "http_asked": 600,
 }
@@ -101,7 +101,7 @@ def test_a_batch_is_over_once_an_aggregator_has_taken_it_and_not_before(
     _run("answers_apply", targets["answers_apply"], LONGER["answers_apply"])
 
 
-@pytest.mark.parametrize("name", ["answer_json", "answer_message"])
+@pytest.mark.parametrize("name", ["answer_json", "answer_shown"])
 def test_whatever_an_aggregator_answers_is_shown_or_refused_in_words(
     name: str, targets: dict[str, Target]
 ) -> None:

@@ -86,7 +86,7 @@ def test_what_is_watched_before_it_runs_is_said_to_be_waited_for(
 
     monkeypatch.setattr("hubbub.cli.terminal.output.time.sleep", ended)
     for asked in (["watch", "theme"], ["watch"], ["status", "--watch"]):
-        assert main([*asked, "--query", "127.0.0.1:9"]) == 130
+        assert main([*asked, "--url", "http://127.0.0.1:9"]) == 130
         assert "; waiting until it starts; Ctrl-C ends" in capsys.readouterr().out
 
 

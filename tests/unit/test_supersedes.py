@@ -1,7 +1,8 @@
 """A metric that goes on from another: what may, and that a trend joins their reports exactly."""
 
 import asyncio
-from dataclasses import replace
+import json
+from dataclasses import asdict, replace
 from math import sqrt
 from pathlib import Path
 
@@ -11,19 +12,16 @@ import pytest
 from hubbub.aggregator.query import QueryEngine
 from hubbub.aggregator.query.answers import Trended
 from hubbub.aggregator.query.estimating import EstimateQuery
-from hubbub.aggregator.query.messages import message
 from hubbub.aggregator.query.totals import EpochRange
 from hubbub.aggregator.query.trend_series import Point
 from hubbub.analysis import Followed, answer, joined_shares
 from hubbub.analysis.families import draw
 from hubbub.catalog import Bundle, read_catalog, read_operator_key, sign_bundle
 from hubbub.cli.terminal.answer_tables import show_trend
-from hubbub.cli.terminal.query_options import document
 from hubbub.conservation import Window
 from hubbub.errors import BadParameter, CatalogInvalid
 from hubbub.mechanisms import Totals, build
 from hubbub.notebook.answer import Answer
-from hubbub.wire.v1 import services_pb2 as wire
 from tests.support.bundles import DAY, make_signed
 from tests.support.fakes import MemoryStore
 
@@ -201,7 +199,7 @@ def test_means_are_joined(tmp_path: Path) -> None:
 def test_every_face_says_what_was_not_asked(
     renamed: tuple[Bundle, dict[tuple[str, int], Totals]], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    found = document(message(wire.Trended, _trend(*renamed, ["dark", "sepia"])))
+    found = json.loads(json.dumps(asdict(_trend(*renamed, ["dark", "sepia"]))))
     date = found["epochs"][0]["date"]
     show_trend(found)
     shown, html = capsys.readouterr().out, Answer("trend", found)._repr_html_()

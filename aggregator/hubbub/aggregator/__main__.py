@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Final, TypedDict
 
 from hubbub.aggregator.access.access_setup import access_of
 from hubbub.aggregator.access.audit_trail import AuditTrail
+from hubbub.aggregator.access.callers import Access
 from hubbub.aggregator.access.ended_sessions import RedisEndedSessions
-from hubbub.aggregator.access.grpc_door import GrpcDoor
 from hubbub.aggregator.housekeeping import Housekeeping
 from hubbub.aggregator.ingest.arrivals import Arrivals
 from hubbub.aggregator.ingest.intake import Intake
@@ -35,7 +35,6 @@ from hubbub.aggregator.query.marks import Marks, RedisMarks
 from hubbub.aggregator.query.report_counts import Shuffler
 from hubbub.aggregator.releases.release_log import RedisReleaseLog
 from hubbub.aggregator.releases.releasing import Releases
-from hubbub.aggregator.releases.service import ReleasesService
 from hubbub.aggregator.reload import (
     Parts,
     access_file,
@@ -46,7 +45,7 @@ from hubbub.aggregator.reload import (
     reading,
 )
 from hubbub.aggregator.retention import Retention
-from hubbub.aggregator.service import IngestService, OperatorService, QueryService
+from hubbub.aggregator.service import IngestService
 from hubbub.aggregator.settings import Settings, limited, parse
 from hubbub.aggregator.store.promises import RedisPromises
 from hubbub.aggregator.store.redis import RedisStore
@@ -70,12 +69,7 @@ from hubbub.runtime import (
     run_service,
     serve_until_signal,
 )
-from hubbub.wire.v1.services_pb2_grpc import (
-    add_IngestServicer_to_server,
-    add_OperatorServicer_to_server,
-    add_QueryServicer_to_server,
-    add_ReleasesServicer_to_server,
-)
+from hubbub.wire.v1.services_pb2_grpc import add_IngestServicer_to_server
 
 if TYPE_CHECKING:
     from hubbub.aggregator.web.server import HttpServer
@@ -85,7 +79,6 @@ _CONNECTION_SECONDS: Final = 60.0
 # A batch may be of 64 MiB; a shuffler gives up its call after as much.
 _BATCH_SECONDS: Final = 60.0
 # As of HTTP: a million candidates.
-_LARGEST_QUESTION_BYTES: Final = 32 << 20
 
 
 def _opener(settings: Settings, bundle: Bundle, clocks: Clocks) -> Opener:
@@ -120,18 +113,17 @@ async def _serve(settings: Settings) -> None:
     )
     releases = Releases(query.collected, RedisReleaseLog(server))
     refusals: Counter[str] = Counter()
-    door = _door(settings, server, query)
-    http = _http(settings, query, releases, door, refusals=refusals)
+    # Whoever logs out does so of every aggregator of this Redis.
+    ended = RedisEndedSessions(server, time.time)
+    access = access_of(settings.http_tokens, access_file(settings), ended)
+    http = _http(settings, query, releases, access, refusals=refusals)
     loops = [*([http.run] if http else []), *_outlets(settings, query, server)]
     if settings.kept_epochs:
         loops.append(EstimateKeeper(query, kept, intake.changed, settings.kept_epochs).run)
     keeping = Housekeeping(
         settings.keys, bundle, opener, store=store, clocks=clocks, served=intake.served
     )
-    servers = [
-        _for_shufflers(settings, intake, refusals),
-        _for_people(settings, query, store, releases, door, refusals=refusals),
-    ]
+    servers = [_for_shufflers(settings, intake, refusals)]
     reloads: Counter[str] = Counter(taken=0, refused=0)
     metrics = Metrics(
         store.report_counts,
@@ -144,7 +136,7 @@ async def _serve(settings: Settings) -> None:
     metrics.serve(settings.common.metrics_listen, tls)
     retention = Retention(bundle, store, promises, kept, clocks, changed=intake.changed)
     own = (intake, opener, room, query, keeping, retention, clocks)
-    parts = Parts(bundle, *own, servers, metrics, upstream, http, door.access)
+    parts = Parts(bundle, *own, servers, metrics, upstream, http, access)
     reloader = Reloader(lambda: files(settings), reading(settings, parts), reloads)
     try:
         learner = ModelLearner(lambda: parts.bundle, store, query.rounds, clocks)
@@ -190,7 +182,6 @@ def _told(settings: Settings, bundle: Bundle) -> dict[str, Any]:
     """What the start's line says."""
     return {
         "shufflers": settings.listen,
-        "queries": settings.query_listen,
         "http": settings.http_listen or "off",
         "metrics": settings.common.metrics_listen,
         "processes": settings.processes,
@@ -210,36 +201,11 @@ def _for_shufflers(settings: Settings, intake: Intake, refusals: Counter[str]) -
     )
 
 
-def _for_people(
-    settings: Settings,
-    query: QueryEngine,
-    store: RedisStore,
-    releases: Releases,
-    door: GrpcDoor,
-    *,
-    refusals: Counter[str],
-) -> Server:
-    return Server(
-        settings.query_listen,
-        [
-            lambda server: add_QueryServicer_to_server(QueryService(query, door), server),
-            lambda server: add_OperatorServicer_to_server(OperatorService(store, door), server),
-            lambda server: add_ReleasesServicer_to_server(
-                ReleasesService(releases, query, door), server
-            ),
-        ],
-        tls=settings.common.tls,
-        callers=door.lets_in,
-        largest_message_bytes=_LARGEST_QUESTION_BYTES,
-        refusals=refusals,
-    )
-
-
 def _http(
     settings: Settings,
     query: QueryEngine,
     releases: Releases,
-    door: GrpcDoor,
+    access: Access,
     *,
     refusals: Counter[str],
 ) -> "HttpServer | None":
@@ -253,8 +219,8 @@ def _http(
         query,
         releases,
         tls=settings.http_tls,
-        access=door.access,
-        audit=door.audit,
+        access=access,
+        audit=_audit(settings, query),
         rate=settings.http_rate,
         origins=settings.http_origins,
         proxies=settings.http_proxies,
@@ -264,18 +230,12 @@ def _http(
     )
 
 
-def _door(settings: Settings, server: RedisServer, query: QueryEngine) -> GrpcDoor:
-    """Who may ask, and what writes who asked what, if it is asked for; HTTP has the same two.
-
-    Whoever logs out does so of every aggregator of this Redis.
-    """
-    ended = RedisEndedSessions(server, time.time)
-    access = access_of(settings.http_tokens, access_file(settings), ended)
-    audit = None
-    if settings.http_audit:
-        path = None if settings.http_audit == "-" else Path(settings.http_audit)
-        audit = AuditTrail(path, lambda: set(query.collected.bundle.streams), time.time)
-    return GrpcDoor(access, audit, secured=settings.common.tls is not None)
+def _audit(settings: Settings, query: QueryEngine) -> AuditTrail | None:
+    """What writes who asked what, if it is asked for."""
+    if not settings.http_audit:
+        return None
+    path = None if settings.http_audit == "-" else Path(settings.http_audit)
+    return AuditTrail(path, lambda: set(query.collected.bundle.streams), time.time)
 
 
 def _notice(settings: Settings) -> str:

@@ -28,7 +28,7 @@ from hubbub.catalog import (
     refuse_changes,
 )
 from hubbub.catalog.keys.handover import line_of
-from hubbub.errors import BadParameter, BundleRefused, KeysUnusable
+from hubbub.errors import BundleRefused, KeysUnusable
 from hubbub.privacy.releases import check_noise
 from hubbub.runtime import Clocks, Metrics, Server, Take, certificates_until, day_of
 from hubbub.sealing import x_wing_public_bytes
@@ -91,21 +91,8 @@ def bundle_of(settings: Settings) -> Bundle:
 
 
 def access_file(settings: Settings) -> AccessFile | None:
-    """What the file of access says, if there is one.
-
-    Raises:
-        BadParameter: it cannot be read, says what it may not, or tells people by certificates
-            that nobody shows.
-    """
-    if not settings.http_access:
-        return None
-    found = read_access(settings.http_access)
-    if found.certificates is not None and not settings.common.tls:
-        raise BadParameter(
-            f"{settings.http_access}: names certificates, and without --tls nobody shows one; give "
-            "--tls FOLDER"
-        )
-    return found
+    """What the file of access says, if there is one. Raises BadParameter as `read_access` does."""
+    return read_access(settings.http_access) if settings.http_access else None
 
 
 def reading(settings: Settings, parts: Parts) -> Callable[[], Take]:

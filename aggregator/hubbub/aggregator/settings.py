@@ -30,7 +30,6 @@ class Settings:
     bundle: Path
     keys: Path
     listen: str
-    query_listen: str
     http_listen: str
     http_tokens: Path | None
     http_access: Path | None
@@ -77,12 +76,11 @@ def parse(arguments: Sequence[str] | None = None) -> Settings:
     check_range(given, "kept_epochs", 0, 10_000)
     check_range(given, "shards", 1, 256)  # a tag's first byte chooses
     given_too = [name for name in ("http_listen", "shuffler_status") if getattr(given, name)]
-    check_addresses(given, "listen", "query_listen", *given_too)
+    check_addresses(given, "listen", *given_too)
     return Settings(
         bundle=given.bundle,
         keys=given.keys,
         listen=given.listen,
-        query_listen=given.query_listen,
         http_listen=given.http_listen,
         http_tokens=given.http_tokens,
         http_access=given.http_access,
@@ -130,7 +128,7 @@ def parser() -> argparse.ArgumentParser:
     known.add_argument("--keys", type=Path, required=True, help="opening.keys.json")
     known.add_argument("--listen", default="127.0.0.1:7071", help="for the shuffler (%(default)s)")
     known.add_argument(
-        "--query-listen", default="127.0.0.1:7072", help="for queries and status (%(default)s)"
+        "--query-listen", type=_over_http_alone, help=argparse.SUPPRESS, default=argparse.SUPPRESS
     )
     known.add_argument(
         "--shuffler-status",
@@ -175,7 +173,7 @@ def _add_http(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--http-listen",
         default="",
-        help="for the web page, HTTP/JSON and exports; off without it",
+        help="for analysts: the web page, HTTP/JSON and exports; off without it",
     )
     parser.add_argument(
         "--http-tokens",
@@ -187,14 +185,14 @@ def _add_http(parser: argparse.ArgumentParser) -> None:
         "--http-access",
         type=Path,
         metavar="FILE",
-        help="TOML file of who may see what over HTTP and gRPC, by group: the provider that people "
-        "log in at (needs hubbub[oidc]), their certificates (docs/operate/access.md)",
+        help="TOML file of who may see what, by group, and of the provider that people log in at "
+        "(needs hubbub[oidc]; docs/operate/access.md)",
     )
     parser.add_argument(
         "--http-audit",
         default="",
         metavar="FILE",
-        help="gets a line of JSON for every question over HTTP and gRPC, of who asked what; - for "
+        help="gets a line of JSON for every question over HTTP, of who asked what; - for "
         "the service's log; none without it",
     )
     parser.add_argument(
@@ -225,18 +223,30 @@ def _add_http(parser: argparse.ArgumentParser) -> None:
         "--http-command",
         default="",
         metavar="COMMAND",
-        help="how analysts reach the queries from a shell, for the page to show, as "
-        "'hubbub {} --query HOST:7072 --tls tls'; without it the page shows curl",
+        help="how analysts ask from a shell, for the page to show, as "
+        "'hubbub {} --url https://HOST:7076'; without it the page shows curl",
     )
     parser.add_argument(
         "--http-notice", default="", metavar="TEXT", help="said at the top of every page"
     )
 
 
+def _over_http_alone(_address: str) -> str:
+    raise argparse.ArgumentTypeError(
+        "is gone: analysts ask over HTTP alone, at --http-listen; remove it"
+    )
+
+
 def _command(text: str) -> str:
     if text and "{}" not in text:
         raise BadParameter(
-            "--http-command has no {} where the question goes; write it as 'hubbub {} --tls tls'"
+            "--http-command has no {} where the question goes; write it as "
+            "'hubbub {} --url https://HOST:7076'"
+        )
+    if {"--query", "--tls"} & set(text.replace("=", " ").split()):
+        raise BadParameter(
+            "--http-command has --query or --tls, which are gone: analysts ask over HTTP; write it "
+            "as 'hubbub {} --url https://HOST:7076'"
         )
     return text
 

@@ -1,7 +1,6 @@
-"""Status: what an error is called over gRPC and over HTTP, the same for every door."""
+"""Status: the code that an error has over HTTP, and the error that a problem's title names."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
 
 from hubbub.errors import (
@@ -15,43 +14,40 @@ from hubbub.errors import (
     StoreFull,
     StoreUnavailable,
     TooFewEpochs,
+    TotalsUnreadable,
     UnknownList,
     UnknownMark,
     UnknownMetric,
     ValueOutOfDomain,
 )
 
-
-@dataclass(frozen=True, slots=True)
-class Status:
-    """grpc: the name of a status code of gRPC. http: a status code of HTTP."""
-
-    grpc: str
-    http: int
-
-
-NAMED: Final = "hubbub-error"
-"""Of gRPC's trailing metadata: the error's class, which no proxy would say."""
-
-# Of any other kind it is a fault of ours.
-_FAULT: Final = Status("INTERNAL", 500)
-_STATUS: Final[Mapping[type[Exception], Status]] = {
-    BadParameter: Status("INVALID_ARGUMENT", 400),
-    ValueOutOfDomain: Status("INVALID_ARGUMENT", 400),
-    UnknownMetric: Status("NOT_FOUND", 404),
-    UnknownList: Status("NOT_FOUND", 404),
-    UnknownMark: Status("NOT_FOUND", 404),
-    BatchTooSmall: Status("FAILED_PRECONDITION", 409),
-    TooFewEpochs: Status("FAILED_PRECONDITION", 409),
-    BudgetExhausted: Status("FAILED_PRECONDITION", 409),
-    AccessRefused: Status("PERMISSION_DENIED", 403),
-    MissingDependency: Status("UNIMPLEMENTED", 501),
-    ServiceUnavailable: Status("UNAVAILABLE", 503),
-    StoreUnavailable: Status("UNAVAILABLE", 503),
-    StoreFull: Status("RESOURCE_EXHAUSTED", 503),
+_FAULT: Final = 500
+_STATUS: Final[Mapping[type[HubbubError], int]] = {
+    BadParameter: 400,
+    ValueOutOfDomain: 400,
+    UnknownMetric: 404,
+    UnknownList: 404,
+    UnknownMark: 404,
+    BatchTooSmall: 409,
+    TooFewEpochs: 409,
+    BudgetExhausted: 409,
+    AccessRefused: 403,
+    MissingDependency: 501,
+    ServiceUnavailable: 503,
+    StoreUnavailable: 503,
+    StoreFull: 503,
+    TotalsUnreadable: 503,
 }
 
 
-def status_of(error: HubbubError) -> Status:
-    """The status of an error's class, or of the nearest class above it that has one."""
+def status_of(error: HubbubError) -> int:
+    """The status of an error's class, or of the nearest class above it that has one.
+
+    Any other kind is a fault of the service: 500.
+    """
     return next((_STATUS[kind] for kind in type(error).__mro__ if kind in _STATUS), _FAULT)
+
+
+def error_named(title: str) -> type[HubbubError] | None:
+    """The error that a service names in a problem's title; None where it names no error of ours."""
+    return next((kind for kind in _STATUS if kind.__name__ == title), None)

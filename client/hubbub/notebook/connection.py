@@ -70,19 +70,19 @@ class Connection:
     """
 
     def __init__(self, service: Service) -> None:
-        self._service = service
+        self.service = service
 
     def __repr__(self) -> str:
-        return f"<connection to {self._service.url}>"
+        return f"<connection to {self.service.url}>"
 
     def metrics(self) -> Answer:
         """The metrics there are, and what is held of each."""
-        found = self._service.pages("/v1/metrics", {}, None, "metrics", 1000)
+        found = self.service.pages("/v1/metrics", {}, None, "metrics", 1000)
         return self._answer("metrics", found)
 
     def status(self) -> Answer:
         """The conservation law: where every report is, a row per stream and epoch."""
-        return self._answer("status", self._service.get("/v1/status", {}, None))
+        return self._answer("status", self.service.ask("/v1/status"))
 
     def estimates(
         self,
@@ -129,7 +129,7 @@ class Connection:
         if (mechanism := found.document["mechanism"]) != _FINDS:
             raise BadParameter(
                 f'metric "{metric}" is answered by {mechanism}, which finds no strings: ask for '
-                f'estimates(), or give a metric mechanism = "{_FINDS}"'
+                f'its estimates, or give a metric mechanism = "{_FINDS}"'
             )
         return found
 
@@ -154,15 +154,22 @@ class Connection:
         before: str = "",
         after: str = "",
         *,
+        last: str = "",
+        to_last: str = "",
+        order: str = "rank",
         confidence: float = 0.95,
         candidates: Sequence[str] = (),
         lists: Sequence[str] = (),
     ) -> Answer:
         """What differs between two ranges, both as `epochs`; the surest difference first.
 
+        With order "listed" values come as the catalog lists them.
+
         Without them the newest epoch that takes no more reports is compared with the one before.
+        `last` and `to_last` are in place of before and after, counted back from now.
         """
-        given = {"epochs": before, "to_epochs": after, "confidence": confidence}
+        given = {"epochs": before, "last": last, "confidence": confidence}
+        given |= {"to_epochs": after, "to_last": to_last, "order": order}
         return self._ask(metric, "compare", given, _Strings(candidates, lists))
 
     def trend(
@@ -234,7 +241,7 @@ class Connection:
         devices judge it; `to_sklearn()` makes a model of scikit-learn.
         """
         path = f"/v1/models/{urllib.parse.quote(name, safe='')}"
-        return self._answer("model", self._service.get(path, {"confidence": confidence}, None))
+        return self._answer("model", self.service.ask(path, {"confidence": confidence}))
 
     def _ask(
         self,
@@ -253,16 +260,16 @@ class Connection:
         body = {"candidates": list(strings.candidates)} if strings.candidates else None
         if question in {"estimates", "compare"}:
             return self._answer(
-                question, self._service.pages(path, parameters, body, "values", _PAGE)
+                question, self.service.pages(path, parameters, body, "values", _PAGE)
             )
-        return self._answer(question, self._service.get(path, parameters, body))
+        return self._answer(question, self.service.ask(path, parameters, body))
 
     def _answer(self, question: QueryName, found: Any) -> Answer:
         """What was answered, if it is of the shape of such an answer."""
         try:
             return Answer(question, found)
         except MISSHAPEN as error:
-            raise self._service.alien(error) from error
+            raise self.service.alien(error) from error
 
 
 def _check_texts(what: str, given: Any) -> None:

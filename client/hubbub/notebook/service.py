@@ -8,35 +8,21 @@ import urllib.request
 from collections.abc import Mapping
 from http.client import HTTPException
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final
 
-from hubbub.errors import (
-    AccessRefused,
-    BadParameter,
-    BatchTooSmall,
-    HubbubError,
-    MissingDependency,
-    ServiceUnavailable,
-    StoreUnavailable,
-    TooFewEpochs,
-    TotalsUnreadable,
-    UnknownList,
-    UnknownMetric,
-)
+from hubbub.errors import AccessRefused, BadParameter, HubbubError, ServiceUnavailable
 from hubbub.errors.addresses import url_parts
 from hubbub.errors.authorities import authorities_in, pem_text, trusting
+from hubbub.errors.status import error_named
 from hubbub.errors.unreadable import unreadable
 
 _ACCESS: Final = (401, 403)
 _MALFORMED: Final = (400, 422)
-_KINDS: Final = {
-    kind.__name__: kind
-    for kind in (
-        *(BadParameter, UnknownMetric, UnknownList, BatchTooSmall, TooFewEpochs),
-        *(StoreUnavailable, TotalsUnreadable, ServiceUnavailable, MissingDependency),
-    )
-}
-"""Of a problem's title the error that it is here, too."""
+_NO_CONTENT: Final = 204
+# Pages of an answer that changes while they are read are no answer: they are asked for anew.
+_ATTEMPTS: Final = 5
+_CHANGES_MEANWHILE: Final = ("waiting", "withheld")
 _LOCAL: Final = ("127.0.0.1", "localhost", "::1")
 # What `hubbub keys tls` calls the authorities of roles that do not answer over HTTP.
 _OTHER_AUTHORITIES: Final = tuple(
@@ -55,9 +41,17 @@ MISSHAPEN: Final = (
 
 
 def service_at(
-    url: str, token: str | None, authority: str | Path | None, timeout_seconds: float
+    url: str,
+    token: str | None,
+    authority: str | Path | None,
+    timeout_seconds: float,
+    *,
+    absent: str = "",
 ) -> "Service":
-    """The service at an address; arguments and errors are those of `connect`."""
+    """The service at an address; arguments and errors are those of `connect`.
+
+    absent: what to say where nothing listens; "" for that the address may be wrong.
+    """
     if not timeout_seconds > 0:
         raise BadParameter(f"timeout_seconds {timeout_seconds} is not above 0")
     parts = url_parts(url)
@@ -73,7 +67,7 @@ def service_at(
     if parts.scheme == "https":
         handlers.append(urllib.request.HTTPSHandler(context=_trust(authority)))
     opener = urllib.request.build_opener(*handlers)
-    return Service(url.rstrip("/"), token, opener, timeout_seconds)
+    return Service(url.rstrip("/"), token, opener, timeout_seconds, absent)
 
 
 def _trust(authority: str | Path | None) -> ssl.SSLContext:
@@ -108,6 +102,7 @@ class Service:
         token: str | None,
         opener: urllib.request.OpenerDirector,
         timeout_seconds: float,
+        absent: str = "",
     ) -> None:
         self.url = url
         self._headers = {"Accept": "application/json", "User-Agent": "hubbub"}
@@ -115,40 +110,91 @@ class Service:
             self._headers["Authorization"] = f"Bearer {token}"
         self._opener = opener
         self._timeout = timeout_seconds
+        self._absent = absent
 
     def pages(
-        self, path: str, given: Mapping[str, Any], body: Document | None, rows: str, number: int
+        self,
+        path: str,
+        parameters: Mapping[str, Any],
+        body: Document | None,
+        rows: str,
+        number: int,
     ) -> Document:
-        """All pages of an answer as one."""
-        whole = self.get(path, {**given, "first": 0, "number": number}, body)
+        """All pages of an answer as one.
+
+        Raises:
+            ServiceUnavailable: new reports changed the answer whenever its pages were read.
+        """
+        for _ in range(_ATTEMPTS):
+            whole = self._pages(path, parameters, body, rows, number)
+            if whole is not None:
+                return whole
+        raise ServiceUnavailable(
+            f"{self.url}: new reports change the answer while its pages are read; ask for closed "
+            "epochs"
+        )
+
+    def _pages(
+        self,
+        path: str,
+        parameters: Mapping[str, Any],
+        body: Document | None,
+        rows: str,
+        number: int,
+    ) -> Document | None:
+        """All pages as one; None where a page is of another answer than the first one."""
+        whole = self.ask(path, {**parameters, "first": 0, "number": number}, body)
         try:
-            found, total = list(whole[rows]), int(whole["total"])
-            while len(found) < total:
-                asked = {**given, "first": len(found), "number": number}
-                more = self.get(path, asked, body)[rows]
-                found += more
-                if len(more) < number:  # the last page; or one cut short, and there is no end
+            values, total = list(whole[rows]), int(whole["total"])
+            while len(values) < total:
+                page = self.ask(path, {**parameters, "first": len(values), "number": number}, body)
+                if _besides(page, rows) != _besides(whole, rows):
+                    return None
+                values += page[rows]
+                if len(page[rows]) < number:  # the last page; or it was cut, and there is no end
                     break
         except MISSHAPEN as error:
             raise self.alien(error) from error
-        return {**whole, rows: found}
+        return {**whole, rows: values}
 
-    def get(self, path: str, given: Mapping[str, Any], body: Document | None) -> Document:
-        """An answer. given: what stands in the address, of which nothing empty is said."""
-        asked = {name: value for name, value in given.items() if value not in ("", [], None)}
+    def ask(
+        self,
+        path: str,
+        parameters: Mapping[str, Any] = MappingProxyType({}),
+        body: Document | None = None,
+        *,
+        method: str | None = None,
+    ) -> Document:
+        """The answer to one request; {} where it has no content.
+
+        Args:
+            path: quoted, as in an address.
+            parameters: of the address; empty ones are left out.
+            body: sent as JSON.
+            method: GET without a body and POST with one, unless it is given.
+
+        Raises:
+            HubbubError: what the service refuses, as the error of that kind.
+            ServiceUnavailable: nothing of hubbub answers.
+        """
+        asked = {name: value for name, value in parameters.items() if value not in ("", [], None)}
         url = f"{self.url}{path}?{urllib.parse.urlencode(asked, doseq=True)}"
         headers, data = dict(self._headers), None
         if body is not None:
             headers["Content-Type"] = "application/json"
             data = json.dumps(body).encode()
-        request = urllib.request.Request(url, data, headers)  # noqa: S310 http or https, as checked
+        request = urllib.request.Request(url, data, headers, method=method)  # noqa: S310 http or https, as checked
         try:
             with self._opener.open(request, timeout=self._timeout) as answer:
-                found: Document = json.load(answer)
-                return found
+                if answer.status == _NO_CONTENT:
+                    return {}
+                document: Document = json.load(answer)
+                return document
         except urllib.error.HTTPError as error:
             raise _refusal(error) from error
         except (OSError, ValueError, RecursionError, HTTPException) as error:
+            if self._absent and isinstance(getattr(error, "reason", error), ConnectionRefusedError):
+                raise ServiceUnavailable(self._absent) from error
             raise self.alien(error) from error
 
     def alien(self, error: Exception) -> ServiceUnavailable:
@@ -168,11 +214,20 @@ def _refusal(error: urllib.error.HTTPError) -> HubbubError:
             said, title = f"the service answered {error.code} {error.reason}", ""
     if error.code in _ACCESS:
         return AccessRefused(
-            f"{said}; connect(url, token=...) takes one, which the service's operator makes: "
-            "hubbub keys token"
+            f"{said}; connect(url, token=...), and HUBBUB_TOKEN for commands, take one, which the "
+            "service's operator makes: hubbub keys token"
         )
-    kind = _KINDS.get(title, BadParameter if error.code in _MALFORMED else HubbubError)
+    kind = error_named(title) or (BadParameter if error.code in _MALFORMED else HubbubError)
     return kind(said)
+
+
+def _besides(document: Document, rows: str) -> Document:
+    """What pages of the same answer have in common."""
+    return {
+        name: value
+        for name, value in document.items()
+        if name != rows and name not in _CHANGES_MEANWHILE
+    }
 
 
 def _told(error: Exception) -> str:

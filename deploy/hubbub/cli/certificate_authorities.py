@@ -19,7 +19,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from hubbub.errors import BadParameter, KeysUnusable
 from hubbub.runtime import replace_file
-from hubbub.runtime.tls import SERVERS, authority_name, common_name, names_of
+from hubbub.runtime.tls import SERVERS, authority_name, common_name
 
 # What dials and is never dialled.
 _CLIENTS: Final = ("analyst",)
@@ -37,7 +37,6 @@ _PEM: Final = serialization.Encoding.PEM
 _LOCAL: Final = ("localhost", "127.0.0.1", "::1")
 _LONGEST_NAME: Final = 253
 # Of a common name (RFC 5280, appendix A.1).
-_LONGEST_COMMON_NAME: Final = 64
 
 
 def names_by_role(hosts: Sequence[str]) -> dict[str, list[str]]:
@@ -140,44 +139,6 @@ def renew_certificates(
             f"{error.filename or folder}: cannot be written: {error.strerror}"
         ) from error
     return {role: made.not_valid_after_utc.date() for role, (_, made) in fresh.items()}
-
-
-def write_person(folder: Path, authorities: Path, name: str, days: int) -> date:
-    """`ca.pem`, `analyst.pem` and `analyst.key` of somebody who asks, under a name of their own.
-
-    Answers until when it holds. name: what the file of access calls them by.
-
-    Raises:
-        BadParameter: the name is none, or a service's.
-        KeysUnusable: the folder holds certificates already, or the authorities' keys are not here.
-    """
-    taken = names_of(ROLES)
-    if not (0 < len(name) <= _LONGEST_COMMON_NAME and name.isprintable() and name.strip() == name):
-        raise BadParameter(f"--name: of 1 to {_LONGEST_COMMON_NAME} printable characters")
-    if name in taken or name.startswith("urn:hubbub:"):
-        raise BadParameter(f"--name {name!a}: is a role's, not a person's")
-    if (folder / "ca.pem").exists():
-        raise KeysUnusable(f"{folder / 'ca.pem'} exists; certificates are never overwritten")
-    try:
-        authority = _kept(authorities)[_name(authority_name("analyst"))]
-        signing = _signing(authorities, "analyst")
-        trusted = (authorities / "ca.pem").read_bytes()
-    except (OSError, ValueError, TypeError, KeyError) as error:
-        raise KeysUnusable(
-            f"{authorities}: not the kept authorities with their keys; give the folder that "
-            "hubbub keys tls or hubbub init named, with --authorities"
-        ) from error
-    key, certificate = _certified("analyst", [], authority, signing, name=name, days=days)
-    try:
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        _write_key(folder / "analyst.key", key)
-        (folder / "analyst.pem").write_bytes(certificate.public_bytes(_PEM))
-        (folder / "ca.pem").write_bytes(trusted)
-    except OSError as error:
-        raise KeysUnusable(
-            f"{error.filename or folder}: cannot be written: {error.strerror}"
-        ) from error
-    return certificate.not_valid_after_utc.date()
 
 
 def trust_other(folder: Path, other: Path) -> str:
@@ -297,11 +258,8 @@ def _certified(
     names: Iterable[str],
     authority: x509.Certificate,
     signing: ec.EllipticCurvePrivateKey,
-    *,
-    name: str = "",
-    days: int = _DAYS,
 ) -> tuple[ec.EllipticCurvePrivateKey, x509.Certificate]:
-    """A new key of a role, and its certificate; or of somebody of this name."""
+    """A new key of a role, and its certificate."""
     # A server dials, too: the shuffler Ingest, Redis its replicas.
     usages = [ExtendedKeyUsageOID.CLIENT_AUTH]
     if role in SERVERS:
@@ -309,10 +267,10 @@ def _certified(
     return signed_by(
         authority.subject,
         signing,
-        subject=_name(name or common_name(role)),
+        subject=_name(common_name(role)),
         alternatives=[_alternative(host) for host in dict.fromkeys(names)],
         usages=usages,
-        end=datetime.now(UTC) + timedelta(days=days),
+        end=datetime.now(UTC) + timedelta(days=_DAYS),
     )
 
 

@@ -37,6 +37,24 @@ _SERVICES: Final = {
 }
 
 
+_OVER_HTTP: Final = (
+    "is gone: analysts ask over HTTP; give --url https://HOST:PORT of --http-listen, and a token "
+    "in HUBBUB_TOKEN"
+)
+_GONE: Final = {"--query": _OVER_HTTP, "--tls": _OVER_HTTP}
+"""Options of earlier versions that asked over gRPC, and what is in their place."""
+
+
+class _Parser(Parser):
+    """Answers options of earlier versions with what is in their place."""
+
+    def _meant(self, rest: Sequence[str]) -> str:
+        for option in (word.partition("=")[0] for word in rest):
+            if option in _GONE:
+                raise BadParameter(f"{option} {_GONE[option]}")
+        return super()._meant(rest)
+
+
 class _Commands(argparse._SubParsersAction):  # type: ignore[type-arg]  # noqa: SLF001 its only name
     """Says of each command what it is for."""
 
@@ -129,7 +147,7 @@ def whole_parser() -> argparse.ArgumentParser:
 
 def _parser(wanted: Sequence[str]) -> argparse.ArgumentParser:
     """Knows these commands; of all of them the names and purposes, where none is named."""
-    parser = Parser(
+    parser = _Parser(
         prog="hubbub",
         description="Usage statistics under local differential privacy.",
         formatter_class=argparse.RawDescriptionHelpFormatter,

@@ -6,23 +6,26 @@ from pathlib import Path
 from hubbub.catalog import read_operator_key
 from hubbub.catalog.keys.operator import read_handovers
 from hubbub.catalog.models.state import ModelState, sign_models
-from hubbub.cli.terminal.service_client import Endpoints, ask
 from hubbub.errors import BadParameter
-from hubbub.wire.v1.services_pb2 import ModelsRequest
+from hubbub.notebook.service import Service
 
 
-def publish(endpoints: Endpoints, keys: Path, out: Path) -> dict[str, int] | None:
+def publish(service: Service, keys: Path, out: Path) -> dict[str, int] | None:
     """Sign the state of every model into a file: each one's round; None where nothing is new.
 
     Raises:
         ServiceUnavailable: the aggregator does not answer.
         KeysUnusable, BadParameter: the keys cannot be read, the file cannot be written.
     """
-    found = ask(endpoints, "Models", ModelsRequest()).models
     states = {
-        one.model: ModelState(one.number, tuple(one.centre), tuple(one.weights), tuple(one.edges))
-        for one in found
-        if one.number >= 0
+        model["model"]: ModelState(
+            model["number"],
+            tuple(model["centre"]),
+            tuple(model["weights"]),
+            tuple(model["edges"]),
+        )
+        for model in service.ask("/v1/models")["models"]
+        if model["number"] >= 0
     }
     if not states:
         return None

@@ -141,7 +141,7 @@ class House:
         self.lines: list[Line] = []
         self._end = threading.Event()
         self._starts = threading.Lock()  # held by whoever starts a part again, or ends it for good
-        self._query: list[str] = []
+        self._pages: list[str] = []
         self._status = [f"127.0.0.1:{free_port()}" for _ in range(SHUFFLERS)]
         self.restarts = 0
 
@@ -182,7 +182,7 @@ class House:
     @property
     def endpoints(self) -> Endpoints:
         """Of the first aggregator: all tell the same, and each asks the first shuffler."""
-        return Endpoints(self._query[0], str(self.home / "tls"))
+        return Endpoints(page=f"http://{self._pages[0]}")
 
     def state_of(self, number: int) -> Path:
         """The state folder of a device."""
@@ -245,11 +245,11 @@ class House:
         return self.lines[-1].address
 
     def _aggregator(self, number: int, redis_url: str) -> str:
-        listen, query = (f"127.0.0.1:{free_port()}" for _ in range(2))
-        self._query.append(query)
+        listen, page = (f"127.0.0.1:{free_port()}" for _ in range(2))
+        self._pages.append(page)
         arguments = ["--bundle", str(self.home / "app.hubbub")]
         arguments += ["--keys", str(self.home / "keys" / "opening.keys.json")]
-        arguments += ["--listen", listen, "--query-listen", query, "--processes", "1"]
+        arguments += ["--listen", listen, "--http-listen", page, "--processes", "1"]
         arguments += ["--shards", "2", "--shuffler-status", self._status[0]]
         self._service("aggregator", number, arguments, redis_url)
         return self._line(listen)

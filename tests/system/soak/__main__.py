@@ -114,7 +114,6 @@ def _live(
     window = Window(FLOODED, int(time.time()) // stream.epoch_seconds)
     told = {
         "device_port": ports.shuffler,
-        "query_port": ports.query,
         "page_port": ports.page,
         "seconds": seconds,
         "seed": seed,

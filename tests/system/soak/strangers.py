@@ -41,7 +41,6 @@ class Scene:
     """Where everything is, how long it goes on, and what was met with."""
 
     device_port: int
-    query_port: int
     page_port: int
     until: float
     chance: random.Random
@@ -56,7 +55,6 @@ async def slow(scene: Scene, number: int) -> None:
     """A connection that drips, opened again whenever it is ended."""
     kinds = (
         ("hello", scene.device_port, None, b"\x16\3\1\2\0\1\0\1\xfc\3\3"),
-        ("hello to queries", scene.query_port, None, b"\x16\3\1\2\0\1\0\1\xfc\3\3"),
         ("preface", scene.device_port, ["h2"], PREFACE[:9]),
         ("headers", scene.device_port, ["h2"], PREFACE + SETTINGS + HALF_HEADERS),
         ("head", scene.page_port, None, b"GET /v1/metrics HTTP/1.1\r\nHost: 127.0.0.1\r\nX-A: "),
@@ -182,7 +180,7 @@ def main() -> None:
     told = json.loads(sys.argv[1])
     chance = random.Random(told["seed"])
     until = time.monotonic() + told["seconds"]
-    scene = Scene(told["device_port"], told["query_port"], told["page_port"], until, chance)
+    scene = Scene(told["device_port"], told["page_port"], until, chance)
     common = {name: told[name] for name in ("stream", "epoch", "key_id")}
 
     def reports() -> SubmitRequest:

@@ -8,13 +8,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from playwright.sync_api import BrowserContext, Page
 from scipy.stats import binom
 
 from hubbub.cli.local.ports import free_port
 from hubbub.errors import HubbubError
-from hubbub.wire.v1.services_pb2 import Estimated
 from tests.support import asking
 from tests.support.developing import Developing
 from tests.support.waiting import eventually
@@ -112,10 +112,10 @@ def report(page: Page, value: str, metric: str = "theme") -> str:
     return str(page.evaluate(REPORT, [metric, value]))
 
 
-def counted(up: Developing, metric: str, reports: int) -> Estimated:
+def counted(up: Developing, metric: str, reports: int) -> Any:
     """What is answered once so many reports of a metric are counted; then the law is balanced."""
 
-    def answered() -> Estimated | None:
+    def answered() -> Any:
         found = asking.estimate(up.endpoints, metric)
         return found if found.reports >= reports else None
 

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,7 +14,6 @@ from hubbub.cli.local.ports import free_port
 from hubbub.cli.main import main
 from hubbub.errors import HubbubError
 from hubbub.mechanisms import REGISTRY
-from hubbub.wire.v1.services_pb2 import Estimated
 from tests.proofs.vectors.judge import judge, requests
 from tests.support import asking
 from tests.support.developing import Developing, developing
@@ -159,7 +159,7 @@ def test_reports_from_node_are_counted_by_themselves_and_through_a_relay(
     }
 
 
-def _of_both(up: Developing) -> Estimated | None:
+def _of_both(up: Developing) -> Any:
     found = asking.estimate(up.endpoints, "theme")
     return found if found.reports == 2 else None
 

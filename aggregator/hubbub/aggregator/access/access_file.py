@@ -10,10 +10,8 @@ secret_file = "oidc.secret"
 [groups."telemetry"]
 role = "viewer"
 metrics = ["*"]
-certificates = ["ana@example.org"]
 """
 
-from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from difflib import get_close_matches
@@ -25,12 +23,10 @@ from hubbub.aggregator.access.rights import ROLES, Grant
 from hubbub.errors import BadParameter
 from hubbub.errors.addresses import url_parts
 from hubbub.errors.text_files import parse_toml, read_text
-from hubbub.runtime.tls import SERVERS, is_loopback, names_of
+from hubbub.runtime.tls import is_loopback
 
 _LONGEST_SESSION_HOURS: Final = 24 * 7
 _FILES: Final = "secret_file", "session_keys", "authority"
-# Certificates of services are for what they do: who took one over asks nothing by it.
-_SERVICES: Final = names_of(SERVERS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,15 +56,10 @@ class Oidc:
 
 @dataclass(frozen=True, slots=True)
 class AccessFile:
-    """All of it. groups: what each may.
-
-    certificates: which groups somebody is in over gRPC, by a common name or a URI of theirs; None
-    where no group says so.
-    """
+    """All of it. groups: what each may."""
 
     groups: Mapping[str, Grant]
     oidc: Oidc | None
-    certificates: Mapping[str, tuple[str, ...]] | None = None
 
 
 def read_access(path: Path) -> AccessFile:
@@ -84,16 +75,15 @@ def read_access(path: Path) -> AccessFile:
         raise BadParameter(f"{path}: cannot be read as TOML: {error}") from error
     table = _Table(path, "", found)
     table.only("origin", "oidc", "groups")
-    groups, certificates = _groups(table.table("groups"))
+    groups = _groups(table.table("groups"))
     oidc = _oidc(path, table.table("oidc"), table.text("origin")) if "oidc" in found else None
-    # Of an empty file, too, which is what a full disk or a script's mistake leaves: without its
-    # groups every certificate of an analyst would see everything.
+    # Of an empty file, too, which is what a full disk or a script's mistake leaves.
     if not groups:
         raise BadParameter(
             f'{path}: nobody may see anything: say which groups may, as [groups."telemetry"] '
             'with metrics = ["*"]'
         )
-    return AccessFile(groups, oidc, certificates)
+    return AccessFile(groups, oidc)
 
 
 def files_of(path: Path) -> list[Path]:
@@ -153,27 +143,27 @@ class _Table:
         return _Table(self.path, ".".join(filter(None, (self.name, field))), given)
 
 
-def _groups(groups: _Table) -> tuple[dict[str, Grant], dict[str, tuple[str, ...]] | None]:
-    """What each may, and which of them a certificate is in."""
-    found, certified, said = {}, defaultdict[str, tuple[str, ...]](tuple), False
+def _groups(groups: _Table) -> dict[str, Grant]:
+    """What each may."""
+    grants = {}
     for name in groups.held:
         if not name.strip():
             raise groups.wrong('""', "is nobody's group; name it as the provider does")
-        one = groups.table(name)
-        one.only("role", "metrics", "certificates")
-        role = one.text("role", ROLES[0])
+        group = groups.table(name)
+        if "certificates" in group.held:
+            raise group.wrong(
+                "certificates",
+                "is gone: analysts ask over HTTP, by a login or by a token of hubbub keys token; "
+                "delete it",
+            )
+        group.only("role", "metrics")
+        role = group.text("role", ROLES[0])
         if role not in ROLES:
-            raise one.wrong("role", f"is none of {', '.join(ROLES)}")
-        if "metrics" not in one.held:
-            raise one.wrong("metrics", f"is missing; for all of them metrics = {['*']}")
-        found[name] = Grant(role, one.texts("metrics", ()))
-        said |= "certificates" in one.held
-        # None of them is an answer, too: then the role analyst is let in no more.
-        for shown in one.texts("certificates", ()) if one.held.get("certificates") else ():
-            if shown in _SERVICES or not (shown.strip() == shown and shown.isprintable() and shown):
-                raise one.wrong("certificates", f"has {shown[:60]!a}, which is nobody who asks")
-            certified[shown] += (name,)
-    return found, dict(certified) if said else None
+            raise group.wrong("role", f"is none of {', '.join(ROLES)}")
+        if "metrics" not in group.held:
+            raise group.wrong("metrics", f"is missing; for all of them metrics = {['*']}")
+        grants[name] = Grant(role, group.texts("metrics", ()))
+    return grants
 
 
 def _oidc(path: Path, table: _Table, origin: str) -> Oidc:

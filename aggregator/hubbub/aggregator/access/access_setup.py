@@ -28,7 +28,7 @@ def access_of(
     found = access or AccessFile({}, None)
     login = login_of(found, ended=ended)
     known = Tokens(tokens) if tokens else None
-    return Access(known, found.groups, login, ended, found.certificates)
+    return Access(known, found.groups, login, ended)
 
 
 def login_of(

@@ -32,7 +32,7 @@ _ANSWERED: Final = 400
 
 @dataclass(frozen=True, slots=True)
 class AuditedQuestion:
-    """What is asked. method: of HTTP, or gRPC. name: the question, without names of any kind.
+    """What is asked. method: of HTTP. name: the question, without names of any kind.
 
     parameters: what of it is of a known grammar or of the catalog, if it was answered.
     """
@@ -81,10 +81,10 @@ class AuditTrail:
         question: AuditedQuestion,
         caller: Caller | None,
         address: str,
-        status: int | str,
+        status: int,
         seen: Seen,
     ) -> None:
-        """One request. status: of HTTP a number, of gRPC a name.
+        """One request. status: of HTTP.
 
         Raises ServiceUnavailable if its line cannot be written.
         """
@@ -100,7 +100,7 @@ class AuditTrail:
         question: AuditedQuestion,
         caller: Caller | None,
         address: str,
-        status: int | str,
+        status: int,
         seen: Seen,
     ) -> dict[str, Any]:
         metric = seen.metric or question.metric
@@ -117,8 +117,7 @@ class AuditTrail:
         if metric:
             # A name that is none may be anything, such as a string that was looked for.
             told["metric"] = metric if metric in self._metrics() else "unknown"
-        answered = status == "OK" if isinstance(status, str) else status < _ANSWERED
-        if answered and question.parameters:
+        if status < _ANSWERED and question.parameters:
             told["asked"] = dict(question.parameters)
         told |= {"candidates": seen.candidates} if seen.candidates else {}
         told |= {"release": seen.release} if seen.release else {}

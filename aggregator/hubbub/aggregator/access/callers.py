@@ -1,13 +1,11 @@
-"""Callers: who asks, by a token, a provider's token or a session; over gRPC by a certificate."""
+"""Callers: who asks, by a token, a provider's token or a session."""
 
-from collections.abc import Collection, Mapping
-from dataclasses import replace
+from collections.abc import Mapping
 from http.cookies import CookieError, SimpleCookie
 from typing import TYPE_CHECKING, Final
 
-from hubbub.aggregator.access.rights import EVERYONE, Caller, Grant, granted
+from hubbub.aggregator.access.rights import EVERYONE, Caller, Grant
 from hubbub.aggregator.access.tokens import PREFIX, Tokens
-from hubbub.runtime.tls import names_of
 
 if TYPE_CHECKING:
     from hubbub.aggregator.access.access_file import AccessFile
@@ -17,16 +15,13 @@ if TYPE_CHECKING:
 SESSION: Final = "__Host-hubbub"
 """The session's cookie: by its name browsers keep it to this host, and to HTTPS."""
 
-_ANALYST: Final = names_of(["analyst"])
-
 
 class Access:
     """Who may ask.
 
     tokens: the file of our own; None for none. rights: what groups may. login: the way in by a
     provider; None for none. ended: what people logged out of. With neither of tokens and login,
-    everyone on this machine may ask over HTTP. certificates: which groups who shows one over gRPC
-    is in; of None, that of the role analyst may everything.
+    everyone on this machine may ask.
     """
 
     def __init__(
@@ -35,13 +30,11 @@ class Access:
         rights: Mapping[str, Grant] | None = None,
         login: "Login | None" = None,
         ended: "EndedSessions | None" = None,
-        certificates: Mapping[str, Collection[str]] | None = None,
     ) -> None:
         self.tokens = tokens
         self.rights: Mapping[str, Grant] = rights or {}
         self.login = login
         self.ended = ended
-        self.certificates = certificates
 
     @property
     def asks(self) -> bool:
@@ -50,19 +43,7 @@ class Access:
 
     def use(self, found: "AccessFile", login: "Login | None") -> None:
         """From now on by these."""
-        self.rights, self.certificates, self.login = found.groups, found.certificates, login
-
-    def certified(self, names: Collection[str]) -> Caller | None:
-        """Who shows a certificate of these names; None of who may ask nothing by it."""
-        if self.certificates is None:
-            shown = next((name for name in names if name in _ANALYST), "")
-            return replace(EVERYONE, name=shown, way="certificate") if shown else None
-        known = [name for name in names if name in self.certificates]
-        groups = {group for name in known for group in self.certificates[name]}
-        grants = granted(groups, self.rights)
-        if not grants:
-            return None
-        return Caller(known[0], "certificate", grants, groups=tuple(sorted(groups)))
+        self.rights, self.login = found.groups, login
 
     async def caller(self, authorization: str, cookie: str) -> Caller | None:
         """Who asks, by two headers of a request; None of somebody unknown.

@@ -12,9 +12,9 @@ Role = Literal["viewer", "publisher", "admin"]
 ROLES: Final[tuple[Role, ...]] = get_args(Role)
 """Each may what the ones before it may."""
 
-Way = Literal["machine", "token", "login", "script", "certificate"]
-"""By what somebody is known: being on this machine, a token of ours, a login at the provider, a
-token of the provider's that a program shows, or over gRPC a certificate."""
+Way = Literal["machine", "token", "login", "script"]
+"""By what somebody is known: being on this machine, a token of ours, a login at the provider, or a
+token of the provider's that a program shows."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -88,7 +88,7 @@ def handle_problems(app: FastAPI) -> None:
 
     @app.exception_handler(HubbubError)
     async def refused(_request: Request, error: HubbubError) -> Response:
-        status = status_of(error).http
+        status = status_of(error)
         headers = (
             {"retry-after": _RETRY_AFTER} if status == HTTPStatus.SERVICE_UNAVAILABLE else None
         )

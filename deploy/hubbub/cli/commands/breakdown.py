@@ -4,17 +4,7 @@ import argparse
 from typing import Final
 
 from hubbub.cli.terminal.breakdown_table import show_breakdown
-from hubbub.cli.terminal.query_options import (
-    add_question,
-    asked_range,
-    checked,
-    details,
-    document,
-    where,
-    write,
-)
-from hubbub.cli.terminal.service_client import ask
-from hubbub.wire.v1.services_pb2 import BreakdownRequest
+from hubbub.cli.terminal.query_options import add_question, asking, question, write
 
 _EPILOG: Final = """
 examples:
@@ -39,13 +29,9 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
 
 
 def _breakdown(arguments: argparse.Namespace) -> int:
-    request = BreakdownRequest(
-        metric=arguments.metric,
-        range=asked_range(arguments),
-        by=arguments.by,
-        **details(arguments),
-    )
-    found = checked("breakdown", document(ask(where(arguments), "Breakdown", request)))
-    if not write(arguments, "breakdown", found):
-        show_breakdown(found)
+    asked = question(arguments) | {"epochs": arguments.epochs, "by": arguments.by}
+    with asking(arguments) as connection:
+        answer = connection.breakdown(arguments.metric, **asked)
+        if not write(arguments, answer):
+            show_breakdown(answer.document)
     return 0

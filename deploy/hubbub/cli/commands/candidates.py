@@ -3,17 +3,13 @@
 import argparse
 from datetime import UTC, datetime
 from pathlib import Path
+from urllib.parse import quote
 
 from hubbub.cli.terminal.candidate_file import read_candidates
 from hubbub.cli.terminal.output import say, several, table
-from hubbub.cli.terminal.query_options import add_where, where
-from hubbub.cli.terminal.service_client import ask
-from hubbub.wire.v1.services_pb2 import (
-    ListCandidatesRequest,
-    RemoveCandidatesRequest,
-    SaveCandidatesRequest,
-    ShowCandidatesRequest,
-)
+from hubbub.cli.terminal.query_options import add_where, asking
+
+_LISTS = "/v1/candidates"
 
 
 def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -41,30 +37,42 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
 
 def _add(arguments: argparse.Namespace) -> int:
     strings = read_candidates(arguments.file, "FILE")
-    request = SaveCandidatesRequest(name=arguments.name, candidates=strings, add=True)
-    saved = ask(where(arguments), "SaveCandidates", request)
-    say(f"{saved.name}: {several(saved.total, 'string')}; look for them with --list {saved.name}")
+    with asking(arguments) as connection:
+        saved = connection.service.ask(
+            _path(arguments.name), {"add": "true"}, {"candidates": strings}, method="PUT"
+        )
+        name, number = saved["name"], several(saved["total"], "string")
+    say(f"{name}: {number}; look for them with --list {name}")
     return 0
 
 
 def _list(arguments: argparse.Namespace) -> int:
-    found = ask(where(arguments), "ListCandidates", ListCandidatesRequest()).lists
-    rows = [
-        (one.name, f"{datetime.fromtimestamp(one.saved, UTC):%Y-%m-%d}", f"{one.total:,}")
-        for one in found
-    ]
+    with asking(arguments) as connection:
+        rows = [
+            (
+                saved["name"],
+                f"{datetime.fromtimestamp(saved['saved'], UTC):%Y-%m-%d}",
+                f"{saved['total']:,}",
+            )
+            for saved in connection.service.ask(_LISTS)["lists"]
+        ]
     table("Saved lists", ("name", "saved on", "strings"), rows, text_columns=2)
     return 0
 
 
 def _show(arguments: argparse.Namespace) -> int:
-    request = ShowCandidatesRequest(name=arguments.name)
-    for string in ask(where(arguments), "ShowCandidates", request).candidates:
-        say(string)
+    with asking(arguments) as connection:
+        for string in connection.service.ask(_path(arguments.name))["candidates"]:
+            say(string)
     return 0
 
 
 def _remove(arguments: argparse.Namespace) -> int:
-    ask(where(arguments), "RemoveCandidates", RemoveCandidatesRequest(name=arguments.name))
+    with asking(arguments) as connection:
+        connection.service.ask(_path(arguments.name), method="DELETE")
     say(f"{arguments.name}: removed")
     return 0
+
+
+def _path(name: str) -> str:
+    return f"{_LISTS}/{quote(name, safe='')}"

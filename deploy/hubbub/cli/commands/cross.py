@@ -8,14 +8,9 @@ from hubbub.cli.terminal.query_options import (
     add_format,
     add_range,
     add_where,
-    asked_range,
-    checked,
-    document,
-    where,
+    asking,
     write,
 )
-from hubbub.cli.terminal.service_client import ask
-from hubbub.wire.v1.services_pb2 import CrossRequest
 
 _EPILOG: Final = """
 example:
@@ -50,15 +45,16 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
 
 
 def _cross(arguments: argparse.Namespace) -> int:
-    request = CrossRequest(
-        metric=arguments.metric,
-        range=asked_range(arguments),
-        confidence=arguments.confidence,
-        rows=arguments.rows,
-        columns=arguments.columns,
-        by=arguments.by,
-    )
-    found = checked("cross", document(ask(where(arguments), "Cross", request)))
-    if not write(arguments, "cross", found):
-        show_cross(found)
+    with asking(arguments) as connection:
+        answer = connection.cross(
+            arguments.metric,
+            arguments.rows,
+            arguments.columns,
+            arguments.by,
+            last=arguments.last,
+            epochs=arguments.epochs,
+            confidence=arguments.confidence,
+        )
+        if not write(arguments, answer):
+            show_cross(answer.document)
     return 0

@@ -27,13 +27,12 @@ from hubbub.cli.demonstration.questions import BOTH_WAYS, CROSSED, answers_of, d
 from hubbub.cli.local.local_run import LocalRun, Ports, program
 from hubbub.cli.terminal.output import filled, say
 from hubbub.cli.terminal.progress import progress
-from hubbub.cli.terminal.service_client import ask, total_counts
+from hubbub.cli.terminal.service_client import total_counts
 from hubbub.conservation import TERMS, balances, epoch_date, epoch_dates
 from hubbub.errors import BadParameter, ServiceUnavailable
 from hubbub.runtime import connect_redis
 from hubbub.shuffler.pool import Pool
 from hubbub.simulation.devices import Person, Sent, send_everyone
-from hubbub.wire.v1.services_pb2 import Mark
 
 _MAX_PEOPLE: Final = 10_000_000
 _DRAIN_SECONDS: Final = 600.0
@@ -97,7 +96,7 @@ def _run(home: Path, number: int, json_file: Path | None, *, keep: bool) -> int:
         sent, terms = _send(run, everyone, seconds)
         mark = time.monotonic()
         dates = epoch_dates([*range(today, epoch_at(time.time(), "day") + 1)], _DAY_SECONDS)
-        answers = ask_all(run.endpoints, [*run.bundle.metrics.values()], everyone, dates)
+        answers = ask_all(run.endpoints.connection, [*run.bundle.metrics.values()], everyone, dates)
         seconds["query"] = _lap(mark)
         show_answers(answers)
         mark = time.monotonic()
@@ -167,10 +166,11 @@ def _add_history(run: LocalRun, everyone: Sequence[Person], today: int) -> None:
     write_history(days, run.aggregator_redis, run.shuffler_redis)
     moved = epoch_date(today - CHANGED_DAYS_AGO, _DAY_SECONDS)
     text = "made up: from here on fewer people have yahoo.com as their home page"
-    ask(run.endpoints, "SaveMark", Mark(name="yahoo", date=moved, text=text, metric="homepage"))
+    mark = {"date": moved, "text": text, "metric": "homepage"}
+    run.endpoints.service.ask("/v1/marks/yahoo", body=mark, method="PUT")
     say(filled(f"{drawn_notice(today)} {STORY}"))
     first, now = (epoch_date(epoch, _DAY_SECONDS) for epoch in (today - DAYS, today))
-    show_change(run.endpoints, BOTH_WAYS[0], "Bachelors", first, now)
+    show_change(run.endpoints.connection, BOTH_WAYS[0], "Bachelors", first, now)
     say("")
 
 
@@ -219,9 +219,9 @@ def _write(
     document = {
         "metrics": {
             name: {
-                "reports": answer.found.reports if answer.found else 0,
+                "reports": answer.found["reports"] if answer.found else 0,
                 "epsilon": answer.metric.report_loss,
-                "central_epsilon": answer.found.shuffled.epsilon
+                "central_epsilon": answer.found["shuffled"]["epsilon"]
                 if answer.found and answer.metric.central
                 else None,
                 "values": answer.rows,

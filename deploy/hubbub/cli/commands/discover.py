@@ -14,19 +14,12 @@ from hubbub.cli.terminal.query_options import (
     add_format,
     add_range,
     add_where,
-    asked_range,
-    checked,
-    document,
-    where,
+    asking,
     write,
 )
-from hubbub.cli.terminal.service_client import ask
-from hubbub.errors import BadParameter, UnknownMetric
+from hubbub.errors import BadParameter
 from hubbub.fields.command_line import read_number
-from hubbub.fields.rules import NAME
-from hubbub.wire.v1.services_pb2 import EstimateRequest
 
-_FINDS: Final = "tree"
 _LIKELY: Final = 0.5
 _EPILOG: Final = """
 examples:
@@ -41,7 +34,7 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     """Add `discover` to the command line."""
     parser = commands.add_parser(
         "discover",
-        description=f'Of a metric with mechanism "{_FINDS}": the frequent strings, each counted by '
+        description=f'Of a metric with mechanism "{FINDER}": the frequent strings, each counted by '
         "reports that had no part in finding it, and how many reports are of others.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
         epilog=_EPILOG,
@@ -96,34 +89,19 @@ def _discover(arguments: argparse.Namespace) -> int:
             "a catalog counts by, so it is not overwritten; add --append to write behind what it "
             "holds, or name another file"
         )
-    found = checked("estimates", document(_asked(arguments)))
-    if found["mechanism"] != _FINDS:
-        raise BadParameter(
-            f'metric "{found["metric"]}" is answered by {found["mechanism"]}, which finds no '
-            f'strings: ask with hubbub query, or give a metric mechanism = "{_FINDS}"'
+    with asking(arguments) as connection:
+        answer = connection.discover(
+            arguments.metric,
+            last=arguments.last,
+            epochs=arguments.epochs,
+            confidence=arguments.confidence,
+            likely=arguments.likely,
         )
-    if not write(arguments, "estimates", found):
-        show_estimates(found)
-    if arguments.as_candidates:
-        _write(arguments.as_candidates, found, append=arguments.append)
+        if not write(arguments, answer):
+            show_estimates(answer.document)
+        if arguments.as_candidates:
+            _write(arguments.as_candidates, answer.document, append=arguments.append)
     return 0
-
-
-def _asked(arguments: argparse.Namespace) -> Any:
-    """What the metric's tree says, where some of its devices feed one; else the metric itself."""
-    asked = {
-        "range": asked_range(arguments),
-        "confidence": arguments.confidence,
-        "likely": arguments.likely,
-    }
-    finder, plain = (
-        EstimateRequest(metric=name, **asked)
-        for name in (f"{arguments.metric}/{FINDER}", arguments.metric)
-    )
-    try:
-        return ask(where(arguments), "Estimate", finder)
-    except UnknownMetric:
-        return ask(where(arguments), "Estimate", plain)
 
 
 def _write(path: Path, found: Mapping[str, Any], *, append: bool) -> None:

@@ -3,18 +3,8 @@
 import argparse
 from pathlib import Path
 
-from hubbub.cli.terminal.query_options import (
-    add_question,
-    asked_range,
-    checked,
-    details,
-    document,
-    where,
-    write,
-)
-from hubbub.cli.terminal.service_client import ask
+from hubbub.cli.terminal.query_options import add_question, asking, question, write
 from hubbub.errors import BadParameter
-from hubbub.wire.v1.services_pb2 import EstimateRequest, TrendRequest
 
 _MAX_SERIES = 50
 
@@ -33,21 +23,12 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
 def _export(arguments: argparse.Namespace) -> int:
     if arguments.format == "table":
         arguments.format = _by_name(arguments.out)
-    if arguments.by_epoch:
-        request = TrendRequest(
-            metric=arguments.metric,
-            range=asked_range(arguments, "all"),
-            number=_MAX_SERIES,
-            **details(arguments),
-        )
-        found = checked("trend", document(ask(where(arguments), "Trend", request)))
-        write(arguments, "trend", found)
-        return 0
-    asked = EstimateRequest(
-        metric=arguments.metric, range=asked_range(arguments), **details(arguments)
-    )
-    found = checked("estimates", document(ask(where(arguments), "Estimate", asked)))
-    write(arguments, "estimates", found)
+    asked = question(arguments) | {"epochs": arguments.epochs}
+    with asking(arguments) as connection:
+        if arguments.by_epoch:
+            write(arguments, connection.trend(arguments.metric, number=_MAX_SERIES, **asked))
+        else:
+            write(arguments, connection.estimates(arguments.metric, **asked))
     return 0
 
 

@@ -19,7 +19,6 @@ from hubbub.cli.certificate_authorities import (
     renew_certificates,
     trust_other,
     write_certificates,
-    write_person,
 )
 from hubbub.cli.commands.tokens import add_action
 from hubbub.cli.installation import (
@@ -37,8 +36,6 @@ from hubbub.issuer.accounts import add_account
 from hubbub.tokens import TOKEN_KEY
 
 _DAY = EPOCH_SECONDS["day"]
-_PERSON_DAYS = 365
-_LONGEST_PERSON_DAYS = 825  # as services' own
 
 
 def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -48,7 +45,6 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     _add_opening(actions)
     _add_tokens(actions)
     _add_signing(actions)
-    _add_analyst(actions)
     add_action(actions)
 
 
@@ -182,28 +178,6 @@ def _add_signing(actions: "argparse._SubParsersAction[argparse.ArgumentParser]")
     trust.set_defaults(run=_trust)
 
 
-def _add_analyst(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add the action that makes a person's certificate."""
-    person = actions.add_parser(
-        "analyst", help="a certificate for somebody who asks, under a name of their own"
-    )
-    person.add_argument("folder", type=Path, help="new folder for it, which they give as --tls")
-    person.add_argument(
-        "--name", required=True, help="what the file of access calls them by, in certificates"
-    )
-    person.add_argument(
-        "--authorities",
-        type=Path,
-        required=True,
-        metavar="FOLDER",
-        help="where the keys of the authorities are kept",
-    )
-    person.add_argument(
-        "--days", type=int, default=_PERSON_DAYS, help="until it ends (%(default)s)"
-    )
-    person.set_defaults(run=_analyst)
-
-
 def _rotate(arguments: argparse.Namespace) -> int:
     check_lifetimes(arguments.days, arguments.periods)
     now = time.time()
@@ -330,16 +304,6 @@ def _tls(arguments: argparse.Namespace) -> int:
         f"analyst, until {_first_end(folder / 'analyst.pem')}"
     )
     say(f"{authorities}: the authorities' keys; who has them can pose as any role: keep it offline")
-    return 0
-
-
-def _analyst(arguments: argparse.Namespace) -> int:
-    folder, name, days = arguments.folder, arguments.name, arguments.days
-    if not 1 <= days <= _LONGEST_PERSON_DAYS:
-        raise BadParameter(f"--days {days} is outside [1, {_LONGEST_PERSON_DAYS}]")
-    until = write_person(folder, arguments.authorities, name, days)
-    say(f"{folder}: a certificate of {name!a}, until {until}; they ask with --tls {folder}")
-    say(f'next: certificates = ["{name}"] in a group of the file of access (--http-access)')
     return 0
 
 

@@ -1,11 +1,12 @@
 """`hubbub mark`: days on which something happened, shown on every trend."""
 
 import argparse
+from urllib.parse import quote
 
 from hubbub.cli.terminal.output import say, table
-from hubbub.cli.terminal.query_options import add_where, where
-from hubbub.cli.terminal.service_client import ask
-from hubbub.wire.v1.services_pb2 import ListMarksRequest, Mark, RemoveMarkRequest
+from hubbub.cli.terminal.query_options import add_where, asking
+
+_MARKS = "/v1/marks"
 
 
 def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -32,23 +33,30 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
 
 
 def _add(arguments: argparse.Namespace) -> int:
-    mark = Mark(
-        name=arguments.name, date=arguments.on, text=arguments.text, metric=arguments.metric
-    )
-    saved = ask(where(arguments), "SaveMark", mark)
-    say(f"{saved.date}: {saved.name}, on {saved.metric or 'all metrics'}")
+    mark = {"date": arguments.on, "text": arguments.text, "metric": arguments.metric}
+    with asking(arguments) as connection:
+        saved = connection.service.ask(_path(arguments.name), body=mark, method="PUT")
+        say(f"{saved['date']}: {saved['name']}, on {saved['metric'] or 'all metrics'}")
     return 0
 
 
 def _list(arguments: argparse.Namespace) -> int:
-    found = ask(where(arguments), "ListMarks", ListMarksRequest()).marks
-    rows = [(one.date, one.name, one.metric or "all", one.text) for one in found]
-    table("Marks", ("date", "name", "metric", "what happened"), rows, text_columns=4)
+    with asking(arguments) as connection:
+        rows = [
+            (mark["date"], mark["name"], mark["metric"] or "all", mark["text"])
+            for mark in connection.service.ask(_MARKS)["marks"]
+        ]
+        table("Marks", ("date", "name", "metric", "what happened"), rows, text_columns=4)
     return 0
 
 
 def _remove(arguments: argparse.Namespace) -> int:
-    request = RemoveMarkRequest(name=arguments.name, metric=arguments.metric)
-    ask(where(arguments), "RemoveMark", request)
+    with asking(arguments) as connection:
+        metric = {"metric": arguments.metric}
+        connection.service.ask(_path(arguments.name), metric, method="DELETE")
     say(f"{arguments.name}: removed")
     return 0
+
+
+def _path(name: str) -> str:
+    return f"{_MARKS}/{quote(name, safe='')}"

@@ -2,17 +2,16 @@
 
 import argparse
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
 from hubbub.cli.publishing_models import publish
 from hubbub.cli.terminal.model_tables import show_calibration
 from hubbub.cli.terminal.output import explain, say, table
-from hubbub.cli.terminal.query_options import add_format, add_where, document, where, write
-from hubbub.cli.terminal.service_client import ask
+from hubbub.cli.terminal.query_options import add_format, add_where, asking, write
 from hubbub.errors import BadParameter, HubbubError, ServiceUnavailable
 from hubbub.query_results import judged_sentences
-from hubbub.wire.v1.services_pb2 import ModelRequest
 
 _ROWS: Final = 20
 _PUBLISH: Final = "publish"
@@ -58,15 +57,15 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
 def _model(arguments: argparse.Namespace) -> int:
     if arguments.model == _PUBLISH:
         return _publish(arguments)
-    request = ModelRequest(model=arguments.model, confidence=arguments.confidence)
-    found = document(ask(where(arguments), "Model", request))
-    if arguments.format in {"csv", "parquet"} and not found["coefficients"]:
-        raise HubbubError(
-            f'model "{found["model"]}" has no coefficients to write yet: there are some once two '
-            "rounds are over; its rounds are in --format json"
-        )
-    if not write(arguments, "model", found):
-        _show(found)
+    with asking(arguments) as connection:
+        answer = connection.model(arguments.model, confidence=arguments.confidence)
+        if arguments.format in {"csv", "parquet"} and not answer:
+            raise HubbubError(
+                f'model "{arguments.model}" has no coefficients to write yet: there are some once '
+                "two rounds are over; its rounds are in --format json"
+            )
+        if not write(arguments, answer):
+            _show(answer.document)
     return 0
 
 
@@ -75,15 +74,17 @@ def _publish(arguments: argparse.Namespace) -> int:
     if out is None:
         raise BadParameter("publish needs --out FILE, which the shuffler has as --models")
     if every is None:
-        if not _signed(publish(where(arguments), arguments.keys, out), out):
-            say(f"{out}: nothing new to sign")
+        with asking(arguments) as connection:
+            if not _signed(publish(connection.service, arguments.keys, out), out):
+                say(f"{out}: nothing new to sign")
         return 0
     if not every > 0:
         raise BadParameter(f"--every {every} is not above 0")
     failing = ""
     while True:
         try:
-            _signed(publish(where(arguments), arguments.keys, out), out)
+            with asking(arguments) as connection:
+                _signed(publish(connection.service, arguments.keys, out), out)
             failing = ""
         except ServiceUnavailable as error:
             if str(error) != failing:  # once, however long it lasts
@@ -100,7 +101,7 @@ def _signed(made: dict[str, int] | None, out: Path) -> bool:
     return bool(made)
 
 
-def _show(found: dict[str, Any]) -> None:
+def _show(found: Mapping[str, Any]) -> None:
     if found["notice"]:
         explain(found["notice"])
     rows = sorted(found["coefficients"], key=lambda row: -abs(row["coefficient"]))

@@ -4,27 +4,9 @@ import argparse
 from collections.abc import Callable
 from typing import Any
 
-from google.protobuf.message import Message
-
 from hubbub.cli.terminal.answer_tables import show_changes, show_estimates, show_top, show_trend
-from hubbub.cli.terminal.query_options import (
-    add_question,
-    asked_range,
-    checked,
-    details,
-    document,
-    where,
-    write,
-)
-from hubbub.cli.terminal.service_client import ask
-from hubbub.query_results import QueryName
-from hubbub.wire.v1.services_pb2 import (
-    CompareRequest,
-    EstimateRequest,
-    Range,
-    TopRequest,
-    TrendRequest,
-)
+from hubbub.cli.terminal.query_options import add_question, asking, question, write
+from hubbub.notebook import Answer, Connection
 
 
 def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -62,50 +44,42 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
 
 
 def _query(arguments: argparse.Namespace) -> int:
-    request = EstimateRequest(
-        metric=arguments.metric,
-        range=asked_range(arguments),
-        anytime=arguments.anytime,
-        **details(arguments),
-    )
-    return _tell(arguments, ("Estimate", "estimates"), request, show_estimates)
+    asked = question(arguments) | {"epochs": arguments.epochs, "anytime": arguments.anytime}
+    return _show(arguments, lambda to: to.estimates(arguments.metric, **asked), show_estimates)
 
 
 def _top(arguments: argparse.Namespace) -> int:
-    number = max(arguments.number, 0)  # what is too few the service says
-    request = TopRequest(
-        metric=arguments.metric, range=asked_range(arguments), number=number, **details(arguments)
-    )
-    return _tell(arguments, ("Top", "top"), request, show_top)
+    asked = question(arguments) | {"epochs": arguments.epochs, "number": arguments.number}
+    return _show(arguments, lambda to: to.top(arguments.metric, **asked), show_top)
 
 
 def _compare(arguments: argparse.Namespace) -> int:
-    after = Range(last=arguments.to_last, epochs=arguments.to)
-    request = CompareRequest(
-        metric=arguments.metric, before=asked_range(arguments), after=after, **details(arguments)
-    )
-    return _tell(arguments, ("Compare", "compare"), request, show_changes)
+    asked = question(arguments) | {
+        "before": arguments.epochs,
+        "after": arguments.to,
+        "to_last": arguments.to_last,
+        "order": "listed",
+    }
+    return _show(arguments, lambda to: to.compare(arguments.metric, **asked), show_changes)
 
 
 def _trend(arguments: argparse.Namespace) -> int:
-    request = TrendRequest(
-        metric=arguments.metric,
-        range=asked_range(arguments, "all"),
-        values=arguments.value,
-        number=max(arguments.number, 0),
-        **details(arguments),
-    )
-    return _tell(arguments, ("Trend", "trend"), request, show_trend)
+    asked = question(arguments) | {
+        "epochs": arguments.epochs,
+        "values": arguments.value,
+        "number": arguments.number,
+    }
+    return _show(arguments, lambda to: to.trend(arguments.metric, **asked), show_trend)
 
 
-def _tell(
+def _show(
     arguments: argparse.Namespace,
-    names: tuple[str, QueryName],
-    request: Message,
-    show: Callable[[dict[str, Any]], None],
+    ask: Callable[[Connection], Answer],
+    show: Callable[[Any], None],
 ) -> int:
-    """Ask, and write or show the answer. names: of the call, and of what its rows are."""
-    found = checked(names[1], document(ask(where(arguments), names[0], request)))
-    if not write(arguments, names[1], found):
-        show(found)
+    """Ask, and write the answer to a file or show it as a table."""
+    with asking(arguments) as connection:
+        answer = ask(connection)
+        if not write(arguments, answer):
+            show(answer.document)
     return 0

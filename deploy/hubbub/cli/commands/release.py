@@ -3,23 +3,18 @@
 import argparse
 import getpass
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Final
 
 from hubbub.cli.terminal.output import explain, say, table
-from hubbub.cli.terminal.query_options import add_where, document, where
-from hubbub.cli.terminal.service_client import release, releases
+from hubbub.cli.terminal.query_options import add_where, asking
 from hubbub.privacy.composition import Event, compose
 from hubbub.privacy.releases import CONFIDENCE, QUERIES
-from hubbub.wire.v1.services_pb2 import (
-    ListReleasesResponse,
-    PurposeBudget,
-    ReleasedValue,
-    ReleaseRecord,
-    ReleaseRequest,
-    ReleaseResponse,
-)
+
+_RELEASES: Final = "/v1/releases"
+
+Document = Mapping[str, Any]
 
 
 def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -55,143 +50,154 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
 
 
 def _release(arguments: argparse.Namespace) -> int:
-    if arguments.metric is None:
-        _show_record(releases(where(arguments)), arguments)
-        return 0
-    made = release(
-        where(arguments),
-        ReleaseRequest(
-            metric=arguments.metric,
-            query=arguments.what,
-            value=arguments.value,
-            dates=",".join(arguments.epoch),
-            purpose=arguments.purpose,
-            by=arguments.by or getpass.getuser(),
-        ),
-    )
-    if arguments.format == "json":
-        say(json.dumps(_made_json(made), indent=1, ensure_ascii=False))
-    else:
-        _show(made)
+    with asking(arguments) as connection:
+        if arguments.metric is None:
+            _show_record(connection.service.ask(_RELEASES), arguments)
+            return 0
+        release = connection.service.ask(
+            _RELEASES,
+            body={
+                "metric": arguments.metric,
+                "query": arguments.what,
+                "value": arguments.value,
+                "dates": ",".join(arguments.epoch),
+                "purpose": arguments.purpose,
+                "by": arguments.by or getpass.getuser(),
+            },
+        )
+        if arguments.format == "json":
+            # Of the most common value there is but its name.
+            values = [_without_none(value) for value in release["values"]]
+            say(json.dumps({**release, "values": values}, indent=1, ensure_ascii=False))
+        else:
+            _show(release)
     return 0
 
 
-def _show(made: ReleaseResponse) -> None:
-    record = made.record
-    cost = f"epsilon {record.epsilon:g}" + (f", delta {record.delta:g}" if record.delta else "")
-    how = "as it is, no noise added" if record.promised else f"by {record.mechanism}, {cost}"
-    title = f"{record.metric}: {record.query} {how}, {record.dates}"
-    if record.query == "mode":
+def _show(release: Document) -> None:
+    cost = f"epsilon {release['epsilon']:g}" + (
+        f", delta {release['delta']:g}" if release["delta"] else ""
+    )
+    how = (
+        "as it is, no noise added" if release["promised"] else f"by {release['mechanism']}, {cost}"
+    )
+    title = f"{release['metric']}: {release['query']} {how}, {release['dates']}"
+    if release["query"] == "mode":
         say(title)
-        say(f"the most common value: {made.values[0].value}")
+        say(f"the most common value: {release['values'][0].value}")
     else:
-        digits = ",.5g" if record.query == "mean" else ",.0f"
+        digits = ",.5g" if release["query"] == "mean" else ",.0f"
         table(
             title,
             ("value", "estimate", "std. error", "of it released", f"{CONFIDENCE:.0%} interval"),
             [
                 (
-                    value.value,
-                    f"{value.estimate:{digits}}",
-                    f"{value.stderr:{digits}}",
-                    f"{value.noise:{digits}}",
-                    f"{value.low:{digits}} to {value.high:{digits}}",
+                    value["value"],
+                    f"{value['estimate']:{digits}}",
+                    f"{value['stderr']:{digits}}",
+                    f"{value['noise']:{digits}}",
+                    f"{value['low']:{digits}} to {value['high']:{digits}}",
                 )
-                for value in made.values
+                for value in release["values"]
             ],
         )
-    if record.promised:
+    if release["promised"]:
         explain(
-            f"published as it is, on {_day(record)}: nothing is charged. It keeps the promise that "
-            f"each of its epochs was collected with, central epsilon {record.promised:g} at delta "
-            f"{record.promised_delta:g}"
+            f"published as it is, on {_day(release)}: nothing is charged. It keeps the promise "
+            "that each of its epochs was collected with, central epsilon "
+            f"{release['promised']:g} at delta {release['promised_delta']:g}"
         )
         return
-    again = "released before, on " if made.again else "released and paid for, on "
-    left = f"epsilon {made.epsilon_left:g} and delta {made.delta_left:g} left this year"
-    if not made.HasField("epsilon_left"):
-        left = "a rest that is shown to callers who see all metrics"
-    explain(f"{again}{_day(record)}; {record.purpose} has {left}")
+    again = "released before, on " if release["again"] else "released and paid for, on "
+    left = "a rest that is shown to callers who see all metrics"
+    if release["epsilon_left"] is not None:
+        epsilon, delta = release["epsilon_left"], release["delta_left"]
+        left = f"epsilon {epsilon:g} and delta {delta:g} left this year"
+    explain(f"{again}{_day(release)}; {release['purpose']} has {left}")
 
 
-def _show_record(found: ListReleasesResponse, arguments: argparse.Namespace) -> None:
-    together = _together(found.records, arguments.delta) if found.records else None
+def _show_record(record: Document, arguments: argparse.Namespace) -> None:
+    together = _together(record["records"], arguments.delta) if record["records"] else None
     if arguments.format == "json":
-        told = {
-            "records": [document(record) for record in found.records],
-            "purposes": [document(purpose) for purpose in found.purposes],
+        whole = {
+            "records": record["records"],
+            "purposes": record["purposes"],
             "together": together,
-            "unreadable": found.unreadable,
+            "unreadable": record["unreadable"],
         }
-        say(json.dumps(told, indent=1, ensure_ascii=False))
+        say(json.dumps(whole, indent=1, ensure_ascii=False))
         return
-    if found.records:
+    if record["records"]:
         table(
             "What was released",
             ("on", "purpose", "by", "metric", "query", "value", "mechanism", "epsilon", "delta"),
             [
                 (
-                    _day(record),
-                    record.purpose,
-                    record.by,
-                    record.metric,
-                    record.query,
-                    record.value,
-                    record.mechanism,
-                    f"{record.epsilon:g}",
-                    f"{record.delta:g}",
+                    _day(line),
+                    line["purpose"],
+                    line["by"],
+                    line["metric"],
+                    line["query"],
+                    line["value"],
+                    line["mechanism"],
+                    f"{line['epsilon']:g}",
+                    f"{line['delta']:g}",
                 )
-                for record in found.records
+                for line in record["records"]
             ],
             text_columns=7,
         )
     else:
         say("nothing was released yet")
-    _show_budgets(found.purposes)
-    if found.unreadable:
+    _show_budgets(record["purposes"])
+    if record["unreadable"]:
         explain(
-            f"{found.unreadable} entries of the record cannot be read as they stand; what they "
+            f"{record['unreadable']} entries of the record cannot be read as they stand; what they "
             "may have spent is counted"
         )
     if together is not None:
         explain(
             f"All of it together says epsilon {together['best']:.4g} at most about one person, at "
             f"delta {together['delta']:g}; the epsilons paid add up to "
-            f"{sum(record.epsilon for record in found.records):g}"
+            f"{sum(line['epsilon'] for line in record['records']):g}"
         )
 
 
-def _show_budgets(purposes: Sequence[PurposeBudget]) -> None:
+def _show_budgets(purposes: Sequence[Document]) -> None:
     if purposes:
         table(
             "What each purpose may spend this year",
             ("purpose", "epsilon", "left", "delta", "left"),
             [
                 (
-                    one.purpose,
-                    f"{one.epsilon:g}",
-                    f"{one.epsilon_left:g}" if one.HasField("epsilon_left") else "hidden",
-                    f"{one.delta:g}",
-                    f"{one.delta_left:g}" if one.HasField("delta_left") else "hidden",
+                    purpose["purpose"],
+                    f"{purpose['epsilon']:g}",
+                    _left(purpose["epsilon_left"]),
+                    f"{purpose['delta']:g}",
+                    _left(purpose["delta_left"]),
                 )
-                for one in purposes
+                for purpose in purposes
             ],
         )
     else:
         explain("the catalog has no [budget]: what leaves as a crowd is released as it is, no more")
 
 
-def _together(records: Sequence[ReleaseRecord], delta: float) -> dict[str, Any]:
+def _left(budget: float | None) -> str:
+    return "hidden" if budget is None else f"{budget:g}"
+
+
+def _together(records: Sequence[Document], delta: float) -> dict[str, Any]:
     """All that was released about one person who is in all of it.
 
     A crowd's epoch counts once, however often it is published: all of it is made of the same.
     """
-    paid = [Event(record.epsilon, delta=record.delta) for record in records if not record.promised]
+    paid = [Event(line["epsilon"], delta=line["delta"]) for line in records if not line["promised"]]
     crowds = {
-        (record.metric, epoch): Event(record.promised, delta=record.promised_delta)
-        for record in records
-        if record.promised
-        for epoch in record.epochs
+        (line["metric"], epoch): Event(line["promised"], delta=line["promised_delta"])
+        for line in records
+        if line["promised"]
+        for epoch in line["epochs"]
     }
     events = [*paid, *crowds.values()]
     # Below what they fail with together nothing can be said.
@@ -200,21 +206,9 @@ def _together(records: Sequence[ReleaseRecord], delta: float) -> dict[str, Any]:
     return {"delta": delta, "basic": found.basic, "best": found.best}
 
 
-def _day(record: ReleaseRecord) -> str:
-    return f"{datetime.fromtimestamp(record.at, UTC):%Y-%m-%d}"
+def _day(line: Document) -> str:
+    return f"{datetime.fromtimestamp(line['at'], UTC):%Y-%m-%d}"
 
 
-def _value_json(value: ReleasedValue) -> dict[str, Any]:
-    if not value.HasField("estimate"):
-        return {"value": value.value}
-    return document(value)
-
-
-def _made_json(made: ReleaseResponse) -> dict[str, Any]:
-    return {
-        **document(made.record),
-        "values": [_value_json(value) for value in made.values],
-        "again": made.again,
-        "epsilon_left": made.epsilon_left if made.HasField("epsilon_left") else None,
-        "delta_left": made.delta_left if made.HasField("delta_left") else None,
-    }
+def _without_none(value: Document) -> dict[str, Any]:
+    return {name: figure for name, figure in value.items() if figure is not None}

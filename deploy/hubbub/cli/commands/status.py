@@ -11,16 +11,10 @@ from hubbub.cli.terminal.answer_tables import show_estimates, show_metrics
 from hubbub.cli.terminal.arrivals import watch_arrivals
 from hubbub.cli.terminal.law_table import show_pipeline
 from hubbub.cli.terminal.output import live, say
-from hubbub.cli.terminal.query_options import add_format, add_where, checked, document, where, write
-from hubbub.cli.terminal.service_client import Endpoints, ask
+from hubbub.cli.terminal.query_options import add_format, add_where, asking, write
 from hubbub.conservation import TERMS
 from hubbub.errors import BadParameter, BatchTooSmall, ServiceUnavailable, StoreUnavailable
-from hubbub.wire.v1.services_pb2 import (
-    EstimateRequest,
-    MetricsRequest,
-    PipelineRequest,
-    WatchRequest,
-)
+from hubbub.notebook import Connection
 
 _WAITS: Final = "; waiting until it starts; Ctrl-C ends"
 
@@ -60,39 +54,35 @@ def _add_every(parser: argparse.ArgumentParser) -> None:
 
 
 def _metrics(arguments: argparse.Namespace) -> int:
-    found = document(ask(where(arguments), "Metrics", MetricsRequest()))
-    if write(arguments, "metrics", found):
-        return 0
-    show_metrics(found)
+    with asking(arguments) as connection:
+        answer = connection.metrics()
+        if not write(arguments, answer):
+            show_metrics(answer.document)
     return 0
 
 
 def _status(arguments: argparse.Namespace) -> int:
     _check_every(arguments.every)
-    asked = where(arguments)
-    if arguments.watch:
-        return _watch_law(asked, arguments.every, whole=arguments.all)
-    found = _law(asked)
-    if arguments.format == "json":
-        told = {**found["total"], "windows": found["windows"], "balanced": found["balanced"]}
-        names = ("windows", *TERMS, "balanced", "deleted")
-        say(json.dumps({name: told[name] for name in names}, indent=1))
-    else:
-        show_pipeline(found, whole=arguments.all)
-    return 0 if found["balanced"] else 1
+    with asking(arguments) as connection:
+        if arguments.watch:
+            return _watch_law(connection, arguments.every, whole=arguments.all)
+        law = connection.status().document
+        if arguments.format == "json":
+            whole = {**law["total"], "windows": law["windows"], "balanced": law["balanced"]}
+            names = ("windows", *TERMS, "balanced", "deleted")
+            say(json.dumps({name: whole[name] for name in names}, indent=1))
+        else:
+            show_pipeline(law, whole=arguments.all)
+        return 0 if law["balanced"] else 1
 
 
-def _law(asked: Endpoints) -> dict[str, Any]:
-    return document(ask(asked, "Pipeline", PipelineRequest()))
-
-
-def _watch_law(asked: Endpoints, every_seconds: float, *, whole: bool = False) -> int:
+def _watch_law(connection: Connection, every_seconds: float, *, whole: bool = False) -> int:
     """The law, with what was counted a second since the last look."""
     before: list[tuple[float, int]] = []
 
     def look() -> tuple[object, Callable[[], None]]:
         try:
-            found = _law(asked)
+            found = connection.status().document
         except ServiceUnavailable as error:  # it comes back, or whoever watches ends this
             said = f"{error}{_WAITS}"
             return said, lambda: say(said)
@@ -110,21 +100,21 @@ def _watch_law(asked: Endpoints, every_seconds: float, *, whole: bool = False) -
     return 0
 
 
-def _watch_what_comes(asked: Endpoints, every_seconds: float) -> int:
+def _watch_what_comes(connection: Connection, every_seconds: float) -> int:
     """Single reports in development; of production, which remembers none, the law."""
     try:
-        found = _watched(asked, 0)
+        found = _watched(connection, 0)
     except ServiceUnavailable:  # the law waits until it comes back
-        return _watch_law(asked, every_seconds)
+        return _watch_law(connection, every_seconds)
     if not found["notice"]:
-        return _watch_law(asked, every_seconds)
-    watch_arrivals(found, partial(_watched, asked), every_seconds)
+        return _watch_law(connection, every_seconds)
+    watch_arrivals(found, partial(_watched, connection), every_seconds)
     return 0
 
 
-def _watched(asked: Endpoints, after: int) -> dict[str, Any]:
+def _watched(connection: Connection, after: int) -> dict[str, Any]:
     """What arrived after the report of this number."""
-    return document(ask(asked, "Watch", WatchRequest(after=after)))
+    return connection.service.ask("/v1/arrivals", {"after": after})
 
 
 def _check_every(seconds: float) -> None:
@@ -134,18 +124,17 @@ def _check_every(seconds: float) -> None:
 
 def _watch(arguments: argparse.Namespace) -> int:
     _check_every(arguments.every)
-    asked = where(arguments)
-    if not arguments.metric:
-        return _watch_what_comes(asked, arguments.every)
+    with asking(arguments) as connection:
+        if not arguments.metric:
+            return _watch_what_comes(connection, arguments.every)
 
-    def look() -> tuple[object, Callable[[], None]]:
-        request = EstimateRequest(metric=arguments.metric)
-        try:
-            found = checked("estimates", document(ask(asked, "Estimate", request)))
-        except (BatchTooSmall, ServiceUnavailable, StoreUnavailable) as error:  # it may pass
-            said = f"{error}{_WAITS if isinstance(error, ServiceUnavailable) else ''}"
-            return said, lambda: say(said)
-        return found, lambda: show_estimates(found)
+        def look() -> tuple[object, Callable[[], None]]:
+            try:
+                found = connection.estimates(arguments.metric).document
+            except (BatchTooSmall, ServiceUnavailable, StoreUnavailable) as error:  # it may pass
+                said = f"{error}{_WAITS if isinstance(error, ServiceUnavailable) else ''}"
+                return said, lambda: say(said)
+            return found, lambda: show_estimates(found)
 
-    live(look, arguments.every)
+        live(look, arguments.every)
     return 0

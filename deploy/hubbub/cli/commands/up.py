@@ -36,7 +36,7 @@ def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
         "--port",
         type=int,
         default=_BASE_PORT,
-        help="for devices; the next eight are for the services (%(default)s)",
+        help="for devices; the next seven are for the services (%(default)s)",
     )
     up.add_argument(
         "--dev",

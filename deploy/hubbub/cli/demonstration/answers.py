@@ -9,26 +9,20 @@ from typing import Any, Final
 from hubbub.catalog import Metric
 from hubbub.cli.demonstration.questions import BOTH_WAYS, BothWays, listed
 from hubbub.cli.terminal.output import filled, say, table
-from hubbub.cli.terminal.service_client import Endpoints, ask
 from hubbub.errors import HubbubError
+from hubbub.notebook import Connection
 from hubbub.simulation.devices import Person
-from hubbub.wire.v1.services_pb2 import (
-    Change,
-    CompareRequest,
-    Estimated,
-    EstimateRequest,
-    Range,
-)
 
 _ROWS: Final = 12
+_FIGURES: Final = ("value", "estimate", "stderr", "low", "high", "detected")
 
 
 @dataclass(frozen=True, slots=True)
 class MetricAnswer:
-    """One metric's answer beside the truth. problem: why there is none."""
+    """One metric's answer beside the truth. found: its JSON. problem: why there is none."""
 
     metric: Metric
-    found: Estimated | None
+    found: Mapping[str, Any] | None
     rows: list[dict[str, Any]]
     problem: str = ""
 
@@ -48,32 +42,26 @@ class MetricAnswer:
 
 
 def ask_all(
-    endpoints: Endpoints, metrics: Sequence[Metric], everyone: Sequence[Person], dates: str
+    connection: Connection, metrics: Sequence[Metric], everyone: Sequence[Person], dates: str
 ) -> dict[str, MetricAnswer]:
     """Every metric's answer over these dates."""
-    return {metric.name: _ask(endpoints, metric, everyone, dates) for metric in metrics}
+    return {metric.name: _ask(connection, metric, everyone, dates) for metric in metrics}
 
 
 def _ask(
-    endpoints: Endpoints, metric: Metric, everyone: Sequence[Person], dates: str
+    connection: Connection, metric: Metric, everyone: Sequence[Person], dates: str
 ) -> MetricAnswer:
     try:
-        request = EstimateRequest(metric=metric.name, range=Range(epochs=dates))
-        found: Estimated = ask(endpoints, "Estimate", request)
+        found = connection.estimates(metric.name, epochs=dates).document
     except HubbubError as error:
         return MetricAnswer(metric, None, [], str(error))
     truth = Counter(listed(person[metric.name]) for person in everyone)
     rows = [
         {
-            "value": value.value,
-            "true": truth[value.value],
-            "estimate": value.estimate,
-            "stderr": value.stderr,
-            "low": value.low,
-            "high": value.high,
-            "detected": value.detected,
+            "true": truth[value["value"]],
+            **{name: value[name] for name in _FIGURES},
         }
-        for value in found.values
+        for value in found["values"]
     ]
     return MetricAnswer(metric, found, rows)
 
@@ -128,7 +116,7 @@ def _show_both(both: BothWays, alone: MetricAnswer, crowd: MetricAnswer) -> None
         for row in rows
     ]
     table(
-        f"{both.title}, asked of the same {alone.found.reports:,} people in both ways",
+        f"{both.title}, asked of the same {alone.found['reports']:,} people in both ways",
         ("value", "true", "alone", "alone, 95% sure", "in a crowd", "in a crowd, 95% sure"),
         shown,
         spare=(0, 0, 1, 0, 1, 0),
@@ -136,7 +124,7 @@ def _show_both(both: BothWays, alone: MetricAnswer, crowd: MetricAnswer) -> None
     for way, answer in (("alone", alone), ("in a crowd", crowd)):
         epsilon = f"epsilon {answer.metric.report_loss:.3g}"
         if answer.metric.central and answer.found:
-            epsilon = f"central epsilon {answer.found.shuffled.epsilon:.2g}"
+            epsilon = f"central epsilon {answer.found['shuffled']['epsilon']:.2g}"
         detected = sum(row["detected"] for row in answer.rows)
         say(
             f"  {way + ':':11} {detected:3,} of {len(answer.rows)} values stand out, "
@@ -153,21 +141,18 @@ def _interval(row: Mapping[str, Any]) -> str:
     return f"{missed}{row['low']:,.0f} to {row['high']:,.0f}"
 
 
-def show_change(endpoints: Endpoints, both: BothWays, value: str, before: str, after: str) -> None:
+def show_change(
+    connection: Connection, both: BothWays, value: str, before: str, after: str
+) -> None:
     """What one value's share did between two days, as both ways see it."""
     say(f'"{value}", share of the people on {before} and on {after}:')
     for way, name in (("alone", both.alone), ("in a crowd", both.crowd)):
-        request = CompareRequest(
-            metric=name, before=Range(epochs=before), after=Range(epochs=after)
-        )
         try:
-            found = ask(endpoints, "Compare", request)
+            changes = connection.compare(name, before, after)
         except HubbubError as error:
             say(f"  {way + ':':11} {error}")
             continue
-        change: Change = next(one for one in found.values if one.value == value)
-        said = "a change" if change.changed else "it may be chance"
-        say(
-            f"  {way + ':':11} {100 * change.difference:+.1f} points, {100 * change.low:+.1f} to "
-            f"{100 * change.high:+.1f}: {said}"
-        )
+        change = next(row for row in changes if row["value"] == value)
+        said = "a change" if change["changed"] else "it may be chance"
+        points, low, high = (100 * change[name] for name in ("difference", "low", "high"))
+        say(f"  {way + ':':11} {points:+.1f} points, {low:+.1f} to {high:+.1f}: {said}")

@@ -12,7 +12,7 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import astuple, dataclass, fields, replace
 from datetime import UTC, datetime
@@ -36,7 +36,7 @@ from hubbub.cli.local.embedded_redis import EmbeddedRedis
 from hubbub.cli.local.ports import free_port
 from hubbub.cli.publishing_models import publish
 from hubbub.cli.terminal.service_client import Endpoints
-from hubbub.errors import ServiceUnavailable, StateUnusable
+from hubbub.errors import ServiceUnavailable, StateUnusable, StoreUnavailable
 from hubbub.issuer.accounts import add_account
 from hubbub.runtime import TlsFolder
 from hubbub.tokens import TOKEN_KEY
@@ -47,6 +47,7 @@ ACCOUNT_KEY: Final = "account.key"
 
 # Some three where nothing else runs; who gives up earlier gives up on a machine that is busy.
 _START_SECONDS: Final = 300.0
+_PROBE_SECONDS: Final = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,22 +56,21 @@ class Ports:
 
     shuffler: int
     ingest: int
-    query: int
+    issuer: int
     operator: int
     shuffler_metrics: int
     aggregator_metrics: int
     page: int
     http: int
-    issuer: int
 
     @classmethod
     def from_base(cls, base: int) -> Self:
-        """Nine in a row, the first for devices."""
+        """Eight in a row, the first for devices."""
         return cls(*range(base, base + len(fields(cls))))
 
     @classmethod
     def free(cls) -> Self:
-        """Nine that nothing listens on now."""
+        """Eight that nothing listens on now."""
         return cls(*(free_port() for _ in fields(cls)))
 
 
@@ -124,11 +124,7 @@ class LocalRun:
         self._development = development
         self.bundle_path = home / "app.hubbub"
         self.models_path = home / "models.hubbub"
-        self.endpoints = Endpoints(
-            query=f"127.0.0.1:{ports.query}",
-            tls=str(home / "tls"),
-            page=f"http://127.0.0.1:{ports.page}/",
-        )
+        self.endpoints = Endpoints(page=f"http://127.0.0.1:{ports.page}/")
         self.http_door = f"127.0.0.1:{ports.http}"
         self.shuffler_status = f"127.0.0.1:{ports.operator}"
         self._ports = ports
@@ -224,7 +220,7 @@ class LocalRun:
             ServiceUnavailable: the aggregator does not answer.
         """
         if any(metric.model for metric in self.bundle.metrics.values()) and publish(
-            self.endpoints, self.home / "keys", self.models_path
+            self.endpoints.service, self.home / "keys", self.models_path
         ):
             self._children[-1].reload()  # the shuffler
 
@@ -305,7 +301,6 @@ class LocalRun:
             *("--bundle", str(self.bundle_path.with_name(OPERATORS))),
             *("--keys", str(self.home / "keys" / "opening.keys.json")),
             *("--listen", local(self._ports.ingest)),
-            *("--query-listen", self.endpoints.query),
             *("--metrics-listen", local(self._ports.aggregator_metrics)),
             *("--http-listen", local(self._ports.page)),
             *("--http-command", f"{program()} {{}} --home {shlex.quote(str(home))}"),
@@ -333,8 +328,8 @@ class LocalRun:
             *tls,
             redis_url=self.shuffler_redis,
         )
-        self._wait(self.endpoints.query, "aggregator", self._children[0])
-        self._wait(self.shuffler_status, "shuffler", self._children[-1])
+        self._wait("aggregator", self._children[0], self._page_answers)
+        self._wait("shuffler", self._children[-1], self._shuffler_answers)
 
     def _said(self) -> str:
         """The notice, which stays in the folder."""
@@ -348,24 +343,32 @@ class LocalRun:
         command = [sys.executable, "-m", f"hubbub.{role}", *arguments]
         self._children.append(Child(role, command, environment, self.home / "log" / f"{role}.log"))
 
-    def _wait(self, address: str, role: str, child: Child) -> None:
-        """Until the service says that it serves."""
+    def _wait(self, role: str, child: Child, answers: Callable[[], None]) -> None:
+        """Until the service says that it serves. answers: raises ServiceUnavailable until then."""
         deadline = time.monotonic() + _START_SECONDS
-        credentials = TlsFolder(self.home / "tls", "analyst").channel_credentials(role)
-        with grpc.secure_channel(address, credentials) as channel:
-            while True:
-                child.check()
-                try:
-                    health_pb2_grpc.HealthStub(channel).Check(
-                        health_pb2.HealthCheckRequest(), timeout=1, wait_for_ready=True
-                    )
-                except grpc.RpcError as error:
-                    if time.monotonic() > deadline:
-                        raise ServiceUnavailable(
-                            f"{child.name} does not answer at {address}: {error.details()}"
-                        ) from error
-                else:
-                    return
+        while True:
+            child.check()
+            try:
+                answers()
+            except (ServiceUnavailable, StoreUnavailable) as error:
+                if time.monotonic() > deadline:
+                    raise ServiceUnavailable(f"the {role} does not serve: {error}") from error
+                time.sleep(_PROBE_SECONDS)
+            else:
+                return
+
+    def _page_answers(self) -> None:
+        self.endpoints.service.ask("/ready")
+
+    def _shuffler_answers(self) -> None:
+        credentials = TlsFolder(self.home / "tls", "aggregator").channel_credentials("shuffler")
+        with grpc.secure_channel(self.shuffler_status, credentials) as channel:
+            try:
+                health_pb2_grpc.HealthStub(channel).Check(
+                    health_pb2.HealthCheckRequest(), timeout=1, wait_for_ready=True
+                )
+            except grpc.RpcError as error:
+                raise ServiceUnavailable(f"{self.shuffler_status}: {error.details()}") from error
 
 
 def program() -> str:

@@ -2,22 +2,24 @@
 
 import argparse
 import json
+import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
-
-from google.protobuf.message import Message
 
 from hubbub.aggregator.publishing.table_files import to_csv, to_parquet
 from hubbub.cli.terminal.candidate_file import read_candidates
 from hubbub.cli.terminal.output import say
 from hubbub.cli.terminal.service_client import Endpoints, read_endpoints
-from hubbub.errors import BadParameter, ServiceUnavailable
-from hubbub.errors.addresses import check_address
-from hubbub.query_results import QueryName, is_of_means, whole_rows
-from hubbub.wire.v1.services_pb2 import Range
+from hubbub.errors import BadParameter
+from hubbub.notebook import Answer, Connection
+from hubbub.notebook.service import MISSHAPEN
+from hubbub.query_results import whole_rows
 
+_TOKEN: Final = "HUBBUB_TOKEN"  # noqa: S105 the name of a variable
+_AUTHORITY: Final = "HUBBUB_CA"
 _FORMATS: Final = ("table", "json", "csv", "parquet")
 
 
@@ -26,16 +28,47 @@ def add_where(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--home", type=Path, default=Path(".hubbub"), help="folder of `hubbub up` (%(default)s)"
     )
-    parser.add_argument("--query", help="HOST:PORT of the aggregator's queries, without --home")
-    parser.add_argument("--tls", help="folder of certificates; plain text without it")
+    parser.add_argument(
+        "--url",
+        help="address of the aggregator's HTTP face, in place of --home; a token for it goes in "
+        f"the variable {_TOKEN}",
+    )
+    parser.add_argument(
+        "--authority",
+        metavar="FILE",
+        help=f"ca.pem, where the certificate of --url is of an authority of your own "
+        f"({_AUTHORITY}; else the system's)",
+    )
 
 
 def where(arguments: argparse.Namespace) -> Endpoints:
-    """The endpoints that were chosen. Raises BadParameter for an address that is none."""
-    if arguments.query:
-        check_address("--query", arguments.query)
-        return Endpoints(arguments.query, arguments.tls)
-    return read_endpoints(arguments.home)
+    """The endpoints that were chosen. A token is sent to an address that was named, and no other.
+
+    Raises:
+        ServiceUnavailable: nothing was started in the folder.
+    """
+    if not arguments.url:
+        return read_endpoints(arguments.home)
+    authority = arguments.authority or os.environ.get(_AUTHORITY)
+    return Endpoints(
+        page=arguments.url, token=os.environ.get(_TOKEN, "").strip(), authority=authority
+    )
+
+
+@contextmanager
+def asking(arguments: argparse.Namespace) -> Iterator[Connection]:
+    """The connection to the service that was chosen, until its answers are shown.
+
+    Raises:
+        ServiceUnavailable: an answer is not as hubbub's are, and cannot be shown.
+    """
+    connection = where(arguments).connection
+    try:
+        yield connection
+    except UnicodeEncodeError:  # of what was typed
+        raise
+    except MISSHAPEN as error:
+        raise connection.service.alien(error) from error
 
 
 def add_question(parser: argparse.ArgumentParser) -> None:
@@ -87,49 +120,18 @@ def add_format(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def asked_range(arguments: argparse.Namespace, otherwise: str = "") -> Range:
-    """Which epochs are meant, or `otherwise` if none was named."""
-    return Range(
-        last=arguments.last, epochs=arguments.epochs or ("" if arguments.last else otherwise)
-    )
-
-
-def details(arguments: argparse.Namespace) -> dict[str, Any]:
-    """What every question has besides its metric and its epochs."""
+def question(arguments: argparse.Namespace) -> dict[str, Any]:
+    """What every question has besides its metric, as the methods of a Connection take it."""
     strings = read_candidates(arguments.candidates) if arguments.candidates else []
-    return {"confidence": arguments.confidence, "candidates": strings, "lists": arguments.lists}
+    return {
+        "last": arguments.last,
+        "confidence": arguments.confidence,
+        "candidates": strings,
+        "lists": arguments.lists,
+    }
 
 
-def checked(question: str, answer: dict[str, Any]) -> dict[str, Any]:
-    """An answer that holds together, so that it can be shown.
-
-    question: of which the answer is, as in hubbub.query_results.
-
-    Raises:
-        ServiceUnavailable: a part refers to one that is not there.
-    """
-    if not _HOLDS[question](answer):
-        raise ServiceUnavailable(
-            "the answer does not hold together and cannot be shown: is the service of this version?"
-        )
-    return answer
-
-
-def document(message: Message) -> dict[str, Any]:
-    """An answer as JSON-ready data: the same names and numbers as over HTTP."""
-    return {field.name: _told(message, field) for field in message.DESCRIPTOR.fields}
-
-
-def _told(message: Message, field: Any) -> Any:
-    given = getattr(message, field.name)
-    if field.is_repeated:
-        return [document(one) for one in given] if field.message_type else list(given)
-    if field.has_presence and not message.HasField(field.name):
-        return None
-    return document(given) if field.message_type else given
-
-
-def write(arguments: argparse.Namespace, question: QueryName, answer: Mapping[str, Any]) -> bool:
+def write(arguments: argparse.Namespace, answer: Answer) -> bool:
     """Write an answer as asked for; False if it is to be a table, which is the caller's to show.
 
     Raises:
@@ -141,11 +143,11 @@ def write(arguments: argparse.Namespace, question: QueryName, answer: Mapping[st
                 raise BadParameter("--out takes --format json, csv or parquet")
             return False
         case "json":
-            made: str | bytes = json.dumps(answer, indent=1, ensure_ascii=False) + "\n"
+            made: str | bytes = json.dumps(answer.document, indent=1, ensure_ascii=False) + "\n"
         case "csv":
-            made = to_csv(whole_rows(question, answer))
+            made = to_csv(whole_rows(answer.question, answer.document))
         case _:
-            made = to_parquet(whole_rows(question, answer))
+            made = to_parquet(whole_rows(answer.question, answer.document))
             if not arguments.out and sys.stdout.isatty():
                 raise BadParameter("Parquet is not for a screen: give --out FILE")
     raw = made.encode() if isinstance(made, str) else made
@@ -162,27 +164,3 @@ def write(arguments: argparse.Namespace, question: QueryName, answer: Mapping[st
         raise BadParameter(f"--out {arguments.out}: cannot be written: {error.strerror}") from error
     say(f"{arguments.out}: {len(raw):,} bytes")
     return True
-
-
-def _has_epochs(trend: Mapping[str, Any]) -> bool:
-    told = {epoch["epoch"] for epoch in trend["epochs"]}
-    return all(point["epoch"] in told for one in trend["series"] for point in one["points"])
-
-
-def _has_all(value: Mapping[str, Any]) -> bool:
-    return all(value[part] is not None for part in ("share", "rank", "detected", "consistent"))
-
-
-_HOLDS: Final[Mapping[str, Callable[[Mapping[str, Any]], bool]]] = {
-    "estimates": lambda found: (
-        is_of_means("estimates", found) or all(map(_has_all, found["values"]))
-    ),
-    "top": lambda found: all(one["value"] and _has_all(one["value"]) for one in found["values"]),
-    "compare": lambda _found: True,
-    "trend": _has_epochs,
-    "cross": lambda found: found["association"] is not None,
-    "breakdown": lambda _found: True,
-    "metrics": lambda _found: True,
-    "status": lambda _found: True,
-    "model": lambda _found: True,
-}
