@@ -45,7 +45,7 @@ _DEPLOY = """## Files of deploy/
 | `HUBBUB_PEER` | of the compose files of two parties, in `.env`: where the other party's service is |
 | `HUBBUB_OIDC`, `HUBBUB_OIDC_AUDIENCE` | of the compose file of an issuer, in `.env`: its `--oidc` and `--oidc-audience` |
 
-## Commands that a page prints
+## Commands that ask a service, and those that a page prints
 
 | variable | meaning |
 |---|---|

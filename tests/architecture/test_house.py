@@ -129,6 +129,7 @@ def test_only_the_edge_reads_the_environment() -> None:
         "deploy/hubbub/cli/__init__.py",
         "deploy/hubbub/cli/local/embedded_redis.py",
         "deploy/hubbub/cli/local/local_run.py",
+        "deploy/hubbub/cli/terminal/query_options.py",  # a token has no option, which others see
     }
 
 

@@ -352,7 +352,6 @@ def test_policies_say_who_may_talk_to_whom(cache: Path) -> None:
     for source, target, port in (
         ("shuffler", "redis-totals", 6379),
         ("aggregator", "redis-pool", 6379),
-        ("shuffler", "aggregator", 7072),
         ("shuffler", "aggregator", 7076),
         ("redis-pool", "aggregator", 7071),
         ("redis-totals", "redis-pool", 6379),

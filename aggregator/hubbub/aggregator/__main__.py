@@ -78,7 +78,6 @@ if TYPE_CHECKING:
 _CONNECTION_SECONDS: Final = 60.0
 # A batch may be of 64 MiB; a shuffler gives up its call after as much.
 _BATCH_SECONDS: Final = 60.0
-# As of HTTP: a million candidates.
 
 
 def _opener(settings: Settings, bundle: Bundle, clocks: Clocks) -> Opener:

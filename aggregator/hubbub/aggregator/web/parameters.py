@@ -13,7 +13,6 @@ from hubbub.aggregator.query import Page, QueryEngine
 from hubbub.aggregator.query.estimating import EstimateQuery
 from hubbub.aggregator.query.totals import EpochRange
 from hubbub.analysis import CONFIDENCE, MAX_CONFIDENCE, MIN_CONFIDENCE
-from hubbub.catalog.values.list_versions import FINDER
 
 _LONGEST_RANGE = 400
 _LONGEST = 200
@@ -90,7 +89,7 @@ class EstimateParameters:
     tier: Annotated[
         str | None,
         Query(
-            pattern=rf"^([0-9.]{{1,20}}|{FINDER})$",
+            max_length=_LONGEST,
             description="one tier alone, by its epsilon; or what its devices found that discover",
         ),
     ] = None

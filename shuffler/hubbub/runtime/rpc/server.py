@@ -1,7 +1,7 @@
 """A gRPC server with health, and a channel: opened, served and closed the same way everywhere."""
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Final
 
 import grpc
@@ -13,7 +13,7 @@ from hubbub.errors import ServiceUnavailable
 from hubbub.runtime.rpc.calls import Calls
 from hubbub.runtime.rpc.established import established
 from hubbub.runtime.rpc.refusal import Trailers
-from hubbub.runtime.rpc.strict import Admit, Callers, Spoiled, Strict
+from hubbub.runtime.rpc.strict import Admit, Spoiled, Strict
 from hubbub.runtime.tls import TlsFolder, check_plain
 
 # Several batches of the largest payloads; what a device may send is limited far below, in Submit.
@@ -36,8 +36,7 @@ class Server:
     """One listening address with its services and gRPC's health service.
 
     tls: the server's certificates; None for plain text, on loopback alone.
-    callers: the roles whose certificate, of the same authority, lets in, or what says so of a call;
-        None: anyone.
+    callers: the roles whose certificate, of the same authority, lets in; None: anyone.
     admit: who may call now; asked before a call is read.
     connection_seconds: callers are asked to connect anew after so long, when their calls are done,
         and so find servers that were added behind the same name; and who reads no answer is rid of.
@@ -59,7 +58,7 @@ class Server:
         add_services: Sequence[Callable[[grpc.aio.Server], None]],
         *,
         tls: TlsFolder | None,
-        callers: Callers | None,
+        callers: Collection[str] | None,
         largest_message_bytes: int = LARGEST_MESSAGE_BYTES,
         admit: Admit | None = None,
         connection_seconds: float | None = None,

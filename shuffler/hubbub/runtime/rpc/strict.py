@@ -19,8 +19,6 @@ _HEALTH: Final = "/grpc.health."
 Context = grpc.aio.ServicerContext[Any, Any]
 Admit = Callable[[Context], float]
 """How long a caller must wait before its call is read; 0 to let it in."""
-Callers = Collection[str] | Callable[[Context, str], bool]
-"""The roles whose certificates let in; or whether a caller is let in, asked by call and method."""
 Spoiled = Callable[[Context, int], None]
 """Told of a call that was read and refused, and of how many bytes its message was."""
 
@@ -28,8 +26,8 @@ Spoiled = Callable[[Context, int], None]
 class Strict(grpc.aio.ServerInterceptor):
     """Between the wire and every method of a server.
 
-    calls: those that are open, and how long they may take. callers: whom certificates let in; any
-    other is denied, but for health. spoiled: hears of what is refused here, once read. A call that
+    calls: those that are open, and how long they may take. callers: roles whose certificates
+    let in; any other is denied, but for health. spoiled: hears of what is refused here, once read. A call that
     is not admitted is refused unread, before its message is here: so every method is served as one
     that takes a stream of requests, and reads the first; on the wire that is the same. What is not
     the message it should be, or holds fields that we do not know, is refused as INVALID_ARGUMENT. A
@@ -41,15 +39,13 @@ class Strict(grpc.aio.ServerInterceptor):
         self,
         calls: Calls,
         admit: Admit | None = None,
-        callers: Callers | None = None,
+        callers: Collection[str] | None = None,
         spoiled: Spoiled | None = None,
     ) -> None:
         self._spoiled = spoiled
         self._calls = calls
         self._admit = admit
-        if callers is not None and not callable(callers):
-            callers = _of_roles(callers)
-        self._lets_in = callers
+        self._names = None if callers is None else names_of(callers)
 
     async def intercept_service(
         self,
@@ -75,7 +71,7 @@ class Strict(grpc.aio.ServerInterceptor):
         async def call(_requests: object, context: Context) -> Any:
             peer = caller_of(context)
             if not health:
-                await self._let_in(context, handler_call_details.method)
+                await self._let_in(context)
             raw = await self._calls.message(context, peer)
             await self._calls.count(context, peer)
             if health:
@@ -106,9 +102,9 @@ class Strict(grpc.aio.ServerInterceptor):
             response_serializer=handler.response_serializer,
         )
 
-    async def _let_in(self, context: Context, method: str) -> None:
+    async def _let_in(self, context: Context) -> None:
         """Ends the call of who may not call, or not now."""
-        if self._lets_in and not self._lets_in(context, method):
+        if self._names is not None and self._names.isdisjoint(shown_by(context)):
             self._calls.refusals["role"] += 1
             await context.abort(
                 grpc.StatusCode.PERMISSION_DENIED, "not for the role of this certificate"
@@ -117,11 +113,6 @@ class Strict(grpc.aio.ServerInterceptor):
         if wait_seconds:
             why = "no room for you now; send again later"
             await come_back(context, wait_seconds, why, self._calls.trailers)
-
-
-def _of_roles(roles: Collection[str]) -> Callable[[Context, str], bool]:
-    names = names_of(roles)
-    return lambda context, _method: not names.isdisjoint(shown_by(context))
 
 
 def log_fault(log: logging.Logger, what: str, error: BaseException) -> None:
