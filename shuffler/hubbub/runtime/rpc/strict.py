@@ -26,13 +26,13 @@ Spoiled = Callable[[Context, int], None]
 class Strict(grpc.aio.ServerInterceptor):
     """Between the wire and every method of a server.
 
-    calls: those that are open, and how long they may take. callers: roles whose certificates
-    let in; any other is denied, but for health. spoiled: hears of what is refused here, once read. A call that
-    is not admitted is refused unread, before its message is here: so every method is served as one
-    that takes a stream of requests, and reads the first; on the wire that is the same. What is not
-    the message it should be, or holds fields that we do not know, is refused as INVALID_ARGUMENT. A
-    fault of our own becomes INTERNAL and a log line that names its kind and place, never its text,
-    which could hold what was sent.
+    calls: those that are open, and how long they may take. callers: roles whose certificates let
+    in; any other is denied, but for health. spoiled: hears of what is refused here, once read. A
+    call that is not admitted is refused unread, before its message is here: so every method is
+    served as one that takes a stream of requests, and reads the first; on the wire that is the
+    same. What is not the message it should be, or holds fields that we do not know, is refused as
+    INVALID_ARGUMENT. A fault of our own becomes INTERNAL and a log line that names its kind and
+    place, never its text, which could hold what was sent.
     """
 
     def __init__(
