@@ -1,19 +1,23 @@
 """What the command says where a service says that it cannot answer, and where none is."""
 
 import asyncio
+import json
 from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
 from hubbub.aggregator.query import QueryEngine
 from hubbub.aggregator.releases.releasing import Releases
+from hubbub.aggregator.settings import parse
 from hubbub.aggregator.web.server import HttpServer
 from hubbub.cli.local.ports import free_port
 from hubbub.cli.main import main
-from hubbub.cli.terminal.service_client import Endpoints
+from hubbub.cli.terminal.service_client import Endpoints, read_endpoints
 from hubbub.conservation import Window
-from hubbub.errors import HubbubError, StoreUnavailable
-from hubbub.runtime.process import end_tasks
+from hubbub.errors import BadParameter, HubbubError, StoreUnavailable
+from hubbub.notebook.service import Service
 from tests.conftest import Made
 from tests.support.fakes import MemoryReleaseLog, MemoryStore
 from tests.support.waiting import eventually_async
@@ -57,7 +61,8 @@ def test_a_service_without_its_redis_is_not_taken_for_none(
             return await asyncio.to_thread(said) == AWAY
 
         await eventually_async(away)
-        await end_tasks([serving])
+        server._server.should_exit = True
+        await serving
 
     asyncio.run(body())
 
@@ -76,3 +81,48 @@ def test_an_address_of_grpc_is_answered_by_one_line_that_says_what_to_write(
     said = capsys.readouterr().err
     assert said.count("\n") == 1
     assert "is gone: analysts ask over HTTP; give --url https://HOST:PORT" in said
+
+
+def test_the_folder_of_an_earlier_version_is_read(tmp_path: Path) -> None:
+    of_before = {"query": "127.0.0.1:7072", "tls": "tls", "page": "http://127.0.0.1:7076/"}
+    (tmp_path / "endpoints.json").write_text(json.dumps(of_before))
+    found = read_endpoints(tmp_path)
+    assert (found.page, found.home) == ("http://127.0.0.1:7076/", str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "said"),
+    [
+        ("--query-listen", "127.0.0.1:7072", "is gone: analysts ask over HTTP alone"),
+        ("--http-command", "hubbub {} --query HOST:7072", "write it as 'hubbub {} --url https"),
+    ],
+)
+def test_a_setting_of_grpc_is_refused_with_what_to_write(
+    option: str,
+    value: str,
+    said: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("HUBBUB_REDIS_URL", "redis://127.0.0.1/0")
+    words = ["--bundle", "b", "--keys", "k", "--insecure", option, value]
+    with pytest.raises((SystemExit, BadParameter)) as caught:
+        parse(words)
+    assert said in capsys.readouterr().err + str(caught.value)
+
+
+def test_pages_of_an_answer_that_changes_meanwhile_are_read_again() -> None:
+    """The first page of the first reading is of 10 reports, all others of 11."""
+    asked: list[int] = []
+
+    class Changing(Service):
+        def ask(self, path: str, parameters: Any = None, body: Any = None, **more: Any) -> Any:
+            del path, body, more
+            asked.append(parameters["first"])
+            value = {"value": f"{parameters['first']}"}
+            return {"reports": min(9 + len(asked), 11), "total": 2, "values": [value]}
+
+    opener = cast("Any", None)
+    whole = Changing("http://127.0.0.1:1", None, opener, 1.0).pages("/", {}, None, "values", 1)
+    assert asked == [0, 1, 0, 1]
+    assert whole == {"reports": 11, "total": 2, "values": [{"value": "0"}, {"value": "1"}]}
