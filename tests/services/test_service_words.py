@@ -72,7 +72,7 @@ def test_a_service_without_its_redis_is_not_taken_for_none(
     [["query", "theme"], ["status"], ["release"], ["candidates", "list"], ["model", "churn"]],
 )
 @pytest.mark.parametrize(
-    "old", [["--query", "aggregator:7072"], ["--query=[::1]:7072"], ["--tls", "tls"]]
+    "old", [["--query", "aggregator:9"], ["--query=[::1]:9"], ["--tls", "tls"]]
 )
 def test_an_address_of_grpc_is_answered_by_one_line_that_says_what_to_write(
     words: list[str], old: list[str], capsys: pytest.CaptureFixture[str]
@@ -84,17 +84,17 @@ def test_an_address_of_grpc_is_answered_by_one_line_that_says_what_to_write(
 
 
 def test_the_folder_of_an_earlier_version_is_read(tmp_path: Path) -> None:
-    of_before = {"query": "127.0.0.1:7072", "tls": "tls", "page": "http://127.0.0.1:7076/"}
+    of_before = {"query": "127.0.0.1:9", "tls": "tls", "page": "http://127.0.0.1:9/"}
     (tmp_path / "endpoints.json").write_text(json.dumps(of_before))
     found = read_endpoints(tmp_path)
-    assert (found.page, found.home) == ("http://127.0.0.1:7076/", str(tmp_path))
+    assert (found.page, found.home) == ("http://127.0.0.1:9/", str(tmp_path))
 
 
 @pytest.mark.parametrize(
     ("option", "value", "said"),
     [
-        ("--query-listen", "127.0.0.1:7072", "is gone: analysts ask over HTTP alone"),
-        ("--http-command", "hubbub {} --query HOST:7072", "write it as 'hubbub {} --url https"),
+        ("--query-listen", "127.0.0.1:9", "is gone: analysts ask over HTTP alone"),
+        ("--http-command", "hubbub {} --query HOST:9", "write it as 'hubbub {} --url https"),
     ],
 )
 def test_a_setting_of_grpc_is_refused_with_what_to_write(
