@@ -19,6 +19,7 @@ from hubbub.cli.terminal.query_options import (
 )
 from hubbub.errors import BadParameter
 from hubbub.fields.command_line import read_number
+from hubbub.fields.rules import NAME
 
 _LIKELY: Final = 0.5
 _EPILOG: Final = """
