@@ -16,6 +16,7 @@ from hubbub.errors import (
     ServiceUnavailable,
     StoreFull,
     StoreUnavailable,
+    UnknownMetric,
 )
 from hubbub.runtime import continued
 from hubbub.wire.v1.services_pb2_grpc import IngestServicer
@@ -28,6 +29,7 @@ _CODES: Final[Mapping[type, grpc.StatusCode]] = {
     BadParameter: grpc.StatusCode.INVALID_ARGUMENT,
     ServiceUnavailable: grpc.StatusCode.UNAVAILABLE,
     StoreFull: grpc.StatusCode.RESOURCE_EXHAUSTED,
+    UnknownMetric: grpc.StatusCode.NOT_FOUND,
     StoreUnavailable: grpc.StatusCode.UNAVAILABLE,
 }
 

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Final
 from fastapi import Depends, Request
 from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, ConfigDict, FailFast, Field, ValidationError
+from starlette.requests import ClientDisconnect
 
 from hubbub.aggregator.web.parameters import Text, about
 
@@ -44,7 +45,10 @@ async def _read(request: Request) -> Candidates:
         RequestValidationError: it is not a JSON object of `candidates`, a list of texts, alone.
         ServiceUnavailable: too many large bodies wait already.
     """
-    raw = await request.body()
+    try:
+        raw = await request.body()
+    except ClientDisconnect:
+        raise _malformed("body", "ends before its length") from None
     if len(raw) <= _LARGE_BYTES:
         found = parse(raw)
     else:
