@@ -395,11 +395,11 @@ def test_only_final_totals_of_enough_people_are_released(signed: Signed) -> None
 def running(
     signed: Signed, census: list[dict[str, str]], tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[str]:
-    """An aggregator with a day of the census, long closed: its queries' and its HTTP address."""
+    """The HTTP address of an aggregator with a day of the census, long closed."""
     far_from_midnight()  # which may be a year's end too, and its budgets'
     folder = tmp_path_factory.mktemp("aggregator")
     day = int(time.time()) // DAY - 60
-    ports = [free_port() for _ in range(4)]
+    ports = [free_port() for _ in range(3)]
 
     async def fill(url: str) -> None:
         server = await connect_redis(url)
