@@ -106,7 +106,7 @@ QUICKEST = {
     "rr 2, 2 values in 3 parts, one differs",
     "rr 8 and 1, 50% at the smaller, 50% hold it",
     "stepping, 60 days, 1,000,000 people once, epsilon 2",
-    "unary.oue 1, 128 even values, two epochs",
+    "unary.oue 1, 128 even values, 2 epochs",
     "unary.oue 2, 1 sure beside 10 absent",
     "unary.oue 8, 16 values, 100 reports, 1 sure",
     "vectors of 3, epsilon 8, 16 books, 500 alike",
