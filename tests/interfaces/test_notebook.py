@@ -131,7 +131,7 @@ def test_what_is_missing_or_wrong_is_said(
         hubbub.notebook.connect("http://127.0.0.1:1", timeout_seconds=-1)
     with pytest.raises(BadParameter, match=r"confidence: must be 0\.999999999 or less"):
         connection.estimates("theme", confidence=2)
-    with pytest.raises(BadParameter, match="tier: is none; as the documentation"):
+    with pytest.raises(UnknownMetric, match=r'has no tier "\.\./status"; it has 0\.5'):
         connection.estimates("theme/../status")
     for last, epochs, said in (
         ("bad", "", "write 7, 12h"),

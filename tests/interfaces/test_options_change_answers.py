@@ -86,7 +86,7 @@ FORM = {
     "--append": "whether --as-candidates may add to a file",
     "--home": "where the service is",
     "--url": "where the service is",
-    "--tls": "how the service is reached",
+    "--authority": "how the service is reached",
     "metric": "what the question is of; an unknown name is refused",
     "--measure": "times this machine, which says what a machine is and not what is asked",
 }
