@@ -280,7 +280,7 @@ def test_a_taken_port_and_plain_text_abroad_are_refused(
         done = hubbub(*shuffler, "--listen", address, HUBBUB_REDIS_URL=redis_url)
         _fails(done, f"--listen '{address}' is no address; write HOST:PORT, with a port of at most")
     _fails(hubbub("up", "--port", "0"), "--port 0 is outside")
-    _fails(hubbub("up", "--port", "65528"), "--port 65528 is outside", "65527")
+    _fails(hubbub("up", "--port", "65529"), "--port 65529 is outside", "65528")
 
 
 @pytest.mark.thorough
