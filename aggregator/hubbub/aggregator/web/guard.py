@@ -57,7 +57,7 @@ _OPEN: Final = ("/health", "/ready", "/static/", "/openapi.json", "/docs", "/log
 _READING: Final = {"GET", "HEAD"}
 # A million strings to look for; and whatever else is sent, which is parsed where it is received.
 _LARGEST_STRINGS: Final = 32 << 20
-_LARGEST_BODY: Final = 64 << 10
+_LARGEST_BODY: Final = 512 << 10  # texts of 65,536 characters fit
 _OF_STRINGS: Final = ("/v1/metrics/", "/v1/candidates/")
 
 
