@@ -9,7 +9,6 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 import hubbub.notebook
-from hubbub.cli.commands import discover
 from hubbub.cli.main import main
 from hubbub.errors import BadParameter
 from tests.interfaces.browser import Watched, chromium, needs_browser
@@ -167,10 +166,7 @@ def test_what_is_likely_too_is_named_when_a_reader_asks(browser: Browser, addres
 
 
 def test_who_asks_for_likely_strings_elsewhere_is_told_the_same(
-    address: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    address: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     likely = _json(address, "words/estimates", likely=0.5, order="rank")
     names = [one["value"] for one in likely["likely"]]
@@ -186,10 +182,9 @@ def test_who_asks_for_likely_strings_elsewhere_is_told_the_same(
     assert "ask sketch/tree for likely ones (over HTTP tier=tree)" in answer.json()["detail"]
     assert web.get(f"{address}/v1/metrics/sketch/estimates?likely=0.5&tier=tree").status_code == 200
     assert web.get(f"{address}/v1/metrics/words/estimates?likely=1").status_code == 422
-    monkeypatch.setattr(discover, "document", lambda asked: asked)
-    monkeypatch.setattr(discover, "_asked", lambda arguments: {**likely, "asked": arguments.likely})
     listed = tmp_path / "words.txt"
-    assert main(["discover", "words", "--likely", "--as-candidates", str(listed)]) == 0
+    asked = ["discover", "words", "--likely", "--url", address]
+    assert main([*asked, "--as-candidates", str(listed)]) == 0
     ranked = sorted(likely["values"], key=lambda one: int(one["rank"]))
     assert listed.read_text().split() == [*(one["value"] for one in ranked), *names]
     doubt = likely["likely"][-1]["doubt"]
