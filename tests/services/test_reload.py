@@ -263,6 +263,7 @@ def test_all_that_is_reloaded_is_reloaded_under_load(made: Made, tmp_path: Path)
     for role in ("shuffler", "aggregator"):
         (home / f"{role}.toml").write_text("")
     secret = add_token(home / "tokens.json", "ana", "viewer", 1, time.time())
+    other = add_token(home / "tokens.json", "ben", "viewer", 1, time.time())
     with Limited(home, catalog, Ports.free()) as run:
         crowd = Crowd(run.bundle)
         try:
@@ -301,7 +302,7 @@ def test_all_that_is_reloaded_is_reloaded_under_load(made: Made, tmp_path: Path)
         close_epochs(run.shuffler_redis)
 
         def law() -> dict[str, int]:
-            return dict(total_counts(run.endpoints))
+            return dict(total_counts(replace(run.endpoints, token=other)))
 
         eventually(lambda: not law()["pooled"] + law()["in_flight"])
         terms = law()
