@@ -512,6 +512,8 @@ def test_the_record_tells_what_was_spent_by_whom_and_what_is_left(
     assert "purpose is missing: name the one that pays" in capsys.readouterr().err
     assert main(["release", "education_1", "mode", "--purpose", "tiny one", *where]) in {0, 2}
     capsys.readouterr()
+    assert main(["release", "education_2", "mode", "--purpose", "report", *where]) == 0
+    assert "the most common value: HS-grad" in capsys.readouterr().out
     assert main(["release", "education_2", "mean", "--purpose", "report", *where]) == 2
     assert "grr does not answer mean" in capsys.readouterr().err
 

@@ -84,7 +84,7 @@ def _show(release: Document) -> None:
     title = f"{release['metric']}: {release['query']} {how}, {release['dates']}"
     if release["query"] == "mode":
         say(title)
-        say(f"the most common value: {release['values'][0].value}")
+        say(f"the most common value: {release['values'][0]['value']}")
     else:
         digits = ",.5g" if release["query"] == "mean" else ",.0f"
         table(
