@@ -26,8 +26,6 @@ from hubbub.mechanisms import AnyMechanism, Totals
 from hubbub.privacy.amplification import Amplified
 from hubbub.privacy.crowd import shuffled_of
 
-# Whose estimates are sums over reports, each off by its own coins.
-
 
 @dataclass(frozen=True, slots=True)
 class EstimateQuery:

@@ -131,7 +131,6 @@ def number_range(metric: Metric) -> tuple[float, float] | None:
     return family_for(metric.randomizer).ends(metric.randomizer)
 
 
-# Of metrics whose shares are no parts of one whole.
 def notes(metric: Metric, found: Answer) -> list[str]:
     """What an answer does not tell, or seems to, in a sentence each."""
     told = _of_its_kind(metric, found)

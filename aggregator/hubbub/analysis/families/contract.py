@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import sqrt
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Final, Literal
 
 import numpy as np
 
@@ -49,6 +49,10 @@ def risen(estimates: Floats, stderrs: Floats, absent: Floats, reports: int) -> F
     held = np.clip(estimates, 0.0, reports)
     more = stderrs**2 - absent**2
     return np.divide(more, held, out=np.zeros_like(more), where=held > 0)
+
+
+NO_SUMS: Final = "estimates of strings, sets and parts are no sums over reports"
+"""Why intervals of such estimates hold at one look alone."""
 
 
 def evenly_spread(low: float, high: float) -> list[float]:
@@ -240,8 +244,8 @@ class Family(ABC):
         return [float(chances[np.argmax(one_hot_chances(mechanism, own))]) for own in others]
 
     def rows_of(self, mechanism: Any, value: Any) -> Sequence[int]:
-        """Which of `labels` a value counts for."""
-        return [value]
+        """Which of `labels` a value counts for: those that the mechanism has a 1 for."""
+        return [place for place, holds in enumerate(mechanism.row(value)) if holds]
 
     def ways(self, mechanism: Any) -> int:
         """How many parts one report holds together; 0 for values without parts."""

@@ -241,6 +241,10 @@ class Listed(Family):
         """One value each."""
         return len(targets) / len(self.examples(mechanism))
 
+    def rows_of(self, mechanism: Any, value: int) -> Sequence[int]:
+        """Its own."""
+        return [value]
+
     def tail(self, mechanism: Any, reports: int) -> Tail | None:
         """By its two chances."""
         return pure_tail(mechanism.channel, reports)

@@ -11,7 +11,7 @@ from hubbub.analysis.estimators.tables import consistent_tables
 from hubbub.analysis.estimators.triples import consistent_triples
 from hubbub.analysis.estimators.vectorized_estimate import supports_of
 from hubbub.analysis.families.checks import between
-from hubbub.analysis.families.contract import BitSum, Expected, Family, MetricKind, Tier
+from hubbub.analysis.families.contract import NO_SUMS, BitSum, Expected, Family, MetricKind, Tier
 from hubbub.analysis.families.laws import LARGEST, QUICK, Counts, check_size, one_hot_chances
 from hubbub.analysis.families.projective_points import draw_points
 from hubbub.analysis.families.rows import values_answer
@@ -32,7 +32,7 @@ class Pairs(Family):
     """
 
     KIND: ClassVar[MetricKind] = "values"
-    ONE_LOOK: ClassVar[str] = "estimates of strings, sets and parts are no sums over reports"
+    ONE_LOOK: ClassVar[str] = NO_SUMS
     SHARES: ClassVar[str] = "Each table of parts has shares of its own, which add up to 100%."
     COUNTS_BY_CELL: ClassVar[bool] = False
 
@@ -160,10 +160,6 @@ class Pairs(Family):
     def far_apart(self, mechanism: PairedParts) -> tuple[int, int]:
         """The first value of each part, and the last of each."""
         return 0, mechanism.value_of([size - 1 for size in mechanism.sizes])
-
-    def rows_of(self, mechanism: PairedParts, value: int) -> Sequence[int]:
-        """A cell of each table."""
-        return [place for place, holds in enumerate(mechanism.row(value)) if holds]
 
     def ways(self, mechanism: PairedParts) -> int:
         """Two, or three."""

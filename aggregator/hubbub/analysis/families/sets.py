@@ -9,7 +9,15 @@ import numpy.typing as npt
 
 from hubbub.analysis.answer import Answer
 from hubbub.analysis.arrays import Floats
-from hubbub.analysis.families.contract import BitSum, Expected, Family, MetricKind, Statistic, Tier
+from hubbub.analysis.families.contract import (
+    NO_SUMS,
+    BitSum,
+    Expected,
+    Family,
+    MetricKind,
+    Statistic,
+    Tier,
+)
 from hubbub.analysis.families.laws import Counts
 from hubbub.analysis.families.listed import Listed
 from hubbub.analysis.families.rows import Columns, values_answer
@@ -34,7 +42,7 @@ class Sets(Family):
     """Mechanisms that tell a set of listed values."""
 
     KIND: ClassVar[MetricKind] = "values"
-    ONE_LOOK: ClassVar[str] = "estimates of strings, sets and parts are no sums over reports"
+    ONE_LOOK: ClassVar[str] = NO_SUMS
     SHARES: ClassVar[str] = "A person may hold several values: shares need not add up to 100%."
 
     def figures(
@@ -139,10 +147,6 @@ class Sets(Family):
     def tail(self, mechanism: PrivSet, reports: int) -> Tail | None:
         """By its two chances."""
         return _listed.tail(mechanism, reports)
-
-    def rows_of(self, mechanism: PrivSet, value: int) -> Sequence[int]:
-        """Each value of the set."""
-        return [place for place, holds in enumerate(mechanism.row(value)) if holds]
 
 
 def _picked(own: npt.NDArray[np.bool_], left: Counts, chance: np.random.Generator) -> Counts:

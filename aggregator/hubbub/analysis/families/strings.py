@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, NoReturn
 
 from hubbub.analysis.answer import Answer
-from hubbub.analysis.families.contract import Family, MetricKind, Tier
+from hubbub.analysis.families.contract import NO_SUMS, Family, MetricKind, Tier
 from hubbub.analysis.families.rows import nearest, values_answer
 from hubbub.analysis.families.tiers import figures_of
 from hubbub.errors import BadParameter
@@ -15,7 +15,7 @@ class Strings(Family):
     """Nobody listed them: they have no names but the candidates', no numbers and no releases."""
 
     KIND: ClassVar[MetricKind] = "strings"
-    ONE_LOOK: ClassVar[str] = "estimates of strings, sets and parts are no sums over reports"
+    ONE_LOOK: ClassVar[str] = NO_SUMS
     REHEARSES_DAYS: ClassVar[bool] = False
 
     def labels(self, mechanism: Any, values: Sequence[str] | None) -> NoReturn:
