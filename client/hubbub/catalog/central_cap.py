@@ -57,8 +57,7 @@ def crowd_cost(metric: Metric) -> float:
     At least so much that no room holds more reports than there is delta for what they leave out.
     """
     mu = metric.caps.central_mu.get(metric.base_name)
-    room = None if mu is None else room_of(metric.caps)
-    if room is None or mu is None:
+    if mu is None or (room := room_of(metric.caps)) is None:
         return 0.0
     left_out = (1 - _OF_GAUSSIANS) * metric.caps.central_delta_per_year
     return max(mu * mu, room * LEFT_OUT / left_out)

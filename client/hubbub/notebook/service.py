@@ -125,37 +125,29 @@ class Service:
         Raises:
             ServiceUnavailable: new reports changed the answer whenever its pages were read.
         """
+
+        def page(first: int) -> Document:
+            return self.ask(path, {**parameters, "first": first, "number": number}, body)
+
         for _ in range(_ATTEMPTS):
-            whole = self._pages(path, parameters, body, rows, number)
-            if whole is not None:
-                return whole
+            whole = page(0)
+            try:
+                values, total = list(whole[rows]), int(whole["total"])
+                while len(values) < total:
+                    following = page(len(values))
+                    if _besides(following, rows) != _besides(whole, rows):
+                        break
+                    values += following[rows]
+                    if len(following[rows]) < number:  # the last page; or it was cut
+                        return {**whole, rows: values}
+                else:
+                    return {**whole, rows: values}
+            except MISSHAPEN as error:
+                raise self.alien(error) from error
         raise ServiceUnavailable(
             f"{self.url}: new reports change the answer while its pages are read; ask for closed "
             "epochs"
         )
-
-    def _pages(
-        self,
-        path: str,
-        parameters: Mapping[str, Any],
-        body: Document | None,
-        rows: str,
-        number: int,
-    ) -> Document | None:
-        """All pages as one; None where a page is of another answer than the first one."""
-        whole = self.ask(path, {**parameters, "first": 0, "number": number}, body)
-        try:
-            values, total = list(whole[rows]), int(whole["total"])
-            while len(values) < total:
-                page = self.ask(path, {**parameters, "first": len(values), "number": number}, body)
-                if _besides(page, rows) != _besides(whole, rows):
-                    return None
-                values += page[rows]
-                if len(page[rows]) < number:  # the last page; or it was cut, and there is no end
-                    break
-        except MISSHAPEN as error:
-            raise self.alien(error) from error
-        return {**whole, rows: values}
 
     def ask(
         self,

@@ -10,8 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from hubbub.aggregator.query import EstimateQuery, QueryEngine
+from hubbub.analysis.families import Counts
 from hubbub.catalog import Metric, told_by
-from hubbub.simulation.truth import Counts, Truth, true_values
+from hubbub.simulation.truth import Truth, true_values
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,8 +13,6 @@ from hubbub.analysis.arrays import Floats
 from hubbub.analysis.families import family_for
 from hubbub.catalog import Metric
 
-Counts = npt.NDArray[np.int64]
-
 
 @dataclass(frozen=True, slots=True)
 class Truth:

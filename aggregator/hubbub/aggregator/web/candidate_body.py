@@ -75,19 +75,18 @@ def parse(raw: bytes) -> Candidates:
     is_last = text[at : at + 1] == "]"
     at += is_last
     while not is_last:
-        where = f"body.candidates.{len(strings)}"
         if text[at : at + 1] != '"':
-            raise _malformed(where, "is no text")
+            raise _malformed(f"body.candidates.{len(strings)}", "is no text")
         if len(strings) == _MAX_STRINGS:
             raise _malformed("body.candidates", f"may have at most {_MAX_STRINGS:,} strings")
         try:
             string, at = decoder.raw_decode(text, at)
         except ValueError:
-            raise _malformed(where, "is no text of JSON") from None
+            raise _malformed(f"body.candidates.{len(strings)}", "is no text of JSON") from None
         strings.append(string)
         between = _BETWEEN.match(text, at)
         if not between:
-            raise _malformed(where, "must be followed by , or ]")
+            raise _malformed(f"body.candidates.{len(strings) - 1}", "must be followed by , or ]")
         at, is_last = between.end(), between[1] == "]"
     if not _TAIL.match(text, at):
         raise _malformed("body", "may have candidates alone")

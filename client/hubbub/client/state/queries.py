@@ -38,7 +38,7 @@ def meta(rows: Rows, name: str) -> Any:
     return found[0] if found else None
 
 
-def facts(rows: Rows) -> dict[str, Any]:
+def read_facts(rows: Rows) -> dict[str, Any]:
     """All single facts, by name."""
     return dict(rows.execute("SELECT name, value FROM meta"))
 

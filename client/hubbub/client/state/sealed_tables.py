@@ -17,7 +17,7 @@ from hubbub.client.state.consent import Consent, agreed
 from hubbub.client.state.contract import DISABLED
 from hubbub.client.state.database import Damaged
 from hubbub.client.state.device_state import DeviceState
-from hubbub.client.state.queries import Rows, count, facts, meta, purge, set_meta
+from hubbub.client.state.queries import Rows, count, meta, purge, read_facts, set_meta
 from hubbub.client.state.secret import SECRET_BYTES
 from hubbub.client.state.state_moment import StateMoment, merged
 
@@ -47,14 +47,14 @@ def start(rows: Rows) -> None:
 
 def bring_up(rows: Rows) -> bool:
     """Give a file that version 0.1 has written what it lacks: whether it changed consent."""
-    kept = facts(rows)
-    if kept.get("head") is None:
+    facts = read_facts(rows)
+    if facts.get("head") is None:
         set_meta(rows, head=secrets.token_hex(8), witnessed="")
-    if _sealed(kept)[0] != str(kept.get("commits")):
+    if _sealed(facts)[0] != str(facts.get("commits")):
         seal(rows)
-        kept = facts(rows)
-    now, before = _consent(kept), kept.get("said")
-    if before == _said(kept):
+        facts = read_facts(rows)
+    now, before = _consent(facts), facts.get("said")
+    if before == _said(facts):
         return False
     # PRIVACY: or it is damaged; so the more careful of both.
     generation, preference, *local = json.loads(str(before))
@@ -74,35 +74,35 @@ def check(rows: Rows) -> StateMoment:
     Version 0.1 makes neither sum nor head, and leaves behind a sum that was made before it changed
     something.
     """
-    kept, ledger = facts(rows), _ledger(rows)
-    moment = _moment(kept, _device_state(rows, kept, ledger))
-    commits, told = _sealed(kept)
-    lost = not told and kept.get("head") is not None
-    if lost or (commits == str(kept["commits"]) and told != _sum(kept, ledger)):
+    facts, ledger = read_facts(rows), _ledger(rows)
+    moment = _moment(facts, _device_state(rows, facts, ledger))
+    commits, told = _sealed(facts)
+    lost = not told and facts.get("head") is not None
+    if lost or (commits == str(facts["commits"]) and told != _sum(facts, ledger)):
         raise Damaged("the sum of the ledger is another; give a new state_dir", moment.consent)
     return moment
 
 
 def seal(rows: Rows) -> None:
     """Make the sum anew, of what a transaction has changed."""
-    kept = facts(rows)
-    kept["said"] = _said(kept)
-    summed = f"{kept['commits']}:{_sum(kept, _ledger(rows))}"
-    set_meta(rows, said=kept["said"], sum=summed)
+    facts = read_facts(rows)
+    facts["said"] = _said(facts)
+    summed = f"{facts['commits']}:{_sum(facts, _ledger(rows))}"
+    set_meta(rows, said=facts["said"], sum=summed)
 
 
 def device_state(rows: Rows) -> DeviceState:
     """Where the device stands. Raises Damaged."""
-    return _device_state(rows, facts(rows), _ledger(rows))
+    return _device_state(rows, read_facts(rows), _ledger(rows))
 
 
 def _device_state(
-    rows: Rows, kept: Mapping[str, Any], ledger: Sequence[tuple[str, str]]
+    rows: Rows, facts: Mapping[str, Any], ledger: Sequence[tuple[str, str]]
 ) -> DeviceState:
     try:
         accounts = load_accounts({name: json.loads(account) for name, account in ledger})
-        consent = _consent(kept)
-        secret, commits = kept.get("secret"), kept.get("commits")
+        consent = _consent(facts)
+        secret, commits = facts.get("secret"), facts.get("commits")
         if not (isinstance(secret, bytes) and len(secret) == SECRET_BYTES):
             raise ValueError("no secret")
         if not (type(commits) is int and commits >= 0):
@@ -120,31 +120,31 @@ def _device_state(
         max_local=consent.local,
         accounts=accounts,
         counts=Counter({name: number for name, number in counts if str(name).isprintable()}),
-        notice=_notice(kept),
+        notice=_notice(facts),
     )
 
 
 def notice(rows: Rows) -> bytes:
     """The operator's newest notice that was heard here, as it was signed; empty for none."""
-    return _notice(facts(rows))
+    return _notice(read_facts(rows))
 
 
-def _notice(kept: Mapping[str, Any]) -> bytes:
-    signed = kept.get("notice")
+def _notice(facts: Mapping[str, Any]) -> bytes:
+    signed = facts.get("notice")
     return signed if isinstance(signed, bytes) else b""
 
 
 def known(rows: Rows) -> StateMoment:
     """What a witness is to tell of this moment. Raises Damaged."""
-    kept = facts(rows)
-    return _moment(kept, _device_state(rows, kept, _ledger(rows)))
+    facts = read_facts(rows)
+    return _moment(facts, _device_state(rows, facts, _ledger(rows)))
 
 
-def _moment(kept: Mapping[str, Any], now: DeviceState) -> StateMoment:
+def _moment(facts: Mapping[str, Any], now: DeviceState) -> StateMoment:
     return StateMoment(
-        str(kept.get("state")),
-        kept["commits"],
-        str(kept.get("head") or ""),
+        str(facts.get("state")),
+        facts["commits"],
+        str(facts.get("head") or ""),
         now.accounts,
         now.consent,
     )
@@ -203,8 +203,8 @@ def forget(rows: Rows, now: float) -> None:
     for table in ("reports", "ledger", "counts", "journals"):
         rows.execute(f"DELETE FROM {table}")  # noqa: S608 our own names
     set_meta(rows, tokens=b"")
-    kept = facts(rows)
-    before, commits = _consent(kept), kept["commits"]
+    facts = read_facts(rows)
+    before, commits = _consent(facts), facts["commits"]
     start(rows)
     # The number goes on: what was known before is older, wherever it is found.
     set_meta(rows, commits=commits)
@@ -212,12 +212,12 @@ def forget(rows: Rows, now: float) -> None:
     set_meta(rows, **_facts(replace(before, since=now)))
 
 
-def _consent(kept: Mapping[str, Any]) -> Consent:
-    preference, since = kept.get("preference"), kept.get("since")
+def _consent(facts: Mapping[str, Any]) -> Consent:
+    preference, since = facts.get("preference"), facts.get("since")
     # Former versions wrote no max_local: as much as the preference.
-    local = kept.get("max_local")
+    local = facts.get("max_local")
     return Consent(
-        kept["generation"], math.inf if preference is None else preference, since or 0.0, local
+        facts["generation"], math.inf if preference is None else preference, since or 0.0, local
     )
 
 
@@ -230,17 +230,17 @@ def _facts(consent: Consent) -> dict[str, Any]:
     }
 
 
-def _said(kept: Mapping[str, Any]) -> str:
+def _said(facts: Mapping[str, Any]) -> str:
     """What the person said, as it stands under the sum."""
-    consent = _consent(kept)
+    consent = _consent(facts)
     said = [consent.generation, consent.preference]
     # As former versions say it, where they could.
     return json.dumps(said if consent.local == consent.preference else [*said, consent.local])
 
 
-def _sealed(kept: Mapping[str, Any]) -> tuple[str, str]:
+def _sealed(facts: Mapping[str, Any]) -> tuple[str, str]:
     """At which commit the sum was made, and the sum."""
-    commits, _, told = str(kept.get("sum") or "").partition(":")
+    commits, _, told = str(facts.get("sum") or "").partition(":")
     return commits, told
 
 
@@ -249,6 +249,6 @@ def _ledger(rows: Rows) -> list[tuple[str, str]]:
     return rows.execute("SELECT metric, account FROM ledger ORDER BY metric").fetchall()
 
 
-def _sum(kept: Mapping[str, Any], ledger: Sequence[tuple[str, str]]) -> str:
-    summed = repr(([fact for fact in sorted(kept.items()) if fact[0] not in _UNSEALED], ledger))
+def _sum(facts: Mapping[str, Any], ledger: Sequence[tuple[str, str]]) -> str:
+    summed = repr(([fact for fact in sorted(facts.items()) if fact[0] not in _UNSEALED], ledger))
     return hashlib.sha256(summed.encode(errors="replace")).hexdigest()

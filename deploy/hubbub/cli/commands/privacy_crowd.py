@@ -179,6 +179,5 @@ CROWD: Final = Command(
     run=_crowd,
     text="what a whole shuffled epoch says of one person",
     description="The central epsilon of one person in an epoch of `grr` reports that leaves "
-    "the "
-    "shuffler whole; or, with --central, the largest local epsilon that keeps such a promise.",
+    "the shuffler whole; or, with --central, the largest local epsilon that keeps such a promise.",
 )
