@@ -14,8 +14,8 @@ from docs.reference.tables import table
 ROOT: Final = Path(__file__).parents[2]
 PAGE: Final = ROOT / "docs" / "reference" / "extras.md"
 EXTRAS: Final = {
-    "": "an app; `hubbub ledger`, `catalog new`, `catalog check`, `catalog codegen`",
-    "cli": "keys, bundles, `hubbub init`; asking what runs: `query`, `status`, `export`",
+    "": "an app; `hubbub ledger`, `catalog new`, `catalog check`, `catalog codegen`; questions: `hubbub query`, `status`, `export`",
+    "cli": "keys, bundles, `hubbub init`",
     "plan": "`hubbub plan`, `privacy`, `audit`, `simulate`; catalogs with `central_epsilon`",
     "relay": "an app that sends through a relay",
     "tokens": "an app whose reports go with tokens",

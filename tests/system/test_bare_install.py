@@ -169,7 +169,7 @@ def test_the_command_names_the_smallest_extra(python: Path) -> None:
     assert _command(python, "--version").stdout == f"hubbub {VERSION}\n"
     listed = _command(python, "--help").stdout
     for name, needed in {
-        "query": "cli",
+        "keys": "cli",
         "plan": "plan",
         "demo": "local",
         "backup": "aggregator,cli",

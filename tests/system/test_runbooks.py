@@ -25,7 +25,6 @@ ELSEWHERE: Final = {
     "hubbub init ": "tests/deploy/test_compose.py, tests/deploy/test_chart.py",
     "hubbub load ": "tests/system/test_load_command.py; of an engine's ports",
     "hubbub status ": "tests/system/test_command_line.py; of an engine's ports",
-    "hubbub query ": "tests/services/test_roles.py, by a person's certificate",
     "hubbub forget ": "tests/system/test_retention_walk.py",
     "hubbub log ": "tests/unit/test_witnesses.py, tests/unit/test_log.py; of a log that is served",
     "hubbub keys tls tls --party ": "tests/unit/test_party_authorities.py, in two folders",
