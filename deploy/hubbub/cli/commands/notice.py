@@ -1,6 +1,5 @@
 """`hubbub notice`: ask fewer devices, or none, while apps are out; no app is released for it."""
 
-import argparse
 import time
 from collections.abc import Sequence
 from datetime import UTC, date, datetime, timedelta
@@ -22,6 +21,8 @@ from hubbub.cli.logging_bundles import LOG, add_to_log, refuse_lost_log
 from hubbub.cli.terminal.day_argument import as_day
 from hubbub.cli.terminal.output import say, table
 from hubbub.errors import BadParameter, NoticeRefused
+from hubbub.fields.command_line import Command
+from hubbub.fields.options import argument, option, options
 
 _DAYS: Final = 30
 # A device that is asked nothing hears of no other notice until this one is over.
@@ -32,107 +33,95 @@ _OUT: Final = Path("notice.hubbub")
 _REMEMBERED_SECONDS: Final = 2 * max(EPOCH_SECONDS.values())
 
 
-def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add `notice` to the command line."""
-    notice = commands.add_parser("notice")
-    actions = notice.add_subparsers(required=True, metavar="ACTION")
-    make = actions.add_parser(
-        "make", help="sign a notice that asks less, or change the one there is"
+@options
+class MakeOptions:
+    """Options of `hubbub notice make`."""
+
+    stop: tuple[str, ...] = option(
+        "no device reports it any more, at once (repeat)", default=(), metavar="METRIC"
     )
-    make.add_argument(
-        "--stop",
-        action="append",
-        default=[],
-        metavar="METRIC",
-        help="no device reports it any more, at once (repeat)",
-    )
-    make.add_argument(
-        "--sampling",
-        action="append",
-        default=[],
-        metavar="METRIC=CHANCE",
-        help="so many devices take part in each epoch that begins from now on: 0.1 for one in ten "
+    sampling: tuple[str, ...] = option(
+        "so many devices take part in each epoch that begins from now on: 0.1 for one in ten "
         "(repeat)",
+        default=(),
+        metavar="METRIC=CHANCE",
     )
-    make.add_argument(
-        "--lift",
-        action="append",
-        default=[],
-        metavar="METRIC",
-        help="as the bundle has it again, from the next epoch on (repeat)",
+    lift: tuple[str, ...] = option(
+        "as the bundle has it again, from the next epoch on (repeat)", default=(), metavar="METRIC"
     )
-    make.add_argument(
-        "--until",
-        type=as_day,
-        metavar="YYYY-MM-DD",
-        help="the first day (UTC) on which all is again as the bundle has it; devices that are "
+    until: date | None = option(
+        "the first day (UTC) on which all is again as the bundle has it; devices that are "
         f"asked nothing hear of nothing before ({_DAYS} days from now)",
+        default=None,
+        metavar="YYYY-MM-DD",
+        parse=as_day,
     )
-    make.add_argument(
-        "--home",
-        type=Path,
+    home: Path = option(
+        "folder of `hubbub up`, in which the following are, and whose shuffler takes it",
         default=Path(),
-        help="folder of `hubbub up`, in which the following are, and whose shuffler takes it",
     )
-    make.add_argument("--keys", type=Path, help="folder of the signing key (keys)")
-    make.add_argument(
-        "--bundle", type=Path, help="that apps have, which knows the metrics (app.hubbub)"
+    keys: Path | None = option("folder of the signing key (keys)", default=None)
+    bundle: Path | None = option(
+        "that apps have, which knows the metrics (app.hubbub)", default=None
     )
-    out = f"where the notice is, or will be; what it says goes on ({_OUT})"
-    make.add_argument("--out", type=Path, help=out)
-    make.add_argument(
-        "--log",
-        type=Path,
-        help="folder of the transparency log, where the bundle is in one (log beside --bundle)",
+    out: Path | None = option(
+        f"where the notice is, or will be; what it says goes on ({_OUT})", default=None
     )
-    make.set_defaults(run=_make)
-    show = actions.add_parser("show", help="what a notice says, and who signed it")
-    show.add_argument("notice", type=Path, nargs="?", default=_OUT, help="a notice (%(default)s)")
-    show.set_defaults(run=_show)
+    log: Path | None = option(
+        "folder of the transparency log, where the bundle is in one (log beside --bundle)",
+        default=None,
+    )
 
 
-def _make(arguments: argparse.Namespace) -> int:
-    home: Path = arguments.home
-    arguments.keys = arguments.keys or home / "keys"
-    arguments.bundle = arguments.bundle or home / "app.hubbub"
-    arguments.out = arguments.out or home / _OUT
-    bundle = read_bundle(arguments.bundle)
-    signing = read_operator_key(arguments.keys)
+@options
+class ShowOptions:
+    """Options of `hubbub notice show`."""
+
+    notice: Path = argument("a notice (%(default)s)", default=_OUT)
+
+
+def _make(options: MakeOptions) -> int:
+    home = options.home
+    keys = options.keys or home / "keys"
+    path = options.bundle or home / "app.hubbub"
+    out = options.out or home / _OUT
+    bundle = read_bundle(path)
+    signing = read_operator_key(keys)
     signer = signing.public_key().public_bytes_raw()
-    former = _read(arguments.out) if arguments.out.exists() else None
+    former = _read(out) if out.exists() else None
     now = int(time.time())
     steps = _carried(former, now)
-    for name, chance in _asked(arguments, bundle).items():
+    for name, chance in _chances(options, bundle).items():
         steps[name] = _with(steps.get(name, ()), now, chance)
     notice = Notice(
         # Of a folder that was lost too: devices take no number back.
         number=max(now, former.number + 1 if former else 0),
-        until=_until(arguments.until, now, former),
+        until=_until(options.until, now, former),
         steps=steps,
         operator=signer,
-        handovers=read_handovers(arguments.keys),
+        handovers=read_handovers(keys),
     )
     if bundle.operator not in notice.line:
         raise NoticeRefused(
-            f"{arguments.bundle}: signed by {to_text(bundle.operator)}, which never handed over to "
-            f"the key in {arguments.keys}; its apps would refuse the notice"
+            f"{path}: signed by {to_text(bundle.operator)}, which never handed over to "
+            f"the key in {keys}; its apps would refuse the notice"
         )
     if former and not notice.follows(former):
         raise NoticeRefused(
-            f"{arguments.out}: of another signing key, {to_text(former.operator)}; give the folder "
+            f"{out}: of another signing key, {to_text(former.operator)}; give the folder "
             "of the operator's newest key: --keys"
         )
     signed = sign_notice(notice, signing)
     if bundle.log:
-        folder = arguments.log or arguments.bundle.with_name(LOG)
+        folder = options.log or path.with_name(LOG)
         refuse_lost_log(folder, bundle)
-        add_to_log(folder, arguments.keys, bundle.log, [("notice", signed)])
+        add_to_log(folder, keys, bundle.log, [("notice", signed)])
         say(f"{folder}: the log has it; serve it anew")
     try:
-        replace_file(arguments.out, signed)
+        replace_file(out, signed)
     except OSError as error:
-        raise BadParameter(f"--out {arguments.out}: {error.strerror}") from error
-    _tell(arguments.out, notice)
+        raise BadParameter(f"--out {out}: {error.strerror}") from error
+    _tell(out, notice)
     if home == Path():
         say("now: give it to every shuffler (--notice FILE), which takes it anew within seconds")
     else:
@@ -145,8 +134,8 @@ def _make(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _show(arguments: argparse.Namespace) -> int:
-    _tell(arguments.notice, _read(arguments.notice))
+def _show(options: ShowOptions) -> int:
+    _tell(options.notice, _read(options.notice))
     return 0
 
 
@@ -161,32 +150,32 @@ def _read(path: Path) -> Notice:
         raise NoticeRefused(f"{path}: {error}") from None
 
 
-def _asked(arguments: argparse.Namespace, bundle: Bundle) -> dict[str, float]:
-    """By metric, the chance to take part that is asked for; each is named once."""
-    told = [
-        *((name, 0.0) for name in arguments.stop),
-        *map(_sampling, arguments.sampling),
-        *((name, 1.0) for name in arguments.lift),
+def _chances(options: MakeOptions, bundle: Bundle) -> dict[str, float]:
+    """By metric, the chance to take part that was requested; each metric is named once."""
+    requests = [
+        *((name, 0.0) for name in options.stop),
+        *map(_sampling, options.sampling),
+        *((name, 1.0) for name in options.lift),
     ]
-    asked = dict(told)
-    if len(asked) != len(told):
+    chances = dict(requests)
+    if len(chances) != len(requests):
         raise BadParameter("a metric is named twice; say one thing of each")
-    for name, chance in told:
+    for name, chance in requests:
         own = bundle.metric(name).sampling
-        if name not in arguments.lift and not chance < own:
+        if name not in options.lift and not chance < own:
             raise BadParameter(
                 f"--sampling {name}={chance:g}: its bundle has {own:g}, and a notice never raises; "
                 f"lift it with --lift {name}"
             )
-    return asked
+    return chances
 
 
-def _sampling(told: str) -> tuple[str, float]:
-    name, _, chance = told.partition("=")
+def _sampling(text: str) -> tuple[str, float]:
+    name, _, chance = text.partition("=")
     try:
         return name, float(chance)
     except ValueError:
-        raise BadParameter(f"--sampling {told!a}: write METRIC=CHANCE, as in theme=0.1") from None
+        raise BadParameter(f"--sampling {text!a}: write METRIC=CHANCE, as in theme=0.1") from None
 
 
 def _carried(former: Notice | None, now: int) -> dict[str, tuple[Step, ...]]:
@@ -211,14 +200,14 @@ def _with(steps: Sequence[Step], now: int, chance: float) -> tuple[Step, ...]:
     return (*(step for step in steps if step[0] < now), (now, chance))
 
 
-def _until(told: date | None, now: int, former: Notice | None) -> int:
-    if told is None:
+def _until(day: date | None, now: int, former: Notice | None) -> int:
+    if day is None:
         least = now + _DAYS * _DAY
         return max(least, former.until if former else 0)
-    until = int(datetime(told.year, told.month, told.day, tzinfo=UTC).timestamp())
+    until = int(datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp())
     if not now < until <= now + _LONGEST_DAYS * _DAY:
         first, last = (_day(now) + timedelta(days=n) for n in (1, _LONGEST_DAYS))
-        raise BadParameter(f"--until {told} is outside [{first}, {last}]; make another one then")
+        raise BadParameter(f"--until {day} is outside [{first}, {last}]; make another one then")
     return until
 
 
@@ -241,3 +230,13 @@ def _last(steps: Sequence[Step]) -> tuple[str, str]:
 
 def _day(seconds: int) -> date:
     return datetime.fromtimestamp(seconds, UTC).date()
+
+
+COMMANDS: Final = (
+    Command(
+        name="notice make",
+        run=_make,
+        text="sign a notice that asks less, or change the one there is",
+    ),
+    Command(name="notice show", run=_show, text="what a notice says, and who signed it"),
+)
