@@ -112,10 +112,17 @@ def test_a_token_that_was_spent_directly_is_spent_through_a_relay_too(
 
             def relayed() -> None:
                 other = house.report("homepage", epoch)
-                plain = (other.stream, other.epoch, other.key_id, other.sealed)
                 with relay.running():
                     way = relay.transport(read_gateway(tmp_path / "tls"))
-                    sent = [Sent(*plain, token.token(other.sealed))]
+                    sent = [
+                        Sent(
+                            other.stream,
+                            other.epoch,
+                            other.key_id,
+                            other.sealed,
+                            token.token(other.sealed),
+                        )
+                    ]
                     assert way.submit(sent, HANG_SECONDS).results == ["refused_token_spent"]
                     way.close()
 

@@ -4,6 +4,7 @@ import asyncio
 import random
 import secrets
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -448,9 +449,8 @@ def test_a_token_goes_through_a_relay_with_its_report(
                 with relay.running():
                     way = relay.transport(read_gateway(tmp_path / "tls"))
                     report = house.report("theme", _today())
-                    plain = (report.stream, report.epoch, report.key_id, report.sealed)
-                    paid = SealedReport(*plain, token.minted.token(report.sealed))
-                    sent = [paid, SealedReport(*plain)]
+                    plain = SealedReport(report.stream, report.epoch, report.key_id, report.sealed)
+                    sent = [replace(plain, token=token.minted.token(report.sealed)), plain]
                     results = way.submit(sent, HANG_SECONDS).results
                     assert results == [None, "refused_no_token"]
                     way.close()

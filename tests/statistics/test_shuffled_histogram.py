@@ -585,22 +585,23 @@ def test_every_split_of_two_values_is_covered() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("wrong", "message"),
     [
-        ((0, 16, 5.0), "reports 0"),
-        ((10, 1, 5.0), "categories 1"),
-        ((10, 16, 0.0), "local epsilon 0.0"),
-        ((10, 16, 99.0), "local epsilon 99.0"),
-        ((10, 16, 5.0, 0.0), "honest 0.0"),
-        ((10, 16, 5.0, 1.0, -1), "dummies -1"),
-        ((10, 16, 5.0, 1.0, 0, 0), "groups 0"),
-        ((10, 2, 5.0, 1.0, 0, 2), "three categories or more"),
-        ((10, 16, 5.0, 1.0, 9, 2), "no dummies"),
+        ({"reports": 0}, "reports 0"),
+        ({"categories": 1}, "categories 1"),
+        ({"epsilon_local": 0.0}, "local epsilon 0.0"),
+        ({"epsilon_local": 99.0}, "local epsilon 99.0"),
+        ({"honest": 0.0}, "honest 0.0"),
+        ({"dummies": -1}, "dummies -1"),
+        ({"groups": 0}, "groups 0"),
+        ({"categories": 2, "groups": 2}, "three categories or more"),
+        ({"dummies": 9, "groups": 2}, "no dummies"),
     ],
 )
-def test_numbers_out_of_range_are_refused(given: tuple[float, ...], said: str) -> None:
-    with pytest.raises(BadParameter, match=said):
-        ShuffledEpoch(*given)  # type: ignore[arg-type]
+def test_numbers_out_of_range_are_refused(wrong: dict[str, Any], message: str) -> None:
+    right: dict[str, Any] = {"reports": 10, "categories": 16, "epsilon_local": 5.0}
+    with pytest.raises(BadParameter, match=message):
+        ShuffledEpoch(**{**right, **wrong})
     with pytest.raises(BadParameter, match="delta 1"):
         central_epsilon(ShuffledEpoch(10, 2, 1.0), 1)
 

@@ -134,8 +134,21 @@ async def _serve(settings: Settings) -> None:
     )
     metrics.serve(settings.common.metrics_listen, tls)
     retention = Retention(bundle, store, promises, kept, clocks, changed=intake.changed)
-    own = (intake, opener, room, query, keeping, retention, clocks)
-    parts = Parts(bundle, *own, servers, metrics, upstream, http, access)
+    parts = Parts(
+        bundle,
+        intake,
+        opener,
+        room,
+        query,
+        keeping,
+        retention,
+        clocks,
+        servers,
+        metrics,
+        upstream,
+        http,
+        access,
+    )
     reloader = Reloader(lambda: files(settings), reading(settings, parts), reloads)
     try:
         learner = ModelLearner(lambda: parts.bundle, store, query.rounds, clocks)

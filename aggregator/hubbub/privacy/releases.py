@@ -95,7 +95,7 @@ def release(
             "laplace answers all queries, gaussian all but mode, exponential mode alone"
         )
     if query == "mode":
-        return [Released(_most_common(parts, labels, policy, reports_each), *[None] * 5)]
+        return [_name_alone(_most_common(parts, labels, policy, reports_each))]
     place = labels.index(value) if query == "count" else None
     own = [_noisy(*part, place, policy, reports_each) for part in parts if part[1].reports]
     reports = [totals.reports for _, totals in parts if totals.reports]
@@ -134,12 +134,24 @@ def _published(
         step=figures.step,
         tail=figures.tail,
     )
-    columns = [figures.estimates, figures.stderrs, np.sqrt(noises), low, high]
-    if ends:
-        columns = [column * (ends[1] - ends[0]) / reports for column in columns]
-        for place in (0, 3, 4):
-            columns[place] = ends[0] + columns[place]
-    return [Released(*row) for row in zip(names, *(one.tolist() for one in columns), strict=True)]
+    start, scale = (ends[0], (ends[1] - ends[0]) / reports) if ends else (0.0, 1.0)
+    noise = np.sqrt(noises)
+    return [
+        Released(
+            value=name,
+            estimate=float(start + scale * figures.estimates[place]),
+            stderr=float(scale * figures.stderrs[place]),
+            noise=float(scale * noise[place]),
+            low=float(start + scale * low[place]),
+            high=float(start + scale * high[place]),
+        )
+        for place, name in enumerate(names)
+    ]
+
+
+def _name_alone(value: str) -> Released:
+    """The most common value, of which no figure is published."""
+    return Released(value=value, estimate=None, stderr=None, noise=None, low=None, high=None)
 
 
 def as_it_is(
@@ -158,7 +170,7 @@ def as_it_is(
     own = family_for(mechanism)
     figures = figures_of(own, [(mechanism, totals)], shape=False)
     if query == "mode":
-        return [Released(labels[int(np.argmax(figures.estimates))], *[None] * 5)]
+        return [_name_alone(labels[int(np.argmax(figures.estimates))])]
     if query == "mean":
         figures = figures.place or figures
     none, ends = np.zeros_like(figures.estimates), own.ends(mechanism) if query == "mean" else None

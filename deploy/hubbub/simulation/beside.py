@@ -61,9 +61,18 @@ async def associations(
     for (one, rows), (other, columns) in combinations(enumerate(metric.parts), 2):
         table = np.zeros((mechanism.sizes[one], mechanism.sizes[other]))
         np.add.at(table, (places[:, one], places[:, other]), held)
-        told = (await query.cross(metric.name, asked, (rows, columns, ""))).association
-        v, ends, p_value = told.cramers_v, (told.low, told.high), told.p_value
-        found.append(Associated(rows, columns, _cramers_v(table), v, *ends, p_value))
+        answer = (await query.cross(metric.name, asked, (rows, columns, ""))).association
+        found.append(
+            Associated(
+                rows=rows,
+                columns=columns,
+                true=_cramers_v(table),
+                cramers_v=answer.cramers_v,
+                low=answer.low,
+                high=answer.high,
+                p_value=answer.p_value,
+            )
+        )
     return found
 
 

@@ -123,7 +123,19 @@ async def _serve(settings: Settings) -> None:
     )
     metrics.serve(settings.common.metrics_listen, tls)
     doors = for_devices, for_operators, http_door
-    parts = Parts(table, onward, mixer, admission, pressure, limiter, *doors, metrics, redeemer)
+    parts = Parts(
+        table,
+        onward,
+        mixer,
+        admission,
+        pressure,
+        limiter,
+        for_devices,
+        for_operators,
+        http_door,
+        metrics,
+        redeemer,
+    )
     reloader = Reloader(lambda: files(settings), reading(settings, parts), reloads)
     try:
         await serve_until_signal(

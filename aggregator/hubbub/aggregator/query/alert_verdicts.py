@@ -69,7 +69,13 @@ async def judge(query: QueryEngine, metric: Metric, epoch: int) -> AlertVerdict 
         compared = await query.compare(metric.name, EstimateQuery(before), here)
         values, sentence = _of_change(compared, alert.confidence)
     else:
-        one_sided = EstimateQuery(here, 1 - 2 * (1 - alert.confidence), *_looked_for(metric, rule))
+        candidates, lists = _looked_for(metric, rule)
+        one_sided = EstimateQuery(
+            range=here,
+            confidence=1 - 2 * (1 - alert.confidence),
+            candidates=candidates,
+            lists=lists,
+        )
         names = [rule.value] if rule.of == "share" else []
         trended = await query.trend(metric.name, one_sided, names)
         values, sentence = _of_limit(trended, rule, alert)

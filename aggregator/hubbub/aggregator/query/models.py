@@ -13,7 +13,6 @@ from hubbub.analysis.models import (
     Coefficient,
     Feature,
     Model,
-    Share,
     averaged,
     averaged_weights,
     coefficients,
@@ -216,27 +215,41 @@ def _held_out(
         counts = np.array(judged, dtype=np.float64)
         judgement = judge(learning.kind, judging(metric).channel, counts, edges, confidence)
     if judgement is None:
-        told = line.date, line.state, line.reports
-        return HeldOut(learning.held_out, *told, None, None, None, [])
+        return HeldOut(
+            share=learning.held_out,
+            date=line.date,
+            state=line.state,
+            reports=line.reports,
+            auc=None,
+            auc_low=None,
+            auc_high=None,
+            calibration=[],
+        )
     low, wide = learning.range[0], learning.range[1] - learning.range[0]
+    auc, accuracy = judgement.auc, judgement.accuracy
     return HeldOut(
-        learning.held_out,
-        *(line.date, line.state, judgement.reports),
-        *_whole(judgement.auc),
-        [
+        share=learning.held_out,
+        date=line.date,
+        state=line.state,
+        reports=judgement.reports,
+        auc=auc.estimate if auc else None,
+        auc_low=auc.low if auc else None,
+        auc_high=auc.high if auc else None,
+        calibration=[
             JudgedBin(
-                *(low + wide * one.lowest, low + wide * one.highest, one.people),
-                *(low + wide * x for x in (one.true.estimate, one.true.low, one.true.high)),
+                lowest=low + wide * group.lowest,
+                highest=low + wide * group.highest,
+                people=group.people,
+                estimate=low + wide * group.true.estimate,
+                low=low + wide * group.true.low,
+                high=low + wide * group.true.high,
             )
-            for one in judgement.calibration
+            for group in judgement.calibration
         ],
-        *_whole(judgement.accuracy),
+        accuracy=accuracy.estimate if accuracy else None,
+        accuracy_low=accuracy.low if accuracy else None,
+        accuracy_high=accuracy.high if accuracy else None,
     )
-
-
-def _whole(share: Share | None) -> tuple[float | None, float | None, float | None]:
-    """A share and the ends of its interval."""
-    return (share.estimate, share.low, share.high) if share else (None, None, None)
 
 
 def _coefficients(
@@ -249,8 +262,13 @@ def _coefficients(
     weights, stderrs = averaged(learning.kind, states, np.array(done[0].centre), along)
     features = tuple(Feature(*column) for column in learning.columns)
     model = Model(
-        *(metric.name, learning.kind, metric.epsilon, features),
-        *(*learning.range, learning.rounds),
+        name=metric.name,
+        kind=learning.kind,
+        epsilon=metric.epsilon,
+        features=features,
+        low=learning.range[0],
+        high=learning.range[1],
+        rounds=learning.rounds,
         classes=learning.classes,
     )
     return coefficients(model, weights, stderrs, confidence)

@@ -163,4 +163,11 @@ def _line(
         terms |= dict.fromkeys(_BEYOND)
     elif not shows_pooled:
         terms["pooled"] = None
-    return ReportCounts(*window, date, **terms, balanced=balanced, deleted=own.get(DELETED, 0))
+    return ReportCounts(
+        stream=window.stream,
+        epoch=window.epoch,
+        date=date,
+        **terms,
+        balanced=balanced,
+        deleted=own.get(DELETED, 0),
+    )

@@ -86,9 +86,21 @@ def changes(before: Answer, after: Answer) -> tuple[Change, ...]:
         low, high = difference - down * stderr, difference + up * stderr
     widest = before.span[1] - before.span[0] if before.kind in OF_NUMBERS and before.span else 1.0
     low, high = np.clip(low, -widest, widest), np.clip(high, -widest, widest)
-    parts = (old, new, difference, stderr, low, high, p, changed)
-    rows = zip(names, *(part.tolist() for part in parts), strict=True)
-    return tuple(Change(*row) for row in rows)
+    columns = {
+        "before": old,
+        "after": new,
+        "difference": difference,
+        "stderr": stderr,
+        "low": low,
+        "high": high,
+        "p_value": p,
+        "changed": changed,
+    }
+    rows = zip(*(column.tolist() for column in columns.values()), strict=True)
+    return tuple(
+        Change(value=name, **dict(zip(columns, row, strict=True)))
+        for name, row in zip(names, rows, strict=True)
+    )
 
 
 def _near(p: Floats, changed: Mask, confidence: float) -> Floats:

@@ -81,8 +81,16 @@ class Means(Family):
         reports, ends = sum(totals.reports for _, totals in tiers), self.ends(mechanism)
         figures = figures_of(self, tiers, (), repeats)
         mean = mean_of(figures, ends, reports, confidence)
-        parts = (mean.estimate, mean.stderr, mean.low, mean.high)
-        row = ValueAnswer("mean", *parts, share=None, rank=None, detected=None)
+        row = ValueAnswer(
+            value="mean",
+            estimate=mean.estimate,
+            stderr=mean.stderr,
+            low=mean.low,
+            high=mean.high,
+            share=None,
+            rank=None,
+            detected=None,
+        )
         return Answer("mean", reports, confidence, (row,), 0.0, span=ends, repeats=repeats)
 
     def ends(self, mechanism: Meaning) -> tuple[float, float]:

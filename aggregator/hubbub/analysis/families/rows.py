@@ -48,9 +48,23 @@ def rows(
     ranks = np.empty(len(estimates), dtype=np.int64)
     ranks[np.argsort(-estimates, kind="stable")] = np.arange(1, len(estimates) + 1)
     shares, low, high = (column / max(reports, 1) for column in (estimates, *judged[2:4]))
-    parts = (*judged[:4], shares, ranks, judged[4], consistent, low, np.minimum(high, 1.0))
-    told = zip(names, *(part.tolist() for part in parts), strict=True)
-    return tuple(ValueAnswer(*row) for row in told)
+    columns = {
+        "estimate": estimates,
+        "stderr": judged[1],
+        "low": judged[2],
+        "high": judged[3],
+        "share": shares,
+        "rank": ranks,
+        "detected": judged[4],
+        "consistent": consistent,
+        "share_low": low,
+        "share_high": np.minimum(high, 1.0),
+    }
+    rows = zip(*(column.tolist() for column in columns.values()), strict=True)
+    return tuple(
+        ValueAnswer(value=name, **dict(zip(columns, row, strict=True)))
+        for name, row in zip(names, rows, strict=True)
+    )
 
 
 def columns(figures: ValueEstimates, reports: int, confidence: float) -> Columns:

@@ -76,11 +76,12 @@ def likely_strings(places: Places, found: Sequence[Found], false_share: float) -
         false += level.by_chance(sure)
     shares = false / np.arange(1, len(seen) + 1)
     doubts = np.minimum.accumulate(shares[::-1])[::-1]
-    return [
-        Likely(text, float(doubt), places.count(bits, level), *places.spread(level))
-        for (_, bits, level, text), doubt in zip(seen, doubts, strict=True)
-        if doubt <= false_share
-    ]
+    likely = []
+    for (_, bits, last, text), doubt in zip(seen, doubts, strict=True):
+        if doubt <= false_share:
+            estimate, (absent, growth) = places.count(bits, last), places.spread(last)
+            likely.append(Likely(text, float(doubt), estimate, absent, growth))
+    return likely
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,10 +63,11 @@ class Smoothed:
 
 def beside(every: Sequence[Smoothed]) -> Smoothed:
     """Several grids as one, pairs beside pairs."""
-    return Smoothed(
-        *(np.concatenate([getattr(one, name) for one in every], 1) for name in _BY_POINT),
-        *(np.concatenate([getattr(one, name) for one in every]) for name in _BY_PAIR),
-    )
+    by_point = {
+        name: np.concatenate([getattr(one, name) for one in every], 1) for name in _BY_POINT
+    }
+    by_pair = {name: np.concatenate([getattr(one, name) for one in every]) for name in _BY_PAIR}
+    return Smoothed(**by_point, **by_pair)
 
 
 def smooth(columns: Floats, errors: Floats, moved: Floats) -> Smoothed:

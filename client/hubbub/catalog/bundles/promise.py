@@ -53,7 +53,13 @@ class Promise:
         # Former versions wrote none, and none is written where there is no limit.
         if not (central == [] or (len(central) == 1 and is_number(central[0]))):
             raise ValueError("no figures")
-        return cls(digest, epsilon, reports, lifetime, *central)
+        return cls(
+            digest=digest,
+            epsilon=epsilon,
+            reports_per_epoch=reports,
+            lifetime_epsilon=lifetime,
+            lifetime_central_epsilon=central[0] if central else None,
+        )
 
     def data(self) -> list[Any]:
         """All of it, JSON-ready."""

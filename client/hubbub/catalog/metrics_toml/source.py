@@ -152,9 +152,19 @@ def read_catalog(path: Path, accountant: Accountant | None = None) -> Catalog:
     tokens = _section("tokens", Tokens, document, wrong)
     if problems:
         raise CatalogInvalid("\n".join(problems))
-    told = (document.get("keep", ""), runs, document.get("log", ""), around.filled, tokens)
     learned = {name: metric.model for name, metric in metrics.items() if metric.model}
-    return Catalog(document["shuffler"], metrics, learned, caps, budget, *told)
+    return Catalog(
+        document["shuffler"],
+        metrics,
+        learned,
+        caps,
+        budget,
+        document.get("keep", ""),
+        runs,
+        document.get("log", ""),
+        around.filled,
+        tokens,
+    )
 
 
 def _asked(

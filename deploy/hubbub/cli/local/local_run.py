@@ -66,12 +66,12 @@ class Ports:
     @classmethod
     def from_base(cls, base: int) -> Self:
         """Eight in a row, the first for devices."""
-        return cls(*range(base, base + len(fields(cls))))
+        return cls(**{one.name: base + place for place, one in enumerate(fields(cls))})
 
     @classmethod
     def free(cls) -> Self:
         """Eight that nothing listens on now."""
-        return cls(*(free_port() for _ in fields(cls)))
+        return cls(**{one.name: free_port() for one in fields(cls)})
 
 
 LAST_BASE: Final = 65_536 - len(fields(Ports))
