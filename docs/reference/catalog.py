@@ -22,12 +22,12 @@ _HEAD: Final = ("field", "type and range", "default", "meaning", "example")
 _INTRODUCTION: Final = """\
 # Every field of metrics.toml
 
-Made by `python -m docs.reference.catalog` from what the code says of its fields; change it there.
+Made by `python -m docs.reference.catalog` from the fields of the code; change it there.
 
-`hubbub catalog check metrics.toml` tells every problem of a file at once, with line, field and
-remedy. `hubbub catalog new NAME` writes a metric into it, with a comment above each field; a new
-file gets its JSON Schema beside it, named in the first line as [taplo](https://taplo.tamasfe.dev)
-and Even Better TOML read it, which complete and check while you type. For a file of your own:
+`hubbub catalog check metrics.toml` reports every problem with line, field and remedy.
+`hubbub catalog new NAME` adds a metric, with a comment above each field.
+A new file names its JSON Schema in the first line, so that [taplo](https://taplo.tamasfe.dev) and Even Better TOML complete and check it.
+For an existing file:
 
     hubbub catalog schema > metrics.schema.json
 
@@ -35,11 +35,14 @@ and Even Better TOML read it, which complete and check while you type. For a fil
 #:schema ./metrics.schema.json
 ```
 
+Most metrics need only `description`, `owner`, `expires`, `epoch`, `mechanism`, `epsilon`, `values` or `kind`, `min_batch` and `limits`.
+
 Epsilons are in nats. In `[a, b)` the end `a` belongs to the range and `b` does not.
+A field with an empty default is optional.
 """
 
 _OF_MODELS_IN_CROWDS: Final = """\
-In [a crowd](../learn.md#learn-it-in-a-crowd) `central_epsilon` is what all rounds of a device say together; `epsilon` and `min_batch` follow and may be left out, and without `rounds` and `rounds_each` a device is in 4 of 12.
+In [a crowd](../learn.md#learn-it-in-a-crowd) `central_epsilon` bounds all rounds of a device together; `epsilon` and `min_batch` follow from it and may be left out. Without `rounds` and `rounds_each` a device takes part in 4 of 12 rounds.
 """
 
 
@@ -55,9 +58,10 @@ def page() -> str:
             _INTRODUCTION,
             *_section("Top of the file", _written(Catalog)),
             *_section("A metric: `[metrics.NAME]`", _written(Metric)),
-            "One of `values`, `values_file`, `parts`, `domain` and `kind` is needed, as the mechanism has it.",
+            "A metric has one of `values`, `values_file`, `parts`, `domain` and `kind`, as its mechanism requires.",
             f"Beside {_named(PROMISE)}, {_named(FOLLOWING)} may be left out.\n",
-            *_section("A model: `[models.NAME]`", _of_models()),
+            *_section("A model: `[models.NAME]`", _written(Learning)),
+            f"As in a metric: {', '.join(f'`{name}`' for name in _shared_with_models())}.\n",
             _OF_MODELS_IN_CROWDS,
             *_section("`limits` of a metric", _written(Limits)),
             *_section("`release` of a metric", _written(Release)),
@@ -73,9 +77,9 @@ def _named(names: Sequence[str]) -> str:
     return " and ".join([", ".join(f"`{name}`" for name in names[:-1]), f"`{names[-1]}`"])
 
 
-def _of_models() -> list[CatalogField]:
-    """What a model says as a metric does, and its own."""
-    return [one for one in fields_of(Metric) if one.name in AS_METRICS] + _written(Learning)
+def _shared_with_models() -> list[str]:
+    """Names of the fields that a model has as a metric does, in the order of the page."""
+    return [field.name for field in fields_of(Metric) if field.name in AS_METRICS]
 
 
 def _written(section: type) -> list[CatalogField]:
@@ -92,10 +96,14 @@ def _mechanisms() -> list[str]:
     """The numbers that each mechanism takes."""
     own = {name: own_fields(name) for name in REGISTRY}
     none = [f"`{name}`" for name, fields in own.items() if not fields]
-    rows = [(f"`{name}`", *_row(one)) for name, fields in own.items() for one in fields]
+    mechanisms: dict[tuple[str, ...], list[str]] = {}
+    for name, fields in own.items():
+        for field in fields:
+            mechanisms.setdefault(_row(field), []).append(f"`{name}`")
+    rows = [(", ".join(names), *row) for row, names in mechanisms.items()]
     return [
         "## Numbers of a mechanism\n",
-        f"[Mechanisms](../mechanisms.md) says what they are. {', '.join(none)} take none.\n",
+        f"[Mechanisms](../mechanisms.md) explains them. {', '.join(none)} take none.\n",
         *_table(("mechanism", *_HEAD), rows),
     ]
 
@@ -105,18 +113,19 @@ def _section(title: str, fields: Iterable[CatalogField]) -> list[str]:
 
 
 def _row(field: CatalogField) -> tuple[str, ...]:
-    says = field.entry
-    default = "" if field.required or field.default is None else _default(field.default)
-    needed = "must be written" if field.required else default or "none"
-    example = f"`{says.example}`" if says.example else ""
-    return (f"`{field.name}`", says.kind.words(), needed, says.meaning, example)
+    entry = field.entry
+    default = "" if field.default is None else _default(field.default)
+    example = f"`{entry.example}`" if entry.example else ""
+    needed = "required" if field.required else default
+    return (f"`{field.name}`", entry.kind.words(), needed, entry.meaning, example)
 
 
-def _default(held: object) -> str:
-    """A default as TOML has it; nothing of an empty one."""
-    if isinstance(held, bool):
-        return f"`{str(held).lower()}`"
-    return f"`{held}`" if isinstance(held, int | float) or (isinstance(held, str) and held) else ""
+def _default(value: object) -> str:
+    """A default as TOML has it; empty for an empty default."""
+    if isinstance(value, bool):
+        return f"`{str(value).lower()}`"
+    is_shown = isinstance(value, int | float) or (isinstance(value, str) and value)
+    return f"`{value}`" if is_shown else ""
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:

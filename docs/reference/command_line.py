@@ -1,101 +1,157 @@
 """The reference of the command line, from its parsers."""
 
 import argparse
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Collection, Iterator
+from typing import Final
 
-from docs.reference.tables import cell, table
+from docs.reference.tables import cell
 from hubbub.cli.main import whole_parser
 
 _HEAD = """# The command line
 
-Made by `make reference` from its parsers; change it there.
+Made by `make reference` from the parsers; change it there.
 
-Every command and option, as `hubbub COMMAND --help` tells them.
-`hubbub shuffler` and `hubbub aggregator` are among the [settings](settings.md).
-A command exits with 0, with 2 and one line for what it refuses, and with 130 after Ctrl-C.
+`hubbub COMMAND --help` prints the same.
+`hubbub shuffler`, `aggregator`, `relay` and `issuer` are among the [settings](settings.md).
+A command exits with 0 on success, with 2 and one line of explanation when it refuses, and with 130 after Ctrl-C.
+
+| reader | commands |
+|---|---|
+| app developer | [up](#up), [catalog](#catalog), [watch](#watch), [ledger](#ledger) |
+| operator | [init](#init), [keys](#keys), [status](#status), [backup](#backup), [restore](#restore) |
+| analyst | [query](#query), [top](#top), [compare](#compare), [trend](#trend), [export](#export), [plan](#plan) |
+| privacy reviewer | [privacy](#privacy), [audit](#audit), [release](#release) |
+
+## Shared options
+
+These options mean the same in every command that lists them as shared.
 
 """
+_FEWEST_COMMANDS: Final = 4  # An option that so many commands describe alike is shared.
+_SERVICES: Final = {"shuffler", "aggregator", "relay", "issuer"}
 
 
 def page() -> str:
     """The whole page, as Markdown."""
-    parts = [_HEAD]
+    sections = []
     for name, help_text, parser in _commands(whole_parser()):
-        deeper = list(_commands(parser))
-        parts.append(f"## {name}\n\n{_sentence(help_text or '')}\n\n" if deeper else "")
-        for action, action_help, one in deeper or [("", help_text, parser)]:
-            title = f"{name} {action}".strip()
-            parts.append(_command(title, action_help, one, level=3 if deeper else 2))
-    return "".join(parts).rstrip() + "\n"
+        parts = list(_commands(parser))
+        sections.append((name, help_text, parts or [("", help_text, parser)], bool(parts)))
+    parsers = [parser for _, _, parts, _ in sections for _, _, parser in parts]
+    shared = shared_entries(parsers, _FEWEST_COMMANDS)
+    text = [_HEAD, "".join(f"- {entry}\n" for entry in shared), "\n"]
+    for name, help_text, parts, has_parts in sections:
+        text.append(f"## {name}\n\n{_sentence(help_text or '')}\n\n" if has_parts else "")
+        for part, part_help, parser in parts:
+            title = f"{name} {part}".strip()
+            level = 3 if has_parts else 2
+            text.append(_command(title, part_help, parser, level=level, shared=shared))
+    return "".join(text).rstrip() + "\n"
 
 
 def _commands(
     parser: argparse.ArgumentParser,
 ) -> Iterator[tuple[str, str | None, argparse.ArgumentParser]]:
-    """Of a parser with commands each one with its line; the services have a page of their own."""
+    """Name, help and parser of each command; the services have a page of their own."""
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
-            said = {one.dest: one.help for one in action._choices_actions}
-            for name, one in action.choices.items():
-                if name not in {"shuffler", "aggregator", "relay", "issuer"}:
-                    yield name, said.get(name), one
+            help_texts = {choice.dest: choice.help for choice in action._choices_actions}
+            for name, command in action.choices.items():
+                if name not in _SERVICES:
+                    yield name, help_texts.get(name), command
 
 
-def _command(name: str, line: str | None, parser: argparse.ArgumentParser, *, level: int) -> str:
-    told = parser.description or line or ""
-    given = [_shown(one) for one in parser._actions if not one.option_strings]
-    needed = [
-        f"{one.option_strings[-1]} {_shown(one)}".strip()
-        for one in parser._actions
-        if one.option_strings and one.required
+def shared_entries(parsers: Collection[argparse.ArgumentParser], fewest: int) -> list[str]:
+    """Entries of the options that `fewest` parsers or more describe alike, one for each option."""
+    counts = Counter(
+        (action.option_strings[0], _entry(action))
+        for parser in parsers
+        for action in _visible(parser._actions)
+        if action.option_strings
+    )
+    entries: dict[str, str] = {}
+    for (option, entry), count in counts.most_common():
+        if count >= fewest:
+            entries.setdefault(option, entry)
+    return list(entries.values())
+
+
+def _command(
+    name: str,
+    help_text: str | None,
+    parser: argparse.ArgumentParser,
+    *,
+    level: int,
+    shared: Collection[str],
+) -> str:
+    positional = [_value(action) for action in parser._actions if not action.option_strings]
+    required = [
+        f"{action.option_strings[-1]} {_value(action)}".strip()
+        for action in parser._actions
+        if action.option_strings and action.required
     ]
-    usage = " ".join(["hubbub", name, *needed, "[OPTIONS]", *given])
+    usage = " ".join(["hubbub", name, *required, "[OPTIONS]", *positional])
+    description = _sentence(parser.description or help_text or "")
     epilog = f"{cell(parser.epilog)}\n\n" if parser.epilog else ""
-    return f"{'#' * level} {name}\n\n{_sentence(told)}\n\n    {usage}\n\n{options(parser)}{epilog}"
-
-
-def options(parser: argparse.ArgumentParser) -> str:
-    """A table of what a parser takes; what it names as a group has one of its own."""
-    groups: dict[str, list[tuple[str, str]]] = {"": []}
-    for group in parser._action_groups:
-        title = group.title or ""
-        rows = groups.setdefault("" if title in {"positional arguments", "options"} else title, [])
-        rows += [
-            (_name(one), _meaning(one))
-            for one in group._group_actions
-            if one.help != argparse.SUPPRESS and not isinstance(one, argparse._HelpAction)
-        ]
-    return "".join(
-        (f"{_sentence(title)}:\n\n" if title else "") + table(("argument", "meaning"), rows)
-        for title, rows in groups.items()
+    return (
+        f"{'#' * level} {name}\n\n{description}\n\n    {usage}\n\n{options(parser, shared)}{epilog}"
     )
 
 
-def _name(action: argparse.Action) -> str:
-    shown = _shown(action)
-    if not action.option_strings:
-        return f"`{shown}`"
-    return ", ".join(f"`{f'{one} {shown}'.strip()}`" for one in action.option_strings)
+def options(parser: argparse.ArgumentParser, shared: Collection[str] = ()) -> str:
+    """The arguments of a parser as a list, with a list for each named group.
+
+    Args:
+        parser: of a command.
+        shared: entries that the page describes elsewhere; here only their names are listed.
+    """
+    groups: dict[str, list[str]] = {"": []}
+    names = []
+    for group in parser._action_groups:
+        title = group.title or ""
+        title = "" if title in {"positional arguments", "options"} else title
+        for action in _visible(group._group_actions):
+            entry = _entry(action)
+            if entry in shared:
+                names.append(f"`{action.option_strings[0]}`")
+            else:
+                groups.setdefault(title, []).append(f"- {entry}\n")
+    lists = [
+        (f"{_sentence(title)}:\n\n" if title else "") + "".join(entries) + "\n"
+        for title, entries in groups.items()
+        if entries
+    ]
+    return "".join(lists) + (f"Shared: {', '.join(names)}.\n\n" if names else "")
 
 
-def _shown(action: argparse.Action) -> str:
-    """What stands for its value: its choices, its word, or nothing for a switch."""
+def _visible(actions: Collection[argparse.Action]) -> Iterator[argparse.Action]:
+    for action in actions:
+        if action.help != argparse.SUPPRESS and not isinstance(action, argparse._HelpAction):
+            yield action
+
+
+def _entry(action: argparse.Action) -> str:
+    value = _value(action)
+    names = [f"`{f'{option} {value}'.strip()}`" for option in action.option_strings]
+    help_text = (action.help or "") % {**vars(action), "prog": "hubbub"}
+    required = " (required)" if action.option_strings and action.required else ""
+    return f"{', '.join(names or [f'`{value}`'])}: {cell(help_text)}{required}"
+
+
+def _value(action: argparse.Action) -> str:
+    """The placeholder of an argument's value: its choices or its metavar; empty for a switch."""
     if action.nargs == 0:
         return ""
     if action.choices is not None:
-        one = "{" + ",".join(map(str, action.choices)) + "}"
+        value = "{" + ",".join(map(str, action.choices)) + "}"
+    elif action.metavar is None:
+        value = action.dest.upper().replace("-", "_")
     else:
-        own = action.metavar or action.dest
-        one = own if isinstance(own, str) else " ".join(own)
-        one = one.upper().replace("-", "_") if action.metavar is None else one
+        value = action.metavar if isinstance(action.metavar, str) else " ".join(action.metavar)
     if action.nargs in {"?", "*"}:
-        return f"[{one}]" + ("..." if action.nargs == "*" else "")
-    return f"{one}..." if action.nargs == "+" else one
-
-
-def _meaning(action: argparse.Action) -> str:
-    told = (action.help or "") % {**vars(action), "prog": "hubbub"}
-    return cell(told) + (" (needed)" if action.option_strings and action.required else "")
+        return f"[{value}]" + ("..." if action.nargs == "*" else "")
+    return f"{value}..." if action.nargs == "+" else value
 
 
 def _sentence(text: str) -> str:

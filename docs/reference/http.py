@@ -1,7 +1,9 @@
 """The reference of HTTP/JSON, from the OpenAPI document that the aggregator serves."""
 
 import asyncio
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 import httpx2
@@ -11,108 +13,209 @@ from hubbub.aggregator.access.callers import Access
 from hubbub.aggregator.web.app import make_app
 from hubbub.runtime import Limiter
 
-_HEAD = """# HTTP/JSON
+_OVERVIEW = """# HTTP/JSON
 
 Made by `make reference` from the document that the aggregator serves at `/openapi.json`; change it in the code.
 
-How to ask, tokens and TLS: [asking hubbub](../query.md#httpjson).
+## Overview
+
+The aggregator serves this API and the web page at `--http-listen`; `hubbub up` prints its address.
+`/docs` shows the same reference in a browser.
+If the service requires a token, send `Authorization: Bearer TOKEN`; [the operator](../operate/services.md#http-and-the-web-page) issues tokens.
+
+    curl -H "Authorization: Bearer $HUBBUB_TOKEN" "https://HOST:7076/v1/metrics/theme/estimates?last=7d"
+
+| to get | request |
+|---|---|
+| the metrics that you may see | [/v1/metrics](#v1metrics) |
+| estimates with intervals | [/v1/metrics/{metric}/estimates](#v1metricsmetricestimates) |
+| the most frequent values | [/v1/metrics/{metric}/top](#v1metricsmetrictop) |
+| the change between two ranges of epochs | [/v1/metrics/{metric}/compare](#v1metricsmetriccompare) |
+| one row per epoch | [/v1/metrics/{metric}/trend](#v1metricsmetrictrend) |
+| a CSV or Parquet file | [/v1/metrics/{metric}/export](#v1metricsmetricexport) |
+| whether all reports are accounted for | [/v1/status](#v1status) |
+| a differentially private number to publish | [/v1/releases](#v1releases) |
+
+- **Paths**: `{metric}` and `{model}` are names of the catalog; `{name}` is the name of a list or a mark.
+- **Epochs**: `last` or `epochs` selects them; without both, the answer covers the newest epoch. `final` in the answer is true if all of its epochs are closed.
+- **Strings**: a metric over strings is estimated for the candidates of its catalog, of `list`, or of the body of a POST.
+- **Pages**: `first` and `number` select rows; a `Link` header leads to the next page. `order` sorts, `find` filters by name.
+- **Caching**: an answer has an `ETag`; `If-None-Match` with it returns 304 while nothing has changed.
+- **Unknown parameters** are refused with 400, which names the parameters of the path.
+- **Errors** are [problems](#problem) (RFC 9457) with the remedy in `detail`: see [Refusals](#refusals).
+
+"""
+_SHARED_HEAD = """## Shared parameters
+
+These query parameters mean the same on every path that lists them as shared.
 
 """
 _REFUSALS = """## Refusals
 
-Every one is a [Problem](#problem), with its remedy in `detail`.
+Each is a [Problem](#problem), with its remedy in `detail`.
+
+"""
+_SHAPES = """## Shapes
+
+Optional fields may be missing.
 
 """
 _PROBLEM: Final = "application/problem+json"
 _METHODS: Final = ("get", "post", "put", "delete")
+_FEWEST_PATHS: Final = 3  # A parameter that so many operations take in the same way is shared.
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """One parameter of an operation, in words."""
+
+    name: str
+    place: str
+    kind: str
+    default: str
+    meaning: str
 
 
 def page() -> str:
     """The whole page, as Markdown."""
     document = asyncio.run(_document())
-    parts = [_HEAD]
-    for path, methods in document["paths"].items():
-        parts += [_operation(path, one, methods[one]) for one in _METHODS if one in methods]
+    operations = [
+        operation
+        for methods in document["paths"].values()
+        for method, operation in methods.items()
+        if method in _METHODS
+    ]
+    counts = Counter(
+        parameter
+        for operation in operations
+        for parameter in _parameters(operation)
+        if parameter.place == "query"
+    )
+    shared = [parameter for parameter, count in counts.items() if count >= _FEWEST_PATHS]
+    parts = [_OVERVIEW, _SHARED_HEAD, _list(shared), "## Paths\n\n"]
+    parts += [_path(path, methods, shared) for path, methods in document["paths"].items()]
     parts += [_REFUSALS, table(("status", "meaning"), sorted(_refusals(document).items()))]
-    parts.append("## Shapes\n\n")
+    parts.append(_SHAPES)
     schemas = document["components"]["schemas"]
     parts += [_schema(name, schemas[name]) for name in sorted(schemas)]
     return "".join(parts).rstrip() + "\n"
 
 
 async def _document() -> Any:
-    """The document, asked of an application that nothing stands behind."""
+    """The OpenAPI document, from an application without a store."""
     nothing: Any = None
     app: Any = make_app(nothing, nothing, Access(), Limiter(0, 1))
-    here = httpx2.ASGITransport(app=app)
+    transport = httpx2.ASGITransport(app=app)
     async with httpx2.AsyncClient(
-        transport=here, base_url="http://127.0.0.1", timeout=None
-    ) as asked:
-        answer = await asked.get("/openapi.json")
-        return answer.raise_for_status().json()
+        transport=transport, base_url="http://127.0.0.1", timeout=None
+    ) as client:
+        response = await client.get("/openapi.json")
+        return response.raise_for_status().json()
 
 
 def _refusals(document: Mapping[str, Any]) -> dict[str, str]:
     return {
-        status: cell(said["description"])
+        status: cell(response["description"])
         for methods in document["paths"].values()
-        for told in methods.values()
-        for status, said in told["responses"].items()
-        if _PROBLEM in said.get("content", {})
+        for operation in methods.values()
+        for status, response in operation["responses"].items()
+        if _PROBLEM in response.get("content", {})
     }
 
 
-def _operation(path: str, method: str, told: Mapping[str, Any]) -> str:
-    rows = [
-        (
-            f"`{one['name']}`",
-            one["in"],
-            _type(one["schema"]),
-            "needed" if one.get("required") else _default(one["schema"]),
-            cell(one.get("description", "")),
+def _parameters(operation: Mapping[str, Any]) -> list[Parameter]:
+    return [
+        Parameter(
+            parameter["name"],
+            parameter["in"],
+            _type(parameter["schema"]),
+            "required" if parameter.get("required") else _default(parameter["schema"]),
+            cell(parameter.get("description", "")),
         )
-        for one in told.get("parameters", ())
+        for parameter in operation.get("parameters", ())
     ]
-    body = ""
-    if "requestBody" in told:
-        [content] = told["requestBody"]["content"].values()
-        body = f"Takes {_type(content['schema'])}.\n\n"
+
+
+def _path(path: str, methods: Mapping[str, Any], shared: Sequence[Parameter]) -> str:
+    """A path with its operations; methods that differ in their body alone are described once."""
+    headings: dict[str, list[str]] = {}
+    for method in _METHODS:
+        if method in methods:
+            description = _operation(methods[method], shared)
+            headings.setdefault(description, []).append(_request(method, methods[method]))
+    parts = [f"**{' or '.join(requests)}**: {text}" for text, requests in headings.items()]
+    return f"### {path}\n\n{''.join(parts)}"
+
+
+def _request(method: str, operation: Mapping[str, Any]) -> str:
+    if "requestBody" not in operation:
+        return method.upper()
+    [content] = operation["requestBody"]["content"].values()
+    return f"{method.upper()} {_type(content['schema'])}"
+
+
+def _operation(operation: Mapping[str, Any], shared: Sequence[Parameter]) -> str:
+    parameters = _parameters(operation)
     answers = [
-        (status, cell(said["description"]), ", ".join(_answered(said)))
-        for status, said in told["responses"].items()
-        if _PROBLEM not in said.get("content", {})
+        answer
+        for response in operation["responses"].values()
+        if _PROBLEM not in response.get("content", {})
+        for answer in _answers(response)
+    ]
+    answer = f" Returns {' or '.join(answers)}." if answers else ""
+    names = [f"`{parameter.name}`" for parameter in parameters if parameter in shared]
+    own = [
+        parameter
+        for parameter in parameters
+        if parameter not in shared and parameter.place != "path"
     ]
     return (
-        f"## {method.upper()} {path}\n\n{cell(told.get('description', ''))}\n\n{body}"
-        + table(("parameter", "in", "type", "default", "meaning"), rows)
-        + table(("status", "meaning", "answer"), answers)
+        f"{cell(operation.get('description', ''))}{answer}\n\n"
+        + (f"Shared: {', '.join(names)}.\n\n" if names else "")
+        + _list(own)
     )
 
 
-def _answered(response: Mapping[str, Any]) -> Iterator[str]:
+def _list(parameters: Sequence[Parameter]) -> str:
+    lines = []
+    for parameter in parameters:
+        default = f", {parameter.default}" if parameter.default else ""
+        meaning = f": {parameter.meaning}" if parameter.meaning else ""
+        lines.append(f"- `{parameter.name}` ({parameter.kind}{default}){meaning}\n")
+    return "".join(lines) + ("\n" if lines else "")
+
+
+def _answers(response: Mapping[str, Any]) -> Iterator[str]:
     for kind, content in response.get("content", {}).items():
         schema = content.get("schema") or {}
         yield _type(schema) if kind.endswith("json") and schema else f"`{kind}`"
 
 
-def _schema(name: str, told: Mapping[str, Any]) -> str:
-    needed = set(told.get("required", ()))
-    rows = [
-        (
-            f"`{field}`",
-            _type(schema),
-            "" if field in needed else _default(schema) or "may lack",
-            cell(schema.get("description", "")),
-        )
-        for field, schema in told.get("properties", {}).items()
-    ]
-    said = f"{cell(told['description'])}\n\n" if told.get("description") else ""
-    return f"### {name}\n\n{said}{table(('field', 'type', 'default', 'meaning'), rows)}"
+def _schema(name: str, schema: Mapping[str, Any]) -> str:
+    required = set(schema.get("required", ()))
+    plain: dict[str, list[str]] = {}
+    described = []
+    for field, own in schema.get("properties", {}).items():
+        default = "" if field in required else _default(own)
+        optional = "" if field in required or default else "optional "
+        kind = f"{optional}{_type(own)}" + (f", {default}" if default else "")
+        if own.get("description"):
+            described.append(f"- `{field}` ({kind}): {cell(own['description'])}\n")
+        else:
+            plain.setdefault(kind, []).append(f"`{field}`")
+    kinds = "; ".join(f"{', '.join(names)} ({kind})" for kind, names in plain.items())
+    meaning = f"{cell(schema['description'])}\n\n" if schema.get("description") else ""
+    return (
+        f"### {name}\n\n{meaning}"
+        + (f"Fields: {kinds}.\n\n" if kinds else "")
+        + "".join(described)
+        + ("\n" if described else "")
+    )
 
 
 def _default(schema: Mapping[str, Any]) -> str:
     default = schema.get("default")
-    return "" if default in (None, "") else f"`{default}`"
+    return "" if default in (None, "") else f"default `{default}`"
 
 
 def _type(schema: Mapping[str, Any]) -> str:
@@ -121,10 +224,18 @@ def _type(schema: Mapping[str, Any]) -> str:
         name = schema["$ref"].rpartition("/")[2]
         return f"[{name}](#{name.lower()})"
     if "anyOf" in schema:
-        return " or ".join(_type(one) for one in schema["anyOf"])
-    if chosen := schema.get("enum") or [one for one in (schema.get("const"),) if one]:
-        return ", ".join(f"`{one}`" for one in chosen)
+        return " or ".join(_type(option) for option in schema["anyOf"])
+    if choices := schema.get("enum") or [value for value in (schema.get("const"),) if value]:
+        return _choices(choices)
     return _plain(schema)
+
+
+def _choices(choices: Sequence[object]) -> str:
+    """The values of an enumeration; those that may have a minus before them are listed once."""
+    signed = [value for value in choices if f"-{value}" in choices]
+    others = [value for value in choices if value not in signed and str(value)[1:] not in signed]
+    lists = [", ".join(f"`{value}`" for value in values) for values in (others, signed) if values]
+    return "; or, also with `-` before it, ".join(lists) if signed else lists[0]
 
 
 def _plain(schema: Mapping[str, Any]) -> str:

@@ -3,11 +3,11 @@
 import math
 from collections.abc import Iterator
 from dataclasses import MISSING, fields
-from typing import Any
+from typing import Any, Final
 
 import griffe
 
-from docs.reference.command_line import options
+from docs.reference.command_line import options, shared_entries
 from docs.reference.tables import cell, table
 from hubbub.aggregator.settings import parser as of_aggregator
 from hubbub.client import Settings
@@ -20,72 +20,77 @@ _HEAD = """# Settings
 
 Made by `make reference` from the code that reads them; change it there.
 
-What the SDK and the services are told, and what holds where nothing is said.
+The arguments and environment variables of the SDK and of the services, with their defaults in parentheses.
 
 """
 _SDK = """## The SDK
 
-An argument of `Client.from_bundle()` or `hubbub.client.init()` goes before its environment variable, and that before the bundle.
-The bundle's file is the argument `path`.
+An argument of `Client.from_bundle()` or `hubbub.client.init()` overrides its environment variable, which overrides the bundle.
 
 """
-_SERVICES = """## Both services
+_SERVICES = """## All services
 
-Each is told by its command line, and reads these of its environment, since they may hold a password.
+A service takes its settings from the command line.
+It reads these from the environment, because they may contain a password:
 
 """
+_SHARED = """These options mean the same in every service that lists them as shared:
+
+"""
+_FEWEST_SERVICES: Final = 3  # An option that so many services describe alike is shared.
+_PARSERS: Final = {
+    "shuffler": of_shuffler,
+    "aggregator": of_aggregator,
+    "relay": of_relay,
+    "issuer": of_issuer,
+}
 _DEPLOY = """## Files of deploy/
 
 | variable | meaning |
 |---|---|
-| `HUBBUB_SHUFFLER_REDIS_URL`, `HUBBUB_AGGREGATOR_REDIS_URL` | of `hubbub backup` and `hubbub restore --redis`: both Redis, with the user `operator` |
-| `HUBBUB_ARGUMENTS` | of the systemd units: settings of the command line, beside those of the unit |
-| `HUBBUB_USER` | of the compose file, in `.env`: the user that containers run as |
-| `HUBBUB_GATEWAY` | of the compose file of a relay: which shuffler it passes on to |
-| `HUBBUB_PEER` | of the compose files of two parties, in `.env`: where the other party's service is |
-| `HUBBUB_OIDC`, `HUBBUB_OIDC_AUDIENCE` | of the compose file of an issuer, in `.env`: its `--oidc` and `--oidc-audience` |
+| `HUBBUB_SHUFFLER_REDIS_URL`, `HUBBUB_AGGREGATOR_REDIS_URL` | `hubbub backup` and `hubbub restore --redis`: both Redis, with the user `operator` |
+| `HUBBUB_ARGUMENTS` | systemd units: further options for the service |
+| `HUBBUB_USER` | compose file, in `.env`: the user that containers run as |
+| `HUBBUB_GATEWAY` | compose file of a relay: the shuffler that it forwards to |
+| `HUBBUB_PEER` | compose files of two parties, in `.env`: address of the other party's service |
+| `HUBBUB_OIDC`, `HUBBUB_OIDC_AUDIENCE` | compose file of an issuer, in `.env`: its `--oidc` and `--oidc-audience` |
 
-## Commands that ask a service, and those that a page prints
+## Commands that query a service
 
 | variable | meaning |
 |---|---|
-| `HUBBUB_TOKEN` | the analyst's token, where the service asks for one |
-| `HUBBUB_CA` | the file of the authority that signed the service's certificate, if no system knows it |
+| `HUBBUB_TOKEN` | the analyst's token, if the service requires one |
+| `HUBBUB_CA` | certificate file of the authority that signed the service's certificate, if the system does not trust it |
 """
 
 
 def page() -> str:
     """The whole page, as Markdown."""
     services = [(f"`{name}`", cell(meaning)) for name, meaning in VARIABLES.items()]
-    return (
-        "".join(
-            [
-                _HEAD,
-                _SDK,
-                table(("argument", "variable", "without it", "meaning"), _sdk()),
-                _SERVICES,
-                table(("variable", "meaning"), services),
-                "## The shuffler\n\n    hubbub shuffler [OPTIONS]\n\n",
-                options(of_shuffler()),
-                "## The aggregator\n\n    hubbub aggregator [OPTIONS]\n\n",
-                options(of_aggregator()),
-                "## The relay\n\n    hubbub relay [OPTIONS]\n\n",
-                options(of_relay()),
-                "## The issuer\n\n    hubbub issuer [OPTIONS]\n\n",
-                options(of_issuer()),
-                _DEPLOY,
-            ]
-        ).rstrip()
-        + "\n"
-    )
+    parsers = {name: make_parser() for name, make_parser in _PARSERS.items()}
+    shared = shared_entries(parsers.values(), _FEWEST_SERVICES)
+    parts = [
+        _HEAD,
+        _SDK,
+        table(("argument", "variable", "default", "meaning"), _sdk()),
+        _SERVICES,
+        table(("variable", "meaning"), services),
+        _SHARED,
+        "".join(f"- {entry}\n" for entry in shared),
+        "\n",
+    ]
+    for name, parser in parsers.items():
+        parts.append(f"## The {name}\n\n    hubbub {name} [OPTIONS]\n\n{options(parser, shared)}")
+    parts.append(_DEPLOY)
+    return "".join(parts).rstrip() + "\n"
 
 
 def _sdk() -> Iterator[tuple[str, str, str, str]]:
-    told = {
-        one.name: one.description
+    meanings = {
+        attribute.name: attribute.description
         for section in griffe.Docstring(Settings.__doc__ or "").parse("google")
         if isinstance(section, griffe.DocstringSectionAttributes)
-        for one in section.value
+        for attribute in section.value
     }
     for field in fields(Settings):
         name = "path" if field.name == "bundle" else field.name
@@ -93,7 +98,7 @@ def _sdk() -> Iterator[tuple[str, str, str, str]]:
             f"`{name}`",
             f"`HUBBUB_{field.name.upper()}`",
             _default(field.default),
-            cell(told[field.name]),
+            cell(meanings[field.name]),
         )
 
 
