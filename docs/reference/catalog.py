@@ -38,7 +38,7 @@ For an existing file:
 Most metrics need only `description`, `owner`, `expires`, `epoch`, `mechanism`, `epsilon`, `values` or `kind`, `min_batch` and `limits`.
 
 Epsilons are in nats. In `[a, b)` the end `a` belongs to the range and `b` does not.
-A field with an empty default is optional.
+A field with the default none is optional.
 """
 
 _OF_MODELS_IN_CROWDS: Final = """\
@@ -116,7 +116,7 @@ def _row(field: CatalogField) -> tuple[str, ...]:
     entry = field.entry
     default = "" if field.default is None else _default(field.default)
     example = f"`{entry.example}`" if entry.example else ""
-    needed = "required" if field.required else default
+    needed = "required" if field.required else default or "none"
     return (f"`{field.name}`", entry.kind.words(), needed, entry.meaning, example)
 
 
