@@ -1,34 +1,29 @@
 """`hubbub simulate`: a metric rehearsed before its launch, on a file of values that are known."""
 
-import argparse
 import json
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from hubbub.catalog import Bundle, days_of_period, metric_name_of
 from hubbub.catalog.discovery import counting
 from hubbub.cli.commands.simulate_days import say_above_most, simulate_days
 from hubbub.cli.commands.simulate_model import simulate_model
+from hubbub.cli.commands.simulate_options import RUNS, SimulateOptions
 from hubbub.cli.terminal.candidate_file import read_candidates
 from hubbub.cli.terminal.catalog_reading import read_aloud
 from hubbub.cli.terminal.output import say, several, table
-from hubbub.cli.terminal.progress import progress
+from hubbub.cli.terminal.progress import tracked
 from hubbub.errors import BadParameter, BatchTooSmall, UnknownMetric
+from hubbub.fields.command_line import Command
 from hubbub.simulation.days_file import has_days
 from hubbub.simulation.model_file import read_model
 from hubbub.simulation.people_file import read_truth
 from hubbub.simulation.rehearsal import Plan, Run, central_of_plan, rehearse
 from hubbub.simulation.tally import Summary, Tally
 
-Made = TypeVar("Made")
-
-_RUNS: Final = 200
-_MAX_RUNS: Final = 100_000
-_MAX_EPOCHS: Final = 1000
-_MAX_REPORTS: Final = 10**12
 _ROWS: Final = 20
 _EPILOG: Final = """
 examples:
@@ -42,95 +37,34 @@ examples:
 """
 
 
-def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add `simulate` to the command line."""
-    parser = commands.add_parser(
-        "simulate",
-        description="Draws the reports of people whose values are known, answers as every face "
-        "does, and sets the answers beside the truth. All report at the metric's own epsilon. "
-        "Nothing is sent and nothing is kept.",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        epilog=_EPILOG,
-    )
-    parser.add_argument("metric", help="its name in the catalog, or that of a model")
-    parser.add_argument(
-        "--catalog", type=Path, default=Path("metrics.toml"), help="the catalog (%(default)s)"
-    )
-    parser.add_argument(
-        "--values",
-        type=Path,
-        required=True,
-        metavar="FILE",
-        help="CSV, plain or .gz: a person's value a line, or value,count; of a set its values with "
-        "| between them; of parts, of public fields, and of a vector's coordinates, a column each "
-        "under a head of their names; with a column day beside them, and person or count, days; of "
-        "a model, a column a feature and one the label",
-    )
-    parser.add_argument(
-        "--test", type=Path, metavar="FILE", help="of a model: people held out, to judge it by"
-    )
-    parser.add_argument(
-        "--reports", type=int, metavar="N", help="draw N people as from a population like the file"
-    )
-    parser.add_argument(
-        "--epochs", type=int, default=1, help="in which the same people report (%(default)s)"
-    )
-    parser.add_argument(
-        "--runs", type=int, help=f"how often it is repeated ({_RUNS}; a model 5 times)"
-    )
-    parser.add_argument("--seed", type=int, help="of the coins; without it the system's")
-    parser.add_argument(
-        "--candidates", type=Path, help="file of strings to look for beside those of --values"
-    )
-    parser.add_argument(
-        "--confidence", type=float, default=0.95, help="of the intervals (%(default)s)"
-    )
-    parser.add_argument("--json", action="store_true", help="every run, whole")
-    parser.set_defaults(run=_simulate)
-
-
-def _simulate(arguments: argparse.Namespace) -> int:
-    for option, most in (
-        ("runs", _MAX_RUNS),
-        ("epochs", _MAX_EPOCHS),
-        ("reports", _MAX_REPORTS),
-    ):
-        number = getattr(arguments, option)
-        if number is not None and not 1 <= number <= most:
-            raise BadParameter(f"--{option} {number} is outside [1, {most}]")
-    if arguments.seed is not None and arguments.seed < 0:
-        raise BadParameter(f"--seed {arguments.seed} is below 0")
-    if planned := read_model(arguments.catalog, arguments.metric):
-        return simulate_model(arguments, planned, _watched)
-    if arguments.test:
+def _simulate(options: SimulateOptions) -> int:
+    if planned := read_model(options.catalog, options.metric):
+        return simulate_model(options, planned)
+    if options.test:
         raise BadParameter("--test is of a model, and this is a metric; leave it out")
-    if arguments.runs is None:
-        arguments.runs = _RUNS
-    return _simulate_metric(arguments)
-
-
-def _simulate_metric(arguments: argparse.Namespace) -> int:
     started = time.monotonic()
-    bundle = _bundle(arguments.catalog, arguments.metric)
-    if has_days(arguments.values, bundle.metric(arguments.metric)):
-        return simulate_days(arguments, bundle, _watched)
+    bundle = _bundle(options.catalog, options.metric)
+    metric = bundle.metric(options.metric)
+    if has_days(options.values, metric):
+        return simulate_days(options, bundle)
     plan = Plan(
         bundle,
-        metric := bundle.metric(arguments.metric),
-        read_truth(arguments.values, metric),
-        arguments.epochs,
-        arguments.reports,
-        arguments.confidence,
-        tuple(read_candidates(arguments.candidates)) if arguments.candidates else (),
+        metric,
+        read_truth(options.values, metric),
+        options.epochs,
+        options.reports,
+        options.confidence,
+        tuple(read_candidates(options.candidates)) if options.candidates else (),
     )
     tally = Tally()
     runs: list[Run] = []
-    for run in _watched(rehearse(plan, arguments.runs, arguments.seed), arguments.runs):
+    number = options.runs or RUNS
+    for run in tracked(rehearse(plan, number, options.seed), number, "rehearsing"):
         tally.add(run)
-        if not arguments.json and run.answered:
+        if not options.json and run.answered:
             runs.clear()  # the last one that was answered is shown
         runs.append(run)
-    if tally.refused == arguments.runs:
+    if tally.refused == number:
         most = max(run.reports for run in runs)
         if metric.crowd:
             raise BatchTooSmall(
@@ -143,13 +77,14 @@ def _simulate_metric(arguments: argparse.Namespace) -> int:
             f"below its minimum batch of {metric.min_batch:,}; draw more people (--reports), more "
             "--epochs, or lower min_batch"
         )
-    found = tally.summary()
+    summary = tally.summary()
     seconds = time.monotonic() - started
-    if arguments.json:
-        say(json.dumps(_document(plan, arguments, runs, found, seconds), ensure_ascii=False))
+    if options.json:
+        document = _document(plan, runs, summary) | {"seed": options.seed, "seconds": seconds}
+        say(json.dumps(document, ensure_ascii=False))
     else:
-        _show(plan, next(run for run in runs if run.answered), found)
-        say(f"{several(arguments.runs, 'run')} in {seconds:.1f} s")
+        _show(plan, next(run for run in runs if run.answered), summary)
+        say(f"{several(number, 'run')} in {seconds:.1f} s")
     return 0
 
 
@@ -164,17 +99,7 @@ def _bundle(path: Path, name: str) -> Bundle:
     return Bundle({whole: catalog.metrics[whole]}, (), catalog.shuffler, None, {})
 
 
-def _watched(runs: Iterable[Made], total: int) -> Iterator[Made]:
-    with progress() as bars:
-        bar = bars.add_task("rehearsing", total=total)
-        for run in runs:
-            bars.advance(bar)
-            yield run
-
-
-def _document(
-    plan: Plan, arguments: argparse.Namespace, runs: Sequence[Run], found: Summary, seconds: float
-) -> dict[str, Any]:
+def _document(plan: Plan, runs: Sequence[Run], summary: Summary) -> dict[str, Any]:
     return {
         "metric": plan.metric.name,
         "mechanism": plan.metric.mechanism,
@@ -182,11 +107,9 @@ def _document(
         "people": plan.reports or plan.truth.people,
         "people_above_most": plan.above_most,
         "epochs": plan.epochs,
-        "central": asdict(told) if (told := central_of_plan(plan)) else None,
+        "central": asdict(central) if (central := central_of_plan(plan)) else None,
         "confidence": plan.confidence,
-        "seed": arguments.seed,
-        "seconds": seconds,
-        "summary": asdict(found),
+        "summary": asdict(summary),
         "runs": [asdict(run) for run in runs],
     }
 
@@ -308,3 +231,15 @@ def _show_crowds(plan: Plan, found: Summary) -> None:
 
 def _percent(share: float | None) -> str:
     return "none" if share is None else f"{share:.1%}"
+
+
+COMMANDS: Final = (
+    Command(
+        name="simulate",
+        run=_simulate,
+        description="Draws the reports of people whose values are known, answers as every face "
+        "does, and sets the answers beside the truth. All report at the metric's own epsilon. "
+        "Nothing is sent and nothing is kept.",
+        epilog=_EPILOG,
+    ),
+)

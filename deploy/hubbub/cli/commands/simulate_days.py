@@ -1,14 +1,15 @@
 """`hubbub simulate` of a file with a column `day`: each day's truth beside its answer."""
 
-import argparse
 import json
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any, Final
 
 from hubbub.catalog import Bundle, Metric
+from hubbub.cli.commands.simulate_options import RUNS, SimulateOptions
 from hubbub.cli.terminal.output import say, several, table
+from hubbub.cli.terminal.progress import tracked
 from hubbub.errors import BadParameter, BatchTooSmall
 from hubbub.simulation.days_file import read_days
 from hubbub.simulation.days_rehearsal import (
@@ -22,26 +23,28 @@ from hubbub.simulation.truth import above_most
 
 _SERIES: Final = 5
 _ROWS: Final = 40
-_OF_ONE_DAY: Final = ("epochs", "reports", "candidates")
-
-Watch = Callable[[Iterable[DayRun], int], Iterator[DayRun]]
 
 
-def simulate_days(arguments: argparse.Namespace, bundle: Bundle, watched: Watch) -> int:
-    """Rehearse, as `hubbub simulate` was told. watched: shows how far the runs are."""
-    for option in _OF_ONE_DAY:
-        if getattr(arguments, option) not in {None, 1}:
+def simulate_days(options: SimulateOptions, bundle: Bundle) -> int:
+    """Rehearse every day of a file, and show each day's truth beside its answer."""
+    for name, value in (
+        ("epochs", options.epochs != 1),
+        ("reports", options.reports),
+        ("candidates", options.candidates),
+    ):
+        if value:
             raise BadParameter(
-                f"--{option} is of files without a column day, which says who is there when; leave "
+                f"--{name} is of files without a column day, which says who is there when; leave "
                 "it out"
             )
-    metric = bundle.metric(arguments.metric)
-    days = read_days(arguments.values, metric)
+    metric = bundle.metric(options.metric)
+    days = read_days(options.values, metric)
     started = time.monotonic()
-    rehearsed = rehearse_days(
-        *(bundle, metric, days, arguments.confidence), runs=arguments.runs, seed=arguments.seed
+    number = options.runs or RUNS
+    rehearsal = rehearse_days(
+        bundle, metric, days, options.confidence, runs=number, seed=options.seed
     )
-    runs = list(watched(rehearsed, arguments.runs))
+    runs = list(tracked(rehearsal, number, "rehearsing"))
     found, seconds = summary_of(runs), time.monotonic() - started
     if found.refused == len(runs):
         most = max(run.reports for run in runs)
@@ -51,7 +54,7 @@ def simulate_days(arguments: argparse.Namespace, bundle: Bundle, watched: Watch)
             "more people, or lower min_batch"
         )
     counts = days.held.sum(axis=0).tolist()  # a person once a day
-    if arguments.json:
+    if options.json:
         document = {
             "metric": metric.name,
             "mechanism": metric.mechanism,
@@ -59,8 +62,8 @@ def simulate_days(arguments: argparse.Namespace, bundle: Bundle, watched: Watch)
             "period": metric.period or None,
             "days": len(days.days),
             "people_above_most": above_most(metric, days.codes, counts),
-            "confidence": arguments.confidence,
-            "seed": arguments.seed,
+            "confidence": options.confidence,
+            "seed": options.seed,
             "seconds": seconds,
             "summary": asdict(found),
             "runs": [asdict(run) for run in runs],
@@ -74,7 +77,7 @@ def simulate_days(arguments: argparse.Namespace, bundle: Bundle, watched: Watch)
         say(f"and {len(last.series) - _SERIES:,} more values: --json has them all")
     say_above_most(metric, days.codes, counts)
     _say(metric, last, found)
-    say(f"{several(arguments.runs, 'run')} in {seconds:.1f} s")
+    say(f"{several(number, 'run')} in {seconds:.1f} s")
     return 0
 
 

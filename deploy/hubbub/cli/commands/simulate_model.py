@@ -1,9 +1,8 @@
 """`hubbub simulate` of a model: how good it will be, beside one that sees everything."""
 
-import argparse
 import json
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from statistics import fmean
 from typing import Any, Final
@@ -19,8 +18,10 @@ from hubbub.analysis.models import (
     without_privacy,
 )
 from hubbub.analysis.uncertainty.intervals import check_confidence
+from hubbub.cli.commands.simulate_options import SimulateOptions
 from hubbub.cli.terminal.model_tables import show_calibration
 from hubbub.cli.terminal.output import say, table
+from hubbub.cli.terminal.progress import tracked
 from hubbub.errors import BadParameter
 from hubbub.simulation.model_file import People, Planned, read_people
 from hubbub.simulation.model_rehearsal import Trained, codes_of, rehearse_model
@@ -37,44 +38,42 @@ _FIGURES: Final = {
 }
 
 
-def simulate_model(
-    arguments: argparse.Namespace,
-    planned: Planned,
-    watched: Callable[[Iterator[Trained], int], Iterator[Trained]],
-) -> int:
+def simulate_model(options: SimulateOptions, planned: Planned) -> int:
     """Rehearses, and tells the last run's coefficients and what all runs come to."""
     started = time.monotonic()
-    if arguments.epochs != 1 or arguments.candidates:
+    if options.epochs != 1 or options.candidates:
         raise BadParameter("--epochs and --candidates are of metrics; a model has rounds")
-    check_confidence(arguments.confidence)
-    model, people = read_people(arguments.values, planned)
-    test = read_people(arguments.test, planned, "--test")[1] if arguments.test else people
-    count = arguments.reports or len(people.labels)
+    check_confidence(options.confidence)
+    model, people = read_people(options.values, planned)
+    test = read_people(options.test, planned, "--test")[1] if options.test else people
+    count = options.reports or len(people.labels)
     if count < _MIN_PEOPLE:
         raise BadParameter(f"{count} people are below {_MIN_PEOPLE}: no model follows from them")
     if model.kind in {"logistic", "softmax"} and people.labels.min() == people.labels.max():
         look = "; look whether positive names a text as the file has it"
         raise BadParameter(
-            f'{arguments.values}: column "{planned.label}" says the same of everybody, so there is '
+            f'{options.values}: column "{planned.label}" says the same of everybody, so there is '
             f"nothing to foretell{look if planned.positive else ''}"
         )
     _refuse_small_crowd(planned, model, count)
-    runs = arguments.runs or _RUNS
-    made = rehearse_model(
-        *(model, people, test),
-        reports=arguments.reports,
+    runs = options.runs or _RUNS
+    rehearsal = rehearse_model(
+        model,
+        people,
+        test,
+        reports=options.reports,
         runs=runs,
-        seed=arguments.seed,
-        confidence=arguments.confidence,
+        seed=options.seed,
+        confidence=options.confidence,
     )
-    trained = list(watched(made, runs))
+    trained = list(tracked(rehearsal, runs, "rehearsing"))
     plain = without_privacy(
         *(model.kind, people.columns, people.labels, model.penalty), len(model.classes)
     )
     whole = linear(model.kind, test.columns, plain)
     beside = evaluate(model.kind, foretold(model.kind, whole), test.labels)
     document = {
-        **_question(model, arguments, trained[-1], people, test),
+        **_question(model, options, trained[-1], people, test),
         "summary": {
             name: _over([getattr(one.judged, name) for one in trained]) for name in _FIGURES
         },
@@ -83,13 +82,13 @@ def simulate_model(
             {
                 **asdict(one.judged),
                 "told_by_held_out": asdict(one.judgement) if one.judgement else None,
-                "coefficients": _coefficients(model, one, plain, arguments.confidence),
+                "coefficients": _coefficients(model, one, plain, options.confidence),
             }
             for one in trained
         ],
         "seconds": time.monotonic() - started,
     }
-    if arguments.json:
+    if options.json:
         say(json.dumps(document, ensure_ascii=False))
     else:
         _show(document)
@@ -111,11 +110,11 @@ def _refuse_small_crowd(planned: Planned, model: Model, people: int) -> None:
 
 
 def _question(
-    model: Model, arguments: argparse.Namespace, last: Trained, people: People, test: People
+    model: Model, options: SimulateOptions, last: Trained, people: People, test: People
 ) -> dict[str, Any]:
     """What is rehearsed, and how much noise it has."""
     codes, rounds = codes_of(model), len(last.learned.rounds) - 1
-    count = arguments.reports or len(people.labels)
+    count = options.reports or len(people.labels)
     return {
         "model": model.name,
         "kind": model.kind,
@@ -123,14 +122,14 @@ def _question(
         "epsilon": codes.privacy_loss(),
         "people": count,
         "tested": len(test.labels),
-        "held_out": arguments.test is not None,
-        "clipped": people.clipped + (test.clipped if arguments.test else 0),
+        "held_out": options.test is not None,
+        "clipped": people.clipped + (test.clipped if options.test else 0),
         "columns": len(model.features),
         "rounds": rounds,
         "rounds_each": model.rounds_each or 1,
         "noise": noise_of(count, rounds, codes.squared_error, model.rounds_each),
-        "confidence": arguments.confidence,
-        "seed": arguments.seed,
+        "confidence": options.confidence,
+        "seed": options.seed,
     }
 
 
