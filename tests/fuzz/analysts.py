@@ -96,7 +96,7 @@ def _command_line(data: bytes) -> None:
     with contextlib.redirect_stdout(io.StringIO()) as out:
         for ask, show in _SHOWN:
             opener = cast("Any", Opener(200, data))
-            # What `asking` turns into an error of the service.
+            # What ServiceOptions.connection turns into an error of the service.
             with contextlib.suppress(HubbubError, *MISSHAPEN):
                 answer = ask(Connection(Service("http://127.0.0.1:1", "token", opener, 1.0)))
                 to_csv(whole_rows(answer.question, answer.document))

@@ -1,5 +1,6 @@
 """Options of commands: fields of a dataclass, and the parser made of them."""
 
+from math import inf
 from pathlib import Path
 from typing import Any, Literal
 
@@ -23,7 +24,8 @@ class Everything:
     catalog: Path = argument("a file", default=Path("metrics.toml"))
     door: Door
     share: float = option("a share", default=0.5, within=Interval(0, 1, "(]"))
-    most: int | None = option("a number", default=None, within=Interval(1, 10_000))
+    most: int | None = option("a number", other_name="-n", default=None, within=Interval(1, 10_000))
+    every: float = option("seconds", default=1.0, within=Interval(0, inf, "()"))
     names: tuple[str, ...] = option("repeated", name="--name", default=())
     ends: tuple[float, float] = option("two", default=(0.0, 1.0), group=Group("ends"))
     kind: Literal["table", "json"] = option("one of two", default="table")
@@ -45,6 +47,10 @@ def _parsed(*words: str) -> Any:
     namespace = parser.parse_args(["one", "two", *words])
     assert namespace.run(namespace) == 0
     return found[0]
+
+
+def test_an_option_may_have_another_name() -> None:
+    assert _parsed("--quick", "-n", "7") == _parsed("--quick", "--most", "7")
 
 
 def test_an_option_that_is_not_written_holds_the_fields_default() -> None:
@@ -72,6 +78,7 @@ def test_every_kind_of_annotation_is_read() -> None:
         (["--share", "0"], "--share 0 is outside (0, 1]"),
         (["--share", "nan"], "--share nan is outside (0, 1]"),
         (["--most", "20000"], "--most 20000 is outside [1, 10,000]"),
+        (["--every", "0"], "--every 0 is not above 0"),
     ],
 )
 def test_a_number_outside_its_interval_is_refused_by_the_options_name(

@@ -103,8 +103,13 @@ class Parser(argparse.ArgumentParser):
         super()._print_message(visible_lines(message), file)
 
 
-def add_commands(commands: "argparse._SubParsersAction[Any]", added: Iterable[Command]) -> None:
-    """Add commands to the command line. Those of two words are actions of their first one."""
+def add_commands(
+    commands: "argparse._SubParsersAction[Any]", added: Iterable[Command], description: str = ""
+) -> None:
+    """Add commands to the command line. Those of two words are actions of their first one.
+
+    description: what the help of that first word prints above its actions.
+    """
     actions: dict[str, Any] = {}
     for command in added:
         name, _, action = command.name.partition(" ")
@@ -112,7 +117,7 @@ def add_commands(commands: "argparse._SubParsersAction[Any]", added: Iterable[Co
             _add(commands, name, command)
             continue
         if name not in actions:
-            parent = commands.add_parser(name)
+            parent = commands.add_parser(name, description=description or None)
             actions[name] = parent.add_subparsers(required=True, metavar="ACTION")
         _add(actions[name], action, command, help=command.text)
 

@@ -51,6 +51,7 @@ class Option:
     Attributes:
         text: what the help prints.
         name: the option; "" is made of the field's name. positional: it has no name.
+        other_name: another name of the option, such as -n.
         metavar: what the help prints for the value; () is made of the name.
         choices: the values it may have, beside those of a Literal.
         within: the interval of its numbers.
@@ -62,6 +63,7 @@ class Option:
 
     text: str
     name: str = ""
+    other_name: str = ""
     positional: bool = False
     metavar: str | tuple[str, ...] = ()
     choices: Sequence[Any] = ()
@@ -141,8 +143,9 @@ def _add(section: type, parser: argparse.ArgumentParser, containers: dict[Any, A
                     required=known.exclusive.required
                 )
             container = containers[known.exclusive]
-        name = written.field.name if known.positional else written.name
-        container.add_argument(name, **_of_argparse(written))
+        names = [written.field.name if known.positional else written.name]
+        names += [known.other_name] if known.other_name else []
+        container.add_argument(*names, **_of_argparse(written))
 
 
 def _of_argparse(written: _Written) -> dict[str, Any]:
@@ -218,8 +221,8 @@ def _checked(written: _Written, value: Any) -> Any:
 
 
 def _outside(interval: Interval) -> str:
-    if isinf(interval.high) and interval.ends[0] == "[":
-        return f"below {_figure(interval.low)}"
+    if isinf(interval.high):
+        return f"{'below' if interval.ends[0] == '[' else 'not above'} {_figure(interval.low)}"
     ends = ", ".join(map(_figure, (interval.low, interval.high)))
     return f"outside {interval.ends[0]}{ends}{interval.ends[1]}"
 

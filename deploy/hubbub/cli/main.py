@@ -166,7 +166,7 @@ def _parser(wanted: Sequence[str]) -> argparse.ArgumentParser:
     for name in wanted:
         module = load(name)
         if hasattr(module, "COMMANDS"):
-            add_commands(commands, module.COMMANDS)
+            add_commands(commands, module.COMMANDS, getattr(module, "DESCRIPTION", ""))
         else:
             module.add(commands)
     for name in [*([] if wanted else COMMANDS), *_SERVICES]:

@@ -10,66 +10,11 @@ from hubbub.catalog.values.list_versions import FINDER
 from hubbub.cli.terminal.answer_tables import show_estimates
 from hubbub.cli.terminal.candidate_file import read_candidates
 from hubbub.cli.terminal.output import say, several
-from hubbub.cli.terminal.query_options import (
-    add_format,
-    add_range,
-    add_where,
-    asking,
-    write,
-)
+from hubbub.cli.terminal.query_options import AnswerOptions
 from hubbub.errors import BadParameter
-from hubbub.fields.command_line import read_number
+from hubbub.fields.command_line import Command, read_number
+from hubbub.fields.options import argument, option, options
 from hubbub.fields.rules import NAME
-
-_LIKELY: Final = 0.5
-_EPILOG: Final = """
-examples:
-  hubbub discover plugins --last 7d
-  hubbub discover plugins --as-candidates plugins.txt     for the next question that counts them
-  hubbub discover plugins --as-candidates plugins.txt --append     a list that grows
-  hubbub discover plugins --likely --as-candidates plugins.txt     with what may be nobody's
-"""
-
-
-def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add `discover` to the command line."""
-    parser = commands.add_parser(
-        "discover",
-        description=f'Of a metric with mechanism "{FINDER}": the frequent strings, each counted by '
-        "reports that had no part in finding it, and how many reports are of others.",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        epilog=_EPILOG,
-    )
-    parser.add_argument("metric", help="its name; NAME/EPSILON for one tier alone")
-    add_range(parser)
-    parser.add_argument(
-        "--confidence", type=float, default=0.95, help="of the intervals (%(default)s)"
-    )
-    parser.add_argument(
-        "--as-candidates",
-        type=Path,
-        metavar="FILE",
-        help="write the strings that were found whole there, one a line; to a new file, unless "
-        "--append",
-    )
-    parser.add_argument(
-        "--append",
-        action="store_true",
-        help="add to --as-candidates those that it does not hold, behind the others",
-    )
-    parser.add_argument(
-        "--likely",
-        type=_false_share,
-        nargs="?",
-        const=_LIKELY,
-        default=0.0,
-        metavar="FALSE",
-        help="further strings that may be held, of which that share (%(const)s) is held by nobody, "
-        "at most on average; --as-candidates writes them, too",
-    )
-    add_format(parser)
-    add_where(parser)
-    parser.set_defaults(run=_discover)
 
 
 def _false_share(written: str) -> float:
@@ -81,27 +26,52 @@ def _false_share(written: str) -> float:
     return read_number(written)
 
 
-def _discover(arguments: argparse.Namespace) -> int:
-    if arguments.append and not arguments.as_candidates:
+@options
+class DiscoverOptions:
+    """Options of `hubbub discover`."""
+
+    metric: str = argument("its name; NAME/EPSILON for one tier alone")
+    as_candidates: Path | None = option(
+        "write the strings that were found whole there, one a line; to a new file, unless --append",
+        default=None,
+        metavar="FILE",
+    )
+    append: bool = option(
+        "add to --as-candidates those that it does not hold, behind the others", default=False
+    )
+    likely: float = option(
+        "further strings that may be held, of which that share (%(const)s) is held by nobody, at "
+        "most on average; --as-candidates writes them, too",
+        default=0.0,
+        bare=0.5,
+        parse=_false_share,
+        metavar="FALSE",
+    )
+    answer: AnswerOptions
+
+
+def _discover(options: DiscoverOptions) -> int:
+    path = options.as_candidates
+    if options.append and not path:
         raise BadParameter("--append is of a file: name it with --as-candidates FILE")
-    if arguments.as_candidates and arguments.as_candidates.exists() and not arguments.append:
+    if path and path.exists() and not options.append:
         raise BadParameter(
-            f"--as-candidates {arguments.as_candidates}: is there already, and may be a list that "
+            f"--as-candidates {path}: is there already, and may be a list that "
             "a catalog counts by, so it is not overwritten; add --append to write behind what it "
             "holds, or name another file"
         )
-    with asking(arguments) as connection:
+    terms = options.answer
+    with terms.service.connection() as connection:
         answer = connection.discover(
-            arguments.metric,
-            last=arguments.last,
-            epochs=arguments.epochs,
-            confidence=arguments.confidence,
-            likely=arguments.likely,
+            options.metric,
+            last=terms.last,
+            epochs=terms.epochs,
+            confidence=terms.confidence,
+            likely=options.likely,
         )
-        if not write(arguments, answer):
-            show_estimates(answer.document)
-        if arguments.as_candidates:
-            _write(arguments.as_candidates, answer.document, append=arguments.append)
+        terms.output.write(answer, show_estimates)
+        if path:
+            _write(path, answer.document, append=options.append)
     return 0
 
 
@@ -135,3 +105,20 @@ def _write(path: Path, found: Mapping[str, Any], *, append: bool) -> None:
         + (f", {len(new):,} of them new" if append else "")
         + (f"; {left:,} are no whole lines" if left else "")
     )
+
+
+COMMANDS: Final = (
+    Command(
+        name="discover",
+        run=_discover,
+        description=f'Of a metric with mechanism "{FINDER}": the frequent strings, each counted by '
+        "reports that had no part in finding it, and how many reports are of others.",
+        epilog="""
+examples:
+  hubbub discover plugins --last 7d
+  hubbub discover plugins --as-candidates plugins.txt     for the next question that counts them
+  hubbub discover plugins --as-candidates plugins.txt --append     a list that grows
+  hubbub discover plugins --likely --as-candidates plugins.txt     with what may be nobody's
+""",
+    ),
+)

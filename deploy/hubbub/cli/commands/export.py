@@ -1,45 +1,46 @@
 """`hubbub export`: a metric as a file, estimates or a trend, for spreadsheets and notebooks."""
 
-import argparse
-from pathlib import Path
+from dataclasses import replace
+from typing import Final
 
-from hubbub.cli.terminal.query_options import add_question, asking, question, write
+from hubbub.cli.terminal.answer_tables import show_estimates, show_trend
+from hubbub.cli.terminal.query_options import Format, QuestionOptions
 from hubbub.errors import BadParameter
+from hubbub.fields.command_line import Command
+from hubbub.fields.options import option, options
+from hubbub.notebook import Connection
 
-_MAX_SERIES = 50
+_MAX_SERIES: Final = 50
+_FORMATS: Final[dict[str, Format]] = {".csv": "csv", ".parquet": "parquet", ".json": "json"}
 
 
-def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add `export` to the command line."""
-    export = commands.add_parser(
-        "export",
+@options
+class ExportOptions:
+    """Options of `hubbub export`."""
+
+    question: QuestionOptions
+    by_epoch: bool = option("a row per epoch and value", default=False)
+
+
+def _export(options: ExportOptions) -> int:
+    question, output = options.question, options.question.answer.output
+    if output.format == "table":
+        suffix = output.out.suffix if output.out else ".csv"
+        if suffix not in _FORMATS:
+            raise BadParameter(
+                f"--out {output.out}: name it .csv, .parquet or .json, or give --format"
+            )
+        output = replace(output, format=_FORMATS[suffix])
+        question = replace(question, answer=replace(question.answer, output=output))
+    if options.by_epoch:
+        return question.ask(Connection.trend, show_trend, number=_MAX_SERIES)
+    return question.ask(Connection.estimates, show_estimates)
+
+
+COMMANDS: Final = (
+    Command(
+        name="export",
+        run=_export,
         description="The format follows from the file's name, unless --format says it.",
-    )
-    add_question(export)
-    export.add_argument("--by-epoch", action="store_true", help="a row per epoch and value")
-    export.set_defaults(run=_export)
-
-
-def _export(arguments: argparse.Namespace) -> int:
-    if arguments.format == "table":
-        arguments.format = _by_name(arguments.out)
-    asked = question(arguments) | {"epochs": arguments.epochs}
-    with asking(arguments) as connection:
-        if arguments.by_epoch:
-            write(arguments, connection.trend(arguments.metric, number=_MAX_SERIES, **asked))
-        else:
-            write(arguments, connection.estimates(arguments.metric, **asked))
-    return 0
-
-
-def _by_name(out: Path | None) -> str:
-    """The format that a file's name says; CSV where there is no file."""
-    if out is None:
-        return "csv"
-    known = {".csv": "csv", ".parquet": "parquet", ".json": "json"}
-    try:
-        return known[out.suffix]
-    except KeyError:
-        raise BadParameter(
-            f"--out {out}: name it .csv, .parquet or .json, or give --format"
-        ) from None
+    ),
+)

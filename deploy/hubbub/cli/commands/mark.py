@@ -1,47 +1,47 @@
 """`hubbub mark`: days on which something happened, shown on every trend."""
 
-import argparse
+from typing import Final
 from urllib.parse import quote
 
 from hubbub.cli.terminal.output import say, table
-from hubbub.cli.terminal.query_options import add_where, asking
+from hubbub.cli.terminal.query_options import ServiceOptions
+from hubbub.fields.command_line import Command
+from hubbub.fields.options import argument, option, options
 
-_MARKS = "/v1/marks"
-
-
-def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add `mark` to the command line."""
-    parser = commands.add_parser(
-        "mark",
-        description="Marks a day, as of a release or an incident, on the trends of the page.",
-    )
-    actions = parser.add_subparsers(required=True, metavar="ACTION")
-    adding = actions.add_parser("add", help="mark a day")
-    adding.add_argument("name", help="what the mark is called")
-    adding.add_argument("--on", required=True, metavar="DATE", help="the day, as 2026-11-22")
-    adding.add_argument("--text", default="", help="what happened, in a sentence")
-    adding.add_argument("--metric", default="", help="whose trend has it; all without")
-    adding.set_defaults(run=_add)
-    listing = actions.add_parser("list", help="the marks that are set, by date")
-    listing.set_defaults(run=_list)
-    removing = actions.add_parser("remove", help="forget one")
-    removing.add_argument("name", help="what the mark is called")
-    removing.add_argument("--metric", default="", help="whose mark, where several have this name")
-    removing.set_defaults(run=_remove)
-    for action in (adding, listing, removing):
-        add_where(action)
+_MARKS: Final = "/v1/marks"
+DESCRIPTION: Final = "Marks a day, as of a release or an incident, on the trends of the page."
 
 
-def _add(arguments: argparse.Namespace) -> int:
-    mark = {"date": arguments.on, "text": arguments.text, "metric": arguments.metric}
-    with asking(arguments) as connection:
-        saved = connection.service.ask(_path(arguments.name), body=mark, method="PUT")
+@options
+class AddOptions:
+    """Options of `hubbub mark add`."""
+
+    name: str = argument("what the mark is called")
+    on: str = option("the day, as 2026-11-22", metavar="DATE")
+    text: str = option("what happened, in a sentence", default="")
+    metric: str = option("whose trend has it; all without", default="")
+    service: ServiceOptions
+
+
+@options
+class RemoveOptions:
+    """Options of `hubbub mark remove`."""
+
+    name: str = argument("what the mark is called")
+    metric: str = option("whose mark, where several have this name", default="")
+    service: ServiceOptions
+
+
+def _add(options: AddOptions) -> int:
+    mark = {"date": options.on, "text": options.text, "metric": options.metric}
+    with options.service.connection() as connection:
+        saved = connection.service.ask(_path(options.name), body=mark, method="PUT")
         say(f"{saved['date']}: {saved['name']}, on {saved['metric'] or 'all metrics'}")
     return 0
 
 
-def _list(arguments: argparse.Namespace) -> int:
-    with asking(arguments) as connection:
+def _list(service: ServiceOptions) -> int:
+    with service.connection() as connection:
         rows = [
             (mark["date"], mark["name"], mark["metric"] or "all", mark["text"])
             for mark in connection.service.ask(_MARKS)["marks"]
@@ -50,13 +50,20 @@ def _list(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _remove(arguments: argparse.Namespace) -> int:
-    with asking(arguments) as connection:
-        metric = {"metric": arguments.metric}
-        connection.service.ask(_path(arguments.name), metric, method="DELETE")
-    say(f"{arguments.name}: removed")
+def _remove(options: RemoveOptions) -> int:
+    with options.service.connection() as connection:
+        metric = {"metric": options.metric}
+        connection.service.ask(_path(options.name), metric, method="DELETE")
+    say(f"{options.name}: removed")
     return 0
 
 
 def _path(name: str) -> str:
     return f"{_MARKS}/{quote(name, safe='')}"
+
+
+COMMANDS: Final = (
+    Command(name="mark add", run=_add, text="mark a day"),
+    Command(name="mark list", run=_list, text="the marks that are set, by date"),
+    Command(name="mark remove", run=_remove, text="forget one"),
+)

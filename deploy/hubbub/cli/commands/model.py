@@ -1,96 +1,78 @@
 """`hubbub model`: what a model has learned; and its state, signed for devices."""
 
-import argparse
 import time
 from collections.abc import Mapping
+from math import inf
 from pathlib import Path
 from typing import Any, Final
 
 from hubbub.cli.publishing_models import publish
 from hubbub.cli.terminal.model_tables import show_calibration
 from hubbub.cli.terminal.output import explain, say, table
-from hubbub.cli.terminal.query_options import add_format, add_where, asking, write
+from hubbub.cli.terminal.query_options import OutputOptions, ServiceOptions
 from hubbub.errors import BadParameter, HubbubError, ServiceUnavailable
+from hubbub.fields.command_line import Command
+from hubbub.fields.options import argument, option, options
+from hubbub.fields.rules import Interval
 from hubbub.query_results import judged_sentences
 
 _ROWS: Final = 20
 _PUBLISH: Final = "publish"
-_EPILOG: Final = """
-examples:
-  hubbub model churn                                        coefficients and rounds
-  hubbub model churn --format json                          the same for programs, with its weights
-  hubbub model publish --keys keys --out models.hubbub --every 30   sign each new state, for ever
-"""
 
 
-def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add `model` to the command line."""
-    parser = commands.add_parser(
-        "model",
-        description="Of a model of the catalog: its coefficients with intervals, and how its "
-        "rounds went. Or, with the name publish, signs the state of all models, by which devices "
-        "learn in the next round.",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        epilog=_EPILOG,
+@options
+class ModelOptions:
+    """Options of `hubbub model`."""
+
+    model: str = argument(f"its name; or {_PUBLISH}")
+    confidence: float = option("of the intervals (%(default)s)", default=0.95)
+    output: OutputOptions
+    keys: Path = option(
+        f"{_PUBLISH}: folder of the signing key (%(default)s)", default=Path("keys")
     )
-    parser.add_argument("model", help=f"its name; or {_PUBLISH}")
-    parser.add_argument(
-        "--confidence", type=float, default=0.95, help="of the intervals (%(default)s)"
-    )
-    add_format(parser)
-    parser.add_argument(
-        "--keys",
-        type=Path,
-        default=Path("keys"),
-        help=f"{_PUBLISH}: folder of the signing key (%(default)s)",
-    )
-    parser.add_argument(
-        "--every",
-        type=float,
+    every: float | None = option(
+        f"{_PUBLISH}: look again after so long, for ever; once without it",
+        default=None,
         metavar="SECONDS",
-        help=f"{_PUBLISH}: look again after so long, for ever; once without it",
+        within=Interval(0, inf, "()"),
     )
-    add_where(parser)
-    parser.set_defaults(run=_model)
+    service: ServiceOptions
 
 
-def _model(arguments: argparse.Namespace) -> int:
-    if arguments.model == _PUBLISH:
-        return _publish(arguments)
-    with asking(arguments) as connection:
-        answer = connection.model(arguments.model, confidence=arguments.confidence)
-        if arguments.format in {"csv", "parquet"} and not answer:
+def _model(options: ModelOptions) -> int:
+    if options.model == _PUBLISH:
+        return _publish(options)
+    with options.service.connection() as connection:
+        answer = connection.model(options.model, confidence=options.confidence)
+        if options.output.format in {"csv", "parquet"} and not answer:
             raise HubbubError(
-                f'model "{arguments.model}" has no coefficients to write yet: there are some once '
+                f'model "{options.model}" has no coefficients to write yet: there are some once '
                 "two rounds are over; its rounds are in --format json"
             )
-        if not write(arguments, answer):
-            _show(answer.document)
+        options.output.write(answer, _show)
     return 0
 
 
-def _publish(arguments: argparse.Namespace) -> int:
-    out, every = arguments.out, arguments.every
+def _publish(options: ModelOptions) -> int:
+    out = options.output.out
     if out is None:
         raise BadParameter("publish needs --out FILE, which the shuffler has as --models")
-    if every is None:
-        with asking(arguments) as connection:
-            if not _signed(publish(connection.service, arguments.keys, out), out):
+    if options.every is None:
+        with options.service.connection() as connection:
+            if not _signed(publish(connection.service, options.keys, out), out):
                 say(f"{out}: nothing new to sign")
         return 0
-    if not every > 0:
-        raise BadParameter(f"--every {every} is not above 0")
     failing = ""
     while True:
         try:
-            with asking(arguments) as connection:
-                _signed(publish(connection.service, arguments.keys, out), out)
+            with options.service.connection() as connection:
+                _signed(publish(connection.service, options.keys, out), out)
             failing = ""
         except ServiceUnavailable as error:
             if str(error) != failing:  # once, however long it lasts
                 say(str(error))
             failing = str(error)
-        time.sleep(every)
+        time.sleep(options.every)
 
 
 def _signed(made: dict[str, int] | None, out: Path) -> bool:
@@ -174,3 +156,20 @@ def _show_held_out(found: dict[str, Any], level: str) -> None:
     )
     for sentence in judged_sentences(found, level):
         say(sentence)
+
+
+COMMANDS: Final = (
+    Command(
+        name="model",
+        run=_model,
+        description="Of a model of the catalog: its coefficients with intervals, and how its "
+        "rounds went. Or, with the name publish, signs the state of all models, by which devices "
+        "learn in the next round.",
+        epilog="""
+examples:
+  hubbub model churn                                        coefficients and rounds
+  hubbub model churn --format json                          the same for programs, with its weights
+  hubbub model publish --keys keys --out models.hubbub --every 30   sign each new state, for ever
+""",
+    ),
+)

@@ -1,85 +1,88 @@
 """`hubbub query`, `top`, `compare` and `trend`: answers, each with its interval and its picture."""
 
-import argparse
-from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 from hubbub.cli.terminal.answer_tables import show_changes, show_estimates, show_top, show_trend
-from hubbub.cli.terminal.query_options import add_question, asking, question, write
+from hubbub.cli.terminal.query_options import QuestionOptions
+from hubbub.fields.command_line import Command
+from hubbub.fields.options import Exclusive, option, options
 from hubbub.notebook import Answer, Connection
 
+_AFTER: Final = Exclusive()
 
-def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add the four questions to the command line."""
-    query = commands.add_parser("query")
-    add_question(query)
-    query.add_argument(
-        "--anytime",
-        action="store_true",
-        help="intervals that hold at every look while the epochs fill, all of them together",
+
+@options
+class QueryOptions:
+    """Options of `hubbub query`."""
+
+    question: QuestionOptions
+    anytime: bool = option(
+        "intervals that hold at every look while the epochs fill, all of them together",
+        default=False,
     )
-    query.set_defaults(run=_query)
-    top = commands.add_parser("top")
-    add_question(top)
-    top.add_argument("--number", "-n", type=int, default=10, help="how many (%(default)s)")
-    top.set_defaults(run=_top)
-    compare = commands.add_parser(
-        "compare",
+
+
+@options
+class TopOptions:
+    """Options of `hubbub top`."""
+
+    question: QuestionOptions
+    number: int = option("how many (%(default)s)", default=10, other_name="-n")
+
+
+@options
+class CompareOptions:
+    """Options of `hubbub compare`."""
+
+    question: QuestionOptions
+    to: str = option(
+        "as --epochs (newest, where before is named)",
+        default="",
+        metavar="EPOCHS",
+        exclusive=_AFTER,
+    )
+    to_last: str = option("as --last", default="", exclusive=_AFTER)
+
+
+@options
+class TrendOptions:
+    """Options of `hubbub trend`."""
+
+    question: QuestionOptions
+    value: tuple[str, ...] = option("one to follow (repeat)", default=())
+    number: int = option("or so many (%(default)s)", default=5, other_name="-n")
+
+
+def _query(options: QueryOptions) -> int:
+    return options.question.ask(Connection.estimates, show_estimates, anytime=options.anytime)
+
+
+def _top(options: TopOptions) -> int:
+    return options.question.ask(Connection.top, show_top, number=options.number)
+
+
+def _compare(options: CompareOptions) -> int:
+    def compare(connection: Connection, metric: str, *, epochs: str, **terms: Any) -> Answer:
+        return connection.compare(metric, epochs, options.to, to_last=options.to_last, **terms)
+
+    return options.question.ask(compare, show_changes, order="listed")
+
+
+def _trend(options: TrendOptions) -> int:
+    return options.question.ask(
+        Connection.trend, show_trend, values=options.value, number=options.number
+    )
+
+
+COMMANDS: Final = (
+    Command(name="query", run=_query),
+    Command(name="top", run=_top),
+    Command(
+        name="compare",
+        run=_compare,
         description="--last or --epochs say what was before; --to or --to-last what came after. "
         "Without them the newest epoch that takes no more reports is compared with the one before; "
         "where devices report once a period, whole periods.",
-    )
-    add_question(compare)
-    after = compare.add_mutually_exclusive_group()
-    after.add_argument(
-        "--to", default="", metavar="EPOCHS", help="as --epochs (newest, where before is named)"
-    )
-    after.add_argument("--to-last", default="", help="as --last")
-    compare.set_defaults(run=_compare)
-    trend = commands.add_parser("trend")
-    add_question(trend)
-    trend.add_argument("--value", action="append", default=[], help="one to follow (repeat)")
-    trend.add_argument("--number", "-n", type=int, default=5, help="or so many (%(default)s)")
-    trend.set_defaults(run=_trend)
-
-
-def _query(arguments: argparse.Namespace) -> int:
-    asked = question(arguments) | {"epochs": arguments.epochs, "anytime": arguments.anytime}
-    return _show(arguments, lambda to: to.estimates(arguments.metric, **asked), show_estimates)
-
-
-def _top(arguments: argparse.Namespace) -> int:
-    asked = question(arguments) | {"epochs": arguments.epochs, "number": arguments.number}
-    return _show(arguments, lambda to: to.top(arguments.metric, **asked), show_top)
-
-
-def _compare(arguments: argparse.Namespace) -> int:
-    asked = question(arguments) | {
-        "before": arguments.epochs,
-        "after": arguments.to,
-        "to_last": arguments.to_last,
-        "order": "listed",
-    }
-    return _show(arguments, lambda to: to.compare(arguments.metric, **asked), show_changes)
-
-
-def _trend(arguments: argparse.Namespace) -> int:
-    asked = question(arguments) | {
-        "epochs": arguments.epochs,
-        "values": arguments.value,
-        "number": arguments.number,
-    }
-    return _show(arguments, lambda to: to.trend(arguments.metric, **asked), show_trend)
-
-
-def _show(
-    arguments: argparse.Namespace,
-    ask: Callable[[Connection], Answer],
-    show: Callable[[Any], None],
-) -> int:
-    """Ask, and write the answer to a file or show it as a table."""
-    with asking(arguments) as connection:
-        answer = ask(connection)
-        if not write(arguments, answer):
-            show(answer.document)
-    return 0
+    ),
+    Command(name="trend", run=_trend),
+)

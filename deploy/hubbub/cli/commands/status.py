@@ -1,78 +1,79 @@
 """`hubbub metrics`, `status` and `watch`: what there is, where every report is, and as it comes."""
 
-import argparse
 import json
 import time
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from hubbub.cli.terminal.answer_tables import show_estimates, show_metrics
 from hubbub.cli.terminal.arrivals import watch_arrivals
 from hubbub.cli.terminal.law_table import show_pipeline
 from hubbub.cli.terminal.output import live, say
-from hubbub.cli.terminal.query_options import add_format, add_where, asking, write
+from hubbub.cli.terminal.query_options import OutputOptions, ServiceOptions
 from hubbub.conservation import TERMS
-from hubbub.errors import BadParameter, BatchTooSmall, ServiceUnavailable, StoreUnavailable
+from hubbub.errors import BatchTooSmall, ServiceUnavailable, StoreUnavailable
+from hubbub.fields.command_line import Command
+from hubbub.fields.options import argument, option, options
+from hubbub.fields.rules import Interval
 from hubbub.notebook import Connection
 
 _WAITS: Final = "; waiting until it starts; Ctrl-C ends"
 
 
-def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add the three to the command line."""
-    metrics = commands.add_parser("metrics")
-    add_format(metrics)
-    add_where(metrics)
-    metrics.set_defaults(run=_metrics)
-    status = commands.add_parser("status")
-    status.add_argument(
-        "--format", choices=("table", "json"), default="table", help="of the output (%(default)s)"
+@options
+class MetricsOptions:
+    """Options of `hubbub metrics`."""
+
+    output: OutputOptions
+    service: ServiceOptions
+
+
+@options
+class LookOptions:
+    """How often a service is looked at, and which."""
+
+    every: float = option(
+        "seconds between two looks (%(default)s)", default=2.0, within=Interval(0.1, 3600)
     )
-    status.add_argument("--all", action="store_true", help="every epoch by itself, and every term")
-    status.add_argument("--watch", action="store_true", help="as it changes, until Ctrl-C")
-    _add_every(status)
-    add_where(status)
-    status.set_defaults(run=_status)
-    watch = commands.add_parser(
-        "watch",
-        description="In development a line for each report that is counted: what was sent, and "
-        "what it could have meant. In production the law, and how many reports are counted a "
-        "second. On a terminal the picture is renewed; in a pipe there is a line whenever "
-        "something changed.",
-    )
-    watch.add_argument("metric", nargs="?", help="its estimates; without, what arrives")
-    _add_every(watch)
-    add_where(watch)
-    watch.set_defaults(run=_watch)
+    service: ServiceOptions
 
 
-def _add_every(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--every", type=float, default=2.0, help="seconds between two looks (%(default)s)"
-    )
+@options
+class StatusOptions:
+    """Options of `hubbub status`."""
+
+    format: Literal["table", "json"] = option("of the output (%(default)s)", default="table")
+    all: bool = option("every epoch by itself, and every term", default=False)
+    watch: bool = option("as it changes, until Ctrl-C", default=False)
+    look: LookOptions
 
 
-def _metrics(arguments: argparse.Namespace) -> int:
-    with asking(arguments) as connection:
-        answer = connection.metrics()
-        if not write(arguments, answer):
-            show_metrics(answer.document)
+@options
+class WatchOptions:
+    """Options of `hubbub watch`."""
+
+    metric: str = argument("its estimates; without, what arrives", default="")
+    look: LookOptions
+
+
+def _metrics(options: MetricsOptions) -> int:
+    with options.service.connection() as connection:
+        options.output.write(connection.metrics(), show_metrics)
     return 0
 
 
-def _status(arguments: argparse.Namespace) -> int:
-    _check_every(arguments.every)
-    with asking(arguments) as connection:
-        if arguments.watch:
-            return _watch_law(connection, arguments.every, whole=arguments.all)
+def _status(options: StatusOptions) -> int:
+    with options.look.service.connection() as connection:
+        if options.watch:
+            return _watch_law(connection, options.look.every, whole=options.all)
         law = connection.status().document
-        if arguments.format == "json":
+        if options.format == "json":
             whole = {**law["total"], "windows": law["windows"], "balanced": law["balanced"]}
             names = ("windows", *TERMS, "balanced", "deleted")
             say(json.dumps({name: whole[name] for name in names}, indent=1))
         else:
-            show_pipeline(law, whole=arguments.all)
+            show_pipeline(law, whole=options.all)
         return 0 if law["balanced"] else 1
 
 
@@ -117,24 +118,32 @@ def _watched(connection: Connection, after: int) -> dict[str, Any]:
     return connection.service.ask("/v1/arrivals", {"after": after})
 
 
-def _check_every(seconds: float) -> None:
-    if not 0.1 <= seconds <= 3600:  # noqa: PLR2004 from ten a second to one an hour
-        raise BadParameter(f"--every {seconds:g} is outside [0.1, 3600] seconds")
-
-
-def _watch(arguments: argparse.Namespace) -> int:
-    _check_every(arguments.every)
-    with asking(arguments) as connection:
-        if not arguments.metric:
-            return _watch_what_comes(connection, arguments.every)
+def _watch(options: WatchOptions) -> int:
+    with options.look.service.connection() as connection:
+        if not options.metric:
+            return _watch_what_comes(connection, options.look.every)
 
         def look() -> tuple[object, Callable[[], None]]:
             try:
-                found = connection.estimates(arguments.metric).document
+                found = connection.estimates(options.metric).document
             except (BatchTooSmall, ServiceUnavailable, StoreUnavailable) as error:  # it may pass
                 said = f"{error}{_WAITS if isinstance(error, ServiceUnavailable) else ''}"
                 return said, lambda: say(said)
             return found, lambda: show_estimates(found)
 
-        live(look, arguments.every)
+        live(look, options.look.every)
     return 0
+
+
+COMMANDS: Final = (
+    Command(name="metrics", run=_metrics),
+    Command(name="status", run=_status),
+    Command(
+        name="watch",
+        run=_watch,
+        description="In development a line for each report that is counted: what was sent, and "
+        "what it could have meant. In production the law, and how many reports are counted a "
+        "second. On a terminal the picture is renewed; in a pipe there is a line whenever "
+        "something changed.",
+    ),
+)
