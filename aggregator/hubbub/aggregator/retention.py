@@ -2,7 +2,7 @@
 
 Whole epochs, closed ones alone. What they counted stays in the law, as counted:deleted; what was
 released or exported of them stays, and is not ours to take back. What was promised while an epoch's
-reports came in holds whatever the catalog says later, so the store remembers it (decision 0085).
+reports came in holds whatever the catalog says later, so the store remembers it (decision 0224).
 """
 
 import asyncio

@@ -15,7 +15,7 @@ Estimator and variance: pure with p = true, q = c true + (1-c) lie of `long.grr`
 Source: LOLOHA of Arcolezi, Pinzon, Palamidessi, Gambs (EDBT 2023), with a pool in place of a
     function of each device's own; values are vectors of t digits modulo a prime g and functions
     the inner products with the points of a projective space, so collisions are even and nothing
-    is left of them (docs/decisions/0121-hashed-for-life.md).
+    is left of them (docs/decisions/0212-mechanisms-and-families.md).
 """
 
 from collections.abc import Mapping

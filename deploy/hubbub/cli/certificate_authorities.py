@@ -2,7 +2,7 @@
 
 Whoever dials a role trusts the authority of this role alone, so that no other role's certificate
 can pose as it, not even on one machine, where all are dialled by the same names
-(docs/decisions/0030).
+(docs/decisions/0230).
 """
 
 import ipaddress

@@ -1,7 +1,7 @@
 """The issuer's key as a file, one line of base64: the issuer evaluates, the shuffler checks by it.
 
 The function is verifiable by whoever has the private key alone: there is no public half that could
-tell a token. So both have it; see decision 0123 for what that gives each of them.
+tell a token. So both have it; see decision 0206 for what that gives each of them.
 """
 
 import binascii

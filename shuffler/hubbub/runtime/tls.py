@@ -1,7 +1,7 @@
 """TLS: a folder with the authorities of the roles, and a certificate and key for each role.
 
 Who dials a role trusts the authority of this role alone; who is called lets in whom any of the
-authorities signed, and then looks at the role (docs/decisions/0030).
+authorities signed, and then looks at the role (docs/decisions/0230).
 """
 
 import ipaddress

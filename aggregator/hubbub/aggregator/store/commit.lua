@@ -9,7 +9,7 @@
 -- ids go only ids of batches that were counted before (decision 0032).
 --
 -- Of a tag 9 bytes are kept, in the bucket that its place says: a field of a hash, with the ends of a
--- few dozen tags one behind the other (decision 0137). However many tags and buckets a batch has, one
+-- few dozen tags one behind the other (decision 0222). However many tags and buckets a batch has, one
 -- HMGET and one HSET of many fields read and write them. Buckets come in generations: when one is full,
 -- a larger one begins, and all are looked through. Places are hashes with the window's salt, so nobody
 -- can choose tags that meet in one bucket; they come in order, so that a bucket's tags are neighbours.

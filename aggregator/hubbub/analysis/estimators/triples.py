@@ -47,7 +47,7 @@ def consistent_triples(
 
     The tables of two that they add up to are made to agree first; then each table departs from what
     these say of three parts (no interaction of all three, by iterative proportional fitting), as
-    far as it is likely to (decision 0132). errors: of cells that nobody holds.
+    far as it is likely to (decision 0217). errors: of cells that nobody holds.
     """
     every, pairs = tables_of(len(sizes), 3), tables_of(len(sizes))
     told = np.concatenate([added_up(sizes, estimates, pair).reshape(-1) for pair in pairs])

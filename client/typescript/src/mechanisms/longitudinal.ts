@@ -40,7 +40,7 @@ export function longGrr(given: Arguments): Randomizer & Permanent {
 
 /**
  * Longitudinal local hashing: the bucket of a value under a function that the device picks for life
- * from a public pool. Arcolezi, Pinzon, Palamidessi, Gambs (EDBT 2023); decision 0121.
+ * from a public pool. Arcolezi, Pinzon, Palamidessi, Gambs (EDBT 2023); decision 0212.
  */
 export function longHash(given: Arguments): Randomizer & Permanent {
   const categories = categoriesOf(given);
