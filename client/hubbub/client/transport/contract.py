@@ -90,7 +90,7 @@ class Transport(Protocol):
     """Carries sealed reports to the shuffler. Safe between threads.
 
     One that holds what a fork must not copy has `before_fork`, `after_fork_in_parent` and
-    `after_fork_in_child` too (decision 0014); the others need none of them.
+    `after_fork_in_child` too (decision 0201); the others need none of them.
     """
 
     def submit(self, reports: Sequence[SealedReport], timeout_seconds: float) -> Submitted:
