@@ -61,7 +61,7 @@ class Commit:
     at: when this is, in whole seconds since 1970; 0 if it is not known.
     max_reports: tags that the shard may hold afterwards; None for any number.
     dummies: how many reports less are counted than there are tags: a crowd's dummies, by its share.
-        More than there are tags, if most of the part was counted before (decision 0107).
+        More than there are tags, if most of the part was counted before (decision 0209).
     fillers: how many of the batch's reports were none, and only hid that there was none.
     """
 
