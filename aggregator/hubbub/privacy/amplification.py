@@ -11,7 +11,7 @@ and what is seen is how many are heads, tails, neither. (Where two values differ
 like either by r at least; where they do not, like both by 1/e of them at least.) With v as large as
 epsilon allows, (e-1)/(e+1), there is no `neither`, and this is the clones of Feldman et al. For
 smaller v the published reduction lets the others' share of `neither` be anything; then what is
-seen besides the coins may tell, and a shuffle of five reports breaks the bound (decision 0020).
+seen besides the coins may tell, and a shuffle of five reports breaks the bound (decision 0210).
 
 Given how many are heads or tails, s, and that the others not shown are B, the coin that matters has
 odds p for its own side, and the chance that heads tell more than t = exp(central epsilon) : 1 has
