@@ -10,7 +10,7 @@ Estimator and variance: pure with p = true, q = lie. The second step keeps with 
     that the claim allows, over all d intermediate values; the published one drops d-2 of them and
     wastes up to half of epsilon (.22 for .5 at d = 12).
 Source: L-GRR of Arcolezi, Couchot, Al Bouna, Xiao (2022); the exact second step is ours
-    (docs/decisions/0011-exact-second-steps.md).
+    (docs/decisions/0212-mechanisms-and-families.md).
 """
 
 from collections.abc import Mapping

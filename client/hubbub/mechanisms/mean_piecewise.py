@@ -12,7 +12,7 @@ Estimator and variance: a report x has mean a i + b at step i, a = inside - widt
     steps and for a number t in [-1, 1]: (t^2/(sqrt(e)-1) + (sqrt(e)+3)/(3 (sqrt(e)-1)^2)) / 4 a
     report.
 Source: Wang N. et al. (ICDE 2019), algorithm 2; the discrete form and its exact moments are ours
-    (docs/decisions/0010-discrete-forms.md).
+    (docs/decisions/0212-mechanisms-and-families.md).
 """
 
 import math

@@ -10,7 +10,7 @@ Sends: ceil(D/8) bytes, exactly k of the bits 1.
 Estimator and variance: pure: a member is sent with p = meet (k/D) / (1-B/A), any other value with
     q = meet (k/D - (B/A) k/(D-most)) / (1-B/A) + (1-meet) k/(D-most). k is that of the least
     variance of what nobody holds. A member of a set of m > most counts for most/m.
-Source: Wang, Huang, Nie, Xiao, Xu, Yin, PrivSet (INFOCOM 2018); decision 0097.
+Source: Wang, Huang, Nie, Xiao, Xu, Yin, PrivSet (INFOCOM 2018); decision 0212.
 """
 
 from collections.abc import Mapping, Sequence

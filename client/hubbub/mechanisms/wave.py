@@ -9,7 +9,7 @@ Estimator and variance: what is estimated exactly is, per place, how many report
     whose window covers it: pure with p = near, q = far. From windows to buckets: least squares
     (unbiased), or maximum likelihood with smoothing, in analysis.
 Source: Li, Wang, Lopuhaa-Zwakenberg, Li, Skoric (SIGMOD 2020), section 5; the discrete form is ours
-    (docs/decisions/0010-discrete-forms.md).
+    (docs/decisions/0212-mechanisms-and-families.md).
 """
 
 from collections.abc import Mapping, Sequence

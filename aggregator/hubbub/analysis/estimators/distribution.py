@@ -6,7 +6,7 @@ where buckets are finer than the data allow. `smooth` finds the shares that make
 likely, smoothing a little after every step so that noise does not grow teeth: a far nearer picture
 of a smooth distribution, and a wrong one of a sharp peak, which it flattens. It is post-processing.
 
-Source: Li et al. (SIGMOD 2020), section 5.5, EMS; docs/decisions/0010-discrete-forms.md.
+Source: Li et al. (SIGMOD 2020), section 5.5, EMS; docs/decisions/0212-mechanisms-and-families.md.
 """
 
 from math import sqrt

@@ -23,7 +23,7 @@ import {
 } from "./randomizer.js";
 import { fairAt, vector } from "./unary.js";
 
-/** Longitudinal k-RR. Arcolezi, Couchot, Al Bouna, Xiao (2022); decision 0011. */
+/** Longitudinal k-RR. Arcolezi, Couchot, Al Bouna, Xiao (2022); decision 0212. */
 export function longGrr(given: Arguments): Randomizer & Permanent {
   const categories = categoriesOf(given);
   const { privacyLoss, permanentLoss, respond } = chained(given, categories);
