@@ -14,7 +14,7 @@ Estimator and variance: per job and hash function that of `projective` over its 
     follows: else the bits would be used up by it.
 Source: the prefix tree of Bassily, Nissim, Stemmer, Thakurta, Practical Locally Private Heavy
     Hitters (NIPS 2017), TreeHist, with users in place of epsilon split over levels (Wang, Li, Jha
-    2019, PEM), asked all at once; decision 0056.
+    2019, PEM), asked all at once; decision 0216.
 """
 
 from collections.abc import Mapping, Sequence

@@ -12,7 +12,7 @@ detected string is corrected for having been selected. `fitted` is for whoever w
 the detected strings: the non-negative fit, shrunk (shrinkage.py), 0 for what was not detected.
 
 Source: the regression of Erlingsson, Pihur, Korolova (CCS 2014), section 4;
-docs/decisions/0009-string-decoding.md says what was tried.
+docs/decisions/0216-strings.md says what was tried.
 """
 
 from collections.abc import Sequence
@@ -34,7 +34,7 @@ from hubbub.errors import BadParameter, BatchTooSmall
 from hubbub.mechanisms import Rappor, Totals
 
 # Up to this share of the equations, a column for every candidate costs hardly any certainty and is
-# free of bias whatever the truth; up to the next, it may; measured in 0009-string-decoding.md.
+# free of bias whatever the truth; up to the next, it may; measured in 0216-strings.md.
 _PLENTY: Final = 1 / 6
 _MAX_JOINT: Final = 3 / 4
 # A fit of what stands out may use at most this share; past it, its residuals say too little.
