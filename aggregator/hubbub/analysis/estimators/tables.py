@@ -38,7 +38,7 @@ def consistent_tables(
     errors: standard errors of cells that nobody holds. A table of many cells is mostly noise where
     it departs from its parts' shares multiplied: so its rows tell a part's share as if they were
     that product, as far as the departures are noise, and each departure is kept as far as it is
-    likely to be true. Decisions 0134 and 0149.
+    likely to be true. Decisions 0217 and 0217.
     """
     agreed = _agreeing(sizes, estimates, reports)
     own = tables(sizes, agreed)
@@ -129,7 +129,7 @@ def _agreeing(
     What tables say of one part is averaged by how sure each is, which is as 1 / the cells that it
     adds up, unless the parts' shares are given; then each table is brought above zero. Agreement is
     as near as ten rounds bring it.
-    Source: Qardaji, Yang, Li, PriView (SIGMOD 2014), section 4; decision 0062.
+    Source: Qardaji, Yang, Li, PriView (SIGMOD 2014), section 4; decision 0217.
     """
     found = [table.copy() for table in tables(sizes, estimates)]
     pairs = tables_of(len(sizes))
