@@ -41,7 +41,7 @@ MAX_LENGTH: Final = 1e12
 
 # How far from 1 the square of a unit vector's length may be, of floats added up anywhere.
 _CLOSE: Final = 1e-6
-# Up to which epsilon so many words are within 5% of the best of any number; decision 0140.
+# Up to which epsilon so many words are within 5% of the best of any number; decision 0218.
 _WORDS: Final = ((1.5, 32), (2.5, 64), (3.5, 128), (5.0, 256), (6.5, 512), (math.inf, 1024))
 
 
