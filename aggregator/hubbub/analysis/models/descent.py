@@ -26,7 +26,7 @@ from hubbub.analysis.models.spread import Round, variances_of
 from hubbub.mechanisms.gradient import CLIP, longest
 from hubbub.mechanisms.vector_codes import VectorCodes
 
-# Measured on the census people; decision 0141.
+# Measured on the census people; decision 0219.
 _CENTRE_SHARE: Final = 0.1
 IN_ROUNDS: Final = 1 - _CENTRE_SHARE
 """The share of people who tell a gradient; the others tell where columns lie."""
