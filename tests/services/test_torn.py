@@ -1,7 +1,7 @@
 """A Redis that was killed while it wrote, and killed again: half a script comes back.
 
 Its append-only file ends within a transaction, in the middle of a command. The first start cuts
-that command off and leaves the others; they take effect at the second start (decision 0019).
+that command off and leaves the others; they take effect at the second start (decision 0222).
 """
 
 import asyncio

@@ -3,10 +3,10 @@
 -- What a batch changes in the totals is one HSET of absolute values: the chunks of cells that it
 -- touches, the newest batch ids, the law. Tags come before it. A Redis that is killed while it
 -- writes may, one restart later, bring back the first commands of a script and not the others
--- (decision 0019). So the first commit of a run of Redis writes all chunks, over whatever may come
+-- (decision 0222). So the first commit of a run of Redis writes all chunks, over whatever may come
 -- back; and the journal, written before the tags, says whose they are: they are no obstacle to their
 -- own batch. A batch's journal goes with a later commit that finds the batch counted. Into the set of
--- ids go only ids of batches that were counted before (decision 0032).
+-- ids go only ids of batches that were counted before (decision 0222).
 --
 -- Of a tag 9 bytes are kept, in the bucket that its place says: a field of a hash, with the ends of a
 -- few dozen tags one behind the other (decision 0222). However many tags and buckets a batch has, one
@@ -14,7 +14,7 @@
 -- a larger one begins, and all are looked through. Places are hashes with the window's salt, so nobody
 -- can choose tags that meet in one bucket; they come in order, so that a bucket's tags are neighbours.
 --
--- Before, a generation was of sets of integers (decision 0058), and version 0.1 kept tags in one hash
+-- Before, a generation was of sets of integers (decision 0222), and version 0.1 kept tags in one hash
 -- (`seen`) and cells in one field: all are read, and the cells move on with the next batch.
 --
 -- The law counts the dummies among a crowd's reports by themselves, as counted:dummies; each has a tag

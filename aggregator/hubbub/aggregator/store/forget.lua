@@ -1,7 +1,7 @@
 -- Deletes one shard's totals. What it counted stays a term of the law, as counted:deleted.
 -- KEYS: totals. Answers how many reports they were of.
 -- The law first: where Redis dies in between, no answer has the half that is left, and a second
--- call deletes it (docs/decisions/0019).
+-- call deletes it (docs/decisions/0222).
 local text = redis.call('HGET', KEYS[1], 'law')
 if not text then return 0 end
 local law = cjson.decode(text)

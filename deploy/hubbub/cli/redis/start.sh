@@ -1,6 +1,6 @@
 #!/bin/sh
 # Starts Redis, after a look at what the last run left: one that was killed while it wrote may
-# otherwise bring back half a transaction (docs/decisions/0019-torn-scripts.md).
+# otherwise bring back half a transaction (docs/decisions/0222-commits-and-tags.md).
 set -eu
 configuration=${1:-/etc/redis/redis.conf}
 data=$(sed -n 's/^dir //p' "$configuration" | tr -d '"')

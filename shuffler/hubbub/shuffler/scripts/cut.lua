@@ -13,7 +13,7 @@
 -- nearly empty would be found by looking into many places that are.
 --
 -- Dummies go first, so they are never there without the crowd's reports, unless half of leave.lua came
--- back after a crash (docs/decisions/0019); and nothing is cut if some are missing. A cut is told its
+-- back after a crash (docs/decisions/0222); and nothing is cut if some are missing. A cut is told its
 -- share of all dummies, those that are expected among its reports too, by its size alone: how many it
 -- really has would make it a crowd of its own.
 -- Shares are written, then the law, then any batch: as long as the law does not know of the dummies,
