@@ -1,6 +1,6 @@
 """Housekeeping: deletes keys and tags that no epoch needs any more, warns before keys run out.
 
-Private keys and tags are gone for good, so no clock alone decides (decision 0033): the clocks ran
+Private keys and tags are gone for good, so no clock alone decides (decision 0224): the clocks ran
 alike for an hour, and the collection went on to epochs that came after.
 """
 
