@@ -63,7 +63,7 @@ def test_subsets_are_numbered_each_once() -> None:
 
 
 def test_variances_are_those_of_the_decision() -> None:
-    """Of decision 0212's table: a value that one in fifty holds, `most` = 5."""
+    """Of the table in docs/research/mechanisms.md: a value that one in fifty holds, `most` = 5."""
     for categories, epsilon, said in (
         (30, 1, 14.5),
         (100, 1, 18.7),

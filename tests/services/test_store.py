@@ -358,7 +358,7 @@ def test_totals_of_version_0_1_are_read_and_its_batches_known(redis_url: str, fo
 
 @pytest.mark.parametrize("buckets", [1, 2, 300])
 def test_tags_that_were_kept_in_sets_are_known_and_forgotten(redis_url: str, buckets: int) -> None:
-    """As they were before decision 0222, in a window that is still open."""
+    """Tags as sets of integers, the form before hashes of buckets, in a window that is open."""
 
     async def body() -> None:
         server = await connect_redis(redis_url)

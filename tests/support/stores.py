@@ -20,7 +20,7 @@ async def batch_reports(store: TotalsStore, window: Window) -> int:
 
 
 async def keep_in_sets(client: Any, window: Window, tags: Sequence[bytes], buckets: int) -> None:
-    """A window's tags as they were kept before decision 0222, in place of what there is of them."""
+    """Replaces a window's tags by sets of integers, the form before hashes of buckets."""
     key = window.key("aggregator:tags")
     salt = struct.unpack("<5Q", await client.hget(key, "salt"))
     await client.unlink(*[held async for held in client.scan_iter(f"{key}:*")])

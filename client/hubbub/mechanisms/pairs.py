@@ -9,7 +9,7 @@ Sends: an index of table and point: 2 bytes for a table of some hundred cells.
 Estimator and variance: per table that of `projective` over its cells; of a cell that t of the
     table's N reports hold, [t p (1-p) + (N-t) q (1-q)] / (p-q)^2.
 Source: users split over tables, not epsilon over answers: Zhang, Wang, Li, He, Chen, CALM (CCS
-    2018); decisions 0217 and 0217.
+    2018); decision 0217.
 """
 
 from collections.abc import Mapping, Sequence

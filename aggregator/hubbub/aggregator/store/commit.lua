@@ -14,7 +14,7 @@
 -- a larger one begins, and all are looked through. Places are hashes with the window's salt, so nobody
 -- can choose tags that meet in one bucket; they come in order, so that a bucket's tags are neighbours.
 --
--- Before, a generation was of sets of integers (decision 0222), and version 0.1 kept tags in one hash
+-- Earlier a generation was sets of integers, and version 0.1 kept tags in one hash
 -- (`seen`) and cells in one field: all are read, and the cells move on with the next batch.
 --
 -- The law counts the dummies among a crowd's reports by themselves, as counted:dummies; each has a tag

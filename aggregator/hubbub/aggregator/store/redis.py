@@ -12,7 +12,7 @@ Keys, for a window W = STREAM:EPOCH, behind the prefix "aggregator:":
     tags:{W}      hash: generations ("BUCKETS=TAGS ..."), salt, of:BATCH (the tags of a batch that
                   may be half counted)
     tags:{W}:G.H  hash: the buckets of generation G from 16,384 H on -> the ends of their tags.
-                  Before decision 0222 ("BUCKETS:TAGS") tags:{W}:G.B was a set, 64 bits of each
+                  Earlier ("BUCKETS:TAGS") tags:{W}:G.B was a set, 64 bits of each
                   tag in bucket B of generation G; with "+" behind it 16 more
     seen:{W}      hash, of version 0.1: tag -> the batch that it was counted in, and "+"
     windows       hash: every W -> its number of shards

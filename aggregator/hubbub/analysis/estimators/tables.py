@@ -38,7 +38,7 @@ def consistent_tables(
     errors: standard errors of cells that nobody holds. A table of many cells is mostly noise where
     it departs from its parts' shares multiplied: so its rows tell a part's share as if they were
     that product, as far as the departures are noise, and each departure is kept as far as it is
-    likely to be true. Decisions 0217 and 0217.
+    likely to be true. Decision 0217.
     """
     agreed = _agreeing(sizes, estimates, reports)
     own = tables(sizes, agreed)
