@@ -14,7 +14,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 TESTS := units system services faces statistics enumerations
 REST := system statistics services faces slow units mutants
 
-.PHONY: demo test test-rest test-all test-times $(sort $(TESTS) $(REST)) newest proofs quick quick-units quick-proofs lint bench chaos soak fuzz pictures reference weights docs docs-build release clean lock protos check-protos typescript
+.PHONY: demo test test-rest test-all test-times faults $(sort $(TESTS) $(REST)) newest proofs quick quick-units quick-proofs lint bench chaos soak fuzz pictures reference weights docs docs-build release clean lock protos check-protos typescript
 .DEFAULT_GOAL := test
 
 NEW_ENOUGH = $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -64,6 +64,11 @@ test-times: .venv/ready
 	@rm -rf build/test-times
 	@$(PYTEST) -p tests.support.times -q $(ARGS) || true
 	@$(BIN)/python -m tests.support.times
+
+# Which of the small faults in tests/faults.toml the tests catch, in a clone: hours of one processor.
+# ARGS: words of a fault's file or description; --seconds to give each; --all for survivors.
+faults: .venv/ready
+	@$(BIN)/python -m tests.faults $(ARGS)
 
 # The slow ones start programs of their own.
 SLOW := $(addprefix tests/system/,test_torture.py test_bare_install.py test_chaos.py test_soak.py)
