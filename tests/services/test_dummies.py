@@ -23,8 +23,7 @@ from hubbub.errors import BadParameter, BadPayload, StoreUnavailable
 from hubbub.runtime import connect_redis
 from hubbub.shuffler import crowd_pool as crowds_module
 from hubbub.shuffler.crowd_pool import Crowds
-from hubbub.shuffler.departures import Departures
-from hubbub.shuffler.dummies import sealed_dummies
+from hubbub.shuffler.departures import Departures, sealed_dummies
 from hubbub.shuffler.mixing_policy import CrowdTake
 from hubbub.shuffler.pool import Pool
 from hubbub.shuffler.streams import Stream, StreamTable, read_stream_table

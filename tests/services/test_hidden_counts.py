@@ -24,7 +24,7 @@ from hubbub.runtime import connect_redis
 from hubbub.sealing import CountNoise
 from hubbub.shuffler import departures as departures_module
 from hubbub.shuffler import hidden_counts as hidden_module
-from hubbub.shuffler.dummies import sealed_dummies
+from hubbub.shuffler.departures import sealed_dummies
 from hubbub.shuffler.grpc_door import OperatorService
 from hubbub.shuffler.pool import Pool
 from hubbub.shuffler.shown_counts import ShownCounts, what_left

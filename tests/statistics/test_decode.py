@@ -10,10 +10,9 @@ from hypothesis import strategies as st
 
 from hubbub.analysis import decode, decode_counts
 from hubbub.analysis.strings.candidate_positions import bloom_places
-from hubbub.analysis.strings.decode import Decoded
+from hubbub.analysis.strings.decode import Decoded, shrunk
 from hubbub.analysis.strings.design import Collection, Design
 from hubbub.analysis.strings.regression import fit, non_negative
-from hubbub.analysis.uncertainty.shrinkage import shrunk
 from hubbub.cli.rappor_files import read_collection, read_map
 from hubbub.errors import BadParameter, BatchTooSmall, ShapeMismatch
 from hubbub.mechanisms import KeyedBits, Rappor, Totals, build, tally

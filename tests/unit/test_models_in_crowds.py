@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hubbub.aggregator.learning.steps import step
+from hubbub.aggregator.learning.learner import step
 from hubbub.catalog import Metric, read_operator_key
 from hubbub.catalog.models.of_metric import codes_of_round
 from hubbub.catalog.models.state import ModelState, sign_models

@@ -37,7 +37,7 @@ from hubbub.client.testing import FakeShuffler
 from hubbub.conservation import Window
 from hubbub.errors import BadParameter, BadPayload, BundleRefused, CatalogInvalid
 from hubbub.privacy.central_catalog import read_with_promises
-from hubbub.shuffler.dummies import sealed_dummies
+from hubbub.shuffler.departures import sealed_dummies
 from hubbub.shuffler.streams import read_stream_table
 from tests.conftest import CATALOG
 from tests.support.bundles import DAY, Signed, make_signed

@@ -5,7 +5,7 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypedDict
+from typing import TYPE_CHECKING, Any, Final
 
 from hubbub.aggregator.access.access_setup import access_of
 from hubbub.aggregator.access.audit_trail import AuditTrail
@@ -30,8 +30,8 @@ from hubbub.aggregator.publishing.publisher import (
 )
 from hubbub.aggregator.query import QueryEngine
 from hubbub.aggregator.query.answer_store import RedisAnswerStore
-from hubbub.aggregator.query.candidates import CandidateLists, RedisCandidateLists
-from hubbub.aggregator.query.marks import Marks, RedisMarks
+from hubbub.aggregator.query.candidates import RedisCandidateLists
+from hubbub.aggregator.query.marks import RedisMarks
 from hubbub.aggregator.query.report_counts import Shuffler
 from hubbub.aggregator.releases.release_log import RedisReleaseLog
 from hubbub.aggregator.releases.releasing import Releases
@@ -91,9 +91,7 @@ async def _serve(settings: Settings) -> None:
     settings = limited(settings)
     bundle = bundle_of(settings)
     server, store = await _store(settings)
-    clocks, memory = Clocks(beside=server.times), Memory(server)
-    await clocks.look()
-    await memory.look()
+    clocks, memory = await _watched(server)
     opener = _opener(settings, bundle, clocks)
     stages, room = Stages(), Room(store, settings.max_window)
     # PRIVACY: of production no single report is remembered.
@@ -101,21 +99,11 @@ async def _serve(settings: Settings) -> None:
     intake = Intake(bundle, opener, store, stages, clocks=clocks, room=room, arrivals=arrivals)
     upstream = Shuffler(settings.shuffler_status, tls) if settings.shuffler_status else None
     kept, promises = RedisAnswerStore(server), RedisPromises(server)
-    query = QueryEngine(
-        *(bundle, store, upstream),
-        stages=stages,
-        clocks=clocks,
-        kept=kept,
-        **_analysts(server),
-        rounds=RedisRounds(server),
-        arrivals=arrivals,
-    )
-    releases = Releases(query.collected, RedisReleaseLog(server))
-    refusals: Counter[str] = Counter()
-    # Whoever logs out does so of every aggregator of this Redis.
-    ended = RedisEndedSessions(server, time.time)
-    access = access_of(settings.http_tokens, access_file(settings), ended)
-    http = _http(settings, query, releases, access, refusals=refusals)
+    live: dict[str, Any] = {"stages": stages, "clocks": clocks, "arrivals": arrivals}
+    query = QueryEngine(bundle, store, upstream, kept=kept, **live, **_of_analysts(server))
+    refusals, reloads = Counter[str](), Counter[str](taken=0, refused=0)
+    access = _access(settings, server)
+    http = _http(settings, query, server, access, refusals=refusals)
     loops = [*([http.run] if http else []), *_outlets(settings, query, server)]
     if settings.kept_epochs:
         loops.append(EstimateKeeper(query, kept, intake.changed, settings.kept_epochs).run)
@@ -123,7 +111,6 @@ async def _serve(settings: Settings) -> None:
         settings.keys, bundle, opener, store=store, clocks=clocks, served=intake.served
     )
     servers = [_for_shufflers(settings, intake, refusals)]
-    reloads: Counter[str] = Counter(taken=0, refused=0)
     metrics = Metrics(
         store.report_counts,
         counters={BATCHES: intake.counts, THROTTLED_CALLS: refusals, RELOADS: reloads},
@@ -160,15 +147,27 @@ async def _serve(settings: Settings) -> None:
             await upstream.close()
 
 
-class _Analysts(TypedDict):
-    """What analysts keep, as the query engine takes it."""
+def _of_analysts(server: RedisServer) -> dict[str, Any]:
+    """What analysts keep, and rounds of models, by the names of the query engine's parameters."""
+    return {
+        "lists": RedisCandidateLists(server),
+        "marks": RedisMarks(server),
+        "rounds": RedisRounds(server),
+    }
 
-    lists: CandidateLists
-    marks: Marks
+
+def _access(settings: Settings, server: RedisServer) -> Access:
+    # Whoever logs out does so of every aggregator of this Redis.
+    ended = RedisEndedSessions(server, time.time)
+    return access_of(settings.http_tokens, access_file(settings), ended)
 
 
-def _analysts(server: RedisServer) -> _Analysts:
-    return {"lists": RedisCandidateLists(server), "marks": RedisMarks(server)}
+async def _watched(server: RedisServer) -> tuple[Clocks, Memory]:
+    """Redis' clock beside ours, and its memory, each looked at once."""
+    clocks, memory = Clocks(beside=server.times), Memory(server)
+    await clocks.look()
+    await memory.look()
+    return clocks, memory
 
 
 async def _store(settings: Settings) -> tuple[RedisServer, RedisStore]:
@@ -216,7 +215,7 @@ def _for_shufflers(settings: Settings, intake: Intake, refusals: Counter[str]) -
 def _http(
     settings: Settings,
     query: QueryEngine,
-    releases: Releases,
+    server: RedisServer,
     access: Access,
     *,
     refusals: Counter[str],
@@ -229,7 +228,7 @@ def _http(
     return HttpServer(
         settings.http_listen,
         query,
-        releases,
+        Releases(query.collected, RedisReleaseLog(server)),
         tls=settings.http_tls,
         access=access,
         audit=_audit(settings, query),

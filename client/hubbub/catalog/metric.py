@@ -17,12 +17,11 @@ from hubbub.catalog.discovery import DISCOVER, check_discovery, loss_of_either
 from hubbub.catalog.limits import Limits, conflicts
 from hubbub.catalog.models.judging import loss_of_judging
 from hubbub.catalog.models.learning import Learning
-from hubbub.catalog.models.of_metric import EPOCH, MODEL
+from hubbub.catalog.models.of_metric import EPOCH, MODEL, check_model
 from hubbub.catalog.periods import PERIOD, REPORT_ON, SAMPLING, period_conflicts
 from hubbub.catalog.policy import RELEASE, Caps, Release
 from hubbub.catalog.randomizer import randomizer_of, refuse_large_batch
-from hubbub.catalog.values.beginnings import BEGINNINGS
-from hubbub.catalog.values.kind_fields import refuse_misfits
+from hubbub.catalog.values.beginnings import BEGINNINGS, check_beginnings
 from hubbub.catalog.values.list_versions import (
     GROWN,
     STREAM,
@@ -32,10 +31,11 @@ from hubbub.catalog.values.list_versions import (
     tier_of,
 )
 from hubbub.catalog.values.part_ranges import OUTSIDE, RANGES, PartRange
-from hubbub.catalog.values.part_values import PARTS, asked_parts, size_of
+from hubbub.catalog.values.part_values import PARTS, asked_parts, check_ranges, size_of
 from hubbub.catalog.values.reported_value import code_of_reported, is_one_of_listed
-from hubbub.catalog.values.value_kinds import NUMERIC
-from hubbub.catalog.values.vectors import COORDINATES
+from hubbub.catalog.values.sets import check_set
+from hubbub.catalog.values.value_kinds import NUMERIC, check_kind
+from hubbub.catalog.values.vectors import COORDINATES, check_vector
 from hubbub.errors import BadParameter
 from hubbub.fields import kinds
 from hubbub.fields.field import Entry, check, dumped, entry
@@ -48,6 +48,7 @@ from hubbub.mechanisms import (
     lies_evenly,
     parameters,
 )
+from hubbub.mechanisms.parts import cell_names
 from hubbub.mechanisms.probability import MIN_EPSILON
 from hubbub.mechanisms.tree import PrefixTree
 from hubbub.sealing import SEAL_BYTES, X25519, Kem
@@ -385,3 +386,30 @@ class Metric:
     def digest(self) -> str:
         """SHA-256 of the definition, in hex; where values were appended, of the first list's."""
         return digests_of(self)[self.name]
+
+
+def refuse_misfits(metric: Any) -> None:
+    """Raises BadParameter for a field that the metric's kind of values has no use for."""
+    check_model(metric)
+    mechanism, values = metric.mechanism, metric.values
+    kind = REGISTRY[mechanism].VALUES
+    check_vector(metric)
+    listed = kind == "categories" or (kind == "vectors" and not metric.model)
+    if listed != (values is not None):
+        raise BadParameter(f"{mechanism} {'needs' if listed else 'takes no'} values")
+    if REGISTRY[mechanism].FAMILY == "pairs" and metric.release:
+        raise BadParameter("a metric of parts cannot be released; leave release out")
+    if not isinstance(metric.candidates, tuple):
+        raise BadParameter("candidates must be the strings of their file")
+    if metric.candidates and kind != "strings":
+        raise BadParameter(f"{mechanism} is not over strings; leave candidates out")
+    check_kind(metric, kind)
+    check_set(metric.kind, mechanism)
+    check_beginnings(metric)
+    check_ranges(mechanism, values, metric.ranges)
+    if metric.unit and kind not in {"numbers", "vectors"} and not metric.edges:
+        raise BadParameter(f"{mechanism} is not over numbers; leave unit out")
+    if metric.alert:
+        paired = REGISTRY[mechanism].FAMILY == "pairs"
+        cells = cell_names(values, metric.parameters.get("ways", 2)) if paired else values
+        metric.alert.check_fits(kind, cells)

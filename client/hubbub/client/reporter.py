@@ -5,9 +5,9 @@ No I/O, no cryptography but hashing, no waiting but for another thread that does
 
 import math
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, time, timedelta
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from hubbub.catalog import (
     EPOCH_SECONDS,
@@ -18,6 +18,7 @@ from hubbub.catalog import (
     key_at,
 )
 from hubbub.catalog.discovery import finder_in, spoken
+from hubbub.catalog.models.learning import Learning
 from hubbub.client.asked_metric import AskedMetric
 from hubbub.client.cover import FILLER, fills, is_filled_up, unanswered
 from hubbub.client.learner import Learner
@@ -29,11 +30,11 @@ from hubbub.client.public_values import PublicValues
 from hubbub.client.state.contract import DISABLED, Dropped, PendingPayload, State
 from hubbub.client.state.device_state import DeviceState
 from hubbub.client.state.secret import SECRET_BYTES, DeviceMemo
-from hubbub.client.told import named_metric, named_model, unreadable
 from hubbub.epochs import begins, holding
-from hubbub.errors import StateBusy, StateUnusable, ValueOutOfDomain
+from hubbub.errors import StateBusy, StateUnusable, UnknownMetric, ValueOutOfDomain
 from hubbub.mechanisms import BitSource
 
+Read = TypeVar("Read")
 _LOCK_SECONDS: Final = 0.2
 
 
@@ -377,3 +378,34 @@ class Reporter:
         if not self._state.has_room(question.payload_bytes):
             return Outcome.OVERFLOWED
         return None
+
+
+def named_metric(bundle: Bundle, name: str) -> Metric:
+    """The metric of this name. Raises UnknownMetric, which does not show the name."""
+    return _named("metric", bundle.metrics, lambda: bundle.metric(name))
+
+
+def named_model(bundle: Bundle, name: str) -> Learning:
+    """What the reports of this metric teach. Raises UnknownMetric, which does not show the name."""
+    return _named("model", bundle.models, lambda: bundle.model(name))
+
+
+def unreadable(subject: str, error: Exception) -> ValueOutOfDomain:
+    """The error for an object of the app's that raised as it was read; it shows only the type.
+
+    Args:
+        subject: the metric or model that the object is for.
+        error: what the object raised.
+    """
+    return ValueOutOfDomain(f"{subject}: cannot be read: {type(error).__name__}")
+
+
+def _named(kind: str, known: Mapping[str, object], find: Callable[[], Read]) -> Read:
+    try:
+        return find()
+    except Exception:  # noqa: BLE001 an object of the app's in its place may raise anything
+        names = ", ".join(sorted(known)) or "none"
+        raise UnknownMetric(
+            f"the bundle has no {kind} of this name; it has {names}; "
+            "the name goes first, then the value"
+        ) from None

@@ -3,7 +3,7 @@
 import asyncio
 import sys
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import uvloop
@@ -77,7 +77,6 @@ _LARGEST_QUESTION_BYTES: Final = 16 << 10
 
 
 async def _serve(settings: Settings) -> None:
-    tls = settings.common.tls
     settings = limited(settings)
     table = read_stream_table(settings.streams)
     table.refuse_elsewhere(development=settings.common.development, path=settings.streams)
@@ -100,29 +99,18 @@ async def _serve(settings: Settings) -> None:
     for_operators = _for_operators(settings, admission, counts)
     http_door = _http_door(settings, admission) if settings.http.listen else None
     reloads: Counter[str] = Counter(taken=0, refused=0)
-    metrics = Metrics(
-        counts.windows,
-        counters={
-            RELOADS: reloads,
-            SUBMITTED_REPORTS: admission.counts,
-            THROTTLED_CALLS: admission.refusals,
-            BATCHES: mixer.counts,
-        },
-        gauges={
-            **_gauges_of(pressure),
-            UNWRITTEN_REPORTS: lambda: intake.waiting,
-            BATCHES_UNDER_WAY: lambda: mixer.under_way,
-            PEERS: lambda: len(limiter),
-            GRPC_CONNECTIONS: for_devices.connections,
-            GRPC_CONNECTIONS_LIMIT: lambda: _GRPC_CONNECTIONS,
-            CLOCK_APART_SECONDS: lambda: clocks.apart_seconds,
-        },
-        stages=stages,
-        date_of=table.date_of,
-        certificates=list(folders(settings)),
-    )
-    metrics.serve(settings.common.metrics_listen, tls)
-    doors = for_devices, for_operators, http_door
+    counters = {
+        RELOADS: reloads,
+        SUBMITTED_REPORTS: admission.counts,
+        THROTTLED_CALLS: admission.refusals,
+        BATCHES: mixer.counts,
+    }
+    gauges = {
+        **_gauges_of(pressure, intake, mixer, limiter, clocks),
+        GRPC_CONNECTIONS: for_devices.connections,
+        GRPC_CONNECTIONS_LIMIT: lambda: _GRPC_CONNECTIONS,
+    }
+    metrics = _metrics(settings, counts, table, stages, counters=counters, gauges=gauges)
     parts = Parts(
         table,
         onward,
@@ -139,7 +127,7 @@ async def _serve(settings: Settings) -> None:
     reloader = Reloader(lambda: files(settings), reading(settings, parts), reloads)
     try:
         await serve_until_signal(
-            [door for door in doors if door],
+            [door for door in (for_devices, for_operators, http_door) if door],
             [clocks.run, intake.run, mixer.run, mixer.heartbeat, pressure.run, reloader.run],
             _told(settings, table, signed),
             reloader.reload,
@@ -165,8 +153,35 @@ def _pressure(settings: Settings, pool: Pool, table: StreamTable) -> Backpressur
     )
 
 
-def _gauges_of(pressure: Backpressure) -> dict[MetricDeclaration, Callable[[], float]]:
+def _metrics(
+    settings: Settings,
+    counts: ShownCounts,
+    table: StreamTable,
+    stages: Stages,
+    *,
+    counters: Mapping[MetricDeclaration, Mapping[str, int]],
+    gauges: Mapping[MetricDeclaration, Callable[[], float]],
+) -> Metrics:
+    metrics = Metrics(
+        counts.windows,
+        counters=counters,
+        gauges=gauges,
+        stages=stages,
+        date_of=table.date_of,
+        certificates=list(folders(settings)),
+    )
+    metrics.serve(settings.common.metrics_listen, settings.common.tls)
+    return metrics
+
+
+def _gauges_of(
+    pressure: Backpressure, intake: Intake, mixer: Mixer, limiter: Limiter, clocks: Clocks
+) -> dict[MetricDeclaration, Callable[[], float]]:
     return {
+        UNWRITTEN_REPORTS: lambda: intake.waiting,
+        BATCHES_UNDER_WAY: lambda: mixer.under_way,
+        PEERS: lambda: len(limiter),
+        CLOCK_APART_SECONDS: lambda: clocks.apart_seconds,
         POOL_REPORTS: lambda: pressure.reports,
         POOL_REPORTS_LIMIT: lambda: pressure.max_reports,
         REDIS_MEMORY_RATIO: lambda: pressure.memory,

@@ -9,7 +9,7 @@ from typing import Final
 from hubbub.conservation import Window
 from hubbub.errors import BadParameter, StoreUnavailable
 from hubbub.runtime import Clock, Stages
-from hubbub.shuffler.dummies import sealed_dummies
+from hubbub.sealing import SEAL_BYTES, seal, seal_info
 from hubbub.shuffler.mixing_policy import Policy, fitting
 from hubbub.shuffler.pool import Pool
 from hubbub.shuffler.shards import Place, places
@@ -189,3 +189,23 @@ class Departures:
         finally:
             del self._cutting[place, crowd_id]
             self._landed.set()
+
+
+def sealed_dummies(table: StreamTable, window: Window, stream: Stream, number: int) -> list[bytes]:
+    """So many of a window, which nobody can tell from reports of the same length.
+
+    PRIVACY: every value is as likely as any other, by the system's own coins; what is not even, or
+        can be foretold, hides nobody.
+
+    Raises:
+        BadParameter: the table has no public key for the window.
+    """
+    key = table.public_key(window)
+    if key is None:
+        raise BadParameter(f"{window.name}: there is no public key to seal dummies with")
+    info = seal_info(window.stream, window.epoch)
+    length = stream.sealed_bytes - SEAL_BYTES[stream.kem]
+    return [
+        seal(secrets.randbelow(stream.values).to_bytes(length, "little"), key, info)
+        for _ in range(number)
+    ]

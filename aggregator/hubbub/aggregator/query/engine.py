@@ -12,7 +12,7 @@ from copy import copy
 from dataclasses import replace
 from typing import Final
 
-from hubbub.aggregator.ingest.arrivals import Arrivals
+from hubbub.aggregator.ingest.arrivals import Arrival, Arrivals
 from hubbub.aggregator.learning.rounds import MemoryRounds, Rounds
 from hubbub.aggregator.query.answer_store import (
     AnswerStore,
@@ -22,9 +22,11 @@ from hubbub.aggregator.query.answer_store import (
     version_of,
 )
 from hubbub.aggregator.query.answers import (
+    Arrived,
     Compared,
     Crossed,
     Estimated,
+    Meaning,
     MetricDetail,
     MetricLine,
     PipelineStatus,
@@ -45,22 +47,24 @@ from hubbub.aggregator.query.estimating import EstimateQuery, RangeEstimate, est
 from hubbub.aggregator.query.first_batch import until_first_batch
 from hubbub.aggregator.query.marks import Marks, MemoryMarks
 from hubbub.aggregator.query.notices import notice_of
-from hubbub.aggregator.query.overview import detail, line, shown_epochs
+from hubbub.aggregator.query.overview import detail, iso_time, line, shown_epochs
 from hubbub.aggregator.query.page import WHOLE, Page
 from hubbub.aggregator.query.report_counts import Terms, UpstreamCounts, status, upstream_reports
 from hubbub.aggregator.query.totals import NEWEST, EpochRange, EpochSelection, TotalsByEpoch
 from hubbub.aggregator.query.trend_series import Series
 from hubbub.aggregator.query.trends import by_list, series, together
 from hubbub.aggregator.query.turns import Turns
-from hubbub.aggregator.query.watched_reports import arrived
 from hubbub.aggregator.query.whole_answer import whole_answer
 from hubbub.aggregator.store.contract import TotalsReader
 from hubbub.analysis import Top, changes, only_of_all, top
-from hubbub.catalog import Bundle, Metric
+from hubbub.catalog import EPOCH_SECONDS, Bundle, Metric
+from hubbub.catalog.meanings import meanings_of
+from hubbub.conservation import epoch_date
 from hubbub.errors import BadParameter, BatchTooSmall
 from hubbub.errors.places import notice
 from hubbub.runtime import VERSION, Clocks, Stages
 
+_LIKELIEST: Final = 5
 # Answers are kept up to so many values in all, about 100 MB; and of trends as many points.
 _MAX_VALUES: Final = 500_000
 # Past so many strings, or points of a trend, a question takes seconds, and memory to match.
@@ -388,3 +392,23 @@ class QueryEngine:
             terms = await self._terms()
             said = until_first_batch(selection.metric, terms, self._reserve())
             raise BatchTooSmall(f"{error}. {said}" if said else str(error)) from error
+
+
+def arrived(bundle: Bundle, arrivals: Sequence[Arrival]) -> list[Arrived]:
+    """Those whose metric this bundle has, in its words."""
+    return [_told(bundle, one) for one in arrivals if one.window.stream in bundle.streams]
+
+
+def _told(bundle: Bundle, one: Arrival) -> Arrived:
+    stream = bundle.streams[one.window.stream]
+    meant = meanings_of(stream, one.payload, stream.candidates)
+    return Arrived(
+        number=one.number,
+        at=iso_time(int(one.at)),
+        stream=stream.name,
+        date=epoch_date(one.window.epoch, EPOCH_SECONDS[stream.epoch]),
+        epsilon=stream.report_loss,
+        payload=one.payload.hex(),
+        meanings=[Meaning(value, chance) for value, chance in meant[:_LIKELIEST]],
+        others=max(0, len(meant) - _LIKELIEST),
+    )

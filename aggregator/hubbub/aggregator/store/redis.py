@@ -40,11 +40,18 @@ from hubbub.aggregator.store.contract import (
     WindowTotals,
     settled,
 )
-from hubbub.aggregator.store.tags import SALT_BYTES, bucket_keys, in_places
+from hubbub.catalog import TAG_BYTES
 from hubbub.conservation import Window
 from hubbub.errors import BadParameter, TotalsUnreadable
 from hubbub.runtime import RedisServer, lua, script
 
+if TAG_BYTES != 16:  # noqa: PLR2004 what the script cuts by
+    raise AssertionError("commit.lua cuts tags of 16 bytes")
+# Of a tag so many bytes are kept, in so many buckets a hash.
+_END_BYTES: Final = 9
+_BUCKETS: Final = 1 << 14
+# Four numbers to multiply by and one to add, of 64 bits.
+SALT_BYTES: Final = 40
 _log: Final = logging.getLogger("hubbub.aggregator")
 
 _COMMIT: Final = lua(__package__, "commit")
@@ -370,3 +377,30 @@ def _number(told: bytes | float, low: int, high: int) -> int:
 
 def _key(what: str, window: Window, shard: int) -> str:
     return window.key(f"aggregator:{what}", f"#{shard}" if shard else "")
+
+
+def in_places(tags: bytes, salt: bytes) -> list[Any]:
+    """Tags in the order of their places, with their ends, and places.
+
+    A place is a hash that is strongly universal whatever the tags, which nobody guesses without the
+    salt. Source: Dietzfelbinger 1996, Universal hashing and k-wise independent random variables.
+    """
+    multipliers = np.frombuffer(salt, dtype="<u8")
+    words = np.frombuffer(tags, dtype="<u4").reshape(-1, 4).astype(np.uint64)
+    places = (((words * multipliers[:4]).sum(axis=1) + multipliers[4]) >> 32).astype("<u4")
+    order = np.argsort(places, kind="stable")
+    ordered = np.frombuffer(tags, dtype="V16")[order].tobytes()
+    ends = np.frombuffer(ordered, dtype=np.uint8).reshape(-1, TAG_BYTES)[:, -_END_BYTES:].tobytes()
+    return [ordered, ends, places[order].tobytes()]
+
+
+def bucket_keys(tags: str, generations: bytes) -> list[str]:
+    """The keys of all buckets, from how many each generation has."""
+    keys = []
+    for generation, part in enumerate(generations.split(), start=1):
+        packed = b"=" in part
+        buckets = int(part.split(b"=" if packed else b":")[0])
+        places = range(-(-buckets // _BUCKETS) if packed else buckets)
+        kinds = ("",) if packed else ("", "+")
+        keys += [f"{tags}:{generation}.{place}{kind}" for place in places for kind in kinds]
+    return keys

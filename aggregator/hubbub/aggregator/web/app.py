@@ -2,12 +2,13 @@
 
 from collections import Counter
 from collections.abc import Callable, Collection
+from difflib import get_close_matches
 from html import escape
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final
 
-from fastapi import Depends, FastAPI
+from fastapi import Depends, FastAPI, Request
 from fastapi.openapi.utils import get_openapi
 from fastapi.responses import FileResponse, HTMLResponse, PlainTextResponse, Response
 from fastapi.staticfiles import StaticFiles
@@ -22,7 +23,6 @@ from hubbub.aggregator.web.candidate_body import Candidates
 from hubbub.aggregator.web.candidate_routes import saved_lists
 from hubbub.aggregator.web.gauges import exposition
 from hubbub.aggregator.web.guard import App, Guard, Message, Receive, Scope, Send, shared
-from hubbub.aggregator.web.known_parameters import check_parameters
 from hubbub.aggregator.web.login_routes import logging_in
 from hubbub.aggregator.web.mark_routes import marking
 from hubbub.aggregator.web.model_routes import learned
@@ -30,9 +30,12 @@ from hubbub.aggregator.web.parameters import Questions, needs
 from hubbub.aggregator.web.problems import PROBLEMS, Problem, handle_problems
 from hubbub.aggregator.web.query_routes import questions
 from hubbub.aggregator.web.release_routes import publishing
+from hubbub.errors import BadParameter
 from hubbub.errors.printable import visible
 from hubbub.runtime import VERSION, Limiter
 
+_QUESTIONS: Final = "/v1/"
+_LONGEST: Final = 40
 _PAGES: Final = {"/": "overview.html", "/metric": "metric.html", "/pipeline": "pipeline.html"}
 _TEXT: Final = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -160,3 +163,25 @@ def _counted(app: App, requests: Counter[int]) -> App:
         await app(scope, receive, sending)
 
     return counting
+
+
+async def check_parameters(request: Request) -> None:
+    """Raises BadParameter for one in the address of a question that the document does not have."""
+    path: str = request.scope["route"].path
+    if not path.startswith(_QUESTIONS):
+        return
+    operation = request.app.openapi()["paths"][path][request.method.lower()]
+    told = operation.get("parameters", ())
+    known = sorted(one["name"] for one in told if one["in"] == "query")
+    for name in request.query_params:
+        if name not in known:
+            raise BadParameter(_unknown(name, known))
+
+
+def _unknown(name: str, known: list[str]) -> str:
+    said = f"there is no parameter {name[:_LONGEST]!a} here"
+    if not known:
+        return f"{said}: this path takes none; leave it out"
+    near = get_close_matches(name, known, n=1)
+    meant = f'; did you mean "{near[0]}"?' if near else "."
+    return f"{said}{meant} There are {', '.join(known)}"

@@ -3,13 +3,13 @@
 import json
 import re
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from itertools import pairwise
-from typing import Final
+from typing import Any, Final
 
-from hubbub.catalog.breakdown import lost, streams_of
-from hubbub.catalog.bundles.breakdown_cells import part_of_metric
+from hubbub.catalog.breakdown import lost, streams_of, told_by
 from hubbub.catalog.bundles.promise import Promise, promised_in_all
 from hubbub.catalog.cover import uncovered
 from hubbub.catalog.crowds.device_dummies import gathered, made_each
@@ -382,3 +382,24 @@ def _unknown(kind: str, name: str, known: Mapping[str, object]) -> str:
 
 def _list(names: Mapping[str, object]) -> str:
     return ", ".join(sorted(names)) or "none"
+
+
+def part_of_metric(metric: Metric, name: str) -> Metric:
+    """The metric as its cells have it, under the name of a cell or of several.
+
+    Raises:
+        UnknownMetric: its public fields have no such values.
+    """
+    rules, wanted = metric.breakdown, told_by(name)
+    odd = [field for field, values in wanted.items() if not _are_of(values, rules.get(field, {}))]
+    if odd or ("@" in name and not rules):
+        fields = ", ".join(f"{field} ({', '.join(own)})" for field, own in rules.items())
+        has = f"it is told apart by {fields}" if rules else "it has no breakdown"
+        raise UnknownMetric(f'metric "{metric.base_name}" has no such cells; {has}')
+    part = copy(metric)  # all the same but for the name, so nothing is checked or built again
+    object.__setattr__(part, "name", name)
+    return part
+
+
+def _are_of(values: list[str], known: Mapping[str, Any]) -> bool:
+    return set(values) <= known.keys() and len(set(values)) == len(values)
