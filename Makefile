@@ -109,9 +109,8 @@ newest: .venv/ready
 	@$(BIN)/uv pip install --quiet --python build/newest/bin/python --no-deps --no-build-isolation --editable .
 	@build/newest/bin/python -m pytest $(NEWER) $(ARGS)
 
-# What a change wants to know at once: the last failures first. The units take as long as all else,
-# and a second of their start goes to a plugin that only tests of HTTP need.
-QUICK := $(PYTEST) -p no:schemathesis -q -x --ff -m "not slow and not thorough"
+# What a change wants to know at once: the last failures first. The units take as long as all else.
+QUICK := $(PYTEST) -q -x --ff -m "not slow and not thorough"
 quick: .venv/ready
 	@$(MAKE) --no-print-directory -j2 --output-sync quick-units quick-proofs lint
 quick-units:
