@@ -55,7 +55,7 @@ from hubbub.wire.v1.services_pb2_grpc import (
     add_ShufflerServicer_to_server,
 )
 from tests.conftest import Made
-from tests.services.test_pipeline import run  # noqa: F401 a fixture
+from tests.services.test_pipeline import own_run  # noqa: F401 a fixture
 from tests.support.moment import now
 from tests.support.scraping import scraped
 from tests.support.waiting import HANG_SECONDS, eventually, eventually_async
@@ -369,10 +369,10 @@ def test_a_fault_of_our_own_is_named_in_the_log_without_what_was_sent(
     assert "secret" not in caplog.text
 
 
-def test_a_certificate_opens_the_doors_of_its_own_role_alone(run: LocalRun) -> None:  # noqa: F811
+def test_a_certificate_opens_the_doors_of_its_own_role_alone(own_run: LocalRun) -> None:  # noqa: F811
     """Batches come from the shuffler, questions from analysts."""
-    tls = run.home / "tls"
-    ingest = f"127.0.0.1:{run._ports.ingest}"
+    tls = own_run.home / "tls"
+    ingest = f"127.0.0.1:{own_run._ports.ingest}"
     asks: list[tuple[str, str, str, Callable[[grpc.Channel], object]]] = [
         (
             "analyst",
@@ -389,7 +389,7 @@ def test_a_certificate_opens_the_doors_of_its_own_role_alone(run: LocalRun) -> N
         (
             "redis",
             "shuffler",
-            run.shuffler_status,
+            own_run.shuffler_status,
             lambda c: OperatorStub(c).Status(StatusRequest(), timeout=HANG_SECONDS),
         ),
     ]
@@ -402,11 +402,11 @@ def test_a_certificate_opens_the_doors_of_its_own_role_alone(run: LocalRun) -> N
 
 
 def test_the_terms_of_the_law_are_metrics_of_both_services(
-    run: LocalRun,  # noqa: F811
+    own_run: LocalRun,  # noqa: F811
 ) -> None:
-    transport = transport_to(run.bundle.shuffler, roots=run.bundle.roots)
+    transport = transport_to(own_run.bundle.shuffler, roots=own_run.bundle.roots)
     for _ in range(60):
-        client = Client(run.bundle, MemoryState(), transport, hold_seconds=None)
+        client = Client(own_run.bundle, MemoryState(), transport, hold_seconds=None)
         client.report("theme", "dark")
         assert client.flush(HANG_SECONDS)
     transport.close()
@@ -415,9 +415,9 @@ def test_the_terms_of_the_law_are_metrics_of_both_services(
     terms: dict[str, int] = {}
 
     def the_same() -> bool:
-        told.update(scraped(run, run._ports.shuffler_metrics))
-        told.update(scraped(run, run._ports.aggregator_metrics))
-        [of_theme] = report_counts(run.endpoints).values()
+        told.update(scraped(own_run, own_run._ports.shuffler_metrics))
+        told.update(scraped(own_run, own_run._ports.aggregator_metrics))
+        [of_theme] = report_counts(own_run.endpoints).values()
         terms.update(of_theme)
         mine.update({t: told.get(("theme", t), 0) for t in terms if t != "rejected"})
         return bool(terms["counted"]) and mine == {t: terms[t] for t in mine}
@@ -430,9 +430,9 @@ def test_the_terms_of_the_law_are_metrics_of_both_services(
     assert told["", 'hubbub_submitted_reports_total{outcome="taken"}'] == 60
     assert told["", "hubbub_opening_key_days_left"] > 100
     assert told["", "process_resident_memory_bytes"] > 0
-    run._redis[0].child.process.kill()
-    run._redis[0].child.process.wait()
-    assert scraped(run, run._ports.shuffler_metrics)["", "hubbub_store_up"] == 0
+    own_run._redis[0].child.process.kill()
+    own_run._redis[0].child.process.wait()
+    assert scraped(own_run, own_run._ports.shuffler_metrics)["", "hubbub_store_up"] == 0
 
 
 def test_metrics_in_the_clear_stay_on_this_machine(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 
 import grpc
 import pytest
@@ -43,9 +44,30 @@ from tests.support.moment import now
 from tests.support.scraping import scraped
 from tests.support.waiting import HANG_SECONDS, eventually
 
+# A theme for each test, since an epoch that one test has closed takes no reports of another.
+THEMES = ("flagged", "refused", "redis_away")
+
+
+@pytest.fixture(scope="module")
+def shared(made: Made, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalRun]:
+    metrics = dict(made.bundle.metrics)
+    metrics |= {name: replace(metrics["theme"], name=name) for name in THEMES}
+    home = tmp_path_factory.mktemp("pipeline") / "home"
+    with LocalRun(home, Catalog("127.0.0.1:1", metrics), Ports.free()) as running:
+        yield running
+
 
 @pytest.fixture
-def run(made: Made, tmp_path: Path) -> Iterator[LocalRun]:
+def run(shared: LocalRun) -> LocalRun:
+    """Services that other tests use too, with no report pooled or in flight."""
+    close_epochs(shared.shuffler_redis)
+    _wait(shared, pooled=0, in_flight=0)
+    return shared
+
+
+@pytest.fixture
+def own_run(made: Made, tmp_path: Path) -> Iterator[LocalRun]:
+    """Services that the test may stop, kill or change."""
     catalog = Catalog("127.0.0.1:1", dict(made.bundle.metrics))
     with LocalRun(tmp_path / "home", catalog, Ports.free()) as running:
         yield running
@@ -78,11 +100,14 @@ def _terms(run: LocalRun) -> dict[str, int]:
     return total_counts(run.endpoints)
 
 
-def _wait(run: LocalRun, **expected: int) -> dict[str, int]:
+def _wait(
+    run: LocalRun, before: Mapping[str, int] = MappingProxyType({}), **expected: int
+) -> dict[str, int]:
+    """The terms once they are as expected, less those before."""
     terms: dict[str, int] = {}
 
     def so() -> bool:
-        terms.update(_terms(run))
+        terms.update({term: n - before.get(term, 0) for term, n in _terms(run).items()})
         return expected.items() <= terms.items() and balances(terms)
 
     eventually(so, lambda: f"{terms} should be {expected}")
@@ -102,14 +127,15 @@ def _sealed(bundle: Bundle, metric: str, payload: bytes, epoch: int | None = Non
 
 def test_values_become_estimates_near_the_truth(run: LocalRun) -> None:
     """240 devices whose coins are fixed: of others one in twenty is found a little unusual."""
+    before = _terms(run)
     truth = {"light": 120, "dark": 90, "system": 30}
     values = [value for value, number in truth.items() for _ in range(number)]
     _report(run, "theme", values, seed="near the truth")
-    assert _wait(run, acknowledged=240)["pooled"] >= 20, "a reserve stays in an open pool"
+    assert _wait(run, before, acknowledged=240)["pooled"] >= 20, "a reserve stays in an open pool"
     with pytest.raises(HubbubError, match='metric "crashed": 0 reports in the epochs asked'):
         estimate(run.endpoints, "crashed")
     close_epochs(run.shuffler_redis)
-    _wait(run, counted=240, pooled=0, in_flight=0)
+    _wait(run, before, counted=240, pooled=0, in_flight=0)
     found = estimate(run.endpoints, "theme")
     assert found.reports == 240
     assert (found.honest_p_value, list(found.findings)) == (1, [])
@@ -154,24 +180,26 @@ def test_totals_that_honest_reports_cannot_make_are_flagged(
     """Fake reports that support no value at all."""
     from hubbub.cli.main import main
 
-    _report(run, "theme", ["dark"] * 60)
+    before = _terms(run)
+    _report(run, "flagged", ["dark"] * 60)
     for _ in range(3):
-        fakes = [_sealed(run.bundle, "theme", b"\0") for _ in range(200)]
+        fakes = [_sealed(run.bundle, "flagged", b"\0") for _ in range(200)]
         _submit(run, SubmitRequest(reports=fakes))
     close_epochs(run.shuffler_redis)
-    _wait(run, counted=660)
-    found = estimate(run.endpoints, "theme")
+    _wait(run, before, counted=660)
+    found = estimate(run.endpoints, "flagged")
     assert found.honest_p_value < 1e-6
     assert any("reports support" in finding for finding in found.findings)
-    assert main(["query", "theme", "--home", str(run.home)]) == 0
+    assert main(["query", "flagged", "--home", str(run.home)]) == 0
     assert "NOT FROM HONEST REPORTS ALONE" in capsys.readouterr().out
 
 
 @pytest.mark.thorough
 def test_strings_are_found_among_candidates(run: LocalRun) -> None:
+    before = _terms(run)
     _report(run, "homepage", ["a.example"] * 150 + ["b.example"] * 20)
     close_epochs(run.shuffler_redis)
-    _wait(run, counted=170)
+    _wait(run, before, counted=170)
     found = estimate(run.endpoints, "homepage", candidates=["b.example", "a.example", "c.example"])
     assert [value.value for value in found.values] == ["b.example", "a.example", "c.example"]
     assert found.values[1].detected
@@ -182,26 +210,26 @@ def test_strings_are_found_among_candidates(run: LocalRun) -> None:
 
 
 @pytest.mark.thorough
-def test_killed_services_lose_nothing_and_count_nothing_twice(run: LocalRun) -> None:
+def test_killed_services_lose_nothing_and_count_nothing_twice(own_run: LocalRun) -> None:
     """SIGKILL of the aggregator with batches in flight, then of the shuffler and both Redis
     servers; then everything starts again."""
-    aggregator = run._children[0]
+    aggregator = own_run._children[0]
     aggregator.process.kill()
     aggregator.process.wait()
-    _report(run, "theme", ["dark"] * 100)
-    with redis.Redis.from_url(run.shuffler_redis) as pool:
+    _report(own_run, "theme", ["dark"] * 100)
+    with redis.Redis.from_url(own_run.shuffler_redis) as pool:
         flying = eventually(lambda: pool.keys("shuffler:batch:*"))
     assert len(flying) >= 1
-    run._children[1].process.kill()
-    run._children[1].process.wait()
+    own_run._children[1].process.kill()
+    own_run._children[1].process.wait()
     with pytest.raises(ServiceUnavailable, match="aggregator ended with code -9"):
-        run.check()
-    for server in run._redis:
+        own_run.check()
+    for server in own_run._redis:
         server.child.process.kill()
         server.child.process.wait()
-    run.stop()
-    home = run.home
-    with LocalRun(home, Catalog("", dict(run.bundle.metrics)), Ports.free()) as again:
+    own_run.stop()
+    home = own_run.home
+    with LocalRun(home, Catalog("", dict(own_run.bundle.metrics)), Ports.free()) as again:
         with redis.Redis.from_url(again.shuffler_redis) as pool:
             assert {key for key in flying if pool.exists(key)} <= set(flying)
         close_epochs(again.shuffler_redis)
@@ -212,8 +240,8 @@ def test_killed_services_lose_nothing_and_count_nothing_twice(run: LocalRun) -> 
 
 
 @pytest.mark.thorough
-def test_a_batch_delivered_again_and_reports_sent_again_change_no_total(run: LocalRun) -> None:
-    bundle = run.bundle
+def test_a_batch_delivered_again_and_reports_sent_again_change_no_total(own_run: LocalRun) -> None:
+    bundle = own_run.bundle
     honest = [
         _sealed(bundle, "theme", bundle.metric("theme").randomizer.layout.encode(n % 8))  # type: ignore[attr-defined]
         for n in range(40)
@@ -228,16 +256,16 @@ def test_a_batch_delivered_again_and_reports_sent_again_change_no_total(run: Loc
     other = Batch()
     other.CopyFrom(batch)
     other.batch_id = secrets.token_bytes(16)
-    credentials = TlsFolder(run.home / "tls", "shuffler").channel_credentials("aggregator")
-    with grpc.secure_channel(f"127.0.0.1:{run._ports.ingest}", credentials) as channel:
+    credentials = TlsFolder(own_run.home / "tls", "shuffler").channel_credentials("aggregator")
+    with grpc.secure_channel(f"127.0.0.1:{own_run._ports.ingest}", credentials) as channel:
         ingest = IngestStub(channel)
         assert not ingest.Apply(batch).already_applied
-        first = estimate(run.endpoints, "theme")
+        first = estimate(own_run.endpoints, "theme")
         assert ingest.Apply(batch).already_applied
         assert not ingest.Apply(other).already_applied
-        again = estimate(run.endpoints, "theme")
+        again = estimate(own_run.endpoints, "theme")
         assert first == again
-        terms = _terms(run)
+        terms = _terms(own_run)
         assert (terms["counted"], terms["duplicate"]) == (40, 40)
 
         def rejected(**changes: object) -> dict[str, int]:
@@ -248,9 +276,9 @@ def test_a_batch_delivered_again_and_reports_sent_again_change_no_total(run: Loc
             changed.sealed.extend(changes.pop("sealed", batch.sealed))  # type: ignore[arg-type]
             for name, value in changes.items():
                 setattr(changed, name, value)
-            before = _reasons(run)
+            before = _reasons(own_run)
             ingest.Apply(changed)
-            after = _reasons(run)
+            after = _reasons(own_run)
             return {r: n - before.get(r, 0) for r, n in after.items() if n != before.get(r, 0)}
 
         fresh = [_sealed(bundle, "theme", b"\1").sealed for _ in range(3)]
@@ -288,7 +316,8 @@ def _reasons(run: LocalRun) -> Mapping[str, int]:
 
 @pytest.mark.thorough
 def test_the_shuffler_refuses_what_could_carry_an_identity(run: LocalRun) -> None:
-    good = _sealed(run.bundle, "theme", b"\1")
+    before = _terms(run)
+    good = _sealed(run.bundle, "refused", b"\1")
     marked = SealedReport.FromString(good.SerializeToString() + b"\x9a\x06\x04user")
     other_key = SealedReport()
     other_key.CopyFrom(good)
@@ -305,7 +334,7 @@ def test_the_shuffler_refuses_what_could_carry_an_identity(run: LocalRun) -> Non
         assert caught.value.code() is grpc.StatusCode.INVALID_ARGUMENT
     with pytest.raises(grpc.RpcError):
         _submit(run, SubmitRequest(reports=[SealedReport(sealed=bytes(5 << 20))]))
-    assert _wait(run, acknowledged=1)["pooled"] == 1
+    assert _wait(run, before, acknowledged=1)["pooled"] == 1
 
 
 def test_only_certificates_of_the_authority_are_served(run: LocalRun, tmp_path: Path) -> None:
@@ -323,12 +352,12 @@ def test_only_certificates_of_the_authority_are_served(run: LocalRun, tmp_path: 
 
 @pytest.mark.thorough
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="asks Linux for the children")
-def test_opening_processes_end_with_a_killed_aggregator(run: LocalRun) -> None:
+def test_opening_processes_end_with_a_killed_aggregator(own_run: LocalRun) -> None:
     """They hold the private keys."""
-    _report(run, "theme", ["dark"] * 60)
-    close_epochs(run.shuffler_redis)
-    _wait(run, acknowledged=60, counted=60)
-    parent = run._children[0].process
+    _report(own_run, "theme", ["dark"] * 60)
+    close_epochs(own_run.shuffler_redis)
+    _wait(own_run, acknowledged=60, counted=60)
+    parent = own_run._children[0].process
     workers = Path(f"/proc/{parent.pid}/task/{parent.pid}/children").read_text().split()
     assert len(workers) >= 2
     parent.kill()
@@ -341,21 +370,22 @@ def test_opening_processes_end_with_a_killed_aggregator(run: LocalRun) -> None:
 
 
 @pytest.mark.thorough
-def test_a_service_ends_gracefully_at_sigterm(run: LocalRun) -> None:
+def test_a_service_ends_gracefully_at_sigterm(own_run: LocalRun) -> None:
     """Both end by themselves with 0, and what was acknowledged is there at the next start."""
-    _report(run, "theme", ["dark"] * 70)
-    _wait(run, acknowledged=70)
-    for child in reversed(run._children):
+    _report(own_run, "theme", ["dark"] * 70)
+    _wait(own_run, acknowledged=70)
+    for child in reversed(own_run._children):
         child.process.terminate()
         assert child.process.wait() == 0
-    run.stop()
-    with LocalRun(run.home, Catalog("", dict(run.bundle.metrics)), Ports.free()) as again:
+    own_run.stop()
+    with LocalRun(own_run.home, Catalog("", dict(own_run.bundle.metrics)), Ports.free()) as again:
         close_epochs(again.shuffler_redis)
         _wait(again, acknowledged=70, counted=70, pooled=0, in_flight=0)
 
 
 @pytest.mark.thorough
 def test_tiers_travel_as_streams_of_their_own_and_are_answered_together(run: LocalRun) -> None:
+    before = _terms(run)
     transport = _transport(run)
     for n in range(75):
         client = Client(run.bundle, MemoryState(), transport, hold_seconds=None)
@@ -364,7 +394,7 @@ def test_tiers_travel_as_streams_of_their_own_and_are_answered_together(run: Loc
         assert client.flush(HANG_SECONDS)
     transport.close()
     close_epochs(run.shuffler_redis)
-    _wait(run, acknowledged=75, counted=75)
+    _wait(run, before, acknowledged=75, counted=75)
     epochs = [epoch_at(now(), "hour")]
     for name, reports in (("crashed", 75), ("crashed/0.5", 25), ("crashed/1", 25)):
         assert estimate(run.endpoints, name, epochs).reports == reports
@@ -379,46 +409,52 @@ def test_redis_away_is_waited_out(run: LocalRun) -> None:
     import signal
 
     server = run._redis[0].child.process
-    server.send_signal(signal.SIGSTOP)
+    before = _terms(run)
     transport = _transport(run)
     client = Client(run.bundle, MemoryState(), transport, hold_seconds=None)
-    client.report("theme", "dark")
+    client.report("redis_away", "dark")
+    server.send_signal(signal.SIGSTOP)
 
     def shuffler_has_it() -> bool:
         return scraped(run, run._ports.shuffler_metrics)["", "hubbub_unwritten_reports"] == 1
 
     with ThreadPoolExecutor(1) as aside:
         flushed = aside.submit(client.flush, HANG_SECONDS)
-        eventually(shuffler_has_it)
-        assert not flushed.done()
-        assert client.waiting == 1
-        server.send_signal(signal.SIGCONT)
+        try:
+            eventually(shuffler_has_it)
+            assert not flushed.done()
+            assert client.waiting == 1
+        finally:
+            server.send_signal(signal.SIGCONT)
         assert flushed.result()
-    _wait(run, acknowledged=1, pooled=1)
+    _wait(run, before, acknowledged=1, pooled=1)
     transport.close()
 
 
 @pytest.mark.thorough
-def test_a_folder_in_use_and_a_changed_metric_are_refused(run: LocalRun) -> None:
-    catalog = Catalog("", dict(run.bundle.metrics))
+def test_a_folder_in_use_and_a_changed_metric_are_refused(own_run: LocalRun) -> None:
+    catalog = Catalog("", dict(own_run.bundle.metrics))
     with (
         pytest.raises(StateUnusable, match="is in use by another hubbub"),
-        LocalRun(run.home, catalog, Ports.free()),
+        LocalRun(own_run.home, catalog, Ports.free()),
     ):
         pass
-    taken = run._ports
+    taken = own_run._ports
     with (
         pytest.raises(
             ServiceUnavailable, match=rf"port {taken.shuffler} of 127\.0\.0\.1 is in use"
         ),
-        LocalRun(run.home / "other", catalog, taken),
+        LocalRun(own_run.home / "other", catalog, taken),
     ):
         pass
-    run.stop()
-    changed = {**run.bundle.metrics, "theme": replace(run.bundle.metric("theme"), epsilon=0.5)}
+    own_run.stop()
+    changed = {
+        **own_run.bundle.metrics,
+        "theme": replace(own_run.bundle.metric("theme"), epsilon=0.5),
+    }
     with (
         pytest.raises(BundleRefused, match="epsilon changed under an old name"),
-        LocalRun(run.home, Catalog("", changed), Ports.free()),
+        LocalRun(own_run.home, Catalog("", changed), Ports.free()),
     ):
         pass
 
