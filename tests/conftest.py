@@ -170,9 +170,14 @@ def device(signed: Signed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> I
 
 @pytest.fixture(scope="session")
 def redis_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    from redis import Redis
+
     from hubbub.cli.local.embedded_redis import EmbeddedRedis
 
     server = EmbeddedRedis(tmp_path_factory.mktemp("redis"))
+    with Redis.from_url(server.url) as client:
+        # It is never started again, so no write waits for the disk.
+        client.config_set("appendfsync", "no")
     yield server.url
     server.stop()
 

@@ -24,10 +24,12 @@ async def keep_in_sets(client: Any, window: Window, tags: Sequence[bytes], bucke
     key = window.key("aggregator:tags")
     salt = struct.unpack("<5Q", await client.hget(key, "salt"))
     await client.unlink(*[held async for held in client.scan_iter(f"{key}:*")])
+    changes = client.pipeline(transaction=False)
     for tag in tags:
         words = struct.unpack("<4I", tag)
         hashed = sum(a * b for a, b in zip(words, salt[:4], strict=True)) + salt[4]
         place = f"{key}:1.{(hashed % 2**64 >> 32) * buckets >> 32}"
-        await client.sadd(place, int.from_bytes(tag[8:], "little", signed=True))
-        await client.sadd(f"{place}+", int.from_bytes(tag[6:8], "little", signed=True))
+        changes.sadd(place, int.from_bytes(tag[8:], "little", signed=True))
+        changes.sadd(f"{place}+", int.from_bytes(tag[6:8], "little", signed=True))
+    await changes.execute()
     await client.hset(key, "generations", f"{buckets}:{len(tags)}")
