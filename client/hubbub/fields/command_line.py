@@ -39,7 +39,7 @@ def read_number(text: str) -> float:
         ) from None
 
 
-def _whole_number(text: str) -> int:
+def read_whole_number(text: str) -> int:
     """As int() reads it. Raises ArgumentTypeError, in words, for what is no whole number."""
     try:
         return int(text)
@@ -65,7 +65,7 @@ class Parser(argparse.ArgumentParser):
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
         self.register("type", float, read_number)
-        self.register("type", int, _whole_number)
+        self.register("type", int, read_whole_number)
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         """As argparse does, with what was meant."""
