@@ -1,8 +1,8 @@
 """`hubbub catalog`: check it, build what is shipped of it, and the schema for editors."""
 
-import argparse
 from math import ceil, isfinite
 from pathlib import Path
+from typing import Final
 
 from hubbub.catalog import Metric
 from hubbub.catalog.crowds.crowd_geometry import CROWD_PARTS
@@ -10,66 +10,53 @@ from hubbub.catalog.crowds.crowd_strings import CROWD_TREE
 from hubbub.catalog.crowds.hidden_counts import minimum
 from hubbub.catalog.discovery import finder_of
 from hubbub.cli.command_table import load_module
-from hubbub.cli.commands import catalog_codegen, catalog_new
+from hubbub.cli.commands.catalog_codegen import CODEGEN
+from hubbub.cli.commands.catalog_new import NEW, packaged_schema
 from hubbub.cli.terminal.catalog_reading import read_aloud
 from hubbub.cli.terminal.expiry_notice import say_expired
 from hubbub.cli.terminal.output import explain, say, several, table
+from hubbub.fields.command_line import Command
+from hubbub.fields.options import argument, option, options
 from hubbub.mechanisms import even_lies
 from hubbub.privacy.verdict import loud_reports, year_of_reports
 
 
-def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add `catalog` to the command line."""
-    catalog = commands.add_parser("catalog")
-    actions = catalog.add_subparsers(required=True, metavar="ACTION")
-    catalog_new.add(actions)
-    check = actions.add_parser("check", help="check a catalog, show what each metric reveals")
-    check.add_argument(
-        "catalog",
-        type=Path,
-        nargs="?",
-        default=Path("metrics.toml"),
-        help="the catalog (%(default)s)",
-    )
-    check.set_defaults(run=_check)
-    build = actions.add_parser("build", help="sign the bundle that apps ship")
-    build.add_argument(
-        "catalog",
-        type=Path,
-        nargs="?",
-        default=Path("metrics.toml"),
-        help="the catalog (%(default)s)",
-    )
-    build.add_argument("--keys", type=Path, required=True, help="folder made by: hubbub keys new")
-    build.add_argument(
-        "--out", type=Path, default=Path("app.hubbub"), help="where the bundle goes (%(default)s)"
-    )
-    build.add_argument(
-        "--operator-out",
-        type=Path,
-        help="where the aggregator's bundle goes (operator.hubbub beside --out)",
-    )
-    build.add_argument(
-        "--streams", type=Path, default=Path("streams.json"), help="for the shuffler (%(default)s)"
-    )
-    build.add_argument(
-        "--previous", type=Path, help="bundle to compare with (the one at --out, if there is one)"
-    )
-    build.add_argument("--roots", type=Path, help="PEM of the authority of the shuffler's TLS")
-    build.add_argument(
-        "--log",
-        type=Path,
-        help="folder of the transparency log, to serve as it is, where the catalog names one "
-        "(log beside --out)",
-    )
-    build.set_defaults(run=_build)
-    catalog_codegen.add(actions)
-    schema = actions.add_parser("schema", help="the JSON Schema of metrics.toml, for editors")
-    schema.set_defaults(run=_schema)
+@options
+class CheckOptions:
+    """Options of `hubbub catalog check`."""
+
+    catalog: Path = argument("the catalog (%(default)s)", default=Path("metrics.toml"))
 
 
-def _check(arguments: argparse.Namespace) -> int:
-    catalog = read_aloud(arguments.catalog)
+@options
+class BuildOptions:
+    """Options of `hubbub catalog build`."""
+
+    catalog: Path = argument("the catalog (%(default)s)", default=Path("metrics.toml"))
+    keys: Path = option("folder made by: hubbub keys new")
+    out: Path = option("where the bundle goes (%(default)s)", default=Path("app.hubbub"))
+    operator_out: Path | None = option(
+        "where the aggregator's bundle goes (operator.hubbub beside --out)", default=None
+    )
+    streams: Path = option("for the shuffler (%(default)s)", default=Path("streams.json"))
+    previous: Path | None = option(
+        "bundle to compare with (the one at --out, if there is one)", default=None
+    )
+    roots: Path | None = option("PEM of the authority of the shuffler's TLS", default=None)
+    log: Path | None = option(
+        "folder of the transparency log, to serve as it is, where the catalog names one (log "
+        "beside --out)",
+        default=None,
+    )
+
+
+@options
+class SchemaOptions:
+    """`hubbub catalog schema` has none."""
+
+
+def _check(options: CheckOptions) -> int:
+    catalog = read_aloud(options.catalog)
     rows = [
         (
             metric.name,
@@ -93,7 +80,7 @@ def _check(arguments: argparse.Namespace) -> int:
         "payload bytes",
         "min batch",
     )
-    table(str(arguments.catalog), header, rows, text_columns=2)
+    table(str(options.catalog), header, rows, text_columns=2)
     for metric in catalog.metrics.values():
         if metric.central:
             _say_promise(metric)
@@ -115,7 +102,7 @@ def _check(arguments: argparse.Namespace) -> int:
     for warning in warnings:
         explain(f"warning: {warning}")
     result = several(len(warnings), "warning") if warnings else "no problem found"
-    explain(f"{arguments.catalog}: {several(len(rows), 'metric')}, {result}")
+    explain(f"{options.catalog}: {several(len(rows), 'metric')}, {result}")
     return 0
 
 
@@ -159,12 +146,26 @@ def _of_tree(metric: Metric) -> str:
     )
 
 
-def _schema(_: argparse.Namespace) -> int:
-    say(catalog_new.packaged_schema().rstrip())
+def _schema(_: SchemaOptions) -> int:
+    say(packaged_schema().rstrip())
     return 0
 
 
-def _build(arguments: argparse.Namespace) -> int:
-    build = load_module("catalog_build", "hubbub catalog build", "cli")
-    code: int = build.build(arguments)
+def _build(options: BuildOptions) -> int:
+    code: int = load_module("catalog_build", "hubbub catalog build", "cli").build(options)
     return code
+
+
+COMMANDS: Final = (
+    NEW,
+    Command(
+        name="catalog check", run=_check, text="check a catalog, show what each metric reveals"
+    ),
+    Command(name="catalog build", run=_build, text="sign the bundle that apps ship"),
+    CODEGEN,
+    Command(
+        name="catalog schema",
+        run=_schema,
+        text="the JSON Schema of metrics.toml, for editors",
+    ),
+)

@@ -1,8 +1,7 @@
 """`hubbub catalog build`: the signed bundle that apps ship, and what the services read."""
 
-import argparse
-
 from hubbub.catalog.encoding import to_text
+from hubbub.cli.commands.catalog import BuildOptions
 from hubbub.cli.installation import OPERATORS, build_bundle
 from hubbub.cli.logging_bundles import LOG
 from hubbub.cli.terminal.catalog_reading import read_aloud
@@ -12,37 +11,37 @@ from hubbub.errors import BadParameter
 from hubbub.errors.text_files import read_text
 
 
-def build(arguments: argparse.Namespace) -> int:
+def build(options: BuildOptions) -> int:
     """Read, sign and write, as `hubbub catalog` was told."""
     try:
-        roots = read_text(arguments.roots) if arguments.roots else None
+        roots = read_text(options.roots) if options.roots else None
     except ValueError as error:
         raise BadParameter(f"--roots {error}; give the authority's ca.pem") from error
-    catalog = read_aloud(arguments.catalog)
+    catalog = read_aloud(options.catalog)
     say_expired(catalog)
-    operators = arguments.operator_out or arguments.out.with_name(OPERATORS)
+    operators = options.operator_out or options.out.with_name(OPERATORS)
     bundle = build_bundle(
         catalog,
-        arguments.keys,
-        out=arguments.out,
+        options.keys,
+        out=options.out,
         operators=operators,
-        streams=arguments.streams,
-        previous=arguments.previous or arguments.out,
+        streams=options.streams,
+        previous=options.previous or options.out,
         roots=roots,
-        log=arguments.log,
+        log=options.log,
     )
     metrics, keys = several(len(bundle.metrics), "metric"), several(len(bundle.keys), "key")
-    say(f"{arguments.out}: {metrics}, {keys}, for the apps")
+    say(f"{options.out}: {metrics}, {keys}, for the apps")
     for metric in bundle.metrics.values():
         if metric.grown:
             say(f"{metric.name}: asks for {len(metric.values or ())} values since {metric.stream}")
     over = f"; handed over so often: {len(bundle.handovers)}" if bundle.handovers else ""
-    say(f"{arguments.out}: serial {bundle.serial}, signed by {to_text(bundle.operator)}{over}")
+    say(f"{options.out}: serial {bundle.serial}, signed by {to_text(bundle.operator)}{over}")
     if bundle.log:
-        folder = arguments.log or arguments.out.with_name(LOG)
+        folder = options.log or options.out.with_name(LOG)
         say(f"{folder}: the log has it; serve the folder at https://{bundle.log.name}/")
-        audit = f"hubbub log audit https://{bundle.log.name}/ --bundle {arguments.out}"
+        audit = f"hubbub log audit https://{bundle.log.name}/ --bundle {options.out}"
         say(f"{folder}: check it with: {audit}")
     say(f"{operators}: the same with candidates and alerts, for the aggregator")
-    say(f"{arguments.streams}: for the shuffler")
+    say(f"{options.streams}: for the shuffler")
     return 0

@@ -1,6 +1,5 @@
 """`hubbub catalog codegen`: the metrics as a module, so that type checkers know values."""
 
-import argparse
 import keyword
 import re
 from collections.abc import Iterator
@@ -14,6 +13,8 @@ from hubbub.cli.terminal.catalog_reading import read_aloud
 from hubbub.cli.terminal.output import say, several
 from hubbub.errors import BadParameter
 from hubbub.errors.unreadable import unreadable
+from hubbub.fields.command_line import Command
+from hubbub.fields.options import Exclusive, argument, option, options
 
 # More than an editor lists with profit; beyond them the client alone tells which are right.
 _MAX_LITERALS: Final = 256
@@ -23,71 +24,48 @@ _NUMBERS: Final = {
     "duration": "Timedelta | float",
     "size": "float | str",
 }
-_DESCRIPTION: Final = """
-Writes a Python module with one object for each metric. In an app `metrics.theme.report("dark")`
-reports; a name or a value that is wrong is found by mypy or pyright. With --typescript it is a
-module for pages and Node: `report(client, "theme", "dark")`. With --check nothing is written, and
-the exit code says whether the file is what the catalog says: a line for a test.
-"""
+_FIRST_LINE: Final = '"""Metrics of the catalog, made by `hubbub catalog codegen`; do not edit."""'
+_MODULE: Final = Exclusive(required=True)
 
 
-def add(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add `codegen` to `hubbub catalog`."""
-    codegen = actions.add_parser(
-        "codegen", help="metrics as a module, for type checkers", description=_DESCRIPTION
+@options
+class CodegenOptions:
+    """Options of `hubbub catalog codegen`."""
+
+    catalog: Path = argument("the catalog (%(default)s)", default=Path("metrics.toml"))
+    python: Path | None = option(
+        "where the module of Python goes", default=None, metavar="FILE", exclusive=_MODULE
     )
-    codegen.add_argument(
-        "catalog",
-        type=Path,
-        nargs="?",
-        default=Path("metrics.toml"),
-        help="the catalog (%(default)s)",
+    typescript: Path = option(
+        "where the module of TypeScript goes", default=Path(), metavar="FILE", exclusive=_MODULE
     )
-    module = codegen.add_mutually_exclusive_group(required=True)
-    for language in ("Python", "TypeScript"):
-        module.add_argument(
-            f"--{language.lower()}",
-            type=Path,
-            metavar="FILE",
-            help=f"where the module of {language} goes",
-        )
-    codegen.add_argument(
-        "--check", action="store_true", help="fail if the file is not what would be written"
-    )
-    codegen.set_defaults(run=_run)
+    check: bool = option("fail if the file is not what would be written", default=False)
 
 
-def _run(arguments: argparse.Namespace) -> int:
-    catalog = read_aloud(arguments.catalog)
-    if arguments.python:
-        path, option, first, made = (
-            arguments.python,
-            "--python",
-            _FIRST_LINE,
-            python_module(catalog),
-        )
+def _codegen(options: CodegenOptions) -> int:
+    catalog = read_aloud(options.catalog)
+    if options.python:
+        name, path = "--python", options.python
+        first, made = _FIRST_LINE, python_module(catalog)
     else:
-        path, option, first = arguments.typescript, "--typescript", FIRST_LINE
-        made = typescript_module(catalog)
+        name, path = "--typescript", options.typescript
+        first, made = FIRST_LINE, typescript_module(catalog)
     try:
         there = path.read_text("utf-8") if path.exists() else None
         if there is not None and not there.startswith(first):
             raise BadParameter(f"{path}: was not made by codegen; give another file, or move it")
-        if arguments.check and there != made:
+        if options.check and there != made:
             raise BadParameter(
-                f"{path}: is not what {arguments.catalog} says; run: hubbub catalog codegen "
-                f"{arguments.catalog} {option} {path}"
+                f"{path}: is not what {options.catalog} says; run: hubbub catalog codegen "
+                f"{options.catalog} {name} {path}"
             )
-        if not arguments.check:
+        if not options.check:
             path.write_text(made, "utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise BadParameter(f"{path}: cannot be read or written: {unreadable(error)}") from error
-    done = "up to date" if arguments.check else "written"
+    done = "up to date" if options.check else "written"
     say(f"{path}: {several(len(catalog.metrics), 'metric')}, {done}")
     return 0
-
-
-_FIRST_LINE: Final = '"""Metrics of the catalog, made by `hubbub catalog codegen`; do not edit."""'
 
 
 def python_module(catalog: Catalog) -> str:
@@ -161,3 +139,16 @@ def _type(metric: Metric) -> str:
     if metric.kind == "set":
         return f"Collection[{own}]"
     return "bool" if sorted(metric.values) == ["false", "true"] else own
+
+
+CODEGEN: Final = Command(
+    name="catalog codegen",
+    run=_codegen,
+    text="metrics as a module, for type checkers",
+    description="""
+Writes a Python module with one object for each metric. In an app `metrics.theme.report("dark")`
+reports; a name or a value that is wrong is found by mypy or pyright. With --typescript it is a
+module for pages and Node: `report(client, "theme", "dark")`. With --check nothing is written, and
+the exit code says whether the file is what the catalog says: a line for a test.
+""",
+)

@@ -2,7 +2,6 @@
 
 import argparse
 import json
-import math
 import os
 import re
 import sys
@@ -17,10 +16,13 @@ from hubbub.catalog import WRITTEN_EPOCHS, Metric
 from hubbub.catalog.choice import AUTO, own_fields
 from hubbub.catalog.values.value_kinds import NUMERIC
 from hubbub.cli.terminal.catalog_reading import read_aloud
+from hubbub.cli.terminal.day_argument import as_day
 from hubbub.cli.terminal.output import say
 from hubbub.errors import BadParameter, CatalogInvalid
 from hubbub.errors.text_files import parse_toml, read_text
+from hubbub.fields.command_line import Command, read_number, read_whole_number
 from hubbub.fields.field import fields_of
+from hubbub.fields.options import Exclusive, argument, option, options
 from hubbub.fields.rules import NAME
 
 _SCHEMA: Final = "metrics.schema.json"
@@ -36,62 +38,71 @@ _WHAT: Final = (
     "docs/discover.md)"
 )
 """The options of which a new metric takes one."""
-_DESCRIPTION: Final = """
-Writes a metric into the catalog, with a comment above each field; the mechanism is chosen by the
-planner (mechanism = "auto"). On a terminal it asks for what no option says. Nothing that is there
-is changed, and what would not pass `hubbub catalog check` is not written.
-"""
+_VALUES: Final = Exclusive()
 
 
-def add(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add `new` to `hubbub catalog`."""
-    new = actions.add_parser(
-        "new", help="write a metric into metrics.toml, field by field", description=_DESCRIPTION
+def _edges(text: str) -> str:
+    """Edges as TOML writes them."""
+    ends = text.split(":")
+    if len(ends) == 1:
+        return f"[{', '.join(repr(read_number(end)) for end in text.split(','))}]"
+    if len(ends) != _ENDS_AND_PARTS:
+        raise argparse.ArgumentTypeError("write numbers with commas between, or LOW:HIGH:PARTS")
+    low, high = map(read_number, ends[:2])
+    return f"{{ from = {low!r}, to = {high!r}, parts = {read_whole_number(ends[2])} }}"
+
+
+@options
+class NewOptions:
+    """Options of `hubbub catalog new`."""
+
+    name: str = argument("what apps and analysts call it")
+    catalog: Path = option(
+        "the catalog, made if there is none (%(default)s)", default=Path("metrics.toml")
     )
-    new.add_argument("name", help="what apps and analysts call it")
-    new.add_argument(
-        "--catalog",
-        type=Path,
-        default=Path("metrics.toml"),
-        help="the catalog, made if there is none (%(default)s)",
+    description: str = option("what is asked, as people read it", default="")
+    owner: str = option("who asks, and answers questions about it", default="")
+    expires: date | None = option(
+        "the last day of reports, YYYY-MM-DD (in a year)", default=None, parse=as_day
     )
-    new.add_argument("--description", help="what is asked, as people read it")
-    new.add_argument("--owner", help="who asks, and answers questions about it")
-    new.add_argument("--expires", help="the last day of reports, YYYY-MM-DD (in a year)")
-    what = new.add_mutually_exclusive_group()
-    what.add_argument(
-        "--values", help="what can be reported, with commas between; true,false for a boolean"
+    values: str = option(
+        "what can be reported, with commas between; true,false for a boolean",
+        default="",
+        exclusive=_VALUES,
     )
-    what.add_argument(
-        "--edges",
-        help="a number, and how it is spread: where its range is cut, with commas between, or "
+    edges: str | None = option(
+        "a number, and how it is spread: where its range is cut, with commas between, or "
         "LOW:HIGH:PARTS for steps that grow by one factor",
+        default=None,
+        exclusive=_VALUES,
+        parse=_edges,
     )
-    what.add_argument("--boolean", action="store_true", help="true or false")
-    what.add_argument(
-        "--range", nargs=2, metavar=("LOW", "HIGH"), help="a number between two, for its mean"
+    boolean: bool = option("true or false", default=False, exclusive=_VALUES)
+    range: tuple[float, float] | None = option(
+        "a number between two, for its mean",
+        default=None,
+        metavar=("LOW", "HIGH"),
+        exclusive=_VALUES,
     )
-    new.add_argument(
-        "--kind",
-        choices=NUMERIC,
-        default="number",
-        help="what the number is, which devices check (%(default)s)",
+    kind: str = option(
+        "what the number is, which devices check (%(default)s)", default="number", choices=NUMERIC
     )
-    new.add_argument("--unit", help="what the number is measured in")
-    new.add_argument(
-        "--refuse", action="store_true", help="a number outside is not counted at the nearest end"
+    unit: str | None = option("what the number is measured in", default=None)
+    refuse: bool = option("a number outside is not counted at the nearest end", default=False)
+    other: bool = option('a text that is not among --values counts as "other"', default=False)
+    epoch: str = option("how long reports add up (day)", default="day", choices=WRITTEN_EPOCHS)
+    epsilon: float = option("the most that one report says, in nats (1.0)", default=1.0)
+    reports: int = option(
+        "how many reports you expect of an epoch (10000)",
+        default=10_000,
     )
-    new.add_argument(
-        "--other", action="store_true", help='a text that is not among --values counts as "other"'
+    min_batch: int | None = option(
+        "the fewest that leave together (a tenth, 10 at least)",
+        default=None,
     )
-    new.add_argument("--epoch", choices=WRITTEN_EPOCHS, help="how long reports add up (day)")
-    new.add_argument("--epsilon", help="the most that one report says, in nats (1.0)")
-    new.add_argument("--reports", help="how many reports you expect of an epoch (10000)")
-    new.add_argument("--min-batch", help="the fewest that leave together (a tenth, 10 at least)")
-    new.add_argument(
-        "--shuffler", help="HOST:PORT of a new catalog's shuffler (127.0.0.1:7070, here)"
+    shuffler: str = option(
+        "HOST:PORT of a new catalog's shuffler (127.0.0.1:7070, here)", default=""
     )
-    new.set_defaults(run=_run)
 
 
 def packaged_schema() -> str:
@@ -99,8 +110,8 @@ def packaged_schema() -> str:
     return (files("hubbub.cli") / _SCHEMA).read_text("utf-8")
 
 
-def _run(arguments: argparse.Namespace) -> int:
-    name, path = arguments.name, arguments.catalog
+def _new(options: NewOptions) -> int:
+    name, path = options.name, options.catalog
     if not NAME.fullmatch(name):
         raise BadParameter(f"a metric's name must match {NAME.pattern}; choose another")
     before = _read(path)
@@ -109,11 +120,11 @@ def _run(arguments: argparse.Namespace) -> int:
             f'{path}: there is a metric "{name}" already; nothing is overwritten: choose another '
             "name, or change that one in the file"
         )
-    if before is not None and arguments.shuffler:
+    if before is not None and options.shuffler:
         raise BadParameter(f"--shuffler is for a new catalog, and {path} has one; leave it out")
-    entry = "\n".join(_lines(name, _told(arguments)))
+    entry = "\n".join(_lines(name, _fields(options)))
     if before is None:
-        shuffler = json.dumps(arguments.shuffler or "127.0.0.1:7070", ensure_ascii=False)
+        shuffler = _quoted(options.shuffler or "127.0.0.1:7070")
         text = f"#:schema ./{_SCHEMA}\nshuffler = {shuffler}\n\n{entry}"
     else:
         text = ("" if before.endswith("\n") else "\n") + f"\n{entry}"
@@ -141,46 +152,43 @@ def _metrics(text: str) -> Mapping[str, object]:
     return metrics if isinstance(metrics, dict) else {}
 
 
-def _told(arguments: argparse.Namespace) -> dict[str, str]:
+def _fields(options: NewOptions) -> dict[str, str]:
     """Each field as TOML writes it: of an option, of an answer, or as is usual."""
     ask = sys.stdin.isatty() and sys.stdout.isatty()
-    description = _asked(arguments.description, "--description", "What is asked, in a line?", ask)
-    owner = _asked(arguments.owner, "--owner", "Who answers for it (an address)?", ask)
-    values = _reported(arguments, ask=ask)
-    expires = arguments.expires or (datetime.now(UTC).date() + _YEAR).isoformat()
-    try:
-        over = date.fromisoformat(expires) < datetime.now(UTC).date()
-    except ValueError:
-        raise BadParameter("--expires is no date; write YYYY-MM-DD") from None
-    if over:
+    description = _asked(options.description, "--description", "What is asked, in a line?", ask)
+    owner = _asked(options.owner, "--owner", "Who answers for it (an address)?", ask)
+    values = _reported(options, ask=ask)
+    today = datetime.now(UTC).date()
+    expires = options.expires or today + _YEAR
+    if expires < today:
         raise BadParameter(f"--expires {expires} is past, so no device would report it")
-    epsilon = _number(arguments.epsilon or "1.0", "--epsilon")
-    reports = _whole(arguments.reports or "10000", "--reports")
-    fewest = _whole(arguments.min_batch or str(max(10, reports // 10)), "--min-batch")
-    lifetime = f"lifetime_epsilon = {_LIFETIME_REPORTS * epsilon!r}"
+    fewest = options.min_batch
+    if fewest is None:
+        fewest = max(10, options.reports // 10)
+    lifetime = f"lifetime_epsilon = {_LIFETIME_REPORTS * options.epsilon!r}"
     return {
         "description": _quoted(description),
         "owner": _quoted(owner),
-        "expires": expires,
-        "epoch": _quoted(arguments.epoch or "day"),
+        "expires": str(expires),
+        "epoch": _quoted(options.epoch),
         **values,
         "mechanism": _quoted(AUTO),
-        "reports": str(reports),
-        "epsilon": repr(epsilon),
+        "reports": str(options.reports),
+        "epsilon": repr(options.epsilon),
         "min_batch": str(fewest),
         "limits": f"{{ reports_per_epoch = 1, {lifetime} }}",
     }
 
 
-def _asked(given: str | None, option: str, question: str, ask: bool) -> str:  # noqa: FBT001 whether there is somebody to ask
-    while given is None or not given.strip():
+def _asked(text: str, option: str, question: str, ask: bool) -> str:  # noqa: FBT001 whether there is somebody to ask
+    while not text.strip():
         if not ask:
             raise BadParameter(f"{option} is needed: there is no terminal to ask on; give it")
         try:
-            given = input(f"{question} ")
+            text = input(f"{question} ")
         except EOFError:
             ask = False
-    return given.strip()
+    return text.strip()
 
 
 def _quoted(text: str) -> str:
@@ -197,51 +205,26 @@ def _values(told: str) -> str:
     return f"[{', '.join(map(_quoted, values))}]"
 
 
-def _reported(arguments: argparse.Namespace, *, ask: bool) -> dict[str, str]:
+def _reported(options: NewOptions, *, ask: bool) -> dict[str, str]:
     """The fields that say what can be reported."""
-    if arguments.boolean:
+    if options.boolean:
         return {"kind": _quoted("boolean")}
-    if arguments.range is None and arguments.edges is None:
-        question = "What can be reported (values with commas between)?"
-        values = _asked(arguments.values, _WHAT, question, ask)
-        return {"values": _values(values)} | ({"other": "true"} if arguments.other else {})
-    if arguments.unit is None and ask:
-        arguments.unit = input("What is it measured in, as ms (nothing: no unit)? ").strip()
-    told = {"kind": _quoted(arguments.kind)}
-    if arguments.edges is not None:
-        told["edges"] = _edges(arguments.edges)
+    if options.range:
+        low, high = map(repr, options.range)
+        number = {"low": low, "high": high}
+    elif options.edges:
+        number = {"edges": options.edges}
     else:
-        low, high = (_number(end, "--range") for end in arguments.range)
-        told |= {"low": repr(low), "high": repr(high)}
-    unit = {"unit": _quoted(arguments.unit)} if arguments.unit else {}
-    return told | unit | ({"outside": _quoted("refuse")} if arguments.refuse else {})
-
-
-def _edges(told: str) -> str:
-    ends = told.split(":")
-    if len(ends) == 1:
-        return f"[{', '.join(repr(_number(one, '--edges')) for one in told.split(','))}]"
-    if len(ends) != _ENDS_AND_PARTS:
-        raise BadParameter("--edges are numbers with commas between, or LOW:HIGH:PARTS")
-    low, high = (_number(one, "--edges") for one in ends[:2])
-    return f"{{ from = {low!r}, to = {high!r}, parts = {_whole(ends[2], '--edges')} }}"
-
-
-def _number(text: str, option: str) -> float:
-    try:
-        number = float(text)
-    except ValueError:
-        number = math.nan
-    if not math.isfinite(number):
-        raise BadParameter(f"{option} is no number; write one, as 0.5")
-    return number
-
-
-def _whole(text: str, option: str) -> int:
-    try:
-        return int(text)
-    except ValueError:
-        raise BadParameter(f"{option} is no whole number; write one, as 100") from None
+        question = "What can be reported (values with commas between)?"
+        values = _asked(options.values, _WHAT, question, ask)
+        return {"values": _values(values)} | ({"other": "true"} if options.other else {})
+    unit = options.unit
+    if unit is None and ask:
+        unit = input("What is it measured in, as ms (nothing: no unit)? ").strip()
+    fields = {"kind": _quoted(options.kind), **number}
+    if unit:
+        fields["unit"] = _quoted(unit)
+    return fields | ({"outside": _quoted("refuse")} if options.refuse else {})
 
 
 def _lines(name: str, told: Mapping[str, str]) -> Iterator[str]:
@@ -295,3 +278,15 @@ def _append(path: Path, text: str, *, new: bool) -> None:
             schema.write_text(packaged_schema(), encoding="utf-8")
     except OSError as error:
         raise CatalogInvalid(f"{error.filename}: cannot be written: {error.strerror}") from error
+
+
+NEW: Final = Command(
+    name="catalog new",
+    run=_new,
+    text="write a metric into metrics.toml, field by field",
+    description="""
+Writes a metric into the catalog, with a comment above each field; the mechanism is chosen by the
+planner (mechanism = "auto"). On a terminal it asks for what no option says. Nothing that is there
+is changed, and what would not pass `hubbub catalog check` is not written.
+""",
+)
