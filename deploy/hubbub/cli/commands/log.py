@@ -1,6 +1,5 @@
 """`hubbub log`: the transparency log of bundles, notices and keys, which anybody may check."""
 
-import argparse
 import http.client
 import time
 import urllib.request
@@ -28,97 +27,125 @@ from hubbub.cli.witnesses import (
 )
 from hubbub.errors import BadParameter, BundleRefused, HubbubError, LogBroken
 from hubbub.errors.addresses import url_parts
+from hubbub.fields.command_line import Command
+from hubbub.fields.options import Exclusive, argument, option, options
 
 _SECONDS: Final = 30.0
 _MAX_BYTES: Final = 64 << 20
 _TILE_BYTES: Final = 64 << 10  # 256 entries of less than 100 bytes; hashes are shorter
 _PART_BYTES: Final = 64 << 10
 _SHOWN: Final = 12
+_ORIGIN: Final = Exclusive(required=True)
 
 
-def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add `log` to the command line."""
-    log = commands.add_parser("log")
-    actions = log.add_subparsers(required=True, metavar="ACTION")
-    _add_audit(actions)
-    cosign = actions.add_parser(
-        "cosign", help="for a witness: sign a log's newest checkpoint, if it grew from the last one"
+def _read_key(option: str, text: str, kind: bytes = ED25519) -> NoteKey:
+    try:
+        return NoteKey.read(text, kind)
+    except BadParameter as error:
+        maker = "hubbub log audit" if kind == ED25519 else "hubbub keys witness"
+        raise BadParameter(f"{option} is no NAME+ID+KEY as {maker} says it: {error}") from error
+
+
+def _read_witnesses(option: str, texts: tuple[str, ...]) -> tuple[NoteKey, ...]:
+    """Each witness once."""
+    return tuple(_read_key(option, text, COSIGNATURE) for text in dict.fromkeys(texts))
+
+
+@options
+class OriginOptions:
+    """Whose log it is."""
+
+    bundle: Path = option(
+        "an app's, which says whose log it is in; an audit finds it there",
+        default=Path(),
+        exclusive=_ORIGIN,
     )
-    cosign.add_argument(
-        "where", metavar="URL|FOLDER", help="where the log is served, or its folder"
+    key: NoteKey | None = option(
+        "the log's own, as NAME+ID+KEY, instead",
+        default=None,
+        exclusive=_ORIGIN,
+        read=_read_key,
     )
-    _add_whose(cosign, "an app's, which says whose log it is in")
-    cosign.add_argument(
-        "--keys", type=Path, required=True, metavar="FOLDER", help="made by: hubbub keys witness"
-    )
-    cosign.add_argument(
-        "--state",
-        type=Path,
+
+    def read(self) -> tuple[Bundle | None, NoteKey]:
+        """The bundle, if one was given, and the log's key."""
+        if self.key:
+            return None, self.key
+        bundle = read_bundle(self.bundle)
+        if bundle.log is None:
+            raise BadParameter(f"--bundle {self.bundle}: it names no log")
+        return bundle, bundle.log
+
+
+@options
+class AuditOptions:
+    """Options of `hubbub log audit`."""
+
+    where: str = argument("where the log is served, or its folder", metavar="URL|FOLDER")
+    origin: OriginOptions
+    known: Path | None = option(
+        "the checkpoint that was seen last: the log must have grown from it; kept there anew",
+        default=None,
         metavar="FILE",
-        help="the checkpoint that was cosigned last, and where the new one is kept (in --keys)",
     )
-    cosign.add_argument(
-        "--first",
-        action="store_true",
-        help="this witness never cosigned this log: take it as it is now",
-    )
-    cosign.set_defaults(run=_cosign)
-    publish = actions.add_parser(
-        "publish", help="put witnesses' lines below the checkpoint that a log's folder serves"
-    )
-    publish.add_argument("folder", type=Path, help="the log's, as it is served")
-    publish.add_argument(
-        "cosigned", type=Path, nargs="+", metavar="FILE", help="that very checkpoint, cosigned"
-    )
-    _add_whose(publish, "the app's, which is in this log")
-    publish.set_defaults(run=_publish)
-
-
-def _add_audit(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    audit = actions.add_parser(
-        "audit", help="check all of a log: every bundle ever shipped, and what each changed"
-    )
-    audit.add_argument("where", metavar="URL|FOLDER", help="where the log is served, or its folder")
-    _add_whose(audit, "an app's, as its device has it: it must be in this very log")
-    audit.add_argument(
-        "--known",
-        type=Path,
-        metavar="FILE",
-        help="the checkpoint that was seen last: the log must have grown from it; kept there anew",
-    )
-    audit.add_argument(
-        "--witness",
-        action="append",
-        default=[],
+    witness: tuple[NoteKey, ...] = option(
+        "who must have cosigned the checkpoint, as hubbub keys witness says it (repeat)",
+        default=(),
         metavar="NAME+ID+KEY",
-        help="who must have cosigned the checkpoint, as hubbub keys witness says it (repeat)",
+        read=_read_witnesses,
     )
-    audit.add_argument(
-        "--witnesses", type=int, metavar="N", help="how many of them suffice (all of them)"
+    witnesses: int | None = option(
+        "how many of them suffice (all of them)", default=None, metavar="N"
     )
-    audit.set_defaults(run=_audit)
 
 
-def _add_whose(action: argparse.ArgumentParser, bundle: str) -> None:
-    whose = action.add_mutually_exclusive_group(required=True)
-    whose.add_argument("--bundle", type=Path, help=bundle)
-    whose.add_argument("--key", help="the log's own, as NAME+ID+KEY, instead")
+@options
+class CosignOptions:
+    """Options of `hubbub log cosign`."""
+
+    where: str = argument("where the log is served, or its folder", metavar="URL|FOLDER")
+    origin: OriginOptions
+    keys: Path = option("made by: hubbub keys witness", metavar="FOLDER")
+    state: Path | None = option(
+        "the checkpoint that was cosigned last, and where the new one is kept (in --keys)",
+        default=None,
+        metavar="FILE",
+    )
+    first: bool = option(
+        "this witness never cosigned this log: take it as it is now", default=False
+    )
 
 
-def _audit(arguments: argparse.Namespace) -> int:
-    fetch = _fetch(arguments.where)
-    bundle, key = _whose(arguments)
-    witnesses, enough = _witnesses(arguments)
+@options
+class PublishOptions:
+    """Options of `hubbub log publish`."""
+
+    folder: Path = argument("the log's, as it is served")
+    cosigned: tuple[Path, ...] = argument("that very checkpoint, cosigned", metavar="FILE")
+    origin: OriginOptions
+
+
+def _audit(options: AuditOptions) -> int:
+    fetch = _fetch(options.where)
+    bundle, key = options.origin.read()
+    witnesses, enough = options.witness, options.witnesses
+    if enough is None:
+        enough = len(witnesses)
+    elif not 1 <= enough <= len(witnesses):
+        raise BadParameter(
+            f"--witnesses {enough} is not from 1 to {len(witnesses)}, as many as --witness names"
+        )
     log = read_log(fetch, key)
-    say(f"{arguments.where}: {_entries(len(log.entries))}, signed by {key}")
+    say(f"{options.where}: {_entries(len(log.entries))}, signed by {key}")
     if witnesses:
         for told in refuse_unwitnessed(log.checkpoint, key, witnesses, enough, time.time()):
             say(told)
-    if arguments.known:
-        _refuse_unknown(log, key, arguments.known)
+    if options.known:
+        _refuse_unknown(log, key, options.known)
+    path = options.origin.bundle
     if bundle:
-        _refuse_absent(log, bundle, arguments.bundle)
-    problems = [*_problems(log), *(_gaps(log, bundle, arguments.bundle) if bundle else ())]
+        _refuse_absent(log, bundle, path)
+    problems = [*_problems(log), *(_gaps(log, bundle, path) if bundle else ())]
     for problem in problems:
         say(f"PROBLEM: {problem}")
     if problems:
@@ -127,45 +154,23 @@ def _audit(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _cosign(arguments: argparse.Namespace) -> int:
-    fetch = _fetch(arguments.where)
-    _, log = _whose(arguments)
-    state = arguments.state or cosigned_file(arguments.keys, log)
-    made = cosign_newest(fetch, log, arguments.keys, state, first=arguments.first, now=time.time())
-    grew = "taken as it was found" if arguments.first else "which grew from what was cosigned last"
-    say(f"{arguments.where}: {_entries(made.size)}, {grew}")
+def _cosign(options: CosignOptions) -> int:
+    fetch = _fetch(options.where)
+    _, log = options.origin.read()
+    state = options.state or cosigned_file(options.keys, log)
+    made = cosign_newest(fetch, log, options.keys, state, first=options.first, now=time.time())
+    grew = "taken as it was found" if options.first else "which grew from what was cosigned last"
+    say(f"{options.where}: {_entries(made.size)}, {grew}")
     say(f"{state}: its checkpoint, cosigned; keep it here, and give the operator a copy, for:")
     say("  hubbub log publish")
     return 0
 
 
-def _publish(arguments: argparse.Namespace) -> int:
-    _, log = _whose(arguments)
-    note = publish_cosigned(arguments.folder, log, arguments.cosigned)
-    say(f"{arguments.folder / CHECKPOINT}: has lines of {', '.join(signers(note))}")
+def _publish(options: PublishOptions) -> int:
+    _, log = options.origin.read()
+    note = publish_cosigned(options.folder, log, options.cosigned)
+    say(f"{options.folder / CHECKPOINT}: has lines of {', '.join(signers(note))}")
     return 0
-
-
-def _whose(arguments: argparse.Namespace) -> tuple[Bundle | None, NoteKey]:
-    """The bundle, if one was given, and the log's key."""
-    if arguments.bundle is None:
-        return None, _key("--key", arguments.key, ED25519)
-    bundle = read_bundle(arguments.bundle)
-    if bundle.log is None:
-        raise BadParameter(f"--bundle {arguments.bundle}: it names no log")
-    return bundle, bundle.log
-
-
-def _witnesses(arguments: argparse.Namespace) -> tuple[list[NoteKey], int]:
-    """Who must have cosigned, each once, and how many of them suffice."""
-    told = dict.fromkeys(arguments.witness)
-    witnesses = [_key("--witness", one, COSIGNATURE) for one in told]
-    enough = len(witnesses) if arguments.witnesses is None else arguments.witnesses
-    if arguments.witnesses is not None and not 1 <= enough <= len(witnesses):
-        raise BadParameter(
-            f"--witnesses {enough} is not from 1 to {len(witnesses)}, as many as --witness names"
-        )
-    return witnesses, enough
 
 
 def _entries(number: int) -> str:
@@ -257,14 +262,6 @@ def _show(name: str, former: Bundle | None, bundle: Bundle) -> None:
         say(title)
 
 
-def _key(option: str, told: str, kind: bytes) -> NoteKey:
-    try:
-        return NoteKey.read(told, kind)
-    except BadParameter as error:
-        maker = "hubbub log audit" if kind == ED25519 else "hubbub keys witness"
-        raise BadParameter(f"{option} is no NAME+ID+KEY as {maker} says it: {error}") from error
-
-
 def _fetch(where: str) -> Fetch:
     if not where.startswith(("http://", "https://")):
         if not (Path(where) / CHECKPOINT).exists():
@@ -306,3 +303,22 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
 
     def redirect_request(self, *_: Any) -> None:
         return None
+
+
+COMMANDS: Final = (
+    Command(
+        name="log audit",
+        run=_audit,
+        text="check all of a log: every bundle ever shipped, and what each changed",
+    ),
+    Command(
+        name="log cosign",
+        run=_cosign,
+        text="for a witness: sign a log's newest checkpoint, if it grew from the last one",
+    ),
+    Command(
+        name="log publish",
+        run=_publish,
+        text="put witnesses' lines below the checkpoint that a log's folder serves",
+    ),
+)
