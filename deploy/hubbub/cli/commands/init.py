@@ -1,6 +1,5 @@
 """`hubbub init`: everything that an installation needs beside its programs, made in one folder."""
 
-import argparse
 import os
 import secrets
 import time
@@ -27,6 +26,8 @@ from hubbub.cli.terminal.catalog_reading import read_aloud
 from hubbub.cli.terminal.output import say
 from hubbub.errors import BadParameter, KeysUnusable
 from hubbub.errors.places import PROTECTS_NOBODY
+from hubbub.fields.command_line import Command
+from hubbub.fields.options import Group, argument, option, options
 from hubbub.fields.rules import is_address
 
 # As the containers of deploy/compose call each other; the chart's services go by --host.
@@ -55,82 +56,68 @@ _TOKEN_DAYS: Final = 365
 # Of the images; the key that signs bundles stays with whoever made it.
 _USER: Final = 10_001
 _OWN: Final = frozenset({"operator.key", "analyst.token", ".env"})
-_DESCRIPTION: Final = """
-Makes, in FOLDER: keys, certificates, bundle and stream table of the catalog, settings and users for
-Redis, passwords and tokens drawn at random, folders for data. Nothing that is there is overwritten.
-Run as root, it gives what services read to user 10001. docs/operate/install.md goes on from here.
-With --party it is one party's part: docs/operate/two-parties.md goes on from there, and tokens.md.
-"""
+_PARTIES: Final = Group("one of several parties")
 
 
-def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add `init` to the command line."""
-    parser = commands.add_parser(
-        "init",
-        description=_DESCRIPTION,
-    )
-    parser.add_argument("folder", type=Path, help="where all of it goes")
-    parser.add_argument(
-        "--catalog",
-        type=Path,
-        help=f"the catalog to build ({_CATALOG})",
-    )
-    parser.add_argument(
-        "--host",
-        action="append",
-        default=[],
-        metavar="ROLE=NAME",
-        help="another name that a role is dialled by, or NAME alone for all of them (repeat); the "
+@options
+class InitOptions:
+    """Options of `hubbub init`."""
+
+    folder: Path = argument("where all of it goes")
+    catalog: Path | None = option(f"the catalog to build ({_CATALOG})", default=None)
+    host: tuple[str, ...] = option(
+        "another name that a role is dialled by, or NAME alone for all of them (repeat); the "
         "catalog's shuffler and the names of the containers are among them",
+        default=(),
+        metavar="ROLE=NAME",
     )
-    parser.add_argument(
-        "--dev",
-        action="store_true",
-        help="for development: numbers protect nobody; its services are told so, and no others "
-        "take its files",
+    dev: bool = option(
+        "for development: numbers protect nobody; its services are told so, and no others take "
+        "its files",
+        default=False,
     )
-    parser.add_argument(
-        "--tokens",
-        type=Path,
+    tokens: Path | None = option(
+        "where the catalog names an issuer of tokens: its public key, of who runs it",
+        default=None,
         metavar="TOKENS.PUB",
-        help="where the catalog names an issuer of tokens: its public key, of who runs it",
     )
-    parties = parser.add_argument_group("one of several parties")
-    parties.add_argument(
-        "--party",
-        choices=(*PARTIES, "issuer"),
+    party: str = option(
+        "the service that it runs: its keys, certificates and Redis alone",
         default="",
-        help="the service that it runs: its keys, certificates and Redis alone",
+        choices=(*PARTIES, "issuer"),
+        group=_PARTIES,
     )
-    parties.add_argument(
-        "--peer",
+    peer: str = option(
+        "of shuffler and aggregator: where the other's is, the aggregator or the shuffler's status",
         default="",
         metavar="HOST:PORT",
-        help="of shuffler and aggregator: where the other's is, the aggregator or the shuffler's "
-        "status",
+        group=_PARTIES,
     )
-    parties.add_argument(
-        "--trust",
-        type=Path,
+    trust: Path | None = option(
+        "the other's authorities; without: hubbub keys trust, later",
+        default=None,
         metavar="CA.PEM",
-        help="the other's authorities; without: hubbub keys trust, later",
+        group=_PARTIES,
     )
-    parser.set_defaults(run=_run)
 
 
-def _run(arguments: argparse.Namespace) -> int:
-    folder, party = arguments.folder, arguments.party
-    _check_party(arguments)
+def _run(options: InitOptions) -> int:
+    folder, party = options.folder, options.party
+    _check_party(options)
     if party == "shuffler":
-        make_shufflers(folder, arguments.host, arguments.peer, arguments.trust)
+        make_shufflers(folder, options.host, options.peer, options.trust)
     elif party == "issuer":
-        make_issuers(folder, arguments.host)
+        make_issuers(folder, options.host)
     else:
-        catalog = read_aloud(arguments.catalog or _CATALOG)
-        made = Half(arguments.peer, arguments.trust) if party else None
-        told = arguments.host, arguments.tokens
-        initialise(folder, catalog, *told, development=arguments.dev, half=made)
-    if arguments.dev:
+        initialise(
+            folder,
+            read_aloud(options.catalog or _CATALOG),
+            options.host,
+            options.tokens,
+            development=options.dev,
+            half=Half(options.peer, options.trust) if options.trust else None,
+        )
+    if options.dev:
         say(f"{PROTECTS_NOBODY} Its services are told so by HUBBUB_DEV=1 in their .env files.")
     say(f"{folder}: ready to run")
     for name, meaning in _MADE:
@@ -148,32 +135,29 @@ def _run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _check_party(arguments: argparse.Namespace) -> None:
+def _check_party(options: InitOptions) -> None:
     """Raises BadParameter where what is said of two parties does not go together."""
-    if arguments.party not in _BOTH and (arguments.peer or arguments.trust):
+    party = options.party
+    if party not in _BOTH and (options.peer or options.trust):
         raise BadParameter(
             "--peer and --trust are of the parties of shuffler and aggregator; say which with "
             "--party"
         )
-    if arguments.party in {"shuffler", "issuer"}:
-        if arguments.tokens:
+    if party in {"shuffler", "issuer"}:
+        if options.tokens:
             raise BadParameter(
                 "--tokens is for who builds bundles; keys/tokens.key is for this one"
             )
-        if arguments.catalog:
+        if options.catalog:
             raise BadParameter(
-                f"--catalog is for who builds bundles, and the {arguments.party}'s party builds "
-                "none: leave it out"
+                f"--catalog is for who builds bundles, and the {party}'s party builds none: "
+                "leave it out"
             )
-    if arguments.party == "issuer":
-        if arguments.dev:
+        if options.dev:
             raise BadParameter("--dev is of one party: nobody hides there")
-        return
-    if arguments.party and not is_address(arguments.peer):
+    if party in _BOTH and not is_address(options.peer):
         raise BadParameter("--party needs --peer HOST:PORT, where the other party's service is")
-    if arguments.party == "shuffler" and arguments.dev:
-        raise BadParameter("--dev is of one party: nobody hides there")
-    if arguments.party == "aggregator" and arguments.trust is None:
+    if party == "aggregator" and options.trust is None:
         raise BadParameter(
             "--party aggregator needs --trust CA.PEM: devices are told whose shuffler to believe; "
             "the shuffler's party makes it first, with hubbub init --party shuffler"
@@ -188,7 +172,7 @@ class Half:
     trust: Path
 
 
-def make_shufflers(folder: Path, hosts: list[str], peer: str, trust: Path | None) -> None:
+def make_shufflers(folder: Path, hosts: Sequence[str], peer: str, trust: Path | None) -> None:
     """One of two parties' half, with the shuffler; its stream table comes from the other.
 
     Raises:
@@ -202,7 +186,7 @@ def make_shufflers(folder: Path, hosts: list[str], peer: str, trust: Path | None
     _settle(folder, ("shuffler",), peer)
 
 
-def make_issuers(folder: Path, hosts: list[str]) -> None:
+def make_issuers(folder: Path, hosts: Sequence[str]) -> None:
     """The issuer's party's: its key, and a Redis; nothing of a report is ever there.
 
     Raises:
@@ -219,7 +203,7 @@ def make_issuers(folder: Path, hosts: list[str]) -> None:
 def initialise(
     folder: Path,
     catalog: Catalog,
-    hosts: list[str],
+    hosts: Sequence[str],
     tokens: Path | None = None,
     *,
     development: bool = False,
@@ -293,7 +277,8 @@ def _settle(folder: Path, services: Sequence[str], peer: str, *, more: str = "")
             (folder / "passwords").mkdir(mode=0o700)
         _write_redis(folder, services, more)
         data = [f"data/{_HOSTS[service]}" for service in services]
-        for name in (*_folders(services), *data, *(() if services != _BOTH else _WATCHING)):
+        changing = ("issuer",) if "issuer" in services else ("notice", "tokens")
+        for name in (*changing, *data, *(_WATCHING if services == _BOTH else ())):
             (folder / name).mkdir(parents=True, exist_ok=True, mode=0o700)
         if "issuer" in services:
             _write(folder / "issuer" / "accounts", "")
@@ -305,11 +290,6 @@ def _settle(folder: Path, services: Sequence[str], peer: str, *, more: str = "")
         _write(folder / ".env", f"HUBBUB_USER={user}:{group}\n{other}")
     except OSError as error:
         raise KeysUnusable(f"{error.filename}: cannot be written: {error.strerror}") from error
-
-
-def _folders(services: Sequence[str]) -> tuple[str, ...]:
-    """What is read from a folder, since it comes later, or changes."""
-    return ("issuer",) if "issuer" in services else ("notice", "tokens")
 
 
 def _write_redis(folder: Path, services: Sequence[str], more: str) -> None:
@@ -362,3 +342,17 @@ def _write(path: Path, text: str, mode: int = 0o600) -> None:
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
     with os.fdopen(descriptor, "w", encoding="utf-8") as file:
         file.write(text)
+
+
+COMMANDS: Final = (
+    Command(
+        name="init",
+        run=_run,
+        description="""
+Makes, in FOLDER: keys, certificates, bundle and stream table of the catalog, settings and users for
+Redis, passwords and tokens drawn at random, folders for data. Nothing that is there is overwritten.
+Run as root, it gives what services read to user 10001. docs/operate/install.md goes on from here.
+With --party it is one party's part: docs/operate/two-parties.md goes on from there, and tokens.md.
+""",
+    ),
+)
