@@ -1,6 +1,5 @@
 """`hubbub backup`, `verify` and `restore`: an installation kept, and made again."""
 
-import argparse
 import asyncio
 import shutil
 from collections.abc import Callable, Iterator
@@ -11,7 +10,6 @@ from pathlib import Path
 from typing import Final
 
 from hubbub.cli.backup.archive import (
-    Lock,
     Opener,
     lock_for,
     lock_with,
@@ -30,88 +28,92 @@ from hubbub.cli.terminal.progress import progress
 from hubbub.cli.terminal.service_client import nothing_runs
 from hubbub.errors import BackupUnusable, ServiceUnavailable, StateUnusable, StoreUnavailable
 from hubbub.errors.text_files import read_text
+from hubbub.fields.command_line import Command
+from hubbub.fields.options import Exclusive, argument, option, options
 from hubbub.runtime import redis_url
 
 _SETTINGS_BY_ROLE: Final = {
     "shuffler": "HUBBUB_SHUFFLER_REDIS_URL",
     "aggregator": "HUBBUB_AGGREGATOR_REDIS_URL",
 }
+_LOCK: Final = Exclusive(required=True)
+_OPENER: Final = Exclusive()
+_WHERE: Final = Exclusive(required=True)
 _URLS: Final = (
     "The URLs of both Redis, with the user operator, come from HUBBUB_SHUFFLER_REDIS_URL and "
     "HUBBUB_AGGREGATOR_REDIS_URL"
 )
 
 
-def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add the three to the command line."""
-    backup = commands.add_parser(
-        "backup",
-        description="Copies a running installation into a new folder: what both Redis held at one "
-        "moment, and the installation's files, encrypted, with a checksum of each part.",
-        epilog=f"{_URLS}; for a folder of `hubbub up` they are known.",
-    )
-    _folder(backup, "a new one, for the backup")
-    backup.add_argument(
-        "--home",
-        type=Path,
+@options
+class BackupOptions:
+    """Options of `hubbub backup`."""
+
+    folder: Path = argument("a new one, for the backup")
+    home: Path = option(
+        "the folder of `hubbub up` or `hubbub init` (%(default)s)",
         default=Path(".hubbub"),
         metavar="INSTALLATION",
-        help="the folder of `hubbub up` or `hubbub init` (%(default)s)",
     )
-    locks = backup.add_mutually_exclusive_group(required=True)
-    locks.add_argument(
-        "--passphrase",
-        type=Path,
+    passphrase: Path | None = option(
+        "encrypts to what is in this file, of 12 characters at least",
+        default=None,
         metavar="FILE",
-        help="encrypts to what is in this file, of 12 characters at least",
+        exclusive=_LOCK,
     )
-    locks.add_argument(
-        "--for",
-        dest="recipient",
+    recipient: str = option(
+        "encrypts to a public key of age, as age-keygen prints it",
+        name="--for",
+        default="",
         metavar="age1...",
-        help="encrypts to a public key of age, as age-keygen prints it",
+        exclusive=_LOCK,
     )
-    backup.set_defaults(run=_backup)
-    verify = commands.add_parser(
-        "verify",
-        description="Checks that every part of a backup is as it was written, and that a Redis "
-        "reads it; with a passphrase or a key also that the files open by it.",
+
+
+@options
+class OpenerOptions:
+    """What decrypts the files of a backup."""
+
+    passphrase: Path | None = option(
+        "a file that holds it", default=None, metavar="FILE", exclusive=_OPENER
     )
-    _folder(verify, "the backup")
-    _openers(verify)
-    verify.set_defaults(run=_verify)
-    restore = commands.add_parser(
-        "restore",
-        description="Checks a backup and makes an installation from it, in a new folder and in "
-        "empty Redis. Nothing is overwritten. docs/operate/restore.md says what follows.",
-        epilog=f"{_URLS}; a folder of `hubbub up` has its own.",
+    identity: Path | None = option(
+        "a private key of age", default=None, metavar="FILE", exclusive=_OPENER
     )
-    _folder(restore, "the backup")
-    where = restore.add_mutually_exclusive_group(required=True)
-    where.add_argument(
-        "--home",
-        type=Path,
+
+    def opener(self) -> Opener | None:
+        """None where neither is given."""
+        if self.identity:
+            return open_by(_secret(self.identity))
+        return open_with(_secret(self.passphrase)) if self.passphrase else None
+
+
+@options
+class VerifyOptions:
+    """Options of `hubbub verify`."""
+
+    folder: Path = argument("the backup")
+    key: OpenerOptions
+
+
+@options
+class RestoreOptions:
+    """Options of `hubbub restore`."""
+
+    folder: Path = argument("the backup")
+    home: Path | None = option(
+        "the files into this new folder; of `hubbub up`, with its Redis",
+        default=None,
         metavar="INSTALLATION",
-        help="the files into this new folder; of `hubbub up`, with its Redis",
+        exclusive=_WHERE,
     )
-    where.add_argument("--redis", action="store_true", help="what the Redis held, into both Redis")
-    _openers(restore)
-    restore.set_defaults(run=_restore)
+    redis: bool = option("what the Redis held, into both Redis", default=False, exclusive=_WHERE)
+    key: OpenerOptions
 
 
-def _folder(parser: argparse.ArgumentParser, purpose: str) -> None:
-    parser.add_argument("folder", type=Path, help=purpose)
-
-
-def _openers(parser: argparse.ArgumentParser) -> None:
-    openers = parser.add_mutually_exclusive_group()
-    openers.add_argument("--passphrase", type=Path, metavar="FILE", help="a file that holds it")
-    openers.add_argument("--identity", type=Path, metavar="FILE", help="a private key of age")
-
-
-def _backup(arguments: argparse.Namespace) -> int:
-    folder, home = arguments.folder, arguments.home
-    lock = _lock(arguments)
+def _backup(options: BackupOptions) -> int:
+    folder, home, passphrase = options.folder, options.home, options.passphrase
+    lock = lock_with(_secret(passphrase)) if passphrase else lock_for(options.recipient)
     if not home.is_dir():
         raise StateUnusable(f"{home}: is no folder; name that of `hubbub up` or `hubbub init`")
     urls = {role: _url(role, home) for role in ROLES}
@@ -120,7 +122,7 @@ def _backup(arguments: argparse.Namespace) -> int:
         with ExitStack() as stack, _bars("bytes") as on:
             files = {role: stack.enter_context(_rdb(folder, role).open("xb")) for role in ROLES}
             asyncio.run(read_together(urls, files, on))
-        absent = pack(home, folder / "installation.age", lock, arguments.passphrase)
+        absent = pack(home, folder / "installation.age", lock, passphrase)
         write_manifest(folder, version("hubbub"))
     except BaseException as error:
         shutil.rmtree(folder, ignore_errors=True)  # half a backup is none
@@ -140,9 +142,9 @@ def _backup(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _verify(arguments: argparse.Namespace) -> int:
-    folder = arguments.folder
-    made, opener = read_checked(folder), _opener(arguments)
+def _verify(options: VerifyOptions) -> int:
+    folder = options.folder
+    made, opener = read_checked(folder), options.key.opener()
     if opener is not None:
         number = unpack(folder / "installation.age", opener, None)
         say(f"installation.age: opens, {number:,} files")
@@ -156,13 +158,13 @@ def _verify(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _restore(arguments: argparse.Namespace) -> int:
-    folder: Path = arguments.folder
+def _restore(options: RestoreOptions) -> int:
+    folder, home = options.folder, options.home
     made = read_checked(folder)
-    if arguments.redis:
+    if home is None:
         _fill({role: _url(role, None) for role in ROLES}, folder)
     else:
-        home, opener = arguments.home, _opener(arguments)
+        opener = options.key.opener()
         if opener is None:
             raise BackupUnusable("the files are encrypted; give --passphrase or --identity")
         _make_empty(home)
@@ -219,18 +221,6 @@ def _make_empty(folder: Path) -> None:
         raise BackupUnusable(f"{folder}: is not empty; nothing is overwritten: give a new folder")
 
 
-def _lock(arguments: argparse.Namespace) -> Lock:
-    if arguments.recipient is not None:
-        return lock_for(arguments.recipient)
-    return lock_with(_secret(arguments.passphrase))
-
-
-def _opener(arguments: argparse.Namespace) -> Opener | None:
-    if arguments.identity is not None:
-        return open_by(_secret(arguments.identity))
-    return None if arguments.passphrase is None else open_with(_secret(arguments.passphrase))
-
-
 def _secret(path: Path) -> str:
     try:
         return read_text(path).strip()
@@ -248,3 +238,27 @@ def _bars(what: str) -> Iterator[Callable[[str, int, int], None]]:
             shown.update(tasks[role], completed=done, total=total)
 
         yield on
+
+
+COMMANDS: Final = (
+    Command(
+        name="backup",
+        run=_backup,
+        description="Copies a running installation into a new folder: what both Redis held at one "
+        "moment, and the installation's files, encrypted, with a checksum of each part.",
+        epilog=f"{_URLS}; for a folder of `hubbub up` they are known.",
+    ),
+    Command(
+        name="verify",
+        run=_verify,
+        description="Checks that every part of a backup is as it was written, and that a Redis "
+        "reads it; with a passphrase or a key also that the files open by it.",
+    ),
+    Command(
+        name="restore",
+        run=_restore,
+        description="Checks a backup and makes an installation from it, in a new folder and in "
+        "empty Redis. Nothing is overwritten. docs/operate/restore.md says what follows.",
+        epilog=f"{_URLS}; a folder of `hubbub up` has its own.",
+    ),
+)
