@@ -1,6 +1,5 @@
 """`hubbub forget`: deletes a metric's totals of before a day, in the aggregator's Redis."""
 
-import argparse
 import asyncio
 import time
 from collections.abc import Collection, Mapping
@@ -16,11 +15,13 @@ from hubbub.aggregator.store.redis import RedisStore
 from hubbub.catalog import EPOCH_SECONDS, Bundle, closing_time, epoch_start, read_bundle
 from hubbub.cli.installation import OPERATORS
 from hubbub.cli.local.embedded_redis import url_of
-from hubbub.cli.terminal.day_argument import as_day
+from hubbub.cli.terminal.day_argument import as_day, first_second
 from hubbub.cli.terminal.output import say, several
 from hubbub.cli.terminal.service_client import nothing_runs
 from hubbub.conservation import Window, epoch_date
 from hubbub.errors import BadParameter, ServiceUnavailable, StoreUnavailable, UnknownMetric
+from hubbub.fields.command_line import Command
+from hubbub.fields.options import argument, option, options
 from hubbub.fields.rules import metric_name_of
 from hubbub.runtime import connect_redis, redis_url
 
@@ -28,38 +29,24 @@ _HOME: Final = Path(".hubbub")
 _SETTING: Final = "HUBBUB_REDIS_URL"
 
 
-def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add `forget` to the command line."""
-    forget = commands.add_parser(
-        "forget",
-        description="Deletes whole epochs that were over before a day (UTC). Without --yes it says "
-        "what it would delete. The law still says how many reports they were; releases, exports "
-        "and backups keep what they have.",
-        epilog="The URL of the aggregator's Redis comes from HUBBUB_REDIS_URL, if it is set and "
-        "--home is not given; for a folder of `hubbub up` it is known.",
+@options
+class ForgetOptions:
+    """Options of `hubbub forget`."""
+
+    metric: str = argument("its name in the bundle, or of one that is retired")
+    before: date = option("the day", parse=as_day, metavar="YYYY-MM-DD")
+    home: Path | None = option(f"folder of `hubbub up` ({_HOME})", default=None)
+    bundle: Path | None = option(
+        f"which says what the metric is ({OPERATORS}, of --home or here)", default=None
     )
-    forget.add_argument("metric", help="its name in the bundle, or of one that is retired")
-    forget.add_argument(
-        "--before", type=as_day, required=True, metavar="YYYY-MM-DD", help="the day"
-    )
-    forget.add_argument("--home", type=Path, help=f"folder of `hubbub up` ({_HOME})")
-    forget.add_argument(
-        "--bundle",
-        type=Path,
-        help=f"which says what the metric is ({OPERATORS}, of --home or here)",
-    )
-    forget.add_argument("--yes", action="store_true", help="do it")
-    forget.set_defaults(run=_forget)
+    yes: bool = option("do it", default=False)
 
 
-def _forget(arguments: argparse.Namespace) -> int:
-    home, url = _found(arguments.home)
-    bundle = arguments.bundle or (home or Path()) / OPERATORS
-    known = read_bundle(bundle)
-    day: date = arguments.before
-    before = datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp()
+def _forget(options: ForgetOptions) -> int:
+    home, url = _found(options.home)
+    bundle = read_bundle(options.bundle or (home or Path()) / OPERATORS)
     try:
-        asyncio.run(_in_redis(url, known, arguments, before))
+        asyncio.run(_in_redis(url, bundle, options))
     except StoreUnavailable as error:
         if not home:
             raise
@@ -82,9 +69,9 @@ def _found(home: Path | None) -> tuple[Path | None, str]:
     return home, url
 
 
-async def _in_redis(url: str, bundle: Bundle, arguments: argparse.Namespace, before: float) -> None:
+async def _in_redis(url: str, bundle: Bundle, options: ForgetOptions) -> None:
     server = await connect_redis(url)
-    name: str = arguments.metric
+    name, before = options.metric, first_second(options.before)
     try:
         store = RedisStore(server)
         held = windows_of(name, await store.report_counts())
@@ -97,7 +84,7 @@ async def _in_redis(url: str, bundle: Bundle, arguments: argparse.Namespace, bef
         number = sum(held[window] for window in windows)
         dates = sorted(epoch_date(one.epoch, EPOCH_SECONDS[length[one]]) for one in windows)
         what = f"{name}: {several(number, 'report')}, of {dates[0]} to {dates[-1]}"
-        if not arguments.yes:
+        if not options.yes:
             say(f"{what}, would be deleted, for good; to do it, add --yes")
             return
         deleted = await delete_totals(windows, store, RedisAnswerStore(server))
@@ -143,3 +130,16 @@ def _why_none(held: Mapping[Window, str], before: float) -> str:
         "nothing was deleted: the epoch of what is held is not over, and takes reports until "
         f"{closes:%Y-%m-%d %H:%M} UTC; ask again then"
     )
+
+
+COMMANDS: Final = (
+    Command(
+        name="forget",
+        run=_forget,
+        description="Deletes whole epochs that were over before a day (UTC). Without --yes it says "
+        "what it would delete. The law still says how many reports they were; releases, exports "
+        "and backups keep what they have.",
+        epilog="The URL of the aggregator's Redis comes from HUBBUB_REDIS_URL, if it is set and "
+        "--home is not given; for a folder of `hubbub up` it is known.",
+    ),
+)

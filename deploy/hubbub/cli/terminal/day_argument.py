@@ -1,7 +1,7 @@
-"""A day, as arguments of commands have it."""
+"""Days, as arguments of commands have them."""
 
 import argparse
-from datetime import date
+from datetime import UTC, date, datetime
 
 
 def as_day(written: str) -> date:
@@ -10,3 +10,8 @@ def as_day(written: str) -> date:
         return date.fromisoformat(written)
     except ValueError:
         raise argparse.ArgumentTypeError(f"{written[:40]!a} is no day; write YYYY-MM-DD") from None
+
+
+def first_second(day: date) -> int:
+    """When a day begins, UTC, in seconds since 1970."""
+    return int(datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp())

@@ -1,8 +1,9 @@
 """What of a catalog no device reports in time, said after it is checked or built."""
 
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from hubbub.catalog import EPOCH_SECONDS, Catalog, Metric, epoch_start
+from hubbub.cli.terminal.day_argument import first_second
 from hubbub.cli.terminal.output import explain
 from hubbub.conservation import epoch_date
 
@@ -27,7 +28,7 @@ def _unfinished(metric: Metric, now: datetime) -> str:
         return ""
     first = model.first_epoch(metric.epoch, now.timestamp())
     last = model.epoch_of(model.last, metric.epoch, first)
-    if epoch_start(last + 1, metric.epoch) > _midnight_after(metric.expires):
+    if epoch_start(last + 1, metric.epoch) > first_second(metric.expires + timedelta(days=1)):
         return (
             f"expires on {metric.expires}, before its last round, of "
             f"{_date(metric, last)}, is over: it never finishes; let it expire later, begin sooner "
@@ -44,8 +45,3 @@ def _unfinished(metric: Metric, now: datetime) -> str:
 
 def _date(metric: Metric, epoch: int) -> str:
     return epoch_date(epoch, EPOCH_SECONDS[metric.epoch])
-
-
-def _midnight_after(day: date) -> float:
-    following = day + timedelta(days=1)
-    return datetime(following.year, following.month, following.day, tzinfo=UTC).timestamp()
