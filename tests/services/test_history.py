@@ -1,6 +1,5 @@
 """The demo's past: drawn by the law of the randomizers, kept as totals are, and balanced."""
 
-import argparse
 import asyncio
 import secrets
 import sys
@@ -20,6 +19,7 @@ from hubbub.cli.commands.up import demo_catalog
 from hubbub.cli.demonstration.census import people
 from hubbub.cli.demonstration.history import DAYS, Day, days_before, drawn_notice, write_history
 from hubbub.cli.demonstration.questions import answers_of, demo_questions
+from hubbub.cli.main import main
 from hubbub.conservation import Window, balances, sum_terms
 from hubbub.errors import BadParameter
 from hubbub.runtime import connect_redis
@@ -149,10 +149,7 @@ def test_the_page_is_left_open_on_a_terminal(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(demo, "_run", run)
     monkeypatch.setattr(sys.stdout, "isatty", lambda: terminal)
-    parser = argparse.ArgumentParser()
-    demo.add(parser.add_subparsers())
-    given = parser.parse_args(["demo", *words])
-    assert given.run(given) == 0
+    assert main(["demo", *words]) == 0
     [(home, keep)] = kept
     assert keep is keeps
     assert (home == tmp_path / "kept") is ("--keep" in words)

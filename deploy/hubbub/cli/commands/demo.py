@@ -1,6 +1,5 @@
 """`hubbub demo`: real people's answers, from SDK to estimates, through every role."""
 
-import argparse
 import asyncio
 import json
 import sys
@@ -30,55 +29,56 @@ from hubbub.cli.terminal.progress import progress
 from hubbub.cli.terminal.service_client import total_counts
 from hubbub.conservation import TERMS, balances, epoch_date, epoch_dates
 from hubbub.errors import BadParameter, ServiceUnavailable
+from hubbub.fields.command_line import Command
+from hubbub.fields.options import Exclusive, option, options
+from hubbub.fields.rules import Interval
 from hubbub.runtime import connect_redis
 from hubbub.shuffler.pool import Pool
 from hubbub.simulation.devices import Person, Sent, send_everyone
 
-_MAX_PEOPLE: Final = 10_000_000
+_KEEP: Final = Exclusive()
 _DRAIN_SECONDS: Final = 600.0
 _POLL_SECONDS: Final = 0.25
 _DAY_SECONDS: Final = EPOCH_SECONDS["day"]
 _LAW: Final = "Where every report is, as shuffler and aggregator count them when they move them:"
 
 
-def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add `demo` to the command line."""
-    demo = commands.add_parser("demo")
-    demo.add_argument("--people", type=int, default=PEOPLE, help="how many devices (%(default)s)")
-    keep = demo.add_mutually_exclusive_group()
-    keep.add_argument(
-        "--keep",
-        nargs="?",
-        type=Path,
-        const=Path(".hubbub-demo"),
+@options
+class DemoOptions:
+    """Options of `hubbub demo`."""
+
+    people: int = option(
+        "how many devices (%(default)s)", default=PEOPLE, within=Interval(1, 10_000_000)
+    )
+    keep: Path | None = option(
+        "its state stays there after Ctrl-C (%(const)s); and its page is left open, as it is on a "
+        "terminal without this, until Ctrl-C",
+        default=None,
+        bare=Path(".hubbub-demo"),
         metavar="FOLDER",
-        help="its state stays there after Ctrl-C (%(const)s); and its page is left open, as it is "
-        "on a terminal without this, until Ctrl-C",
+        exclusive=_KEEP,
     )
-    keep.add_argument(
-        "--no-keep",
-        action="store_true",
-        help="end after the answers, as it does where its output is no terminal",
+    no_keep: bool = option(
+        "end after the answers, as it does where its output is no terminal",
+        default=False,
+        exclusive=_KEEP,
     )
-    demo.add_argument("--json", type=Path, metavar="FILE", help="write all results there as well")
-    demo.set_defaults(run=_demo)
+    json: Path | None = option("write all results there as well", default=None, metavar="FILE")
 
 
-def _demo(arguments: argparse.Namespace) -> int:
-    if not 1 <= arguments.people <= _MAX_PEOPLE:
-        raise BadParameter(f"--people {arguments.people} is outside [1, {_MAX_PEOPLE}]")
-    if arguments.json and not arguments.json.absolute().parent.is_dir():
-        raise BadParameter(f"--json {arguments.json}: there is no such folder; make it first")
-    if arguments.keep:
-        if arguments.keep.exists():
+def _demo(options: DemoOptions) -> int:
+    if options.json and not options.json.absolute().parent.is_dir():
+        raise BadParameter(f"--json {options.json}: there is no such folder; make it first")
+    if options.keep:
+        if options.keep.exists():
             raise BadParameter(
-                f"--keep {arguments.keep} is there already: delete it, or go on with it by: "
-                f"hubbub up --home {arguments.keep} --catalog {arguments.keep / 'metrics.toml'}"
+                f"--keep {options.keep} is there already: delete it, or go on with it by: "
+                f"hubbub up --home {options.keep} --catalog {options.keep / 'metrics.toml'}"
             )
-        return _run(arguments.keep.absolute(), arguments.people, arguments.json, keep=True)
-    keep = sys.stdout.isatty() and not arguments.no_keep
+        return _run(options.keep.absolute(), options.people, options.json, keep=True)
+    keep = sys.stdout.isatty() and not options.no_keep
     with tempfile.TemporaryDirectory(prefix="hubbub-demo-") as home:
-        return _run(Path(home), arguments.people, arguments.json, keep=keep)
+        return _run(Path(home), options.people, options.json, keep=keep)
 
 
 def _run(home: Path, number: int, json_file: Path | None, *, keep: bool) -> int:
@@ -204,7 +204,7 @@ def _show_next(run: LocalRun, *, keep: bool) -> None:
     say(f"  {ask.format('top homepage')}")
     say(f"  {ask.format('trend ' + BOTH_WAYS[0].crowd)}")
     say(f"  {ask.format('cross ' + CROSSED)}")
-    say(f"  {program()} privacy {run.home / 'metrics.toml'}")
+    say(f"  {program()} privacy card {run.home / 'metrics.toml'}")
     say("A metric of your own, in a quarter of an hour: docs/tutorial/first-metric.md")
 
 
@@ -239,3 +239,6 @@ def _write(
 
 def _lap(since: float) -> float:
     return round(time.monotonic() - since, 3)
+
+
+COMMANDS: Final = (Command(name="demo", run=_demo),)

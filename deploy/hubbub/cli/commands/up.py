@@ -1,6 +1,5 @@
 """`hubbub up`: everything on this machine until Ctrl-C, kept in a folder."""
 
-import argparse
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -11,9 +10,11 @@ from typing import Final
 from hubbub.catalog import Catalog
 from hubbub.cli.local.local_run import LAST_BASE, LocalRun, Ports
 from hubbub.cli.terminal.catalog_reading import read_aloud
-from hubbub.cli.terminal.output import say
+from hubbub.cli.terminal.output import say, several
 from hubbub.errors import BadParameter, BundleRefused, HubbubError, ServiceUnavailable
 from hubbub.errors.places import PROTECTS_NOBODY
+from hubbub.fields.command_line import Command
+from hubbub.fields.options import option, options
 
 _BASE_PORT: Final = 7070
 _WATCH_SECONDS: Final = 1.0
@@ -21,30 +22,22 @@ _MODELS_SECONDS: Final = 10.0
 _DEVELOPMENT_MODELS_SECONDS: Final = 1.0
 
 
-def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add `up` to the command line."""
-    up = commands.add_parser("up")
-    up.add_argument(
-        "--catalog",
-        type=Path,
-        help="catalog to serve (metrics.toml if it is here, else the demo's)",
+@options
+class UpOptions:
+    """Options of `hubbub up`."""
+
+    catalog: Path | None = option(
+        "catalog to serve (metrics.toml if it is here, else the demo's)", default=None
     )
-    up.add_argument(
-        "--home", type=Path, default=Path(".hubbub"), help="folder for all state (%(default)s)"
+    home: Path = option("folder for all state (%(default)s)", default=Path(".hubbub"))
+    port: int = option(
+        "for devices; the next seven are for the services (%(default)s)", default=_BASE_PORT
     )
-    up.add_argument(
-        "--port",
-        type=int,
-        default=_BASE_PORT,
-        help="for devices; the next seven are for the services (%(default)s)",
-    )
-    up.add_argument(
-        "--dev",
-        action="store_true",
-        help="for development: a report counts at once, numbers protect nobody, and the catalog is "
+    dev: bool = option(
+        "for development: a report counts at once, numbers protect nobody, and the catalog is "
         "taken anew when it changes",
+        default=False,
     )
-    up.set_defaults(run=_up)
 
 
 def demo_catalog() -> Catalog:
@@ -53,31 +46,29 @@ def demo_catalog() -> Catalog:
         return read_aloud(path)
 
 
-def _up(arguments: argparse.Namespace) -> int:
-    if not 1 <= arguments.port <= LAST_BASE:
-        raise BadParameter(f"--port {arguments.port} is outside [1, {LAST_BASE}]")
+def _up(options: UpOptions) -> int:
+    if not 1 <= options.port <= LAST_BASE:
+        raise BadParameter(f"--port {options.port} is outside [1, {LAST_BASE}]")
     here = Path("metrics.toml")
-    path = arguments.catalog or (here if here.exists() else None)
+    path = options.catalog or (here if here.exists() else None)
     catalog = read_aloud(path) if path else demo_catalog()
-    home = arguments.home.absolute()
-    ports = Ports.from_base(arguments.port)
-    with LocalRun(home, catalog, ports, development=arguments.dev) as run:
-        if arguments.dev:
+    home = options.home.absolute()
+    ports = Ports.from_base(options.port)
+    with LocalRun(home, catalog, ports, development=options.dev) as run:
+        if options.dev:
             say(PROTECTS_NOBODY)
-        say(f"hubbub is up, with {path or 'the catalog of the demo'}; state in {arguments.home}")
-        say(
-            f"  devices report to   127.0.0.1:{arguments.port} with {arguments.home / 'app.hubbub'}"
-        )
+        say(f"hubbub is up, with {path or 'the catalog of the demo'}; state in {options.home}")
+        say(f"  devices report to   127.0.0.1:{options.port} with {options.home / 'app.hubbub'}")
         say(f"  and over HTTP to    https://{run.http_door}")
         for name, metric in run.bundle.metrics.items():
-            if arguments.dev and metric.model:
+            if options.dev and metric.model:
                 say(f"  model {name}: {metric.model.last + 1} rounds, of a minute each")
         say(f"  see what was found  {run.endpoints.page}")
-        say(f"  ask for estimates   hubbub query METRIC --home {arguments.home}")
-        say(f"  see every report    hubbub status --home {arguments.home}")
-        say(f"  logs                {arguments.home / 'log'}")
+        say(f"  ask for estimates   hubbub query METRIC --home {options.home}")
+        say(f"  see every report    hubbub status --home {options.home}")
+        say(f"  logs                {options.home / 'log'}")
         say("Ctrl-C ends it; the next start goes on from here.")
-        until_interrupted(run, _watching(path, run) if path and arguments.dev else None)
+        until_interrupted(run, _watching(path, run) if path and options.dev else None)
     return 0
 
 
@@ -98,8 +89,7 @@ def _watching(path: Path, run: LocalRun) -> Callable[[], None]:
         except HubbubError as error:
             say(f"{path}: refused, the former goes on: {error}")
         else:
-            number = len(run.bundle.metrics)
-            metrics = "1 metric" if number == 1 else f"{number:,} metrics"
+            metrics = several(len(run.bundle.metrics), "metric")
             say(f"{path}: taken, {metrics}; apps take the new bundle")
 
     return look
@@ -133,3 +123,6 @@ def until_interrupted(run: LocalRun, look: Callable[[], None] | None = None) -> 
             time.sleep(_WATCH_SECONDS)
     except KeyboardInterrupt:
         say("Ending.")
+
+
+COMMANDS: Final = (Command(name="up", run=_up),)
