@@ -180,7 +180,7 @@ def test_a_wrong_catalog_is_refused(hubbub: Hubbub, tmp_path: Path) -> None:
     _fails(hubbub("catalog", "check"), "not TOML")
     (tmp_path / "metrics.toml").write_text(CATALOG)
     _fails(hubbub("catalog", "build", "--keys", "absent"), "hubbub keys new FOLDER")
-    _fails(hubbub("keys", "new", "keys", "--days", "0"), "--days 0 is outside [1, 3660]")
+    _fails(hubbub("keys", "new", "keys", "--days", "0"), "--days 0 is outside [1, 3,660]")
     _fails(hubbub("catalog", "build", "--keys", "absent", "--roots", "no.pem"), "no.pem: cannot be")
 
 

@@ -231,9 +231,10 @@ def test_keys_are_never_overwritten_and_damage_is_named(tmp_path: Path) -> None:
         read_operator_key(keys)
     with pytest.raises(KeysUnusable, match="hubbub keys new FOLDER"):
         read_operator_key(tmp_path / "absent")
-    for days, periods in ((0, 1), (1, 0), (9999, 1), (1, 9999)):
-        with pytest.raises(BadParameter):
-            make_keys(tmp_path / "other", days, periods)
+    for days, periods in (("0", "1"), ("1", "0"), ("9999", "1"), ("1", "9999"), ("3660", "11")):
+        new = ["keys", "new", str(tmp_path / "other"), "--days", days, "--periods", periods]
+        assert main(new) == 2
+        assert not (tmp_path / "other").exists()
 
 
 def test_epochs_are_whole_and_of_utc() -> None:

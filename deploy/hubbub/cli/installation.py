@@ -39,7 +39,6 @@ DEFAULT_PERIODS: Final = 13
 """Opening keys, and the days that each lasts, unless told otherwise."""
 
 _DAY: Final = EPOCH_SECONDS["day"]
-MAX_DAYS: Final = 36_600  # a hundred years: calendars end, too
 OPERATORS: Final = "operator.hubbub"
 """What the operator's bundle is called, beside the app's."""
 DEMO_DEVICE: Final = "device"
@@ -62,10 +61,8 @@ def make_keys(
     development: what is built with them is for a development installation alone.
 
     Raises:
-        BadParameter: a number is out of range.
         KeysUnusable: the folder holds keys already, or cannot be written.
     """
-    check_lifetimes(days, periods)
     now = int(time.time())
     start = (now // _DAY - _BACK_DAYS) * _DAY
     write_new_keys(
@@ -76,16 +73,6 @@ def make_keys(
         periods=periods,
         first_id=DEVELOPMENT_IDS if development else 1,
     )
-
-
-def check_lifetimes(days: int, periods: int) -> None:
-    """So many opening keys of so many days each. Raises BadParameter."""
-    if not 1 <= days <= 3660:  # noqa: PLR2004 ten years
-        raise BadParameter(f"--days {days} is outside [1, 3660]")
-    if not 1 <= periods <= 1000:  # noqa: PLR2004 a bundle carries them all
-        raise BadParameter(f"--periods {periods} is outside [1, 1000]")
-    if not days * periods <= MAX_DAYS:
-        raise BadParameter(f"--days times --periods {days * periods} is above {MAX_DAYS}")
 
 
 def build_bundle(

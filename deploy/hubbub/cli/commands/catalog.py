@@ -164,8 +164,6 @@ COMMANDS: Final = (
     Command(name="catalog build", run=_build, text="sign the bundle that apps ship"),
     CODEGEN,
     Command(
-        name="catalog schema",
-        run=_schema,
-        text="the JSON Schema of metrics.toml, for editors",
+        name="catalog schema", run=_schema, text="the JSON Schema of metrics.toml, for editors"
     ),
 )

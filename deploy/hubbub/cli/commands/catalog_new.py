@@ -92,13 +92,9 @@ class NewOptions:
     other: bool = option('a text that is not among --values counts as "other"', default=False)
     epoch: str = option("how long reports add up (day)", default="day", choices=WRITTEN_EPOCHS)
     epsilon: float = option("the most that one report says, in nats (1.0)", default=1.0)
-    reports: int = option(
-        "how many reports you expect of an epoch (10000)",
-        default=10_000,
-    )
+    reports: int = option("how many reports you expect of an epoch (10000)", default=10_000)
     min_batch: int | None = option(
-        "the fewest that leave together (a tenth, 10 at least)",
-        default=None,
+        "the fewest that leave together (a tenth, 10 at least)", default=None
     )
     shuffler: str = option(
         "HOST:PORT of a new catalog's shuffler (127.0.0.1:7070, here)", default=""

@@ -4,6 +4,7 @@ import argparse
 import time
 from datetime import UTC, date, datetime
 from pathlib import Path
+from typing import Final
 
 from cryptography import x509
 
@@ -24,184 +25,163 @@ from hubbub.cli.commands.tokens import add_action
 from hubbub.cli.installation import (
     DEFAULT_DAYS,
     DEFAULT_PERIODS,
-    MAX_DAYS,
-    check_lifetimes,
     make_keys,
 )
-from hubbub.cli.terminal.day_argument import as_day
+from hubbub.cli.terminal.day_argument import as_day, first_second
 from hubbub.cli.terminal.output import say
 from hubbub.cli.witnesses import WITNESS_KEY, make_witness
 from hubbub.errors import BadParameter
+from hubbub.fields.command_line import Command, add_commands
+from hubbub.fields.options import argument, option, options
+from hubbub.fields.rules import Interval
 from hubbub.issuer.accounts import add_account
 from hubbub.tokens import TOKEN_KEY
 
-_DAY = EPOCH_SECONDS["day"]
+_MAX_DAYS: Final = 36_600  # a hundred years: calendars end, too
+_DAY: Final = EPOCH_SECONDS["day"]
 
 
-def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add `keys` to the command line."""
-    keys = commands.add_parser("keys")
-    actions = keys.add_subparsers(required=True, metavar="ACTION")
-    _add_opening(actions)
-    _add_tokens(actions)
-    _add_signing(actions)
-    add_action(actions)
+@options
+class LifetimeOptions:
+    """How many opening keys, and for how long each."""
+
+    # Ten years; and a bundle carries all keys.
+    days: int = option("of one key (%(default)s)", default=DEFAULT_DAYS, within=Interval(1, 3660))
+    periods: int = option("keys (%(default)s)", default=DEFAULT_PERIODS, within=Interval(1, 1000))
+
+    def __post_init__(self) -> None:
+        if not self.days * self.periods <= _MAX_DAYS:
+            raise BadParameter(
+                f"--days times --periods {self.days * self.periods} is above {_MAX_DAYS}"
+            )
 
 
-def _add_opening(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add the actions that are about opening keys."""
-    new = actions.add_parser("new", help="a signing key, and opening keys for the epochs to come")
-    new.add_argument("folder", type=Path, help="new folder for the keys")
-    new.add_argument("--days", type=int, default=DEFAULT_DAYS, help="of one key (%(default)s)")
-    new.add_argument("--periods", type=int, default=DEFAULT_PERIODS, help="keys (%(default)s)")
-    new.add_argument(
-        "--dev",
-        action="store_true",
-        help="for development: what is built with them is refused by services of production",
+@options
+class NewOptions:
+    """Options of `hubbub keys new`."""
+
+    folder: Path = argument("new folder for the keys")
+    lifetime: LifetimeOptions
+    dev: bool = option(
+        "for development: what is built with them is refused by services of production",
+        default=False,
     )
-    new.set_defaults(run=_new)
-    rotate = actions.add_parser(
-        "rotate", help="add keys for epochs to come; with --today delete those of epochs closed"
-    )
-    rotate.add_argument("folder", type=Path, help="folder made by: hubbub keys new")
-    rotate.add_argument("--days", type=int, default=DEFAULT_DAYS, help="of one key (%(default)s)")
-    rotate.add_argument("--periods", type=int, default=DEFAULT_PERIODS, help="keys (%(default)s)")
-    rotate.add_argument(
-        "--anew-from",
-        type=as_day,
+
+
+@options
+class RotateOptions:
+    """Options of `hubbub keys rotate`."""
+
+    folder: Path = argument("folder made by: hubbub keys new")
+    lifetime: LifetimeOptions
+    anew_from: date | None = option(
+        "a key leaked: make those of epochs from this day on (today or later, UTC) anew; reports "
+        "sealed to the old ones are refused from then on",
+        default=None,
         metavar="YYYY-MM-DD",
-        help="a key leaked: make those of epochs from this day on (today or later, UTC) anew; "
-        "reports sealed to the old ones are refused from then on",
+        parse=as_day,
     )
-    rotate.add_argument(
-        "--today",
-        type=as_day,
-        metavar="YYYY-MM-DD",
-        help="what day it is (UTC), by another clock than this machine's: deletes the keys that no "
+    today: date | None = option(
+        "what day it is (UTC), by another clock than this machine's: deletes the keys that no "
         "epoch needs any more; without it they are kept",
+        default=None,
+        metavar="YYYY-MM-DD",
+        parse=as_day,
     )
-    rotate.add_argument(
-        "--longest",
-        choices=WRITTEN_EPOCHS,
+    longest: str = option(
+        "epoch of any metric: keys are deleted so much sooner if it is shorter (%(default)s)",
         default="month",
-        help="epoch of any metric: keys are deleted so much sooner if it is shorter (%(default)s)",
+        choices=WRITTEN_EPOCHS,
     )
-    rotate.set_defaults(run=_rotate)
-    hybrid = actions.add_parser(
-        "x-wing",
-        help='give keys of former versions the half that kem = "x-wing" seals to',
-    )
-    hybrid.add_argument("folder", type=Path, help="folder made by: hubbub keys new")
-    hybrid.set_defaults(run=_add_x_wing)
-    gateway = actions.add_parser(
-        "gateway",
-        help="a key that the shuffler opens with what comes through a relay; again for a new one",
-    )
-    gateway.add_argument(
-        "folder", type=Path, help="made by: hubbub keys new, or of who runs the shuffler alone"
-    )
-    gateway.set_defaults(run=_make_gateway)
 
 
-def _add_tokens(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add the actions that are about tokens against fakes."""
-    issuer = actions.add_parser(
-        "issuer", help="the key of who issues tokens, which the shuffler checks them by"
-    )
-    issuer.add_argument(
-        "folder", type=Path, help="made by: hubbub keys new, or of who runs the issuer alone"
-    )
-    issuer.set_defaults(run=_make_issuer)
-    account = actions.add_parser(
-        "account", help="a key by which an account, or an app's backend, asks for tokens"
-    )
-    account.add_argument("file", type=Path, help="of accounts, for hubbub issuer; made if none")
-    account.add_argument("--name", required=True, help="of the account, or of the backend")
-    account.add_argument(
-        "--backend",
-        action="store_true",
-        help="of the app's own server, which names the account for whom it asks",
-    )
-    account.set_defaults(run=_add_account)
+@options
+class FolderOptions:
+    """Options of `hubbub keys x-wing`, `gateway`, `issuer` and `handover`."""
+
+    folder: Path = argument("made by: hubbub keys new, or of who runs one service alone")
 
 
-def _add_signing(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add the actions that are about the operator's key, a witness's, and certificates."""
-    handover = actions.add_parser(
-        "handover", help="another signing key, which the old one hands over to"
+@options
+class AccountOptions:
+    """Options of `hubbub keys account`."""
+
+    file: Path = argument("of accounts, for hubbub issuer; made if none")
+    name: str = option("of the account, or of the backend")
+    backend: bool = option(
+        "of the app's own server, which names the account for whom it asks", default=False
     )
-    handover.add_argument("folder", type=Path, help="folder made by: hubbub keys new")
-    handover.set_defaults(run=_hand_over)
-    witness = actions.add_parser(
-        "witness", help="the key of who cosigns logs of others, and what audits know it by"
-    )
-    witness.add_argument("folder", type=Path, help="new folder for it, and for what was cosigned")
-    witness.add_argument(
-        "--name", required=True, help="the witness's: a host's, or a path on one, without https://"
-    )
-    witness.set_defaults(run=_make_witness)
-    tls = actions.add_parser("tls", help="an authority and a certificate for each role")
-    tls.add_argument("folder", type=Path, help="new folder for the certificates")
-    tls.add_argument(
-        "--host",
-        action="append",
-        default=[],
-        metavar="ROLE=NAME",
-        help="name or address that a role is dialled by, beside localhost: shuffler, aggregator or "
+
+
+@options
+class WitnessOptions:
+    """Options of `hubbub keys witness`."""
+
+    folder: Path = argument("new folder for it, and for what was cosigned")
+    name: str = option("the witness's: a host's, or a path on one, without https://")
+
+
+@options
+class TlsOptions:
+    """Options of `hubbub keys tls`."""
+
+    folder: Path = argument("new folder for the certificates")
+    host: tuple[str, ...] = option(
+        "name or address that a role is dialled by, beside localhost: shuffler, aggregator or "
         "redis; NAME alone for all of them, on one machine (repeat)",
+        default=(),
+        metavar="ROLE=NAME",
     )
-    tls.add_argument(
-        "--authorities",
-        type=Path,
+    authorities: Path | None = option(
+        "where the keys of the authorities are kept, which renew certificates (the folder of the "
+        "certificates, with -authorities after its name); keep it offline",
+        default=None,
         metavar="FOLDER",
-        help="where the keys of the authorities are kept, which renew certificates (the folder of "
-        "the certificates, with -authorities after its name); keep it offline",
     )
-    tls.add_argument(
-        "--party",
+    party: str = option(
+        "of two parties the one that runs this service: certificates for it, its Redis and its "
+        "people alone; then exchange ca.pem, and: hubbub keys trust",
+        default="",
         choices=tuple(PARTIES),
-        help="of two parties the one that runs this service: certificates for it, its Redis and "
-        "its people alone; then exchange ca.pem, and: hubbub keys trust",
     )
-    tls.add_argument(
-        "--renew",
-        action="store_true",
-        help="new certificates in the folder, by the kept authorities, with the names that they "
-        "have and those of --host besides; what trusted them goes on doing so",
+    renew: bool = option(
+        "new certificates in the folder, by the kept authorities, with the names that they have "
+        "and those of --host besides; what trusted them goes on doing so",
+        default=False,
     )
-    tls.set_defaults(run=_tls)
-    trust = actions.add_parser(
-        "trust", help="of two parties: trust the other's service, and nothing else of it"
-    )
-    trust.add_argument("folder", type=Path, help="made by: hubbub keys tls FOLDER --party ROLE")
-    trust.add_argument("other", type=Path, help="the other party's ca.pem")
-    trust.set_defaults(run=_trust)
 
 
-def _rotate(arguments: argparse.Namespace) -> int:
-    check_lifetimes(arguments.days, arguments.periods)
+@options
+class TrustOptions:
+    """Options of `hubbub keys trust`."""
+
+    folder: Path = argument("made by: hubbub keys tls FOLDER --party ROLE")
+    other: Path = argument("the other party's ca.pem")
+
+
+def _rotate(options: RotateOptions) -> int:
     now = time.time()
-    anew = None if arguments.anew_from is None else _first_second(arguments.anew_from)
+    anew = first_second(options.anew_from) if options.anew_from else None
     if anew is not None and anew < now // _DAY * _DAY:
         raise BadParameter(
-            f"--anew-from {arguments.anew_from} is past: what is counted stays counted; name a "
+            f"--anew-from {options.anew_from} is past: what is counted stays counted; name a "
             "day from today (UTC) on"
         )
-    if arguments.today is not None and abs(_first_second(arguments.today) + _DAY / 2 - now) > _DAY:
+    if options.today and abs(first_second(options.today) + _DAY / 2 - now) > _DAY:
         raise BadParameter(
-            f"--today {arguments.today} is not what this machine's clock says, {_day(int(now))}; "
+            f"--today {options.today} is not what this machine's clock says, {_day(int(now))}; "
             "set the one that is wrong right"
         )
-    if anew is not None and anew > now + MAX_DAYS * _DAY:
-        raise BadParameter(f"--anew-from {arguments.anew_from} is more than {MAX_DAYS} days ahead")
+    if anew is not None and anew > now + _MAX_DAYS * _DAY:
+        raise BadParameter(f"--anew-from {options.anew_from} is more than {_MAX_DAYS} days ahead")
     added, deleted = rotate_keys(
-        arguments.folder,
+        options.folder,
         now=now,
-        period_seconds=arguments.days * _DAY,
-        periods=arguments.periods,
+        period_seconds=options.lifetime.days * _DAY,
+        periods=options.lifetime.periods,
         anew_from=anew,
-        sure=arguments.today is not None,
-        longest=arguments.longest,
+        sure=options.today is not None,
+        longest=options.longest,
     )
     for word, keys in (("added", added), ("deleted", deleted)):
         for key in keys:
@@ -210,33 +190,32 @@ def _rotate(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _add_x_wing(arguments: argparse.Namespace) -> int:
-    added = add_x_wing(arguments.folder)
+def _add_x_wing(options: FolderOptions) -> int:
+    added = add_x_wing(options.folder)
     if not added:
-        say(f"{arguments.folder}: every key has its X-Wing half")
+        say(f"{options.folder}: every key has its X-Wing half")
         return 0
     say(f"X-Wing halves made: of keys {', '.join(str(key.id) for key in added)}")
     say("now: give aggregators the new opening.keys.json, then: hubbub catalog build")
     return 0
 
 
-def _make_issuer(arguments: argparse.Namespace) -> int:
-    folder = arguments.folder
-    make_token_key(folder)
-    say(f"{folder}/{TOKEN_KEY}: for the issuer and the shuffler, --token-key")
-    say(f"{folder}/tokens.pub: its public half, which catalog build signs")
+def _make_issuer(options: FolderOptions) -> int:
+    make_token_key(options.folder)
+    say(f"{options.folder}/{TOKEN_KEY}: for the issuer and the shuffler, --token-key")
+    say(f"{options.folder}/tokens.pub: its public half, which catalog build signs")
     return 0
 
 
-def _add_account(arguments: argparse.Namespace) -> int:
-    key = add_account(arguments.file, arguments.name, vouches=arguments.backend)
-    say(f"{arguments.file}: has {arguments.name}, and of its key the hash; the key is")
+def _add_account(options: AccountOptions) -> int:
+    key = add_account(options.file, options.name, vouches=options.backend)
+    say(f"{options.file}: has {options.name}, and of its key the hash; the key is")
     say(key)
     return 0
 
 
-def _make_gateway(arguments: argparse.Namespace) -> int:
-    folder: Path = arguments.folder
+def _make_gateway(options: FolderOptions) -> int:
+    folder = options.folder
     keys = make_gateway_key(folder)
     say(f"{folder}/{GATEWAY_KEY}: for the shuffler alone, --gateway-key; keys in it: {keys}")
     say(f"{folder}/gateway.pub: the newest one's public half, which catalog build signs")
@@ -244,54 +223,52 @@ def _make_gateway(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _hand_over(arguments: argparse.Namespace) -> int:
-    kept, public = hand_over_to_new(arguments.folder)
-    say(f"{arguments.folder}/operator.key: signs bundles from now on; its public half is")
+def _hand_over(options: FolderOptions) -> int:
+    kept, public = hand_over_to_new(options.folder)
+    say(f"{options.folder}/operator.key: signs bundles from now on; its public half is")
     say(f"  {to_text(public)}")
-    say(f"{arguments.folder}/handovers.json: the old key's word for it; goes into bundles")
+    say(f"{options.folder}/handovers.json: the old key's word for it; goes into bundles")
     say(f"{kept}: the old key; destroy it once apps with the new bundle are out")
     say("now: hubbub catalog build; ship the bundle. Devices that took it refuse the old key")
     return 0
 
 
-def _make_witness(arguments: argparse.Namespace) -> int:
-    folder: Path = arguments.folder
-    made = make_witness(folder, arguments.name)
+def _make_witness(options: WitnessOptions) -> int:
+    folder = options.folder
+    made = make_witness(folder, options.name)
     say(f"{folder}/{WITNESS_KEY}: cosigns logs, with: hubbub log cosign; keep it, and the folder")
     say("who audits names its public half as --witness:")
     say(str(made))
     return 0
 
 
-def _first_second(day: date) -> int:
-    return int(datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp())
-
-
 def _day(seconds: int) -> date:
     return datetime.fromtimestamp(seconds, UTC).date()
 
 
-def _new(arguments: argparse.Namespace) -> int:
-    make_keys(arguments.folder, arguments.days, arguments.periods, development=arguments.dev)
-    say(f"{arguments.folder}/operator.key: signs bundles; keep it offline")
-    say(f"{arguments.folder}/operator.pub: its public half; apps pin it")
-    say(f"{arguments.folder}/opening.keys.json: opens reports; for the aggregator alone")
-    say(f"{arguments.folder}/opening.pub.json: goes into bundles")
+def _new(options: NewOptions) -> int:
+    make_keys(
+        options.folder, options.lifetime.days, options.lifetime.periods, development=options.dev
+    )
+    say(f"{options.folder}/operator.key: signs bundles; keep it offline")
+    say(f"{options.folder}/operator.pub: its public half; apps pin it")
+    say(f"{options.folder}/opening.keys.json: opens reports; for the aggregator alone")
+    say(f"{options.folder}/opening.pub.json: goes into bundles")
     return 0
 
 
-def _tls(arguments: argparse.Namespace) -> int:
-    folder: Path = arguments.folder
-    authorities = arguments.authorities or folder.with_name(f"{folder.name}-authorities")
-    names = names_by_role(arguments.host)
-    if arguments.renew:
+def _tls(options: TlsOptions) -> int:
+    folder = options.folder
+    authorities = options.authorities or folder.with_name(f"{folder.name}-authorities")
+    names = names_by_role(options.host)
+    if options.renew:
         until = renew_certificates(folder, authorities, names)
         for role, day in until.items():
             say(f"{folder}/{role}.pem: new, until {day}")
         say("running services take them within seconds; Redis with: CONFIG SET tls-cert-file FILE")
         return 0
-    if arguments.party:
-        roles = PARTIES[arguments.party]
+    if options.party:
+        roles = PARTIES[options.party]
         write_certificates(folder, names, authorities, roles)
         say(f"{folder}: certificates for {', '.join(roles)}, each by an authority of its own")
         say(f"{authorities}: the authorities' keys: keep it offline")
@@ -307,12 +284,68 @@ def _tls(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _trust(arguments: argparse.Namespace) -> int:
-    role = trust_other(arguments.folder, arguments.other)
-    say(f"{arguments.folder}/ca.pem: trusts the other party's {role}, and nothing else of it")
+def _trust(options: TrustOptions) -> int:
+    role = trust_other(options.folder, options.other)
+    say(f"{options.folder}/ca.pem: trusts the other party's {role}, and nothing else of it")
     return 0
 
 
 def _first_end(path: Path) -> date:
     held = x509.load_pem_x509_certificates(path.read_bytes())
     return min(one.not_valid_after_utc for one in held).date()
+
+
+_COMMANDS: Final = (
+    Command(
+        name="keys new", run=_new, text="a signing key, and opening keys for the epochs to come"
+    ),
+    Command(
+        name="keys rotate",
+        run=_rotate,
+        text="add keys for epochs to come; with --today delete those of epochs closed",
+    ),
+    Command(
+        name="keys x-wing",
+        run=_add_x_wing,
+        text='give keys of former versions the half that kem = "x-wing" seals to',
+    ),
+    Command(
+        name="keys gateway",
+        run=_make_gateway,
+        text="a key that the shuffler opens with what comes through a relay; again for a new one",
+    ),
+    Command(
+        name="keys issuer",
+        run=_make_issuer,
+        text="the key of who issues tokens, which the shuffler checks them by",
+    ),
+    Command(
+        name="keys account",
+        run=_add_account,
+        text="a key by which an account, or an app's backend, asks for tokens",
+    ),
+    Command(
+        name="keys handover",
+        run=_hand_over,
+        text="another signing key, which the old one hands over to",
+    ),
+    Command(
+        name="keys witness",
+        run=_make_witness,
+        text="the key of who cosigns logs of others, and what audits know it by",
+    ),
+    Command(name="keys tls", run=_tls, text="an authority and a certificate for each role"),
+    Command(
+        name="keys trust",
+        run=_trust,
+        text="of two parties: trust the other's service, and nothing else of it",
+    ),
+)
+
+
+def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add `keys` to the command line, with the actions that are not typed yet."""
+    add_commands(commands, _COMMANDS)
+    for action in commands.choices["keys"]._actions:  # noqa: SLF001 until they are
+        if isinstance(action, argparse._SubParsersAction):  # noqa: SLF001 its only name
+            add_action(action)

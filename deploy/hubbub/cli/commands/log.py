@@ -61,10 +61,7 @@ class OriginOptions:
         exclusive=_ORIGIN,
     )
     key: NoteKey | None = option(
-        "the log's own, as NAME+ID+KEY, instead",
-        default=None,
-        exclusive=_ORIGIN,
-        read=_read_key,
+        "the log's own, as NAME+ID+KEY, instead", default=None, exclusive=_ORIGIN, read=_read_key
     )
 
     def read(self) -> tuple[Bundle | None, NoteKey]:
