@@ -11,8 +11,7 @@ import urllib.error
 import urllib.request
 import zlib
 from collections.abc import Callable, Mapping, Sequence
-from email.message import Message as Headers
-from typing import Any, cast
+from typing import Any
 
 from hubbub.aggregator.publishing.table_files import to_csv
 from hubbub.cli.terminal.answer_tables import show_changes, show_estimates, show_top, show_trend
@@ -20,6 +19,8 @@ from hubbub.cli.terminal.breakdown_table import show_breakdown
 from hubbub.cli.terminal.cross_table import show_cross
 from hubbub.cli.terminal.output import table
 from hubbub.errors import HubbubError
+from hubbub.errors.http_calls import Answer as HttpAnswer
+from hubbub.errors.http_calls import HttpCalls
 from hubbub.notebook.answer import Answer
 from hubbub.notebook.connection import Connection
 from hubbub.notebook.service import MISSHAPEN, Service
@@ -33,28 +34,19 @@ MAX_PAGES = 100
 SHOWN = 8
 
 
-class Body(io.BytesIO):
-    """An answer that was read."""
-
-    status = 200
-
-
-class Opener:
-    """Opens every address with the same answer: the first part says the status."""
+class SameAnswer(HttpCalls):
+    """Answers every call alike."""
 
     def __init__(self, status: int, body: bytes) -> None:
-        self._status, self._body = status, body
-        self.asked = 0
+        super().__init__(1.0)
+        self._same = HttpAnswer(status, "said \x1b[2J", body)
+        self._calls = 0
 
-    def open(self, request: urllib.request.Request, timeout: float) -> Any:
-        assert timeout > 0
-        self.asked += 1
-        assert self.asked < MAX_PAGES, "asks for ever"
-        if self._status >= 400:
-            raise urllib.error.HTTPError(
-                request.full_url, self._status, "said \x1b[2J", Headers(), io.BytesIO(self._body)
-            )
-        return Body(self._body)
+    def answer(self, request: urllib.request.Request, most_bytes: int) -> HttpAnswer:
+        del request, most_bytes
+        self._calls += 1
+        assert self._calls < MAX_PAGES, "asks for ever"
+        return self._same
 
 
 def analysts() -> Mapping[str, Target]:
@@ -81,9 +73,9 @@ def _notebook(data: bytes) -> None:
         lambda to: to.breakdown("theme", "os"),
     )
     for question in questions:
-        opener = cast("Any", Opener(status, data))
+        calls = SameAnswer(status, data)
         with contextlib.suppress(HubbubError):
-            answer = question(Connection(Service("http://127.0.0.1:1", "token", opener, 1.0)))
+            answer = question(Connection(Service("http://127.0.0.1:1", "token", calls)))
             assert status < 400
             for row in answer:
                 dict(row)
@@ -95,10 +87,10 @@ def _command_line(data: bytes) -> None:
     """data: an answer's body, as each command reads and shows it."""
     with contextlib.redirect_stdout(io.StringIO()) as out:
         for ask, show in _SHOWN:
-            opener = cast("Any", Opener(200, data))
+            calls = SameAnswer(200, data)
             # What ServiceOptions.connection turns into an error of the service.
             with contextlib.suppress(HubbubError, *MISSHAPEN):
-                answer = ask(Connection(Service("http://127.0.0.1:1", "token", opener, 1.0)))
+                answer = ask(Connection(Service("http://127.0.0.1:1", "token", calls)))
                 to_csv(whole_rows(answer.question, answer.document))
                 if zlib.crc32(data) % SHOWN == 0:
                     show(answer.document)

@@ -4,7 +4,7 @@ import asyncio
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
@@ -17,6 +17,7 @@ from hubbub.cli.main import main
 from hubbub.cli.terminal.service_client import Endpoints, read_endpoints
 from hubbub.conservation import Window
 from hubbub.errors import BadParameter, HubbubError, StoreUnavailable
+from hubbub.errors.http_calls import HttpCalls
 from hubbub.notebook.service import Service
 from tests.conftest import Made
 from tests.support.fakes import MemoryReleaseLog, MemoryStore
@@ -122,7 +123,6 @@ def test_pages_of_an_answer_that_changes_meanwhile_are_read_again() -> None:
             value = {"value": f"{parameters['first']}"}
             return {"reports": min(9 + len(asked), 11), "total": 2, "values": [value]}
 
-    opener = cast("Any", None)
-    whole = Changing("http://127.0.0.1:1", None, opener, 1.0).pages("/", {}, None, "values", 1)
+    whole = Changing("http://127.0.0.1:1", None, HttpCalls(1.0)).pages("/", {}, None, "values", 1)
     assert asked == [0, 1, 0, 1]
     assert whole == {"reports": 11, "total": 2, "values": [{"value": "0"}, {"value": "1"}]}

@@ -2,11 +2,9 @@
 
 import json
 import ssl
-import urllib.error
 import urllib.parse
 import urllib.request
 from collections.abc import Mapping
-from http.client import HTTPException
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
@@ -14,6 +12,7 @@ from typing import Any, Final
 from hubbub.errors import AccessRefused, BadParameter, HubbubError, ServiceUnavailable
 from hubbub.errors.addresses import url_parts
 from hubbub.errors.authorities import authorities_in, pem_text, trusting
+from hubbub.errors.http_calls import LOCAL_HOSTS, Answer, HttpCalls
 from hubbub.errors.status import error_named
 from hubbub.errors.unreadable import unreadable
 
@@ -23,7 +22,8 @@ _NO_CONTENT: Final = 204
 # Pages of an answer that changes while they are read are no answer: they are asked for anew.
 _ATTEMPTS: Final = 5
 _CHANGES_MEANWHILE: Final = ("waiting", "withheld")
-_LOCAL: Final = ("127.0.0.1", "localhost", "::1")
+# The largest answer has a page of 10,000 strings of 255 bytes, and is a tenth of this.
+_MOST_BYTES: Final = 64 << 20
 # What `hubbub keys tls` calls the authorities of roles that do not answer over HTTP.
 _OTHER_AUTHORITIES: Final = tuple(
     f"hubbub {role} authority" for role in ("shuffler", "redis", "analyst")
@@ -57,17 +57,12 @@ def service_at(
     parts = url_parts(url)
     if parts is None or parts.scheme not in {"http", "https"}:
         raise ServiceUnavailable(f"{url!r} is no address of a service: write http://HOST:PORT/")
-    if token and parts.scheme == "http" and parts.hostname not in _LOCAL:
+    if token and parts.scheme == "http" and parts.hostname not in LOCAL_HOSTS:
         raise ServiceUnavailable(
             f"a token would go to {parts.hostname} in the clear: write https://"
         )
-    handlers: list[urllib.request.BaseHandler] = [_NoRedirect()]
-    if parts.hostname in _LOCAL:
-        handlers.append(urllib.request.ProxyHandler({}))
-    if parts.scheme == "https":
-        handlers.append(urllib.request.HTTPSHandler(context=_trust(authority)))
-    opener = urllib.request.build_opener(*handlers)
-    return Service(url.rstrip("/"), token, opener, timeout_seconds, absent)
+    context = _trust(authority) if parts.scheme == "https" else None
+    return Service(url.rstrip("/"), token, HttpCalls(timeout_seconds, context), absent)
 
 
 def _trust(authority: str | Path | None) -> ssl.SSLContext:
@@ -86,13 +81,6 @@ def _trust(authority: str | Path | None) -> ssl.SSLContext:
         raise ServiceUnavailable(f"{authority}: cannot be read as certificates: {why}") from error
 
 
-class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    """Follows none: a token goes where it was meant to go."""
-
-    def redirect_request(self, *_: Any) -> None:
-        return None
-
-
 class Service:
     """Asks one service for documents, and says in the service's words what it refuses."""
 
@@ -100,16 +88,14 @@ class Service:
         self,
         url: str,
         token: str | None,
-        opener: urllib.request.OpenerDirector,
-        timeout_seconds: float,
+        calls: HttpCalls,
         absent: str = "",
     ) -> None:
         self.url = url
         self._headers = {"Accept": "application/json", "User-Agent": "hubbub"}
         if token:
             self._headers["Authorization"] = f"Bearer {token}"
-        self._opener = opener
-        self._timeout = timeout_seconds
+        self._calls = calls
         self._absent = absent
 
     def pages(
@@ -177,17 +163,20 @@ class Service:
             data = json.dumps(body).encode()
         request = urllib.request.Request(url, data, headers, method=method)  # noqa: S310 http or https, as checked
         try:
-            with self._opener.open(request, timeout=self._timeout) as answer:
-                if answer.status == _NO_CONTENT:
-                    return {}
-                document: Document = json.load(answer)
-                return document
-        except urllib.error.HTTPError as error:
-            raise _refusal(error) from error
-        except (OSError, ValueError, RecursionError, HTTPException) as error:
-            if self._absent and isinstance(getattr(error, "reason", error), ConnectionRefusedError):
+            answer = self._calls.answer(request, _MOST_BYTES)
+        except OSError as error:
+            if self._absent and isinstance(error, ConnectionRefusedError):
                 raise ServiceUnavailable(self._absent) from error
             raise self.alien(error) from error
+        if answer.status == _NO_CONTENT:
+            return {}
+        if not answer.is_success:
+            raise _refusal(answer)
+        try:
+            document: Document = json.loads(answer.body)
+        except (ValueError, RecursionError) as error:
+            raise self.alien(error) from error
+        return document
 
     def alien(self, error: Exception) -> ServiceUnavailable:
         """What to say where something else answers."""
@@ -196,21 +185,20 @@ class Service:
         )
 
 
-def _refusal(error: urllib.error.HTTPError) -> HubbubError:
+def _refusal(answer: Answer) -> HubbubError:
     """What the service said is wrong, as the error of that kind."""
-    with error:
-        try:
-            problem = json.load(error)
-            said, title = str(problem["detail"]), str(problem["title"])
-        except (*MISSHAPEN, OSError, HTTPException):
-            said, title = f"the service answered {error.code} {error.reason}", ""
-    if error.code in _ACCESS:
+    try:
+        problem = json.loads(answer.body)
+        detail, title = str(problem["detail"]), str(problem["title"])
+    except MISSHAPEN:
+        detail, title = f"the service answered {answer.status} {answer.reason}", ""
+    if answer.status in _ACCESS:
         return AccessRefused(
-            f"{said}; connect(url, token=...), and HUBBUB_TOKEN for commands, take one, which the "
-            "service's operator makes: hubbub keys token"
+            f"{detail}; connect(url, token=...), and HUBBUB_TOKEN for commands, take one, which "
+            "the service's operator makes: hubbub keys token"
         )
-    kind = error_named(title) or (BadParameter if error.code in _MALFORMED else HubbubError)
-    return kind(said)
+    kind = error_named(title) or (BadParameter if answer.status in _MALFORMED else HubbubError)
+    return kind(detail)
 
 
 def _besides(document: Document, rows: str) -> Document:
@@ -224,9 +212,6 @@ def _besides(document: Document, rows: str) -> Document:
 
 def _told(error: Exception) -> str:
     """Of what the system says, its words; of JSON that is not as it should be, that alone."""
-    reason = getattr(error, "reason", error)  # of what urllib wraps
-    if isinstance(reason, TimeoutError):
+    if isinstance(error, TimeoutError):
         return "it takes longer than timeout_seconds"
-    if isinstance(reason, OSError):
-        return unreadable(reason)
-    return str(error) if isinstance(error, OSError) else "not an answer to this question"
+    return unreadable(error) if isinstance(error, OSError) else "not an answer to this question"

@@ -11,27 +11,26 @@ import hmac
 import json
 import logging
 import time
-import urllib.error
 import urllib.request
 from collections.abc import AsyncIterator, Callable
 from dataclasses import asdict, dataclass
-from http.client import HTTPException
 from pathlib import Path
 from typing import Any, Final, Protocol
 
 from hubbub.aggregator.publishing.table_files import to_csv
-from hubbub.aggregator.publishing.timed_calls import TimedCalls
 from hubbub.aggregator.query import QueryEngine
 from hubbub.aggregator.query.estimating import EstimateQuery
 from hubbub.aggregator.query.totals import EpochRange, EpochSelection
 from hubbub.errors import BadParameter, BatchTooSmall, HubbubError, StateUnusable, TotalsUnreadable
 from hubbub.errors.addresses import url_parts
+from hubbub.errors.http_calls import HttpCalls, NoHttp
 from hubbub.query_results import whole_rows
 from hubbub.runtime import RedisServer, replace_file
 
 _log: Final = logging.getLogger("hubbub.aggregator")
 _LOOK_SECONDS: Final = 30.0
 _CALL_SECONDS: Final = 30.0
+_ANSWER_BYTES: Final = 16 << 20  # that a webhook may answer; nobody reads it
 # One who claimed an epoch and was killed is not waited for any longer.
 _CLAIM_SECONDS: Final = 600
 
@@ -144,13 +143,6 @@ class RedisDeliveryLog:
         await self._server.ask("HSET", "aggregator:told", name, "told")
 
 
-class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    """Follows none: a POST that was redirected would arrive as a GET without its body."""
-
-    def redirect_request(self, *_: Any) -> None:
-        return None
-
-
 class Webhook:
     """An HTTP POST of the JSON, signed where there is a secret: X-Hubbub-Signature, HMAC-SHA-256.
 
@@ -167,10 +159,9 @@ class Webhook:
         if parts is None or parts.scheme not in {"http", "https"}:
             raise BadParameter("--webhook takes an address: https://HOST/PATH")
         self._url = url
-        self._seconds = seconds
         self._secret = secret
         self._told = told
-        self._opener = urllib.request.build_opener(_NoRedirect(), TimedCalls(seconds))
+        self._calls = HttpCalls(seconds)
 
     async def wants(self, metric: str, epoch: int, date: str) -> bool:
         """Whether it is ours to send."""
@@ -198,15 +189,13 @@ class Webhook:
             headers["X-Hubbub-Signature"] = f"sha256={signed}"
         request = urllib.request.Request(self._url, body, headers)  # noqa: S310 http or https, as checked
         try:
-            with self._opener.open(request, timeout=self._seconds):
-                pass
-        except urllib.error.HTTPError as error:
-            raise OSError(f"the webhook answered {error.code}") from error
+            answer = self._calls.answer(request, _ANSWER_BYTES)
+        except NoHttp as error:
+            raise OSError(f"the webhook's {error}") from error
         except OSError as error:
-            reason = error.reason if isinstance(error, urllib.error.URLError) else error
-            raise ConnectionError(f"the webhook does not answer: {reason}") from error
-        except HTTPException as error:  # what a stranger sends that is no HTTP
-            raise OSError(f"the webhook's answer is no HTTP: {type(error).__name__}") from error
+            raise ConnectionError(f"the webhook does not answer: {error}") from error
+        if not answer.is_success:
+            raise OSError(f"the webhook answered {answer.status}")
 
 
 class EpochPublisher:

@@ -1,11 +1,10 @@
 """`hubbub log`: the transparency log of bundles, notices and keys, which anybody may check."""
 
-import http.client
 import time
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from hubbub.catalog import Bundle, open_bundle, open_notice, read_bundle
 from hubbub.catalog.bundles.difference import differences
@@ -27,13 +26,13 @@ from hubbub.cli.witnesses import (
 )
 from hubbub.errors import BadParameter, BundleRefused, HubbubError, LogBroken
 from hubbub.errors.addresses import url_parts
+from hubbub.errors.http_calls import HttpCalls
 from hubbub.fields.command_line import Command
 from hubbub.fields.options import Exclusive, argument, option, options
 
 _SECONDS: Final = 30.0
 _MAX_BYTES: Final = 64 << 20
 _TILE_BYTES: Final = 64 << 10  # 256 entries of less than 100 bytes; hashes are shorter
-_PART_BYTES: Final = 64 << 10
 _SHOWN: Final = 12
 _ORIGIN: Final = Exclusive(required=True)
 
@@ -267,39 +266,22 @@ def _fetch(where: str) -> Fetch:
     if url_parts(where) is None:
         raise BadParameter(f"{where!a} is no address of a log; write https://HOST/PATH")
 
-    opener = urllib.request.build_opener(_NoRedirect())
+    calls = HttpCalls(_SECONDS)
 
     def fetch(path: str) -> bytes:
         url = f"{where.rstrip('/')}/{path}"
         most = _MAX_BYTES if path.startswith("content/") else _TILE_BYTES
         try:
-            with opener.open(url, timeout=_SECONDS) as answer:
-                found = _whole_answer(answer, most, time.monotonic() + _SECONDS)
+            answer = calls.answer(urllib.request.Request(url), most)  # noqa: S310 as checked
         except (OSError, ValueError) as error:
-            reason = getattr(error, "reason", error)
-            raise LogBroken(f"{url}: cannot be read: {reason}") from error
-        return found
+            raise LogBroken(f"{url}: cannot be read: {error}") from error
+        if not answer.is_success:
+            raise LogBroken(
+                f"{url}: cannot be read: the log answered {answer.status} {answer.reason}"
+            )
+        return answer.body
 
     return fetch
-
-
-def _whole_answer(answer: http.client.HTTPResponse, most: int, until: float) -> bytes:
-    """The body of an answer. Raises OSError if it is longer than `most`, or takes too long."""
-    found = bytearray()
-    while part := answer.read1(_PART_BYTES):
-        found += part
-        if len(found) > most:
-            raise OSError(f"larger than {most:,} bytes")
-        if time.monotonic() > until:
-            raise TimeoutError(f"no whole answer within {_SECONDS:g} s")
-    return bytes(found)
-
-
-class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    """Follows none: a log could lead its auditor to a service of the auditor's own network."""
-
-    def redirect_request(self, *_: Any) -> None:
-        return None
 
 
 COMMANDS: Final = (

@@ -1,0 +1,156 @@
+"""Calls over HTTP to servers that may be anybody's: within a time and a size, never redirected."""
+
+import http.client
+import socket
+import ssl
+import threading
+import time
+import urllib.error
+import urllib.request
+from contextlib import suppress
+from functools import partial
+from typing import Any, Final, NamedTuple
+
+from hubbub.errors.addresses import url_parts
+from hubbub.errors.authorities import trusting
+
+LOCAL_HOSTS: Final = ("127.0.0.1", "localhost", "::1")
+"""This machine, as addresses name it: no proxy is asked for it."""
+_PART_BYTES: Final = 64 << 10
+
+
+class Answer(NamedTuple):
+    """What a server answered, whatever its status is."""
+
+    status: int
+    reason: str
+    body: bytes
+
+    @property
+    def is_success(self) -> bool:
+        """Whether the status is one of success."""
+        return 200 <= self.status < 300  # noqa: PLR2004 as HTTP defines it
+
+
+class NoHttp(OSError):
+    """What was answered is no HTTP."""
+
+
+class HttpCalls:
+    """Calls that end in time: a timeout of a socket is of each of its steps, this one of all.
+
+    A redirect is an answer like any other: a token, or the body of a POST, goes where it was meant
+    to go, and nobody is led to a service of this machine's own network.
+
+    Args:
+        seconds: that a call may take, from its connection to the last byte of its answer.
+        context: of TLS; None for one that trusts the system's authorities.
+    """
+
+    def __init__(self, seconds: float, context: ssl.SSLContext | None = None) -> None:
+        self._seconds = seconds
+        self._context = context
+
+    def answer(self, request: urllib.request.Request, most_bytes: int) -> Answer:
+        """Call once.
+
+        Raises:
+            NoHttp: the server speaks something else.
+            OSError: no server answers, or not in time; the answer is larger than `most_bytes`.
+        """
+        connections: list[http.client.HTTPConnection] = []
+        late, done = threading.Event(), threading.Event()
+
+        def end_late() -> None:
+            while not done.wait(self._seconds):  # again, for a connection that was made late
+                late.set()
+                for connection in connections:
+                    if connection.sock is not None:
+                        with suppress(OSError):  # not that of TLS, whose own shutdown waits
+                            socket.socket.shutdown(connection.sock, socket.SHUT_RDWR)
+
+        threading.Thread(target=end_late, daemon=True).start()
+        try:
+            answer = self._answer(request, most_bytes, connections)
+        except OSError as error:
+            if not late.is_set():
+                raise
+            raise self._late() from error
+        finally:
+            done.set()
+        if late.is_set():  # what was cut off may look whole
+            raise self._late()
+        return answer
+
+    def _late(self) -> TimeoutError:
+        return TimeoutError(f"no whole answer within {self._seconds:g} s")
+
+    def _answer(
+        self,
+        request: urllib.request.Request,
+        most_bytes: int,
+        connections: list[http.client.HTTPConnection],
+    ) -> Answer:
+        until = time.monotonic() + self._seconds
+        parts = url_parts(request.full_url)
+        if parts is not None and parts.scheme == "https":
+            self._context = self._context or trusting(None)
+            # It shakes hands with the first byte that is sent: by then the socket is known.
+            self._context.wrap_socket = partial(  # type: ignore[method-assign]
+                ssl.SSLContext.wrap_socket, self._context, do_handshake_on_connect=False
+            )
+        handlers = [_AnyStatus(), _Connecting(connections, self._context)]
+        if parts is not None and parts.hostname in LOCAL_HOSTS:
+            handlers.append(urllib.request.ProxyHandler({}))
+        opener = urllib.request.build_opener(*handlers)
+        try:
+            with opener.open(request, timeout=self._seconds) as response:
+                body = self._body(response, most_bytes, until)
+                return Answer(response.status, response.reason, body)
+        except urllib.error.URLError as error:
+            reason = error.reason
+            raise (reason if isinstance(reason, OSError) else OSError(str(reason))) from error
+        except http.client.HTTPException as error:
+            raise NoHttp(f"answer is no HTTP: {type(error).__name__}") from error
+
+    def _body(self, response: http.client.HTTPResponse, most_bytes: int, until: float) -> bytes:
+        # The connection may have given its socket to the answer, so no thread can end it here.
+        body = bytearray()
+        while part := response.read1(_PART_BYTES):
+            body += part
+            if len(body) > most_bytes:
+                raise OSError(f"larger than {most_bytes:,} bytes")
+            if time.monotonic() > until:
+                raise self._late()
+        if response.length:
+            raise OSError("the answer ends before it is whole")
+        return bytes(body)
+
+
+class _AnyStatus(urllib.request.HTTPErrorProcessor):
+    """Takes every answer as it is, a refusal or a redirect too."""
+
+    def http_response(self, request: Any, response: Any) -> Any:
+        del request
+        return response
+
+    https_response = http_response
+
+
+class _Connecting(urllib.request.HTTPSHandler, urllib.request.HTTPHandler):
+    """Opens http and https for urllib, and lists the connections that it opens."""
+
+    def __init__(
+        self, connections: list[http.client.HTTPConnection], context: ssl.SSLContext | None
+    ) -> None:
+        super().__init__(context=context)
+        self._connections = connections
+
+    def do_open(self, http_class: Any, req: urllib.request.Request, **settings: Any) -> Any:
+        """Make one call, as urllib does."""
+
+        def connection(host: str, **more: Any) -> http.client.HTTPConnection:
+            self._connections.append(http_class(host, **more))
+            return self._connections[-1]
+
+        return super().do_open(connection, req, **settings)

@@ -1,0 +1,95 @@
+"""Calls to servers that may be anybody's, over sockets of this machine."""
+
+import socket
+import threading
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from hubbub.errors.http_calls import Answer, HttpCalls
+from tests.support.waiting import HANG_SECONDS
+
+OK = b"HTTP/1.1 200 OK\r\n"
+
+
+@contextmanager
+def _server(*parts: bytes, every_seconds: float = 0.0) -> Iterator[str]:
+    """Answers one call with these parts, the last of them again and again where it drips."""
+    over = threading.Event()
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        listening.settimeout(HANG_SECONDS)
+
+        def serve() -> None:
+            connection, _ = listening.accept()
+            with connection:
+                connection.recv(1 << 16)
+                for part in parts:
+                    connection.sendall(part)
+                try:
+                    while every_seconds and not over.wait(every_seconds):
+                        connection.sendall(parts[-1])
+                except OSError:
+                    pass
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}/"
+        over.set()
+        thread.join(HANG_SECONDS)
+
+
+def _answer(url: str, seconds: float = HANG_SECONDS, most_bytes: int = 1000) -> Answer:
+    request = urllib.request.Request(url)  # noqa: S310 of a server of this file
+    return HttpCalls(seconds).answer(request, most_bytes)
+
+
+def test_an_answer_is_whole_whatever_its_status_is() -> None:
+    with _server(b"HTTP/1.1 404 Not Found\r\nContent-Length: 4\r\n\r\nnone") as url:
+        assert _answer(url) == Answer(404, "Not Found", b"none")
+
+
+def test_a_redirect_is_not_followed() -> None:
+    location = b"Location: http://127.0.0.1:9/\r\nContent-Length: 0\r\n\r\n"
+    with _server(b"HTTP/1.1 302 Found\r\n", location) as url:
+        answer = _answer(url)
+    assert answer.status == 302
+    assert not answer.is_success
+
+
+@pytest.mark.parametrize("head", [b"", b"Content-Length: 100000\r\n"])
+def test_a_body_that_drips_is_given_up_in_time(head: bytes) -> None:
+    with (
+        _server(OK + head + b"\r\n", b"a", every_seconds=0.02) as url,
+        pytest.raises(TimeoutError, match=r"no whole answer within 0\.3 s"),
+    ):
+        _answer(url, seconds=0.3, most_bytes=1 << 20)
+
+
+@pytest.mark.parametrize("length", [b"", b"Content-Length: 1001\r\n"])
+def test_a_body_that_is_too_large_is_refused(length: bytes) -> None:
+    with (
+        _server(OK + length + b"\r\n", b"a" * 1001) as url,
+        pytest.raises(OSError, match="larger than 1,000 bytes"),
+    ):
+        _answer(url)
+
+
+def test_a_body_that_is_cut_off_is_refused() -> None:
+    with (
+        _server(OK + b"Content-Length: 9\r\n\r\n", b"half") as url,
+        pytest.raises(OSError, match="ends before it is whole"),
+    ):
+        _answer(url)
+
+
+def test_what_is_no_http_is_an_error_of_the_system() -> None:
+    with _server(b"SSH-2.0-OpenSSH_9.2\r\n") as url, pytest.raises(OSError, match="no HTTP"):
+        _answer(url)
+
+
+def test_no_proxy_is_asked_for_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:9/")
+    with _server(OK + b"Content-Length: 2\r\n\r\nhi") as url:
+        assert _answer(url).body == b"hi"
