@@ -36,17 +36,13 @@ def page() -> str:
     """The whole page, as Markdown."""
     sections = []
     for name, help_text, parser in _commands(whole_parser()):
-        parts = list(_commands(parser))
-        sections.append((name, help_text, parts or [("", help_text, parser)], bool(parts)))
-    parsers = [parser for _, _, parts, _ in sections for _, _, parser in parts]
-    shared = shared_entries(parsers, _FEWEST_COMMANDS)
+        sections.append((name, help_text, parser, 2))
+        for action, action_help, action_parser in _commands(parser):
+            sections.append((f"{name} {action}", action_help, action_parser, 3))
+    shared = shared_entries([parser for _, _, parser, _ in sections], _FEWEST_COMMANDS)
     text = [_HEAD, "".join(f"- {entry}\n" for entry in shared), "\n"]
-    for name, help_text, parts, has_parts in sections:
-        text.append(f"## {name}\n\n{_sentence(help_text or '')}\n\n" if has_parts else "")
-        for part, part_help, parser in parts:
-            title = f"{name} {part}".strip()
-            level = 3 if has_parts else 2
-            text.append(_command(title, part_help, parser, level=level, shared=shared))
+    for title, help_text, parser, level in sections:
+        text.append(_command(title, help_text, parser, level=level, shared=shared))
     return "".join(text).rstrip() + "\n"
 
 
@@ -85,18 +81,21 @@ def _command(
     level: int,
     shared: Collection[str],
 ) -> str:
-    positional = [_value(action) for action in parser._actions if not action.option_strings]
+    heading = f"{'#' * level} {name}\n\n"
+    if parser.get_default("run") is None:  # its actions follow
+        return f"{heading}{_sentence(help_text or '')}\n\n"
+    positional = [
+        _value(action) for action in _visible(parser._actions) if not action.option_strings
+    ]
     required = [
         f"{action.option_strings[-1]} {_value(action)}".strip()
         for action in parser._actions
         if action.option_strings and action.required
     ]
     usage = " ".join(["hubbub", name, *required, "[OPTIONS]", *positional])
-    description = _sentence(parser.description or help_text or "")
     epilog = f"{cell(parser.epilog)}\n\n" if parser.epilog else ""
-    return (
-        f"{'#' * level} {name}\n\n{description}\n\n    {usage}\n\n{options(parser, shared)}{epilog}"
-    )
+    description = _sentence(parser.description or help_text or "")
+    return f"{heading}{description}\n\n    {usage}\n\n{options(parser, shared)}{epilog}"
 
 
 def options(parser: argparse.ArgumentParser, shared: Collection[str] = ()) -> str:
@@ -127,7 +126,8 @@ def options(parser: argparse.ArgumentParser, shared: Collection[str] = ()) -> st
 
 def _visible(actions: Collection[argparse.Action]) -> Iterator[argparse.Action]:
     for action in actions:
-        if action.help != argparse.SUPPRESS and not isinstance(action, argparse._HelpAction):
+        unlisted = (argparse._HelpAction, argparse._SubParsersAction)
+        if action.help != argparse.SUPPRESS and not isinstance(action, unlisted):
             yield action
 
 

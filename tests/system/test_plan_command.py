@@ -36,7 +36,7 @@ def catalog(tmp_path: Path) -> str:
 def test_every_metric_has_its_bound_and_its_measure(
     catalog: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    asked = ["plan", catalog, "--attack", "--fake", "0.1", "--simulate", "3000", "--format", "json"]
+    asked = ["plan", "attack", catalog, "--fake", "0.1", "--simulate", "3000", "--format", "json"]
     assert main(asked) == 0
     rows = json.loads(capsys.readouterr().out)
     assert [row["metric"] for row in rows] == ["theme", "crashed", "editor", "homepage", "hours"]
@@ -48,7 +48,7 @@ def test_every_metric_has_its_bound_and_its_measure(
 
 
 def test_the_table_names_what_it_takes(catalog: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["plan", catalog, "--attack", "--metric", "theme", "--targets", "2"]) == 0
+    assert main(["plan", "attack", catalog, "--metric", "theme", "--targets", "2"]) == 0
     out = capsys.readouterr().out
     assert "theme" in out
     assert "1% takes" in out
@@ -61,7 +61,7 @@ def test_with_tokens_accounts_bound_what_fakes_can_do(
     source = tmp_path / "metrics.toml"
     line = 'tokens = { issuer = "https://issuer.example.org", devices = 2 }\n'
     source.write_text(line + CATALOG)
-    asked = ["plan", str(source), "--attack", "--accounts", "50", "--others", "10000"]
+    asked = ["plan", "attack", str(source), "--accounts", "50", "--others", "10000"]
     assert main([*asked, "--format", "json"]) == 0
     rows = {row["metric"]: row for row in json.loads(capsys.readouterr().out)}
     # Two devices; of crashed three reports of each of three tiers.
@@ -96,22 +96,47 @@ def test_an_option_that_cannot_be_is_named_with_an_example(
 @pytest.mark.parametrize(
     ("unused", "said"),
     [
-        (["--values", "4", "--epsilon", "1", "--dummies", "200"], "--dummies goes with --central"),
-        (["--metric", "theme", "--accounts", "2"], "--accounts goes with --attack"),
-        (["--metric", "theme", "--others", "9"], "--others goes with --attack"),
+        (
+            ["--values", "4", "--epsilon", "1", "--dummies", "200"],
+            "--dummies is an option of: hubbub plan central",
+        ),
+        (
+            ["--metric", "theme", "--accounts", "2"],
+            "--accounts is an option of: hubbub plan attack",
+        ),
+        (["--metric", "theme", "--others", "9"], "--others is an option of: hubbub plan attack"),
     ],
 )
 def test_an_option_of_another_question_is_refused(
     catalog: str, unused: list[str], said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["plan", catalog, "--reports", "30000", *unused]) == 2
+    with pytest.raises(SystemExit, match="2"):
+        main(["plan", catalog, "--reports", "30000", *unused])
     assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "command"),
+    [
+        ("--values 16 --reports 30000 --central 1", "hubbub plan central --epsilon E"),
+        ("--model logistic --features 64", "hubbub plan model KIND"),
+        ("metrics.toml --attack", "hubbub plan attack"),
+        ("--capacity --devices=1e8", "hubbub plan capacity"),
+    ],
+)
+def test_a_form_of_before_is_answered_with_its_command(
+    words: str, command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["plan", *words.split()]) == 2
+    error = capsys.readouterr().err
+    assert f"is a command of its own: {command}\n" in error
+    assert len(error.splitlines()) == 1
 
 
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--fake", "1"], "--fake 1.0 is outside (0, 1)"),
+        (["--fake", "1"], "--fake 1 is outside (0, 1)"),
         (["--fake", "nan"], "--fake nan is outside (0, 1)"),
         (["--targets", "0"], "--targets 0 is outside"),
         (["--simulate", "5"], "--simulate 5 is outside"),
@@ -121,7 +146,7 @@ def test_an_option_of_another_question_is_refused(
 def test_what_cannot_be_is_named(
     catalog: str, arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["plan", catalog, "--attack", *arguments]) == 2
+    assert main(["plan", "attack", catalog, *arguments]) == 2
     assert said in capsys.readouterr().err
 
 
@@ -185,7 +210,7 @@ def test_a_plan_is_drawn(kind: str, tmp_path: Path, capsys: pytest.CaptureFixtur
         (["--values", "4", "--detect", "0.1", "--reports", "-5"], "reports -5 is outside"),
         (
             ["--values", "4", "--epsilon", "1", "--reports", "9", "--simulate", "5"],
-            "--simulate goes with a question, without a number",
+            "a catalog goes with --metric NAME",
         ),
         (
             ["--values", "4", "--epsilon", "1", "--reports", "9", "--simulate", "--seed", "-1"],
@@ -196,7 +221,7 @@ def test_a_plan_is_drawn(kind: str, tmp_path: Path, capsys: pytest.CaptureFixtur
         (["--mean", "24", "0", "--epsilon", "1", "--reports", "9"], "are no range"),
         (
             ["--values", "4", "--epsilon", "1", "--detect", "0.1", "--whose", "reporters"],
-            "--whose goes with a question and --error",
+            "--whose goes with --error",
         ),
     ],
 )
@@ -282,7 +307,7 @@ def test_sets_and_parts_are_planned_and_a_period_says_how_many_people_it_takes(
         "rows"
     ]
     assert row["mechanism"] == "pairs"
-    assert main(["plan", "--set", "40", "5", "--central", "1", "--reports", "9000"]) == 2
+    assert main(["plan", "central", "--set", "40", "5", "--epsilon", "1", "--reports", "9000"]) == 2
     assert "a crowd is not asked for sets" in capsys.readouterr().err
     assert main(["plan", str(path), "--metric", "plugins", "--reports", "100"]) == 0
     assert "from 30 times as many people" in capsys.readouterr().out
@@ -305,51 +330,58 @@ FORMS = {
         "reports epsilon error detect permanent seed plot",
     ),
     "metric": ("--metric theme", "catalog reports epsilon error detect simulate plot strings"),
-    "central": ("--values 4 --central 1", "reports honest max-local dummies delta"),
-    "model": ("--model linear --features 9", "reports epsilon"),
-    "attack": ("--attack", "catalog metric fake accounts targets simulate"),
-    "accounts": ("--attack --accounts 2", "catalog metric others targets simulate"),
+    "central": (
+        "central --values 4 --epsilon 1 --reports 9000",
+        "honest max-local dummies delta",
+    ),
+    "central model": (
+        "central --model linear --features 9 --epsilon 1 --reports 9000",
+        "honest max-local delta",
+    ),
+    "model": ("model linear --features 9", "reports epsilon"),
+    "attack": ("attack", "catalog metric fake accounts targets simulate"),
+    "accounts": ("attack --accounts 2", "catalog metric others targets simulate"),
     "capacity": (
-        "--capacity",
+        "capacity",
         "catalog metric devices per-day per-visit door peak outage cluster machine measure",
     ),
     "by day": (
-        "--capacity --per-day 1",
+        "capacity --per-day 1",
         "devices epoch per-visit door peak outage cluster machine measure",
     ),
 }
-# Every option of every form, with the default where it has one.
 OPTIONS = """
 catalog.toml|--metric theme|--values 3|--strings 3|--mean 0 1|--ranges 3 0 1|--set 9 2|--parts 2 3
---reports 9|--epsilon 1|--error .1|--detect .1|--whose population|--permanent-epsilon 1|--simulate
---seed 1|--plot x.svg|--attack|--fake 0.01|--accounts 2|--others 9|--targets 1|--central 1
---honest 0.9|--max-local 16|--dummies 0|--delta 1e-6|--model linear|--features 9|--capacity
---devices 1e8|--per-day 1|--epoch day|--per-visit 1|--door grpc|--peak 3|--outage-hours 1
+--reports 9|--epsilon 1|--error .1|--detect .1|--whose reporters|--permanent-epsilon 1|--simulate
+--seed 2|--plot x.svg|--fake 0.01|--accounts 2|--others 9|--targets 1
+--honest 0.9|--max-local 16|--dummies 7|--delta 1e-6|--features 9|--classes 3
+--devices 1e8|--per-day 1|--epoch week|--per-visit 1|--door grpc|--peak 3|--outage-hours 1
 --cluster-nodes 1|--machine-cores 4|--machine-gb 16|--measure
 """
+"""Every option that some form reads and some other does not."""
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_what_a_form_would_not_read_is_refused_and_told_where_it_belongs(
-    form: str, capsys: pytest.CaptureFixture[str]
+def test_what_a_form_would_not_read_is_refused_by_its_name(
+    form: str, catalog: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    monkeypatch.chdir(Path(catalog).parent)
     asked, read = FORMS[form]
     own = {word for word in asked.split() if word.startswith("--")}
     refused = 0
     for option in OPTIONS.replace("\n", "|").strip("|").split("|"):
         name = option.split()[0]
-        # What makes it another form: that is refused for what else was asked.
-        forms = {"--central", "--attack", "--capacity", "--model", "--features"}
-        forms |= {"--metric"} if form not in {"model", "by day"} else set()
-        if name in own | forms or name.lstrip("-").startswith(tuple(read.split())):
+        if name in own or name.lstrip("-").startswith(tuple(read.split())):
             continue
-        if {name, "--error"} == {"--detect", *own & {"--error"}}:
-            continue  # argparse itself has one of both
-        assert main(["plan", *option.split(), *asked.split()]) == 2, option
-        said = capsys.readouterr().err
-        told = "a catalog" if option == "catalog.toml" else name
-        assert f"{told} goes with" in said or " is a question of its own" in said, said
-        assert "would not read" in said
+        if {name, *own} >= {"--metric", "--strings"}:
+            continue  # a metric, and how many strings are looked for in it
+        try:
+            code = main(["plan", *asked.split(), *option.split()])
+        except SystemExit as ended:
+            code = int(ended.code or 0)
+        assert code == 2, option
+        error = capsys.readouterr().err.splitlines()[-1]
+        assert ("catalog" if option == "catalog.toml" else name.lstrip("-")) in error, error
         refused += 1
     assert refused > 15
 
@@ -359,17 +391,24 @@ def test_a_plan_says_what_its_shares_are_of_and_what_to_write(
 ) -> None:
     assert main(["plan", *["--vector", "16", "5", "--epsilon", "2", "--reports", "1e5"]]) == 0
     assert "as a share of the range, 10 wide" in capsys.readouterr().out
-    assert main(["plan", *["--parts", "2", "3", "2", "--reports", "9000", "--central", "1"]]) == 0
+    crowd = ["plan", "central", "--reports", "9000", "--epsilon", "1"]
+    assert main([*crowd, "--parts", "2", "3", "2"]) == 0
     assert "crowd = 9000; for tables of 3 also ways = 3" in capsys.readouterr().out
     assert main(["plan", catalog]) == 2
-    assert "a catalog goes with --metric NAME, --attack and --capacity" in capsys.readouterr().err
+    error = capsys.readouterr().err
+    assert "a catalog goes with --metric NAME, plan attack and plan capacity" in error
 
 
 def test_two_forms_at_once_and_strings_of_none_are_refused(
     catalog: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for both in ("--attack --capacity", "--attack --central 1", "--capacity --model linear"):
-        assert main(["plan", *both.split()]) == 2
-        assert "would not read it" in capsys.readouterr().err
+    for both in (
+        "attack --per-day 1",
+        "capacity --fake .1",
+        "model linear --features 2 --dummies 1",
+    ):
+        with pytest.raises(SystemExit, match="2"):
+            main(["plan", *both.split()])
+        assert "unrecognized arguments: --" in capsys.readouterr().err
     assert main(["plan", catalog, "--metric", "theme", "--strings", "5", "--reports", "900"]) == 2
     assert '--strings goes with strings, which "theme" has not' in capsys.readouterr().err

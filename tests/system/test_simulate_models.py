@@ -174,7 +174,7 @@ def test_what_is_wrong_is_named_and_never_what_a_person_holds(
 
 
 def test_people_needed_are_planned(capsys: pytest.CaptureFixture[str]) -> None:
-    question = ("plan", "--model", "logistic", "--features", "64", "--epsilon", "1")
+    question = ("plan", "model", "logistic", "--features", "64", "--epsilon", "1")
     found = json.loads(_said(capsys, *question, "--format", "json"))
     [row] = found["rows"]
     assert abs(row["squared_error"] / 432 - 1) < 0.05
@@ -183,12 +183,19 @@ def test_people_needed_are_planned(capsys: pytest.CaptureFixture[str]) -> None:
     assert "people for a mean gradient" in _said(capsys, *question)
     known = _said(capsys, *question, "--reports", "5000")
     assert "more people, fewer columns" in known
-    assert "outside [1, 1000]" in _refused(
-        capsys, "plan", "--model", "linear", "--features", "5000"
-    )
-    assert "--model needs --features" in _refused(capsys, "plan", "--model", "linear")
-    assert "--features and --classes are of --model" in _refused(capsys, "plan", "--features", "5")
-    classes = ("plan", "--model", "softmax", "--features", "12", "--epsilon", "4")
+    assert "outside [1, 1000]" in _refused(capsys, "plan", "model", "linear", "--features", "5000")
+    for words, refusal in (
+        (("plan", "model", "linear"), "the following arguments are required: --features"),
+        (("plan", "--features", "5"), "--features is an option of: hubbub plan central"),
+    ):
+        with pytest.raises(SystemExit, match="2"):
+            main(words)
+        assert refusal in capsys.readouterr().err
+    crowd = ("plan", "central", "--model", "linear", "--reports", "1000", "--epsilon", "1")
+    assert "--model needs --features" in _refused(capsys, *crowd)
+    crowd = ("plan", "central", "--features", "5", "--reports", "1000", "--epsilon", "1")
+    assert "--features goes with --model" in _refused(capsys, *crowd)
+    classes = ("plan", "model", "softmax", "--features", "12", "--epsilon", "4")
     assert "softmax needs --classes" in _refused(capsys, *classes)
     assert "--classes 2: classes has 2, and softmax tells 3 to 16" in _refused(
         *(capsys, *classes, "--classes", "2")
@@ -196,17 +203,17 @@ def test_people_needed_are_planned(capsys: pytest.CaptureFixture[str]) -> None:
     [wide] = json.loads(_said(capsys, *classes, "--classes", "6", "--format", "json"))["rows"]
     [narrow] = json.loads(
         _said(
-            *(capsys, "plan", "--model", "logistic", "--features", "64", "--epsilon", "4"),
+            *(capsys, "plan", "model", "logistic", "--features", "64", "--epsilon", "4"),
             *("--format", "json"),
         )
     )["rows"]
     assert wide["squared_error"] == narrow["squared_error"], "5 rows of 13 are 65 numbers, too"
     assert "12 columns and 6 classes" in _said(capsys, *classes, "--classes", "6")
     assert "has 1365 numbers, above 1001" in _refused(
-        *(capsys, "plan", "--model", "softmax", "--features", "90", "--classes", "16"),
+        *(capsys, "plan", "model", "softmax", "--features", "90", "--classes", "16"),
     )
     assert "classes is of softmax" in _refused(capsys, *question, "--classes", "3")
-    asked = ("plan", "--model", "logistic", "--features", "4")
+    asked = ("plan", "model", "logistic", "--features", "4")
     assert "epsilon nan is outside" in _refused(capsys, *asked, "--epsilon", "nan")
     assert "--reports 0 is below 1" in _refused(capsys, *asked, "--reports", "0")
     assert "--features 0 is below 1" in _refused(capsys, *asked[:-1], "0")
@@ -224,7 +231,7 @@ def test_fake_reports_push_a_round_no_farther_than_the_farthest_word(
             'expires = 2099-12-31\nepoch = "day"\nmin_batch = 100\nbegins = 2098-12-01',
         )
     )
-    asked = ("plan", "metrics.toml", "--attack", "--fake", "0.01", "--simulate", "100")
+    asked = ("plan", "attack", "metrics.toml", "--fake", "0.01", "--simulate", "100")
     [row] = json.loads(_said(capsys, *asked, "--format", "json"))
     assert row["gain"] == pytest.approx(0.01 * row["worth"])
     # The pool's own farthest word is near the median of such pools.

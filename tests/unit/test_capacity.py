@@ -111,7 +111,7 @@ def test_the_command_says_what_the_largest_crowd_asks(
 ) -> None:
     crowd = 'mechanism = "auto"\ncentral_epsilon = 1.0\ncrowd = 30000'
     (tmp_path / "metrics.toml").write_text(METRIC.format(crowd=crowd))
-    asked = ["plan", str(tmp_path / "metrics.toml"), "--capacity", "--devices", "1e9"]
+    asked = ["plan", "capacity", str(tmp_path / "metrics.toml"), "--devices", "1e9"]
     assert main(asked) == 0
     out = " ".join(capsys.readouterr().out.split())
     assert "the largest epoch that leaves whole has 1,000,000,000 reports" in out
@@ -146,7 +146,7 @@ def test_the_command_counts_a_catalogs_limits_and_names_the_bottleneck(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "metrics.toml").write_text(CATALOG)
-    asked = ["plan", str(tmp_path / "metrics.toml"), "--capacity", "--devices", "1e6"]
+    asked = ["plan", "capacity", str(tmp_path / "metrics.toml"), "--devices", "1e6"]
     assert main([*asked, "--format", "json"]) == 0
     found = json.loads(capsys.readouterr().out)
     # theme once a day, homepage a hundred times, crashed three times an hour, editor once a week.
@@ -176,7 +176,7 @@ def test_the_command_counts_a_catalogs_limits_and_names_the_bottleneck(
 def test_what_makes_no_sense_is_refused(
     arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["plan", "--capacity", "--per-day", "1", *arguments]) == 2
+    assert main(["plan", "capacity", "--per-day", "1", *arguments]) == 2
     assert said in capsys.readouterr().err
 
 
@@ -188,7 +188,7 @@ def test_the_table_of_the_runbook_is_what_the_command_says(
     assert len(rows) >= 6
     for a_day, epoch, cells in rows:
         devices = a_day.replace(",", "")
-        asked = ["plan", "--capacity", "--devices", devices, "--per-day", "1", "--epoch", epoch]
+        asked = ["plan", "capacity", "--devices", devices, "--per-day", "1", "--epoch", epoch]
         assert main([*asked, "--format", "json"]) == 0
         found = json.loads(capsys.readouterr().out)
         expected = [f"{found['peak_reports_a_second']:,.0f}"]

@@ -336,8 +336,8 @@ def test_what_makes_devices_lie_more_than_needed_is_told_with_what_would_help() 
 
 
 def test_a_promise_below_every_epsilon_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["plan", "--values", "4", "--reports", "1000", "--central", "1e-5"]) == 2
-    assert "--central 1e-05 is outside [0.0009765625, 16.0]" in capsys.readouterr().err
+    assert main(["plan", "central", "--values", "4", "--reports", "1000", "--epsilon", "1e-5"]) == 2
+    assert "--epsilon 1e-05 is outside [0.000976562, 16]" in capsys.readouterr().err
 
 
 @pytest.mark.slow
@@ -394,7 +394,7 @@ def test_a_crowd_is_told_in_words_with_and_without_trust(
 def test_a_plan_shows_floors_beside_what_reports_alone_and_a_curator_would_do(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    asked = ["plan", "--values", "16", "--reports", "30000", "--central", "1"]
+    asked = ["plan", "central", "--values", "16", "--reports", "30000", "--epsilon", "1"]
     assert main([*asked, "--format", "json"]) == 0
     rows = json.loads(capsys.readouterr().out)["rows"]
     crowds = [row for row in rows if row["way"] == "crowd"]
@@ -407,8 +407,9 @@ def test_a_plan_shows_floors_beside_what_reports_alone_and_a_curator_would_do(
     assert curator["stderr_rare"] == pytest.approx(2 * 2**0.5)
     assert main(asked) == 0
     assert "crowd = 30000" in capsys.readouterr().out
-    assert main([*asked[:3], *asked[5:]]) == 2
-    assert "--central is of so many reports: give --reports" in capsys.readouterr().err
+    with pytest.raises(SystemExit, match="2"):
+        main([*asked[:4], *asked[6:]])
+    assert "the following arguments are required: --reports" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("asked", [["--mean", "0", "100"], ["--ranges", "16", "0", "100"]])
@@ -416,7 +417,7 @@ def test_a_plan_shows_floors_beside_what_reports_alone_and_a_curator_would_do(
 def test_a_plan_of_numbers_shows_the_same_trade(
     asked: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    command = ["plan", *asked, "--reports", "30000", "--central", "1"]
+    command = ["plan", "central", *asked, "--reports", "30000", "--epsilon", "1"]
     assert main([*command, "--format", "json"]) == 0
     rows = json.loads(capsys.readouterr().out)["rows"]
     crowds = [row for row in rows if row["way"] == "crowd"]
@@ -454,7 +455,7 @@ def test_a_plan_of_numbers_shows_the_same_trade(
 def test_a_plan_says_whether_dummies_win(
     dummies: str, values: str, said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    asked = ["plan", "--values", values, "--reports", "30000", "--central", "1"]
+    asked = ["plan", "central", "--values", values, "--reports", "30000", "--epsilon", "1"]
     assert main([*asked, "--dummies", dummies]) == 0
     out = capsys.readouterr().out
     assert said in out

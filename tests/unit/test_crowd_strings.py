@@ -176,7 +176,7 @@ def test_what_cannot_be_kept_is_refused_with_its_remedy(
 
 @pytest.mark.thorough
 def test_a_plan_shows_the_same_trade(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    command = ["plan", "--strings", "500", "--reports", "30000", "--central", "1"]
+    command = ["plan", "central", "--strings", "500", "--reports", "30000", "--epsilon", "1"]
     assert main([*command, "--format", "json"]) == 0
     found = json.loads(capsys.readouterr().out)
     crowds = [row for row in found["rows"] if row["way"].startswith("crowd")]
@@ -198,7 +198,7 @@ def test_a_plan_shows_the_same_trade(tmp_path: Path, capsys: pytest.CaptureFixtu
 
 
 def test_a_plan_says_where_a_tree_finds_none(capsys: pytest.CaptureFixture[str]) -> None:
-    command = ["plan", "--strings", "50", "--reports", "100", "--central", "1"]
+    command = ["plan", "central", "--strings", "50", "--reports", "100", "--epsilon", "1"]
     assert main([*command, "--max-local", "1.2"]) == 0
     assert "at a local epsilon of 1, none in so few reports" in capsys.readouterr().out
 

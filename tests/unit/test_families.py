@@ -120,4 +120,4 @@ def test_a_line_in_the_registry_is_enough_for_sdk_planner_audit_and_query(
     of_family = family == "doubled"
     assert ("Shares of a throwaway family." in notes(metric, found)) == of_family
     assert (one_look(metric) == "a throwaway family is looked at once") == of_family
-    assert "theme" in command("plan", "--attack", str(catalog), "--simulate", "200")
+    assert "theme" in command("plan", "attack", str(catalog), "--simulate", "200")

@@ -70,9 +70,9 @@ def test_capacity_needs_no_catalog_and_says_what_it_supposes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert main(["plan", "--capacity"]) == 0
+    assert main(["plan", "capacity"]) == 0
     assert "one report of a device a day" in capsys.readouterr().out
-    assert main(["plan", "--attack"]) == 2
+    assert main(["plan", "attack"]) == 2
     assert "there is no metrics.toml here: name a catalog" in capsys.readouterr().err
     assert main(["plan"]) == 2
     assert "for example: hubbub plan --values 128" in capsys.readouterr().err

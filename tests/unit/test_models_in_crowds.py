@@ -269,7 +269,7 @@ def test_the_audit_attacks_whole_rounds_of_a_model(
 
 
 def test_a_plan_tells_what_rounds_of_a_crowd_may_say(capsys: pytest.CaptureFixture[str]) -> None:
-    question = ["plan", "--model", "linear", "--features", "3", "--central", "2"]
+    question = ["plan", "central", "--model", "linear", "--features", "3", "--epsilon", "2"]
     assert main([*question, "--reports", "600", "--format", "json"]) == 0
     rows = json.loads(capsys.readouterr().out)["rows"]
     assert {(row["rounds"], row["rounds_each"]) for row in rows} >= {(8, 1), (20, 4)}
@@ -277,8 +277,9 @@ def test_a_plan_tells_what_rounds_of_a_crowd_may_say(capsys: pytest.CaptureFixtu
         mean = 600 * row["rounds_each"] / (row["rounds"] + 1)
         assert row["crowd"] < mean
         assert row["lifetime_epsilon"] == row["rounds_each"] * row["epsilon"]
-    assert main(question) == 2
-    assert "needs --reports" in capsys.readouterr().err
+    with pytest.raises(SystemExit, match="2"):
+        main(question)
+    assert "required: --reports" in capsys.readouterr().err
     assert main([*question, "--reports", "20"]) == 2
     assert "no round of so few people" in capsys.readouterr().err
 

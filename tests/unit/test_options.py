@@ -105,3 +105,60 @@ def test_a_slip_is_answered_with_what_was_meant(
     with pytest.raises(SystemExit):
         _parsed(*words)
     assert message in capsys.readouterr().err
+
+
+@options
+class Outer:
+    path: Path = argument("a file", default=Path("metrics.toml"))
+    few: int = option("a number", default=1)
+    deep_few: int = option("a number of few", default=1, needs="few")
+
+
+@options
+class Inner:
+    share: float = option("a share", default=0.5)
+
+
+def _run_outer(options: Outer) -> int:
+    return options.few + len(options.path.name)
+
+
+def _run_inner(options: Inner) -> int:
+    return int(100 * options.share)
+
+
+def _outcome(*words: str) -> int:
+    parser = Parser(prog="it")
+    commands = [
+        Command(name="plan", run=_run_outer),
+        Command(name="plan inner", run=_run_inner, text="further"),
+    ]
+    add_commands(parser.add_subparsers(required=True), commands)
+    namespace = parser.parse_args(["plan", *words])
+    code: int = namespace.run(namespace)
+    return code
+
+
+def test_a_command_with_actions_is_one_itself_where_its_first_word_is_none_of_them() -> None:
+    assert _outcome() == 1 + len("metrics.toml")
+    assert _outcome("it.toml", "--few", "5") == 5 + len("it.toml")
+    assert _outcome("--few", "5", "inner") == 5 + len("inner")
+    assert _outcome("inner") == 50
+    assert _outcome("inner", "--share", ".1") == 10
+
+
+def test_an_option_of_an_action_is_answered_with_the_action(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with pytest.raises(SystemExit):
+        _outcome("--share", "1")
+    assert "--share is an option of: it plan inner" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        _outcome("--help")
+    assert "further" in capsys.readouterr().out
+
+
+def test_an_option_is_refused_without_the_one_that_it_needs() -> None:
+    with pytest.raises(BadParameter, match="--deep-few goes with --few: give both, or neither"):
+        _outcome("--deep-few", "3")
+    assert _outcome("--deep-few", "3", "--few", "2") == 2 + len("metrics.toml")

@@ -101,7 +101,7 @@ def test_of_so_small_a_crowd_a_report_says_no_more_than_is_promised(tmp_path: Pa
 def test_a_plan_of_a_crowd_has_the_error_of_each_number(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    words = ["plan", "--vector", "3", "2", "--reports", "2000", "--central", "1"]
+    words = ["plan", "central", "--vector", "3", "2", "--reports", "2000", "--epsilon", "1"]
     assert main([*words, "--format", "json"]) == 0
     rows = json.loads(capsys.readouterr().out)["rows"]
     crowd = [row for row in rows if row["way"] == "crowd"][-1]

@@ -166,7 +166,7 @@ def _of_fakes(catalog: Catalog, path: str) -> Claim:
     by_tokens = catalog.tokens is not None
     return Claim(
         "Who sends fake reports moves an estimate by a known amount at most.",
-        f"hubbub plan {path} --attack --fake 0.01",
+        f"hubbub plan attack {path} --fake 0.01",
         (
             "test_no_payload_at_all_is_worth_more",
             "test_the_measured_gain_is_the_formulas",

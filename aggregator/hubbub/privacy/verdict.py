@@ -79,7 +79,7 @@ def _of_model(metric: Metric, learning: Learning) -> list[str]:
         said = f"A device tells it {learning.reports} times in all"
         return [f"{said}: with a smaller max_local_epsilon, or fewer rounds_each, it says less."]
     said = f"A device tells it once for life: at epsilon = {_FEWER} it says 2 ({verdict(_FEWER)})"
-    return [f"{said}, and takes more people: hubbub plan --model {learning.kind}."]
+    return [f"{said}, and takes more people: hubbub plan model {learning.kind}."]
 
 
 def _often(metric: Metric) -> list[str]:

@@ -4,6 +4,7 @@ import argparse
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+from itertools import groupby
 from typing import IO, Any, NoReturn
 
 from hubbub.errors.printable import visible_lines
@@ -60,10 +61,16 @@ def _meant(text: str) -> str:
 
 
 class Parser(argparse.ArgumentParser):
-    """Quotes what was typed in its errors, with control characters made visible."""
+    """Quotes what was typed in its errors, with control characters made visible.
+
+    Attributes:
+        actions: of a command that can go without one. Where the first word is none of them, the
+            command's own options and arguments are read.
+    """
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
+        self.actions: argparse._SubParsersAction[Any] | None = None
         self.register("type", float, read_number)
         self.register("type", int, read_whole_number)
 
@@ -81,14 +88,22 @@ class Parser(argparse.ArgumentParser):
         namespace: argparse.Namespace | None = None,
     ) -> tuple[argparse.Namespace, list[str]]:
         """As argparse does; each command refuses unknown options itself, with its own usage."""
+        if self.actions is not None and args:
+            if args[0] in self.actions.choices:
+                parser: Parser = self.actions.choices[args[0]]
+                return parser.parse_known_args(args[1:], namespace)
+            self.actions.nargs = argparse.SUPPRESS  # takes no word
         parsed, rest = super().parse_known_args(args, namespace)
         if rest:
             self.error(f"unrecognized arguments: {' '.join(rest)}{self._meant(rest)}")
         return parsed, rest
 
     def _meant(self, rest: Sequence[str]) -> str:
-        """The option that is most like the first unknown one."""
+        """The option that is most like the first unknown one, or the action that has it."""
         typed = next((word.partition("=")[0] for word in rest if word.startswith("--")), "")
+        for parser in self.actions.choices.values() if self.actions else ():
+            if typed in parser._option_string_actions:  # noqa: SLF001 its only name
+                return f"; {typed} is an option of: {parser.prog}"
         near = get_close_matches(typed, self._option_string_actions, n=1)
         return f"; did you mean {near[0]}?" if near else ""
 
@@ -110,29 +125,31 @@ def add_commands(
 
     description: what the help of that first word prints above its actions.
     """
-    actions: dict[str, Any] = {}
-    for command in added:
-        name, _, action = command.name.partition(" ")
-        if not action:
-            _add(commands, name, command)
-            continue
-        if name not in actions:
-            parent = commands.add_parser(name, description=description or None)
-            actions[name] = parent.add_subparsers(required=True, metavar="ACTION")
-        _add(actions[name], action, command, help=command.text)
+    for name, group in groupby(added, lambda command: command.name.partition(" ")[0]):
+        members = {command.name.partition(" ")[2]: command for command in group}
+        alone = members.pop("", None)
+        texts = _texts(alone) if alone else {"description": description or None}
+        parser = commands.add_parser(name, **texts)
+        if members:
+            actions = parser.add_subparsers(required=alone is None, metavar="ACTION")
+            for action, command in members.items():
+                own = actions.add_parser(action, help=command.text, **_texts(command))
+                _add_options(own, command)
+            if alone:
+                parser.actions = actions
+        if alone:
+            _add_options(parser, alone)
 
 
-def _add(
-    commands: "argparse._SubParsersAction[Any]",
-    name: str,
-    command: Command,
-    **more: Any,
-) -> None:
+def _texts(command: Command) -> dict[str, Any]:
+    """What a parser prints of a command beside its options."""
+    texts = {"description": command.description or None, "epilog": command.epilog or None}
     if "\n" in command.epilog:
-        more["formatter_class"] = argparse.RawDescriptionHelpFormatter
-    parser = commands.add_parser(
-        name, description=command.description or None, epilog=command.epilog or None, **more
-    )
+        return {**texts, "formatter_class": argparse.RawDescriptionHelpFormatter}
+    return texts
+
+
+def _add_options(parser: argparse.ArgumentParser, command: Command) -> None:
     section = options_of(command)
     add_options(parser, section)
     parser.set_defaults(run=lambda namespace: command.run(read_options(section, namespace)))

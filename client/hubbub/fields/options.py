@@ -59,6 +59,7 @@ class Option:
         read: checks or replaces what was parsed, unless it is the default.
         several: takes one or more values at once.
         bare: the value of the option where it is written without one.
+        needs: the field of the same dataclass without which the option would not be read.
     """
 
     text: str
@@ -74,6 +75,7 @@ class Option:
     exclusive: Exclusive | None = None
     several: bool = False
     bare: Any = NEEDS_VALUE
+    needs: str = ""
 
 
 def option(text: str, *, default: Any = MISSING, **more: Any) -> Any:
@@ -196,9 +198,11 @@ def read_options(section: type[Section], namespace: argparse.Namespace) -> Secti
     """What was written on a command line, checked.
 
     Raises:
-        BadParameter: a number is outside its interval, or a reader refuses a value.
+        BadParameter: a number is outside its interval, a reader refuses a value, or an option is
+            written without the one that it needs.
     """
     values: dict[str, Any] = {}
+    typed: dict[str, _Written] = {}
     for written in _written(section):
         if isinstance(written, Field):
             values[written.name] = read_options(written.type, namespace)  # type: ignore[arg-type]
@@ -208,7 +212,13 @@ def read_options(section: type[Section], namespace: argparse.Namespace) -> Secti
             value = tuple(value)
         if value != written.field.default:
             value = _checked(written, value)
+            typed[written.field.name] = written
         values[written.field.name] = value
+    for written in typed.values():
+        needed = written.option.needs
+        if needed and needed not in typed:
+            name = needed.replace("_", "-")
+            raise BadParameter(f"{written.name} goes with --{name}: give both, or neither")
     return section(**values)
 
 

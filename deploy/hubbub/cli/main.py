@@ -43,6 +43,13 @@ _OVER_HTTP: Final = (
 )
 _GONE: Final = {"--query": _OVER_HTTP, "--tls": _OVER_HTTP}
 """Options of earlier versions that asked over gRPC, and what is in their place."""
+_PLANS: Final = {
+    "--central": "hubbub plan central --epsilon E",
+    "--model": "hubbub plan model KIND",
+    "--attack": "hubbub plan attack",
+    "--capacity": "hubbub plan capacity",
+}
+"""Options that made other commands of `hubbub plan`, and these commands."""
 
 
 class _Parser(Parser):
@@ -131,6 +138,10 @@ def _refuse_former_forms(arguments: Sequence[str]) -> None:
     command, first = [*arguments, "", ""][:2]
     if command == "privacy" and (first.endswith(".toml") or first in {"--format", "--delta"}):
         raise BadParameter("the card is a command of its own: hubbub privacy card metrics.toml")
+    if command == "plan" and first not in {"central", "model", "attack", "capacity"}:
+        for option in (word.partition("=")[0] for word in arguments):
+            if option in _PLANS:
+                raise BadParameter(f"plan {option} is a command of its own: {_PLANS[option]}")
 
 
 def whole_parser() -> argparse.ArgumentParser:

@@ -1,12 +1,12 @@
-"""`hubbub plan --capacity`: how many machines for so many devices."""
+"""`hubbub plan capacity`: how many machines for so many devices."""
 
-import argparse
 import json
 import secrets
 import time
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Final
+from pathlib import Path
+from typing import Final, Literal
 
 from hubbub.catalog import (
     EPOCH_SECONDS,
@@ -18,10 +18,10 @@ from hubbub.catalog import (
     open_sealed,
     seal,
 )
-from hubbub.cli.planning.attack import chosen_metrics, is_missing
 from hubbub.cli.planning.capacity_model import (
     MEASURED,
     Costs,
+    Door,
     LargestCrowd,
     Machine,
     Need,
@@ -30,102 +30,102 @@ from hubbub.cli.planning.capacity_model import (
     needs,
     traffic_of,
 )
-from hubbub.cli.terminal.bounds import refuse_outside
+from hubbub.cli.planning.chosen_metrics import CATALOG, is_missing, read_metrics
 from hubbub.cli.terminal.output import say, table
 from hubbub.errors import BadParameter
+from hubbub.fields.command_line import Command
+from hubbub.fields.options import argument, option, options
+from hubbub.fields.rules import Interval
 
 _MEASURE_SECONDS: Final = 2.0
-_LIMITS: Final = {
-    "devices": (1, 1e11),
-    "per_day": (1e-6, 1e4),
-    "per_visit": (1, 1e4),
-    "peak": (1, 24),
-    "outage_hours": (0, 168),
-    "cluster_nodes": (1, 1000),
-    "machine_cores": (1, 1024),
-    "machine_gb": (0.5, 100_000),
-}
+_EPILOG: Final = """
+examples:
+  hubbub plan capacity metrics.toml --devices 1e8
+  hubbub plan capacity --devices 1e8 --per-day 1          how many machines?
+"""
 
 
-def add_capacity(parser: argparse.ArgumentParser) -> None:
-    """Add the options of --capacity."""
-    size = parser.add_argument_group("capacity")
-    size.add_argument("--capacity", action="store_true", help="how many machines, and of what")
-    size.add_argument("--devices", type=float, default=1e8, help="that report (%(default).0e)")
-    size.add_argument(
-        "--per-day",
-        type=float,
-        help="reports of a device a day, in epochs of --epoch; without: as often as the limits of "
+@options
+class CapacityOptions:
+    """Options of `hubbub plan capacity`."""
+
+    catalog: Path = argument("the catalog (%(default)s)", default=CATALOG)
+    metrics: tuple[str, ...] = option(
+        "of the catalog (repeat; all of them)", name="--metric", metavar="METRIC", default=()
+    )
+    devices: float = option("that report (%(default).0e)", default=1e8, within=Interval(1, 1e11))
+    per_day: float | None = option(
+        "reports of a device a day, in epochs of --epoch; without: as often as the limits of "
         "the catalog's metrics let it",
+        default=None,
+        within=Interval(1e-6, 1e4),
     )
-    size.add_argument("--epoch", choices=WRITTEN_EPOCHS, default="day", help="of --per-day")
-    size.add_argument(
-        "--per-visit",
-        type=float,
-        default=1.0,
-        help="reports that a device's connection brings (%(default)s); each visit is a fresh TLS "
+    epoch: str = option("of --per-day", default="day", choices=WRITTEN_EPOCHS, needs="per_day")
+    per_visit: float = option(
+        "reports that a device's connection brings (%(default)s); each visit is a fresh TLS "
         "connection",
-    )
-    size.add_argument(
-        "--door", choices=("grpc", "http"), default="grpc", help="of devices (%(default)s)"
-    )
-    size.add_argument(
-        "--peak", type=float, default=3.0, help="busiest hour by an average one (%(default)s)"
-    )
-    size.add_argument(
-        "--outage-hours",
-        type=float,
         default=1.0,
-        help="that aggregators may be away while the pool takes all (%(default)s)",
+        within=Interval(1, 1e4),
     )
-    size.add_argument(
-        "--cluster-nodes",
-        type=int,
+    door: Door = option("of devices (%(default)s)", default="grpc")
+    peak: float = option(
+        "busiest hour by an average one (%(default)s)", default=3.0, within=Interval(1, 24)
+    )
+    outage_hours: float = option(
+        "that aggregators may be away while the pool takes all (%(default)s)",
+        default=1.0,
+        within=Interval(0, 168),
+    )
+    cluster_nodes: int = option(
+        "masters that an epoch which leaves whole is spread over (%(default)s)",
         default=1,
-        help="masters that an epoch which leaves whole is spread over (%(default)s)",
+        within=Interval(1, 1000),
     )
-    size.add_argument("--machine-cores", type=int, default=4, help="of each (%(default)s)")
-    size.add_argument("--machine-gb", type=float, default=16.0, help="of each (%(default)s)")
-    size.add_argument(
-        "--measure", action="store_true", help="on this machine how fast reports open, first"
-    )
+    machine_cores: int = option("of each (%(default)s)", default=4, within=Interval(1, 1024))
+    machine_gb: float = option("of each (%(default)s)", default=16.0, within=Interval(0.5, 100_000))
+    measure: bool = option("on this machine how fast reports open, first", default=False)
+    format: Literal["table", "json"] = option("of the output (%(default)s)", default="table")
 
 
-def capacity(arguments: argparse.Namespace) -> int:
-    """Show what so many devices take."""
-    refuse_outside(arguments, _LIMITS)
-    supposed = arguments.per_day is None and not arguments.metric and is_missing(arguments)
+def _capacity(options: CapacityOptions) -> int:
+    per_day = options.per_day
+    if per_day is not None and (options.metrics or options.catalog != CATALOG):
+        raise BadParameter(
+            "--per-day says how often devices report, as a catalog and --metric do: leave one out"
+        )
+    supposed = per_day is None and not options.metrics and is_missing(options.catalog)
     if supposed:
-        arguments.per_day = 1.0
-    if arguments.per_day is None:
-        traffic = [traffic_of(metric, arguments.devices) for metric in chosen_metrics(arguments)]
+        per_day = 1.0
+    if per_day is None:
+        _, metrics = read_metrics(options.catalog, options.metrics)
+        traffic = [traffic_of(metric, options.devices) for metric in metrics]
     else:
-        epoch = EPOCH_SECONDS[arguments.epoch]
+        epoch = EPOCH_SECONDS[options.epoch]
         sealed = SEAL_BYTES[X25519] + 2
-        traffic = [Traffic(arguments.devices * arguments.per_day, epoch, sealed, 128)]
-    costs = MEASURED.on(*_measured_us()) if arguments.measure else MEASURED
-    machine = Machine(arguments.machine_cores, arguments.machine_gb)
+        traffic = [Traffic(options.devices * per_day, epoch, sealed, 128)]
+    costs = MEASURED.on(*_measured_us()) if options.measure else MEASURED
+    machine = Machine(options.machine_cores, options.machine_gb)
     found = needs(
         traffic,
         machine,
         costs,
-        peak=arguments.peak,
-        outage_seconds=3600 * arguments.outage_hours,
-        door=arguments.door,
-        per_visit=arguments.per_visit,
+        peak=options.peak,
+        outage_seconds=3600 * options.outage_hours,
+        door=options.door,
+        per_visit=options.per_visit,
     )
     bottleneck = max(found, key=lambda need: need.load)
     a_day = sum(kind.a_day for kind in traffic)
     aggregators = next(need.machines for need in found if need.part == "aggregator")
-    crowd = largest_crowd(traffic, machine, costs, aggregators, arguments.cluster_nodes)
-    if crowd is None and "cluster_nodes" in getattr(arguments, "given", ()):
+    crowd = largest_crowd(traffic, machine, costs, aggregators, options.cluster_nodes)
+    if crowd is None and options.cluster_nodes > 1:
         raise BadParameter(
             "--cluster-nodes spreads an epoch that leaves whole, and no metric asked about has a "
             "crowd: leave it out, or name a catalog that has one, without --per-day"
         )
-    if arguments.format == "json":
+    if options.format == "json":
         document = {
-            "devices": arguments.devices,
+            "devices": options.devices,
             "reports_a_day": a_day,
             "peak_reports_a_second": found[0].a_second,
             "costs": asdict(costs),
@@ -137,22 +137,22 @@ def capacity(arguments: argparse.Namespace) -> int:
         }
         say(json.dumps(document, indent=1))
     else:
-        _show(arguments, a_day, costs, found, bottleneck)
+        _show(options, a_day, costs, found, bottleneck)
         if crowd is not None:
-            _show_crowd(crowd, arguments.machine_gb, arguments.cluster_nodes)
+            _show_crowd(crowd, options.machine_gb, options.cluster_nodes)
         if supposed:
             say(
-                f"supposed, as there is no {arguments.catalog} here: one report of a device a day; "
+                f"supposed, as there is no {options.catalog} here: one report of a device a day; "
                 "name a catalog, or give --per-day"
             )
     return 0
 
 
 def _show(
-    arguments: argparse.Namespace, a_day: float, costs: Costs, found: list[Need], bottleneck: Need
+    options: CapacityOptions, a_day: float, costs: Costs, found: list[Need], bottleneck: Need
 ) -> None:
     table(
-        f"{arguments.devices:,.0f} devices, {a_day:,.0f} reports a day, {found[0].a_second:,.0f} a "
+        f"{options.devices:,.0f} devices, {a_day:,.0f} reports a day, {found[0].a_second:,.0f} a "
         "second at the busiest hour",
         ("part", "cores", "memory, GB", "machines", "decided by"),
         [
@@ -161,8 +161,8 @@ def _show(
         ],
     )
     say(
-        f"in all {_all_machines(found):,} machines of {arguments.machine_cores} cores and "
-        f"{arguments.machine_gb:g} GB, used to 60%: of each service one more than the table says, "
+        f"in all {_all_machines(found):,} machines of {options.machine_cores} cores and "
+        f"{options.machine_gb:g} GB, used to 60%: of each service one more than the table says, "
         "so that one can restart, and of Redis a replica beside each master"
     )
     if sum(need.load for need in found) <= 1:
@@ -173,12 +173,12 @@ def _show(
     say(f"bottleneck: {bottleneck.part}, by its {bottleneck.why}")
     say(
         "devices come by "
-        + ("HTTP" if arguments.door == "http" else "gRPC")
-        + f", with {arguments.per_visit:g} report{'' if arguments.per_visit == 1 else 's'} a visit "
-        f"on a fresh TLS connection: {costs.door_us(arguments.door, arguments.per_visit):,.0f} us "
+        + ("HTTP" if options.door == "http" else "gRPC")
+        + f", with {options.per_visit:g} report{'' if options.per_visit == 1 else 's'} a visit "
+        f"on a fresh TLS connection: {costs.door_us(options.door, options.per_visit):,.0f} us "
         "of the shuffler a report"
     )
-    whose = "measured now" if arguments.measure else "of benchmarks/RESULTS.md"
+    whose = "measured now" if options.measure else "of benchmarks/RESULTS.md"
     rest = costs.aggregator_us + costs.pool_us + costs.totals_us
     say(
         f"behind it {costs.open_us:.0f} us of a processor to open one, {costs.x_wing_us:.0f} if it "
@@ -233,3 +233,11 @@ def _opening_us(private: PrivateKey) -> float:
             open_sealed(sealed, private, info)
         done += 100
     return 1e6 * took / done
+
+
+CAPACITY: Final = Command(
+    name="plan capacity",
+    run=_capacity,
+    text="how many machines, and of what",
+    epilog=_EPILOG,
+)

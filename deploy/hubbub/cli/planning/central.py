@@ -1,11 +1,11 @@
-"""`hubbub plan --central`: what a crowd gives, by how private each report is by itself."""
+"""`hubbub plan central`: what a crowd gives, by how private each report is by itself."""
 
-import argparse
 import json
+from argparse import ArgumentTypeError
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields, replace
 from math import sqrt
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import numpy as np
 
@@ -17,10 +17,16 @@ from hubbub.catalog.crowds.central_fields import DEVICES
 from hubbub.catalog.crowds.crowd_geometry import CROWD_PARTS, planned_geometry
 from hubbub.catalog.crowds.crowd_strings import CROWD_TREE, planned_strings, string_errors
 from hubbub.catalog.crowds.device_dummies import each_of
-from hubbub.cli.planning.central_numbers import in_catalog, plan_central_numbers
+from hubbub.cli.planning.central_numbers import in_catalog, plan_numbers
+from hubbub.cli.planning.model_crowds import plan_rounds
+from hubbub.cli.planning.subject import SubjectOptions, draft_of, whole
 from hubbub.cli.terminal.output import explain, say, several, table
 from hubbub.errors import BadParameter
+from hubbub.fields.command_line import Command
+from hubbub.fields.options import Group, option, options
+from hubbub.fields.rules import Interval
 from hubbub.mechanisms import build, even_lies
+from hubbub.mechanisms.gradient import KINDS
 from hubbub.mechanisms.probability import MAX_EPSILON, MIN_EPSILON
 from hubbub.mechanisms.tree import PrefixTree
 from hubbub.privacy.amplification import DELTA
@@ -28,8 +34,17 @@ from hubbub.privacy.crowd import ExactAccountant, what_decides
 from hubbub.privacy.metric_draft import MetricDraft
 from hubbub.privacy.planner import plan
 from hubbub.privacy.shuffled_epoch import ShuffledEpoch
-from hubbub.privacy.shuffled_histogram import central_epsilon, largest_local
+from hubbub.privacy.shuffled_histogram import central_epsilon
 
+_EPILOG: Final = """
+examples:
+  hubbub plan central --values 16 --reports 30000 --epsilon 1
+  hubbub plan central --values 16 --reports 30000 --epsilon 1 --dummies auto
+  hubbub plan central --strings 1000 --reports 30000 --epsilon 1
+  hubbub plan central --model logistic --features 64 --reports 24000 --epsilon 1
+"""
+_PROMISE: Final = Group("a central promise")
+_MODEL: Final = Group("a model, instead of a question")
 # Local epsilons that are shown below the largest one.
 _FLOORS: Final = (1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 12.0)
 
@@ -45,140 +60,151 @@ class _Way:
     stderr_tenth: float
 
 
-def add_central(parser: argparse.ArgumentParser) -> None:
-    """Add the options of a central promise."""
-    crowd = parser.add_argument_group(
-        "a central promise, with --reports and --values, --strings, --parts, --mean, --ranges or "
-        "a central promise, with --reports and --values, --strings, --parts, --mean, --ranges, "
-        "--vector or --model"
-    )
-    crowd.add_argument(
-        "--central", type=float, metavar="E", help="what a whole epoch may say of one person, nats"
-    )
-    crowd.add_argument(
-        "--honest", type=float, default=0.9, help="share of reports counted on (%(default)s)"
-    )
-    crowd.add_argument(
-        "--max-local", type=float, default=MAX_EPSILON, help="of one report (%(default)s)"
-    )
-    crowd.add_argument(
-        "--dummies",
-        type=_dummies,
-        default=0,
-        metavar="N",
-        help=f"the shuffler's, in a crowd; {AUTO}: as many as are worth it; {DEVICES}: the same, "
-        "made by devices (%(default)s)",
-    )
-    crowd.add_argument("--delta", type=float, default=DELTA, help="of the promise (%(default)s)")
-
-
 def _dummies(written: str) -> int | str:
     """A whole number, "auto", or "devices"."""
     try:
         return written if written in (AUTO, DEVICES) else int(written)
     except ValueError:
-        raise argparse.ArgumentTypeError(
+        raise ArgumentTypeError(
             f'{written!a} is no whole number, nor "{AUTO}" or "{DEVICES}"'
         ) from None
 
 
-def refuse_epsilons(arguments: argparse.Namespace) -> None:
-    """Raises BadParameter for a promise, or a most that a report may say, that nobody makes."""
-    for name, given in (("--central", arguments.central), ("--max-local", arguments.max_local)):
-        if not MIN_EPSILON <= given <= MAX_EPSILON:
-            raise BadParameter(f"{name} {given:g} is outside [{MIN_EPSILON}, {MAX_EPSILON}]")
+@options
+class CentralOptions:
+    """Options of `hubbub plan central`."""
+
+    subject: SubjectOptions
+    model: str | None = option("its kind", default=None, choices=KINDS, group=_MODEL)
+    features: int | None = option(
+        "its columns: a list of values has one for each",
+        default=None,
+        metavar="N",
+        group=_MODEL,
+        needs="model",
+    )
+    classes: int | None = option(
+        "of softmax: how many a label may be of",
+        default=None,
+        metavar="K",
+        group=_MODEL,
+        needs="model",
+    )
+    reports: int = option("how many in all", parse=whole, metavar="N", group=_PROMISE)
+    epsilon: float = option(
+        "what a whole epoch may say of one person, nats",
+        within=Interval(MIN_EPSILON, MAX_EPSILON),
+        group=_PROMISE,
+    )
+    delta: float = option("of the promise (%(default)s)", default=DELTA, group=_PROMISE)
+    honest: float = option("share of reports counted on (%(default)s)", default=0.9, group=_PROMISE)
+    max_local: float = option(
+        "of one report (%(default)s)",
+        default=MAX_EPSILON,
+        within=Interval(MIN_EPSILON, MAX_EPSILON),
+        group=_PROMISE,
+    )
+    dummies: int | str = option(
+        f"the shuffler's, in a crowd; {AUTO}: as many as are worth it; {DEVICES}: the same, "
+        "made by devices (%(default)s)",
+        default=0,
+        parse=_dummies,
+        metavar="N",
+        group=_PROMISE,
+    )
+    format: Literal["table", "json"] = option("of the output (%(default)s)", default="table")
 
 
-def plan_central(arguments: argparse.Namespace, question: MetricDraft) -> int:
-    """Show what keeps the promise, what lower floors cost, and what there is beside it.
-
-    Raises:
-        BadParameter: a number is missing or out of range, or dummies are asked for where none go.
-    """
-    reports, central = arguments.reports, arguments.central
-    if reports is None:
-        raise BadParameter("--central is of so many reports: give --reports")
+def _central(options: CentralOptions) -> int:
+    promise = CentralPromise(
+        epsilon=options.epsilon,
+        crowd=options.reports,
+        delta=options.delta,
+        honest=options.honest,
+        max_local_epsilon=options.max_local,
+    )
+    as_json = options.format == "json"
+    if options.model is not None:
+        others = [
+            f.name for f in fields(SubjectOptions) if getattr(options.subject, f.name) != f.default
+        ]
+        if others:
+            raise BadParameter(f"--model is a question of its own: leave out {', '.join(others)}")
+        if options.dummies:
+            raise BadParameter("--dummies are of listed values; leave them out with --model")
+        plan_rounds(options.model, options.features, options.classes, promise, as_json=as_json)
+        return 0
+    question, _ = draft_of(options.subject)
     if question.kind == "sets":
         raise BadParameter(
-            "a crowd is not asked for sets: leave --central out; each report keeps its own epsilon"
+            "a crowd is not asked for sets: plan them without central; each report keeps its own "
+            "epsilon"
         )
-    refuse_epsilons(arguments)
-    if arguments.dummies and question.kind != "values":
+    if options.dummies and question.kind != "values":
         raise BadParameter("--dummies go with listed values alone: leave them out")
-    _pad(arguments, question)
     if question.kind in ("mean", "ranges", "vector"):
-        floors = [one for one in _FLOORS if central < one < arguments.max_local]
-        return plan_central_numbers(arguments, question, [*floors, arguments.max_local])
+        floors = [one for one in _FLOORS if promise.epsilon < one < promise.max_local_epsilon]
+        plan_numbers(promise, question, [*floors, promise.max_local_epsilon], as_json=as_json)
+        return 0
+    promise = _padded(promise, options.dummies, question)
     of = {"strings": _of_strings, "parts": _of_parts}.get(question.kind, _of_values)
-    ways = of(arguments, question)
-    laplace = 2 * sqrt(2) / central  # one person moves one report from one count to another
-    ways.append(_Way("trusted curator, Laplace", None, central, laplace, laplace))
-    if arguments.format == "json":
+    ways = of(promise, question)
+    laplace = 2 * sqrt(2) / promise.epsilon  # one person moves one report from one count to another
+    ways.append(_Way("trusted curator, Laplace", None, promise.epsilon, laplace, laplace))
+    if as_json:
         document: dict[str, Any] = {
-            "reports": reports,
+            "reports": promise.crowd,
             question.kind: question.size,
-            "central": central,
-            "delta": arguments.delta,
-            "honest": arguments.honest,
-            "dummies": arguments.dummies,
-            "dummies_each": arguments.each,
+            "central": promise.epsilon,
+            "delta": promise.delta,
+            "honest": promise.honest,
+            "dummies": promise.dummies,
+            "dummies_each": promise.dummies_each,
             "rows": [asdict(way) for way in ways],
         }
         if question.kind == "strings":
-            local, share = _found_unlisted(arguments)
+            local, share = _found_unlisted(promise)
             document["tree"] = {"epsilon_local": local, "found_from": share}
         say(json.dumps(document, indent=1))
     else:
-        _show(arguments, question, ways)
+        _show(promise, question, ways)
     return 0
 
 
-def _pad(arguments: argparse.Namespace, question: MetricDraft) -> None:
-    """Put numbers in the place of words: of the shuffler's dummies, and of every device's."""
-    arguments.each = 0.0
-    if isinstance(arguments.dummies, str):
-        promise = CentralPromise(
-            *(arguments.central, arguments.reports, arguments.delta, arguments.honest),
-            arguments.max_local,
-        )
-        if arguments.dummies == DEVICES:
-            number = ExactAccountant().dummies(promise, question.size, by_devices=True)
-            arguments.dummies, arguments.each = 0, each_of(arguments.reports, number)
-        else:
-            arguments.dummies = ExactAccountant().dummies(promise, question.size)
-        if not (arguments.dummies or arguments.each):
-            explain("no number of dummies is worth it: errors fall by 2.5% at most")
+def _padded(promise: CentralPromise, dummies: int | str, question: MetricDraft) -> CentralPromise:
+    """The promise with so many dummies of the shuffler, or as many as are worth it."""
+    if isinstance(dummies, int):
+        return replace(promise, dummies=dummies)
+    if dummies == DEVICES:
+        number = ExactAccountant().dummies(promise, question.size, by_devices=True)
+        padded = replace(promise, dummies_each=each_of(promise.crowd, number))
+    else:
+        padded = replace(promise, dummies=ExactAccountant().dummies(promise, question.size))
+    if padded == promise:
+        explain("no number of dummies is worth it: errors fall by 2.5% at most")
+    return padded
 
 
-def _of_values(arguments: argparse.Namespace, question: MetricDraft) -> list[_Way]:
+def _of_values(promise: CentralPromise, question: MetricDraft) -> list[_Way]:
     """A crowd at each floor, and reports that are as private by themselves."""
-    reports, central = arguments.reports, arguments.central
-    most = largest_local(
-        reports,
-        question.size,
-        central,
-        arguments.delta,
-        honest=arguments.honest,
-        dummies=arguments.dummies,
-        each=arguments.each,
-        most=arguments.max_local,
-    )
-    ways = [_crowd(arguments, question, local) for local in (*_below(central, most), most)]
+    reports, central = promise.crowd, promise.epsilon
+    most = ExactAccountant().largest(promise, question.size)
+    ways = [_crowd(promise, question, local) for local in (*_below(central, most), most)]
     [best, *_] = plan(question, central, reports)
     alone = build(best.mechanism, **best.parameters)
     errors = [sqrt(alone.variance(share * reports, reports)) for share in (0.0, 0.1)]
     return [*ways, _Way(f"alone, {best.mechanism}", central, central, *errors)]
 
 
-def _of_strings(arguments: argparse.Namespace, question: MetricDraft) -> list[_Way]:
+def _of_strings(promise: CentralPromise, question: MetricDraft) -> list[_Way]:
     """The same of strings, hashed to as many buckets as serve best at each floor."""
-    central, ways = arguments.central, list[_Way]()
-    for floor in (*_below(central, arguments.max_local), arguments.max_local):
-        way = _hashed_crowd(arguments, floor)
+    reports, central, ways = promise.crowd, promise.epsilon, list[_Way]()
+    for floor in (*_below(central, promise.max_local_epsilon), promise.max_local_epsilon):
+        way = _hashed_crowd(replace(promise, max_local_epsilon=floor))
         if not ways or way.epsilon_local != ways[-1].epsilon_local:
             ways.append(way)
-    [best, *_] = plan(question, central, arguments.reports)
-    alone, reports = build(best.mechanism, **best.parameters), arguments.reports
+    [best, *_] = plan(question, central, reports)
+    alone = build(best.mechanism, **best.parameters)
     shares = np.array([0.1, *[0.9 / question.size] * question.size])
     strings = [*question.values(), "one more"]
     expected = family_for(alone).expected(alone, strings, shares, reports)
@@ -186,21 +212,18 @@ def _of_strings(arguments: argparse.Namespace, question: MetricDraft) -> list[_W
     return [*ways, _Way(f"alone, {best.mechanism}", central, central, *errors)]
 
 
-def _of_parts(arguments: argparse.Namespace, question: MetricDraft) -> list[_Way]:
+def _of_parts(promise: CentralPromise, question: MetricDraft) -> list[_Way]:
     """A crowd that tells two parts together, or three; and reports that tell two by themselves."""
-    reports, central, ways = arguments.reports, arguments.central, list[_Way]()
-    promise = CentralPromise(
-        *(central, reports, arguments.delta, arguments.honest, arguments.max_local)
-    )
+    reports, central, ways = promise.crowd, promise.epsilon, list[_Way]()
     for told in range(2, min(len(question.parts), 3) + 1):
         own = {"sizes": question.parts, "ways": told}
         planned = planned_geometry(CROWD_PARTS, own, {}, promise, ExactAccountant())
         mechanism = build(CROWD_PARTS, epsilon=planned.epsilon, **own)
         lies = even_lies(mechanism, mechanism.privacy_loss())
         crowd = ShuffledEpoch(
-            *(reports, lies.categories, lies.epsilon, arguments.honest), groups=lies.groups
+            reports, lies.categories, lies.epsilon, promise.honest, groups=lies.groups
         )
-        found = central_epsilon(crowd, arguments.delta)
+        found = central_epsilon(crowd, promise.delta)
         errors = _cell_errors(mechanism, reports)
         ways.append(_Way(f"crowd, tables of {told}", planned.epsilon, found, *errors))
     alone = build(CROWD_PARTS, epsilon=central, sizes=question.parts)
@@ -215,32 +238,25 @@ def _cell_errors(mechanism: Any, reports: int) -> tuple[float, float]:
     return reports * float(expected.absent[0]), reports * float(expected.stderrs[0])
 
 
-def _hashed_crowd(arguments: argparse.Namespace, floor: float) -> _Way:
-    reports, accountant = arguments.reports, ExactAccountant()
-    promise = CentralPromise(
-        *(arguments.central, reports, arguments.delta, arguments.honest, floor)
-    )
+def _hashed_crowd(promise: CentralPromise) -> _Way:
+    reports, accountant = promise.crowd, ExactAccountant()
     planned = planned_strings({"mechanism": AUTO}, promise, accountant)
     width, hashes = int(planned.categories), planned.groups
     local = accountant.local_epsilon(promise, width, hashes)
-    crowd = ShuffledEpoch(reports, width, local, arguments.honest, groups=hashes)
+    crowd = ShuffledEpoch(reports, width, local, promise.honest, groups=hashes)
     return _Way(
         f"crowd, {hashes} x {width:,} buckets",
         local,
-        central_epsilon(crowd, arguments.delta),
+        central_epsilon(crowd, promise.delta),
         *string_errors(width, hashes, local, reports),
     )
 
 
-def _found_unlisted(arguments: argparse.Namespace) -> tuple[float, float]:
+def _found_unlisted(promise: CentralPromise) -> tuple[float, float]:
     """Of a prefix tree in such a crowd: its local epsilon, and the share of what it finds."""
-    promise = CentralPromise(
-        *(arguments.central, arguments.reports, arguments.delta, arguments.honest),
-        arguments.max_local,
-    )
     planned = planned_strings({"mechanism": CROWD_TREE}, promise, ExactAccountant())
-    local = planned.epsilon or arguments.central
-    return local, found_from(PrefixTree(local), arguments.reports)
+    local = planned.epsilon or promise.epsilon
+    return local, found_from(PrefixTree(local), promise.crowd)
 
 
 def _below(central: float, most: float) -> list[float]:
@@ -248,12 +264,16 @@ def _below(central: float, most: float) -> list[float]:
     return [floor for floor in _FLOORS if central < floor < most - 0.25]
 
 
-def _crowd(arguments: argparse.Namespace, question: MetricDraft, local: float) -> _Way:
+def _crowd(promise: CentralPromise, question: MetricDraft, local: float) -> _Way:
     crowd = ShuffledEpoch(
-        *(arguments.reports, question.size, local, arguments.honest, arguments.dummies),
-        each=arguments.each,
+        promise.crowd,
+        question.size,
+        local,
+        promise.honest,
+        promise.dummies,
+        each=promise.dummies_each,
     )
-    found = central_epsilon(crowd, arguments.delta)
+    found = central_epsilon(crowd, promise.delta)
     return _Way("crowd", local, found, crowd.stderr(0.0), crowd.stderr(0.1))
 
 
@@ -267,12 +287,12 @@ def _whose(question: MetricDraft) -> str:
             return f"{question.size:,} values"
 
 
-def _show(arguments: argparse.Namespace, question: MetricDraft, ways: Sequence[_Way]) -> None:
-    dummies = f" and {arguments.dummies:,} dummies" if arguments.dummies else ""
-    dummies = f" with {arguments.each:g} dummies each" if arguments.each else dummies
+def _show(promise: CentralPromise, question: MetricDraft, ways: Sequence[_Way]) -> None:
+    dummies = f" and {promise.dummies:,} dummies" if promise.dummies else ""
+    dummies = f" with {promise.dummies_each:g} dummies each" if promise.dummies_each else dummies
     table(
-        f"central epsilon {arguments.central:g} at delta {arguments.delta:g}: "
-        f"{several(arguments.reports, 'report')}{dummies} of " + _whose(question),
+        f"central epsilon {promise.epsilon:g} at delta {promise.delta:g}: "
+        f"{several(promise.crowd, 'report')}{dummies} of " + _whose(question),
         ("way", "local epsilon", "central epsilon", "error of a rare value", "of one in ten"),
         [
             (
@@ -287,48 +307,37 @@ def _show(arguments: argparse.Namespace, question: MetricDraft, ways: Sequence[_
     )
     say(
         f"errors are standard errors in reports; a crowd leaves whole or not at all, "
-        f"{arguments.honest:.0%} of it honest; the local epsilon holds whoever works together"
+        f"{promise.honest:.0%} of it honest; the local epsilon holds whoever works together"
     )
     best = max(way.epsilon_local or 0 for way in ways if way.way.startswith("crowd"))
-    more = f", dummies = {arguments.dummies}" if arguments.dummies else ""
-    more = f", dummies_each = {arguments.each:g}" if arguments.each else more
+    more = f", dummies = {promise.dummies}" if promise.dummies else ""
+    more = f", dummies_each = {promise.dummies_each:g}" if promise.dummies_each else more
     if len(question.parts) > 2:  # noqa: PLR2004 tables of three need as many
         more += "; for tables of 3 also ways = 3"
     if question.kind == "strings":
         say("of strings held as by Zipf's law, a thousand of them: collisions are in the errors")
-        local, share = _found_unlisted(arguments)
-        holders = f"what {share:.3g} of the reports, {share * arguments.reports:,.0f}, hold"
+        local, share = _found_unlisted(promise)
+        holders = f"what {share:.3g} of the reports, {share * promise.crowd:,.0f}, hold"
         say(
             f'of strings that nobody listed mechanism = "tree" finds, at a local epsilon of '
             f"{local:.4g}, "
             + (f"{holders}, 95 times in 100" if share < 1 else "none in so few reports")
         )
         more = ', domain = "string", mechanism = "auto"'
-    say(in_catalog(arguments, best) + more)
-    if arguments.dummies or arguments.each:
-        say(_worth(arguments, question, ways))
-    promise = CentralPromise(
-        *(arguments.central, arguments.reports, arguments.delta, arguments.honest),
-        *(arguments.max_local, arguments.dummies, arguments.each),
-    )
+    say(in_catalog(promise, best) + more)
+    if promise.dummies or promise.dummies_each:
+        say(_worth(promise, question, ways))
     told = min(way.epsilon_central for way in ways if way.epsilon_local == best)
     listed = question.size if question.kind == "values" else None
     if said := what_decides(promise, best, told, listed):
         explain(said)
 
 
-def _worth(arguments: argparse.Namespace, question: MetricDraft, ways: Sequence[_Way]) -> str:
+def _worth(promise: CentralPromise, question: MetricDraft, ways: Sequence[_Way]) -> str:
     """Whether the dummies win, by the exact errors of both."""
     padded = next(way for way in reversed(ways) if way.way == "crowd")
-    local = largest_local(
-        arguments.reports,
-        question.size,
-        arguments.central,
-        arguments.delta,
-        honest=arguments.honest,
-        most=arguments.max_local,
-    )
-    alone = ShuffledEpoch(arguments.reports, question.size, local, arguments.honest)
+    local = ExactAccountant().largest(replace(promise, dummies=0, dummies_each=0.0), question.size)
+    alone = ShuffledEpoch(promise.crowd, question.size, local, promise.honest)
     errors = (
         ("a rare value", padded.stderr_rare, alone.stderr(0.0)),
         ("one in ten", padded.stderr_tenth, alone.stderr(0.1)),
@@ -338,3 +347,11 @@ def _worth(arguments: argparse.Namespace, question: MetricDraft, ways: Sequence[
         return f"leave the dummies out: without them the errors are {said}, none larger"
     better = " and ".join(name for name, with_them, without in errors if with_them < without)
     return f"the dummies win for {better}: without them the errors are {said}"
+
+
+CENTRAL: Final = Command(
+    name="plan central",
+    run=_central,
+    text="what a crowd gives, by how private each report is by itself",
+    epilog=_EPILOG,
+)

@@ -1,9 +1,8 @@
-"""`hubbub plan --central` of numbers: what a crowd gives of means, or of the parts of a range."""
+"""`hubbub plan central` of numbers: what a crowd gives of means, or of the parts of a range."""
 
-import argparse
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from math import ceil, sqrt
 from typing import Any, Final
 
@@ -37,9 +36,9 @@ class _Way:
     stderr: float
 
 
-def plan_central_numbers(
-    arguments: argparse.Namespace, question: MetricDraft, floors: Sequence[float]
-) -> int:
+def plan_numbers(
+    promise: CentralPromise, question: MetricDraft, floors: Sequence[float], *, as_json: bool
+) -> None:
     """Show what keeps the promise, what lower floors cost, and what there is beside it.
 
     floors: local epsilons to look at, ascending; the last is the most that a report may say.
@@ -47,11 +46,11 @@ def plan_central_numbers(
     Raises:
         BadParameter: so many parts that no crowd of this size can be asked.
     """
-    reports, central = arguments.reports, arguments.central
+    reports, central = promise.crowd, promise.epsilon
     ways: list[_Way] = []
     for floor in floors:
         try:
-            way = _crowd(arguments, question, floor)
+            way = _crowd(replace(promise, max_local_epsilon=floor), question)
         except BadParameter:
             if floor == floors[-1]:
                 raise
@@ -67,25 +66,21 @@ def plan_central_numbers(
         _Way("alone", best.mechanism, central, central, best.rare),
         _Way("trusted curator, Laplace", None, None, central, noise),
     ]
-    if arguments.format == "json":
+    if as_json:
         document: dict[str, Any] = {
             "reports": reports,
             "question": asdict(question),
             "central": central,
-            "delta": arguments.delta,
-            "honest": arguments.honest,
+            "delta": promise.delta,
+            "honest": promise.honest,
             "rows": [asdict(way) for way in ways],
         }
         say(json.dumps(document, indent=1))
     else:
-        _show(arguments, question, ways)
-    return 0
+        _show(promise, question, ways)
 
 
-def _crowd(arguments: argparse.Namespace, question: MetricDraft, floor: float) -> _Way:
-    promise = CentralPromise(
-        *(arguments.central, arguments.reports, arguments.delta, arguments.honest, floor)
-    )
+def _crowd(promise: CentralPromise, question: MetricDraft) -> _Way:
     asked: dict[str, Any] = {"mechanism": "auto", "low": question.low, "high": question.high}
     if question.kind == "ranges":
         asked |= {"mechanism": "wave", "buckets": question.size}
@@ -100,17 +95,17 @@ def _crowd(arguments: argparse.Namespace, question: MetricDraft, floor: float) -
         **planned.parameters,
         "epsilon": local,
     }
-    crowd = ShuffledEpoch(arguments.reports, planned.categories, local, arguments.honest)
+    crowd = ShuffledEpoch(promise.crowd, planned.categories, local, promise.honest)
     return _Way(
         "crowd",
         planned.mechanism,
         local,
-        central_epsilon(crowd, arguments.delta),
-        row(question, planned.mechanism, given, arguments.reports).rare,
+        central_epsilon(crowd, promise.delta),
+        row(question, planned.mechanism, given, promise.crowd).rare,
     )
 
 
-def _show(arguments: argparse.Namespace, question: MetricDraft, ways: Sequence[_Way]) -> None:
+def _show(promise: CentralPromise, question: MetricDraft, ways: Sequence[_Way]) -> None:
     what, of_what = _SAID[question.kind]
     number = {
         "mean": "a mean",
@@ -118,8 +113,8 @@ def _show(arguments: argparse.Namespace, question: MetricDraft, ways: Sequence[_
         "vector": f"the mean of {question.size:,} numbers",
     }[question.kind]
     table(
-        f"central epsilon {arguments.central:g} at delta {arguments.delta:g}: "
-        f"{several(arguments.reports, 'report')} of {number}",
+        f"central epsilon {promise.epsilon:g} at delta {promise.delta:g}: "
+        f"{several(promise.crowd, 'report')} of {number}",
         ("way", "mechanism", "local epsilon", "central epsilon", f"error of {what}"),
         [
             (
@@ -135,13 +130,12 @@ def _show(arguments: argparse.Namespace, question: MetricDraft, ways: Sequence[_
     )
     say(
         f"errors are standard errors, {of_what}; a crowd leaves whole or not at all, "
-        f"{arguments.honest:.0%} of it honest; the local epsilon holds whoever works together"
+        f"{promise.honest:.0%} of it honest; the local epsilon holds whoever works together"
     )
-    say(in_catalog(arguments, max(way.epsilon_local or 0 for way in ways if way.way == "crowd")))
+    say(in_catalog(promise, max(way.epsilon_local or 0 for way in ways if way.way == "crowd")))
 
 
-def in_catalog(arguments: argparse.Namespace, epsilon_local: float) -> str:
+def in_catalog(promise: CentralPromise, epsilon_local: float) -> str:
     """What to write for this promise, with a larger cap where its local epsilon needs one."""
     cap = f", max_local_epsilon = {ceil(epsilon_local)}" if epsilon_local > USUAL_MAX_LOCAL else ""
-    promise = f"central_epsilon = {arguments.central:g}, crowd = {arguments.reports}"
-    return f"in metrics.toml: {promise}{cap}"
+    return f"in metrics.toml: central_epsilon = {promise.epsilon:g}, crowd = {promise.crowd}{cap}"

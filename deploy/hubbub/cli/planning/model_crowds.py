@@ -1,14 +1,14 @@
-"""`hubbub plan --model --central`: rounds of a model in a crowd, and how many a device is in."""
+"""`hubbub plan central` of a model: rounds of a model in a crowd, and how many a device is in."""
 
-import argparse
 import json
+from dataclasses import replace
 from math import floor, sqrt
 from typing import Any, Final
 
 from hubbub.analysis.models import noise_of
 from hubbub.catalog import CentralPromise
 from hubbub.catalog.crowds.crowd_codes import codes_epsilon
-from hubbub.cli.planning.central import refuse_epsilons
+from hubbub.cli.planning.models import dimensions_of_plan
 from hubbub.cli.terminal.long_work import said_if_long
 from hubbub.cli.terminal.output import say, table
 from hubbub.errors import BadParameter
@@ -22,34 +22,43 @@ _SURELY: Final = 5.0
 _SMALLEST: Final = 10
 
 
-def plan_model_crowd(arguments: argparse.Namespace, dimensions: int) -> int:
+def plan_rounds(
+    kind: str,
+    features: int | None,
+    classes: int | None,
+    promise: CentralPromise,
+    *,
+    as_json: bool,
+) -> None:
     """Show what devices may say in rounds that keep a central promise together.
 
-    dimensions: how many numbers a gradient has.
+    promise: its crowd are all people.
 
     Raises:
-        BadParameter: how many people there are is not said, or they are too few for any crowd.
+        BadParameter: as dimensions_of_plan, or there are too few people for any crowd.
     """
-    if arguments.reports is None:
-        raise BadParameter("--central with --model needs --reports, how many people there are")
-    if arguments.dummies:
-        raise BadParameter("--dummies are of listed values; leave them out with --model")
-    refuse_epsilons(arguments)
+    dimensions = dimensions_of_plan(kind, features, classes)
     with said_if_long(lambda: "working out what rounds hide, which may take half a minute"):
-        rows = [row for way in _WAYS if (row := _row(arguments, dimensions, *way)) is not None]
+        rows = [row for way in _WAYS if (row := _row(promise, dimensions, *way)) is not None]
     if not rows:
         raise BadParameter(
-            f"--reports {arguments.reports}: no round of so few people keeps a central epsilon of "
-            f"{arguments.central:g}; gather more, or raise --central"
+            f"--reports {promise.crowd}: no round of so few people keeps a central epsilon of "
+            f"{promise.epsilon:g}; gather more, or raise --epsilon"
         )
-    if arguments.format == "json":
-        asked = {"model": arguments.model, "features": arguments.features}
-        promise = {"central_epsilon": arguments.central, "delta": arguments.delta}
-        say(json.dumps({**asked, **promise, "honest": arguments.honest, "rows": rows}, indent=1))
-        return 0
+    if as_json:
+        document = {
+            "model": kind,
+            "features": features,
+            "central_epsilon": promise.epsilon,
+            "delta": promise.delta,
+            "honest": promise.honest,
+            "rows": rows,
+        }
+        say(json.dumps(document, indent=1))
+        return
     table(
-        f"a {arguments.model} model of {arguments.reports:,} people, central epsilon "
-        f"{arguments.central:g} at delta {arguments.delta:g} of all rounds that a person is in",
+        f"a {kind} model of {promise.crowd:,} people, central epsilon "
+        f"{promise.epsilon:g} at delta {promise.delta:g} of all rounds that a person is in",
         ("rounds", "rounds_each", "crowd", "epsilon of a report", "of all of them", "noise"),
         [
             (
@@ -67,25 +76,20 @@ def plan_model_crowd(arguments: argparse.Namespace, dimensions: int) -> int:
     say("reports say by themselves, of all of them together, is left if it is not")
     say("crowd: as many as are in each round but for a chance below one in a million")
     say("noise: of a round's mean direction; where it is below .1 rounds are what is missing")
-    return 0
 
 
 def _row(
-    arguments: argparse.Namespace, dimensions: int, rounds: int, rounds_each: int
+    promise: CentralPromise, dimensions: int, rounds: int, rounds_each: int
 ) -> dict[str, Any] | None:
     """One way; None where its rounds have too few people."""
     share = rounds_each / (rounds + 1)
-    people = arguments.reports * share
+    people = promise.crowd * share
     crowd = floor(people - _SURELY * sqrt(people * (1 - share)))
     if crowd < _SMALLEST:
         return None
-    promise = CentralPromise(
-        *(arguments.central, crowd, arguments.delta, arguments.honest),
-        arguments.max_local,
-        epochs=rounds_each,
-    )
+    of_round = replace(promise, crowd=crowd, epochs=rounds_each)
     try:
-        epsilon = codes_epsilon(promise, dimensions, ExactAccountant())
+        epsilon = codes_epsilon(of_round, dimensions, ExactAccountant())
     except BadParameter:
         return None
     error = VectorCodes(epsilon, dimensions, words_for(epsilon), 1).squared_error
@@ -95,5 +99,5 @@ def _row(
         "crowd": crowd,
         "epsilon": epsilon,
         "lifetime_epsilon": rounds_each * epsilon,
-        "noise": noise_of(arguments.reports, rounds, error, rounds_each),
+        "noise": noise_of(promise.crowd, rounds, error, rounds_each),
     }

@@ -1,14 +1,16 @@
-"""`hubbub plan --model`: how many people a model needs, by the noise of a round's mean gradient."""
+"""`hubbub plan model`: how many people a model needs, by the noise of a round's mean gradient."""
 
-import argparse
 import json
 from math import ceil
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from hubbub.analysis.models import IN_ROUNDS, noise_of
-from hubbub.cli.planning.model_crowds import plan_model_crowd
+from hubbub.cli.planning.subject import whole
 from hubbub.cli.terminal.output import say, table
 from hubbub.errors import BadParameter
+from hubbub.fields.command_line import Command
+from hubbub.fields.options import argument, option, options
+from hubbub.fields.rules import Interval
 from hubbub.mechanisms.gradient import KINDS
 from hubbub.mechanisms.gradient_size import check_size, dimensions_of
 from hubbub.mechanisms.vector_codes import VectorCodes, words_for
@@ -21,55 +23,79 @@ _FINE: Final = 0.05
 _ENOUGH: Final = 0.2
 _ROUNDS: Final = 8
 _DELTA: Final = 1e-6
+_EPILOG: Final = """
+examples:
+  hubbub plan model logistic --features 64 --epsilon 1    how many people does a model need?
+  hubbub plan model softmax --features 20 --classes 5     the same of one that tells classes apart
+"""
 
 
-def add_model(parser: argparse.ArgumentParser) -> None:
-    """Add the options of a model."""
-    models = parser.add_argument_group("a model, with --epsilon, and --reports if they are known")
-    models.add_argument("--model", choices=KINDS, help="its kind")
-    models.add_argument(
-        "--features", type=int, metavar="N", help="its columns: a list of values has one for each"
+@options
+class ModelOptions:
+    """Options of `hubbub plan model`."""
+
+    kind: str = argument("its kind", choices=KINDS)
+    features: int = option(
+        "its columns: a list of values has one for each", metavar="N", within=Interval(1)
     )
-    models.add_argument(
-        "--classes", type=int, metavar="K", help="of softmax: how many a label may be of"
+    classes: int | None = option(
+        "of softmax: how many a label may be of", default=None, metavar="K"
     )
+    epsilon: float | None = option("of one report, nats", default=None)
+    reports: int | None = option(
+        "how many people there are, if that is known",
+        default=None,
+        parse=whole,
+        metavar="N",
+        within=Interval(1),
+    )
+    format: Literal["table", "json"] = option("of the output (%(default)s)", default="table")
 
 
-def plan_model(arguments: argparse.Namespace) -> int:
-    """Show people needed at several epsilons, or at the one asked for.
-
-    Raises:
-        BadParameter: no features, more than gradients can be told of, or an epsilon out of range.
-    """
-    _refuse_wrong(arguments)
-    asked = _EPSILONS if arguments.epsilon is None else (arguments.epsilon,)
-    numbers = dimensions_of(arguments.features, arguments.classes or 0)
-    if arguments.central is not None:
-        return plan_model_crowd(arguments, numbers)
-    rows = [_row(numbers, epsilon, arguments.reports) for epsilon in asked]
-    _show(arguments, rows)
+def _model(options: ModelOptions) -> int:
+    numbers = dimensions_of_plan(options.kind, options.features, options.classes)
+    epsilons = _EPSILONS if options.epsilon is None else (options.epsilon,)
+    _show(options, [_row(numbers, epsilon, options.reports) for epsilon in epsilons])
     return 0
 
 
-def _show(arguments: argparse.Namespace, rows: list[dict[str, Any]]) -> None:
+def dimensions_of_plan(kind: str, features: int | None, classes: int | None) -> int:
+    """How many numbers a gradient has, of a model as the options say.
+
+    Raises:
+        BadParameter: no features or classes, or more than gradients can be told of.
+    """
+    if features is None:
+        raise BadParameter("--model needs --features, how many columns it has; for example 64")
+    if kind == "softmax" and classes is None:
+        raise BadParameter("softmax needs --classes, how many a label may be of; as 5")
+    try:
+        check_size(features, classes or 0, kind)
+    except BadParameter as error:
+        written = "" if classes is None else f" --classes {classes}"
+        raise BadParameter(f"--features {features}{written}: {error} (docs/learn.md)") from error
+    return dimensions_of(features, classes or 0)
+
+
+def _show(options: ModelOptions, rows: list[dict[str, Any]]) -> None:
     """What each epsilon asks for, as a table or as JSON."""
-    if arguments.format == "json":
+    if options.format == "json":
         say(
             json.dumps(
                 {
-                    "model": arguments.model,
-                    "features": arguments.features,
-                    **({"classes": arguments.classes} if arguments.classes else {}),
+                    "model": options.kind,
+                    "features": options.features,
+                    **({"classes": options.classes} if options.classes else {}),
                     "rows": rows,
                 },
                 indent=1,
             )
         )
         return
-    given = arguments.reports is not None
-    classes = f" and {arguments.classes} classes" if arguments.classes else ""
+    given = options.reports is not None
+    classes = f" and {options.classes} classes" if options.classes else ""
     table(
-        f"a {arguments.model} model of {arguments.features:,} columns{classes}, each person in one "
+        f"a {options.kind} model of {options.features:,} columns{classes}, each person in one "
         "round",
         (
             *("mechanism", "epsilon", "words", "error of one", "a round", f"{_ROUNDS} rounds"),
@@ -99,30 +125,9 @@ def _show(arguments: argparse.Namespace, rows: list[dict[str, Any]]) -> None:
         "to who sees it mixed"
     )
     if given:
-        say(f"noise: of a round's mean direction with {arguments.reports:,} people in all")
+        say(f"noise: of a round's mean direction with {options.reports:,} people in all")
     if given and all(row["noise"] > _ENOUGH for row in rows):
         say(f"that is above {_ENOUGH}: more people, fewer columns or a larger epsilon are needed")
-
-
-def _refuse_wrong(arguments: argparse.Namespace) -> None:
-    """What no plan is made for. Raises BadParameter."""
-    if arguments.model is None:
-        raise BadParameter("--features and --classes are of --model; as --model logistic")
-    if arguments.features is None:
-        raise BadParameter("--model needs --features, how many columns it has; for example 64")
-    if arguments.features < 1:
-        raise BadParameter(f"--features {arguments.features} is below 1")
-    if arguments.reports is not None and arguments.reports < 1:
-        raise BadParameter(f"--reports {arguments.reports} is below 1")
-    if arguments.model == "softmax" and arguments.classes is None:
-        raise BadParameter("--model softmax needs --classes, how many a label may be of; as 5")
-    try:
-        check_size(arguments.features, arguments.classes or 0, arguments.model)
-    except BadParameter as error:
-        classes = "" if arguments.classes is None else f" --classes {arguments.classes}"
-        raise BadParameter(
-            f"--features {arguments.features}{classes}: {error} (docs/learn.md)"
-        ) from error
 
 
 def _row(numbers: int, epsilon: float, people: int | None) -> dict[str, Any]:
@@ -148,3 +153,11 @@ def _row(numbers: int, epsilon: float, people: int | None) -> dict[str, Any]:
     if people is not None:
         found["noise"] = noise_of(people, _ROUNDS, error)
     return found
+
+
+MODEL: Final = Command(
+    name="plan model",
+    run=_model,
+    text="how many people a model needs",
+    epilog=_EPILOG,
+)

@@ -1,0 +1,147 @@
+"""What `hubbub plan` and `hubbub plan central` are asked about: a metric, or a kind of answer."""
+
+from argparse import ArgumentTypeError
+from pathlib import Path
+from typing import Any, Final
+
+from hubbub.analysis.families import family_for
+from hubbub.catalog import Metric
+from hubbub.cli.planning.chosen_metrics import CATALOG, read_metrics
+from hubbub.errors import BadParameter
+from hubbub.fields.command_line import read_number
+from hubbub.fields.options import Group, argument, option, options
+from hubbub.mechanisms import AnyMechanism
+from hubbub.mechanisms.pairs import PairedParts
+from hubbub.mechanisms.vector_codes import VectorCodes
+from hubbub.privacy.metric_draft import MetricDraft
+
+_QUESTION: Final = Group("the question, instead of --metric")
+_KINDS: Final = ("values", "strings", "mean", "ranges", "set", "parts", "vector")
+_EXAMPLES: Final = {
+    "set": "--set 40 5",
+    "parts": "--parts 7 16 14 2",
+    "vector": "--vector 16 1",
+}
+_MAX_VALUES: Final = 1 << 20
+_STRINGS: Final = 100
+
+
+def whole(text: str) -> int:
+    """A whole number, also written as 1e6. Raises ArgumentTypeError for anything else."""
+    number = read_number(text)
+    if not number.is_integer():
+        raise ArgumentTypeError(f"{text[:40]!a} is no whole number; write one like 100 or 1e6")
+    return int(number)
+
+
+@options
+class SubjectOptions:
+    """The options that say what is asked."""
+
+    catalog: Path = argument("of --metric (%(default)s)", default=CATALOG)
+    metric: str | None = option("of the catalog", default=None)
+    values: int | None = option(
+        "one of N listed values", default=None, parse=whole, metavar="N", group=_QUESTION
+    )
+    strings: int | None = option(
+        "any string; N are looked for", default=None, parse=whole, metavar="N", group=_QUESTION
+    )
+    mean: tuple[float, float] | None = option(
+        "the mean of a number in it", default=None, metavar=("LOW", "HIGH"), group=_QUESTION
+    )
+    ranges: tuple[float, float, float] | None = option(
+        "N parts of a range", default=None, metavar=("N", "LOW", "HIGH"), group=_QUESTION
+    )
+    set: tuple[int, int] | None = option(
+        "sets of N listed values, of which a person tells MOST",
+        default=None,
+        parse=whole,
+        metavar=("N", "MOST"),
+        group=_QUESTION,
+    )
+    parts: tuple[int, ...] | None = option(
+        "answers that belong together, with N values each",
+        default=None,
+        parse=whole,
+        several=True,
+        metavar="N",
+        group=_QUESTION,
+    )
+    vector: tuple[float, float] | None = option(
+        "the mean of a vector of N numbers, up to LENGTH long",
+        default=None,
+        metavar=("N", "LENGTH"),
+        group=_QUESTION,
+    )
+
+
+def draft_of(subject: SubjectOptions) -> tuple[MetricDraft, Metric | None]:
+    """What is asked, and the metric that it is from.
+
+    Raises:
+        BadParameter: nothing is asked, or several things at once, or what no metric can have.
+    """
+    figures = {kind: getattr(subject, kind) for kind in _KINDS}
+    kinds = [kind for kind in _KINDS if figures[kind] is not None]
+    if subject.metric and kinds in ([], ["strings"]):
+        _, [metric] = read_metrics(subject.catalog, [subject.metric])
+        if kinds and metric.randomizer.VALUES != "strings":
+            raise BadParameter(f'--strings goes with strings, which "{metric.name}" has not')
+        permanent = metric.lifetime_loss if metric.memoized else None
+        size = subject.strings or _STRINGS
+        return _draft_by(metric.randomizer, size=size, permanent_epsilon=permanent), metric
+    if subject.catalog != CATALOG and not subject.metric:
+        raise BadParameter("a catalog goes with --metric NAME, plan attack and plan capacity")
+    if subject.metric or len(kinds) != 1:
+        raise BadParameter(
+            "say what is asked: one --metric of a catalog; or one of --values, --strings, --mean, "
+            "--ranges, --set, --parts, --vector; for example: hubbub plan --values 128 --epsilon 1 "
+            "--reports 100000, or hubbub plan metrics.toml --metric theme --reports 50000"
+        )
+    [kind] = kinds
+    try:
+        return _draft(kind, figures[kind]), None
+    except BadParameter as error:
+        example = (
+            f"; for example: hubbub plan {_EXAMPLES[kind]} --epsilon 1 --reports 1e5"
+            if kind in _EXAMPLES
+            else ""
+        )
+        raise BadParameter(f"--{kind}: {error}{example}") from None
+
+
+def _draft(kind: str, figures: Any) -> MetricDraft:  # noqa: PLR0911 one for each kind
+    """What one of the options asks, whose figures these are."""
+    match kind:
+        case "values":
+            return MetricDraft("values", _size(figures, 2))
+        case "strings":
+            return MetricDraft("strings", _size(figures, 1))
+        case "mean":
+            return MetricDraft("mean", 1, *figures)
+        case "ranges":
+            size, low, high = figures
+            return MetricDraft("ranges", _size(size, 2), low, high)
+        case "set":
+            size, most = figures
+            if not 1 <= most <= _size(size, 2):
+                raise BadParameter(f"{most} of {size} values told are outside [1, {size}]")
+            return MetricDraft("sets", size, most=most)
+        case "parts":
+            return _draft_by(PairedParts(1.0, figures))
+        case _:
+            size, length = figures
+            return _draft_by(VectorCodes(1.0, _size(size, 1), max_length=length))
+
+
+def _size(number: float, least: int) -> int:
+    if not float(number).is_integer():
+        raise BadParameter(f"{number:g} is no whole number")
+    if not least <= number <= _MAX_VALUES:  # as many as a bundle may list
+        raise BadParameter(f"{number:.0f} values are outside [{least}, {_MAX_VALUES}]")
+    return int(number)
+
+
+def _draft_by(mechanism: AnyMechanism, **others: Any) -> MetricDraft:
+    """What a mechanism asks. others: fields that it does not decide."""
+    return MetricDraft(**{**others, **family_for(mechanism).question(mechanism)})
