@@ -2,6 +2,7 @@
 
 import contextlib
 import fcntl
+import math
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -32,6 +33,7 @@ def client_of(signed: Signed, tmp_path: Path) -> Iterator[Make]:
         shuffler: FakeShuffler | None = None,
         state: State | None = None,
         on_drop: OnDrop | None = None,
+        max_epsilon: float = math.inf,
     ) -> Client:
         client = Client(
             signed.bundle,
@@ -40,6 +42,7 @@ def client_of(signed: Signed, tmp_path: Path) -> Iterator[Make]:
             hold_seconds=None,
             clock=FakeClock(float(start)),
             on_drop=on_drop,
+            max_epsilon=max_epsilon,
         )
         made.append(client)
         return client
@@ -244,6 +247,19 @@ def test_a_preference_chooses_the_tier_and_stays(client_of: Make) -> None:
     assert 2.999 < spent <= 3.0
     with pytest.raises(BadParameter, match="max_epsilon -1 is not a number of nats"):
         client.prefer(-1)
+
+
+@pytest.mark.parametrize(("by_app", "by_person"), [(0.7, 5.0), (5.0, 0.7)])
+def test_the_smaller_of_the_apps_and_the_persons_epsilon_chooses_the_tier(
+    client_of: Make, by_app: float, by_person: float
+) -> None:
+    shuffler = FakeShuffler()
+    client = client_of(shuffler, max_epsilon=by_app)
+    client.prefer(by_person)
+    assert client.report("crashed", "yes") is Outcome.QUEUED
+    assert client.report("theme", "dark") is Outcome.DECLINED
+    client.flush(HANG_SECONDS)
+    assert [report.stream for report in shuffler.reports()] == ["crashed/0.5"]
 
 
 def test_a_tier_is_the_persons_to_choose_and_not_the_apps(client_of: Make) -> None:

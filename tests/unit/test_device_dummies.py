@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
+from math import exp
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from scipy.stats import chi2
 
 from hubbub.catalog import Bundle, open_sealed, read_opening_keys, seal_info
+from hubbub.catalog.crowds.device_dummies import gathered
 from hubbub.client import Client, FolderState, MemoryState, Outcome
 from hubbub.client.state.contract import State
 from hubbub.client.testing import FakeClock, FakeShuffler
@@ -90,3 +92,12 @@ def test_none_are_made_in_development_where_nothing_is_hidden(signed: Signed) ->
     metric = replace(signed.bundle.metric("theme"), development=True)
     bundle = replace(signed.bundle, metrics={"theme": metric}, history={"theme": metric.digest()})
     assert len(_sent(signed, bundle, MemoryState(), "dark")) == 1
+
+
+@pytest.mark.parametrize("each", [0.1, 0.5, 2.25])
+@pytest.mark.parametrize("devices", [2, 100, 1000, 12_345])
+def test_fewer_devices_gather_as_much_as_a_crowd_once_in_1e17(devices: int, each: float) -> None:
+    """By Bernstein's bound on the dummies of all devices but one: Bernstein 1924."""
+    others, part = devices - 1, each % 1
+    off = gathered(devices, each) - 1 - others * (1 + each)
+    assert exp(-(off**2) / (2 * (others * part * (1 - part) + off / 3))) <= 1e-17 * (1 + 1e-9)

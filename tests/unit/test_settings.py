@@ -45,6 +45,12 @@ def test_an_argument_goes_before_the_environment_and_that_before_the_default() -
     assert Settings.read(environment).state_dir == Path("env").absolute()
 
 
+def test_an_argument_of_zero_or_false_goes_before_the_environment_too() -> None:
+    environment = {"HUBBUB_HOLD_SECONDS": "60", "HUBBUB_DISABLED": "1"}
+    settings = Settings.read(environment, hold_seconds=0.0, disabled=False)
+    assert (settings.hold_seconds, settings.disabled) == (0.0, False)
+
+
 @pytest.mark.parametrize("text", ["1", "true", "Yes", " on "])
 def test_a_switch_is_understood(text: str) -> None:
     assert Settings.read({"HUBBUB_DISABLED": text}).disabled

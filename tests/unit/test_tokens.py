@@ -376,6 +376,20 @@ def test_the_moment_of_asking_is_anywhere_in_the_epoch_before(
     assert all(abs(found[tenth] - expected) <= 5.6 * sigma for tenth in range(tenths))
 
 
+def test_a_child_asks_though_its_parent_was_asking_at_the_fork(
+    plain: Signed, issuer: Issuer, clock: FakeClock
+) -> None:
+    clock.set((FIRST + 4) * DAY - 1.0)
+    bundle = _issued(plain.bundle, issuer)
+    purse = Purse(bundle, MemoryState(), issuer, clock=clock, diagnostics=Diagnostics(None))
+    with purse._lock:  # of a thread of the parent, which the child does not have
+        purse.fetch(HANG_SECONDS)
+        assert not issuer.asked
+        purse.after_fork_in_child()
+        purse.fetch(HANG_SECONDS)
+    assert len(issuer.asked) == 1
+
+
 def test_tokens_are_there_before_the_epoch_that_they_are_of(
     plain: Signed, state: State, issuer: Issuer, clock: FakeClock
 ) -> None:

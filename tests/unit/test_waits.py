@@ -67,6 +67,16 @@ def test_after_an_outage_those_who_waited_add_no_more_than_the_usual(
     assert back > expected / 2
 
 
+def test_a_shuffler_puts_a_device_off_for_an_hour_at_most(signed: Signed) -> None:
+    clock = FakeClock(signed.bundle.keys[0].start + 24 * HOUR)
+    shuffler = FakeShuffler(TryAgain("unavailable", after_seconds=1000 * HOUR))
+    client = Client(signed.bundle, MemoryState(), shuffler, hold_seconds=None, clock=clock)
+    client.report("theme", "dark")
+    client._sender.enter()
+    assert client._sender.attempt(OUTAGE_SECONDS) == HOUR
+    client.close(0)
+
+
 @pytest.mark.parametrize(
     ("asked", "most"), [(None, MOST_TRIES), (0.0, MOST_TRIES), (4.0, 4)], ids=str
 )
