@@ -18,6 +18,7 @@ from hubbub.errors.addresses import has_port, url_parts
 from hubbub.fields.rules import is_address, is_log_name
 from hubbub.issuer.settings import parse as issuer
 from hubbub.relay.settings import parse as relay
+from hubbub.runtime.tls import is_loopback
 from hubbub.shuffler.settings import parse as shuffler
 
 SHUFFLER = ["--streams", "x", "--insecure"]
@@ -45,6 +46,22 @@ RELAY = ["--gateway", "https://shuffler.example.org", "--insecure"]
 def test_an_address_has_a_host_and_a_port_that_there_is(address: str, known: bool) -> None:
     assert has_port(address) is known
     assert known or not is_address(address)
+
+
+@pytest.mark.parametrize(
+    ("address", "here"),
+    [
+        ("localhost:1", True),
+        ("127.0.0.2:1", True),
+        ("[::1]:1", True),
+        ("localhost.example.org:1", False),
+        ("127.0.0.1.example.org:1", False),
+        ("0.0.0.0:1", False),
+        ("[2001:db8::1]:1", False),
+    ],
+)
+def test_a_service_takes_no_other_machine_for_this_one(address: str, *, here: bool) -> None:
+    assert is_loopback(address) is here
 
 
 @pytest.mark.parametrize("url", ["https://:70", "https://a:70000", "https://a:0", "a", "https://["])

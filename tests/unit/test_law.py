@@ -12,7 +12,7 @@ import pytest
 from hubbub.aggregator.query.report_counts import Shuffler, Terms, status, upstream_reports
 from hubbub.aggregator.query.totals import EpochSelection
 from hubbub.aggregator.store.contract import Commit
-from hubbub.conservation import Window
+from hubbub.conservation import TERMS, Window, balances
 from hubbub.privacy.central_catalog import read_with_promises
 from tests.support.bundles import crowd_text
 from tests.support.fakes import MemoryStore
@@ -55,6 +55,14 @@ def test_the_terms_of_both_are_one_law() -> None:
         assert (found.total.acknowledged, found.total.balanced) == (12, False)
 
     asyncio.run(body())
+
+
+@pytest.mark.parametrize("term", TERMS)
+@pytest.mark.parametrize("off", [-1, 1])
+def test_a_report_that_is_nowhere_or_twice_breaks_the_law(term: str, off: int) -> None:
+    terms = dict.fromkeys(TERMS, 1) | {"acknowledged": len(TERMS) - 3}
+    assert balances(terms)
+    assert not balances({**terms, term: terms[term] + off})
 
 
 def test_of_a_hidden_number_nobody_says_that_none_wait_or_were_withheld(tmp_path: Path) -> None:

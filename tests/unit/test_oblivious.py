@@ -97,6 +97,19 @@ def test_a_request_that_is_none_is_refused(wrong: str) -> None:
         read_request(bytes.fromhex(wrong))
 
 
+def test_a_message_is_cut_off_between_its_parts_or_refused() -> None:
+    """RFC 9292, section 3.8: what is empty at the end may be left out, and nothing else."""
+    request = Request(b"POST", b"https", b"a:1", b"/", ((b"name", b"value"),), b"content")
+    message = write_request(request)
+    ends = {message.index(b"/") + 1, message.index(b"value") + 5, len(message) - 1}
+    for end in range(len(message)):
+        if end in ends:
+            assert read_request(message[:end]).path == b"/"
+        else:
+            with pytest.raises(BadPayload):
+                read_request(message[:end])
+
+
 @pytest.mark.parametrize("many", ["0161" + "00", "0161"])
 def test_a_request_of_too_many_parts_is_refused_before_it_is_read_through(many: str) -> None:
     head = bytes.fromhex("0204504f53540568747470730001") + b"/"
