@@ -184,6 +184,14 @@ def test_what_waits_when_its_metric_is_stopped_never_leaves(operator: Operator) 
     assert payload.fate == "stopped"
 
 
+def test_of_two_notices_of_one_number_the_first_stays(operator: Operator) -> None:
+    state = MemoryState()
+    _heard(state, operator.notice(5, {"theme": ((NOON, 0.0),)}), operator)
+    _heard(state, operator.notice(5, {}), operator)
+    with operator.client(FakeShuffler(), state, NOON + DAY / 4) as client:
+        assert client.report("theme", "dark") is Outcome.STOPPED
+
+
 def test_an_older_notice_is_refused_after_a_restart_too(operator: Operator, tmp_path: Path) -> None:
     stop = {"theme": ((NOON, 0.0),)}
     older, newer = operator.notice(5, {}), operator.notice(6, stop)
