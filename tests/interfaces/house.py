@@ -38,7 +38,7 @@ HOSTILE = [
     "plain",
     "<script>window.hurt = 1</script>",
     '"><img src=x onerror="window.hurt = 1">',
-    "\u202egnp.exe\u202c \u0007\u001b[2J",
+    "\u202egnp.exe\u202c \u2028\u0007\u001b[2J",
     "=HYPERLINK(1)",
     "x" * 1000,
     "mean",

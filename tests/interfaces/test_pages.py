@@ -295,7 +295,7 @@ def test_hostile_values_are_shown_inert(browser: Browser, home: House) -> None:
         names = page.locator("#table tbody td:first-child").all_inner_texts()
         assert HOSTILE[1] in names
         assert HOSTILE[2] in names
-        assert r"\u202egnp.exe\u202c \u0007\u001b[2J" in names
+        assert r"\u202egnp.exe\u202c \u2028\u0007\u001b[2J" in names
         assert all(len(name) < 210 for name in names)
         _is_unhurt(page)
         page = watched.open(f"{home.page}/metric?name=homepage")
