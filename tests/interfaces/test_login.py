@@ -255,6 +255,9 @@ def test_an_answer_to_no_login_of_this_browser_is_refused(home: House) -> None:
     denied = web.get(f"{home.address}/login", follow_redirects=False)
     cookie = denied.headers["set-cookie"].split(";")[0]
     state = denied.headers["location"].partition("state=")[2].partition("&")[0]
+    altered = {"state": state[:-1] + ("b" if state[-1] == "a" else "a"), "code": "def"}
+    answer = web.get(f"{home.address}/login/callback", params=altered, headers={"cookie": cookie})
+    assert (answer.status_code, "begun in another browser" in answer.text) == (403, True)
     told = {"state": state, "error": "access_denied", "error_description": "<b>no</b>"}
     refused = web.get(f"{home.address}/login/callback", params=told, headers={"cookie": cookie})
     assert "the provider let nobody in: access_denied &lt;b&gt;no" in refused.text.lower()
