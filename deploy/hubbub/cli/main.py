@@ -176,10 +176,7 @@ def _parser(wanted: Sequence[str]) -> argparse.ArgumentParser:
     )
     for name in wanted:
         module = load(name)
-        if hasattr(module, "COMMANDS"):
-            add_commands(commands, module.COMMANDS, getattr(module, "DESCRIPTION", ""))
-        else:
-            module.add(commands)
+        add_commands(commands, module.COMMANDS, getattr(module, "DESCRIPTION", ""))
     for name in [*([] if wanted else COMMANDS), *_SERVICES]:
         commands.add_parser(name)
     return parser

@@ -1,22 +1,24 @@
 """`hubbub audit`: the proofs on what is installed here, and a catalog under attack."""
 
-import argparse
 import json
 import secrets
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 
 from hubbub.catalog import Metric
 from hubbub.catalog.discovery import finder_of
 from hubbub.cli.integrity import identity
-from hubbub.cli.terminal.catalog_reading import read_aloud
+from hubbub.cli.terminal.catalog_reading import chosen_metrics, read_aloud
 from hubbub.cli.terminal.output import say
 from hubbub.cli.terminal.progress import tracked
 from hubbub.cli.terminal.rendered_document import Document, Table
 from hubbub.client.state.secret import SECRET_BYTES, DeviceMemo
 from hubbub.errors import BadParameter
+from hubbub.fields.command_line import Command
+from hubbub.fields.options import argument, option, options
+from hubbub.fields.rules import Interval
 from hubbub.mechanisms import SystemBits
 from hubbub.privacy.proofs.audit import (
     ALARM,
@@ -32,65 +34,67 @@ from hubbub.privacy.proofs.enumeration import PROOFS, SMALL
 _DEFAULT: Final = Path("metrics.toml")
 
 
-def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add `audit` to the command line."""
-    audit = commands.add_parser(
-        "audit",
-        description="Proves the coin source and every installed mechanism by exact enumeration, "
-        "then attacks every metric of the catalog on real coins. Exit code 1 if anything failed.",
+@options
+class AuditOptions:
+    """Options of `hubbub audit`."""
+
+    catalog: Path | None = argument(
+        "catalog to attack (metrics.toml, if there is one)", default=None
     )
-    audit.add_argument(
-        "catalog", type=Path, nargs="?", help="catalog to attack (metrics.toml, if there is one)"
+    metrics: tuple[str, ...] = option(
+        "this one alone (repeat)", name="--metric", metavar="METRIC", default=()
     )
-    audit.add_argument("--metric", action="append", default=[], help="this one alone (repeat)")
-    audit.add_argument(
-        "--samples",
-        type=int,
+    samples: int = option(
+        "people whose reports are drawn, of each of two values (%(default)s)",
         default=20_000,
-        help="people whose reports are drawn, of each of two values (%(default)s)",
+        within=Interval(1000, 1e8),
     )
-    audit.add_argument("--no-proofs", action="store_true", help="attack the catalog alone")
-    audit.add_argument(
-        "--format",
-        choices=("table", "json", "html"),
-        default="table",
-        help="of the output (%(default)s)",
+    no_proofs: bool = option("attack the catalog alone", default=False)
+    format: Literal["table", "json", "html"] = option(
+        "of the output (%(default)s)", default="table"
     )
-    audit.set_defaults(run=_audit)
 
 
-def _audit(arguments: argparse.Namespace) -> int:
-    if not 1000 <= arguments.samples <= 100_000_000:  # noqa: PLR2004 days
-        raise BadParameter(f"--samples {arguments.samples} is outside [1000, 100000000]")
-    path = arguments.catalog or (_DEFAULT if _DEFAULT.exists() else None)
-    metrics = _metrics(path, arguments.metric)
-    if arguments.no_proofs and not metrics:
+def _audit(options: AuditOptions) -> int:
+    path = options.catalog or (_DEFAULT if _DEFAULT.exists() else None)
+    metrics = _metrics(path, options.metrics)
+    if options.no_proofs and not metrics:
         raise BadParameter("--no-proofs without a catalog leaves nothing to do; give a catalog")
     checks = []
-    if not arguments.no_proofs:
+    if not options.no_proofs:
         checks += _tracked([audit_coins(SystemBits())], 1, "coins")
         checks += _tracked(audit_proofs(SMALL), len(SMALL) * len(PROOFS), "proofs")
     for metric in metrics:
         checks += _tracked(
-            audit_metric(metric, SystemBits(), _device, arguments.samples, ALARM / len(metrics)),
-            steps_of(metric, arguments.samples),
+            audit_metric(metric, SystemBits(), _device, options.samples, ALARM / len(metrics)),
+            steps_of(metric, options.samples),
             metric.name,
         )
-    _tell(checks, arguments, path)
+    if options.format == "json":
+        data = {
+            "installed": identity(),
+            "held": all(check.held for check in checks),
+            "alarm": ALARM,
+            "samples": options.samples,
+            "checks": [asdict(check) for check in checks],
+        }
+        say(json.dumps(data, indent=1))
+    else:
+        document = _document(checks, options, path)
+        if options.format == "html":
+            say(document.html().rstrip())
+        else:
+            document.show()
     return 0 if all(check.held for check in checks) else 1
 
 
-def _metrics(path: Path | None, names: list[str]) -> list[Metric]:
+def _metrics(path: Path | None, names: Sequence[str]) -> list[Metric]:
     """The metrics to attack, every tier of each as one of its own."""
     if path is None:
         if names:
             raise BadParameter("--metric names a metric of a catalog: give the catalog")
         return []
-    catalog = read_aloud(path)
-    for name in names:
-        if name not in catalog.metrics:
-            raise BadParameter(f'{path}: no metric "{name}"; look at: hubbub catalog check')
-    chosen = [m for m in catalog.metrics.values() if not names or m.name in names]
+    chosen = chosen_metrics(read_aloud(path), path, names)
     found = [one for m in chosen for one in (m, *(m.at(tier) for tier in m.tiers))]
     return [*found, *(finder_of(metric) for metric in chosen if metric.discover)]
 
@@ -104,18 +108,8 @@ def _tracked(steps: Iterable[Check | None], many: int, name: str) -> list[Check]
     return [step for step in tracked(steps, many, name) if step]
 
 
-def _tell(checks: list[Check], arguments: argparse.Namespace, path: Path | None) -> None:
+def _document(checks: list[Check], options: AuditOptions, path: Path | None) -> Document:
     failed = [check for check in checks if not check.held]
-    if arguments.format == "json":
-        data = {
-            "installed": identity(),
-            "held": not failed,
-            "alarm": ALARM,
-            "samples": arguments.samples,
-            "checks": [asdict(check) for check in checks],
-        }
-        say(json.dumps(data, indent=1))
-        return
     proofs = [check for check in checks if check.claim is None]
     attacks = [check for check in checks if check.claim is not None]
     tried = [check for check in proofs if check.kind != NOT_WALKED]
@@ -123,7 +117,7 @@ def _tell(checks: list[Check], arguments: argparse.Namespace, path: Path | None)
     verdict = "FAILED" if failed else "all that was tried held"
     document = Document(f"hubbub audit: {verdict}" + (f", {skipped} not tried" * bool(skipped)))
     sound = sum(check.held for check in tried)
-    coins = "" if arguments.no_proofs else " The first of them tests the coin source."
+    coins = "" if options.no_proofs else " The first of them tests the coin source."
     document.blocks.append(f"{sound} of {len(tried)} proofs held, of {identity()}.{coins}")
     names = {check.what for check in attacks}
     shown = [check for check in proofs if not check.held or check.what in names]
@@ -134,15 +128,12 @@ def _tell(checks: list[Check], arguments: argparse.Namespace, path: Path | None)
             _table(f"Attacks on {path}, nats", attacks),
             (
                 f"An attack shows a lower bound on epsilon, right with a chance of 1 - {ALARM:g} "
-                f"over all of them; {arguments.samples:,} people of each of two values, on real "
+                f"over all of them; {options.samples:,} people of each of two values, on real "
                 "coins. Whole epochs are drawn as counts by the mechanism's own chances. Below its "
                 "claim a metric is not disproven; the proofs are what proves it."
             ),
         ]
-    if arguments.format == "html":
-        say(document.html().rstrip())
-    else:
-        document.show()
+    return document
 
 
 def _table(title: str, checks: list[Check]) -> Table:
@@ -154,3 +145,13 @@ def _found(check: Check) -> str:
     if check.kind == NOT_WALKED:
         return "not tried"
     return "held" if check.held else "FAILED"
+
+
+COMMANDS: Final = (
+    Command(
+        name="audit",
+        run=_audit,
+        description="Proves the coin source and every installed mechanism by exact enumeration, "
+        "then attacks every metric of the catalog on real coins. Exit code 1 if anything failed.",
+    ),
+)

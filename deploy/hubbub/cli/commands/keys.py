@@ -1,6 +1,5 @@
 """`hubbub keys`: keys that open, sign and issue, certificates, and who may ask."""
 
-import argparse
 import time
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -21,7 +20,7 @@ from hubbub.cli.certificate_authorities import (
     trust_other,
     write_certificates,
 )
-from hubbub.cli.commands.tokens import add_action
+from hubbub.cli.commands.tokens import TOKENS
 from hubbub.cli.installation import (
     DEFAULT_DAYS,
     DEFAULT_PERIODS,
@@ -31,7 +30,7 @@ from hubbub.cli.terminal.day_argument import as_day, first_second
 from hubbub.cli.terminal.output import say
 from hubbub.cli.witnesses import WITNESS_KEY, make_witness
 from hubbub.errors import BadParameter
-from hubbub.fields.command_line import Command, add_commands
+from hubbub.fields.command_line import Command
 from hubbub.fields.options import argument, option, options
 from hubbub.fields.rules import Interval
 from hubbub.issuer.accounts import add_account
@@ -295,7 +294,7 @@ def _first_end(path: Path) -> date:
     return min(one.not_valid_after_utc for one in held).date()
 
 
-_COMMANDS: Final = (
+COMMANDS: Final = (
     Command(
         name="keys new", run=_new, text="a signing key, and opening keys for the epochs to come"
     ),
@@ -340,12 +339,5 @@ _COMMANDS: Final = (
         run=_trust,
         text="of two parties: trust the other's service, and nothing else of it",
     ),
+    *TOKENS,
 )
-
-
-def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add `keys` to the command line, with the actions that are not typed yet."""
-    add_commands(commands, _COMMANDS)
-    for action in commands.choices["keys"]._actions:  # noqa: SLF001 until they are
-        if isinstance(action, argparse._SubParsersAction):  # noqa: SLF001 its only name
-            add_action(action)

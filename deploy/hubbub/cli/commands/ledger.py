@@ -1,13 +1,12 @@
 """`hubbub ledger`: what left this device, in plain words, for the person whose device it is."""
 
-import argparse
 import json
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from hubbub.catalog import X_WING
 from hubbub.catalog.encoding import to_text
@@ -23,6 +22,8 @@ from hubbub.client.trust.bundles import Trust
 from hubbub.client.trust.store import beside, look
 from hubbub.errors import StateUnusable
 from hubbub.errors.printable import visible
+from hubbub.fields.command_line import Command
+from hubbub.fields.options import option, options
 
 # More rows than this are for a file, not for eyes; the rest is in json.
 _ROWS: Final = 50
@@ -30,29 +31,25 @@ _ON: Final = "This device reports what the table below says, and nothing else, t
 _OFF: Final = "Reporting is switched off: nothing leaves this device through hubbub."
 
 
-def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add `ledger` to the command line."""
-    ledger = commands.add_parser("ledger")
-    ledger.add_argument(
-        "--state-dir",
-        type=Path,
-        help="an app's state folder (that of HUBBUB_STATE_DIR, or all of this user's)",
+@options
+class LedgerOptions:
+    """Options of `hubbub ledger`."""
+
+    state_dir: Path | None = option(
+        "an app's state folder (that of HUBBUB_STATE_DIR, or all of this user's)", default=None
     )
-    ledger.add_argument(
-        "--candidates", type=Path, help="strings to weigh where an answer is a string, one a line"
+    candidates: Path | None = option(
+        "strings to weigh where an answer is a string, one a line", default=None
     )
-    ledger.add_argument(
-        "--format", choices=("table", "json"), default="table", help="of the output (%(default)s)"
-    )
-    ledger.set_defaults(run=_ledger)
+    format: Literal["table", "json"] = option("of the output (%(default)s)", default="table")
 
 
-def _ledger(arguments: argparse.Namespace) -> int:
-    candidates = read_candidates(arguments.candidates) if arguments.candidates else []
-    given = Settings.read(state_dir=arguments.state_dir).state_dir
-    folders = [arguments.state_dir or given] if given else _own_folders()
+def _ledger(options: LedgerOptions) -> int:
+    candidates = read_candidates(options.candidates) if options.candidates else []
+    given = Settings.read(state_dir=options.state_dir).state_dir
+    folders = [options.state_dir or given] if given else _own_folders()
     views = {str(folder): peek(folder) for folder in folders}
-    if arguments.format == "json":
+    if options.format == "json":
         documents = {folder: _json(shown, candidates) for folder, shown in views.items()}
         say(json.dumps(documents, indent=1, ensure_ascii=False))
         return 0
@@ -237,10 +234,7 @@ def _meant(payload: PayloadView, candidates: Sequence[str]) -> str:
 def _json(shown: LedgerView, candidates: Sequence[str]) -> dict[str, Any]:
     return {
         "on": shown.on,
-        "metrics": [
-            {name: getattr(metric, name) for name in MetricView.__slots__}
-            for metric in shown.metrics
-        ],
+        "metrics": [asdict(metric) for metric in shown.metrics],
         "payloads": [
             {
                 "metric": one.metric,
@@ -260,3 +254,6 @@ def _json(shown: LedgerView, candidates: Sequence[str]) -> dict[str, Any]:
         "runs": asdict(shown.runs) if shown.runs else None,
         "tokens": shown.tokens or None,
     }
+
+
+COMMANDS: Final = (Command(name="ledger", run=_ledger),)

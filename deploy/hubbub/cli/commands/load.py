@@ -1,16 +1,18 @@
 """`hubbub load`: many devices at once, to see what an installation bears."""
 
-import argparse
 import json
 import os
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from hubbub.catalog import Bundle, read_bundle
 from hubbub.cli.terminal.output import say, table
 from hubbub.cli.terminal.progress import progress
 from hubbub.errors import BadParameter
 from hubbub.errors.addresses import check_address
+from hubbub.fields.command_line import Command
+from hubbub.fields.options import option, options
+from hubbub.fields.rules import Interval
 from hubbub.runtime.tls import is_loopback
 from hubbub.simulation.load import Load, Seen, Times, drive
 
@@ -24,105 +26,94 @@ examples:
   hubbub load --devices 10000 --http 127.0.0.1:7077 --dial
   hubbub load --bundle app.hubbub --metric theme --devices 50000 --rate 2000 --seconds 20 --dial
 """
-_MAX: Final = {"devices": 200_000, "rate": 100_000.0, "seconds": 3600.0, "processes": 64}
 _SHARES: Final = (("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p99.9", 0.999), ("longest", 1.0))
 
 
-def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add `load` to the command line."""
-    parser = commands.add_parser(
-        "load",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        epilog=_EPILOG,
+@options
+class LoadOptions:
+    """Options of `hubbub load`."""
+
+    home: Path = option("of hubbub up", default=Path(".hubbub"))
+    bundle: Path | None = option("bundle (app.hubbub of --home)", default=None)
+    metrics: tuple[str, ...] = option(
+        "that devices report (repeat; all)", name="--metric", metavar="METRIC", default=()
     )
-    parser.add_argument("--home", type=Path, default=Path(".hubbub"), help="of hubbub up")
-    parser.add_argument("--bundle", type=Path, help="bundle (app.hubbub of --home)")
-    parser.add_argument(
-        "--metric", action="append", default=[], help="that devices report (repeat; all)"
+    devices: int = option("how many (%(default)s)", default=1000, within=Interval(0, 200_000, "(]"))
+    rate: float = option(
+        "reports a second (%(default)s)", default=500.0, within=Interval(0, 100_000, "(]")
     )
-    parser.add_argument("--devices", type=int, default=1000, help="how many (%(default)s)")
-    parser.add_argument("--rate", type=float, default=500.0, help="reports a second (%(default)s)")
-    parser.add_argument("--seconds", type=float, default=10.0, help="for so long (%(default)s)")
-    parser.add_argument(
-        "--processes",
-        type=int,
+    seconds: float = option(
+        "for so long (%(default)s)", default=10.0, within=Interval(0, 3600, "(]")
+    )
+    processes: int = option(
+        "that the devices are spread over (half the cores: %(default)s)",
         default=max(1, (os.cpu_count() or 2) // 2),
-        help="that the devices are spread over (half the cores: %(default)s)",
+        within=Interval(0, 64, "(]"),
     )
-    parser.add_argument(
-        "--dial", action="store_true", help="a connection for each device, not for each process"
+    dial: bool = option("a connection for each device, not for each process", default=False)
+    http: str = option(
+        "over HTTP, to this door of the bundle's shuffler", default="", metavar="HOST:PORT"
     )
-    parser.add_argument(
-        "--http", metavar="HOST:PORT", help="over HTTP, to this door of the bundle's shuffler"
+    other_machine: bool = option(
+        "the shuffler may be on another machine; it must be yours to load", default=False
     )
-    parser.add_argument(
-        "--other-machine",
-        action="store_true",
-        help="the shuffler may be on another machine; it must be yours to load",
-    )
-    parser.add_argument(
-        "--format", choices=("table", "json"), default="table", help="of the output (%(default)s)"
-    )
-    parser.set_defaults(run=_run)
+    format: Literal["table", "json"] = option("of the output (%(default)s)", default="table")
 
 
-def _run(arguments: argparse.Namespace) -> int:
-    for name, most in _MAX.items():
-        if not 0 < getattr(arguments, name) <= most:
-            raise BadParameter(f"--{name} {getattr(arguments, name):g} is outside (0, {most:,.0f}]")
-    if arguments.http:
-        check_address("--http", arguments.http)
-    path = arguments.bundle or arguments.home / "app.hubbub"
+def _run(options: LoadOptions) -> int:
+    if options.http:
+        check_address("--http", options.http)
+    path = options.bundle or options.home / "app.hubbub"
     bundle = read_bundle(path)
-    shuffler = f"https://{arguments.http}" if arguments.http else bundle.shuffler
-    if not arguments.other_machine and not is_loopback(shuffler.removeprefix("https://")):
+    shuffler = f"https://{options.http}" if options.http else bundle.shuffler
+    if not options.other_machine and not is_loopback(shuffler.removeprefix("https://")):
         raise BadParameter(
             f"the shuffler, {shuffler}, is not on this machine; if it is yours to "
             "load, say so with --other-machine"
         )
-    metrics = tuple(arguments.metric or bundle.metrics)
-    _check_limits(bundle, metrics, arguments)
+    metrics = tuple(options.metrics or bundle.metrics)
+    _check_limits(bundle, metrics, options)
     load = Load(
         bundle=path,
         metrics=metrics,
-        devices=arguments.devices,
-        wakes_a_second=arguments.rate / len(metrics),
-        seconds=arguments.seconds,
-        dial=arguments.dial,
+        devices=options.devices,
+        wakes_a_second=options.rate / len(metrics),
+        seconds=options.seconds,
+        dial=options.dial,
         shuffler=shuffler,
-        processes=arguments.processes,
+        processes=options.processes,
     )
     with progress() as bar:
-        task = bar.add_task("reports", total=round(arguments.rate * arguments.seconds))
+        task = bar.add_task("reports", total=round(options.rate * options.seconds))
         seen = drive(load, lambda so_far: bar.update(task, completed=so_far.acknowledged))
-    found = _figures(seen, arguments)
-    if arguments.format == "json":
+    found = _figures(seen, options)
+    if options.format == "json":
         say(json.dumps(found, indent=1))
     else:
         _show(found)
     return 0 if found["acknowledged"] == found["asked"] else 1
 
 
-def _check_limits(bundle: Bundle, metrics: tuple[str, ...], arguments: argparse.Namespace) -> None:
+def _check_limits(bundle: Bundle, metrics: tuple[str, ...], options: LoadOptions) -> None:
     """Devices keep to their ledgers: fewer of them than this could not report so much."""
     fewest = min(bundle.metric(name).limits.reports_per_epoch for name in metrics)
-    needed = arguments.rate * arguments.seconds / len(metrics) / fewest
-    if arguments.devices < needed:
+    needed = options.rate * options.seconds / len(metrics) / fewest
+    if options.devices < needed:
         raise BadParameter(
-            f"{arguments.devices:,} devices may not report so often in one epoch (limits of the "
+            f"{options.devices:,} devices may not report so often in one epoch (limits of the "
             f"metrics): give --devices {-int(-needed // 1):,}, or less --rate or --seconds"
         )
 
 
-def _figures(seen: Seen, arguments: argparse.Namespace) -> dict[str, Any]:
+def _figures(seen: Seen, options: LoadOptions) -> dict[str, Any]:
     metrics = seen.calls.counts.total()
     return {
         "asked": metrics,
         "acknowledged": seen.acknowledged,
         "not_sent": {reason: number for reason, number in seen.outcomes.items() if number},
         "reports_a_second": round(seen.acknowledged / max(seen.seconds, 1e-3), 1),
-        "asked_a_second": arguments.rate,
-        "devices": arguments.devices,
+        "asked_a_second": options.rate,
+        "devices": options.devices,
         "wakes": seen.wakes,
         "behind": seen.behind,
         "report_call_us": _shares(seen.calls, 1e6),
@@ -159,3 +150,6 @@ def _show(found: dict[str, Any]) -> None:
             f"  {found['behind']:,} of {found['wakes']:,} devices woke over .1 s late: this "
             "machine has not the time to make so much load"
         )
+
+
+COMMANDS: Final = (Command(name="load", run=_run, epilog=_EPILOG),)

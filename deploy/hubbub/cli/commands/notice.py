@@ -92,7 +92,9 @@ def _make(options: MakeOptions) -> int:
     now = int(time.time())
     steps = _carried(former, now)
     for name, chance in _chances(options, bundle).items():
-        steps[name] = _with(steps.get(name, ()), now, chance)
+        # What was said in the same second is said no more.
+        before = (step for step in steps.get(name, ()) if step[0] < now)
+        steps[name] = (*before, (now, chance))
     notice = Notice(
         # Of a folder that was lost too: devices take no number back.
         number=max(now, former.number + 1 if former else 0),
@@ -193,11 +195,6 @@ def _carried(former: Notice | None, now: int) -> dict[str, tuple[Step, ...]]:
         if len(kept) > 1 or kept[0][1] < 1:
             carried[name] = kept
     return carried
-
-
-def _with(steps: Sequence[Step], now: int, chance: float) -> tuple[Step, ...]:
-    """Steps with one more, of now; what was said in the same second is said no more."""
-    return (*(step for step in steps if step[0] < now), (now, chance))
 
 
 def _until(day: date | None, now: int, former: Notice | None) -> int:

@@ -1,13 +1,16 @@
 """`hubbub rappor decode`: decodes a collection made with the original RAPPOR tools."""
 
-import argparse
 import sys
 from pathlib import Path
+from typing import Final
 
 from hubbub.analysis.strings.decode import Decoded, decode_counts
 from hubbub.cli.rappor_files import COLUMNS, read_collection, read_map, result_rows, write_results
 from hubbub.errors import BadParameter
 from hubbub.errors.printable import visible
+from hubbub.fields.command_line import Command
+from hubbub.fields.options import option, options
+from hubbub.fields.rules import Interval
 
 # More rows than this are for a file, not for eyes.
 _ROWS = 50
@@ -16,56 +19,45 @@ _CONFIDENCE = 0.95  # the columns are named after it
 _UNLIKELY = 1e-3
 
 
-def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add `rappor` to the command line."""
-    rappor = commands.add_parser("rappor")
-    actions = rappor.add_subparsers(title="actions", required=True, metavar="ACTION")
-    decode = actions.add_parser(
-        "decode",
-        help="which candidate strings were reported, and how often",
-        description="Reads the original tools' files and says which candidates were reported, how "
-        "often, and how sure that is. Without --out: a table on a terminal, CSV in a pipe.",
+@options
+class DecodeOptions:
+    """Options of `hubbub rappor decode`."""
+
+    params: Path = option("header k,h,m,p,q,f and a line of numbers", metavar="FILE")
+    counts: Path = option("a line per cohort: reports, then each bit's count", metavar="FILE")
+    map: Path = option(
+        "a line per candidate: name, then its positions; plain or .gz", metavar="FILE"
     )
-    for name, what in (
-        ("params", "header k,h,m,p,q,f and a line of numbers"),
-        ("counts", "a line per cohort: reports, then each bit's count"),
-        ("map", "a line per candidate: name, then its positions; plain or .gz"),
-    ):
-        decode.add_argument(f"--{name}", type=Path, required=True, metavar="FILE", help=what)
-    decode.add_argument(
-        "--fdr",
-        type=float,
+    fdr: float = option(
+        "expected share of false strings among the detected (%(default)s)",
         default=0.05,
         metavar="RATE",
-        help="expected share of false strings among the detected (%(default)s)",
+        within=Interval(0, 1, "()"),
     )
-    decode.add_argument("--out", type=Path, metavar="FILE", help="write the results here, as CSV")
-    decode.set_defaults(run=_decode)
+    out: Path | None = option("write the results here, as CSV", default=None, metavar="FILE")
 
 
-def _decode(arguments: argparse.Namespace) -> int:
-    if not 0 < arguments.fdr < 1:
-        raise BadParameter(f"--fdr {arguments.fdr} is outside (0, 1)")
+def _decode(options: DecodeOptions) -> int:
     _progress("reading ...")
-    collection = read_collection(arguments.params, arguments.counts)
-    names, places = read_map(arguments.map, collection)
+    collection = read_collection(options.params, options.counts)
+    names, places = read_map(options.map, collection)
     _progress(f"decoding {len(names):,} candidates ...")
-    decoded = decode_counts(collection, places, arguments.fdr, _CONFIDENCE)
+    decoded = decode_counts(collection, places, options.fdr, _CONFIDENCE)
     _progress("")
     rows = result_rows(names, decoded, collection.reports)
-    if arguments.out:
+    if options.out:
         try:
-            with arguments.out.open("w", encoding="utf-8", newline="") as file:
+            with options.out.open("w", encoding="utf-8", newline="") as file:
                 write_results(file, rows)
         except OSError as error:
             raise BadParameter(
-                f"--out {arguments.out}: cannot be written: {error.strerror}"
+                f"--out {options.out}: cannot be written: {error.strerror}"
             ) from error
     elif sys.stdout.isatty():
         _show(list(rows))
     else:
         write_results(sys.stdout, rows)
-    _summary(names, decoded, collection.reports, arguments.fdr)
+    _summary(names, decoded, collection.reports, options.fdr)
     return 0
 
 
@@ -126,3 +118,14 @@ def _progress(doing: str) -> None:
     """What is being done, on a terminal; nothing in a pipe."""
     if sys.stderr.isatty():
         print(f"\r\033[K{doing}", end="", file=sys.stderr, flush=True)  # noqa: T201
+
+
+COMMANDS: Final = (
+    Command(
+        name="rappor decode",
+        run=_decode,
+        text="which candidate strings were reported, and how often",
+        description="Reads the original tools' files and says which candidates were reported, how "
+        "often, and how sure that is. Without --out: a table on a terminal, CSV in a pipe.",
+    ),
+)

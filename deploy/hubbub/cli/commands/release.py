@@ -1,14 +1,15 @@
 """`hubbub release`: numbers for outside, with noise of their own, paid from a budget."""
 
-import argparse
 import getpass
 import json
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from hubbub.cli.terminal.output import explain, say, table
-from hubbub.cli.terminal.query_options import add_where, asking
+from hubbub.cli.terminal.query_options import ServiceOptions
+from hubbub.fields.command_line import Command
+from hubbub.fields.options import argument, option, options
 from hubbub.privacy.composition import Event, compose
 from hubbub.privacy.releases import CONFIDENCE, QUERIES
 
@@ -17,57 +18,48 @@ _RELEASES: Final = "/v1/releases"
 Document = Mapping[str, Any]
 
 
-def add(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add `release` to the command line."""
-    parser = commands.add_parser(
-        "release",
-        description="Without a metric: what was released, by whom, and what is left.",
+@options
+class ReleaseOptions:
+    """Options of `hubbub release`."""
+
+    metric: str | None = argument("its name in the catalog", default=None)
+    what: str = argument("the query (%(default)s)", default="histogram", choices=QUERIES)
+    value: str = option("the value to count, of: count", default="")
+    epochs: tuple[str, ...] = option(
+        "closed ones, as 2026-11-22 or 2026-11-01..2026-11-07 (repeat); the newest",
+        name="--epoch",
+        other_name="--epochs",
+        default=(),
     )
-    parser.add_argument("metric", nargs="?", help="its name in the catalog")
-    parser.add_argument(
-        "what", nargs="?", choices=QUERIES, default="histogram", help="the query (%(default)s)"
-    )
-    parser.add_argument("--value", default="", help="the value to count, of: count")
-    parser.add_argument(
-        "--epoch",
-        "--epochs",
-        action="append",
-        default=[],
-        help="closed ones, as 2026-11-22 or 2026-11-01..2026-11-07 (repeat); the newest",
-    )
-    parser.add_argument(
-        "--purpose", default="", help="of the catalog's budget; a metric with a crowd needs none"
-    )
-    parser.add_argument("--by", default="", help="who asks, for the record (you)")
-    parser.add_argument(
-        "--delta", type=float, default=1e-6, help="of the sum of what was released (%(default)s)"
-    )
-    parser.add_argument(
-        "--format", choices=("table", "json"), default="table", help="of the output (%(default)s)"
-    )
-    add_where(parser)
-    parser.set_defaults(run=_release)
+    purpose: str = option("of the catalog's budget; a metric with a crowd needs none", default="")
+    by: str = option("who asks, for the record (you)", default="")
+    delta: float = option("of the sum of what was released (%(default)s)", default=1e-6)
+    format: Literal["table", "json"] = option("of the output (%(default)s)", default="table")
+    service: ServiceOptions
 
 
-def _release(arguments: argparse.Namespace) -> int:
-    with asking(arguments) as connection:
-        if arguments.metric is None:
-            _show_record(connection.service.ask(_RELEASES), arguments)
+def _release(options: ReleaseOptions) -> int:
+    with options.service.connection() as connection:
+        if options.metric is None:
+            _show_record(connection.service.ask(_RELEASES), options)
             return 0
         release = connection.service.ask(
             _RELEASES,
             body={
-                "metric": arguments.metric,
-                "query": arguments.what,
-                "value": arguments.value,
-                "dates": ",".join(arguments.epoch),
-                "purpose": arguments.purpose,
-                "by": arguments.by or getpass.getuser(),
+                "metric": options.metric,
+                "query": options.what,
+                "value": options.value,
+                "dates": ",".join(options.epochs),
+                "purpose": options.purpose,
+                "by": options.by or getpass.getuser(),
             },
         )
-        if arguments.format == "json":
+        if options.format == "json":
             # Of the most common value there is but its name.
-            values = [_without_none(value) for value in release["values"]]
+            values = [
+                {name: figure for name, figure in value.items() if figure is not None}
+                for value in release["values"]
+            ]
             say(json.dumps({**release, "values": values}, indent=1, ensure_ascii=False))
         else:
             _show(release)
@@ -116,9 +108,9 @@ def _show(release: Document) -> None:
     explain(f"{again}{_day(release)}; {release['purpose']} has {left}")
 
 
-def _show_record(record: Document, arguments: argparse.Namespace) -> None:
-    together = _together(record["records"], arguments.delta) if record["records"] else None
-    if arguments.format == "json":
+def _show_record(record: Document, options: ReleaseOptions) -> None:
+    together = _together(record["records"], options.delta) if record["records"] else None
+    if options.format == "json":
         whole = {
             "records": record["records"],
             "purposes": record["purposes"],
@@ -210,5 +202,10 @@ def _day(line: Document) -> str:
     return f"{datetime.fromtimestamp(line['at'], UTC):%Y-%m-%d}"
 
 
-def _without_none(value: Document) -> dict[str, Any]:
-    return {name: figure for name, figure in value.items() if figure is not None}
+COMMANDS: Final = (
+    Command(
+        name="release",
+        run=_release,
+        description="Without a metric: what was released, by whom, and what is left.",
+    ),
+)

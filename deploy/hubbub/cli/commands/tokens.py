@@ -1,102 +1,95 @@
 """`hubbub keys token`: who may ask over HTTP; `hubbub keys session`: what seals a login."""
 
-import argparse
 import sys
 import time
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Final
 
 from cryptography.fernet import Fernet
 
-from hubbub.aggregator.access.rights import ROLES
+from hubbub.aggregator.access.rights import ROLES, Role
 from hubbub.aggregator.access.tokens import add_token, read_tokens, remove_token
 from hubbub.cli.terminal.output import say, table
 from hubbub.errors import BadParameter, KeysUnusable
 from hubbub.errors.text_files import read_text
+from hubbub.fields.command_line import Command
+from hubbub.fields.options import argument, option, options
+from hubbub.fields.rules import Interval
 from hubbub.runtime import replace_file
 
-_DEFAULT_DAYS = 365
 
+@options
+class TokenOptions:
+    """Options of `hubbub keys token`."""
 
-def add_action(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add `token` to the actions of `keys`."""
-    token = actions.add_parser(
-        "token",
-        help="let somebody ask over HTTP, or take it back; without a name: who may",
-        description="The token is printed once; the file, for --http-tokens, keeps its hash.",
-    )
-    token.add_argument(
-        "file", type=Path, help="file of tokens, for --http-tokens; made if there is none"
-    )
-    token.add_argument("--name", help="whose it is, for the list")
-    token.add_argument(
-        "--role",
-        choices=ROLES,
-        default=ROLES[0],
-        help="viewer reads estimates, publisher also makes releases, admin also sees who has "
+    file: Path = argument("file of tokens, for --http-tokens; made if there is none")
+    name: str | None = option("whose it is, for the list", default=None)
+    role: Role = option(
+        "viewer reads estimates, publisher also makes releases, admin also sees who has "
         "tokens (%(default)s)",
+        default=ROLES[0],
     )
-    token.add_argument("--days", type=int, default=_DEFAULT_DAYS, help="until it expires")
-    token.add_argument(
-        "--group",
-        action="append",
-        default=[],
+    days: int = option("until it expires", default=365, within=Interval(1, 3660))
+    groups: tuple[str, ...] = option(
+        "one of --http-access whose metrics it sees (repeat); all metrics without",
+        name="--group",
+        default=(),
         metavar="NAME",
-        help="one of --http-access whose metrics it sees (repeat); all metrics without",
     )
-    token.add_argument("--remove", action="store_true", help="take the token of this name back")
-    token.set_defaults(run=_token)
-    session = actions.add_parser(
-        "session",
-        help="a key that seals who logged in, for session_keys of --http-access",
-        description="Adds a new key on top; the former one still opens what it sealed. Every "
-        "aggregator reads the same file.",
-    )
-    session.add_argument("file", type=Path, help="file of keys; made if there is none")
-    session.set_defaults(run=_session)
+    remove: bool = option("take the token of this name back", default=False)
 
 
-def _token(arguments: argparse.Namespace) -> int:
-    if not 1 <= arguments.days <= 3660:  # noqa: PLR2004 ten years
-        raise BadParameter(f"--days {arguments.days} is outside [1, 3660]")
-    if arguments.name is None and (arguments.remove or arguments.group):
+@options
+class SessionOptions:
+    """Options of `hubbub keys session`."""
+
+    file: Path = argument("file of keys; made if there is none")
+
+
+def _token(options: TokenOptions) -> int:
+    if options.name is None and (options.remove or options.groups):
         raise BadParameter("--remove and --group are of one token: say which, with --name")
-    if arguments.remove:
-        remove_token(arguments.file, arguments.name)
-        say(f"{arguments.name}: taken back")
-    elif arguments.name is not None:
-        secret = add_token(
-            *(arguments.file, arguments.name, arguments.role, arguments.days, time.time()),
-            groups=arguments.group,
-        )
-        say(secret)
-        print(  # noqa: T201 beside the token, so that a pipe gets it alone
-            f"for {arguments.name}, {arguments.role}, {arguments.days} days; shown this once. "
-            "Send it as\n  Authorization: Bearer TOKEN",
-            file=sys.stderr,
-        )
-    else:
+    if options.name is None:
         now = time.time()
         table(
-            f"{arguments.file}: who may ask",
+            f"{options.file}: who may ask",
             ("name", "role", "sees", "until"),
             [
                 (
-                    one.name,
-                    one.role,
-                    ", ".join(one.groups) or "everything",
-                    f"{datetime.fromtimestamp(one.expires, UTC):%Y-%m-%d}"
-                    + (" (expired)" if one.expires <= now else ""),
+                    token.name,
+                    token.role,
+                    ", ".join(token.groups) or "everything",
+                    f"{datetime.fromtimestamp(token.expires, UTC):%Y-%m-%d}"
+                    + (" (expired)" if token.expires <= now else ""),
                 )
-                for one in read_tokens(arguments.file)
+                for token in read_tokens(options.file)
             ],
             text_columns=4,
+        )
+    elif options.remove:
+        remove_token(options.file, options.name)
+        say(f"{options.name}: taken back")
+    else:
+        secret = add_token(
+            options.file,
+            options.name,
+            options.role,
+            options.days,
+            time.time(),
+            groups=options.groups,
+        )
+        say(secret)
+        print(  # noqa: T201 beside the token, so that a pipe gets it alone
+            f"for {options.name}, {options.role}, {options.days} days; shown this once. "
+            "Send it as\n  Authorization: Bearer TOKEN",
+            file=sys.stderr,
         )
     return 0
 
 
-def _session(arguments: argparse.Namespace) -> int:
-    path: Path = arguments.file
+def _session(options: SessionOptions) -> int:
+    path = options.file
     try:
         held = read_text(path).split() if path.exists() else []
         lines = [Fernet.generate_key().decode(), *held[:1]]
@@ -106,3 +99,20 @@ def _session(arguments: argparse.Namespace) -> int:
     former = "; the former one still opens" if held else ""
     say(f"{path}: a new key{former}")
     return 0
+
+
+TOKENS: Final = (
+    Command(
+        name="keys token",
+        run=_token,
+        text="let somebody ask over HTTP, or take it back; without a name: who may",
+        description="The token is printed once; the file, for --http-tokens, keeps its hash.",
+    ),
+    Command(
+        name="keys session",
+        run=_session,
+        text="a key that seals who logged in, for session_keys of --http-access",
+        description="Adds a new key on top; the former one still opens what it sealed. Every "
+        "aggregator reads the same file.",
+    ),
+)

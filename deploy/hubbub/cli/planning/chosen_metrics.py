@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Final
 
 from hubbub.catalog import Catalog, Metric
-from hubbub.cli.terminal.catalog_reading import read_aloud
-from hubbub.errors import BadParameter, UnknownMetric
+from hubbub.cli.terminal.catalog_reading import chosen_metrics, read_aloud
+from hubbub.errors import BadParameter
 
 CATALOG: Final = Path("metrics.toml")
 """Where a catalog usually is."""
@@ -30,7 +30,4 @@ def read_metrics(path: Path, names: Collection[str]) -> tuple[Catalog, list[Metr
             "path/to/metrics.toml; hubbub init makes one"
         )
     catalog = read_aloud(path)
-    for name in names:
-        if name not in catalog.metrics:
-            raise UnknownMetric(f'{path}: no metric "{name}"; look at: hubbub catalog check')
-    return catalog, [m for m in catalog.metrics.values() if not names or m.name in names]
+    return catalog, chosen_metrics(catalog, path, names)

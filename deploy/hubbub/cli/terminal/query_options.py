@@ -1,6 +1,5 @@
 """What commands that ask a running hubbub share: where it is, which epochs, candidates, formats."""
 
-import argparse
 import json
 import os
 import sys
@@ -14,7 +13,7 @@ from hubbub.cli.terminal.candidate_file import read_candidates
 from hubbub.cli.terminal.output import say
 from hubbub.cli.terminal.service_client import Endpoints, read_endpoints
 from hubbub.errors import BadParameter
-from hubbub.fields.options import Exclusive, add_options, argument, option, options, read_options
+from hubbub.fields.options import Exclusive, argument, option, options
 from hubbub.notebook import Answer, Connection
 from hubbub.notebook.service import MISSHAPEN
 from hubbub.query_results import whole_rows
@@ -65,18 +64,6 @@ class ServiceOptions:
             raise
         except MISSHAPEN as error:
             raise connection.service.alien(error) from error
-
-
-def add_where(parser: argparse.ArgumentParser) -> None:
-    """Add the options that say where the services are."""
-    add_options(parser, ServiceOptions)
-
-
-@contextmanager
-def asking(arguments: argparse.Namespace) -> Iterator[Connection]:
-    """The connection that a command's arguments name. Raises as ServiceOptions.connection does."""
-    with read_options(ServiceOptions, arguments).connection() as connection:
-        yield connection
 
 
 @options
