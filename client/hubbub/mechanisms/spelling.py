@@ -8,7 +8,7 @@ letter does not fit any more, the bits that are left say only that: so all texts
 letters told have the same bits. All of this is on the wire: it never changes.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Final, NamedTuple, Protocol
@@ -68,6 +68,17 @@ class _Bits:
         self.used += many
         return self.number >> (self.size - self.used) & ((1 << many) - 1)
 
+    def coded(self, places: Mapping[int, int]) -> int:
+        """The place of the next code. places: by code, with a 1 before it. Raises EOFError."""
+        number, left, code = self.number, self.size - self.used, 1
+        while (place := places.get(code)) is None:
+            if not left:
+                raise EOFError
+            left -= 1
+            code = code << 1 | number >> left & 1
+        self.used = self.size - left
+        return place
+
     def escaped(self) -> str | None:
         """A letter that the alphabet lacks."""
         point = self.take(_ESCAPED_BITS)
@@ -83,7 +94,11 @@ class _Paired:
         self._rare = rare
         self.least = 1
         self._codes = [_canonical([int(one, 16) for one in line]) for line in lengths]
-        self._read = [{code: i for i, code in enumerate(codes)} for codes in self._codes]
+        # A 1 before a code keeps the zeros that it begins with.
+        self._read = [
+            {1 << size | code: place for place, (code, size) in enumerate(codes)}
+            for codes in self._codes
+        ]
 
     def _after(self, before: str) -> int:
         return self._place.get(before, len(self._letters))
@@ -99,9 +114,7 @@ class _Paired:
         return escaped, size + _RARE_BITS + _ESCAPED_BITS
 
     def next(self, before: str, bits: _Bits) -> str | None:
-        read, bit, size = self._read[self._after(before)], 0, 0
-        while (place := read.get((bit, size))) is None:
-            bit, size = bit << 1 | bits.take(1), size + 1
+        place = bits.coded(self._read[self._after(before)])
         if place < len(self._letters):
             return self._letters[place]
         rare = bits.take(_RARE_BITS)
@@ -192,6 +205,11 @@ def _alphabets() -> tuple[tuple[_Code, _Alphabet], ...]:
     return ((0b0, 1), words), ((0b10, 2), hosts), *others
 
 
+@cache
+def _alphabets_by_name() -> Mapping[_Code, _Alphabet]:
+    return dict(_alphabets())
+
+
 def _codes(alphabet: _Alphabet, text: str) -> Iterator[_Code]:
     before = ""
     for letter in text:
@@ -247,7 +265,7 @@ def read(bits: int, size: int, *, told: bool = False) -> Spelled | None:
         named = (first, 2) if first == 0b10 else (first, 1)  # noqa: PLR2004 as `_alphabets` has it
         if first == 0b11:  # noqa: PLR2004 as above
             named = 0b110000 + left.take(4), 6
-        alphabet, begun = dict(_alphabets())[named], left.used
+        alphabet, begun = _alphabets_by_name()[named], left.used
         while letter := alphabet.next(text[-1] if text else "", left):
             text.append(letter)
             begun = left.used
@@ -258,6 +276,8 @@ def read(bits: int, size: int, *, told: bool = False) -> Spelled | None:
             if bits & ((1 << rest) - 1) != no_more:
                 return None
         return Spelled("".join(text), None)
-    whole = "".join(text)
     # The bits after an end are 0, and no text is spelled in two ways.
-    return Spelled(whole, left.used) if letter == "" and spell(whole, size) == bits else None
+    if letter is None or bits & ((1 << size - left.used) - 1):
+        return None
+    whole = "".join(text)
+    return Spelled(whole, left.used) if spell(whole, size) == bits else None

@@ -72,6 +72,8 @@ class PrefixTree:
     )
     beginnings: tuple[str, ...] = ()
     response: ProjectiveResponse = field(init=False, repr=False)
+    ends: tuple[int, ...] = field(init=False, repr=False)
+    """Per level, how many bits of a string are told once its own are."""
 
     NAME: ClassVar[str] = "tree"
     VERSION: ClassVar[int] = 1
@@ -90,6 +92,11 @@ class PrefixTree:
     def __post_init__(self) -> None:
         check_whole(self, "bits", "cells", "hashes")
         object.__setattr__(self, "response", ProjectiveResponse(self.epsilon, self.cells))
+        first = self.cells.bit_length() - 1
+        step = max(1, first - _ROW_BITS)
+        more = -(-max(self.bits - first, 0) // step)
+        ends = tuple(first + step * level for level in range(more + 1))
+        object.__setattr__(self, "ends", ends)
         if self.bits < self.ends[0]:
             raise BadParameter(
                 f"bits {self.bits} are below the {self.ends[0]} that {self.cells} cells tell at "
@@ -132,14 +139,6 @@ class PrefixTree:
     def points(self) -> int:
         """How many cells a group has."""
         return self.response.layout.size
-
-    @property
-    def ends(self) -> tuple[int, ...]:
-        """Per level, how many bits of a string are told once its own are."""
-        first = self.cells.bit_length() - 1
-        step = max(1, first - _ROW_BITS)
-        more = -(-max(self.bits - first, 0) // step)
-        return tuple(first + step * level for level in range(more + 1))
 
     @property
     def size(self) -> int:
