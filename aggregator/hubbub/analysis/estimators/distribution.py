@@ -89,10 +89,16 @@ def smooth(mechanism: SquareWave, totals: Totals) -> Floats:
     kept = np.full(buckets, 1 - 2 * give)
     kept[[0, -1]] += give  # at the ends there is but one neighbour
     shares = np.full(buckets, 1 / buckets)
+    # Sums up to each place of the line, beyond whose ends nothing is: in place, since thousands of
+    # rounds of a few numbers each cost what they allocate.
+    before = np.zeros(buckets + 2 * width - 1)
+    until = np.zeros(len(seen) + 1)
     for _ in range(_ROUNDS):
-        expected = far + (near - far) * _windows(np.pad(shares, width - 1), width)
-        ratio = seen / expected
-        better = shares * (far * ratio.sum() + (near - far) * _windows(ratio, width))
+        shares.cumsum(out=before[width : width + buckets])
+        before[width + buckets :] = before[width + buckets - 1]
+        ratio = seen / (far + (near - far) * (before[width:] - before[:-width]))
+        ratio.cumsum(out=until[1:])
+        better = shares * (far * until[-1] + (near - far) * (until[width:] - until[:-width]))
         blurred = kept * better
         blurred[1:] += give * better[:-1]
         blurred[:-1] += give * better[1:]
@@ -102,13 +108,6 @@ def smooth(mechanism: SquareWave, totals: Totals) -> Floats:
         if change < _CHANGE:
             break
     return shares * totals.reports
-
-
-def _windows(line: Floats, width: int) -> Floats:
-    """The sums over all windows of so many neighbours."""
-    sums = np.append(0.0, np.cumsum(line))
-    windows: Floats = sums[width:] - sums[:-width]
-    return windows
 
 
 def _seen(mechanism: SquareWave, totals: Totals) -> Floats:
