@@ -3,6 +3,7 @@
 import io
 import re
 import tarfile
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -18,13 +19,24 @@ Entry = tuple[tarfile.TarInfo, bytes | None]
 WORDS = "six words that nobody guesses"
 
 
+def _packed(folder: Path, seal: Callable[[bytes], bytes]) -> bytes:
+    (folder / "home").mkdir()
+    (folder / "home" / "metrics.toml").write_text("metrics = {}\n")
+    out = folder / "installation.age"
+    archive.pack(folder / "home", out, seal)
+    return out.read_bytes()
+
+
+@pytest.fixture(scope="module")
+def archive_bytes(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    return _packed(tmp_path_factory.mktemp("sealed"), archive.lock_with(WORDS))
+
+
 @pytest.fixture
-def sealed(tmp_path: Path) -> Path:
-    (tmp_path / "home").mkdir()
-    (tmp_path / "home" / "metrics.toml").write_text("metrics = {}\n")
-    out = tmp_path / "installation.age"
-    archive.pack(tmp_path / "home", out, archive.lock_with(WORDS))
-    return out
+def sealed(tmp_path: Path, archive_bytes: bytes) -> Path:
+    path = tmp_path / "installation.age"
+    path.write_bytes(archive_bytes)
+    return path
 
 
 def test_a_passphrase_that_this_machine_would_take_long_for_is_not_called_wrong(
@@ -147,11 +159,11 @@ def test_no_archive_changes_anything_outside(tmp_path: Path, entries: list[Entry
 
 
 @pytest.mark.thorough
-def test_a_part_of_an_archive_is_none(sealed: Path) -> None:
-    clear = archive.open_with(WORDS)(sealed.read_bytes())
-    sealed.write_bytes(clear[: len(clear) // 2])
+def test_a_part_of_an_archive_is_none(tmp_path: Path) -> None:
+    clear, part = _packed(tmp_path, lambda clear: clear), tmp_path / "part"
+    part.write_bytes(clear[: len(clear) // 2])
     with pytest.raises(BackupUnusable, match="no whole archive"):
-        archive.unpack(sealed, lambda raw: raw, None)
+        archive.unpack(part, lambda raw: raw, None)
 
 
 def test_a_by_hand_folder_gives_no_data_of_redis_no_logs_and_no_secrets_of_backups(
