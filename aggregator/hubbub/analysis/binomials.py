@@ -9,7 +9,7 @@ lost.
 """
 
 from collections.abc import Sequence
-from math import ceil, floor, lgamma, log, log1p, pi, sqrt
+from math import lgamma, log, log1p, pi
 from typing import Final
 
 import numpy as np
@@ -74,10 +74,16 @@ def least(share: float, trials: int, chance: float) -> int:
 
 
 def likely(trials: int, chance: float, cut: float) -> Floats:
-    """All but what a binomial is outside of with the chance `cut` at most (Bernstein 1924)."""
+    """All but what a binomial is outside of with the chance `cut` at most."""
+    [first], [last] = likely_ends(np.array([float(trials)]), chance, cut)
+    return np.arange(first, last + 1)
+
+
+def likely_ends(trials: Floats, chance: float, cut: float) -> tuple[Floats, Floats]:
+    """The least and the largest number of `likely`, of each of these trials (Bernstein 1924)."""
     mean, reach = trials * chance, log(2 / cut)
-    off = reach / 3 + sqrt(reach**2 / 9 + 2 * reach * mean * (1 - chance))
-    return np.arange(max(0, floor(mean - off)), min(trials, ceil(mean + off)) + 1.0)
+    off = reach / 3 + np.sqrt(reach**2 / 9 + 2 * reach * mean * (1 - chance))
+    return np.maximum(0, np.floor(mean - off)), np.minimum(trials, np.ceil(mean + off))
 
 
 def laws(trials: Sequence[int], chance: float, cut: float) -> list[Floats]:

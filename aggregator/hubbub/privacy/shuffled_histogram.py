@@ -43,7 +43,7 @@ from typing import Final
 import numpy as np
 
 from hubbub.analysis.arrays import Floats
-from hubbub.analysis.binomials import above, likely, pmf
+from hubbub.analysis.binomials import above, likely_ends, pmf
 from hubbub.errors import BadParameter
 from hubbub.mechanisms.probability import MAX_EPSILON
 from hubbub.privacy.few_lies import FewLies
@@ -212,19 +212,18 @@ class _Counts:
     def _both(self) -> list[tuple[Floats, Floats, Floats]]:
         """Of some blocks of T each: T, how many fall on the two values, the chance of both."""
         share = 2 / self.crowd.categories
+        first, last = likely_ends(self.totals - 1, share, self.cut)
+        lengths = (last - first + 2).astype(np.intp)  # one more may be the person's own
+        ends = np.cumsum(lengths)
         found: list[tuple[Floats, Floats, Floats]] = []
-        totals: list[Floats] = []
-        weights: list[Floats] = []
-        both: list[Floats] = []
-        for total, weight in zip(self.totals.tolist(), self.weights.tolist(), strict=True):
-            spread = likely(int(total) - 1, share, self.cut)
-            both.append(np.append(spread, spread[-1] + 1))
-            totals.append(np.full(len(both[-1]), total))
-            weights.append(np.full(len(both[-1]), weight))
-            if total == self.totals[-1] or sum(map(len, both)) > _AT_ONCE:
-                n, s = np.concatenate(totals), np.concatenate(both)
-                found.append((n, s, np.concatenate(weights) * pmf(s, n, share)))
-                totals, weights, both = [], [], []
+        for some in np.split(np.arange(len(ends)), np.flatnonzero(np.diff(ends // _AT_ONCE)) + 1):
+            each = lengths[some]
+            n, weights, begins = (
+                np.repeat(column[some], each)
+                for column in (self.totals, self.weights, first - (ends - lengths))
+            )
+            s = begins + np.arange(ends[some[0]] - each[0], ends[some[-1]])
+            found.append((n, s, weights * pmf(s, n, share)))
         return found
 
     def delta(self, central: float) -> float:
