@@ -4,7 +4,6 @@ import os
 import secrets
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 from typing import Final
@@ -104,10 +103,18 @@ class InitOptions:
 def _run(options: InitOptions) -> int:
     folder, party = options.folder, options.party
     _check_party(options)
-    if party == "shuffler":
-        make_shufflers(folder, options.host, options.peer, options.trust)
-    elif party == "issuer":
-        make_issuers(folder, options.host)
+    if party == "shuffler":  # the stream table comes from the other party
+        _refuse_made(folder)
+        _certify(folder, names_by_role(options.host), PARTIES["shuffler"])
+        if options.trust:
+            trust_other(folder / "tls", options.trust)
+        _settle(folder, ("shuffler",), options.peer)
+    elif party == "issuer":  # nothing of a report is ever there
+        _refuse_made(folder)
+        make_token_key(folder / "keys")
+        # Its own certificate is of an authority that devices believe already.
+        _certify(folder, names_by_role(options.host), ("redis",))
+        _settle(folder, ("issuer",))
     else:
         initialise(
             folder,
@@ -115,7 +122,8 @@ def _run(options: InitOptions) -> int:
             options.host,
             options.tokens,
             development=options.dev,
-            half=Half(options.peer, options.trust) if options.trust else None,
+            peer=options.peer,
+            trust=options.trust,
         )
     if options.dev:
         say(f"{PROTECTS_NOBODY} Its services are told so by HUBBUB_DEV=1 in their .env files.")
@@ -164,42 +172,6 @@ def _check_party(options: InitOptions) -> None:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Half:
-    """Of two parties the one with the aggregator. peer: the shuffler's status. trust: its CA."""
-
-    peer: str
-    trust: Path
-
-
-def make_shufflers(folder: Path, hosts: Sequence[str], peer: str, trust: Path | None) -> None:
-    """One of two parties' half, with the shuffler; its stream table comes from the other.
-
-    Raises:
-        KeysUnusable: there is such an installation already, or the folder cannot be written.
-    """
-    _refuse_made(folder)
-    names = names_by_role(hosts)
-    _certify(folder, names, PARTIES["shuffler"])
-    if trust:
-        trust_other(folder / "tls", trust)
-    _settle(folder, ("shuffler",), peer)
-
-
-def make_issuers(folder: Path, hosts: Sequence[str]) -> None:
-    """The issuer's party's: its key, and a Redis; nothing of a report is ever there.
-
-    Raises:
-        KeysUnusable: there is such an installation already, or the folder cannot be written.
-        MissingDependency: rbcl is not installed.
-    """
-    _refuse_made(folder)
-    make_token_key(folder / "keys")
-    # Its own certificate is of an authority that devices believe already.
-    _certify(folder, names_by_role(hosts), ("redis",))
-    _settle(folder, ("issuer",), "")
-
-
 def initialise(
     folder: Path,
     catalog: Catalog,
@@ -207,11 +179,13 @@ def initialise(
     tokens: Path | None = None,
     *,
     development: bool = False,
-    half: Half | None = None,
+    peer: str = "",
+    trust: Path | None = None,
 ) -> None:
-    """Make all of it; or of two parties the aggregator's `half`.
+    """Make all of it; or of two parties the aggregator's half, where `trust` is given.
 
     tokens: the public key of the catalog's issuer of tokens, if it names one.
+    peer: the status of the other party's shuffler. trust: the other party's ca.pem.
 
     Raises:
         BadParameter: the catalog names an issuer, and there is no key, or a key and none is named.
@@ -232,9 +206,9 @@ def initialise(
     if tokens:
         take_token_public(folder / "keys", tokens)
     make_keys(folder / "keys", development=development)
-    _certify(folder, names, PARTIES["aggregator"] if half else ROLES)
-    if half:
-        trust_other(folder / "tls", half.trust)
+    _certify(folder, names, PARTIES["aggregator"] if trust else ROLES)
+    if trust:
+        trust_other(folder / "tls", trust)
     build_bundle(
         catalog,
         folder / "keys",
@@ -245,8 +219,8 @@ def initialise(
     )
     _settle(
         folder,
-        ("aggregator",) if half else _BOTH,
-        half.peer if half else "",
+        ("aggregator",) if trust else _BOTH,
+        peer,
         more="HUBBUB_DEV=1\n" if development else "",
     )
 
@@ -265,7 +239,7 @@ def _certify(folder: Path, names: Mapping[str, Sequence[str]], roles: Sequence[s
     write_certificates(folder / "tls", called, folder / "tls-authorities", roles)
 
 
-def _settle(folder: Path, services: Sequence[str], peer: str, *, more: str = "") -> None:
+def _settle(folder: Path, services: Sequence[str], peer: str = "", *, more: str = "") -> None:
     """Settings, passwords, folders for data, and whose all of it is.
 
     peer: where the other party's service is, where there are two. more: what services are told.

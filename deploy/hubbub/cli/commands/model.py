@@ -57,30 +57,26 @@ def _publish(options: ModelOptions) -> int:
     out = options.output.out
     if out is None:
         raise BadParameter("publish needs --out FILE, which the shuffler has as --models")
-    if options.every is None:
-        with options.service.connection() as connection:
-            if not _signed(publish(connection.service, options.keys, out), out):
-                say(f"{out}: nothing new to sign")
-        return 0
     failing = ""
     while True:
         try:
             with options.service.connection() as connection:
-                _signed(publish(connection.service, options.keys, out), out)
+                signed = publish(connection.service, options.keys, out)
             failing = ""
+            if signed:
+                rounds = (f"{name} after round {number}" for name, number in signed.items())
+                say(f"{out}: signed, {', '.join(rounds)}")
+            elif options.every is None:
+                say(f"{out}: nothing new to sign")
         except ServiceUnavailable as error:
+            if options.every is None:
+                raise
             if str(error) != failing:  # once, however long it lasts
                 say(str(error))
             failing = str(error)
+        if options.every is None:
+            return 0
         time.sleep(options.every)
-
-
-def _signed(made: dict[str, int] | None, out: Path) -> bool:
-    """Say what was signed, if anything."""
-    if made:
-        rounds = ", ".join(f"{name} after round {number}" for name, number in made.items())
-        say(f"{out}: signed, {rounds}")
-    return bool(made)
 
 
 def _show(found: Mapping[str, Any]) -> None:
