@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from docs.reference.tables import cell, table
+from docs.reference.tables import cell
 from hubbub.aggregator.metrics import DECLARED as OF_AGGREGATOR
 from hubbub.aggregator.metrics import ESTIMATES
 from hubbub.issuer.metrics import DECLARED as OF_ISSUER
@@ -14,15 +14,15 @@ _HEAD = """# Metrics for Prometheus
 
 Made by `make reference` from where they are declared; change it there.
 
-Who may read them, and what to watch: [services](../operate/services.md#watching).
-Beside these both services tell of their process what Prometheus' client library tells everywhere (`process_*`).
+[Services](../operate/services.md#watching) explains who may read them, and what to watch.
+Services serve them at `--metrics-listen`, with the usual `process_*`.
 
 """
 
 _ESTIMATES = """## Estimates
 
 At `/metrics` of the aggregator's `--http-listen`.
-Of every metric the newest epoch that holds a minimum batch, and of its values the most frequent; metrics over strings have none.
+They cover, for every metric but those over strings, the newest epoch with a minimum batch, and its most frequent values.
 
 """
 
@@ -33,32 +33,28 @@ def page() -> str:
         "".join(
             [
                 _HEAD,
-                "## Both services\n\nAt `--metrics-listen`.\n\n",
-                _table(EVERYWHERE),
-                "## The shuffler\n\nAt `--metrics-listen`.\n\n",
-                _table(OF_SHUFFLER),
-                "## The aggregator\n\nAt `--metrics-listen`.\n\n",
-                _table(OF_AGGREGATOR),
-                "## The relay\n\nAt `--metrics-listen`.\n\n",
-                _table(OF_RELAY),
-                "## The issuer\n\nAt `--metrics-listen`.\n\n",
-                _table(OF_ISSUER),
+                "## Both services\n\n",
+                _list(EVERYWHERE),
+                "## The shuffler\n\n",
+                _list(OF_SHUFFLER),
+                "## The aggregator\n\n",
+                _list(OF_AGGREGATOR),
+                "## The relay\n\n",
+                _list(OF_RELAY),
+                "## The issuer\n\n",
+                _list(OF_ISSUER),
                 _ESTIMATES,
-                _table(ESTIMATES),
+                _list(ESTIMATES),
             ]
         ).rstrip()
         + "\n"
     )
 
 
-def _table(declared: Iterable[MetricDeclaration]) -> str:
-    rows = [
-        (
-            f"`{one.name}`",
-            one.kind,
-            ", ".join(f"`{label}`" for label in one.labels),
-            cell(one.meaning),
-        )
-        for one in declared
-    ]
-    return table(("metric", "type", "labels", "meaning"), rows)
+def _list(declared: Iterable[MetricDeclaration]) -> str:
+    """One line for each metric: its name, type, labels and meaning."""
+    lines = []
+    for metric in declared:
+        labels = "".join(f", `{label}`" for label in metric.labels)
+        lines.append(f"- `{metric.name}` ({metric.kind}{labels}): {cell(metric.meaning)}\n")
+    return "".join(lines) + "\n"

@@ -16,7 +16,7 @@ from google.protobuf.descriptor_pb2 import (
     ServiceDescriptorProto,
 )
 
-from docs.reference.tables import cell, table
+from docs.reference.tables import cell
 
 ROOT: Final = Path(__file__).parents[2]
 FILES: Final = ("hubbub/wire/v1/report.proto", "hubbub/wire/v1/services.proto")
@@ -25,7 +25,8 @@ _HEAD = """# The wire
 Made by `make reference` from the `.proto` files; change it there.
 
 Messages and services between the roles, over gRPC.
-A field number is never reused or given a new meaning; a shuffler refuses fields that it does not know.
+A device sends [SubmitRequest](#submitrequest) with [SealedReport](#sealedreport)s to the shuffler; the shuffler sends [Batch](#batch)es to the aggregator.
+A field's number is before its name. A number is never reused or given a new meaning; a shuffler refuses unknown fields.
 
 """
 # Where a descriptor keeps what is in it, by the numbers of descriptor.proto.
@@ -38,15 +39,21 @@ def page() -> str:
     """The whole page, as Markdown."""
     services, messages = [_HEAD], ["## Messages\n\n"]
     for file in _described():
-        told = {
-            tuple(at.path): at.leading_comments or at.trailing_comments
-            for at in file.source_code_info.location
+        comments = {
+            tuple(location.path): location.leading_comments or location.trailing_comments
+            for location in file.source_code_info.location
         }
-        services += [_service(one, (_SERVICE, at), told) for at, one in enumerate(file.service)]
-        messages += [
-            _message(one, (_MESSAGE, at), told) for at, one in enumerate(file.message_type)
+        services += [
+            _service(service, (_SERVICE, number), comments)
+            for number, service in enumerate(file.service)
         ]
-        messages += [_enum(one, (_ENUM, at), told) for at, one in enumerate(file.enum_type)]
+        messages += [
+            _message(message, (_MESSAGE, number), comments)
+            for number, message in enumerate(file.message_type)
+        ]
+        messages += [
+            _enum(values, (_ENUM, number), comments) for number, values in enumerate(file.enum_type)
+        ]
     return "".join([*services, *messages]).rstrip() + "\n"
 
 
@@ -60,49 +67,50 @@ def _described() -> Sequence[FileDescriptorProto]:
         return FileDescriptorSet.FromString(written.read_bytes()).file
 
 
-def _said(at: tuple[int, ...], told: Comments) -> str:
-    return cell(told.get(at, ""))
+def _entry(name: str, path: tuple[int, ...], comments: Comments) -> str:
+    """A line of a list: a name, and its comment if there is one."""
+    comment = cell(comments.get(path, ""))
+    return f"- {name}: {comment}\n" if comment else f"- {name}\n"
 
 
-def _paragraph(at: tuple[int, ...], told: Comments) -> str:
-    return f"{_said(at, told)}\n\n" if told.get(at) else ""
+def _section(title: str, comment: str, entries: Sequence[str]) -> str:
+    text = f"{cell(comment)}\n\n" if comment else ""
+    fields = "".join(entries) or "No fields.\n"
+    return f"{title}\n\n{text}{fields}\n"
 
 
-def _service(one: ServiceDescriptorProto, at: tuple[int, ...], told: Comments) -> str:
-    rows = [
-        (
-            f"`{method.name}`",
-            _type_link(method.input_type),
-            _type_link(method.output_type),
-            _said((*at, _INSIDE, number), told),
+def _service(service: ServiceDescriptorProto, path: tuple[int, ...], comments: Comments) -> str:
+    entries = [
+        _entry(
+            f"`{method.name}` takes {_type_link(method.input_type)}, "
+            f"returns {_type_link(method.output_type)}",
+            (*path, _INSIDE, number),
+            comments,
         )
-        for number, method in enumerate(one.method)
+        for number, method in enumerate(service.method)
     ]
-    head = ("method", "request", "answer", "meaning")
-    return f"## Service {one.name}\n\n{_paragraph(at, told)}{table(head, rows)}"
+    return _section(f"## Service {service.name}", comments.get(path, ""), entries)
 
 
-def _message(one: DescriptorProto, at: tuple[int, ...], told: Comments) -> str:
-    entries = {f".hubbub.wire.v1.{one.name}.{entry.name}": entry for entry in one.nested_type}
-    rows = [
-        (
-            str(field.number),
-            f"`{field.name}`",
-            _type(field, entries),
-            _said((*at, _INSIDE, number), told),
+def _message(message: DescriptorProto, path: tuple[int, ...], comments: Comments) -> str:
+    maps = {f".hubbub.wire.v1.{message.name}.{entry.name}": entry for entry in message.nested_type}
+    entries = [
+        _entry(
+            f"{field.number} `{field.name}` ({_type(field, maps)})",
+            (*path, _INSIDE, number),
+            comments,
         )
-        for number, field in enumerate(one.field)
+        for number, field in enumerate(message.field)
     ]
-    fields = table(("number", "field", "type", "meaning"), rows) or "No fields.\n\n"
-    return f"### {one.name}\n\n{_paragraph(at, told)}{fields}"
+    return _section(f"### {message.name}", comments.get(path, ""), entries)
 
 
-def _enum(one: EnumDescriptorProto, at: tuple[int, ...], told: Comments) -> str:
-    rows = [
-        (str(value.number), f"`{value.name}`", _said((*at, _INSIDE, number), told))
-        for number, value in enumerate(one.value)
+def _enum(values: EnumDescriptorProto, path: tuple[int, ...], comments: Comments) -> str:
+    entries = [
+        _entry(f"{value.number} `{value.name}`", (*path, _INSIDE, number), comments)
+        for number, value in enumerate(values.value)
     ]
-    return f"### {one.name}\n\n{_paragraph(at, told)}{table(('number', 'value', 'meaning'), rows)}"
+    return _section(f"### {values.name}", comments.get(path, ""), entries)
 
 
 def _type(field: FieldDescriptorProto, entries: Mapping[str, DescriptorProto]) -> str:
