@@ -165,7 +165,7 @@ def _replicated(folder: Path) -> Iterator[tuple[int, int, Line]]:
     """The ports of a primary and of a replica that has all it has, and a line to the primary."""
     second = free_port()
     with (
-        redis_server(folder / "first") as first,
+        redis_server(folder / "first", repl_diskless_sync_delay="0") as first,
         redis_server(folder / "second", second, replicaof=f"127.0.0.1 {first}"),
         redis.Redis(port=first) as primary,
     ):
@@ -305,7 +305,7 @@ def test_each_role_may_do_its_own_work_and_nothing_else(tmp_path: Path) -> None:
         await adding.close()
         await issuing.close()
         with pytest.raises(StoreUnavailable, match=r"Auth|WRONGPASS|NOAUTH"):
-            await connect_redis(f"redis://127.0.0.1:{port}/0")
+            await connect_redis(f"redis://127.0.0.1:{port}/0", start_seconds=0)
 
     with redis_server(tmp_path / "redis", aclfile=f'"{tmp_path}/users.acl"') as port:
         _run(body(port))
@@ -398,7 +398,7 @@ def test_redis_over_tls_checks_who_it_is(tmp_path: Path) -> None:
             f"redis://127.0.0.1:{port}/0",
         ):
             with pytest.raises(StoreUnavailable):
-                await connect_redis(url)
+                await connect_redis(url, start_seconds=0)
 
     with redis_server(
         tmp_path / "redis",
@@ -448,7 +448,7 @@ def test_what_is_kept_is_there_again_though_users_are_limited(tmp_path: Path) ->
         held.append((await pool.held_of_streams()).total())
         await server.close()
         with pytest.raises(StoreUnavailable, match=r"Auth|NOAUTH"):
-            await connect_redis(f"redis://127.0.0.1:{port}/0")
+            await connect_redis(f"redis://127.0.0.1:{port}/0", start_seconds=0)
 
     for number in (50, 0):
         with redis_server(
@@ -533,7 +533,9 @@ def test_a_cluster_is_reached_over_tls(tmp_path: Path) -> None:
         assert (await Pool(server).held_of_streams()).total() == 40
         await server.close()
         with pytest.raises(StoreUnavailable):
-            await connect_redis(url.partition("?")[0])  # whose authority nobody vouches for
+            await connect_redis(
+                url.partition("?")[0], start_seconds=0
+            )  # whose authority nobody vouches for
 
     with redis_cluster(tmp_path / "cluster", tls=tmp_path / "tls") as cluster:
         _run(body(cluster.url))

@@ -322,7 +322,7 @@ def _fake_redis(folder: Path, role: str) -> Iterator[tuple[int, bytearray]]:
 async def _dial_redis(url: str) -> None:
     """As one server, and as a node of a Cluster."""
     with pytest.raises(StoreUnavailable):
-        await connect_redis(url)
+        await connect_redis(url, start_seconds=0)
     cluster = _cluster([url])
     with pytest.raises(Exception, match=r"(?i)cluster|certif|closed"):
         await cluster.initialize()

@@ -46,16 +46,19 @@ _START_SECONDS: Final = 3.0
 _PAUSE_SECONDS: Final = 0.1
 
 
-async def connect_redis(url: str, replicas: int = 0) -> RedisServer:
+async def connect_redis(
+    url: str, replicas: int = 0, *, start_seconds: float = _START_SECONDS
+) -> RedisServer:
     """What is at `url`, which answered within seconds, is new enough and does not evict.
 
     url: redis://HOST:PORT/0, or rediss:// for TLS. If that is a node of a Cluster, the whole
     Cluster; several nodes, as HOST:PORT,HOST:PORT, let us begin while one is down.
+    start_seconds: how long to try again while it cannot be reached, or refuses us.
 
     Raises:
         StoreUnavailable: it cannot be reached, refuses us, is older than 6.2, or would evict keys.
     """
-    deadline = time.monotonic() + _START_SECONDS
+    deadline = time.monotonic() + start_seconds
     while True:
         try:
             return await _connect_now(url, replicas)
