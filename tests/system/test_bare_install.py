@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -45,7 +46,8 @@ def _interpreters() -> list[str]:
 @pytest.fixture(scope="module")
 def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The interpreter of an environment with the bare distribution and a test runner."""
-    return _bare(sys.executable, tmp_path_factory.mktemp("bare") / "venv", ROOT)
+    folder = tmp_path_factory.mktemp("bare") / "venv"
+    return _bare(sys.executable, folder, ROOT, [sys.executable, "-m", "pip"])
 
 
 @pytest.fixture(scope="module")
@@ -58,13 +60,13 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return built
 
 
-def _bare(interpreter: str, environment: Path, distribution: Path) -> Path:
+def _bare(
+    interpreter: str, environment: Path, distribution: Path, installer: Sequence[str]
+) -> Path:
     # Without a pip of its own, which takes as long to unpack as all the rest: ours works for it.
     made = [interpreter, "-m", "venv", "--without-pip", str(environment)]
     subprocess.run(made, check=True, env=CALLER)
     python = environment / "bin" / "python"
-    pip = [sys.executable, "-m", "pip", "--python", str(python)]
-    pip += ["install", "--quiet", "--disable-pip-version-check"]
     locked = ROOT / "locks" / "client.lock"
     runner = re.findall(
         r"^((?:pytest|pytest-timeout|hypothesis)==\S+)",
@@ -72,8 +74,10 @@ def _bare(interpreter: str, environment: Path, distribution: Path) -> Path:
         re.MULTILINE,
     )
     assert len(runner) == 3
-    subprocess.run([*pip, "--require-hashes", "-r", str(locked)], check=True, env=CALLER)
-    subprocess.run([*pip, str(distribution), *runner], check=True, env=CALLER)
+    for chosen in (["--require-hashes", "-r", str(locked)], [str(distribution), *runner]):
+        where = {"PIP_PYTHON": str(python), "UV_PYTHON": str(python)}
+        install = [*installer, "install", "--quiet", *chosen]
+        subprocess.run(install, check=True, env={**CALLER, **where})
     return python
 
 
@@ -116,7 +120,9 @@ def test_the_contract_suite_and_the_client_tests_pass_there(python: Path) -> Non
 def test_the_client_works_on_every_python_that_is_here(
     interpreter: str, wheel: Path, tmp_path: Path
 ) -> None:
-    _pass(_bare(interpreter, tmp_path / "venv", wheel), *CLIENT)
+    # What pip installs is seen above; uv installs the same in a tenth of the time.
+    uv = [str(Path(sys.executable).with_name("uv")), "pip"]
+    _pass(_bare(interpreter, tmp_path / "venv", wheel, uv), *CLIENT)
 
 
 def _pass(python: Path, *tests: str) -> None:
