@@ -32,6 +32,7 @@ from hubbub.catalog.periods import refuse_long_periods
 from hubbub.catalog.tokens import TokenIssuer
 from hubbub.cli.logging_bundles import LOG, in_log, log_of
 from hubbub.errors import BadParameter, BundleRefused
+from hubbub.errors.unwritable import refuse_unwritable
 from hubbub.runtime.tls import authorities_of
 
 DEFAULT_DAYS: Final = 28
@@ -164,10 +165,8 @@ def _taken_before(previous: Path, line: Sequence[bytes], keys: Path) -> Bundle |
 
 def _write(contents: Mapping[Path, bytes]) -> None:
     for path, content in contents.items():
-        try:
+        with refuse_unwritable(path, BundleRefused):
             replace_file(path, content)
-        except OSError as error:
-            raise BundleRefused(f"{path}: cannot be written: {error.strerror}") from error
 
 
 def _of_shuffler(roots: str) -> str:

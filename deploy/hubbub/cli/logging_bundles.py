@@ -19,6 +19,7 @@ from hubbub.catalog.log.notes import NoteKey
 from hubbub.catalog.log.proof import entry_of
 from hubbub.catalog.log.tiles import CHECKPOINT
 from hubbub.errors import BadParameter, BundleRefused, LogBroken
+from hubbub.errors.unwritable import refuse_unwritable
 
 LOG: Final = "log"
 """What the log's folder is called, beside the app's bundle."""
@@ -54,10 +55,8 @@ def add_to_log(
             raise LogBroken(f"{told}: {error}; put back the file, and the log") from error
         _refuse_lost(folder, log, seen, str(told))
     made = append(folder, log.name, log_key(keys), things)
-    try:
+    with refuse_unwritable(told, LogBroken):
         replace(told, made.checkpoint.note.encode())
-    except OSError as error:
-        raise LogBroken(f"{told}: cannot be written: {error.strerror}") from error
     return made
 
 

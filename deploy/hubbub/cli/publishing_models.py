@@ -7,6 +7,7 @@ from hubbub.catalog import read_operator_key
 from hubbub.catalog.keys.operator import read_handovers
 from hubbub.catalog.models.state import ModelState, sign_models
 from hubbub.errors import BadParameter
+from hubbub.errors.unwritable import refuse_unwritable
 from hubbub.notebook.service import Service
 
 
@@ -30,12 +31,10 @@ def publish(service: Service, keys: Path, out: Path) -> dict[str, int] | None:
     if not states:
         return None
     signed = sign_models(states, read_operator_key(keys), read_handovers(keys))
-    try:
+    with refuse_unwritable(out, BadParameter):
         if out.exists() and out.read_bytes() == signed:  # Ed25519 signs the same bytes alike
             return None
         beside = out.with_name(f"{out.name}.new")
         beside.write_bytes(signed)
         os.replace(beside, out)  # noqa: PTH105 whole or not at all, on every system
-    except OSError as error:
-        raise BadParameter(f"{out}: cannot be written: {error.strerror}") from error
     return {name: state.number for name, state in states.items()}

@@ -19,6 +19,7 @@ from hubbub.catalog.log.notes import COSIGNATURE, NoteKey, merge_notes
 from hubbub.catalog.log.tiles import CHECKPOINT
 from hubbub.errors import BadParameter, KeysUnusable, LogBroken
 from hubbub.errors.unreadable import unreadable
+from hubbub.errors.unwritable import refuse_unwritable
 
 WITNESS_KEY: Final = "witness.key"
 _PUBLIC: Final = "witness.pub"
@@ -38,12 +39,10 @@ def make_witness(folder: Path, name: str) -> NoteKey:
         raise KeysUnusable(f"{path}: there is one, and audits know it; take another folder")
     key = Ed25519PrivateKey.generate()
     made = witness_key(name, key)
-    try:
+    with refuse_unwritable(folder, KeysUnusable):
         folder.mkdir(parents=True, exist_ok=True)
         replace(path, signing_pem(key), secret=True)
         replace(folder / _PUBLIC, f"{made}\n".encode())
-    except OSError as error:
-        raise KeysUnusable(f"{folder}: cannot be written: {error.strerror}") from error
     return made
 
 
@@ -75,10 +74,8 @@ def cosign_newest(
             if before:
                 _refuse_shrunk(read_now, *before, state, now)
             note = cosign(read_now.checkpoint.note, own.name, key, int(now))
-            try:
+            with refuse_unwritable(state, BadParameter):
                 replace(state, note.encode())
-            except OSError as error:
-                raise BadParameter(f"{state}: cannot be written: {error.strerror}") from error
         return read_now.checkpoint
 
 
@@ -113,10 +110,8 @@ def publish_cosigned(folder: Path, log: NoteKey, given: Sequence[Path]) -> str:
             note = merge_notes(note, cosigned.note)
         except BadParameter as error:
             raise BadParameter(f"{one}: beside {path}, {error}") from error
-    try:
+    with refuse_unwritable(path, LogBroken):
         replace(path, note.encode())
-    except OSError as error:
-        raise LogBroken(f"{path}: cannot be written: {error.strerror}") from error
     return note
 
 

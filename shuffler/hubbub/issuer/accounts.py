@@ -14,6 +14,7 @@ from typing import Final
 
 from hubbub.errors import AccessRefused, BadParameter, KeysUnusable
 from hubbub.errors.text_files import lines_of, read_text
+from hubbub.errors.unwritable import refuse_unwritable
 from hubbub.runtime import replace_file
 
 _NAME: Final = re.compile(r"[!-.0-~]{1,100}")  # "/" parts a backend from whom it names
@@ -66,11 +67,9 @@ def add_account(path: Path, name: str, *, vouches: bool) -> str:
         raise BadParameter(f"--name {name!a} has a key already; delete its line in {path} first")
     key = secrets.token_urlsafe(32)
     line = f"{name} {hashlib.sha256(key.encode()).hexdigest()}{' ' + _BACKEND if vouches else ''}\n"
-    try:
+    with refuse_unwritable(path, KeysUnusable):
         before = read_text(path) if path.exists() else ""
         replace_file(path, (before + line).encode())
-    except OSError as error:
-        raise KeysUnusable(f"{path}: cannot be written: {error.strerror}") from error
     return key
 
 

@@ -17,6 +17,7 @@ from typing import Any, Final
 
 from hubbub.aggregator.access.rights import Caller, Grant, Role, granted, within
 from hubbub.errors import BadParameter, KeysUnusable
+from hubbub.errors.unwritable import refuse_unwritable
 from hubbub.runtime import replace_file
 
 _log: Final = logging.getLogger("hubbub.aggregator")
@@ -151,10 +152,8 @@ def _write(path: Path, tokens: list[Token]) -> None:
     # Without what is empty: what was written before groups is read by both.
     lines = [{name: held for name, held in asdict(one).items() if held != ()} for one in tokens]
     text = json.dumps({"tokens": lines}, indent=1) + "\n"
-    try:
+    with refuse_unwritable(path, KeysUnusable):
         replace_file(path, text.encode(), mode=0o600)
-    except OSError as error:
-        raise KeysUnusable(f"{path}: cannot be written: {error.strerror}") from error
 
 
 def _hash(secret: str) -> str:

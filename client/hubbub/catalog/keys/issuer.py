@@ -12,6 +12,7 @@ from hubbub.catalog.encoding import from_text, to_text
 from hubbub.catalog.keys.files import read, replace
 from hubbub.errors import BadParameter, KeysUnusable, MissingDependency
 from hubbub.errors.installing import install_with
+from hubbub.errors.unwritable import refuse_unwritable
 from hubbub.tokens import TOKEN_KEY
 from hubbub.tokens.issuer_key import KEY_BYTES
 
@@ -32,12 +33,10 @@ def make_token_key(folder: Path) -> None:
             "meant, and build the bundle anew"
         )
     key, public = _poprf().new_key()
-    try:
+    with refuse_unwritable(path, KeysUnusable):
         folder.mkdir(parents=True, exist_ok=True)
         replace(path, to_text(key).encode() + b"\n", secret=True)
         replace(folder / _PUBLIC, to_text(public).encode() + b"\n")
-    except OSError as error:
-        raise KeysUnusable(f"{path}: cannot be written: {error.strerror}") from error
 
 
 def read_token_public(folder: Path) -> bytes:
@@ -52,11 +51,9 @@ def take_token_public(folder: Path, given: Path) -> None:
         KeysUnusable: it is none, or the folder cannot be written.
     """
     key = _public(given)
-    try:
+    with refuse_unwritable(folder, KeysUnusable):
         folder.mkdir(parents=True, exist_ok=True)
         replace(folder / _PUBLIC, to_text(key).encode() + b"\n")
-    except OSError as error:
-        raise KeysUnusable(f"{folder}: cannot be written: {error.strerror}") from error
 
 
 def _public(path: Path) -> bytes:

@@ -20,6 +20,7 @@ from hubbub.catalog.keys.files import read, read_secret, replace
 from hubbub.catalog.keys.operator import OPERATOR, write_operator_key
 from hubbub.catalog.keys.points import KEY_BYTES, refuse_weak_opening_key
 from hubbub.errors import BadParameter, KeysUnusable
+from hubbub.errors.unwritable import refuse_unwritable
 from hubbub.fields.rules import is_whole
 from hubbub.sealing import (
     SEED_BYTES,
@@ -144,13 +145,11 @@ def write_new_keys(
         )
     operator = Ed25519PrivateKey.generate()
     private, public = new_periods(first_id, start, period_seconds, periods, since)
-    try:
+    with refuse_unwritable(folder, KeysUnusable):
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         write_operator_key(folder, operator)
         write_opening_keys(folder / OPENING, private)
         write_public_keys(folder, public)
-    except OSError as error:
-        raise KeysUnusable(f"{folder}: cannot be written: {error.strerror}") from error
 
 
 def new_periods(

@@ -12,6 +12,7 @@ from hubbub.catalog.keys.files import read, replace, write_secret
 from hubbub.catalog.keys.handover import MAX_HANDOVERS, Handover, hand_over
 from hubbub.catalog.keys.signing_keys import read_signing_key, signing_pem
 from hubbub.errors import BadParameter, KeysUnusable
+from hubbub.errors.unwritable import refuse_unwritable
 
 OPERATOR: Final = "operator.key"
 _PUBLIC: Final = "operator.pub"
@@ -62,14 +63,12 @@ def hand_over_to_new(folder: Path) -> tuple[Path, bytes]:
     number = 1
     while (kept := folder / f"operator.{number}.key").exists():
         number += 1
-    try:
+    with refuse_unwritable(folder, KeysUnusable):
         os.link(folder / OPERATOR, kept)
         # The word first: a key that nobody vouched for would sign what no device takes.
         replace(folder / _HANDOVERS, json.dumps(entries, indent=1).encode())
         replace(folder / OPERATOR, signing_pem(new), secret=True)
         replace(folder / _PUBLIC, to_text(_public(new)).encode())
-    except OSError as error:
-        raise KeysUnusable(f"{folder}: cannot be written: {error.strerror}") from error
     return kept, _public(new)
 
 

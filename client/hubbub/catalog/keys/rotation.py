@@ -22,6 +22,7 @@ from hubbub.catalog.keys.opening_keys import (
     write_public_keys,
 )
 from hubbub.errors import BadParameter, KeysUnusable
+from hubbub.errors.unwritable import refuse_unwritable
 from hubbub.sealing import x_wing_public_bytes
 
 
@@ -111,17 +112,13 @@ def forget_keys(path: Path, ids: Collection[int]) -> None:
 
 
 def _write(path: Path, keys: list[OpeningKey]) -> None:
-    try:
+    with refuse_unwritable(path, KeysUnusable):
         write_opening_keys(path, keys)
-    except OSError as error:
-        raise KeysUnusable(f"{path}: cannot be written: {error.strerror}") from error
 
 
 def _publish(folder: Path, keys: list[OpeningKeyPublic]) -> None:
-    try:
+    with refuse_unwritable(folder, KeysUnusable):
         write_public_keys(folder, keys)
-    except OSError as error:
-        raise KeysUnusable(f"{folder}: cannot be written: {error.strerror}") from error
 
 
 @contextmanager

@@ -16,6 +16,7 @@ from hubbub.catalog.log.notes import NoteKey
 from hubbub.catalog.log.proof import LogProof, entry_of, prove
 from hubbub.catalog.log.tiles import CHECKPOINT, content_path, hash_tiles, packed_entries
 from hubbub.errors import KeysUnusable, LogBroken
+from hubbub.errors.unwritable import refuse_unwritable
 
 LOG_KEY: Final = "log.key"
 
@@ -30,10 +31,8 @@ def log_key(keys: Path) -> Ed25519PrivateKey:
     if path.exists():
         return read_signing_key(path)
     made = Ed25519PrivateKey.generate()
-    try:
+    with refuse_unwritable(path, KeysUnusable):
         write_secret(path, signing_pem(made))
-    except OSError as error:
-        raise KeysUnusable(f"{path}: cannot be written: {error.strerror}") from error
     return made
 
 
@@ -59,12 +58,10 @@ def append(
         *hash_tiles(leaves, since=len(before)),
         (CHECKPOINT, checkpoint.note.encode()),
     ]
-    try:
+    with refuse_unwritable(folder, LogBroken):
         for path, content in written:
             (folder / path).parent.mkdir(parents=True, exist_ok=True)
             replace(folder / path, content)
-    except OSError as error:
-        raise LogBroken(f"{folder}: cannot be written: {error.strerror}") from error
     return read_log(folder_fetch(folder), own)
 
 

@@ -20,6 +20,7 @@ from hubbub.cli.terminal.day_argument import as_day
 from hubbub.cli.terminal.output import say
 from hubbub.errors import BadParameter, CatalogInvalid
 from hubbub.errors.text_files import parse_toml, read_text
+from hubbub.errors.unwritable import refuse_unwritable
 from hubbub.fields.command_line import Command, read_number, read_whole_number
 from hubbub.fields.field import fields_of
 from hubbub.fields.options import Exclusive, argument, option, options
@@ -244,10 +245,8 @@ def _check(path: Path, text: str, name: str) -> None:
     What is wrong with the metric of this name is told by its options: no file has its lines.
     """
     folder = path.resolve().parent
-    try:
+    with refuse_unwritable(folder, CatalogInvalid):
         descriptor, made = tempfile.mkstemp(prefix=f".{path.name}.", dir=folder)
-    except OSError as error:
-        raise CatalogInvalid(f"{folder}: cannot be written: {error.strerror}") from error
     try:
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
             file.write(text)

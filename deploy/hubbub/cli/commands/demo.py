@@ -29,6 +29,7 @@ from hubbub.cli.terminal.progress import progress
 from hubbub.cli.terminal.service_client import total_counts
 from hubbub.conservation import TERMS, balances, epoch_date, epoch_dates
 from hubbub.errors import BadParameter, ServiceUnavailable
+from hubbub.errors.unwritable import refuse_unwritable
 from hubbub.fields.command_line import Command
 from hubbub.fields.options import Exclusive, option, options
 from hubbub.fields.rules import Interval
@@ -231,10 +232,8 @@ def _write(
         "conservation": {**terms, "balanced": balanced},
         "seconds": dict(seconds),
     }
-    try:
+    with refuse_unwritable(f"--json {path}", BadParameter):
         path.write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    except OSError as error:
-        raise BadParameter(f"--json {path}: cannot be written: {error.strerror}") from error
 
 
 def _lap(since: float) -> float:

@@ -12,6 +12,7 @@ from hubbub.cli.terminal.candidate_file import read_candidates
 from hubbub.cli.terminal.output import say, several
 from hubbub.cli.terminal.query_options import AnswerOptions
 from hubbub.errors import BadParameter
+from hubbub.errors.unwritable import refuse_unwritable
 from hubbub.fields.command_line import Command, read_number
 from hubbub.fields.options import argument, option, options
 from hubbub.fields.rules import NAME
@@ -93,12 +94,8 @@ def _write(path: Path, found: Mapping[str, Any], *, append: bool) -> None:
         )
     before = read_candidates(path) if append and path.exists() else []
     new = [line for line in lines if line not in before]
-    try:
+    with refuse_unwritable(f"--as-candidates {path}", BadParameter):
         replace_file(path, "".join(f"{line}\n" for line in (*before, *new)).encode())
-    except OSError as error:
-        raise BadParameter(
-            f"--as-candidates {path}: cannot be written: {error.strerror}"
-        ) from error
     left = len(names) - len(lines)
     say(
         f"{path}: {several(len(before) + len(new), 'string')}"

@@ -8,6 +8,7 @@ from hubbub.analysis.strings.decode import Decoded, decode_counts
 from hubbub.cli.rappor_files import COLUMNS, read_collection, read_map, result_rows, write_results
 from hubbub.errors import BadParameter
 from hubbub.errors.printable import visible
+from hubbub.errors.unwritable import refuse_unwritable
 from hubbub.fields.command_line import Command
 from hubbub.fields.options import option, options
 from hubbub.fields.rules import Interval
@@ -46,13 +47,11 @@ def _decode(options: DecodeOptions) -> int:
     _progress("")
     rows = result_rows(names, decoded, collection.reports)
     if options.out:
-        try:
-            with options.out.open("w", encoding="utf-8", newline="") as file:
-                write_results(file, rows)
-        except OSError as error:
-            raise BadParameter(
-                f"--out {options.out}: cannot be written: {error.strerror}"
-            ) from error
+        with (
+            refuse_unwritable(f"--out {options.out}", BadParameter),
+            options.out.open("w", encoding="utf-8", newline="") as file,
+        ):
+            write_results(file, rows)
     elif sys.stdout.isatty():
         _show(list(rows))
     else:

@@ -7,6 +7,7 @@ from typing import Final
 
 from hubbub.errors import BadParameter
 from hubbub.errors.installing import install_with
+from hubbub.errors.unwritable import refuse_unwritable
 from hubbub.privacy.metric_draft import MEANS, MetricDraft
 from hubbub.privacy.planner import Row, row
 
@@ -42,7 +43,5 @@ def plot(question: MetricDraft, rows: Sequence[Row], path: Path) -> None:
     axes.yaxis.set_major_formatter(lambda share, _place: f"{share:.2%}")
     axes.grid(visible=True, which="both", alpha=0.25)
     axes.legend(fontsize="small")
-    try:
+    with refuse_unwritable(f"--plot {path}", BadParameter):
         figure.savefig(path, dpi=150)
-    except OSError as error:
-        raise BadParameter(f"--plot {path}: cannot be written: {error.strerror}") from error

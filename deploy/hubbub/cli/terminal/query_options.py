@@ -13,6 +13,7 @@ from hubbub.cli.terminal.candidate_file import read_candidates
 from hubbub.cli.terminal.output import say
 from hubbub.cli.terminal.service_client import Endpoints, read_endpoints
 from hubbub.errors import BadParameter
+from hubbub.errors.unwritable import refuse_unwritable
 from hubbub.fields.options import Exclusive, argument, option, options
 from hubbub.notebook import Answer, Connection
 from hubbub.notebook.service import MISSHAPEN
@@ -95,12 +96,8 @@ class OutputOptions:
                     raise BadParameter("Parquet is not for a screen: give --out FILE")
         raw = made.encode() if isinstance(made, str) else made
         if self.out:
-            try:
+            with refuse_unwritable(f"--out {self.out}", BadParameter):
                 self.out.write_bytes(raw)
-            except OSError as error:
-                raise BadParameter(
-                    f"--out {self.out}: cannot be written: {error.strerror}"
-                ) from error
             say(f"{self.out}: {len(raw):,} bytes")
         elif isinstance(made, str) and sys.stdout.isatty():
             say(made.rstrip("\n"))
