@@ -18,7 +18,7 @@ from hubbub.catalog.notice import (
     sign_notice,
 )
 from hubbub.cli.logging_bundles import LOG, add_to_log, refuse_lost_log
-from hubbub.cli.terminal.day_argument import as_day
+from hubbub.cli.terminal.day_argument import as_day, first_second
 from hubbub.cli.terminal.output import say, table
 from hubbub.errors import BadParameter, NoticeRefused
 from hubbub.fields.command_line import Command
@@ -201,7 +201,7 @@ def _until(day: date | None, now: int, former: Notice | None) -> int:
     if day is None:
         least = now + _DAYS * _DAY
         return max(least, former.until if former else 0)
-    until = int(datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp())
+    until = first_second(day)
     if not now < until <= now + _LONGEST_DAYS * _DAY:
         first, last = (_day(now) + timedelta(days=n) for n in (1, _LONGEST_DAYS))
         raise BadParameter(f"--until {day} is outside [{first}, {last}]; make another one then")
