@@ -4,7 +4,6 @@ import json
 import sys
 from collections.abc import Sequence
 from math import sqrt
-from pathlib import Path
 from statistics import NormalDist
 from typing import Any, Final, Literal
 
@@ -13,13 +12,13 @@ from hubbub.analysis.estimators.words_of_books import words_of
 from hubbub.analysis.families import family_for
 from hubbub.catalog import Catalog, Metric
 from hubbub.catalog.models.of_metric import codes_of_round
-from hubbub.cli.planning.chosen_metrics import CATALOG, read_metrics
+from hubbub.cli.planning.chosen_metrics import MetricsOptions
 from hubbub.cli.planning.subject import whole
 from hubbub.cli.terminal.output import say, table
 from hubbub.cli.terminal.progress import progress
 from hubbub.errors import BadParameter
 from hubbub.fields.command_line import Command
-from hubbub.fields.options import Exclusive, argument, option, options
+from hubbub.fields.options import Exclusive, option, options
 from hubbub.fields.rules import Interval
 from hubbub.mechanisms import SystemBits, Totals, tally
 from hubbub.mechanisms.directions import UNIT
@@ -31,10 +30,7 @@ _WHOSE: Final = Exclusive()
 class AttackOptions:
     """Options of `hubbub plan attack`."""
 
-    catalog: Path = argument("the catalog (%(default)s)", default=CATALOG)
-    metrics: tuple[str, ...] = option(
-        "of the catalog (repeat; all of them)", name="--metric", metavar="METRIC", default=()
-    )
+    chosen: MetricsOptions
     fake: float = option(
         "share of all reports that are fake (%(default)s)",
         default=0.01,
@@ -71,7 +67,7 @@ class AttackOptions:
 
 
 def _attack(options: AttackOptions) -> int:
-    catalog, metrics = read_metrics(options.catalog, options.metrics)
+    catalog, metrics = options.chosen.read()
     fakes = _fakes(catalog, metrics, options)
     rows = [_row(metric, options, *fakes[metric.name]) for metric in metrics]
     if options.format == "json":
@@ -92,7 +88,7 @@ def _fakes(
     tokens = catalog.tokens
     if tokens is None:
         raise BadParameter(
-            f"{options.catalog}: accounts bound no report where none needs a token; write "
+            f"{options.chosen.catalog}: accounts bound no report where none needs a token; write "
             'tokens = { issuer = "https://HOST" } in it'
         )
     found: dict[str, tuple[float, int | None]] = {}

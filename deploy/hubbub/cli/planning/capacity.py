@@ -5,7 +5,6 @@ import secrets
 import time
 from collections.abc import Sequence
 from dataclasses import asdict
-from pathlib import Path
 from typing import Final, Literal
 
 from hubbub.catalog import (
@@ -30,11 +29,11 @@ from hubbub.cli.planning.capacity_model import (
     needs,
     traffic_of,
 )
-from hubbub.cli.planning.chosen_metrics import CATALOG, is_missing, read_metrics
+from hubbub.cli.planning.chosen_metrics import MetricsOptions
 from hubbub.cli.terminal.output import say, table
 from hubbub.errors import BadParameter
 from hubbub.fields.command_line import Command
-from hubbub.fields.options import argument, option, options
+from hubbub.fields.options import option, options
 from hubbub.fields.rules import Interval
 
 _MEASURE_SECONDS: Final = 2.0
@@ -49,10 +48,7 @@ examples:
 class CapacityOptions:
     """Options of `hubbub plan capacity`."""
 
-    catalog: Path = argument("the catalog (%(default)s)", default=CATALOG)
-    metrics: tuple[str, ...] = option(
-        "of the catalog (repeat; all of them)", name="--metric", metavar="METRIC", default=()
-    )
+    chosen: MetricsOptions
     devices: float = option("that report (%(default).0e)", default=1e8, within=Interval(1, 1e11))
     per_day: float | None = option(
         "reports of a device a day, in epochs of --epoch; without: as often as the limits of "
@@ -88,16 +84,16 @@ class CapacityOptions:
 
 
 def _capacity(options: CapacityOptions) -> int:
-    per_day = options.per_day
-    if per_day is not None and (options.metrics or options.catalog != CATALOG):
+    per_day, chosen = options.per_day, options.chosen
+    if per_day is not None and chosen != MetricsOptions():
         raise BadParameter(
             "--per-day says how often devices report, as a catalog and --metric do: leave one out"
         )
-    supposed = per_day is None and not options.metrics and is_missing(options.catalog)
+    supposed = per_day is None and not chosen.metrics and chosen.is_missing
     if supposed:
         per_day = 1.0
     if per_day is None:
-        _, metrics = read_metrics(options.catalog, options.metrics)
+        _, metrics = chosen.read()
         traffic = [traffic_of(metric, options.devices) for metric in metrics]
     else:
         epoch = EPOCH_SECONDS[options.epoch]
@@ -142,7 +138,7 @@ def _capacity(options: CapacityOptions) -> int:
             _show_crowd(crowd, options.machine_gb, options.cluster_nodes)
         if supposed:
             say(
-                f"supposed, as there is no {options.catalog} here: one report of a device a day; "
+                f"supposed, as there is no {chosen.catalog} here: one report of a device a day; "
                 "name a catalog, or give --per-day"
             )
     return 0

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from hubbub.analysis.families import family_for
 from hubbub.catalog import Metric
-from hubbub.cli.planning.chosen_metrics import CATALOG, read_metrics
+from hubbub.cli.planning.chosen_metrics import CATALOG, MetricsOptions
 from hubbub.errors import BadParameter
 from hubbub.fields.command_line import read_number
 from hubbub.fields.options import Group, argument, option, options
@@ -84,7 +84,8 @@ def draft_of(subject: SubjectOptions) -> tuple[MetricDraft, Metric | None]:
     figures = {kind: getattr(subject, kind) for kind in _KINDS}
     kinds = [kind for kind in _KINDS if figures[kind] is not None]
     if subject.metric and kinds in ([], ["strings"]):
-        _, [metric] = read_metrics(subject.catalog, [subject.metric])
+        chosen = MetricsOptions(catalog=subject.catalog, metrics=(subject.metric,))
+        _, [metric] = chosen.read()
         if kinds and metric.randomizer.VALUES != "strings":
             raise BadParameter(f'--strings goes with strings, which "{metric.name}" has not')
         permanent = metric.lifetime_loss if metric.memoized else None
