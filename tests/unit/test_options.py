@@ -159,6 +159,6 @@ def test_an_option_of_an_action_is_answered_with_the_action(
 
 
 def test_an_option_is_refused_without_the_one_that_it_needs() -> None:
-    with pytest.raises(BadParameter, match="--deep-few goes with --few: give both, or neither"):
+    with pytest.raises(BadParameter, match="--deep-few goes with --few: add that, or leave it out"):
         _outcome("--deep-few", "3")
     assert _outcome("--deep-few", "3", "--few", "2") == 2 + len("metrics.toml")

@@ -218,7 +218,7 @@ def read_options(section: type[Section], namespace: argparse.Namespace) -> Secti
         needed = written.option.needs
         if needed and needed not in typed:
             name = needed.replace("_", "-")
-            raise BadParameter(f"{written.name} goes with --{name}: give both, or neither")
+            raise BadParameter(f"{written.name} goes with --{name}: add that, or leave it out")
     return section(**values)
 
 

@@ -92,7 +92,9 @@ def draft_of(subject: SubjectOptions) -> tuple[MetricDraft, Metric | None]:
         size = subject.strings or _STRINGS
         return _draft_by(metric.randomizer, size=size, permanent_epsilon=permanent), metric
     if subject.catalog != CATALOG and not subject.metric:
-        raise BadParameter("a catalog goes with --metric NAME, plan attack and plan capacity")
+        raise BadParameter(
+            f"{subject.catalog}: a catalog goes with --metric NAME, plan attack and plan capacity"
+        )
     if subject.metric or len(kinds) != 1:
         raise BadParameter(
             "say what is asked: one --metric of a catalog; or one of --values, --strings, --mean, "
