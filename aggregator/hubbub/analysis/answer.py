@@ -19,18 +19,17 @@ CONFIDENCE: Final = 0.95
 
 @dataclass(frozen=True, slots=True)
 class ValueAnswer:
-    """One value: estimate, standard error and interval in reports; its share of all reports.
+    """One value: estimate, standard error and interval in reports, and its share of all reports.
 
-    Of a mean, or a coordinate of one: in the metric's own unit; it has no share, no rank, and
-        nothing to stand out from.
-    low, high: ends of the interval, within what can be. They hold as often as they say of the first
-        rows, too, and of detected values, though those were picked for being large.
-    share_low, share_high: the interval of the share: `low` and `high` over all reports; where the
-        number of reports is an estimate, with its error.
+    A mean, or a coordinate, is in the metric's unit, without share, rank and detection.
+    low, high: ends of the interval, valid also for the first rows and for detected values.
+    share_low, share_high: interval of the share, with the error of the number of reports if it is
+    an
+        estimate.
     rank: 1 for the largest estimate.
-    consistent: the post-processed estimate, never below 0 and never more than all reports together:
-        of RAPPOR strings the non-negative fit, of `wave` the smooth shape, else the histogram
-        nearest to the estimates and inside the intervals. Better as a picture, biased. None for a
+    consistent: post-processed, in [0, all reports]: for RAPPOR strings the non-negative fit, for
+    `wave`
+        the smooth shape, otherwise the nearest histogram inside the intervals. Biased. None for a
         mean.
     """
 
@@ -49,9 +48,9 @@ class ValueAnswer:
 
 @dataclass(frozen=True, slots=True)
 class Twins:
-    """Strings that set the same bits in every cohort: nothing can tell which of them was reported.
+    """Strings with equal bits in every cohort, which cannot be told apart.
 
-    Each carries the numbers of all of them together.
+    Each has the numbers of all of them together.
     """
 
     values: tuple[str, ...]
@@ -59,10 +58,10 @@ class Twins:
 
 @dataclass(frozen=True, slots=True)
 class LikelyString:
-    """A string that is likely held, though nothing proves it: what to count next.
+    """A string that is probably held but not proven: a candidate for the next query.
 
-    doubt: of it and all that are surer, the share that nobody holds, at most on average, in [0, 1).
-    high: of how many reports it may be, at most.
+    doubt: average share, at most, of strings that nobody holds among it and all surer ones.
+    high: upper bound on the number of reports with it.
     """
 
     value: str

@@ -45,24 +45,22 @@ class Epoch:
 
 @dataclass(frozen=True, slots=True)
 class MetricLine:
-    """A metric, and what of it is held.
+    """A metric and its reports.
 
-    kind: values (listed), strings, ranges, mean or vector. total_values: how many are listed, or
-    coordinates there are. candidates: of strings, how many the catalog lists to look for; None
-    where a metric finds them by itself.
-    epsilon: nats a report, as proven, rounded up.
-    waiting, withheld: reports still with the shuffler, and those it may never pass on; None where
-    it does not tell, as of a hidden number of reports.
-    unit, lowest, highest: of numbers, what they are measured in, and the ends of their range.
-    parts: the parts that can be crossed, where it has some; ways: how many of them a device tells
-    together. public: the public fields by which it
-    is told apart.
-    until_first_batch: why there is no answer yet, and when there is one; "" where a batch has left.
-    one_look: why its intervals cannot hold at every look; "" where they can.
-    discover: the share of its devices that look for strings that nobody listed, asked as NAME/tree;
-    0 where none do.
-    updated: when the last report was counted. epochs: the newest ones, ascending; all are counted
-    in `reports`. facts: what the catalog says of it beside that, as people read it.
+    kind: values (listed), strings, ranges, mean or vector.
+    total_values: number of listed values or coordinates.
+    candidates: number of the catalog's strings to look for; None if the metric finds strings.
+    epsilon: nats per report, proven, rounded up.
+    waiting, withheld: reports at the shuffler, and deleted there; None if unknown or hidden.
+    unit, lowest, highest: of numbers, the unit and the ends of the range.
+    parts: parts that can be crossed. ways: how many of them a device reports together.
+    public: fields of the breakdown.
+    until_first_batch: why there is no answer yet; "" after the first batch.
+    one_look: why there are no anytime intervals; "" if there are.
+    discover: share of devices that feed the stream NAME/tree.
+    updated: when the last report was counted.
+    epochs: the newest, ascending; all are included in `reports`.
+    facts: further fields of the catalog.
     """
 
     name: str
@@ -112,13 +110,14 @@ class Shuffled:
 
 @dataclass(frozen=True, slots=True)
 class MetricDetail:
-    """A metric, and what one person's report reveals; epsilons in nats.
+    """A metric, and what one person's reports reveal, in nats.
 
-    per_report: of one report. per_epoch: of all in an epoch. unchanged: of all ever of one value
-    that does not change, where it has a permanent response. lifetime_epsilon: what the device stops
-    at.
-    max_posterior: who thought it even odds is this sure at most after one report. sentence: all of
-    that in words. shuffled: of one report at the smallest batch.
+    per_report, per_epoch: of one report, and of all in an epoch.
+    unchanged: of all reports of one unchanged value, with a permanent response.
+    lifetime_epsilon: where the device stops.
+    max_posterior: how sure an observer who starts from 50:50 is at most after one report.
+    sentence: all of this in words.
+    shuffled: of one report in the smallest batch.
     """
 
     metric: MetricLine
@@ -134,28 +133,26 @@ class MetricDetail:
 
 @dataclass(frozen=True, slots=True)
 class Estimated:
-    """Estimates of one metric over the epochs that were added up.
+    """Estimates of one metric, summed over epochs.
 
-    since, until: when the first of them begins and the last ends. final: all of them are closed.
+    since, until: begin of the first epoch and end of the last. final: all epochs are closed.
     updated: when the last report was counted. kind: values, ranges, mean or vector.
-    honest_p_value: an upper bound on the chance that honest reports alone lie so far from what they
-    can be; 1 is unremarkable. findings: what is off, where that is below one in a million.
-    others, fit_p_value: of RAPPOR strings, how many reports hold one that is no candidate; and, at
-    most, the chance that totals lie so far from the fit if that is right: near 0 it is not. None
-    where candidates are too many to tell. twins: those of them that nothing can tell apart.
-    beginnings: of strings that were found, those that are only what longer ones begin with.
-    likely: of strings that were found, further ones that may be held, where they were asked for.
-    total: how many values there are that were asked for; `values` may be a page of them.
-    lists: of strings, the lists that those looked for are from: "catalog", names of saved ones, and
-    "given" for the question's own.
-    promised: the privacy card's, of the smallest batch that may ever leave; shuffled: of those that
-    this answer came from.
-    unit, lowest, highest: of numbers, what they are measured in, and the ends of their range.
-    notes: what a mean does not tell.
-    anytime: intervals hold at every look while the epochs fill, all of them together.
-    reports_stderr: the standard error of `reports`, 0 where they are counted: where devices send
-    dummies it is an estimate.
-    whose: "reporters": intervals hold what their coins made unsure, and not who happened to report.
+    honest_p_value: upper bound on the probability of such totals from honest reports alone.
+    findings: what is wrong, if that is below one in a million.
+    others: of RAPPOR strings, number of reports with an unlisted string; None if too many are
+    listed.
+    fit_p_value: upper bound on the probability of totals so far from a correct fit; near 0, list
+        more strings.
+    twins: strings with equal bits. beginnings: found strings that are only beginnings of longer
+    ones.
+    likely: further strings that are probably held, if requested.
+    total: number of values; `values` may be a page of them.
+    lists: sources of the strings: "catalog", saved lists, and "given" for those of the request.
+    promised: one report in the smallest batch that may leave. shuffled: in the actual batches.
+    unit, lowest, highest: of numbers, the unit and the ends of the range.
+    notes: limits of a mean. anytime: the intervals hold at every look.
+    reports_stderr: standard error of `reports`; 0 if they are counted exactly.
+    whose: "reporters": the interval covers the randomization noise, not who chose to report.
     """
 
     metric: str
@@ -201,8 +198,8 @@ class TopList:
     """The most frequent values.
 
     final: all epochs are closed.
-    set_confidence: how sure that it is these and no others; order_confidence: that it is these in
-    this order; both at least so.
+    set_confidence: lower bound on the confidence that these are the top values.
+    order_confidence: the same, in this order.
     """
 
     metric: str
@@ -223,8 +220,7 @@ class TopList:
 class Compared:
     """Two ranges of epochs of one metric.
 
-    final: all epochs of both are closed.
-    chosen: why these, where a range was not named.
+    final: all epochs of both are closed. chosen: why these ranges, if the request named none.
     """
 
     metric: str
@@ -248,12 +244,11 @@ class Compared:
 
 @dataclass(frozen=True, slots=True)
 class Crossed:
-    """Two parts of a metric as a table; or one for each value of a third.
+    """Two parts of a metric as a table, or as a table for each value of a third part.
 
-    rows, columns: the parts, of `parts`. values: its cells, row by row. Estimates are of the
-    reporters; shares within rows, marks and the association of the population.
-    by: the third part, "" of two. slices: its values, in the order of the cells; the association is
-    then that within slices, of all together.
+    rows, columns: the parts, from `parts`. values: the cells, row by row.
+    Estimates describe the reporters; shares within rows, marks and association the population.
+    by: the third part, or "". slices: its values; the association then tests all of them together.
     """
 
     metric: str
@@ -275,12 +270,12 @@ class Crossed:
 
 @dataclass(frozen=True, slots=True)
 class Trended:
-    """A metric epoch by epoch.
+    """A metric, epoch by epoch.
 
-    epochs: all that were asked; those below the minimum batch hold reports and have no points.
+    epochs: all requested ones; those below the minimum batch have no points.
     final: all of them are closed.
-    joined: the metrics that this one goes on from, whose reports are among these; latest first.
-    false_alarm: how often, at most, a line whose level takes no step has one among its shifts.
+    joined: former metrics whose reports are included, latest first.
+    false_alarm: most probability of a shift in a line without a step.
     """
 
     metric: str
@@ -300,12 +295,12 @@ class Trended:
 
 @dataclass(frozen=True, slots=True)
 class ReportCounts:
-    """One stream in one epoch: acknowledged + dummies = the sum of all others.
+    """Terms of the conservation law for one stream in one epoch.
 
-    acknowledged, dummies, pooled, in_flight, withheld: the shuffler's terms, None if it did not
-    tell them; then whether they balance is not known either. fillers: reports that were none.
-    date: None where the stream is not known. deleted: of those counted, of which no totals are
-    held any more.
+    acknowledged + dummies equals the sum of the others.
+    acknowledged, dummies, pooled, in_flight, withheld: the shuffler's terms; None if unknown.
+    fillers: reports without an answer. date: None for an unknown stream.
+    deleted: counted reports whose totals were deleted.
     """
 
     stream: str
@@ -328,8 +323,7 @@ class ReportCounts:
 class PipelineStatus:
     """The conservation law: where every report is.
 
-    complete: the shuffler told its terms too; without them the law cannot be checked, and
-    `balanced` is None.
+    complete: the shuffler's terms are known; otherwise `balanced` is None.
     """
 
     complete: bool

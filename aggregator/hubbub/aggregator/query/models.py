@@ -33,8 +33,8 @@ from hubbub.errors.places import notice
 class RoundLine:
     """One round. state: finished, running, or to come.
 
-    number: 0 of where columns lie. reports: that taught it; 0 of one that is not over. noise: of
-    its mean direction, whose length is at most 1. moved: how far its step moved the weights.
+    number: 0 is the round that measures columns. reports: number used by a finished round.
+    noise: of the mean direction, whose length is at most 1. moved: change of the weights.
     """
 
     number: int
@@ -47,12 +47,13 @@ class RoundLine:
 
 @dataclass(frozen=True, slots=True)
 class JudgedBin:
-    """People whom the model tells alike.
+    """People with similar predictions.
 
-    lowest, highest: between what it tells them, a chance or a label in its own unit; the first and
-    the last bin have all beyond, too. people: their share of those who judge. estimate: of them the
-    share who have the label, or their mean label; low, high: its interval, which is all that it may
-    be where nobody is there as far as reports tell: where `people` is not above 0.
+    lowest, highest: range of predictions; the first and last bin include everything beyond.
+    people: share of the evaluating devices.
+    estimate, low, high: share with the label, or mean label, with its interval, which covers the
+    whole
+    range if `people` is not above 0.
     """
 
     lowest: float
@@ -65,12 +66,11 @@ class JudgedBin:
 
 @dataclass(frozen=True, slots=True)
 class HeldOut:
-    """How good the finished model is of people who taught it nothing.
+    """Quality of the finished model on people who did not train it.
 
-    share: of all devices. date, state: of the round in which they judge, as a round's. reports: of
-    theirs; 0 until it is over. auc: of logistic, of bins, so a little low, with its interval; None
-    of other kinds, and until then. calibration: bins by what the model tells, none until then.
-    accuracy: of softmax, how often the likeliest class is the person's; None likewise.
+    share: of all devices. date, state: of the evaluation round. reports: 0 until it is over.
+    auc: for logistic, from bins, so slightly low, with its interval; otherwise None.
+    calibration: bins by prediction. accuracy: for softmax, how often the likeliest class is right.
     """
 
     share: float
@@ -88,16 +88,17 @@ class HeldOut:
 
 @dataclass(frozen=True, slots=True)
 class LearnedModel:
-    """A model as far as it has learned.
+    """A model and its progress.
 
-    epsilon: of each person, who is in one round, nats, as proven. number: the last round that is in
-    it; -1 before any. rounds: how many there will be, after that of columns. reports: that are in
-    it. finished: whether all rounds are. next: when the next state is worked out; None after the
-    last. coefficients: per unit of each feature, the intercept last; none before the first step.
-    low, high: between what a label lies that is a number. centre, weights: the state that devices
-    learn by: where columns lie in [0, 1], and the weights of columns about it, the intercept last;
-    of a finished model that is judged the mean ones, which it is judged by. edges: between which of
-    its scores those who judge tell people apart. held_out: what they found; None without them.
+    epsilon: of each person, in nats, proven. number: the last round used; -1 before any.
+    rounds: total number after the round of columns. reports: number used.
+    next: when the next state is computed; None after the last.
+    coefficients: per unit of each feature, the intercept last; empty before the first step.
+    low, high: range of a numeric label.
+    centre, weights: the state for devices: column centres in [0, 1], and weights, the intercept
+    last;
+    for an evaluated model the mean weights.
+    edges: limits of the score bins. held_out: the evaluation, if any.
     """
 
     model: str

@@ -25,13 +25,13 @@ from hubbub.errors import BadParameter
 class Change:
     """One value: its share before and after, and the difference with its interval.
 
-    Of a mean, or a vector: the numbers themselves, in the metric's own unit.
-    stderr: of the population's difference: of the coins, and of who reported.
-    p_value: of this value alone, the chance of a difference so large, either way, if there is none.
-    low, high: the end nearer to 0 is that of the value's place in the list, since the surest
-        differences are those that chance enlarged.
-    changed: whether it stands out at a false discovery rate of 5% over all values, or of as much as
-        the intervals are unsure, where that is less; its interval holds no 0 then.
+    For a mean or a vector: the numbers in the metric's unit.
+    stderr: of the population's difference: of randomization and of who reported.
+    p_value: two-sided, of this value alone.
+    low, high: the end nearer to 0 accounts for the value's place in the list.
+    changed: at a false discovery rate of 5% over all values, or the intervals' error rate if that
+    is
+        less; the interval then excludes 0.
     """
 
     value: str

@@ -13,10 +13,11 @@ from hubbub.analysis.models.prediction import into_classes
 
 @dataclass(frozen=True, slots=True)
 class Coefficient:
-    """Of one column, or of the intercept, per unit of the feature; of a chance on the logit scale.
+    """A coefficient of one column, or the intercept, per unit of the feature.
 
-    The interval is of the coins and of who was drawn, not of rounds that were too few. of_class: of
-    softmax; each class has its own, and those of a column sum to 0 over classes.
+    It is on the logit scale for a chance.
+    The interval covers randomization and sampling, not too few rounds.
+    of_class: of softmax; coefficients of a column sum to 0 over classes.
     """
 
     name: str
