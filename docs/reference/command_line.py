@@ -23,12 +23,12 @@ A command exits with 0 on success, with 2 and one line of explanation when it re
 | analyst | [query](#query), [top](#top), [compare](#compare), [trend](#trend), [export](#export), [plan](#plan) |
 | privacy reviewer | [privacy](#privacy), [audit](#audit), [release](#release) |
 
-## Shared options
+## Shared arguments
 
-These options mean the same in every command that lists them as shared.
+These mean the same in every command that lists them as shared.
 
 """
-_FEWEST_COMMANDS: Final = 4  # An option that so many commands describe alike is shared.
+_FEWEST_COMMANDS: Final = 4  # An argument that so many commands describe alike is shared.
 _SERVICES: Final = {"shuffler", "aggregator", "relay", "issuer"}
 
 
@@ -59,17 +59,16 @@ def _commands(
 
 
 def shared_entries(parsers: Collection[argparse.ArgumentParser], fewest: int) -> list[str]:
-    """Entries of the options that `fewest` parsers or more describe alike, one for each option."""
+    """Entries of the arguments that `fewest` parsers or more describe alike, one for each name."""
     counts = Counter(
-        (action.option_strings[0], _entry(action))
+        (_short_name(action), _entry(action))
         for parser in parsers
         for action in _visible(parser._actions)
-        if action.option_strings
     )
     entries: dict[str, str] = {}
-    for (option, entry), count in counts.most_common():
+    for (name, entry), count in counts.most_common():
         if count >= fewest:
-            entries.setdefault(option, entry)
+            entries.setdefault(name, entry)
     return list(entries.values())
 
 
@@ -113,7 +112,7 @@ def options(parser: argparse.ArgumentParser, shared: Collection[str] = ()) -> st
         for action in _visible(group._group_actions):
             entry = _entry(action)
             if entry in shared:
-                names.append(f"`{action.option_strings[0]}`")
+                names.append(f"`{_short_name(action)}`")
             else:
                 groups.setdefault(title, []).append(f"- {entry}\n")
     lists = [
@@ -129,6 +128,10 @@ def _visible(actions: Collection[argparse.Action]) -> Iterator[argparse.Action]:
         unlisted = (argparse._HelpAction, argparse._SubParsersAction)
         if action.help != argparse.SUPPRESS and not isinstance(action, unlisted):
             yield action
+
+
+def _short_name(action: argparse.Action) -> str:
+    return action.option_strings[0] if action.option_strings else _value(action)
 
 
 def _entry(action: argparse.Action) -> str:
