@@ -1,5 +1,6 @@
 """Options of commands: fields of a dataclass, and the parser made of them."""
 
+from datetime import date
 from math import inf
 from pathlib import Path
 from typing import Any, Literal
@@ -31,6 +32,7 @@ class Everything:
     kind: Literal["table", "json"] = option("one of two", default="table")
     quick: bool = option("a switch", default=False, exclusive=_EITHER)
     slow: bool = option("another", default=False, exclusive=_EITHER)
+    day: date | None = option("a day", default=None)
     draws: int | None = option("perhaps without a number", default=None, bare=0)
 
 
@@ -59,6 +61,7 @@ def test_an_option_that_is_not_written_holds_the_fields_default() -> None:
 
 def test_every_kind_of_annotation_is_read() -> None:
     typed = "m.toml --http-listen h:1 --share 1 --most 7 --name a --name b --ends 2 3 --kind json"
+    typed += " --day 2026-11-22"
     assert _parsed(*typed.split(), "--slow", "--draws") == Everything(
         catalog=Path("m.toml"),
         door=Door(listen="h:1"),
@@ -68,6 +71,7 @@ def test_every_kind_of_annotation_is_read() -> None:
         ends=(2.0, 3.0),
         kind="json",
         slow=True,
+        day=date(2026, 11, 22),
         draws=0,
     )
 
@@ -95,6 +99,7 @@ def test_a_number_outside_its_interval_is_refused_by_the_options_name(
         (["--quick", "--shere", "1"], "did you mean --share?"),
         (["--quick", "--kind", "jsan"], 'did you mean "json"?'),
         (["--quick", "--share", "5%"], "'5%' is no number; write 0.05"),
+        (["--quick", "--day", "soon"], "'soon' is no day; write YYYY-MM-DD"),
         (["--quick", "--slow"], "not allowed with"),
         ([], "one of the arguments --quick --slow is required"),
     ],

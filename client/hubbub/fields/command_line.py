@@ -3,6 +3,7 @@
 import argparse
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from datetime import date
 from difflib import get_close_matches
 from itertools import groupby
 from typing import IO, Any, NoReturn
@@ -50,6 +51,14 @@ def read_whole_number(text: str) -> int:
         ) from None
 
 
+def _read_day(text: str) -> date:
+    """YYYY-MM-DD. Raises ArgumentTypeError, in words, for what is no day."""
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text[:40]!a} is no day; write YYYY-MM-DD") from None
+
+
 def _meant(text: str) -> str:
     """What "95%" and "0,95" are."""
     try:
@@ -73,6 +82,7 @@ class Parser(argparse.ArgumentParser):
         self.actions: argparse._SubParsersAction[Any] | None = None
         self.register("type", float, read_number)
         self.register("type", int, read_whole_number)
+        self.register("type", date, _read_day)
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         """As argparse does, with what was meant."""

@@ -8,12 +8,14 @@
 
 From these come parser, checks of ranges, help, completion and reference. The annotation decides
 what is read: bool is a switch, `tuple[X, ...]` an option that is repeated, `tuple[X, X]` an option
-of two values, Literal a choice. A field that holds another such dataclass has its options.
+of two values, date a day as YYYY-MM-DD, Literal a choice. A field that holds another such dataclass
+has its options.
 """
 
 import argparse
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass
+from datetime import date
 from math import isinf
 from pathlib import Path
 from types import NoneType
@@ -154,15 +156,15 @@ def _of_argparse(written: _Written) -> dict[str, Any]:
     """What argparse's add_argument takes for an option."""
     known, default = written.option, written.field.default
     more: dict[str, Any] = {"help": known.text}
-    if known.metavar:
-        more["metavar"] = known.metavar
-    if written.field.type is bool:
-        return {**more, "action": "store_true"}
     item, several = _item(written.field.type)
+    if known.metavar or item is date:
+        more["metavar"] = known.metavar or "YYYY-MM-DD"
+    if item is bool:
+        return {**more, "action": "store_true"}
     choices = known.choices or (get_args(item) if get_origin(item) is Literal else ())
     if choices:
         more["choices"] = choices
-    if known.parse or item in {int, float, Path}:
+    if known.parse or item in {int, float, Path, date}:
         more["type"] = known.parse or item
     more |= _count(written, several)
     if default is not MISSING:

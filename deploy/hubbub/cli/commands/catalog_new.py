@@ -16,7 +16,6 @@ from hubbub.catalog import WRITTEN_EPOCHS, Metric
 from hubbub.catalog.choice import AUTO, own_fields
 from hubbub.catalog.values.value_kinds import NUMERIC
 from hubbub.cli.terminal.catalog_reading import read_aloud
-from hubbub.cli.terminal.day_argument import as_day
 from hubbub.cli.terminal.output import say
 from hubbub.errors import BadParameter, CatalogInvalid
 from hubbub.errors.text_files import parse_toml, read_text
@@ -63,9 +62,7 @@ class NewOptions:
     )
     description: str = option("what is asked, as people read it", default="")
     owner: str = option("who asks, and answers questions about it", default="")
-    expires: date | None = option(
-        "the last day of reports, YYYY-MM-DD (in a year)", default=None, parse=as_day
-    )
+    expires: date | None = option("the last day of reports (in a year)", default=None)
     values: str = option(
         "what can be reported, with commas between; true,false for a boolean",
         default="",

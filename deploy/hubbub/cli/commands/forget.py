@@ -15,7 +15,7 @@ from hubbub.aggregator.store.redis import RedisStore
 from hubbub.catalog import EPOCH_SECONDS, Bundle, closing_time, epoch_start, read_bundle
 from hubbub.cli.installation import OPERATORS
 from hubbub.cli.local.embedded_redis import url_of
-from hubbub.cli.terminal.day_argument import as_day, first_second
+from hubbub.cli.terminal.days import first_second
 from hubbub.cli.terminal.output import say, several
 from hubbub.cli.terminal.service_client import nothing_runs
 from hubbub.conservation import Window, epoch_date
@@ -34,7 +34,7 @@ class ForgetOptions:
     """Options of `hubbub forget`."""
 
     metric: str = argument("its name in the bundle, or of one that is retired")
-    before: date = option("the day", parse=as_day, metavar="YYYY-MM-DD")
+    before: date = option("the day")
     home: Path | None = option(f"folder of `hubbub up` ({_HOME})", default=None)
     bundle: Path | None = option(
         f"which says what the metric is ({OPERATORS}, of --home or here)", default=None

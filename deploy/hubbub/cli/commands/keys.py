@@ -26,7 +26,7 @@ from hubbub.cli.installation import (
     DEFAULT_PERIODS,
     make_keys,
 )
-from hubbub.cli.terminal.day_argument import as_day, first_second
+from hubbub.cli.terminal.days import first_second
 from hubbub.cli.terminal.output import say
 from hubbub.cli.witnesses import WITNESS_KEY, make_witness
 from hubbub.errors import BadParameter
@@ -77,15 +77,11 @@ class RotateOptions:
         "a key leaked: make those of epochs from this day on (today or later, UTC) anew; reports "
         "sealed to the old ones are refused from then on",
         default=None,
-        metavar="YYYY-MM-DD",
-        parse=as_day,
     )
     today: date | None = option(
         "what day it is (UTC), by another clock than this machine's: deletes the keys that no "
         "epoch needs any more; without it they are kept",
         default=None,
-        metavar="YYYY-MM-DD",
-        parse=as_day,
     )
     longest: str = option(
         "epoch of any metric: keys are deleted so much sooner if it is shorter (%(default)s)",

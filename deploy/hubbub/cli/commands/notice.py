@@ -18,7 +18,7 @@ from hubbub.catalog.notice import (
     sign_notice,
 )
 from hubbub.cli.logging_bundles import LOG, add_to_log, refuse_lost_log
-from hubbub.cli.terminal.day_argument import as_day, first_second
+from hubbub.cli.terminal.days import first_second
 from hubbub.cli.terminal.output import say, table
 from hubbub.errors import BadParameter, NoticeRefused
 from hubbub.fields.command_line import Command
@@ -53,8 +53,6 @@ class MakeOptions:
         "the first day (UTC) on which all is again as the bundle has it; devices that are "
         f"asked nothing hear of nothing before ({_DAYS} days from now)",
         default=None,
-        metavar="YYYY-MM-DD",
-        parse=as_day,
     )
     home: Path = option(
         "folder of `hubbub up`, in which the following are, and whose shuffler takes it",

@@ -3,7 +3,7 @@
 from datetime import UTC, datetime, timedelta
 
 from hubbub.catalog import EPOCH_SECONDS, Catalog, Metric, epoch_start
-from hubbub.cli.terminal.day_argument import first_second
+from hubbub.cli.terminal.days import first_second
 from hubbub.cli.terminal.output import explain
 from hubbub.conservation import epoch_date
 
