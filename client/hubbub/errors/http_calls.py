@@ -51,12 +51,12 @@ class HttpCalls:
         self._seconds = seconds
         self._context = context
 
-    def answer(self, request: urllib.request.Request, most_bytes: int) -> Answer:
+    def answer(self, request: urllib.request.Request, max_bytes: int) -> Answer:
         """Call once.
 
         Raises:
             NoHttp: the server speaks something else.
-            OSError: no server answers, or not in time; the answer is larger than `most_bytes`.
+            OSError: no server answers, or not in time; the answer is larger than `max_bytes`.
         """
         connections: list[http.client.HTTPConnection] = []
         late, done = threading.Event(), threading.Event()
@@ -71,7 +71,7 @@ class HttpCalls:
 
         threading.Thread(target=end_late, daemon=True).start()
         try:
-            answer = self._answer(request, most_bytes, connections)
+            answer = self._answer(request, max_bytes, connections)
         except OSError as error:
             if not late.is_set():
                 raise
@@ -88,7 +88,7 @@ class HttpCalls:
     def _answer(
         self,
         request: urllib.request.Request,
-        most_bytes: int,
+        max_bytes: int,
         connections: list[http.client.HTTPConnection],
     ) -> Answer:
         until = time.monotonic() + self._seconds
@@ -105,7 +105,7 @@ class HttpCalls:
         opener = urllib.request.build_opener(*handlers)
         try:
             with opener.open(request, timeout=self._seconds) as response:
-                body = self._body(response, most_bytes, until)
+                body = self._body(response, max_bytes, until)
                 return Answer(response.status, response.reason, body)
         except urllib.error.URLError as error:
             reason = error.reason
@@ -113,13 +113,13 @@ class HttpCalls:
         except http.client.HTTPException as error:
             raise NoHttp(f"answer is no HTTP: {type(error).__name__}") from error
 
-    def _body(self, response: http.client.HTTPResponse, most_bytes: int, until: float) -> bytes:
+    def _body(self, response: http.client.HTTPResponse, max_bytes: int, until: float) -> bytes:
         # The connection may have given its socket to the answer, so no thread can end it here.
         body = bytearray()
         while part := response.read1(_PART_BYTES):
             body += part
-            if len(body) > most_bytes:
-                raise OSError(f"larger than {most_bytes:,} bytes")
+            if len(body) > max_bytes:
+                raise OSError(f"larger than {max_bytes:,} bytes")
             if time.monotonic() > until:
                 raise self._late()
         if response.length:

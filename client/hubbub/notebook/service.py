@@ -23,7 +23,7 @@ _NO_CONTENT: Final = 204
 _ATTEMPTS: Final = 5
 _CHANGES_MEANWHILE: Final = ("waiting", "withheld")
 # The largest answer has a page of 10,000 strings of 255 bytes, and is a tenth of this.
-_MOST_BYTES: Final = 64 << 20
+_MAX_BYTES: Final = 64 << 20
 # What `hubbub keys tls` calls the authorities of roles that do not answer over HTTP.
 _OTHER_AUTHORITIES: Final = tuple(
     f"hubbub {role} authority" for role in ("shuffler", "redis", "analyst")
@@ -163,7 +163,7 @@ class Service:
             data = json.dumps(body).encode()
         request = urllib.request.Request(url, data, headers, method=method)  # noqa: S310 http or https, as checked
         try:
-            answer = self._calls.answer(request, _MOST_BYTES)
+            answer = self._calls.answer(request, _MAX_BYTES)
         except OSError as error:
             if self._absent and isinstance(error, ConnectionRefusedError):
                 raise ServiceUnavailable(self._absent) from error
