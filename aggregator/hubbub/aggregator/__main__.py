@@ -98,15 +98,15 @@ async def _serve(settings: Settings) -> None:
     arrivals = Arrivals() if settings.common.development else None
     intake = Intake(bundle, opener, store, stages, clocks=clocks, room=room, arrivals=arrivals)
     upstream = Shuffler(settings.shuffler_status, tls) if settings.shuffler_status else None
-    kept, promises = RedisAnswerStore(server), RedisPromises(server)
+    answer_store, promises = RedisAnswerStore(server), RedisPromises(server)
     live: dict[str, Any] = {"stages": stages, "clocks": clocks, "arrivals": arrivals}
-    query = QueryEngine(bundle, store, upstream, kept=kept, **live, **_of_analysts(server))
+    query = QueryEngine(bundle, store, upstream, kept=answer_store, **live, **_of_analysts(server))
     refusals, reloads = Counter[str](), Counter[str](taken=0, refused=0)
     access = _access(settings, server)
     http = _http(settings, query, server, access, refusals=refusals)
     loops = [*([http.run] if http else []), *_outlets(settings, query, server)]
     if settings.kept_epochs:
-        loops.append(EstimateKeeper(query, kept, intake.changed, settings.kept_epochs).run)
+        loops.append(EstimateKeeper(query, answer_store, intake.changed, settings.kept_epochs).run)
     keeping = Housekeeping(
         settings.keys, bundle, opener, store=store, clocks=clocks, served=intake.served
     )
@@ -120,7 +120,7 @@ async def _serve(settings: Settings) -> None:
         certificates=[tls, settings.http_tls],
     )
     metrics.serve(settings.common.metrics_listen, tls)
-    retention = Retention(bundle, store, promises, kept, clocks, changed=intake.changed)
+    retention = Retention(bundle, store, promises, answer_store, clocks, changed=intake.changed)
     parts = Parts(
         bundle,
         intake,

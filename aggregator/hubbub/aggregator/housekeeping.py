@@ -86,12 +86,12 @@ class Housekeeping:
 
     async def _forget_a_key(self) -> None:
         """One at most, and one an hour."""
-        elapsed, held = self._clocks.elapsed(), set(self._opener.key_ids)
+        elapsed, key_ids = self._clocks.elapsed(), set(self._opener.key_ids)
         if self._forgot is not None and elapsed - self._forgot < BELIEVED_SECONDS:
             return
         now = self._clocks.earliest()
         longest = longest_epoch(metric.epoch for metric in self._bundle.metrics.values())
-        keys = [key for key in self._bundle.keys if key.id in held]
+        keys = [key for key in self._bundle.keys if key.id in key_ids]
         over = [key for key in keys if not still_needed(key, now, longest)]
         if not over:
             return

@@ -58,7 +58,7 @@ class Parts:
 
 def files(settings: Settings) -> list[Path]:
     """What is looked at for changes."""
-    folders = dict.fromkeys(one for one in (settings.common.tls, settings.http_tls) if one)
+    folders = dict.fromkeys(folder for folder in (settings.common.tls, settings.http_tls) if folder)
     return [
         settings.bundle,
         settings.keys,
@@ -163,12 +163,14 @@ def check_fits(bundle: Bundle, keys: Sequence[OpeningKey], now: float, path: Pat
     """Raises KeysUnusable unless the private keys are those of the bundle."""
     private = {key.id: key for key in keys}
     for key in bundle.keys:
-        held = private.get(key.id)
-        if held is None:
+        private_key = private.get(key.id)
+        if private_key is None:
             continue
-        if held.load().public_key().public_bytes_raw() != key.public:
+        if private_key.load().public_key().public_bytes_raw() != key.public:
             raise KeysUnusable(f"{path}: key {key.id} is not the one of the bundle; give its keys")
-        if key.x_wing and (not held.x_wing or x_wing_public_bytes(held.x_wing) != key.x_wing):
+        if key.x_wing and (
+            not private_key.x_wing or x_wing_public_bytes(private_key.x_wing) != key.x_wing
+        ):
             raise KeysUnusable(
                 f"{path}: key {key.id} has not the X-Wing half of the bundle; give the keys that "
                 "the bundle was built with"

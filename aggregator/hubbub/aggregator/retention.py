@@ -59,7 +59,7 @@ class Promised:
                 match more.get("former", {}):
                     case dict(former):
                         every = {**former, epoch: days}.items()
-                        return cls({length: _days(length, said) for length, said in every})
+                        return cls({length: _days(length, value) for length, value in every})
         raise ValueError("no promise")
 
     def data(self) -> str:
@@ -73,7 +73,9 @@ class Promised:
         number = days_of(metric.keep)
         own: dict[int, int | None] = {number: None} if number else {}
         lengths = [*(length for length in self.days if length != metric.epoch), metric.epoch]
-        return replace(self, days={one: {**self.days.get(one, {}), **own} for one in lengths})
+        return replace(
+            self, days={length: {**self.days.get(length, {}), **own} for length in lengths}
+        )
 
     def until(self, moment: float, metric: Metric) -> Self:
         """Where what the catalog says no more holds for the epochs begun by this moment alone."""
@@ -90,8 +92,8 @@ class Promised:
     def is_over(self, epoch: int, now: float) -> bool:
         """Whether this epoch's totals were kept for as long as they were said to be, at most."""
         length = length_of(epoch, self.days, now)
-        held = [n for n, last in self.days[length].items() if last is None or epoch <= last]
-        return bool(held) and epoch_start(epoch + 1, length) <= now - min(held) * _DAY
+        day_counts = [n for n, last in self.days[length].items() if last is None or epoch <= last]
+        return bool(day_counts) and epoch_start(epoch + 1, length) <= now - min(day_counts) * _DAY
 
 
 def _days(length: str, said: object) -> dict[int, int | None]:
@@ -118,13 +120,13 @@ def length_of(epoch: int, lengths: Collection[str], now: float) -> str:
 
 async def promised(promises: Promises) -> dict[str, Promised]:
     """What is remembered of every metric that was ever served, by name."""
-    found = {}
-    for name, said in (await promises.promises()).items():
+    result = {}
+    for name, text in (await promises.promises()).items():
         try:
-            found[name] = Promised.load(said)
+            result[name] = Promised.load(text)
         except (ValueError, TypeError, RecursionError):
             _log.warning("for how long the totals of %s are kept cannot be read in Redis", name)
-    return found
+    return result
 
 
 def windows_of(name: str, counts: Mapping[Window, Mapping[str, int]]) -> dict[Window, int]:
@@ -133,9 +135,9 @@ def windows_of(name: str, counts: Mapping[Window, Mapping[str, int]]) -> dict[Wi
     Of a metric those, too, of tiers that it has no more. counts: of the store.
     """
     return {
-        window: held
+        window: count
         for window, terms in counts.items()
-        if name in _names_of(window.stream) and (held := Counted.of(terms).tags)
+        if name in _names_of(window.stream) and (count := Counted.of(terms).tags)
     }
 
 

@@ -61,5 +61,5 @@ class IngestService(IngestServicer):
 
 def _texts(context: Context) -> dict[str, str]:
     """The call's headers that are text."""
-    given = context.invocation_metadata() or ()
-    return {name: value for name, value in given if isinstance(value, str)}
+    metadata = context.invocation_metadata() or ()
+    return {name: value for name, value in metadata if isinstance(value, str)}

@@ -69,38 +69,40 @@ def parse(arguments: Sequence[str] | None = None) -> Settings:
     Raises:
         BadParameter: HUBBUB_REDIS_URL is not set, a number is out of range, or an address is none.
     """
-    given = parser().parse_args(arguments)
-    check_range(given, "processes", 1, 256)  # beyond any machine this runs on
+    namespace = parser().parse_args(arguments)
+    check_range(namespace, "processes", 1, 256)  # beyond any machine this runs on
     for name in ("http_rate", "max_window"):
-        check_range(given, name, *_LIMITS[name])
-    check_range(given, "kept_epochs", 0, 10_000)
-    check_range(given, "shards", 1, 256)  # a tag's first byte chooses
-    given_too = [name for name in ("http_listen", "shuffler_status") if getattr(given, name)]
-    check_addresses(given, "listen", *given_too)
+        check_range(namespace, name, *_LIMITS[name])
+    check_range(namespace, "kept_epochs", 0, 10_000)
+    check_range(namespace, "shards", 1, 256)  # a tag's first byte chooses
+    given_too = [name for name in ("http_listen", "shuffler_status") if getattr(namespace, name)]
+    check_addresses(namespace, "listen", *given_too)
     return Settings(
-        bundle=given.bundle,
-        keys=given.keys,
-        listen=given.listen,
-        http_listen=given.http_listen,
-        http_tokens=given.http_tokens,
-        http_access=given.http_access,
-        http_audit=given.http_audit,
-        http_tls=TlsFolder(given.http_tls, "aggregator") if given.http_tls else None,
-        http_rate=given.http_rate,
-        http_origins=tuple(given.http_origin),
-        http_proxies=tuple(read_network("--http-proxy", one) for one in given.http_proxy),
-        http_command=_command(given.http_command),
-        http_notice=given.http_notice,
-        shuffler_status=given.shuffler_status,
-        export_dir=given.export_dir,
-        webhook=given.webhook,
-        webhook_secret=_secret(given.webhook_secret),
-        common=common(given, "aggregator"),
-        processes=given.processes,
-        shards=given.shards,
-        max_window=given.max_window,
-        kept_epochs=given.kept_epochs,
-        limits=given.limits,
+        bundle=namespace.bundle,
+        keys=namespace.keys,
+        listen=namespace.listen,
+        http_listen=namespace.http_listen,
+        http_tokens=namespace.http_tokens,
+        http_access=namespace.http_access,
+        http_audit=namespace.http_audit,
+        http_tls=TlsFolder(namespace.http_tls, "aggregator") if namespace.http_tls else None,
+        http_rate=namespace.http_rate,
+        http_origins=tuple(namespace.http_origin),
+        http_proxies=tuple(
+            read_network("--http-proxy", network) for network in namespace.http_proxy
+        ),
+        http_command=_command(namespace.http_command),
+        http_notice=namespace.http_notice,
+        shuffler_status=namespace.shuffler_status,
+        export_dir=namespace.export_dir,
+        webhook=namespace.webhook,
+        webhook_secret=_secret(namespace.webhook_secret),
+        common=common(namespace, "aggregator"),
+        processes=namespace.processes,
+        shards=namespace.shards,
+        max_window=namespace.max_window,
+        kept_epochs=namespace.kept_epochs,
+        limits=namespace.limits,
     )
 
 
@@ -108,65 +110,67 @@ def limited(settings: Settings) -> Settings:
     """The settings with what the file of limits says now. Raises BadParameter."""
     if settings.limits is None:
         return settings
-    found: dict[str, Any] = read_limits(settings.limits, _LIMITS, frozenset({"max_window"}))
-    return replace(settings, **found)
+    limits: dict[str, Any] = read_limits(settings.limits, _LIMITS, frozenset({"max_window"}))
+    return replace(settings, **limits)
 
 
 def parser() -> argparse.ArgumentParser:
     """Knows every setting of the command line."""
-    known = Parser(
+    options = Parser(
         prog="hubbub aggregator",
         description="Open shuffled batches, add them up exactly once, answer queries.",
         epilog="The Redis URL, which may hold a password, comes from HUBBUB_REDIS_URL.",
     )
-    known.add_argument(
+    options.add_argument(
         "--bundle",
         type=Path,
         required=True,
         help="operator.hubbub; or the bundle that apps ship, which has no candidates and alerts",
     )
-    known.add_argument("--keys", type=Path, required=True, help="opening.keys.json")
-    known.add_argument("--listen", default="127.0.0.1:7071", help="for the shuffler (%(default)s)")
-    known.add_argument(
+    options.add_argument("--keys", type=Path, required=True, help="opening.keys.json")
+    options.add_argument(
+        "--listen", default="127.0.0.1:7071", help="for the shuffler (%(default)s)"
+    )
+    options.add_argument(
         "--query-listen", type=_over_http_alone, help=argparse.SUPPRESS, default=argparse.SUPPRESS
     )
-    known.add_argument(
+    options.add_argument(
         "--shuffler-status",
         default="",
         help="HOST:PORT of the shuffler's status, for counts of what still waits there; without "
         "it, the conservation law cannot be told",
     )
-    _add_http(known)
-    _add_outlets(known)
-    add_common(known, metrics_listen="127.0.0.1:7075")
-    known.add_argument(
+    _add_http(options)
+    _add_outlets(options)
+    add_common(options, metrics_listen="127.0.0.1:7075")
+    options.add_argument(
         "--processes",
         type=int,
         default=_processors(),
         help="processes that open reports (as many as the processors it may use)",
     )
-    known.add_argument(
+    options.add_argument(
         "--shards",
         type=int,
         default=1,
         help="parts that the totals of a stream's epoch are kept in, to spread a hot stream over "
         "the nodes of a Redis Cluster; decided when an epoch begins (%(default)s)",
     )
-    known.add_argument(
+    options.add_argument(
         "--max-window",
         type=int,
         default=0,
         help="most reports that a stream's epoch may count; 0: what its epochs hold may be twice "
         "what the maxmemory of Redis leaves to others, 20 bytes a report (%(default)s)",
     )
-    known.add_argument(
+    options.add_argument(
         "--limits",
         type=Path,
         metavar="FILE",
         help="TOML file of max_window and http_rate, which go before the command line and are read "
         "again when it changes",
     )
-    return known
+    return options
 
 
 def _add_http(parser: argparse.ArgumentParser) -> None:

@@ -43,15 +43,15 @@ def answer_tiers(
         strings reads its noise off what it cannot explain, repeated lies included; `fit_p_value` is
         judged by them.
     """
-    heard = with_reports(tiers)
-    mechanism, _ = heard[0]
+    live_tiers = with_reports(tiers)
+    mechanism, _ = live_tiers[0]
     own = family_for(mechanism)
     if own.KIND != "strings" and candidates:
         raise BadParameter("this metric is not over strings: leave candidates out")
     if own.KIND == "strings" and not candidates and not isinstance(own, Trees):
         raise BadParameter("this metric is over strings: say which to look for (candidates)")
     names = candidates if own.KIND == "strings" else own.labels(mechanism, values)
-    return own.answer(heard, names, confidence, repeats)
+    return own.answer(live_tiers, names, confidence, repeats)
 
 
 def likely(tiers: Sequence[Tier], answered: Answer, false_share: float) -> tuple[LikelyString, ...]:
@@ -68,11 +68,11 @@ def likely(tiers: Sequence[Tier], answered: Answer, false_share: float) -> tuple
         raise BadParameter(
             f"likely {false_share} is outside (0, 1): the share of false strings to bear, say 0.5"
         )
-    heard = with_reports(tiers)
-    own = family_for(heard[0][0])
+    live_tiers = with_reports(tiers)
+    own = family_for(live_tiers[0][0])
     if not isinstance(own, Trees):
-        raise BadParameter(f"{heard[0][0].NAME} finds no strings: leave likely out")
-    return own.likely(heard, answered, false_share)
+        raise BadParameter(f"{live_tiers[0][0].NAME} finds no strings: leave likely out")
+    return own.likely(live_tiers, answered, false_share)
 
 
 def with_reports(tiers: Sequence[Tier]) -> Sequence[Tier]:

@@ -47,20 +47,20 @@ def pmf(numbers: npt.ArrayLike, trials: npt.ArrayLike, chance: float) -> Floats:
         - _distance(some, together * chance)
         - _distance(rest, together * (1 - chance))
     )
-    found = np.exp(exponent) * np.sqrt(together / (2 * pi * some * rest))
+    result = np.exp(exponent) * np.sqrt(together / (2 * pi * some * rest))
     if inner.all():
-        return found
+        return result
     none, every = np.exp(n * log1p(-chance)), np.exp(n * log(chance))
     ends = np.where(k == 0, none, np.where(k == n, every, 0.0))
-    return np.where(inner, found, ends)
+    return np.where(inner, result, ends)
 
 
 def above(numbers: npt.ArrayLike, trials: npt.ArrayLike, chance: float) -> Floats:
     """The chance of more than so many."""
     k, n = np.asarray(numbers, dtype=np.float64), np.asarray(trials, dtype=np.float64)
     inner = (k >= 0) & (k < n)
-    found = betainc(np.where(inner, k + 1, 1.0), np.where(inner, n - k, 1.0), chance)
-    return np.where(inner, found, np.where(k < 0, 1.0, 0.0))
+    result = betainc(np.where(inner, k + 1, 1.0), np.where(inner, n - k, 1.0), chance)
+    return np.where(inner, result, np.where(k < 0, 1.0, 0.0))
 
 
 def least(share: float, trials: int, chance: float) -> int:
@@ -88,18 +88,18 @@ def likely_ends(trials: Floats, chance: float, cut: float) -> tuple[Floats, Floa
 
 def laws(trials: Sequence[int], chance: float, cut: float) -> list[Floats]:
     """The likely chances of binomials, each from its least number on; of no trial, of 0 alone."""
-    found: list[Floats] = []
+    pmfs: list[Floats] = []
     waiting: list[Floats] = []
     for number in trials:
         waiting.append(likely(number, chance, cut))
         # Many at once: one by one numpy's calls cost more than what they do.
-        if len(found) + len(waiting) == len(trials) or sum(map(len, waiting)) > _AT_ONCE:
-            lengths = [len(one) for one in waiting]
-            each = np.repeat(np.array(trials[len(found) :][: len(waiting)], float), lengths)
+        if len(pmfs) + len(waiting) == len(trials) or sum(map(len, waiting)) > _AT_ONCE:
+            lengths = [len(row) for row in waiting]
+            each = np.repeat(np.array(trials[len(pmfs) :][: len(waiting)], float), lengths)
             chances = pmf(np.concatenate(waiting), each, chance)
-            found += np.split(chances, np.cumsum(lengths)[:-1])
+            pmfs += np.split(chances, np.cumsum(lengths)[:-1])
             waiting = []
-    return found
+    return pmfs
 
 
 def _left(n: Floats) -> Floats:
@@ -126,7 +126,7 @@ def _distance(number: Floats, mean: Floats) -> Floats:
 
 def _horner(factors: Sequence[float], x: Floats) -> Floats:
     """A polynomial, the factor of the highest power first."""
-    found = np.full_like(x, factors[0])
+    result = np.full_like(x, factors[0])
     for factor in factors[1:]:
-        found = found * x + factor
-    return found
+        result = result * x + factor
+    return result

@@ -38,31 +38,31 @@ def answer_lists(
         ShapeMismatch: totals of another shape than the mechanism's.
     """
     longest = len(values)
-    heard: list[ListedReports] = [
+    live_lists: list[ListedReports] = [
         ([tier for tier in tiers if tier[1].reports], size) for tiers, size in lists if _sum(tiers)
     ] or [lists[-1]]
     parts = []
-    for tiers, size in heard:
-        found = figures_of(family_for(tiers[0][0]), tiers, (), repeats, shape=False)
+    for tiers, size in live_lists:
+        list_figures = figures_of(family_for(tiers[0][0]), tiers, (), repeats, shape=False)
         # Of what they were not asked for they could say nothing: none of them holds it.
         left_out = other if size < longest else None
-        parts.append(_mapped(found, partial(_widened, size=longest, left_out=left_out)))
+        parts.append(_mapped(list_figures, partial(_widened, size=longest, left_out=left_out)))
     figures = added(parts)
-    reports = sum(_sum(tiers) for tiers, _ in heard)
-    asked = np.zeros(len(values), dtype=np.int64)
-    for tiers, size in heard:
-        asked[:size] += _sum(tiers)
+    reports = sum(_sum(tiers) for tiers, _ in live_lists)
+    value_reports = np.zeros(len(values), dtype=np.int64)
+    for tiers, size in live_lists:
+        value_reports[:size] += _sum(tiers)
         if other is not None and size < longest:
-            asked[other] -= _sum(tiers)
+            value_reports[other] -= _sum(tiers)
     judged = columns(figures, reports, confidence)
-    told = rows(values, reports, judged, nearest(judged, figures.absent, reports))
-    of_asked = tuple(map(_among_those, told, asked.tolist()))
-    against = max(family_for(m).correlation(m) for tiers, _ in heard for m, _ in tiers)
+    value_rows = rows(values, reports, judged, nearest(judged, figures.absent, reports))
+    of_asked = tuple(map(_among_those, value_rows, value_reports.tolist()))
+    against = max(family_for(m).correlation(m) for tiers, _ in live_lists for m, _ in tiers)
     return Answer(
         *("values", reports, confidence, of_asked, against),
         repeats=repeats,
         figures=figures,
-        reports_asked=tuple(asked.tolist()),
+        reports_asked=tuple(value_reports.tolist()),
     )
 
 
@@ -86,8 +86,8 @@ def only_of_all(one: Answer, other: Answer) -> tuple[Answer, Answer]:
         place
         for place in range(len(one.values))
         if all(
-            not told.reports_asked or told.reports_asked[place] == told.reports
-            for told in (one, other)
+            not answer.reports_asked or answer.reports_asked[place] == answer.reports
+            for answer in (one, other)
         )
     ]
     return _cut(one, places), _cut(other, places)

@@ -35,8 +35,8 @@ def mean_of(
     found, bend = (place.estimates, place.absent, place.growth), place.bend
     variance = place.stderrs**2
     if repeats is not None:
-        held = np.clip(place.estimates / max(reports, 1), 0.0, 1.0)
-        variance = variance + reports**2 * sampled(held, reports / repeats)
+        shares = np.clip(place.estimates / max(reports, 1), 0.0, 1.0)
+        variance = variance + reports**2 * sampled(shares, reports / repeats)
         found = (place.estimates, place.absent, place.growth + repeats)
         bend += repeats / max(reports, 1)
     reach = reach_of(confidence)

@@ -49,8 +49,8 @@ class ValueEstimates:
         whole, both = self.number_variance, self.number_covariance
         growth = repeats - 2 * both / number
         bend = repeats / number - whole / number**2
-        held = np.clip(self.estimates, 0.0, number)
-        square = self.stderrs**2 + growth * held - bend * held**2
+        counts = np.clip(self.estimates, 0.0, number)
+        square = self.stderrs**2 + growth * counts - bend * counts**2
         return replace(
             self,
             stderrs=np.sqrt(np.maximum(square, 0.0)),

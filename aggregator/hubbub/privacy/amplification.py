@@ -98,15 +98,15 @@ def amplified(
     if not _MIN_DELTA <= delta < 1:
         raise BadParameter(f"delta {delta} is outside [{_MIN_DELTA}, 1)")
     most = expm1(epsilon) / (exp(epsilon) + 1)
-    given = most if total_variation is None else total_variation
-    if not 0 < given <= 1:
-        raise BadParameter(f"total variation {given} is outside (0, 1]")
-    variation = min(given, most)
+    distance = most if total_variation is None else total_variation
+    if not 0 < distance <= 1:
+        raise BadParameter(f"total variation {distance} is outside (0, 1]")
+    variation = min(distance, most)
     formula = closed_form(epsilon, reports, delta)
     crowds = _crowds(epsilon, reports, variation, delta)
-    found = min(_search(crowd, epsilon, delta) for crowd in crowds)
-    best = min(found, formula, epsilon)
-    method = "none" if best == epsilon else "numerical" if best == found else "closed form"
+    numerical = min(_search(crowd, epsilon, delta) for crowd in crowds)
+    best = min(numerical, formula, epsilon)
+    method = "none" if best == epsilon else "numerical" if best == numerical else "closed form"
     return Amplified(best, delta, reports, epsilon, variation, method, formula)
 
 
@@ -135,8 +135,8 @@ def sampled(epsilon: float, sampling: float) -> float:
 def _crowds(epsilon: float, reports: int, variation: float, delta: float) -> list["_Crowd"]:
     """By epsilon alone, and by the total variation where that is smaller."""
     most = expm1(epsilon) / (exp(epsilon) + 1)
-    given = [most] if variation >= most * (1 - 1e-9) else [most, variation]
-    return [_Crowd.of(epsilon, reports, v, delta) for v in given]
+    variations = [most] if variation >= most * (1 - 1e-9) else [most, variation]
+    return [_Crowd.of(epsilon, reports, v, delta) for v in variations]
 
 
 def _search(crowd: "_Crowd", epsilon: float, delta: float) -> float:
@@ -172,14 +172,14 @@ class _Crowd:
         side = min(variation / (odds - 1), 1 / (odds + 1))  # r
         neither = max(0.0, 1 - side * (odds + 1)) if variation < (odds - 1) / (odds + 1) else 0.0
         hidden = 2 * side + neither / odds
-        members, held = _blocks(others, hidden, cut, _MEMBERS if neither else _BLOCKS)
+        members, block_laws = _blocks(others, hidden, cut, _MEMBERS if neither else _BLOCKS)
         parts = [
             _coins(int(low), 2 * side / hidden, neither, odds, cut) for low in members.tolist()
         ]
         return cls(
             np.concatenate([coins for coins, _, _ in parts]),
             np.concatenate([each for _, each, _ in parts]),
-            np.concatenate([w * of for (_, _, w), of in zip(parts, held, strict=True)]),
+            np.concatenate([w * of for (_, _, w), of in zip(parts, block_laws, strict=True)]),
             2 * cut,
         )
 

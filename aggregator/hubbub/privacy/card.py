@@ -112,19 +112,19 @@ def card(catalog: Catalog, delta: float = DELTA) -> Card:
         )
     central_cap = catalog.caps.central_epsilon_per_year
     if central_cap is not None:
-        said = (
+        sentence = (
             f"A device stops when all its crowds of a year can say {central_cap:g} nats at delta "
             f"{catalog.caps.central_delta_per_year:g}, as it counts them: each crowd as the "
             "Gaussian that tells at least as much."
         )
-        sentences += (said,)
+        sentences += (sentence,)
     if catalog.tokens:
-        said = (
+        sentence = (
             "Reports go with tokens of an account, which its issuer gives blinded: neither issuer "
             "nor shuffler, nor both together, can tell whose token a report went with; that an "
             "account asked for tokens the issuer knows."
         )
-        sentences += (said,)
+        sentences += (sentence,)
     return Card(
         metrics=tuple(metric_card(metric, delta) for metric in metrics),
         together=together,
@@ -149,7 +149,11 @@ def _central(metrics: Sequence[Metric], delta: float) -> dict[str, float] | None
 
     return {
         span: composed_epsilon(
-            [one for metric in crowded for one in crowds_of(metric, crowds_within(metric, days))],
+            [
+                crowd
+                for metric in crowded
+                for crowd in crowds_of(metric, crowds_within(metric, days))
+            ],
             delta,
         )
         for span, days in SPANS.items()

@@ -20,5 +20,5 @@ def read_with_promises(path: Path) -> Catalog:
 def _accountant() -> Accountant | None:
     if any(find_spec(name) is None for name in ("numpy", "scipy")):
         return None
-    found: Accountant = import_module("hubbub.privacy.crowd").ExactAccountant()
-    return found
+    accountant: Accountant = import_module("hubbub.privacy.crowd").ExactAccountant()
+    return accountant

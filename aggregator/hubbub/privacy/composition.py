@@ -104,20 +104,20 @@ def _closed_forms(
     events: Sequence[Event], delta: float
 ) -> tuple[float | None, float | None, float | None]:
     """Basic; the advanced bound's leading term; the advanced bound."""
-    given = [
+    losses = [
         (sampled(event.epsilon, event.sampling), event.sampling * event.delta, event.times)
         for event in events
         if event.epsilon is not None
     ]
-    spent = sum(own * times for _, own, times in given)
-    if len(given) < len(events) or spent > delta:
+    spent = sum(own * times for _, own, times in losses)
+    if len(losses) < len(events) or spent > delta:
         return None, None, None  # a Gaussian has no epsilon of its own; a delta is already gone
-    basic = sum(epsilon * times for epsilon, _, times in given)
+    basic = sum(epsilon * times for epsilon, _, times in losses)
     if spent == delta:
         return basic, None, None
-    squares = sum(epsilon**2 * times for epsilon, _, times in given)
+    squares = sum(epsilon**2 * times for epsilon, _, times in losses)
     leading = sqrt(2 * squares * log(1 / (delta - spent)))
-    return basic, leading, leading + sum(e * expm1(e) * times for e, _, times in given)
+    return basic, leading, leading + sum(e * expm1(e) * times for e, _, times in losses)
 
 
 def _rdp(events: Sequence[Event], delta: float) -> float | None:
@@ -126,18 +126,22 @@ def _rdp(events: Sequence[Event], delta: float) -> float | None:
     accountant = rdp.RdpAccountant()
     for event in events:
         if event.sigma is not None:
-            one = _gaussian(event, event.sigma)
+            dp_event = _gaussian(event, event.sigma)
         else:
             epsilon = sampled(event.epsilon or 0.0, event.sampling)
-            one = dp_accounting.ZCDpEvent(epsilon**2 / 2)
-        accountant.compose(one, event.times)
+            dp_event = dp_accounting.ZCDpEvent(epsilon**2 / 2)
+        accountant.compose(dp_event, event.times)
     return float(accountant.get_epsilon(delta))
 
 
 def _gaussian(event: Event, sigma: float) -> dp_accounting.DpEvent:
     """One Gaussian as dp-accounting has it, of everybody or of a sample."""
-    one = dp_accounting.GaussianDpEvent(sigma)
-    return one if event.sampling == 1 else dp_accounting.PoissonSampledDpEvent(event.sampling, one)
+    dp_event = dp_accounting.GaussianDpEvent(sigma)
+    return (
+        dp_event
+        if event.sampling == 1
+        else dp_accounting.PoissonSampledDpEvent(event.sampling, dp_event)
+    )
 
 
 def _pld(events: Sequence[Event], delta: float) -> float:

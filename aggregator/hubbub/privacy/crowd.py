@@ -31,20 +31,23 @@ def amplified_of(mechanism: AnyMechanism, reports: int, delta: float = DELTA) ->
     if isinstance(mechanism, Memoized) and (groups := mechanism.permanent_groups) > 1:
         # Down: rounding may not promise one report too many.
         others = least(delta / 2 * (1 - 1e-6), reports - 1, 1 / groups)
-        found = amplified(mechanism.privacy_loss(), 1 + max(0, others), delta / 2)
-        return replace(found, delta=delta, reports=reports)
+        guarantee = amplified(mechanism.privacy_loss(), 1 + max(0, others), delta / 2)
+        return replace(guarantee, delta=delta, reports=reports)
     variation = float(mechanism.total_variation()) * (1 + 2**-50)
     return amplified(mechanism.privacy_loss(), reports, delta, min(variation, 1.0))
 
 
 def _of_any_round(metric: Metric, reports: int, delta: float) -> Amplified:
     """As `amplified_of`; of a model by the round that says more of its people."""
-    told: list[AnyMechanism] = [metric.randomizer]
+    mechanisms: list[AnyMechanism] = [metric.randomizer]
     if metric.model:  # PRIVACY: values of one round may lie further apart than of another
-        told.append(codes_of_round(metric, 0))
+        mechanisms.append(codes_of_round(metric, 0))
         if metric.model.held_out:
-            told.append(judging(metric))
-    return max((amplified_of(one, reports, delta) for one in told), key=lambda one: one.epsilon)
+            mechanisms.append(judging(metric))
+    return max(
+        (amplified_of(mechanism, reports, delta) for mechanism in mechanisms),
+        key=lambda guarantee: guarantee.epsilon,
+    )
 
 
 # Of a promise: what is told below it is not for the accountant's grain alone.
@@ -66,12 +69,12 @@ class ExactAccountant:
         Raises:
             BadParameter: it is less than any report says.
         """
-        found = self.largest(promise, categories, groups)
-        if found < MIN_EPSILON:
+        epsilon = self.largest(promise, categories, groups)
+        if epsilon < MIN_EPSILON:
             raise BadParameter(promise.unkept())
         return max(
-            floor(found * 1000) / 1000,
-            min(found, promise.epsilon / promise.epochs),
+            floor(epsilon * 1000) / 1000,
+            min(epsilon, promise.epsilon / promise.epochs),
             MIN_EPSILON,
         )
 
@@ -157,14 +160,14 @@ def what_decides(
     is named. coarse: whether not every epsilon is to be had, as of a tree.
     """
     if told < _KEPT * promise.epsilon:
-        said = f"devices lie more than a central epsilon of {promise.epsilon:g} needs, since"
+        text = f"devices lie more than a central epsilon of {promise.epsilon:g} needs, since"
         if local > promise.max_local_epsilon - _GRAIN:
             return (
-                f"{said} a report may say {local:.4g} at most; with a larger max_local_epsilon "
+                f"{text} a report may say {local:.4g} at most; with a larger max_local_epsilon "
                 "errors are smaller"
             )
         if not coarse and told * (1 + _GRAIN / local) < _KEPT * promise.epsilon:
-            return f"{said} epsilon is {local:.4g}; with a larger one, or none, errors are smaller"
+            return f"{text} epsilon is {local:.4g}; with a larger one, or none, errors are smaller"
     if local > _ALONE * promise.epsilon / promise.epochs:
         return ""
     # From where on a report may say twice as much, or what is allowed.

@@ -92,20 +92,20 @@ class FewLies:
             at = self._least(self._seen(a, 0, m - a), delta, at, high)
         if at == inf or low < high * _NOTHING < at:
             return max(at, high)
-        finest, left = max(1, m // _BLOCKS), [(0, m, 1, m // 2), (0, m, 0, 0)]
-        while left and at < inf:
-            block = left.pop()
+        finest, blocks = max(1, m // _BLOCKS), [(0, m, 1, m // 2), (0, m, 0, 0)]
+        while blocks and at < inf:
+            block = blocks.pop()
             min_v, max_v, min_w, max_w = block
             # As many hold v as hold w, or more; else v and w change places.
             if min_v + min_w > m or max_v < min_w:
                 continue
-            seen = self._seen(min_v, min_w, max(0, m - max_v - max_w))
-            if self._delta(seen, at) <= delta:
+            laws = self._seen(min_v, min_w, max(0, m - max_v - max_w))
+            if self._delta(laws, at) <= delta:
                 continue
             if max(max_v - min_v, max_w - min_w) >= finest:
-                left += _halves(block)
+                blocks += _halves(block)
             else:
-                at = self._least(seen, delta, at, high)
+                at = self._least(laws, delta, at, high)
         return at
 
     def _least(self, seen: _Seen, delta: float, low: float, high: float) -> float:
@@ -121,11 +121,11 @@ class FewLies:
     def _delta(self, seen: _Seen, central: float) -> float:
         """The hockey-stick divergence at exp(central), both ways round, rounded up."""
         t = exp(central) * (1 - _ROUNDING)
-        told = (
-            float(np.maximum(one * (1 + _ROUNDING) - t * other, 0).sum())
-            for one, other in (seen, seen[::-1])
+        deltas = (
+            float(np.maximum(first * (1 + _ROUNDING) - t * other, 0).sum())
+            for first, other in (seen, seen[::-1])
         )
-        return max(told) + _LEFT_OUT * self.cut
+        return max(deltas) + _LEFT_OUT * self.cut
 
     def _seen(self, a: int, b: int, third: int) -> _Seen:
         """The chances of all (x, s, r), where the person holds v and where it holds w.
@@ -142,25 +142,29 @@ class FewLies:
         by_noise = np.stack(laws) * pmf(noise, third, d * q)[:, None, None]
         by_noise = np.pad(by_noise, ((0, 0), (0, 1), (0, 1)))
         x, y = np.indices(by_noise.shape[1:])
-        told = np.maximum(min_x + x + min_y + y - (a + b + self.crowd.dummies + 1), 0).ravel()
-        one, two = (
+        offsets = np.maximum(min_x + x + min_y + y - (a + b + self.crowd.dummies + 1), 0).ravel()
+        first, two = (
             _one_more(by_noise, *own, (d - 2) * q).reshape(len(noise), -1)
             for own in ((p, q), (q, p))
         )
-        some = np.flatnonzero((one + two).sum(axis=0) > self.cut / len(told))
-        some = some[np.argsort(told[some], kind="stable")]
-        moved = {n: self._moved[np.maximum(noise - n, 0)].T for n in np.unique(told[some]).tolist()}
+        some = np.flatnonzero((first + two).sum(axis=0) > self.cut / len(offsets))
+        some = some[np.argsort(offsets[some], kind="stable")]
+        moved = {
+            n: self._moved[np.maximum(noise - n, 0)].T for n in np.unique(offsets[some]).tolist()
+        }
         starts = np.union1d(
-            np.searchsorted(told[some], list(moved)),
+            np.searchsorted(offsets[some], list(moved)),
             np.arange(0, len(some), max(1, _AT_ONCE // self._moved.size)),
         )
         parts = [some[start:end] for start, end in pairwise([*starts.tolist(), len(some)])]
-        one, two = (
-            np.concatenate([(moved[int(told[part[0]])] @ law[:, part]).ravel() for part in parts])
-            for law in (one, two)
+        first, two = (
+            np.concatenate(
+                [(moved[int(offsets[part[0]])] @ law[:, part]).ravel() for part in parts]
+            )
+            for law in (first, two)
         )
-        kept = one + two > self.cut / len(one)
-        return one[kept], two[kept]
+        mask = first + two > self.cut / len(first)
+        return first[mask], two[mask]
 
     @cached_property
     def _moved(self) -> Floats:

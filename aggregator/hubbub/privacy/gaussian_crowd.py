@@ -22,13 +22,13 @@ def gaussian_mu(crowd: ShuffledEpoch) -> float:
     """
     pure, delta = mu_of_pure(crowd.epsilon_local), profile(crowd, LEFT_OUT)
     at = [0.0]
-    told = [delta(0.0)]
-    while told[-1] > LEFT_OUT:
+    deltas = [delta(0.0)]
+    while deltas[-1] > LEFT_OUT:
         if at[-1] > crowd.epsilon_local:
             return pure
         at.append(at[-1] + max(_STEP, _STEP * 4 * at[-1]))
-        told.append(delta(at[-1]))
-    pairs = list(zip(at[1:], told[:-1], strict=True))
+        deltas.append(delta(at[-1]))
+    pairs = list(zip(at[1:], deltas[:-1], strict=True))
 
     def holds(mu: float) -> bool:
         return all(

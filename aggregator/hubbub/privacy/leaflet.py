@@ -71,9 +71,9 @@ class Leaflet:
 
 def leaflet(catalog: Catalog) -> Leaflet:
     """The page of a catalog, the questions that say most first."""
-    made = card(catalog)
+    privacy_card = card(catalog)
     metrics = sorted(catalog.metrics.values(), key=lambda metric: -metric.report_loss)
-    year = made.together["year"]
+    year = privacy_card.together["year"]
     return Leaflet(
         tuple(_question(metric) for metric in metrics[:_MOST]),
         max(0, len(metrics) - _MOST),
@@ -113,9 +113,9 @@ def _right(epsilon: float) -> int:
 
 def _sentences(metrics: list[Metric]) -> tuple[str, ...]:
     covered = [metric.description for metric in metrics if metric.default is not None]
-    said = list(_SENTENCES)
+    sentences = list(_SENTENCES)
     if covered:
-        said.append(
+        sentences.append(
             "A device that has nothing to say says so, too: silence tells nothing of: "
             + "; ".join(covered)
             + "."
@@ -123,16 +123,16 @@ def _sentences(metrics: list[Metric]) -> tuple[str, ...]:
     if crowds := [(metric, metric.central) for metric in metrics if metric.central]:
         most = max(_right(promise.epsilon) for _, promise in crowds)
         rare = max(promise.delta for _, promise in crowds)
-        said.append(
+        sentences.append(
             "Some answers are counted only all together, mixed with those of many others, or not "
             f"at all. As long as who mixes them and who counts them do not work together, who "
             f"sees them would be right {most} times in 100 at most, but for one chance in "
             f"{1 / rare:,.0f}: " + "; ".join(metric.description for metric, _ in crowds) + "."
         )
-    if found := [metric.description for metric in metrics if metric.discover]:
-        said.append(
+    if descriptions := [metric.description for metric in metrics if metric.discover]:
+        sentences.append(
             "Some devices tell what is on no list, under the same protection, of: "
-            + "; ".join(found)
+            + "; ".join(descriptions)
             + "."
         )
-    return tuple(said)
+    return tuple(sentences)

@@ -60,11 +60,11 @@ def composed_epsilon(epochs: Sequence[tuple[ShuffledEpoch, int]], delta: float) 
     number = sum(times for _, times in epochs)
     if number == 1:
         return central_epsilon(epochs[0][0], delta)
-    one = [central_epsilon(crowd, delta / number) for crowd, _ in epochs]
-    if inf in one:
+    epsilons = [central_epsilon(crowd, delta / number) for crowd, _ in epochs]
+    if inf in epsilons:
         return alone
     # The smallest loss decides how fine the grid is: many of it add up as its root.
-    grid = min(one) / _GRID / sqrt(max(number / 100, 1))
+    grid = min(epsilons) / _GRID / sqrt(max(number / 100, 1))
     whole = None
     for crowd, times in epochs:
         each = _losses(crowd, grid, delta * _LEFT_OUT / number)
@@ -148,11 +148,11 @@ def _losses(
         # As likely as if all were drawn evenly, times how much likelier v makes it.
         even = pmf(both, total, 2 / d) * halves[seen_on_both]
         for_v, for_w = truth * x + q * total, truth * (both - x) + q * total
-        seen = (even > 0) & (for_v > 0) & (for_w > 0)  # else it tells everything
-        steps = np.ceil(np.log(for_v[seen] / for_w[seen]) / grid).astype(np.int64)
+        mask = (even > 0) & (for_v > 0) & (for_w > 0)  # else it tells everything
+        steps = np.ceil(np.log(for_v[mask] / for_w[mask]) / grid).astype(np.int64)
         least = int(steps.min())
-        told = np.bincount(steps - least, (weight * d / total * even * for_v)[seen])
-        for place, chance_of_it in enumerate(told.tolist(), start=least):
+        masses = np.bincount(steps - least, (weight * d / total * even * for_v)[mask])
+        for place, chance_of_it in enumerate(masses.tolist(), start=least):
             if chance_of_it:
                 losses[place] = losses.get(place, 0.0) + chance_of_it
     return privacy_loss_distribution.PrivacyLossDistribution.create_from_rounded_probability(
@@ -171,5 +171,5 @@ def _losses_of_two(
     steps = np.arange(1 - len(ahead), len(ahead))
     # delta(-e) = 1 - exp(-e) + exp(-e) delta(e), of the other order.
     behind = [1 - exp(-k * grid) * (1 - ahead[k]) for k in range(len(ahead) - 1, 0, -1)]
-    found = pld_pmf.create_pmf_pessimistic_connect_dots(grid, steps, np.array(behind + ahead))
-    return privacy_loss_distribution.PrivacyLossDistribution(found)
+    pmf = pld_pmf.create_pmf_pessimistic_connect_dots(grid, steps, np.array(behind + ahead))
+    return privacy_loss_distribution.PrivacyLossDistribution(pmf)

@@ -66,9 +66,9 @@ class MetricDraft:
         """
         match self.kind:
             case "sets":
-                held = range(min(self.most, self.size))
+                offsets = range(min(self.most, self.size))
                 return [
-                    sum(1 << (place + more) % self.size for more in held)
+                    sum(1 << (place + more) % self.size for more in offsets)
                     for place in range(self.size)
                 ]
             case "parts":
@@ -100,9 +100,9 @@ class MetricDraft:
             case "sets":
                 return [1 << place, 0], np.array([share, 1 - share])
             case "parts":
-                asked = PairedParts(1.0, self.parts, self.ways)
-                held = [asked.with_cell(place, turn) for turn in (0, 1)]
-                return held, np.array([share, 1 - share])
+                mechanism = PairedParts(1.0, self.parts, self.ways)
+                sample_values = [mechanism.with_cell(place, turn) for turn in (0, 1)]
+                return sample_values, np.array([share, 1 - share])
             case _:
                 shares = np.full(self.size, (1 - share) / max(self.size - 1, 1))
                 shares[place] = share
@@ -115,19 +115,19 @@ def _sole(draft: MetricDraft, epsilon: float) -> tuple[str, dict[str, Any]]:
         return PrivSet.NAME, {"categories": draft.size, "most": draft.most}
     if draft.kind == "parts":
         return PairedParts.NAME, {"sizes": draft.parts, "ways": draft.ways}
-    asked = {"dimensions": draft.size, "max_length": draft.high}
-    return VectorCodes.NAME, {**pool_for(epsilon), **asked}
+    parameters = {"dimensions": draft.size, "max_length": draft.high}
+    return VectorCodes.NAME, {**pool_for(epsilon), **parameters}
 
 
 def _of_values(draft: MetricDraft, epsilon: float) -> dict[str, dict[str, Any]]:
-    asked = {"epsilon": epsilon, "categories": draft.size}
+    parameters = {"epsilon": epsilon, "categories": draft.size}
     chain = _chain(epsilon, draft.permanent_epsilon)
     basic = {"rappor.basic": {"categories": draft.size, **chain}}
     if draft.permanent_epsilon is None:
         same = "grr" if draft.size == 2 else "rr"  # noqa: PLR2004 for two values they are one
-        names = built_from("listed", *asked)
-        return {name: asked for name in names if name != same} | basic
-    lasting = {**asked, "permanent_epsilon": draft.permanent_epsilon}
+        names = built_from("listed", *parameters)
+        return {name: parameters for name in names if name != same} | basic
+    lasting = {**parameters, "permanent_epsilon": draft.permanent_epsilon}
     return dict.fromkeys(built_from("listed", *lasting), lasting) | basic
 
 
@@ -146,9 +146,9 @@ def _chain(epsilon: float, permanent: float | None) -> dict[str, float]:
     A report loses 2 ln(q* / (1 - q*)), all of them 2 ln((1 - f/2) / (f/2)).
     """
     slack = 1 - 2**-36  # a hair below what epsilon allows, for the rounding of probabilities
-    one = 1 / (1 + exp(-epsilon / 2 * slack))
-    f = min(0.25, 1.8 * (1 - one))
+    p_one = 1 / (1 + exp(-epsilon / 2 * slack))
+    f = min(0.25, 1.8 * (1 - p_one))
     if permanent is not None:
         f = 2 / (1 + exp(permanent / 2 * slack))
-    q = (one - f / 2) / (1 - f)
+    q = (p_one - f / 2) / (1 - f)
     return {"f": f, "p": 1 - q, "q": q}

@@ -51,11 +51,11 @@ class OneCount:
     def of(cls, crowd: ShuffledEpoch, delta: float, *, coarsely: bool = False) -> "OneCount":
         """Trusted down to `delta`; coarsely: in fewer blocks of splits."""
         cut = delta * TAILS
-        held, others = (
+        lie_laws, others = (
             laws(n, crowd.lie, cut) for n in zip(*_splits(crowd, coarsely=coarsely), strict=True)
         )
         [dummies] = laws([crowd.certain().dummies], 0.5, cut)
-        lies = map(convolved, others, (turned[::-1] for turned in held))
+        lies = map(convolved, others, (turned[::-1] for turned in lie_laws))
         noises = (convolved(own, dummies) for own in lies)
         return cls(crowd, tuple((noise, _beyond(noise)) for noise in noises), cut)
 
@@ -84,11 +84,11 @@ class SeveralCounts:
     def of(cls, crowd: ShuffledEpoch, delta: float) -> "SeveralCounts":
         """Trusted down to `delta`."""
         cut = delta * TAILS
-        made = likely(crowd.others + 1, crowd.each % 1, cut)
-        starts = np.arange(0, len(made), -(-len(made) // _FEW_BLOCKS))
-        weights = np.add.reduceat(pmf(made, crowd.others + 1, crowd.each % 1), starts)
-        known = [crowd.certain(int(number)) for number in made[starts]]
-        counts = [OneCount.of(one, delta, coarsely=True) for one in known]
+        dummy_counts = likely(crowd.others + 1, crowd.each % 1, cut)
+        starts = np.arange(0, len(dummy_counts), -(-len(dummy_counts) // _FEW_BLOCKS))
+        weights = np.add.reduceat(pmf(dummy_counts, crowd.others + 1, crowd.each % 1), starts)
+        epochs = [crowd.certain(int(number)) for number in dummy_counts[starts]]
+        counts = [OneCount.of(epoch, delta, coarsely=True) for epoch in epochs]
         return cls(list(zip(counts, weights.tolist(), strict=True)), cut)
 
     def delta(self, central: float) -> float:
@@ -112,6 +112,6 @@ def _splits(crowd: ShuffledEpoch, *, coarsely: bool) -> list[tuple[int, int]]:
 
 def _beyond(noise: Floats) -> Floats:
     """Of each number the chance of one above it, or of one below it, which is less."""
-    above, below = (np.append(0.0, np.cumsum(one)[:-1]) for one in (noise[::-1], noise))
+    above, below = (np.append(0.0, np.cumsum(law)[:-1]) for law in (noise[::-1], noise))
     fewer: Floats = np.minimum(above[::-1], below)
     return fewer

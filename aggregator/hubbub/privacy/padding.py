@@ -42,21 +42,23 @@ def best_dummies(
     Raises:
         BadParameter: a number out of range.
     """
-    found: list[tuple[float, int]] = []
+    options: list[tuple[float, int]] = []
     for dummies in [0, *(n * 10**power for power in range(1, 6) for n in _STEPS), _MOST]:
         if dummies > min(max(reports, _CHEAP), _MOST):
             break
-        made = {"each": dummies / reports} if by_devices else {"dummies": dummies}
+        dummy_terms = {"each": dummies / reports} if by_devices else {"dummies": dummies}
         local = largest_local(
-            *(reports, categories, central, delta), honest=honest, most=most, **made
+            *(reports, categories, central, delta), honest=honest, most=most, **dummy_terms
         )
-        crowd = ShuffledEpoch(reports, categories, floor(local * 1000) / 1000, honest, **made)
-        found.append((_variance(crowd), dummies))
+        crowd = ShuffledEpoch(
+            reports, categories, floor(local * 1000) / 1000, honest, **dummy_terms
+        )
+        options.append((_variance(crowd), dummies))
         noise = _variance(replace(crowd, epsilon_local=inf))
-        if local >= most or noise > min(found)[0]:
+        if local >= most or noise > min(options)[0]:
             break  # more are but more noise
-    least, _ = min(found)
-    return min(dummies for variance, dummies in found if variance <= EQUAL * least)
+    least, _ = min(options)
+    return min(dummies for variance, dummies in options if variance <= EQUAL * least)
 
 
 def _variance(crowd: ShuffledEpoch) -> float:

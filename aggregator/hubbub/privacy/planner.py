@@ -71,17 +71,18 @@ def plan(question: MetricDraft, epsilon: float, reports: float) -> list[Row]:
     """
     _check_reports(reports)
     rows = [
-        row(question, name, given, reports) for name, given in question.suitable(epsilon).items()
+        row(question, name, parameters, reports)
+        for name, parameters in question.suitable(epsilon).items()
     ]
-    return ranked(rows, lambda one: one.stderr**2)
+    return ranked(rows, lambda item: item.stderr**2)
 
 
 def ranked(rows: Sequence[Row], cost: Target) -> list[Row]:
     """The recommended one first, then by cost: of those that cost alike, the shortest payload."""
     least = min(map(cost, rows))
-    equal = [one for one in rows if cost(one) <= EQUAL * least]
-    best = min(equal, key=lambda one: (one.payload_bytes, one.cells, cost(one)))
-    return [best, *sorted((one for one in rows if one is not best), key=cost)]
+    equal = [row for row in rows if cost(row) <= EQUAL * least]
+    best = min(equal, key=lambda item: (item.payload_bytes, item.cells, cost(item)))
+    return [best, *sorted((row for row in rows if row is not best), key=cost)]
 
 
 def row(question: MetricDraft, name: str, given: Mapping[str, Any], reports: float) -> Row:
@@ -163,8 +164,8 @@ def epsilon_for(
         return None
     while high / low > 1 + 1e-4:
         middle = (low * high) ** 0.5
-        if enough(found := at(middle)):
-            high, best = middle, found
+        if enough(candidate := at(middle)):
+            high, best = middle, candidate
         else:
             low = middle
     return best
@@ -178,9 +179,9 @@ def _detectable(question: MetricDraft, mechanism: Any, reports: float, place: in
     power = _NORMAL.inv_cdf(CONFIDENCE)
 
     def errors(share: float) -> tuple[float, float]:
-        held = question.holding(place, share)
-        found = family_for(mechanism).expected(mechanism, *held, reports)
-        return float(found.absent[place]), float(found.stderrs[place])
+        sample = question.holding(place, share)
+        expectation = family_for(mechanism).expected(mechanism, *sample, reports)
+        return float(expectation.absent[place]), float(expectation.stderrs[place])
 
     absent, _ = errors(0.0)
     found = corrected * absent

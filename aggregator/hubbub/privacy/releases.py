@@ -101,8 +101,8 @@ def release(
     reports = [totals.reports for _, totals in parts if totals.reports]
     figures, noises = own[0]
     if len(own) > 1:
-        scales = tier_scales([float((one.stderrs**2).mean()) for one, _ in own], reports)
-        figures = merged([one for one, _ in own], reports, scales)
+        scales = tier_scales([float((part.stderrs**2).mean()) for part, _ in own], reports)
+        figures = merged([part for part, _ in own], reports, scales)
         noises = scales**2 @ np.array([noise for _, noise in own])
     far = np.full_like(noises, reach_of(CONFIDENCE))
     if policy.mechanism == "laplace":
@@ -123,10 +123,10 @@ def _published(
     ends: tuple[float, float] | None,
 ) -> list[Released]:
     """A row for each name. far: of an interval's ends. ends: of a mean, between which it lies."""
-    found = figures.estimates, figures.absent, figures.growth
+    columns = figures.estimates, figures.absent, figures.growth
     # Of a hidden number of reports there may be more than are expected.
     low, high = held_between(
-        found,
+        columns,
         figures.bend,
         reports + figures.unsure,
         down=far,
@@ -217,8 +217,14 @@ def _noisy(
     """The figures with both noises, and the variance of this one: of all values, or of one."""
     totals.check(mechanism.layout)
     own = family_for(mechanism)
-    found = own.statistic(mechanism, totals)
-    whole, l1, l2, unit, base = found.numbers, found.l1, found.l2, found.unit, found.base
+    statistic = own.statistic(mechanism, totals)
+    whole, l1, l2, unit, base = (
+        statistic.numbers,
+        statistic.l1,
+        statistic.l2,
+        statistic.unit,
+        statistic.base,
+    )
     if place is not None and isinstance(unit, float):
         whole, l1, l2 = whole[place : place + 1], 1, 1.0
     noise, variance = _noise().draw(len(whole), l1 * reports_each, l2 * reports_each, policy)
@@ -233,8 +239,8 @@ def _noisy(
     local = own.local(mechanism, whole + noise, reports)
     if local is None:
         # Lies that one device repeats add up, as in a query.
-        held, other = spreads(mechanism, reports_each)
-        absent, growth = reports * other + noises, np.full_like(estimates, held - other)
+        true_spread, other = spreads(mechanism, reports_each)
+        absent, growth = reports * other + noises, np.full_like(estimates, true_spread - other)
     else:
         absent, growth = local + noises, np.zeros_like(estimates)
     stderrs = np.sqrt(absent + growth * np.clip(estimates, 0, reports))

@@ -47,7 +47,7 @@ def claims(catalog: Catalog, path: str, demo: str = "") -> tuple[Claim, ...]:
 
 
 def _of_answers(made: Card, path: str) -> list[Claim]:
-    most = max(made.metrics, key=lambda one: one.per_report)
+    most = max(made.metrics, key=lambda metric: metric.per_report)
     year = made.together["year"]
     cap = made.caps["year"]
     return [
@@ -111,7 +111,7 @@ def _of_the_device(ledger: str) -> list[Claim]:
 
 def _of_the_services(made: Card, catalog: Catalog, path: str, *, status: str) -> list[Claim]:
     metrics = list(catalog.metrics.values())
-    lowest = min(made.metrics, key=lambda one: one.min_batch)
+    lowest = min(made.metrics, key=lambda metric: metric.min_batch)
     return [
         Claim(
             "The shuffler cannot read what it mixes: it has no key, no mechanism and no catalog.",

@@ -114,8 +114,8 @@ class ShuffledEpoch:
 
         dummies: that they make by chance.
         """
-        made = floor(self.each) * (self.others + 1)
-        return replace(self, dummies=self.dummies + made + dummies, each=0.0)
+        dummy_count = floor(self.each) * (self.others + 1)
+        return replace(self, dummies=self.dummies + dummy_count + dummies, each=0.0)
 
     def noise(self, cut: float) -> tuple[Floats, Floats]:
         """How many reports are noise, of others and of dummies, and how likely that is.
@@ -126,9 +126,9 @@ class ShuffledEpoch:
         chances = pmf(numbers, self.others, self.hiding)
         first = numbers[0] + self.certain().dummies
         if self.each % 1:
-            made = likely(self.others + 1, self.each % 1, cut)
-            first += made[0]
-            chances = convolved(chances, pmf(made, self.others + 1, self.each % 1))
+            dummy_counts = likely(self.others + 1, self.each % 1, cut)
+            first += dummy_counts[0]
+            chances = convolved(chances, pmf(dummy_counts, self.others + 1, self.each % 1))
         return first + np.arange(float(len(chances))), chances
 
 

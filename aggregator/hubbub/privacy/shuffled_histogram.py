@@ -73,11 +73,11 @@ def central_epsilon(crowd: ShuffledEpoch, delta: float) -> float:
         BadParameter: a delta out of range.
     """
     _check(delta)
-    seen = _seen(crowd, delta)
+    analysis = _seen(crowd, delta)
     most = min(crowd.epsilon_local, 2.0 * MAX_EPSILON)
-    over = log(seen.delta(most) / delta)
+    over = log(analysis.delta(most) / delta)
     if over <= 0:
-        most = _least(lambda central: log(seen.delta(central) / delta), most, over)
+        most = _least(lambda central: log(analysis.delta(central) / delta), most, over)
     elif most < crowd.epsilon_local:
         return crowd.epsilon_local
     few = FewLies.of(crowd, delta)
@@ -99,12 +99,12 @@ def _least(over: Callable[[float], float], most: float, last: float) -> float:
     while high - low > _CLOSE * high:
         at = high + (high - low) * last / (first - last)
         at = min(max(at, low + _CLOSE * high / 2), high - _CLOSE * high / 2)
-        found = over(at)
-        if found <= 0:
-            high, last = at, found
+        excess = over(at)
+        if excess <= 0:
+            high, last = at, excess
             first, stayed = (first / 2, 1) if stayed == 1 else (first, 1)
         else:
-            low, first = at, found
+            low, first = at, excess
             last, stayed = (last / 2, -1) if stayed == -1 else (last, -1)
     return high
 
@@ -215,7 +215,7 @@ class _Counts:
         first, last = likely_ends(self.totals - 1, share, self.cut)
         lengths = (last - first + 2).astype(np.intp)  # one more may be the person's own
         ends = np.cumsum(lengths)
-        found: list[tuple[Floats, Floats, Floats]] = []
+        laws: list[tuple[Floats, Floats, Floats]] = []
         for some in np.split(np.arange(len(ends)), np.flatnonzero(np.diff(ends // _AT_ONCE)) + 1):
             each = lengths[some]
             n, weights, begins = (
@@ -223,8 +223,8 @@ class _Counts:
                 for column in (self.totals, self.weights, first - (ends - lengths))
             )
             s = begins + np.arange(ends[some[0]] - each[0], ends[some[-1]])
-            found.append((n, s, weights * pmf(s, n, share)))
-        return found
+            laws.append((n, s, weights * pmf(s, n, share)))
+        return laws
 
     def delta(self, central: float) -> float:
         """The hockey-stick divergence at exp(central), rounded up."""
@@ -235,13 +235,13 @@ class _Counts:
         for total, s, chances in self._both:
             hidden = q * total * expm1(central)  # what x must pass by
             edge = np.floor((t * s + hidden / truth) / (1 + t)) + 1 if truth > 0 else s + 1
-            told = edge <= s
-            n, x, hidden = s[told], edge[told], hidden[told]
+            mask = edge <= s
+            n, x, hidden = s[mask], edge[mask], hidden[mask]
             at_edge = pmf(x - 1, n - 1, 0.5)
             beyond = above(x - 2, n - 1, 0.5)  # x - 1 or more
             up = truth * n / 2 * t * at_edge + hidden * at_edge / 2
             down = truth * n / 2 * expm1(central) * beyond + hidden * beyond
             error = FLOAT_ERROR * np.abs(up - down) + 1e-11 * up
             each = np.maximum(up - down, 0) + error
-            result += d * float((each * chances[told] / total[told]).sum())
+            result += d * float((each * chances[mask] / total[mask]).sum())
         return result + 4 * self.cut

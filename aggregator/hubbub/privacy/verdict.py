@@ -38,7 +38,7 @@ def advice(metrics: Sequence[Metric]) -> tuple[str, ...]:
     total = sum(parts.values())
     if not parts or verdict(total) in {"strong", "fair"}:
         return ()
-    metric = max(metrics, key=lambda one: parts[one.name])
+    metric = max(metrics, key=lambda item: parts[item.name])
     largest = parts[metric.name]
     lines = [f"Most of a year is {metric.name}: {largest:.4g} of {total:.4g} nats."]
     if metric.epoch in {"hour", "day"} and (weekly := _in_weeks(metric, days)) < largest:
@@ -76,10 +76,10 @@ def year_of_reports(metrics: Sequence[Metric]) -> str:
 def _of_model(metric: Metric, learning: Learning) -> list[str]:
     """Of a model, which a device tells one report for life, or some in a crowd."""
     if metric.central and learning.reports > 1:
-        said = f"A device tells it {learning.reports} times in all"
-        return [f"{said}: with a smaller max_local_epsilon, or fewer rounds_each, it says less."]
-    said = f"A device tells it once for life: at epsilon = {_FEWER} it says 2 ({verdict(_FEWER)})"
-    return [f"{said}, and takes more people: hubbub plan model {learning.kind}."]
+        text = f"A device tells it {learning.reports} times in all"
+        return [f"{text}: with a smaller max_local_epsilon, or fewer rounds_each, it says less."]
+    text = f"A device tells it once for life: at epsilon = {_FEWER} it says 2 ({verdict(_FEWER)})"
+    return [f"{text}, and takes more people: hubbub plan model {learning.kind}."]
 
 
 def _often(metric: Metric) -> list[str]:

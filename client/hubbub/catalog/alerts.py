@@ -66,14 +66,14 @@ class Alert:
         """What `when` says. Raises BadParameter."""
         if self.when == "change":
             return Rule("change")
-        found = _RULE.fullmatch(self.when)
-        if not found:
+        match = _RULE.fullmatch(self.when)
+        if not match:
             raise BadParameter(f"when {self.when[:80]!a} is no rule; {_WORDS}")
         try:
-            limit = float(found[4])
+            limit = float(match[4])
         except ValueError:
             limit = math.nan
-        above, value = found[3] == "above", found[2]
+        above, value = match[3] == "above", match[2]
         if value is None and math.isfinite(limit):
             return Rule("mean", above=above, limit=limit)
         if value is not None and 0 < limit < 1:

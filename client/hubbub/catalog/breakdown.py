@@ -41,8 +41,8 @@ def _kind() -> Kind:
         for field, own in given.items():
             if not (isinstance(field, str) and _FIELD.fullmatch(field)):
                 return f"names a public field that does not match {_FIELD.pattern}; rename it"
-            if found := _problem_with(own):
-                return f"{field}: {found}"
+            if reason := _problem_with(own):
+                return f"{field}: {reason}"
         cells = prod(map(len, given.values()))
         if cells > _MAX_CELLS:
             return (
@@ -55,11 +55,11 @@ def _kind() -> Kind:
         lambda: words,
         problem,
         _schema,
-        read=lambda given: {field: _values(own) for field, own in given.items()},
+        read=lambda table: {field: _values(own) for field, own in table.items()},
         # Lists, since the order decides which of several patterns counts.
-        dump=lambda given: [
+        dump=lambda rules: [
             [field, [[name, list(patterns)] for name, patterns in own.items()]]
-            for field, own in given.items()
+            for field, own in rules.items()
         ],
         load=_loaded,
     )
@@ -75,10 +75,10 @@ def _problem_with(own: Any) -> str:
     if len(set(own)) != len(own):
         return "holds a value twice; remove one"
     patterns = own.values() if isinstance(own, Mapping) else ()
-    for pattern in [one for held in patterns for one in _listed(held)] or ["*"]:
+    for pattern in [item for group in patterns for item in _listed(group)] or ["*"]:
         if not (is_text(pattern) and len(pattern) <= _LONGEST):
             return f"a pattern is no text of up to {_LONGEST} characters; write one, such as 2.*"
-    if not all(_listed(held) for held in patterns):
+    if not all(_listed(pattern) for pattern in patterns):
         return 'nothing counts as one of its values; give it a pattern, such as "2.*"'
     return ""
 
@@ -89,7 +89,7 @@ def _listed(held: Any) -> list[Any]:
 
 def _values(own: Any) -> dict[str, tuple[str, ...]]:
     if isinstance(own, Mapping):
-        return {name: tuple(_listed(held)) for name, held in own.items()}
+        return {name: tuple(_listed(patterns)) for name, patterns in own.items()}
     return {name: (name,) for name in own}
 
 
@@ -142,29 +142,35 @@ def cell_of(name: str, rules: Rules, told: Mapping[str, str]) -> str:
 
     name: of the metric, or of a tier of it.
     """
-    held = []
+    parts = []
     for field, values in rules.items():
-        found = _counts_as(values, told.get(field))
-        if found is None:
+        label = _counts_as(values, told.get(field))
+        if label is None:
             return name
-        held.append(f"{field}={found}")
+        parts.append(f"{field}={label}")
     base, slash, tier = name.partition("/")
-    return f"{base}@{','.join(held)}{slash}{tier}" if held else name
+    return f"{base}@{','.join(parts)}{slash}{tier}" if parts else name
 
 
 def _counts_as(values: Mapping[str, tuple[str, ...]], told: str | None) -> str | None:
     """The first value whose patterns fit; None if there is none."""
     if told is None:
         return None
-    fit = (n for n, patterns in values.items() if any(fnmatchcase(told, one) for one in patterns))
+    fit = (
+        n
+        for n, patterns in values.items()
+        if any(fnmatchcase(told, pattern) for pattern in patterns)
+    )
     return next(fit, None)
 
 
 def told_by(name: str) -> dict[str, list[str]]:
     """Of each public field the values that a name is of: {"os": ["linux"]} of theme@os=linux."""
     where = name.partition("/")[0].partition("@")[2]
-    held = [part.partition("=") for part in where.split(",")] if where not in ("", UNLISTED) else []
-    return {field: values.split("+") for field, _, values in held}
+    conditions = (
+        [part.partition("=") for part in where.split(",")] if where not in ("", UNLISTED) else []
+    )
+    return {field: values.split("+") for field, _, values in conditions}
 
 
 def streams_of(name: str, rules: Rules) -> Iterator[str]:

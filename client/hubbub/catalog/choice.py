@@ -104,8 +104,8 @@ class Choice:
             raise BadParameter("a choice is for no number of reports")
 
     def __str__(self) -> str:
-        said = f"chosen for {self.reports:,} reports: {_said(self.best)}"
-        return f"{said}; next {_said(self.runner_up)}" if self.runner_up else said
+        text = f"chosen for {self.reports:,} reports: {_said(self.best)}"
+        return f"{text}; next {_said(self.runner_up)}" if self.runner_up else text
 
 
 def _load(entry: Any) -> Choice:
@@ -115,7 +115,7 @@ def _load(entry: Any) -> Choice:
 
 CHOICE: Final = Kind(
     lambda: "what was chosen, and what came next",
-    lambda given: "" if isinstance(given, Choice) else "must be a choice",
+    lambda value: "" if isinstance(value, Choice) else "must be a choice",
     dict,
     dump=asdict,
     load=_load,
@@ -177,9 +177,11 @@ def choose(epsilon: float, categories: int | None, told: Mapping[str, Any]) -> C
         raise BadParameter(
             f"auto takes low and high with a number, permanent_epsilon with values: mend {wrong}"
         )
-    given = {"epsilon": epsilon, **own} | ({} if categories is None else {"categories": categories})
+    arguments = {"epsilon": epsilon, **own} | (
+        {} if categories is None else {"categories": categories}
+    )
     same = "grr" if categories == 2 else "rr"  # noqa: PLR2004 for two values they are one
-    every = [_option(name, given, own, reports) for name in names if name != same]
+    every = [_option(name, arguments, own, reports) for name in names if name != same]
     options = [o for o in every if o.payload_bytes <= payload and o.cells <= cells]
     if not options:
         raise BadParameter(
@@ -206,11 +208,11 @@ def _option(name: str, given: Mapping[str, Any], own: Mapping[str, float], repor
 
 
 def _whole(told: Mapping[str, Any], name: str) -> int:
-    [wish] = (one for one in fields_of(Wishes) if one.name == name)
-    given: Any = told.get(name, None if wish.required else wish.default)
-    if problem := wish.problem(given):
-        raise BadParameter(f"{name} {str(given)[:20]} {problem}")
-    return int(given)
+    [wish] = (field for field in fields_of(Wishes) if field.name == name)
+    value: Any = told.get(name, None if wish.required else wish.default)
+    if problem := wish.problem(value):
+        raise BadParameter(f"{name} {str(value)[:20]} {problem}")
+    return int(value)
 
 
 def _said(option: Option) -> str:

@@ -36,7 +36,7 @@ _NO_MODEL: Final = (
 DEFAULT: Final = entry(
     Kind(
         lambda: _WORDS,
-        lambda given: "" if is_text(given) or is_number(given) else f"must be {_WORDS}",
+        lambda value: "" if is_text(value) or is_number(value) else f"must be {_WORDS}",
         lambda: {"type": ["string", "number"]},
     ),
     "What a device that ran in an epoch and was told nothing says of it, once, when it is over; "

@@ -40,15 +40,15 @@ def read_json(raw: bytes) -> Any:
 
     Raises one of MALFORMED otherwise; the message quotes nothing.
     """
-    found = json.loads(
+    document = json.loads(
         raw.decode(),
         object_pairs_hook=_once,
         parse_int=_whole,
         parse_float=_finite,
         parse_constant=_no_number,
     )
-    _look(found, 0)
-    return found
+    _look(document, 0)
+    return document
 
 
 def _once(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:

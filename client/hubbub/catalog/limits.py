@@ -37,12 +37,12 @@ class Limits:
 
 def conflicts(epsilon: float, limits: Limits, tiers: Sequence[float]) -> dict[str, str]:
     """What these say against each other: per field that is to be mended, what is wrong with it."""
-    found = {}
+    problems = {}
     if not limits.lifetime_epsilon >= epsilon:
-        found["limits"] = "lifetime_epsilon must be a number not below epsilon; raise it"
+        problems["limits"] = "lifetime_epsilon must be a number not below epsilon; raise it"
     names = {f"{tier:g}" for tier in tiers}
     if not (all(tier < epsilon for tier in tiers) and len(names) == len(tiers)):
-        found["tiers"] = (
+        problems["tiers"] = (
             "must ascend to below epsilon, and differ in six digits; write tiers = [0.25, 0.5]"
         )
-    return found
+    return problems

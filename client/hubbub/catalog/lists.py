@@ -34,10 +34,10 @@ def grown_from(metric: Metric, before: Metric | None) -> Metric:
     """
     if before is None or metric.values is None or before.values is None or not is_list(before):
         return metric
-    kept = {OTHER} if metric.other and before.other else set()
-    kept |= {NONE} if metric.default == before.default == NONE else set()
-    if kept:
-        metric = replace(metric, values=_going_on(metric.values, before.values, kept))
+    specials = {OTHER} if metric.other and before.other else set()
+    specials |= {NONE} if metric.default == before.default == NONE else set()
+    if specials:
+        metric = replace(metric, values=_going_on(metric.values, before.values, specials))
     assert metric.values is not None  # noqa: S101 of a list alone
     if metric.values[: len(before.values)] != before.values:
         return metric
@@ -63,10 +63,10 @@ def why_not_grown(before: Metric | None, metric: Metric) -> str:
         return ""
     if not is_list(before):
         # What is listed beside each other: of a table its cells, of a number its ranges.
-        told = "edges" if before.edges else "parts" if before.parts else ""
-        told = told or _LISTS.get(before.kind, "sets")
-        longer = set(before.values) < set(metric.values) or told == "parts"
-        return f" (values are appended to plain lists alone, not to {told})" * longer
+        list_kind = "edges" if before.edges else "parts" if before.parts else ""
+        list_kind = list_kind or _LISTS.get(before.kind, "sets")
+        longer = set(before.values) < set(metric.values) or list_kind == "parts"
+        return f" (values are appended to plain lists alone, not to {list_kind})" * longer
     if gone := len(set(before.values) - set(metric.values)):
         return (
             f"; {gone:,} of the {len(before.values):,} values vanished: values may only be appended"
@@ -83,6 +83,8 @@ def _going_on(
     values: Sequence[str], before: Sequence[str], kept: Collection[str]
 ) -> tuple[str, ...]:
     """Values in the order of those before, if these begin with them; but for where `kept` are."""
-    named, known = ([one for one in held if one not in kept] for held in (values, before))
-    same = named[: len(known)] == known
-    return (*before, *named[len(known) :]) if same else tuple(values)
+    named, prior = (
+        [value for value in listing if value not in kept] for listing in (values, before)
+    )
+    same = named[: len(prior)] == prior
+    return (*before, *named[len(prior) :]) if same else tuple(values)

@@ -260,12 +260,14 @@ class Metric:
         refuse_misfits(self)
         check_grown(self)
         check_discovery(self)
-        found = conflicts(self.epsilon, self.limits, self.tiers) | central_conflicts(self)
+        problems = conflicts(self.epsilon, self.limits, self.tiers) | central_conflicts(self)
         names = ("period", "report_on", "epoch", "limits")
-        found |= cover_conflicts(self)
-        found |= period_conflicts({name: getattr(self, name) for name in names})
-        if found:
-            raise BadParameter("; ".join(f"{name}: {said}" for name, said in found.items()))
+        problems |= cover_conflicts(self)
+        problems |= period_conflicts({name: getattr(self, name) for name in names})
+        if problems:
+            raise BadParameter(
+                "; ".join(f"{name}: {problem}" for name, problem in problems.items())
+            )
 
     def _central(self) -> CentralPromise | None:
         if self.central_epsilon is None or self.crowd is None or self.development:
@@ -344,8 +346,8 @@ class Metric:
             name: number * epsilon / self.epsilon if name == "permanent_epsilon" else number
             for name, number in self.parameters.items()
         }
-        told = replace(self, name=f"{self.name}/{epsilon:g}", choice=None, tiers=())
-        return replace(told, epsilon=epsilon, parameters=scaled)
+        tier_metric = replace(self, name=f"{self.name}/{epsilon:g}", choice=None, tiers=())
+        return replace(tier_metric, epsilon=epsilon, parameters=scaled)
 
     def stream_within(self, max_epsilon: float, max_local: float) -> str | None:
         """The stream of the largest epsilon that is allowed, as promised and locally; or None."""
@@ -357,8 +359,8 @@ class Metric:
 
     def _apart(self, asked: str) -> Iterator[str]:
         """The streams of one list: of each tier every cell."""
-        for one in (asked, *(f"{asked}/{tier:g}" for tier in self.tiers)):
-            yield from streams_of(one, self.breakdown)
+        for stream_name in (asked, *(f"{asked}/{tier:g}" for tier in self.tiers)):
+            yield from streams_of(stream_name, self.breakdown)
 
     def code(self, value: Any) -> Any:
         """The mechanism's value for what the app reported.
@@ -376,12 +378,12 @@ class Metric:
 
     def definition(self) -> dict[str, Any]:
         """What may never change under this name: it decides what totals mean."""
-        told = dumped(self, defines=True)
+        table = dumped(self, defines=True)
         if self.breakdown:  # of whose values there may be more one day
-            told["breakdown"] = sorted(self.breakdown)
+            table["breakdown"] = sorted(self.breakdown)
         if self.discover:  # of so many devices or others
-            told["discover"] = PrefixTree.VERSION
-        return {"mechanism": told.pop("mechanism"), "version": self.randomizer.VERSION, **told}
+            table["discover"] = PrefixTree.VERSION
+        return {"mechanism": table.pop("mechanism"), "version": self.randomizer.VERSION, **table}
 
     def digest(self) -> str:
         """SHA-256 of the definition, in hex; where values were appended, of the first list's."""

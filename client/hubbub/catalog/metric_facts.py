@@ -21,9 +21,9 @@ def facts(metric: Metric) -> list[Fact]:
     """Every field that has a label, but for those that hold their default."""
     section: type = type(metric)
     return [
-        Fact(one.name, one.entry.label, _text(given))
-        for one in fields_of(section)
-        if one.entry.label and not one.is_default(given := _in_force(metric, one.name))
+        Fact(field.name, field.entry.label, _text(value))
+        for field in fields_of(section)
+        if field.entry.label and not field.is_default(value := _in_force(metric, field.name))
     ]
 
 
@@ -35,5 +35,5 @@ def _in_force(metric: Metric, field: str) -> Any:
 def _text(given: Any) -> str:
     """As people write it: 1,000; 2027-06-30; day; os (linux, macos)."""
     if isinstance(given, Mapping):
-        return ", ".join(f"{name} ({', '.join(held)})" for name, held in given.items())
+        return ", ".join(f"{name} ({', '.join(members)})" for name, members in given.items())
     return f"{given:,}" if isinstance(given, int | float) else str(given)

@@ -85,8 +85,8 @@ class Notice:
             return metric.sampling
         if any(not chance and since >= start for since, chance in steps):
             return 0.0
-        told = [chance for since, chance in steps if since <= start]
-        return min(metric.sampling, told[-1]) if told else metric.sampling
+        chances = [chance for since, chance in steps if since <= start]
+        return min(metric.sampling, chances[-1]) if chances else metric.sampling
 
 
 def sign_notice(notice: Notice, operator: Ed25519PrivateKey) -> bytes:
@@ -140,8 +140,8 @@ def open_notice(signed: bytes, *, operator: bytes | None) -> Notice:
 
 
 def _load(body: Any, signer: bytes, signed: bytes) -> Notice:
-    known = {"version", "number", "until", "sampling", "handovers"}
-    if isinstance(body["version"], bool) or body["version"] != 1 or not body.keys() <= known:
+    fields = {"version", "number", "until", "sampling", "handovers"}
+    if isinstance(body["version"], bool) or body["version"] != 1 or not body.keys() <= fields:
         raise ValueError("of a later version")
     return Notice(
         number=as_whole(body["number"]),

@@ -33,7 +33,7 @@ def _is_period(given: Any) -> bool:
 
 PERIOD_KIND: Final = kinds.Kind(
     lambda: _WORDS,
-    lambda given: "" if _is_period(given) else f"must be {_WORDS}",
+    lambda value: "" if _is_period(value) else f"must be {_WORDS}",
     lambda: {"type": "string", "pattern": f"^({_SPAN.pattern}|{_MONTH})$"},
 )
 """The kind of every span of days that something is said of."""
@@ -114,7 +114,7 @@ def days_at_most(period: str) -> int:
 
 
 def _span_days(period: str) -> int:
-    found = _SPAN.fullmatch(period)
-    if found is None:
+    match = _SPAN.fullmatch(period)
+    if match is None:
         raise BadParameter(f"period must be {_WORDS}")
-    return int(found[1]) * (7 if found[2] == "w" else 1)
+    return int(match[1]) * (7 if match[2] == "w" else 1)

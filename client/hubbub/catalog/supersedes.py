@@ -14,12 +14,12 @@ def superseded_by(metric: Metric, metrics: Mapping[str, Metric]) -> list[Metric]
 
     metrics: without misfits, as a bundle's are.
     """
-    found: list[Metric] = []
+    chain: list[Metric] = []
     name = "" if metric.tier else metric.supersedes
     while name:
-        found.append(metrics[name])
+        chain.append(metrics[name])
         name = metrics[name].supersedes
-    return found
+    return chain
 
 
 def misfits(metrics: Mapping[str, Metric]) -> Iterator[tuple[str, str]]:
@@ -38,8 +38,8 @@ def misfits(metrics: Mapping[str, Metric]) -> Iterator[tuple[str, str]]:
             problem = f'"{name}" is superseded by "{followed[name]}"; leave one out'
         elif _ends_in_itself(metric, metrics):
             problem = f'"{name}" goes on from it in turn; leave it out of one of them'
-        elif found := _misfit(metric, metrics[name]):
-            problem = f'cannot go on from "{name}": {found}; leave it out'
+        elif reason := _misfit(metric, metrics[name]):
+            problem = f'cannot go on from "{name}": {reason}; leave it out'
         else:
             problem = ""
         if problem:
@@ -48,12 +48,12 @@ def misfits(metrics: Mapping[str, Metric]) -> Iterator[tuple[str, str]]:
 
 
 def _ends_in_itself(metric: Metric, metrics: Mapping[str, Metric]) -> bool:
-    seen = {metric.name}
+    names = {metric.name}
     name = metric.supersedes
     while name in metrics:
-        if name in seen:
+        if name in names:
             return True
-        seen.add(name)
+        names.add(name)
         name = metrics[name].supersedes
     return False
 
@@ -64,12 +64,12 @@ def _misfit(new: Metric, old: Metric) -> str:
         return f"its epoch is {new.epoch}, and that one's {old.epoch}"
     if new.unit != old.unit:
         return "their units differ"
-    kinds = [_kind(one) for one in (new, old)]
+    kinds = [_kind(metric) for metric in (new, old)]
     if kinds in (["values", "values"], ["sets", "sets"]):
         shared = set(new.values or ()) & set(old.values or ())
         return "" if shared else "they have no value in common"
     if kinds == ["numbers", "numbers"]:
-        ends = [[one.parameters[end] for end in ("low", "high")] for one in (new, old)]
+        ends = [[metric.parameters[end] for end in ("low", "high")] for metric in (new, old)]
         return "" if ends[0] == ends[1] else "their low and high differ"
     return f"it is over {kinds[0]} and that one over {kinds[1]}; values or numbers join"
 

@@ -33,8 +33,8 @@ _PADDED: Final = (
 
 
 def _is_issuer(given: Any) -> bool:
-    known = (_ISSUER, _ON_THIS_MACHINE)
-    if not (isinstance(given, str) and any(one.fullmatch(given) for one in known)):
+    patterns = (_ISSUER, _ON_THIS_MACHINE)
+    if not (isinstance(given, str) and any(pattern.fullmatch(given) for pattern in patterns)):
         return False
     return url_parts(given) is not None
 
@@ -47,7 +47,7 @@ class Tokens:
         metadata=entry(
             kinds.Kind(
                 lambda: _WORDS,
-                lambda given: "" if _is_issuer(given) else f"must be {_WORDS}",
+                lambda value: "" if _is_issuer(value) else f"must be {_WORDS}",
                 lambda: {
                     "type": "string",
                     "pattern": f"^({_ISSUER.pattern}|{_ON_THIS_MACHINE.pattern})$",

@@ -78,9 +78,9 @@ _HOME: Final = {name: module for module, names in _MODULES.items() for name in n
 def __getattr__(name: str) -> Any:
     if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    found = getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
-    globals()[name] = found
-    return found
+    attribute = getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+    globals()[name] = attribute
+    return attribute
 
 
 def __dir__() -> list[str]:

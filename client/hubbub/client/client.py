@@ -92,11 +92,11 @@ class Client:
         self._left = 0
         self._strict = strict
         self._diagnostics = Diagnostics(on_drop)
-        told = PublicValues(public)
-        if missing := told.missing(bundle):
+        public_values = PublicValues(public)
+        if missing := public_values.missing(bundle):
             self._say_missing(missing)
         self._reporter = Reporter(
-            bundle, state, coins or SystemBits(), clock.now, max_epsilon, public=told
+            bundle, state, coins or SystemBits(), clock.now, max_epsilon, public=public_values
         )
         self._timing: Any = {"clock": clock, "diagnostics": self._diagnostics}
         self._purse = Purse(bundle, state, ask_issuer, **self._timing) if bundle.tokens else None
@@ -151,26 +151,26 @@ class Client:
                 than was promised.
             BadParameter: a setting is not understood.
         """
-        told = Settings.read(bundle=path, **settings)
-        if told.log:
-            log_to_stderr(told.log)
-        bundle = read_bundle(told.bundle, operator=operator)
-        transport = transport_of(bundle, told, insecure=insecure)
-        asked = None if told.disabled else asking(bundle, account or told.account)
+        config = Settings.read(bundle=path, **settings)
+        if config.log:
+            log_to_stderr(config.log)
+        bundle = read_bundle(config.bundle, operator=operator)
+        transport = transport_of(bundle, config, insecure=insecure)
+        ask_issuer = None if config.disabled else asking(bundle, account or config.account)
         client = cls(
             bundle,
-            MemoryState() if told.disabled else state_of(bundle, told, operator),
+            MemoryState() if config.disabled else state_of(bundle, config, operator),
             transport,
-            hold_seconds=told.hold_seconds,
-            strict=told.is_strict(development=bundle.development),
-            disabled=told.disabled,
-            max_epsilon=told.max_epsilon,
+            hold_seconds=config.hold_seconds,
+            strict=config.is_strict(development=bundle.development),
+            disabled=config.disabled,
+            max_epsilon=config.max_epsilon,
             on_drop=on_drop,
             public=public,
-            ask_issuer=asked,
+            ask_issuer=ask_issuer,
         )
-        if told.disabled:
-            client._unopened = partial(state_of, bundle, told, operator)
+        if config.disabled:
+            client._unopened = partial(state_of, bundle, config, operator)
         return client
 
     def report(self, metric: str, value: Any) -> Outcome:
@@ -337,12 +337,12 @@ class Client:
         if isinstance(error, UnknownMetric):
             return self._mistake(error, Outcome.UNKNOWN_METRIC)
         if isinstance(error, ValueOutOfDomain):
-            asked = self._bundle.metric(metric)
-            if self._strict and (values := asked.values) and not asked.other:
+            definition = self._bundle.metric(metric)
+            if self._strict and (values := definition.values) and not definition.other:
                 self._diagnostics.outcomes[Outcome.NOT_A_VALUE] += 1
                 # PRIVACY: the hint is near the value; it is raised to a developer, never logged.
                 raise ValueOutOfDomain(f"{error}: {value_hint(values, value)}") from None
-            return self._mistake(error, Outcome.NOT_A_VALUE, asked.name)
+            return self._mistake(error, Outcome.NOT_A_VALUE, definition.name)
         if self._strict:
             raise error
         # Its text may hold the value: only its type is told.
@@ -351,11 +351,11 @@ class Client:
 
     def _say_missing(self, fields: list[str]) -> None:
         """The app's mistake: metrics are told apart by what it does not say."""
-        said = f"metrics are told apart by {', '.join(fields)}, of which the app says nothing; "
-        said += f'give Client public = {{"{fields[0]}": ...}}'
+        message = f"metrics are told apart by {', '.join(fields)}, of which the app says nothing; "
+        message += f'give Client public = {{"{fields[0]}": ...}}'
         if self._strict:
-            raise BadParameter(said)
-        self._diagnostics.warn_once("public", "%s", said)
+            raise BadParameter(message)
+        self._diagnostics.warn_once("public", "%s", message)
 
     def _mistake(self, error: HubbubError, outcome: Outcome, metric: str = "") -> Outcome:
         """The app's: raised where it is strict; else said once a metric, without the value."""
@@ -372,11 +372,11 @@ class Client:
 
     def _say_no(self, *, forget: bool) -> list[Dropped]:
         """Write a person's no down, which is worth waiting for: what that discards."""
-        for left in reversed(range(_NO_TRIES)):
+        for number in reversed(range(_NO_TRIES)):
             try:
                 return self._kept().consent(on=False, forget=forget, now=self._clock.now())
             except StateBusy:
-                if not left:
+                if not number:
                     raise
         return []
 

@@ -33,12 +33,12 @@ class Diagnostics:
 
     def drop(self, dropped: Iterable[Dropped]) -> None:
         """Count payloads that were given up, and tell the app."""
-        for one in dropped:
-            self.dropped[one.reason] += 1
-            self.warn_once(one.reason, "reports are dropped, and counted: %s", one.reason)
+        for report in dropped:
+            self.dropped[report.reason] += 1
+            self.warn_once(report.reason, "reports are dropped, and counted: %s", report.reason)
             if self._on_drop:
                 try:
-                    self._on_drop(metric_name_of(one.stream), one.reason)
+                    self._on_drop(metric_name_of(report.stream), report.reason)
                 except Exception as error:  # noqa: BLE001 the app's own fault must not end our thread
                     self.warn_once("on_drop", "on_drop failed: %s", type(error).__name__)
 

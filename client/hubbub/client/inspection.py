@@ -32,9 +32,9 @@ def peek(folder: Path) -> LedgerView:
         if signed is None:
             raise StateUnusable(f"{path}: no app has used it with a bundle; {remedy}")
         sealed_tables.check(rows)
-        standing, kept = sealed_tables.device_state(rows), queries.payload_records(rows)
+        standing, payloads = sealed_tables.device_state(rows), queries.payload_records(rows)
     try:
-        return view(open_bundle(signed, str(path)), standing, kept, time.time())
+        return view(open_bundle(signed, str(path)), standing, payloads, time.time())
     except BundleRefused as error:
         raise StateUnusable(f"{path}: cannot be read: {error}; {remedy}") from error
 

@@ -47,10 +47,10 @@ class Learner:
         state = self._states.get(metric.name)
         if state is None or not _fits(state, model, number, metric.epsilon):
             return None
-        told = (model.kind, example.columns, example.label, state.centre, state.weights)
+        arguments = (model.kind, example.columns, example.label, state.centre, state.weights)
         if number <= model.rounds:
-            return _of_vector(metric, number, gradient(*told))
-        edges, (own, label) = state.edges, to_judge(*told)
+            return _of_vector(metric, number, gradient(*arguments))
+        edges, (own, label) = state.edges, to_judge(*arguments)
         return lambda coins: judged(metric, own, label, edges, coins)
 
     def settle(self, name: str, example: Example, outcome: Outcome) -> None:
@@ -68,9 +68,9 @@ class Learner:
                 another dimension than their model. What is wrong with one is told, and the others
                 are taken.
         """
-        found = open_models(signed, operator=self._operator)
+        models = open_models(signed, operator=self._operator)
         wrong = []
-        for name, state in found.states.items():
+        for name, state in models.states.items():
             former, model = self._states.get(name), self._models.get(name)
             columns, weights = len(state.centre), len(state.weights)
             if former and state.number < former.number:

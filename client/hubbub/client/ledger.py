@@ -272,13 +272,13 @@ def _is_within_caps(
     if sum(account.spent for account in accounts.values()) + cost <= min(caps.values()):
         return True  # most devices, most of the time: no day need be looked at
     today = _last_day(epoch, EPOCH_SECONDS[metric.epoch])
-    said = dict.fromkeys(caps, cost)
+    losses = dict.fromkeys(caps, cost)
     for account in accounts.values():
         for day, loss in account.days.items():
-            for length in said:
+            for length in losses:
                 if day > today - length:
-                    said[length] += loss
-    return all(said[length] <= cap + _ROUNDING for length, cap in caps.items())
+                    losses[length] += loss
+    return all(losses[length] <= cap + _ROUNDING for length, cap in caps.items())
 
 
 def _is_within_central_cap(accounts: Mapping[str, Account], metric: Metric, epoch: int) -> bool:
@@ -307,13 +307,13 @@ def _by_span(days: Mapping[int, float], now: float) -> dict[int, float]:
     """One sum for each span of a cap, on the newest day that it may be of."""
     today = int(now // _DAY_SECONDS)
     ages = [0, *sorted(SPANS.values())]
-    found: dict[int, float] = {}
+    losses: dict[int, float] = {}
     for day, loss in days.items():
         age = max((age for age in ages if age <= today - day), default=0)
         # Of a clock that was ahead, or an epoch that ends in days to come.
         newest = max(today, *days) if age == 0 else max(0, today - age)
-        found[newest] = found.get(newest, 0.0) + loss
-    return found
+        losses[newest] = losses.get(newest, 0.0) + loss
+    return losses
 
 
 def _larger(one: Mapping[int, float], other: Mapping[int, float]) -> dict[int, float]:

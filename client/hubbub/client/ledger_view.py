@@ -93,8 +93,8 @@ class PayloadView:
     @property
     def public(self) -> dict[str, str]:
         """What it says in the clear of this device, as {"os": "linux"}."""
-        told = told_by(self.stream.name) if self.stream else {}
-        return {field: ", ".join(values) for field, values in told.items()}
+        field_values = told_by(self.stream.name) if self.stream else {}
+        return {field: ", ".join(values) for field, values in field_values.items()}
 
     def meanings(self, candidates: Sequence[str] = ()) -> list[tuple[str, float]]:
         """Each value with its probability, given this payload and every value as likely before.
@@ -145,24 +145,24 @@ def view(
     bundle: Bundle, standing: DeviceState, kept: Sequence[PayloadRecord], now: float
 ) -> LedgerView:
     """What the state holds, in the bundle's words."""
-    told = kept_notice(standing.notice, bundle.operator)
-    metrics = tuple(_metric(bundle, m, standing, now, told) for m in bundle.metrics.values())
+    notice = kept_notice(standing.notice, bundle.operator)
+    metrics = tuple(_metric(bundle, m, standing, now, notice) for m in bundle.metrics.values())
     payloads = tuple(
         PayloadView(
-            metric_name_of(one.stream),
-            one.epoch,
-            one.made,
-            one.payload,
-            one.fate or "waiting",
-            bundle.streams.get(one.stream),
+            metric_name_of(record.stream),
+            record.epoch,
+            record.made,
+            record.payload,
+            record.fate or "waiting",
+            bundle.streams.get(record.stream),
         )
-        for one in kept
+        for record in kept
     )
     cap, spent = bundle.caps.central_epsilon_per_year, None
     if cap is not None:
         costs = crowds_since(standing.accounts.values(), int(now // _DAY_SECONDS) - SPANS["year"])
         spent = spent_of(bundle.caps, costs)
-    number, until = (told.number, told.until) if told else (None, None)
+    number, until = (notice.number, notice.until) if notice else (None, None)
     counts = dict(standing.counts)
     issuer = bundle.tokens.terms.issuer if bundle.tokens else ""
     return LedgerView(

@@ -42,9 +42,9 @@ class NoReentryLock:
         """Whether this thread has it."""
         if not self._lock.acquire(blocking=False):
             return False
-        taken = self._taken
+        is_owner = self._taken
         self._lock.release()
-        return taken
+        return is_owner
 
     def __enter__(self) -> None:
         self.acquire()

@@ -36,12 +36,16 @@ def is_own(folder: Path) -> bool:
     PRIVACY: anyone may have made it before us; then it is not used.
     """
     try:
-        found = folder.lstat()
+        folder_stat = folder.lstat()
     except (OSError, ValueError):
         return False
     if not hasattr(os, "getuid"):
         return True
-    return stat.S_ISDIR(found.st_mode) and found.st_uid == _user() and not found.st_mode & 0o022
+    return (
+        stat.S_ISDIR(folder_stat.st_mode)
+        and folder_stat.st_uid == _user()
+        and not folder_stat.st_mode & 0o022
+    )
 
 
 def refuse_other_than_file(path: Path) -> None:

@@ -20,20 +20,20 @@ class PublicValues:
     """
 
     def __init__(self, given: Public | None = None) -> None:
-        held = _NOTHING if given is None else given
-        if not isinstance(held, Mapping) or not all(
-            isinstance(name, str) and (isinstance(one, str) or callable(one))
-            for name, one in held.items()
+        values = _NOTHING if given is None else given
+        if not isinstance(values, Mapping) or not all(
+            isinstance(name, str) and (isinstance(value, str) or callable(value))
+            for name, value in values.items()
         ):
             raise BadParameter(
                 'public must be texts by name, or what returns them, as {"os": "linux"}'
             )
-        self._held = dict(held)
+        self._held = dict(values)
 
     def missing(self, bundle: Bundle) -> list[str]:
         """The public fields that the bundle's metrics ask for, and the app says nothing of."""
-        asked = {field for metric in bundle.metrics.values() for field in metric.breakdown}
-        return sorted(asked - self._held.keys())
+        fields = {field for metric in bundle.metrics.values() for field in metric.breakdown}
+        return sorted(fields - self._held.keys())
 
     def stream(self, metric: Metric) -> str:
         """The stream of this device's reports to a metric, or to a tier of it.
@@ -43,13 +43,13 @@ class PublicValues:
         """
         if not metric.breakdown:
             return metric.name
-        told = {}
+        field_values = {}
         for field in metric.breakdown:
-            held = self._held.get(field)
-            value = _called(field, held) if callable(held) else held
+            source = self._held.get(field)
+            value = _called(field, source) if callable(source) else source
             if isinstance(value, str):
-                told[field] = value
-        return cell_of(metric.name, metric.breakdown, told)
+                field_values[field] = value
+        return cell_of(metric.name, metric.breakdown, field_values)
 
 
 def _called(field: str, told: Callable[[], str]) -> str:

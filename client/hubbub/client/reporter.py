@@ -168,8 +168,8 @@ class Reporter:
                 account = self._standing.accounts[metric.base_name]
                 for epoch in unanswered(account, metric, now):
                     default = metric.code(metric.default)
-                    said = self._report(question, default, metric.base_name, epoch)
-                    if is_filled_up(said) and fills(self._bundle):
+                    outcome = self._report(question, default, metric.base_name, epoch)
+                    if is_filled_up(outcome) and fills(self._bundle):
                         self._fill(question, metric, account, epoch)
 
     def running(self, moment: float) -> list[tuple[Metric, int]]:
@@ -225,7 +225,7 @@ class Reporter:
         with self.lock:
             drawn, self._drawn = self._drawn, []
         last = drawn[-1][0] if drawn else 0
-        return last, [*(Dropped(one.stream, DISABLED) for _, one in drawn), *examples]
+        return last, [*(Dropped(report.stream, DISABLED) for _, report in drawn), *examples]
 
     def stop(self) -> list[Dropped]:
         """Draw no more, of examples neither; what was drawn stays to be entered."""

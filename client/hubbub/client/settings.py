@@ -86,21 +86,21 @@ class Settings:
             BadParameter: a variable or an argument says nothing that we know.
         """
         names = [field.name for field in fields(cls)]
-        for name, given in arguments.items():
-            _check(names, name, given)
-        told: dict[str, Any] = {}
+        for name, value in arguments.items():
+            _check(names, name, value)
+        values: dict[str, Any] = {}
         for field in fields(cls):
             variable = f"HUBBUB_{field.name.upper()}"
             if arguments.get(field.name) is not None:
-                told[field.name] = arguments[field.name]
+                values[field.name] = arguments[field.name]
             elif variable in environment:
-                told[field.name] = _parse(variable, environment[variable], _PARSERS[field.name])
+                values[field.name] = _parse(variable, environment[variable], _PARSERS[field.name])
         for name in ("bundle", "state_dir"):
-            if told.get(name) is not None:
-                told[name] = _path(name, told[name])
-        if told.get("state_dir"):
-            told["state_dir"] = settled(told["state_dir"])  # the app may go elsewhere meanwhile
-        return cls(**told)
+            if values.get(name) is not None:
+                values[name] = _path(name, values[name])
+        if values.get("state_dir"):
+            values["state_dir"] = settled(values["state_dir"])  # the app may go elsewhere meanwhile
+        return cls(**values)
 
     def is_strict(self, *, development: bool = False) -> bool:
         """Whether mistakes raise. development: of the bundle."""

@@ -144,11 +144,11 @@ def _unclaimed(trust: Trust, app: str, home: Path, state_dir: Path | None) -> li
     if app in trust.pins:
         return []
     if state_dir:
-        found = vouched(state_dir)
-        if found:  # the folder is the app's: there is no other who could have used it
-            own = folder_of(found.operator)
-            trust.pins[app] = Pin(found.operator, own)
-            trust.promises.setdefault(own, dict(found.promises))
+        voucher = vouched(state_dir)
+        if voucher:  # the folder is the app's: there is no other who could have used it
+            own = folder_of(voucher.operator)
+            trust.pins[app] = Pin(voucher.operator, own)
+            trust.promises.setdefault(own, dict(voucher.promises))
         return []
     claimed = {pin.folder for pin in trust.pins.values()}
     # PRIVACY: somebody's copy of a folder knows less than the folder, and is none.
@@ -164,8 +164,8 @@ def _unclaimed(trust: Trust, app: str, home: Path, state_dir: Path | None) -> li
 
 def _said_by(folder: Path) -> Vouched:
     """What a state says of itself; where it is lost, what its witness knows."""
-    told = Witnesses(folder).read_all()
-    names = frozenset(name for known in told for name in known.accounts)
+    moments = Witnesses(folder).read_all()
+    names = frozenset(name for moment in moments for name in moment.accounts)
     return vouched(folder) or Vouched(folder.name, b"", names, {})
 
 

@@ -15,16 +15,16 @@ def value_hint(values: Sequence[str], value: Any) -> str:
 
     PRIVACY: the likeness nearly tells the value. For who wrote the call; never for a log.
     """
-    shown = ", ".join(f'"{one}"' for one in values[:_SHOWN])
+    listing = ", ".join(f'"{value}"' for value in values[:_SHOWN])
     rest = len(values) - _SHOWN
     more = f" and {rest} more" if rest > 0 else ""
     near = _nearest(values, value)
-    return f"{shown}{more}" + (f'; did you mean "{near}"?' if near else "")
+    return f"{listing}{more}" + (f'; did you mean "{near}"?' if near else "")
 
 
 def _nearest(values: Sequence[str], value: Any) -> str | None:
     if type(value) is not str:  # an object of the app's own may raise whatever is asked of it
         return None
-    by_folded = {one.casefold(): one for one in reversed(values)}
+    by_folded = {value.casefold(): value for value in reversed(values)}
     near = get_close_matches(value[:_LONGEST].casefold(), by_folded, n=1)
     return by_folded[near[0]] if near else None

@@ -17,8 +17,8 @@ PORTS: Final = f"a port of at most {_LAST_PORT}"
 
 def has_port(address: str) -> bool:
     """Whether it is HOST:PORT, with a port that there is."""
-    found = _ADDRESS.fullmatch(address)
-    return found is not None and int(found[1]) <= _LAST_PORT
+    match = _ADDRESS.fullmatch(address)
+    return match is not None and int(match[1]) <= _LAST_PORT
 
 
 def check_address(what: str, address: str) -> None:
@@ -30,8 +30,8 @@ def check_address(what: str, address: str) -> None:
 def url_parts(url: str) -> SplitResult | None:
     """The parts of a URL of some host; None of any other text, and for a port that there is not."""
     try:
-        found = urlsplit(url)
-        port = found.port
+        parts = urlsplit(url)
+        port = parts.port
     except ValueError:
         return None
-    return found if found.hostname and port != 0 else None
+    return parts if parts.hostname and port != 0 else None

@@ -55,7 +55,7 @@ def _common_name(block: str) -> str:
     except (ssl.SSLError, ValueError):
         return ""
     authorities: list[Any] = context.get_ca_certs()
-    return next((name for one in authorities for name in common_names(one)), "")
+    return next((name for authority in authorities for name in common_names(authority)), "")
 
 
 def common_names(certificate: Any) -> list[str]:

@@ -167,5 +167,7 @@ def _add_options(parser: argparse.ArgumentParser, command: Command) -> None:
 
 def options_of(command: Command) -> type:
     """The dataclass of a command's options: the annotation of its function's parameter."""
-    [section] = (one for name, one in command.run.__annotations__.items() if name != "return")
+    [section] = (
+        annotation for name, annotation in command.run.__annotations__.items() if name != "return"
+    )
     return section  # type: ignore[no-any-return]  # an annotation

@@ -80,21 +80,23 @@ class CatalogField:
 @lru_cache
 def fields_of(section: type) -> tuple[CatalogField, ...]:
     """The catalog's fields of a dataclass, in order."""
-    found = []
-    for one in fields(section):
-        if says := one.metadata.get(_KEY):
-            made = one.default if one.default_factory is MISSING else one.default_factory()
-            found.append(CatalogField(one.name, says, made))
-    return tuple(found)
+    catalog_fields = []
+    for member in fields(section):
+        if says := member.metadata.get(_KEY):
+            default = (
+                member.default if member.default_factory is MISSING else member.default_factory()
+            )
+            catalog_fields.append(CatalogField(member.name, says, default))
+    return tuple(catalog_fields)
 
 
 def check(thing: Any) -> None:
     """Raises BadParameter for the first of an object's fields that holds what it may not."""
     section: type = type(thing)
-    for one in fields_of(section):
-        given = getattr(thing, one.name)
-        if not one.is_default(given) and (problem := one.problem(given)):
-            raise BadParameter(f"{one.name} {problem}")
+    for member in fields_of(section):
+        value = getattr(thing, member.name)
+        if not member.is_default(value) and (problem := member.problem(value)):
+            raise BadParameter(f"{member.name} {problem}")
 
 
 def dumped(thing: Any, *, defines: bool | None = None, operator: bool = False) -> dict[str, Any]:
@@ -103,16 +105,16 @@ def dumped(thing: Any, *, defines: bool | None = None, operator: bool = False) -
     operator: with those that the operator's bundle alone holds.
     Defaults are left out, so that a bundle is what it was before a field was invented.
     """
-    found: dict[str, Any] = {}
+    table: dict[str, Any] = {}
     section: type = type(thing)
-    for one in fields_of(section):
-        says, holds = one.entry, getattr(thing, one.name)
+    for member in fields_of(section):
+        says, holds = member.entry, getattr(thing, member.name)
         if says.operator and not operator:
             continue
-        if defines in {None, says.defines} and (says.always or holds != one.default):
-            made = says.kind.dump(holds)
-            found |= made if says.kind.flat else {one.name: made}
-    return found
+        if defines in {None, says.defines} and (says.always or holds != member.default):
+            value = says.kind.dump(holds)
+            table |= value if says.kind.flat else {member.name: value}
+    return table
 
 
 def loaded(section: type, table: Mapping[str, Any]) -> dict[str, Any]:
@@ -120,11 +122,11 @@ def loaded(section: type, table: Mapping[str, Any]) -> dict[str, Any]:
 
     Raises KeyError for one that must be there, and TypeError or ValueError for another shape.
     """
-    found = {}
-    for one in fields_of(section):
-        kind = one.entry.kind
+    values = {}
+    for member in fields_of(section):
+        kind = member.entry.kind
         if kind.flat:
-            found[one.name] = kind.load(table)
-        elif one.required or one.entry.always or one.name in table:
-            found[one.name] = kind.load(table[one.name])
-    return found
+            values[member.name] = kind.load(table)
+        elif member.required or member.entry.always or member.name in table:
+            values[member.name] = kind.load(table[member.name])
+    return values

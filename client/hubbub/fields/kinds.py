@@ -64,7 +64,7 @@ class Kind:
 def _kind(words: str, holds: Callable[[Any], bool], schema: Schema, **ways: Any) -> Kind:
     return Kind(
         lambda: words,
-        lambda given: "" if holds(given) else f"must be {words}",
+        lambda value: "" if holds(value) else f"must be {words}",
         lambda: schema,
         **ways,
     )
@@ -81,7 +81,7 @@ def day(which: str) -> Kind:
     return _kind(
         f"a date, {which}",
         # A datetime is a date too, but not a day.
-        lambda given: type(given) is date and given < date.max,
+        lambda value: type(value) is date and value < date.max,
         {"type": "string", "format": "date", "pattern": r"^\d{4}-\d{2}-\d{2}$"},
         dump=date.isoformat,
         load=_day,
@@ -108,7 +108,7 @@ def path(which: str) -> Kind:
     """The path of a file."""
     return _kind(
         f"the path of {which}",
-        lambda given: isinstance(given, str) and bool(given),
+        lambda value: isinstance(value, str) and bool(value),
         {"type": "string", "minLength": 1},
     )
 
@@ -121,7 +121,7 @@ def one_of(names: Callable[[], Iterable[str]]) -> Kind:
 
     return Kind(
         words,
-        lambda given: "" if isinstance(given, str) and given in names() else f"must be {words()}",
+        lambda value: "" if isinstance(value, str) and value in names() else f"must be {words()}",
         lambda: {"enum": [*names()]},
     )
 
@@ -130,14 +130,14 @@ def days() -> Kind:
     """A number of days or weeks, as people write it."""
     return _kind(
         'a number of days or weeks, as "400d"',
-        lambda given: isinstance(given, str) and _DAYS.fullmatch(given) is not None,
+        lambda value: isinstance(value, str) and _DAYS.fullmatch(value) is not None,
         {"type": "string", "pattern": f"^{_DAYS.pattern}$"},
     )
 
 
 def flag() -> Kind:
     """True or false."""
-    return _kind("true or false", lambda given: isinstance(given, bool), {"type": "boolean"})
+    return _kind("true or false", lambda value: isinstance(value, bool), {"type": "boolean"})
 
 
 def number(what: str = "a number", low: float = -inf, high: float = inf, ends: str = "[]") -> Kind:
@@ -145,7 +145,7 @@ def number(what: str = "a number", low: float = -inf, high: float = inf, ends: s
     interval = Interval(low, high, ends)
     return _kind(
         f"{what}{interval}",
-        lambda given: is_number(given) and given in interval,
+        lambda value: is_number(value) and value in interval,
         {"type": "number", **_bounds(interval)},
         read=float,
     )
@@ -156,7 +156,7 @@ def whole(low: int, high: int) -> Kind:
     interval = Interval(low, high)
     return _kind(
         f"a whole number{interval}",
-        lambda given: is_whole(given) and given in interval,
+        lambda value: is_whole(value) and value in interval,
         {"type": "integer", **_bounds(interval)},
         load=as_whole,
     )
@@ -167,7 +167,7 @@ def in_interval(interval: Interval, *, is_integer: bool) -> Kind:
     what, is_right = ("a whole number", is_whole) if is_integer else ("a number", is_number)
     return _kind(
         f"{what}{interval}",
-        lambda given: is_right(given) and given in interval,
+        lambda value: is_right(value) and value in interval,
         {"type": "integer" if is_integer else "number", **_bounds(interval)},
     )
 
@@ -178,15 +178,15 @@ def ascending(words: str, rule: str, item: Kind) -> Kind:
     def holds(given: Any) -> bool:
         return (
             isinstance(given, list | tuple)
-            and not any(item.problem(one) for one in given)
+            and not any(item.problem(value) for value in given)
             and list(given) == sorted(set(given))
         )
 
     return Kind(
         lambda: words,
-        lambda given: "" if holds(given) else f"must {rule}",
+        lambda values: "" if holds(values) else f"must {rule}",
         lambda: {"type": "array", "items": item.schema(), "uniqueItems": True},
-        read=lambda given: tuple(item.read(one) for one in given),
+        read=lambda values: tuple(item.read(value) for value in values),
         dump=list,
         load=_tuple,
     )
@@ -218,7 +218,7 @@ def edges() -> Kind:
     }
     return Kind(
         lambda: words,
-        lambda given: "" if edges_of(given) else f"must be {words}",
+        lambda value: "" if edges_of(value) else f"must be {words}",
         lambda: {"anyOf": [numbers, table]},
         read=edges_of,
         dump=list,
@@ -264,9 +264,9 @@ def values() -> Kind:
                 {**array, "items": {"type": "boolean"}, "minItems": 2},
             ]
         },
-        read=lambda given: tuple(map(_as_text, given)),
-        dump=lambda given: None if given is None else list(given),
-        load=lambda given: None if given is None else _tuple(given),
+        read=lambda texts: tuple(map(_as_text, texts)),
+        dump=lambda texts: None if texts is None else list(texts),
+        load=lambda texts: None if texts is None else _tuple(texts),
     )
 
 
@@ -312,7 +312,7 @@ def _problem_with_values(given: Any) -> str:
 
 
 def _are_both_booleans(given: list[Any]) -> bool:
-    return all(isinstance(one, bool) for one in given) and sorted(given) == [False, True]
+    return all(isinstance(value, bool) for value in given) and sorted(given) == [False, True]
 
 
 def _as_text(value: Any) -> str:
@@ -323,12 +323,12 @@ def numbers_by_name() -> Kind:
     """Numbers, each with its name."""
     return _kind(
         "numbers by name",
-        lambda given: (
-            isinstance(given, Mapping)
-            and all(isinstance(name, str) and is_number(one) for name, one in given.items())
+        lambda table: (
+            isinstance(table, Mapping)
+            and all(isinstance(name, str) and is_number(value) for name, value in table.items())
         ),
         {"type": "object", "additionalProperties": {"type": "number"}},
-        dump=lambda given: dict(sorted(given.items())),
+        dump=lambda table: dict(sorted(table.items())),
         load=_table,
     )
 
@@ -337,7 +337,7 @@ def tables() -> Kind:
     """Tables by name, one at least."""
     return Kind(
         lambda: "tables by name",
-        lambda given: "" if isinstance(given, dict) and given else "there is none",
+        lambda table: "" if isinstance(table, dict) and table else "there is none",
         lambda: {"type": "object", "minProperties": 1},
     )
 
@@ -358,9 +358,9 @@ def shares(of: str) -> Kind:
     share = {"type": "number", "exclusiveMinimum": 0, "maximum": 1 + _ROUNDING}
     return Kind(
         lambda: f"a table that gives each {of} its share, together 1 at most",
-        lambda given: "" if holds(given) else f"must {rule}",
+        lambda table: "" if holds(table) else f"must {rule}",
         lambda: {"type": "object", "minProperties": 1, "additionalProperties": share},
-        read=lambda given: {name: float(share) for name, share in given.items()},
+        read=lambda table: {name: float(share) for name, share in table.items()},
         load=_table,
     )
 
@@ -374,12 +374,12 @@ def _day(text: Any) -> date:
 
 def _bounds(interval: Interval) -> Schema:
     """JSON Schema's words for an interval."""
-    found: Schema = {}
+    schema: Schema = {}
     if not isinf(interval.low):
-        found["minimum" if interval.ends[0] == "[" else "exclusiveMinimum"] = interval.low
+        schema["minimum" if interval.ends[0] == "[" else "exclusiveMinimum"] = interval.low
     if not isinf(interval.high):
-        found["maximum" if interval.ends[1] == "]" else "exclusiveMaximum"] = interval.high
-    return found
+        schema["maximum" if interval.ends[1] == "]" else "exclusiveMaximum"] = interval.high
+    return schema
 
 
 def _tuple(thing: Any) -> tuple[Any, ...]:

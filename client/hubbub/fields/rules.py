@@ -83,8 +83,8 @@ def is_address(thing: Any) -> bool:
 
 def is_log_name(thing: Any) -> bool:
     """Whether it is the host and path that a log is served at."""
-    known = isinstance(thing, str) and LOG_NAME.fullmatch(thing) is not None
-    return known and url_parts(f"https://{thing}") is not None
+    is_name = isinstance(thing, str) and LOG_NAME.fullmatch(thing) is not None
+    return is_name and url_parts(f"https://{thing}") is not None
 
 
 def metric_name_of(stream: str) -> str:

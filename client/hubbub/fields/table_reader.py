@@ -23,17 +23,17 @@ def read_fields(section: type, table: Mapping[str, Any], wrong: Complain) -> dic
 
     Fields that can be said in several ways are left out: who knows them asks.
     """
-    found = {}
+    values = {}
     for field in fields_of(section):
         if not field.entry.written or field.entry.others:
             continue
         if field.required or field.name in table:
-            given = table.get(field.name)
-            if problem := field.problem(given):
+            value = table.get(field.name)
+            if problem := field.problem(value):
                 wrong(field.name, problem)
             else:
-                found[field.name] = field.entry.kind.read(given)
-    return found
+                values[field.name] = field.entry.kind.read(value)
+    return values
 
 
 def refuse_unknown(
@@ -44,7 +44,10 @@ def refuse_unknown(
     whose: they are not, as "for grr" or "in [caps]".
     """
     for name in [name for name in table if name not in known]:
-        near = [f'"{one}"' for one in get_close_matches(name[:_LONGEST], known, n=_NEAREST)]
+        near = [
+            f'"{close_match}"'
+            for close_match in get_close_matches(name[:_LONGEST], known, n=_NEAREST)
+        ]
         meant = f"did you mean {' or '.join(near)}? " if near else ""
         few = f"there are {', '.join(known)}" if len(known) <= _FEW else ""
         wrong(name, f"is not known {whose}; {meant}{few or _REST}")
@@ -63,11 +66,11 @@ def read_section(name: str, section: type, given: Any, wrong: Complain) -> Any:
         wrong(field, problem)
 
     refuse_unknown(given, names, f"in [{name}]", noted)
-    found = read_fields(section, given, noted)
+    fields = read_fields(section, given, noted)
     if complaints:
         return None
     try:
-        return section(**found)
+        return section(**fields)
     except BadParameter as error:
         wrong(name, str(error))
         return None

@@ -30,40 +30,42 @@ def table_of(section: type, *, flat: bool = False) -> Kind:
 def object_schema(section: type) -> Schema:
     """The JSON schema of a table with a dataclass' fields."""
     own = _written(section)
-    found: Schema = {
+    schema: Schema = {
         "type": "object",
-        "properties": {one.name: field_schema(one) for one in own},
+        "properties": {field.name: field_schema(field) for field in own},
         "additionalProperties": False,
     }
-    required = [one.name for one in own if one.required]
-    return found | ({"required": required} if required else {})
+    required = [field.name for field in own if field.required]
+    return schema | ({"required": required} if required else {})
 
 
 def field_schema(field: CatalogField) -> Schema:
     """The JSON schema of one field, with what is said of it."""
-    found: Schema = {"description": field.entry.meaning, **field.entry.kind.schema()}
+    schema: Schema = {"description": field.entry.meaning, **field.entry.kind.schema()}
     if isinstance(field.default, int | float) or (isinstance(field.default, str) and field.default):
-        found["default"] = field.default
+        schema["default"] = field.default
     if field.entry.example:
         example = tomllib.loads(f"it = {field.entry.example}")["it"]
-        found["examples"] = [str(example) if isinstance(example, date) else example]
-    return found
+        schema["examples"] = [str(example) if isinstance(example, date) else example]
+    return schema
 
 
 def _written(section: type) -> list[CatalogField]:
     """The fields that people write; others are made of these."""
-    return [one for one in fields_of(section) if one.entry.written]
+    return [field for field in fields_of(section) if field.entry.written]
 
 
 def _problem(section: type, given: Any) -> str:
     if isinstance(given, section):
         return ""
-    own = {one.name: one for one in _written(section)}
-    needed = {one.name for one in own.values() if one.required}
+    own = {field.name: field for field in _written(section)}
+    needed = {field.name for field in own.values() if field.required}
     if not (isinstance(given, dict) and needed <= given.keys() <= own.keys()):
         return f"must hold {_enumerated(section)}"
     wrong = [
-        f"{name} {problem}" for name, one in given.items() if (problem := own[name].problem(one))
+        f"{name} {problem}"
+        for name, value in given.items()
+        if (problem := own[name].problem(value))
     ]
     if wrong:
         return "; ".join(wrong)
@@ -75,12 +77,12 @@ def _problem(section: type, given: Any) -> str:
 
 
 def _read(section: type, given: Mapping[str, Any]) -> Any:
-    own = [one for one in fields_of(section) if one.name in given]
-    return section(**{one.name: one.entry.kind.read(given[one.name]) for one in own})
+    own = [field for field in fields_of(section) if field.name in given]
+    return section(**{field.name: field.entry.kind.read(given[field.name]) for field in own})
 
 
 def _load(section: type, table: Any, *, flat: bool) -> Any:
-    own = {one.name for one in fields_of(section)}
+    own = {field.name for field in fields_of(section)}
     if not (isinstance(table, dict) and (flat or table.keys() <= own)):
         raise TypeError("a table is something else")
     return section(**loaded(section, table))
@@ -89,7 +91,7 @@ def _load(section: type, table: Any, *, flat: bool) -> Any:
 def _enumerated(section: type) -> str:
     """The names of its fields: "a, b and perhaps c", or "any of a, b and c"."""
     own = _written(section)
-    needed = [one.name for one in own if one.required]
-    more = [one.name for one in own if not one.required]
+    needed = [field.name for field in own if field.required]
+    more = [field.name for field in own if not field.required]
     *first, last = [*needed, *(f"perhaps {name}" for name in more)] if needed else more
     return f"{'' if needed else 'any of '}{', '.join(first)} and {last}"

@@ -28,12 +28,12 @@ def length(numbers: Iterable[float]) -> float:
 def falling(x: float) -> float:
     """exp(-x), for x in [0, 64]."""
     part = min(x, _MOST) / (1 << _SQUARINGS)
-    found = 1.0
+    result = 1.0
     for term in range(_TERMS, 0, -1):
-        found = 1.0 - part * found / term
+        result = 1.0 - part * result / term
     for _ in range(_SQUARINGS):
-        found *= found
-    return found
+        result *= result
+    return result
 
 
 def density(z: float) -> float:
@@ -46,13 +46,13 @@ def above(z: float) -> float:
     if z < 0:
         return 1 - above(-z)
     if z < _OUTER:
-        term = found = z
+        term = total = z
         odd = 1
-        while term > found * 2.0**-60:
+        while term > total * 2.0**-60:
             odd += 2
             term *= z * z / odd
-            found += term
-        return 0.5 - density(z) * found
+            total += term
+        return 0.5 - density(z) * total
     under = z
     for many in range(_FRACTIONS, 0, -1):
         under = z + many / under
@@ -65,12 +65,12 @@ def binomial(trials: int, yes: float, no: float) -> list[float]:
     From the likeliest on, outwards: the others are its multiples.
     """
     middle = min(int((trials + 1) * yes), trials)
-    found = [0.0] * (trials + 1)
-    found[middle] = whole = 1.0
+    weights = [0.0] * (trials + 1)
+    weights[middle] = whole = 1.0
     for many in range(middle, trials):
-        found[many + 1] = found[many] * ((trials - many) / (many + 1) * (yes / no))
-        whole += found[many + 1]
+        weights[many + 1] = weights[many] * ((trials - many) / (many + 1) * (yes / no))
+        whole += weights[many + 1]
     for many in range(middle, 0, -1):
-        found[many - 1] = found[many] * (many / (trials - many + 1) * (no / yes))
-        whole += found[many - 1]
-    return [chance / whole for chance in found]
+        weights[many - 1] = weights[many] * (many / (trials - many + 1) * (no / yes))
+        whole += weights[many - 1]
+    return [chance / whole for chance in weights]

@@ -96,11 +96,11 @@ class BucketFlips:
         del source  # every coin is permanent
         key = self.permanent_key(value, memo)
         own = int.from_bytes(key, "big")
-        asked = choose(self.buckets, self.sampled, memo.coins(b"buckets"))
+        sample = choose(self.buckets, self.sampled, memo.coins(b"buckets"))
         # PRIVACY: one answer per own bucket, for as long as the device keeps its secret.
         lies = memo.coins(b"permanent" + key).mask(self.lie, self.sampled)
         return self.layout.encode(
-            {bucket: (bucket == own) != (lies >> i & 1) for i, bucket in enumerate(members(asked))}
+            {bucket: (bucket == own) != (lies >> i & 1) for i, bucket in enumerate(members(sample))}
         )
 
     def likelihood(self, value: float, cells: Mapping[int, int]) -> Fraction:

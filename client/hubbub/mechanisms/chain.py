@@ -65,8 +65,8 @@ class Chain:
 
     def loss(self, hashes: int) -> float:
         """Of one report, in nats, when two values differ in `hashes` bits each way (theorem 2)."""
-        one, zero = self.channel.p, self.channel.q
-        return log_at_least(one * (1 - zero) / (zero * (1 - one)), hashes)
+        p_one, zero = self.channel.p, self.channel.q
+        return log_at_least(p_one * (1 - zero) / (zero * (1 - p_one)), hashes)
 
     def permanent_loss(self, hashes: int) -> float:
         """Of any number of reports of one value, in nats (theorem 1)."""

@@ -84,9 +84,9 @@ class Incidence:
 
         The plain definition, in points times hyperplanes steps: the reference for what is faster.
         """
-        held = [(self.vector(point), count) for point, count in enumerate(cells) if count]
+        points = [(self.vector(point), count) for point, count in enumerate(cells) if count]
         return [
-            sum(count for vector, count in held if not self._product(plane, vector) % self.prime)
+            sum(count for vector, count in points if not self._product(plane, vector) % self.prime)
             for plane in map(self.vector, range(hyperplanes))
         ]
 

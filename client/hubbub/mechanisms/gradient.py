@@ -34,7 +34,7 @@ def longest(columns: int) -> float:
 
 def place(columns: Sequence[float]) -> list[float]:
     """Columns in [0, 1] as the first round has them: over their clip, with a last one of 0."""
-    return [*(one / longest(len(columns)) for one in columns), 0.0]
+    return [*(column / longest(len(columns)) for column in columns), 0.0]
 
 
 def contrasts(classes: int) -> list[list[float]]:
@@ -73,8 +73,8 @@ def _residuals(
 ) -> list[float]:
     """How far what is foretold is off, over the clip: of length 1 at most."""
     if kind == "softmax":
-        told = _softmax(_class_scores(about, weights))
-        off = [s - (place == label) for place, s in enumerate(told)]
+        probabilities = _softmax(_class_scores(about, weights))
+        off = [s - (place == label) for place, s in enumerate(probabilities)]
         longer = max(length(off), CLIP[kind])
         return [math.fsum(map(mul, row, off)) / longer for row in contrasts(len(off))]
     [foretold] = _scores(about, weights)
@@ -98,9 +98,9 @@ def to_judge(
     about = _about(columns, centre)
     if kind != "softmax":
         return _scores(about, weights)[0], label
-    told = chances(_softmax(_class_scores(about, weights)))
-    likeliest = max(range(len(told)), key=told.__getitem__)
-    return told[likeliest], float(likeliest == label)
+    probabilities = chances(_softmax(_class_scores(about, weights)))
+    likeliest = max(range(len(probabilities)), key=probabilities.__getitem__)
+    return probabilities[likeliest], float(likeliest == label)
 
 
 def chances(softmax: Sequence[float]) -> list[float]:
@@ -125,9 +125,10 @@ def _scores(about: Sequence[float], weights: Sequence[float]) -> list[float]:
 
 
 def _class_scores(about: Sequence[float], weights: Sequence[float]) -> list[float]:
-    told = _scores(about, weights)
+    scores = _scores(about, weights)
     return [
-        math.fsum(map(mul, told, place)) for place in zip(*contrasts(len(told) + 1), strict=True)
+        math.fsum(map(mul, scores, place))
+        for place in zip(*contrasts(len(scores) + 1), strict=True)
     ]
 
 

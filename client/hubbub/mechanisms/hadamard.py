@@ -72,17 +72,17 @@ class HadamardResponse:
     def randomize(self, value: int, source: BitSource) -> bytes:
         self.check(value)
         row = value + 1  # row 0 is +1 everywhere and tells nothing
-        kept = source.chance(self.keep)
+        is_true = source.chance(self.keep)
         # All bits of the column but one are free; the one settles on which half it falls.
         last = row & -row
         free = source.below(self.transform.size // 2)
         column = (free & -last) << 1 | free & last - 1
-        if negative(row, column) == kept:
+        if negative(row, column) == is_true:
             column ^= last
         return self.layout.encode(column)
 
     def estimate(self, totals: Totals) -> Estimates:
         """One unbiased estimate per category. Raises ShapeMismatch for totals of another shape."""
         totals.check(self.layout)
-        seen = self.transform.apply(totals.cells)[1 : self.categories + 1]
-        return self.channel.estimates([(totals.reports + x) // 2 for x in seen], totals.reports)
+        spectrum = self.transform.apply(totals.cells)[1 : self.categories + 1]
+        return self.channel.estimates([(totals.reports + x) // 2 for x in spectrum], totals.reports)

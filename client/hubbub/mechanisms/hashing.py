@@ -42,9 +42,9 @@ def positions(string: bytes, cohort: int, hashes: int, size: int) -> list[int]:
 
     Words of the seeds 2 cohort and, past the fourth, 2 cohort + 1.
     """
-    found: list[int] = []
+    places: list[int] = []
     for block in range(0, hashes, WORDS):
         word = digest(string, 2 * cohort + block // WORDS)
         words = range(min(WORDS, hashes - block))
-        found += [int.from_bytes(word[4 * w : 4 * w + 4], "little") % size for w in words]
-    return found
+        places += [int.from_bytes(word[4 * w : 4 * w + 4], "little") % size for w in words]
+    return places

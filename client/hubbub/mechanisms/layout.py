@@ -178,12 +178,12 @@ class Samples:
 
     def cells(self, payload: bytes) -> dict[int, int]:
         _check_length(payload, self.payload_bytes)
-        one = OneHot(self.size)
-        width = one.payload_bytes
+        one_hot = OneHot(self.size)
+        width = one_hot.payload_bytes
         cells: dict[int, int] = {}
         last = -1
         for first in range(0, len(payload), width):
-            [cell] = one.cells(payload[first : first + width])
+            [cell] = one_hot.cells(payload[first : first + width])
             if not cell // 2 > last:
                 raise BadPayload("buckets do not ascend")
             last = cell // 2

@@ -62,19 +62,21 @@ class LongitudinalGrr:
         report, forever = odds(self.epsilon, self.permanent_epsilon)
         others = self.categories - 1
         permanent = Probability.at_most(forever / (forever + others))  # PRIVACY: down, to uniform
-        held, lied = permanent.exact, permanent.complement.exact / others
+        keep_chance, lied = permanent.exact, permanent.complement.exact / others
         # The chances of the true value and of another one after both steps are linear in the chance
         # that the second one keeps; the latter is taken where their ratio is `report` exactly.
-        truth_slope, truth = held - lied, lied
-        lie_slope = (lied - held) / others
-        lie = (held + (others - 1) * lied) / others
+        truth_slope, truth = keep_chance - lied, lied
+        lie_slope = (lied - keep_chance) / others
+        lie = (keep_chance + (others - 1) * lied) / others
         # PRIVACY: down, to uniform.
         fresh = Probability.at_most((report * lie - truth) / (truth_slope - report * lie_slope))
-        kept = fresh.exact
+        fresh_keep = fresh.exact
         object.__setattr__(self, "permanent", permanent)
         object.__setattr__(self, "fresh", fresh)
         object.__setattr__(
-            self, "channel", pure.Pure(truth + kept * truth_slope, lie + kept * lie_slope)
+            self,
+            "channel",
+            pure.Pure(truth + fresh_keep * truth_slope, lie + fresh_keep * lie_slope),
         )
 
     @property
@@ -98,8 +100,8 @@ class LongitudinalGrr:
         """What is sent of a value: the permanent lie, and a fresh one over it."""
         # PRIVACY: one permanent value per value, for as long as the device keeps its secret.
         coins = memo.coins(b"permanent" + self.permanent_key(value, memo))
-        held = self._response(value, self.permanent, coins)
-        return self._response(held, self.fresh, source)
+        permanent_value = self._response(value, self.permanent, coins)
+        return self._response(permanent_value, self.fresh, source)
 
     def _response(self, value: int, keep: Probability, source: BitSource) -> int:
         if source.chance(keep):

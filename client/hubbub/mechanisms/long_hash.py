@@ -143,10 +143,10 @@ def _best(
             dimensions += 1
         pools.append(HashPool(prime, dimensions))
     allowed = max(functions, min(pool.functions for pool in pools))
-    found = []
+    options = []
     for pool in pools:
         if pool.functions <= allowed:
             response = LongitudinalGrr(epsilon, permanent_epsilon, pool.prime)
             true, lie, collide = response.channel.p, response.channel.q, pool.collisions
-            found.append((pool, response, pure.Pure(true, collide * true + (1 - collide) * lie)))
-    return min(found, key=lambda one: (one[2].variance(0, 1), one[0].functions))
+            options.append((pool, response, pure.Pure(true, collide * true + (1 - collide) * lie)))
+    return min(options, key=lambda option: (option[2].variance(0, 1), option[0].functions))

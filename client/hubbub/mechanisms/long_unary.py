@@ -63,12 +63,12 @@ class LongitudinalUnary:
         pure.check_categories(self.categories)
         report, forever = odds(self.epsilon, self.permanent_epsilon)
         rare = Probability.at_least(1 / (forever + 1))
-        one = rare.exact
+        p_rare = rare.exact
         # PRIVACY: up; then a true 0 is sent as 1 with a chance of 1/(report+1) at least.
-        flip = Probability.at_least((1 / (report + 1) - one) / (1 - 2 * one))
+        flip = Probability.at_least((1 / (report + 1) - p_rare) / (1 - 2 * p_rare))
         object.__setattr__(self, "rare", rare)
         object.__setattr__(self, "flip", flip)
-        both = one + flip.exact * (1 - 2 * one)
+        both = p_rare + flip.exact * (1 - 2 * p_rare)
         object.__setattr__(self, "channel", pure.Pure(_HALF.exact, both))
 
     @property

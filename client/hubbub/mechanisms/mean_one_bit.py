@@ -68,8 +68,8 @@ class OneBitMean:
         return self.layout.encode(source.chance(self._one(value)))
 
     def likelihood(self, value: float, cells: Mapping[int, int]) -> Fraction:
-        one = self._one(value).exact
-        return one if 1 in cells else 1 - one
+        chance = self._one(value).exact
+        return chance if 1 in cells else 1 - chance
 
     def estimate(self, totals: Totals) -> Estimates:
         """One estimate: the sum over all reports of the number's place in the range, in [0, 1]."""

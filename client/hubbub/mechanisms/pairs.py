@@ -70,8 +70,10 @@ class PairedParts:
     variance = pure.variance
 
     def __post_init__(self) -> None:
-        given: Any = self.sizes
-        sizes = tuple(given) if isinstance(given, list) else given  # which JSON makes of it
+        raw_sizes: Any = self.sizes
+        sizes = (
+            tuple(raw_sizes) if isinstance(raw_sizes, list) else raw_sizes
+        )  # which JSON makes of it
         object.__setattr__(self, "sizes", sizes)
         check_whole(self, "ways")
         if not (isinstance(sizes, tuple) and self.ways <= len(sizes) <= MAX_PARTS):
@@ -135,11 +137,11 @@ class PairedParts:
     def places_of(self, value: int) -> tuple[int, ...]:
         """The places that a value has in its parts."""
         self.check(value)
-        found: list[int] = []
+        places: list[int] = []
         for size in reversed(self.sizes):
             value, place = divmod(value, size)
-            found.append(place)
-        return tuple(reversed(found))
+            places.append(place)
+        return tuple(reversed(places))
 
     def cell(self, places: Sequence[int], group: int) -> int:
         """Which cell of a group's table these places are."""
@@ -188,9 +190,9 @@ class PairedParts:
         for group, size in enumerate(self.cells):
             cells = totals.cells[group * self.points : (group + 1) * self.points]
             supports = self.response.transform.sums(cells, size)
-            found = self.channel.estimates(supports, sum(cells))
-            values += found.values
-            variances += found.variances
+            estimates = self.channel.estimates(supports, sum(cells))
+            values += estimates.values
+            variances += estimates.variances
         return Estimates(tuple(values), tuple(variances), totals.reports)
 
     def probes(self) -> Sequence[int]:

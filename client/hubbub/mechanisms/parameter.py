@@ -51,20 +51,20 @@ def number(
 
 def described(mechanism: Any) -> dict[str, Parameter]:
     """The parameters of a mechanism's class, or of one built, by name."""
-    found = {}
+    parameters = {}
     for field in fields(mechanism):
         if field.init and field.name not in _FOLLOWING:
             says = field.metadata.get(_KEY)
-            given = says or Parameter("", Interval(), whole=field.type is int)
+            parameter = says or Parameter("", Interval(), whole=field.type is int)
             default: Any = field.default if is_number(field.default) else None
-            found[field.name] = replace(given, default=default)
-    return found
+            parameters[field.name] = replace(parameter, default=default)
+    return parameters
 
 
 def check_whole(mechanism: Any, *names: str) -> None:
     """Raises BadParameter unless each of these fields holds a whole number in its interval."""
     for name in names:
         interval = described(mechanism)[name].interval
-        given = getattr(mechanism, name)
-        if not (isinstance(given, int) and given in interval):
-            raise BadParameter(f"{name} {given} is outside [{interval.low}, {interval.high}]")
+        value = getattr(mechanism, name)
+        if not (isinstance(value, int) and value in interval):
+            raise BadParameter(f"{name} {value} is outside [{interval.low}, {interval.high}]")

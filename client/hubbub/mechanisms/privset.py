@@ -86,33 +86,33 @@ class PrivSet:
         d, most, odds = self.categories, self.most, exp_at_most(self.epsilon)
         every, k = d + most, _choice_of(self.categories, self.most, float(odds))
         missing = prod((Fraction(every - k - j, every - j) for j in range(most)), start=Fraction(1))
-        seen = odds * (1 - missing)
-        meet = Probability.at_most(seen / (seen + missing))  # PRIVACY: down, to uniform
+        hit_weight = odds * (1 - missing)
+        meet = Probability.at_most(hit_weight / (hit_weight + missing))  # PRIVACY: down, to uniform
         each, apart = Fraction(k, every), Fraction(k, every - most)
         hit, left_out = meet.exact / (1 - missing), meet.complement.exact
         channel = pure.Pure(each * hit, (each - missing * apart) * hit + apart * left_out)
         # Of choices that have j of the set: C(most, j) C(D-most, k-j), up to each j from 1.
         counts = [comb(most, j) * comb(d, k - j) for j in range(1, min(most, k) + 1)]
-        for name, made in (
+        for name, probability in (
             ("meet", meet),
             ("channel", channel),
             ("layout", Subset(every, k)),
             ("missing", missing),
             ("ways", tuple(accumulate(counts))),
         ):
-            object.__setattr__(self, name, made)
+            object.__setattr__(self, name, probability)
 
     def privacy_loss(self) -> float:
-        seen, missed = self._chances()
-        return log_at_least(seen / missed)
+        hit_chance, missed = self._chances()
+        return log_at_least(hit_chance / missed)
 
     def total_variation(self) -> Fraction:
         """Of two sets without a common member: the choices that meet the one alone."""
         every, most, k = self.layout.size, self.most, self.layout.ones
-        seen, missed = self._chances()
+        hit_chance, missed = self._chances()
         # Choices that have none of either.
         both = Fraction(comb(every - 2 * most, k), comb(every, k))
-        return (seen - missed) * (self.missing - both)
+        return (hit_chance - missed) * (self.missing - both)
 
     def check(self, value: Any) -> None:
         """Raises ValueOutOfDomain unless `value` is a set of [0, categories), as bits."""
@@ -132,14 +132,14 @@ class PrivSet:
 
     def likelihood(self, value: int, cells: Mapping[int, int]) -> Fraction:
         self.check(value)
-        seen, missed = self._chances()
+        hit_chance, missed = self._chances()
         size = value.bit_count()
         hits = sum(1 for cell in cells if cell < self.categories and value >> cell & 1)
         if size <= self.most:
             hits += sum(1 for cell in cells if self.categories <= cell < self._filled(size))
-            return seen if hits else missed
+            return hit_chance if hits else missed
         misses = Fraction(comb(size - hits, self.most), comb(size, self.most))
-        return seen * (1 - misses) + missed * misses
+        return hit_chance * (1 - misses) + missed * misses
 
     def randomize(self, value: int, source: BitSource) -> bytes:
         self.check(value)
@@ -147,9 +147,9 @@ class PrivSet:
         if size > self.most:
             own = list(members(value))
             drawn = numbered(size, self.most, source.below(comb(size, self.most)))
-            held = [own[place] for place in members(drawn)]
+            own_places = [own[place] for place in members(drawn)]
         else:
-            held = [*members(value), *range(d, self._filled(size))]
+            own_places = [*members(value), *range(d, self._filled(size))]
         # PRIVACY: the one coin that looks at epsilon; what follows is all such choices alike.
         if source.chance(self.meet):
             number = source.below(self.ways[-1])
@@ -158,8 +158,8 @@ class PrivSet:
         else:
             number, some = source.below(comb(d, k)), 0
         mine, theirs = divmod(number, comb(d, k - some))
-        others = [place for place in range(self.layout.size) if place not in set(held)]
-        picked = [held[place] for place in members(numbered(self.most, some, mine))]
+        others = [place for place in range(self.layout.size) if place not in set(own_places)]
+        picked = [own_places[place] for place in members(numbered(self.most, some, mine))]
         picked += [others[place] for place in members(numbered(d, k - some, theirs))]
         return self.layout.encode(sum(1 << place for place in picked))
 
@@ -169,7 +169,11 @@ class PrivSet:
         if self.categories > _MAX_PROBED:
             return [0, *(1 << place for place in places), (1 << self.most) - 1]
         sizes = range(self.most + 1)
-        return [sum(1 << p for p in held) for size in sizes for held in combinations(places, size)]
+        return [
+            sum(1 << p for p in combination)
+            for size in sizes
+            for combination in combinations(places, size)
+        ]
 
     def _chances(self) -> tuple[Fraction, Fraction]:
         """Of one choice that meets the set, and of one that does not, times all choices."""

@@ -75,8 +75,8 @@ class ProjectiveResponse:
 
     def privacy_loss(self) -> float:
         on, points = self.transform.on_one, self.transform.points
-        kept, lied = self.keep.exact, self.keep.complement.exact
-        return log_at_least(kept * (points - on) / (lied * on))
+        keep_chance, lied = self.keep.exact, self.keep.complement.exact
+        return log_at_least(keep_chance * (points - on) / (lied * on))
 
     def likelihood(self, value: int, cells: Mapping[int, int]) -> Fraction:
         on, points = self.transform.on_one, self.transform.points

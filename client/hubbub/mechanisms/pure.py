@@ -48,10 +48,10 @@ class Pure:
         reports, values_number = totals.reports, max(len(supports), 1)
         floor, gap = float(reports * self.q) + totals.dummies / values_number, self.gap
         values = tuple((support - floor) / gap for support in supports)
-        held, other = self._spreads()
+        true_spread, other = self._spreads()
         clipped = [min(max(value, 0.0), reports) for value in values]
         variances = tuple(
-            true * held + (reports - true) * other + more
+            true * true_spread + (reports - true) * other + more
             for true, more in zip(clipped, self.dummies_variances(clipped, totals), strict=True)
         )
         return Estimates(values, variances, reports)
@@ -72,8 +72,8 @@ class Pure:
 
     def variance(self, true: float, reports: int) -> float:
         """Variance of one estimate, in reports squared; `true` in [0, reports]."""
-        held, other = self._spreads()
-        return true * held + (reports - true) * other
+        true_spread, other = self._spreads()
+        return true * true_spread + (reports - true) * other
 
     def _spreads(self) -> tuple[float, float]:
         """What a report adds to the variance if it holds the value, and if it does not."""

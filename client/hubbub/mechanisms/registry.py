@@ -69,8 +69,8 @@ def parameters(name: str) -> Mapping[str, bool]:
     """
     if name not in REGISTRY:
         raise BadParameter(f'mechanism "{name}" is not known; there are {", ".join(REGISTRY)}')
-    known = inspect.signature(REGISTRY[name]).parameters
-    return {key: parameter.default is parameter.empty for key, parameter in known.items()}
+    arguments = inspect.signature(REGISTRY[name]).parameters
+    return {key: parameter.default is parameter.empty for key, parameter in arguments.items()}
 
 
 def described_parameters(name: str) -> Mapping[str, Parameter]:
@@ -99,9 +99,9 @@ def build(name: str, **given: Any) -> AnyMechanism:
     Raises:
         BadParameter: no such mechanism, or a parameter unknown, missing or out of range.
     """
-    known = parameters(name)
-    wrong = [f'"{key}" is not a parameter' for key in sorted(given.keys() - known.keys())]
-    wrong += [f'"{key}" is missing' for key, must in known.items() if must and key not in given]
+    needs = parameters(name)
+    wrong = [f'"{key}" is not a parameter' for key in sorted(given.keys() - needs.keys())]
+    wrong += [f'"{key}" is missing' for key, must in needs.items() if must and key not in given]
     if wrong:
-        raise BadParameter(f"{name}: {', '.join(wrong)}; it takes {', '.join(known)}")
+        raise BadParameter(f"{name}: {', '.join(wrong)}; it takes {', '.join(needs)}")
     return REGISTRY[name](**given)

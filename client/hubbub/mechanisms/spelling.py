@@ -93,7 +93,7 @@ class _Paired:
         self._letters: tuple[str, ...] = ("", *letters)
         self._rare = rare
         self.least = 1
-        self._codes = [_canonical([int(one, 16) for one in line]) for line in lengths]
+        self._codes = [_canonical([int(code, 16) for code in line]) for line in lengths]
         # A 1 before a code keeps the zeros that it begins with.
         self._read = [
             {1 << size | code: place for place, (code, size) in enumerate(codes)}
@@ -201,7 +201,7 @@ def _alphabets() -> tuple[tuple[_Code, _Alphabet], ...]:
     )
     words = _Paired(WORDS, _RARE_IN_WORDS, AFTER_IN_WORDS)
     hosts = _Paired(HOSTS, _RARE_IN_HOSTS, AFTER_IN_HOSTS)
-    others = [((0b110000 + place, 6), one) for place, one in enumerate(flat)]
+    others = [((0b110000 + place, 6), letter) for place, letter in enumerate(flat)]
     return ((0b0, 1), words), ((0b10, 2), hosts), *others
 
 
@@ -241,34 +241,34 @@ def _fullest(text: str, size: int) -> tuple[_Code, _Alphabet]:
     best, most, least = _alphabets()[0], -1, size
     for named in _alphabets():
         (_, needed), alphabet = named
-        told, letters = 0, min(len(text), (size - needed) // alphabet.least)
+        count, letters = 0, min(len(text), (size - needed) // alphabet.least)
         if letters + 1 < most or (letters < most and needed + letters * alphabet.least >= least):
             continue
         for _, many in _codes(alphabet, text):
             if needed + many > size:
                 # Where not even the first letter fits, the alphabet alone is told.
-                needed += 0 if told else many
+                needed += 0 if count else many
                 break
-            told, needed = told + 1, needed + many
-        if told > most or (told == most and needed < least):
-            best, most, least = named, told, needed
+            count, needed = count + 1, needed + many
+        if count > most or (count == most and needed < least):
+            best, most, least = named, count, needed
     return best
 
 
 def read(bits: int, size: int, *, told: bool = False) -> Spelled | None:
     """What a text's first bits spell; None if no text begins so. told: no others are told of it."""
-    left = _Bits(bits, size)
+    reader = _Bits(bits, size)
     text: list[str] = []
     alphabet, begun = None, 0
     try:
-        first = left.take(1) and 2 + left.take(1)
+        first = reader.take(1) and 2 + reader.take(1)
         named = (first, 2) if first == 0b10 else (first, 1)  # noqa: PLR2004 as `_alphabets` has it
         if first == 0b11:  # noqa: PLR2004 as above
-            named = 0b110000 + left.take(4), 6
-        alphabet, begun = _alphabets_by_name()[named], left.used
-        while letter := alphabet.next(text[-1] if text else "", left):
+            named = 0b110000 + reader.take(4), 6
+        alphabet, begun = _alphabets_by_name()[named], reader.used
+        while letter := alphabet.next(text[-1] if text else "", reader):
             text.append(letter)
-            begun = left.used
+            begun = reader.used
     except EOFError:
         rest = size - begun
         if told and alphabet is not None:
@@ -277,7 +277,7 @@ def read(bits: int, size: int, *, told: bool = False) -> Spelled | None:
                 return None
         return Spelled("".join(text), None)
     # The bits after an end are 0, and no text is spelled in two ways.
-    if letter is None or bits & ((1 << size - left.used) - 1):
+    if letter is None or bits & ((1 << size - reader.used) - 1):
         return None
     whole = "".join(text)
-    return Spelled(whole, left.used) if spell(whole, size) == bits else None
+    return Spelled(whole, reader.used) if spell(whole, size) == bits else None

@@ -57,8 +57,8 @@ def _without(bits: int, ones: int, drop: int, size: int, source: BitSource) -> i
     """`bits`, of which so many are ones, less `drop` of them picked uniformly."""
     # One number for all picks: a draw costs more than a division.
     picks = source.below(math.perm(ones, drop))
-    for left in range(ones, ones - drop, -1):
-        picks, index = divmod(picks, left)
+    for number in range(ones, ones - drop, -1):
+        picks, index = divmod(picks, number)
         bits ^= 1 << _position(bits, index, size)
     return bits
 

@@ -102,15 +102,18 @@ class PrefixTree:
                 f"bits {self.bits} are below the {self.ends[0]} that {self.cells} cells tell at "
                 f"once; raise bits to {self.ends[0]}, or lower cells to {1 << self.bits}"
             )
-        given = tuple(self.beginnings)  # of which JSON makes a list
-        object.__setattr__(self, "beginnings", given)
-        if not (len({*given}) == len(given) <= _MAX_BEGINNINGS and all(map(encoded, given))):
+        beginnings = tuple(self.beginnings)  # of which JSON makes a list
+        object.__setattr__(self, "beginnings", beginnings)
+        if not (
+            len({*beginnings}) == len(beginnings) <= _MAX_BEGINNINGS
+            and all(map(encoded, beginnings))
+        ):
             raise BadParameter(
                 f"beginnings must be {_MAX_BEGINNINGS} texts at most, none empty and none twice"
             )
         if not self._numbered < self.ends[0]:
             raise BadParameter(
-                f"{len(given)} beginnings take {self._numbered} bits, and a level tells "
+                f"{len(beginnings)} beginnings take {self._numbered} bits, and a level tells "
                 f"{self.ends[0]}; list fewer, or raise cells"
             )
         if not self.layout.size <= _MAX_CELLS:
@@ -175,29 +178,31 @@ class PrefixTree:
 
     def _beginning(self, text: str) -> int:
         """The number of the longest beginning that a text has."""
-        fit = [n for n, one in enumerate(self.beginnings, start=1) if text.startswith(one)]
+        fit = [
+            n for n, beginning in enumerate(self.beginnings, start=1) if text.startswith(beginning)
+        ]
         return max(fit, key=lambda number: len(self.beginnings[number - 1]), default=0)
 
     def spelled(self, value: str) -> int:
         """The bits of a string that are told."""
         self.check(value)
-        left = self.size - self._numbered
+        text_bits = self.size - self._numbered
         if not (number := self._beginning(value)):
-            return spell(value, left)
-        return number << left | spell(value[len(self.beginnings[number - 1]) :], left)
+            return spell(value, text_bits)
+        return number << text_bits | spell(value[len(self.beginnings[number - 1]) :], text_bits)
 
     def read(self, bits: int, size: int | None = None) -> Spelled | None:
         """The string of its bits, or of the first of them; None if they are none of a string."""
         size = self.size if size is None else size
-        left = size - self._numbered
-        number = bits >> left
-        found = read(bits & ((1 << left) - 1), left, told=size == self.size)
-        if found is None or not number <= len(self.beginnings):
+        text_bits = size - self._numbered
+        number = bits >> text_bits
+        spelling = read(bits & ((1 << text_bits) - 1), text_bits, told=size == self.size)
+        if spelling is None or not number <= len(self.beginnings):
             return None
-        text = self.beginnings[number - 1] + found.text if number else found.text
+        text = self.beginnings[number - 1] + spelling.text if number else spelling.text
         if self._beginning(text) != number:  # a longer one would have been told
             return None
-        return Spelled(text, None if found.used is None else found.used + self._numbered)
+        return Spelled(text, None if spelling.used is None else spelling.used + self._numbered)
 
     def ends_at(self, bits: int) -> int:
         """The job from which on a string's places are no other's: its last level, or its end's."""
@@ -213,15 +218,15 @@ class PrefixTree:
         """
         begin = self.ends[job - 1] if job else 0
         own = self.ends[job] - begin
-        found = digest(before.to_bytes((begin + 7) // 8, "big"), job * self.hashes + function)
-        row = int.from_bytes(found[:4], "little") % (self.cells >> own)
-        return row << own, int.from_bytes(found[4:8], "little") & ((1 << own) - 1)
+        raw = digest(before.to_bytes((begin + 7) // 8, "big"), job * self.hashes + function)
+        row = int.from_bytes(raw[:4], "little") % (self.cells >> own)
+        return row << own, int.from_bytes(raw[4:8], "little") & ((1 << own) - 1)
 
     def counted_at(self, function: int, bits: int) -> int:
         """The place of a string in the count."""
         seed = len(self.ends) * self.hashes + function
-        found = digest(bits.to_bytes((self.size + 7) // 8, "big"), seed)
-        return int.from_bytes(found[:8], "little") % self.cells
+        raw = digest(bits.to_bytes((self.size + 7) // 8, "big"), seed)
+        return int.from_bytes(raw[:8], "little") % self.cells
 
     def place(self, bits: int, group: int) -> int:
         """Which of a group's places a string with these bits has."""
@@ -229,9 +234,9 @@ class PrefixTree:
         if job == len(self.ends):
             return self.counted_at(function, bits)
         end, begin = self.ends[job], self.ends[job - 1] if job else 0
-        told = bits >> self.size - end
-        first, turned = self.row_of(job, function, told >> end - begin)
-        return first + (told & ((1 << end - begin) - 1) ^ turned)
+        prefix = bits >> self.size - end
+        first, turned = self.row_of(job, function, prefix >> end - begin)
+        return first + (prefix & ((1 << end - begin) - 1) ^ turned)
 
     def likelihood(self, value: str, cells: Mapping[int, int]) -> Fraction:
         group, point = divmod(next(iter(cells)), self.points)
@@ -257,9 +262,9 @@ class PrefixTree:
         for first in range(0, self.layout.size, self.points):
             cells = totals.cells[first : first + self.points]
             supports = self.response.transform.sums(cells, self.cells)
-            found = self.channel.estimates(supports, sum(cells))
-            values += found.values
-            variances += found.variances
+            estimates = self.channel.estimates(supports, sum(cells))
+            values += estimates.values
+            variances += estimates.variances
         return Estimates(tuple(values), tuple(variances), totals.reports)
 
     def probes(self) -> Sequence[str]:

@@ -166,7 +166,7 @@ class VectorCodes:
             isinstance(value, Sequence)
             and not isinstance(value, str | bytes)
             and len(value) == self.dimensions
-            and all(is_number(one) for one in value)
+            and all(is_number(number) for number in value)
             and _long(value) <= self.max_length * (1 + _CLOSE)
         ):
             raise ValueOutOfDomain(
@@ -221,9 +221,9 @@ class VectorCodes:
         variances: list[float] = []
         for first in range(0, self.layout.size, self.words):
             supports = totals.cells[first : first + self.words]
-            one = self.channel.estimates(supports, sum(supports))
-            values += one.values
-            variances += one.variances
+            estimates = self.channel.estimates(supports, sum(supports))
+            values += estimates.values
+            variances += estimates.variances
         return Estimates(tuple(values), tuple(variances), totals.reports)
 
     def probes(self) -> Sequence[tuple[float, ...]]:
@@ -231,7 +231,7 @@ class VectorCodes:
         axes = range(self.dimensions)
         ends = [tuple(sign * float(at == axis) for at in axes) for axis in axes for sign in (1, -1)]
         middle = (1 / math.sqrt(self.dimensions),) * self.dimensions
-        return [tuple(self.max_length * x for x in one) for one in (*ends, middle)]
+        return [tuple(self.max_length * x for x in vector) for vector in (*ends, middle)]
 
     def _direction(self, value: Sequence[float]) -> tuple[list[float], Probability | None]:
         """At length 1, and the chance of its opposite that leaves the mean; None for none."""
@@ -267,7 +267,7 @@ def _long(vector: Sequence[float]) -> float:
 
 def _nearest(odds: float, words: int, dimensions: int) -> tuple[int, float, float, float]:
     """How many words are near: of the least squared error; that error, m and S."""
-    best, least, reach, found = 1, math.inf, 1.0, 1.0
+    best, least, reach, projection = 1, math.inf, 1.0, 1.0
     for w, (top, square) in enumerate(top_sums(words), start=1):
         p = odds / (w * odds + words - w)
         q = 1 / (w * odds + words - w)
@@ -275,5 +275,5 @@ def _nearest(odds: float, words: int, dimensions: int) -> tuple[int, float, floa
         along = p * square + q * (words - square)
         error = (dimensions - 1 + along) / (dimensions * m * m) - 1
         if error < least:
-            best, least, reach, found = w, error, m, along
-    return best, least, reach, found
+            best, least, reach, projection = w, error, m, along
+    return best, least, reach, projection

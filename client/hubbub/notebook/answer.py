@@ -58,15 +58,15 @@ class Answer(Sequence[Row]):
             [cell(column, row, of_means=of_means) for column in columns]
             for row in self._rows[:_SHOWN]
         ]
-        head = "".join(f"<th>{escape(one)}</th>" for one in titles)
+        head = "".join(f"<th>{escape(title)}</th>" for title in titles)
         body = "".join(
-            "<tr>" + "".join(f"<td>{escape(one)}</td>" for one in row) + "</tr>" for row in cells
+            "<tr>" + "".join(f"<td>{escape(text)}</td>" for text in row) + "</tr>" for row in cells
         )
         more = len(self) - _SHOWN
         rest = f"<p>... and {more:,} more rows</p>" if more > 0 else ""
         above, notes = (
-            "".join(f"<p><strong>{escape(one)}</strong></p>" for one in told)
-            for told in (self._notice(), self._told[1])
+            "".join(f"<p><strong>{escape(text)}</strong></p>" for text in paragraphs)
+            for paragraphs in (self._notice(), self._told[1])
         )
         caption = escape(self._told[0])
         return (
@@ -107,21 +107,21 @@ class Answer(Sequence[Row]):
         if self.question != "model" or not self._rows:
             raise TypeError("to_sklearn() is of a model, after its first step: connection.model()")
         linear, arrays = _library("sklearn.linear_model", "scikit-learn"), _library("numpy")
-        classes = list(dict.fromkeys(one.get("of_class", "") for one in self._rows))
+        classes = list(dict.fromkeys(row.get("of_class", "") for row in self._rows))
         size = len(self._rows) // len(classes)
-        told = arrays.array([one["coefficient"] for one in self._rows]).reshape(-1, size)
+        coefficients = arrays.array([row["coefficient"] for row in self._rows]).reshape(-1, size)
         if (kind := self.document["kind"]) in {"logistic", "softmax"}:
-            made = linear.LogisticRegression()
-            made.classes_ = arrays.array(classes if kind == "softmax" else [0, 1])
-            made.coef_, made.intercept_ = told[:, :-1], told[:, -1]
+            model = linear.LogisticRegression()
+            model.classes_ = arrays.array(classes if kind == "softmax" else [0, 1])
+            model.coef_, model.intercept_ = coefficients[:, :-1], coefficients[:, -1]
         else:
-            made = linear.LinearRegression()
-            made.coef_, made.intercept_ = told[0, :-1], told[0, -1]
-        made.n_features_in_ = size - 1
-        made.feature_names_in_ = arrays.array(
-            [one["name"] for one in self._rows[: size - 1]], dtype=object
+            model = linear.LinearRegression()
+            model.coef_, model.intercept_ = coefficients[0, :-1], coefficients[0, -1]
+        model.n_features_in_ = size - 1
+        model.feature_names_in_ = arrays.array(
+            [row["name"] for row in self._rows[: size - 1]], dtype=object
         )
-        return made
+        return model
 
     def plot(self, most: int = 20, axes: Any = None) -> Any:
         """Matplotlib axes with every interval drawn.
@@ -151,47 +151,49 @@ class Answer(Sequence[Row]):
         return axes
 
     def _title(self) -> str:
-        found = self.document
+        document = self.document
         match self.question:
             case "metrics":
-                return f"{found['total']} metric{'s' * (found['total'] != 1)}"
+                return f"{document['total']} metric{'s' * (document['total'] != 1)}"
             case "status":
-                return f"{len(found['windows'])} streams and epochs"
+                return f"{len(document['windows'])} streams and epochs"
             case "compare":
                 return (
-                    f"{found['metric']}: {found['before_reports']:,} reports, then "
-                    f"{found['after_reports']:,}"
+                    f"{document['metric']}: {document['before_reports']:,} reports, then "
+                    f"{document['after_reports']:,}"
                 )
             case "trend":
-                many = len(found["epochs"])
-                return f"{found['metric']}: {many:,} epoch{'s' if many > 1 else ''}"
+                many = len(document["epochs"])
+                return f"{document['metric']}: {many:,} epoch{'s' if many > 1 else ''}"
             case "cross":
-                return f"{found['metric']}: {found['columns']} within {found['rows']}"
+                return f"{document['metric']}: {document['columns']} within {document['rows']}"
             case _:
-                name, number = found.get("metric") or found["model"], found["reports"]
+                name, number = document.get("metric") or document["model"], document["reports"]
                 return f"{name}: {number:,} report{'s' * (number != 1)}"
 
     def _notice(self) -> list[str]:
         """What stands before all of it, if anything does; of metrics each says its own."""
         says = self._rows if self.question == "metrics" else [self.document]
-        return [said for said in dict.fromkeys(one.get("notice") for one in says) if said]
+        return [fromkey for fromkey in dict.fromkeys(say.get("notice") for say in says) if fromkey]
 
     def _notes(self) -> list[str]:
         """What an analyst should not miss."""
-        found = self.document
-        notes = [f"not from honest reports alone: {one}" for one in found.get("findings", ())]
-        notes += found.get("notes", ())
-        notes += trend_sentences(found)
-        if "association" in found:
-            notes += [association_sentence(found), *slice_sentences(found)]
-        if judged := found.get("held_out"):
-            level = f"{100 * found['confidence']:g}%"
+        document = self.document
+        notes = [
+            f"not from honest reports alone: {finding}" for finding in document.get("findings", ())
+        ]
+        notes += document.get("notes", ())
+        notes += trend_sentences(document)
+        if "association" in document:
+            notes += [association_sentence(document), *slice_sentences(document)]
+        if judged := document.get("held_out"):
+            level = f"{100 * document['confidence']:g}%"
             notes += [
-                f"{said}, of {judged['reports']:,} people who taught it nothing"
-                for said in judged_sentences(judged, level)
+                f"{judged_sentence}, of {judged['reports']:,} people who taught it nothing"
+                for judged_sentence in judged_sentences(judged, level)
             ]
-        if said := final_sentence(found):
-            notes.append(said)
+        if sentence := final_sentence(document):
+            notes.append(sentence)
         return notes
 
 

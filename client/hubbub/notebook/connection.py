@@ -77,8 +77,8 @@ class Connection:
 
     def metrics(self) -> Answer:
         """The metrics there are, and what is held of each."""
-        found = self.service.pages("/v1/metrics", {}, None, "metrics", 1000)
-        return self._answer("metrics", found)
+        items = self.service.pages("/v1/metrics", {}, None, "metrics", 1000)
+        return self._answer("metrics", items)
 
     def status(self) -> Answer:
         """The conservation law: where every report is, a row per stream and epoch."""
@@ -99,10 +99,10 @@ class Connection:
 
         With `anytime` intervals hold at every look while the epochs fill, all of them together.
         """
-        given = {"last": last, "epochs": epochs, "confidence": confidence, "order": "listed"}
+        options = {"last": last, "epochs": epochs, "confidence": confidence, "order": "listed"}
         if anytime:
-            given["anytime"] = "true"
-        return self._ask(metric, "estimates", given, _Strings(candidates, lists))
+            options["anytime"] = "true"
+        return self._ask(metric, "estimates", options, _Strings(candidates, lists))
 
     def discover(
         self,
@@ -119,19 +119,19 @@ class Connection:
         names those that are only what longer ones begin with. With `likely`, in (0, 1),
         `document["likely"]` has further strings, of which that share is held by nobody, at most.
         """
-        given = {"last": last, "epochs": epochs, "confidence": confidence, "order": "rank"}
+        options = {"last": last, "epochs": epochs, "confidence": confidence, "order": "rank"}
         if likely:
-            given["likely"] = likely
+            options["likely"] = likely
         if "/" not in metric:
             with suppress(UnknownMetric):  # unless some of its devices feed a tree
-                return self._ask(f"{metric}/{_FINDS}", "estimates", given, _Strings((), ()))
-        found = self._ask(metric, "estimates", given, _Strings((), ()))
-        if (mechanism := found.document["mechanism"]) != _FINDS:
+                return self._ask(f"{metric}/{_FINDS}", "estimates", options, _Strings((), ()))
+        answer = self._ask(metric, "estimates", options, _Strings((), ()))
+        if (mechanism := answer.document["mechanism"]) != _FINDS:
             raise BadParameter(
                 f'metric "{metric}" is answered by {mechanism}, which finds no strings: ask for '
                 f'its estimates, or give a metric mechanism = "{_FINDS}"'
             )
-        return found
+        return answer
 
     def top(
         self,
@@ -145,8 +145,8 @@ class Connection:
         lists: Sequence[str] = (),
     ) -> Answer:
         """The most frequent values; `ahead_confidence`: how sure that one is ahead of the next."""
-        given = {"last": last, "epochs": epochs, "confidence": confidence, "number": number}
-        return self._ask(metric, "top", given, _Strings(candidates, lists))
+        options = {"last": last, "epochs": epochs, "confidence": confidence, "number": number}
+        return self._ask(metric, "top", options, _Strings(candidates, lists))
 
     def compare(
         self,
@@ -168,9 +168,9 @@ class Connection:
         Without them the newest epoch that takes no more reports is compared with the one before.
         `last` and `to_last` are in place of before and after, counted back from now.
         """
-        given = {"epochs": before, "last": last, "confidence": confidence}
-        given |= {"to_epochs": after, "to_last": to_last, "order": order}
-        return self._ask(metric, "compare", given, _Strings(candidates, lists))
+        options = {"epochs": before, "last": last, "confidence": confidence}
+        options |= {"to_epochs": after, "to_last": to_last, "order": order}
+        return self._ask(metric, "compare", options, _Strings(candidates, lists))
 
     def trend(
         self,
@@ -186,14 +186,14 @@ class Connection:
     ) -> Answer:
         """These values epoch by epoch, or the `number` most frequent."""
         _check_texts("values", values)
-        given = {
+        options = {
             "last": last,
             "epochs": epochs or ("" if last else "all"),
             "confidence": confidence,
             "number": number,
             "value": list(values),
         }
-        return self._ask(metric, "trend", given, _Strings(candidates, lists))
+        return self._ask(metric, "trend", options, _Strings(candidates, lists))
 
     def cross(
         self,
@@ -212,9 +212,9 @@ class Connection:
         part, `by`, there is a table for each of its values, and an association in
         `document["slices"]`.
         """
-        given = {"last": last, "epochs": epochs, "confidence": confidence}
+        options = {"last": last, "epochs": epochs, "confidence": confidence}
         parts = {"rows": rows, "columns": columns, "by": by}
-        return self._ask(metric, "cross", {**given, **parts}, _Strings((), ()))
+        return self._ask(metric, "cross", {**options, **parts}, _Strings((), ()))
 
     def breakdown(
         self,
@@ -231,8 +231,8 @@ class Connection:
 
         `document["parts"]` has every part, also those with too few reports for an answer.
         """
-        given = {"last": last, "epochs": epochs, "confidence": confidence, "by": by}
-        return self._ask(metric, "breakdown", given, _Strings(candidates, lists))
+        options = {"last": last, "epochs": epochs, "confidence": confidence, "by": by}
+        return self._ask(metric, "breakdown", options, _Strings(candidates, lists))
 
     def model(self, name: str, *, confidence: float = 0.95) -> Answer:
         """What a model has learned: a row per column, the intercept last.
@@ -274,5 +274,5 @@ class Connection:
 
 def _check_texts(what: str, given: Any) -> None:
     """Raises BadParameter for what is no list of texts, such as one text alone."""
-    if isinstance(given, str) or not all(isinstance(one, str) for one in given):
+    if isinstance(given, str) or not all(isinstance(text, str) for text in given):
         raise BadParameter(f'{what}: give a list of texts, as ["one", "another"]')

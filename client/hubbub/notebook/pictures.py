@@ -62,12 +62,12 @@ def heat_map(axes: Any, rows: Sequence[Row], found: Document) -> None:
     axes.set_ylabel(_label(whose), parse_math=False)
     for down, line in enumerate(cells):
         for across, row in enumerate(line):
-            said = f"{row['within']:.0%}\n{row['within_low']:.0%} to {row['within_high']:.0%}"
+            label = f"{row['within']:.0%}\n{row['within_low']:.0%} to {row['within_high']:.0%}"
             dark = row["within"] * sure[down][across] > _DARK
             weight = "bold" if row["departs"] else "normal"
             place = {"ha": "center", "va": "center", "fontsize": 8}
             ink = "white" if dark else "black"
-            axes.text(across, down, said, color=ink, fontweight=weight, **place)
+            axes.text(across, down, label, color=ink, fontweight=weight, **place)
 
 
 def by_size(rows: Sequence[Row], question: QueryName, found: Document) -> list[Row]:
@@ -144,5 +144,5 @@ def _number(question: QueryName) -> str:
 
 
 def _label(name: str) -> str:
-    shown = visible(name if len(name) <= _LONGEST else name[:_LONGEST] + "...")
-    return fill(shown, _LINE, drop_whitespace=False, replace_whitespace=False) or name
+    text = visible(name if len(name) <= _LONGEST else name[:_LONGEST] + "...")
+    return fill(text, _LINE, drop_whitespace=False, replace_whitespace=False) or name

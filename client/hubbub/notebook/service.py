@@ -155,8 +155,10 @@ class Service:
             HubbubError: what the service refuses, as the error of that kind.
             ServiceUnavailable: nothing of hubbub answers.
         """
-        asked = {name: value for name, value in parameters.items() if value not in ("", [], None)}
-        url = f"{self.url}{path}?{urllib.parse.urlencode(asked, doseq=True)}"
+        query_items = {
+            name: value for name, value in parameters.items() if value not in ("", [], None)
+        }
+        url = f"{self.url}{path}?{urllib.parse.urlencode(query_items, doseq=True)}"
         headers, data = dict(self._headers), None
         if body is not None:
             headers["Content-Type"] = "application/json"

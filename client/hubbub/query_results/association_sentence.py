@@ -17,9 +17,9 @@ def association_sentence(found: Document) -> str:
 def slice_sentences(found: Document) -> list[str]:
     """The same of each value of a third part; of two parts none."""
     return [
-        f"{found['by']}={one['value']}: "
-        + (_said("the two", one["association"], found) if one["association"] else "too rare to say")
-        for one in found["slices"]
+        f"{found['by']}={row['value']}: "
+        + (_said("the two", row["association"], found) if row["association"] else "too rare to say")
+        for row in found["slices"]
     ]
 
 
@@ -31,9 +31,9 @@ def _tested(parts: str, told: Document, found: Document) -> str:
 
 
 def _said(parts: str, told: Document, found: Document) -> str:
-    said = _tested(parts, told, found)
+    sentence = _tested(parts, told, found)
     if told["cramers_v"] is None:
-        return f"{said}; how strongly cannot be said from so few reports"
-    said += f"; Cramer's V {told['cramers_v']:.2f}, {told['low']:.2f} to {told['high']:.2f}"
+        return f"{sentence}; how strongly cannot be said from so few reports"
+    sentence += f"; Cramer's V {told['cramers_v']:.2f}, {told['low']:.2f} to {told['high']:.2f}"
     rare = [*told["rare_rows"], *told["rare_columns"]]
-    return said + (f" ({len(rare):,} rare values count as one)" if len(rare) > 1 else "")
+    return sentence + (f" ({len(rare):,} rare values count as one)" if len(rare) > 1 else "")

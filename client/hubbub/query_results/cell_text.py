@@ -22,7 +22,7 @@ def at_least(sure: float) -> str:
 
 
 _WRITTEN: Final[Mapping[Unit, Callable[[Any, bool], str]]] = {
-    "text": lambda given, _: str(given),
+    "text": lambda value, _: str(value),
     "count": lambda number, _: f"{number:,}",
     "reports": lambda number, means: f"{number:,.5g}" if means else f"{number:,.0f}",
     "share": lambda share, _: f"{share:.1%}",
@@ -58,19 +58,19 @@ def columns_of(question: QueryName, answer: Document) -> Sequence[Column]:
 def title(column: Column, question: QueryName, answer: Document) -> str:
     """What stands above a column of this answer: "95% interval", of means with their unit."""
     means = is_of_means(question, answer)
-    said = (means and column.mean_title) or column.title
+    text = (means and column.mean_title) or column.title
     numbers = column.unit in _OF_NUMBERS if means else column.field == "value"
     if answer.get("unit") and numbers and (means or answer.get("kind") == "ranges"):
-        said += f" ({answer['unit']})"
-    return said.replace("{level}", f"{100 * answer.get('confidence', 0):.6g}%")
+        text += f" ({answer['unit']})"
+    return text.replace("{level}", f"{100 * answer.get('confidence', 0):.6g}%")
 
 
 def cell(column: Column, row: Row, *, of_means: bool) -> str:
     """One cell; empty where the figure does not apply, "?" where it is not known."""
-    told = [row.get(field) for field in column.fields]
-    if None in told:
+    values = [row.get(field) for field in column.fields]
+    if None in values:
         return _UNKNOWN.get(column.unit, "")
-    return " to ".join(_written(column.unit, one, of_means=of_means) for one in told)
+    return " to ".join(_written(column.unit, value, of_means=of_means) for value in values)
 
 
 def _written(unit: Unit, given: Any, *, of_means: bool) -> str:

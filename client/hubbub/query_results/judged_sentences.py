@@ -8,8 +8,8 @@ _NAMES: Final = {"auc": "AUC", "accuracy": "accuracy"}
 def judged_sentences(found: dict[str, Any], level: str) -> list[str]:
     """What is known of it: AUC or accuracy with its interval; nothing until it is judged."""
     return [
-        f"{said} {found[name]:.3f}, {level} interval {found[f'{name}_low']:.3f} to "
+        f"{label} {found[name]:.3f}, {level} interval {found[f'{name}_low']:.3f} to "
         f"{found[f'{name}_high']:.3f}"
-        for name, said in _NAMES.items()
+        for name, label in _NAMES.items()
         if found.get(name) is not None
     ]

@@ -17,23 +17,23 @@ def rows(question: QueryName, answer: Document) -> list[Row]:
         case "status":
             return [dict(window) for window in answer["windows"]]
         case "model":
-            return [dict(one) for one in answer["coefficients"]]
+            return [dict(coefficient) for coefficient in answer["coefficients"]]
         case "top":
             return [
-                {**one["value"], "ahead_confidence": one["ahead_confidence"]}
-                for one in answer["values"]
+                {**value["value"], "ahead_confidence": value["ahead_confidence"]}
+                for value in answer["values"]
             ]
         case "trend":
             epochs = {epoch["epoch"]: epoch for epoch in answer["epochs"]}
             return [
                 {
-                    "value": one["value"],
+                    "value": line["value"],
                     "begins": epochs[point["epoch"]]["begins"],
                     "reports": epochs[point["epoch"]]["reports"],
                     **point,
                 }
-                for one in answer["series"]
-                for point in one["points"]
+                for line in answer["series"]
+                for point in line["points"]
             ]
         case _:
             return [dict(value) for value in answer["values"]]

@@ -15,31 +15,34 @@ def _of_joined(answer: Mapping[str, Any]) -> list[str]:
     """Whose reports are among these, and in which epochs a value was not asked for."""
     if not answer.get("joined"):
         return []
-    asked = [one for one in answer["series"] if one.get("not_asked")]
+    gaps = [line for line in answer["series"] if line.get("not_asked")]
     return [
         f"with the reports of {', '.join(answer['joined'])}, which it goes on from",
-        *(f"{one['value'][:80]}: not asked in {one['not_asked']}" for one in asked),
+        *(f"{line['value'][:80]}: not asked in {line['not_asked']}" for line in gaps),
     ]
 
 
 def _of_lines(answer: Mapping[str, Any]) -> list[str]:
     """Each step with its interval and when it was, and the effects of weekdays."""
-    said = []
-    for one in answer.get("series", ()):
-        name = one["value"][:80]
-        for step in one.get("shifts", ()):
-            told = [_change(answer, step[part]) for part in ("difference", "low", "high")]
+    sentences = []
+    for line in answer.get("series", ()):
+        name = line["value"][:80]
+        for step in line.get("shifts", ()):
+            figures = [_change(answer, step[part]) for part in ("difference", "low", "high")]
             when = "" if step["within"] == step["date"] else f" (within {step['within']})"
-            said.append(
-                f"{name}: a step of {told[0]}, {told[1]} to {told[2]}, on {step['date']}{when}"
+            sentences.append(
+                f"{name}: a step of {figures[0]}, {figures[1]} to {figures[2]}, on "
+                f"{step['date']}{when}"
             )
-        if effects := one.get("weekdays"):
+        if effects := line.get("weekdays"):
             days = zip(_DAYS, effects, strict=True)
             each = ", ".join(f"{day} {_change(answer, effect)}" for day, effect in days)
-            said.append(f"{name}: weekdays differ: {each}")
-    if any(one.get("shifts") for one in answer.get("series", ())):
-        said.append(f"of lines that take no step {answer['false_alarm']:.0%} have one, at most")
-    return said
+            sentences.append(f"{name}: weekdays differ: {each}")
+    if any(line.get("shifts") for line in answer.get("series", ())):
+        sentences.append(
+            f"of lines that take no step {answer['false_alarm']:.0%} have one, at most"
+        )
+    return sentences
 
 
 def _change(answer: Mapping[str, Any], difference: float) -> str:

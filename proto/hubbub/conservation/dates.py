@@ -32,4 +32,4 @@ def epoch_dates(epochs: Sequence[int], seconds: int) -> str:
             spans[-1][1:] = [epoch]
         else:
             spans.append([epoch])
-    return ", ".join("..".join(epoch_date(one, seconds) for one in span) for span in spans)
+    return ", ".join("..".join(epoch_date(epoch, seconds) for epoch in span) for span in spans)

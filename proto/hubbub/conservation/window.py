@@ -20,11 +20,11 @@ class Window(NamedTuple):
     def parse(cls, name: bytes) -> Self:
         """The window of a name, as Redis gives it back. Raises ValueError for what is none."""
         stream, _, epoch = name.decode().rpartition(":")
-        found = cls(stream, int(epoch))
-        written = found.epoch in range(_EPOCHS) and str(found.epoch) == epoch
-        if not (written and stream.isprintable()):
+        window = cls(stream, int(epoch))
+        canonical = window.epoch in range(_EPOCHS) and str(window.epoch) == epoch
+        if not (canonical and stream.isprintable()):
             raise ValueError("no window")
-        return found
+        return window
 
     def key(self, prefix: str, part: str = "") -> str:
         """A Redis key. The braces put all keys of a window's part on one slot of a Cluster."""

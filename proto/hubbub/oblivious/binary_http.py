@@ -61,22 +61,22 @@ def write_response(response: Response, *, padded_to: int = 1) -> bytes:
 def read_request(message: bytes) -> Request:
     """The request in some bytes. Raises BadPayload for no such."""
     rest = _Rest(message)
-    known = rest.form(_REQUEST)
+    known_length = rest.form(_REQUEST)
     method, scheme, authority, path = (rest.text() for _ in range(4))
-    headers = rest.fields(known=known)
-    return Request(method, scheme, authority, path, headers, rest.end(known=known))
+    headers = rest.fields(known=known_length)
+    return Request(method, scheme, authority, path, headers, rest.end(known=known_length))
 
 
 def read_response(message: bytes) -> Response:
     """The final response in some bytes. Raises BadPayload for no such."""
     rest = _Rest(message)
-    known = rest.form(_RESPONSE)
+    known_length = rest.form(_RESPONSE)
     while (status := rest.varint()) < _FINAL:
-        rest.fields(known=known)
+        rest.fields(known=known_length)
     if status > _LAST_STATUS:
         raise BadPayload("a status is none of HTTP's")
-    headers = rest.fields(known=known)
-    return Response(status, headers, rest.end(known=known))
+    headers = rest.fields(known=known_length)
+    return Response(status, headers, rest.end(known=known_length))
 
 
 class _Rest:
@@ -115,7 +115,7 @@ class _Rest:
         if self._at == len(self._message):
             return ()
         section = _Rest(self.text()) if known else self
-        found = []
+        field_lines = []
         while section._at < len(section._message):  # noqa: SLF001 one of its own
             name = section.text()
             if not name:
@@ -124,10 +124,10 @@ class _Rest:
                 break
             if not _NAME.fullmatch(name):
                 raise BadPayload("a field has a name that is none")
-            found.append((name, section.text()))
-            if len(found) > _MAX_PARTS:
+            field_lines.append((name, section.text()))
+            if len(field_lines) > _MAX_PARTS:
                 raise BadPayload(f"more than {_MAX_PARTS} fields")
-        return tuple(found)
+        return tuple(field_lines)
 
     def end(self, *, known: bool) -> bytes:
         """The content, and that after trailers nothing but padding is left."""

@@ -83,8 +83,8 @@ class Gateway:
     @property
     def configs(self) -> bytes:
         """What it tells of its keys, as KEYS_TYPE."""
-        told = [key_config(key.public_key().public_bytes_raw()) for key in self._keys.values()]
-        return b"".join(len(one).to_bytes(2) + one for one in told)
+        entries = [key_config(key.public_key().public_bytes_raw()) for key in self._keys.values()]
+        return b"".join(len(entry).to_bytes(2) + entry for entry in entries)
 
     def open(self, message: bytes) -> tuple[bytes, Answer]:
         """The request, and what seals the answer to it.

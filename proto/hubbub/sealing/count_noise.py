@@ -88,7 +88,7 @@ class CountNoise:
             The law of the number, given that it is large enough, says how many fewer: a 95%
             interval by the square root of this holds them.
         """
-        further, plain = (_furthest(self.odds, self.reach, one) for one in (above, self.most))
+        further, plain = (_furthest(self.odds, self.reach, bound) for bound in (above, self.most))
         return max(self.variance, (further / _PLAIN) ** 2) if further > plain else self.variance
 
     def draw(self, below: Callable[[int], int] = secrets.randbelow) -> int:

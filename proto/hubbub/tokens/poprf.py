@@ -69,8 +69,8 @@ def check_public(public: bytes) -> None:
 
 def check_elements(elements: Sequence[bytes]) -> None:
     """Raises BadParameter unless each can be an element."""
-    for one in elements:
-        _check_element(one, "no element of the group")
+    for element in elements:
+        _check_element(element, "no element of the group")
 
 
 def new_blind() -> bytes:
@@ -183,10 +183,12 @@ def _composite(public: bytes, c: Sequence[bytes], d: Sequence[bytes]) -> tuple[b
     """ComputeComposites: random sums of all, so that one proof is of each."""
     seed = sha512(_framed(public) + _framed(b"Seed-" + _CONTEXT)).digest()
     m = z = _IDENTITY
-    for place, (one, other) in enumerate(zip(c, d, strict=True)):
-        told = _framed(seed) + place.to_bytes(2) + _framed(one) + _framed(other) + b"Composite"
-        scalar = _hash_to_scalar(told)
-        m, z = _plus(_times(scalar, one), m), _plus(_times(scalar, other), z)
+    for place, (first, other) in enumerate(zip(c, d, strict=True)):
+        transcript = (
+            _framed(seed) + place.to_bytes(2) + _framed(first) + _framed(other) + b"Composite"
+        )
+        scalar = _hash_to_scalar(transcript)
+        m, z = _plus(_times(scalar, first), m), _plus(_times(scalar, other), z)
     return m, z
 
 

@@ -45,8 +45,8 @@ async def _serve(settings: Settings) -> None:
     counters = {RELOADS: reloads, TOKEN_REQUESTS: app.counts, ISSUED_TOKENS: app.tokens}
     metrics = Metrics(no_terms, counters, {}, Stages())
     metrics.serve(settings.common.metrics_listen, None)
-    told = {"devices": settings.listen, "streams": len(streams.streams)}
-    await serve_until_signal([door], [reloader.run], told, reloader.reload)
+    facts = {"devices": settings.listen, "streams": len(streams.streams)}
+    await serve_until_signal([door], [reloader.run], facts, reloader.reload)
 
 
 def _subjects(settings: Settings) -> Subjects | None:

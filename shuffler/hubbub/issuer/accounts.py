@@ -40,17 +40,17 @@ class Accounts:
         Raises:
             AccessRefused: it is neither.
         """
-        known = self._known.get(hashlib.sha256(key.encode()).hexdigest())
-        if known is None:
+        entry = self._known.get(hashlib.sha256(key.encode()).hexdigest())
+        if entry is None:
             raise AccessRefused("no key of an account; show one as Authorization: Bearer KEY")
-        if not known.vouches:
-            return known.name, False
+        if not entry.vouches:
+            return entry.name, False
         if not 0 < len(named) <= _LONGEST_ACCOUNT or "/" in named:
             raise AccessRefused(
                 "a backend names the account, in the header Hubbub-Account: up to "
                 f"{_LONGEST_ACCOUNT} letters without /"
             )
-        return f"{known.name}/{named}", True
+        return f"{entry.name}/{named}", True
 
 
 def add_account(path: Path, name: str, *, vouches: bool) -> str:
@@ -62,8 +62,8 @@ def add_account(path: Path, name: str, *, vouches: bool) -> str:
     """
     if not _NAME.fullmatch(name):
         raise BadParameter(f"--name {name!a} is none; write up to 100 letters without spaces and /")
-    known = _read(path) if path.exists() else {}
-    if any(one.name == name for one in known.values()):
+    accounts = _read(path) if path.exists() else {}
+    if any(account.name == name for account in accounts.values()):
         raise BadParameter(f"--name {name!a} has a key already; delete its line in {path} first")
     key = secrets.token_urlsafe(32)
     line = f"{name} {hashlib.sha256(key.encode()).hexdigest()}{' ' + _BACKEND if vouches else ''}\n"
@@ -76,7 +76,7 @@ def add_account(path: Path, name: str, *, vouches: bool) -> str:
 def _read(path: Path) -> Mapping[str, _Known]:
     try:
         lines = [line.split() for line in lines_of(path) if line.strip()]
-        found = {
+        accounts = {
             digest: _Known(name, bool(rest) and rest[0] == _BACKEND)
             for name, digest, *rest in lines
         }
@@ -84,6 +84,6 @@ def _read(path: Path) -> Mapping[str, _Known]:
         raise KeysUnusable(
             f"{path}: no accounts ({error}); make one with: hubbub keys account"
         ) from error
-    if not all(_NAME.fullmatch(one.name) for one in found.values()):
+    if not all(_NAME.fullmatch(account.name) for account in accounts.values()):
         raise KeysUnusable(f"{path}: an account's name has a /, or is too long; write another")
-    return found
+    return accounts

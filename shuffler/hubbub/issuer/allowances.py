@@ -47,5 +47,5 @@ class Allowances:
             for part in (stream, hashlib.sha256(b"".join(blinded)).digest()[:_QUESTION_BYTES])
         ]
         step = script(_ALLOW, [key], [devices, keep, *questions])
-        [told] = await self._server.durable([step])
-        return [bool(one) for one in told]
+        [answers] = await self._server.durable([step])
+        return [bool(answer) for answer in answers]

@@ -47,8 +47,10 @@ def read_issued_streams(path: Path) -> IssuedStreams:
     """What a stream table says of tokens. Raises BadParameter for one that says nothing of them."""
     try:
         document = json.loads(path.read_bytes())
-        streams = {name: _stream(told) for name, told in document["streams"].items()}
-        devices = _whole(document["devices"]) if any(one.tokens for one in streams.values()) else 0
+        streams = {name: _stream(table) for name, table in document["streams"].items()}
+        devices = (
+            _whole(document["devices"]) if any(stream.tokens for stream in streams.values()) else 0
+        )
     except OSError as error:
         raise BadParameter(f"{path}: cannot be read: {error.strerror}; {_REMEDY}") from error
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:

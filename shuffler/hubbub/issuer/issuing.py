@@ -92,10 +92,10 @@ class TokensApp:
             log_fault(_log, "a request", error)
             fault = HTTPStatus.INTERNAL_SERVER_ERROR
             status, headers, body = fault, {"content-type": PROBLEM_TYPE}, problem(fault, "ours")
-        told = [(name.encode(), value.encode()) for name, value in headers.items()]
+        pairs = [(name.encode(), value.encode()) for name, value in headers.items()]
         if status is not HTTPStatus.NO_CONTENT:
-            told.append((b"content-length", str(len(body)).encode()))
-        start = {"status": status.value, "headers": [*told, *_ANYONE]}
+            pairs.append((b"content-length", str(len(body)).encode()))
+        start = {"status": status.value, "headers": [*pairs, *_ANYONE]}
         await send({"type": "http.response.start", **start})
         await send({"type": "http.response.body", "body": body})
 
@@ -143,25 +143,29 @@ class TokensApp:
         self._limiter.charge(caller, 1)
 
     async def _account(self, headers: Mapping[bytes, str]) -> tuple[str, bool]:
-        said = headers.get(b"authorization", "")
-        shown = said[len(_BEARER) :].strip() if said.lower().startswith(_BEARER) else ""
+        authorization = headers.get(b"authorization", "")
+        token = (
+            authorization[len(_BEARER) :].strip()
+            if authorization.lower().startswith(_BEARER)
+            else ""
+        )
         try:
-            if self._subjects and is_signed(shown):
-                return await self._subjects.account(shown), False
-            return self._accounts.account(shown, headers.get(b"hubbub-account", ""))
+            if self._subjects and is_signed(token):
+                return await self._subjects.account(token), False
+            return self._accounts.account(token, headers.get(b"hubbub-account", ""))
         except AccessRefused as error:
             raise _Refused("no_account", HTTPStatus.UNAUTHORIZED, str(error)) from None
         except ServiceUnavailable as error:
             raise _Refused("provider_away", HTTPStatus.SERVICE_UNAVAILABLE, str(error)) from None
 
     async def _issue(self, account: str, request: TokenRequest) -> TokenResponse:
-        asked = self._asked(request)
+        requests = self._asked(request)
         try:
             # Before anything is used up by them.
             await asyncio.to_thread(_check_elements, request)
             allowed = {
                 (stream, epoch): may
-                for (seconds, epoch), streams in asked.items()
+                for (seconds, epoch), streams in requests.items()
                 for stream, may in zip(
                     streams,
                     await self._allowances.allow(
@@ -185,18 +189,18 @@ class TokensApp:
     def _asked(self, request: TokenRequest) -> dict[tuple[int, int], dict[str, Sequence[bytes]]]:
         """What is asked and can be given, by epoch and stream; of the rest nobody gets any."""
         now = self._clock()
-        asked: dict[tuple[int, int], dict[str, Sequence[bytes]]] = {}
-        seen: set[tuple[str, int]] = set()
+        requests: dict[tuple[int, int], dict[str, Sequence[bytes]]] = {}
+        keys: set[tuple[str, int]] = set()
         for wanted in request.wanted:
-            if (wanted.stream, wanted.epoch) in seen or not wanted.blinded:
+            if (wanted.stream, wanted.epoch) in keys or not wanted.blinded:
                 why = f"{wanted.stream!a}: ask once, for one token or more"
                 raise _Refused("no_request", HTTPStatus.BAD_REQUEST, why)
-            seen.add((wanted.stream, wanted.epoch))
+            keys.add((wanted.stream, wanted.epoch))
             stream = self._streams.streams.get(wanted.stream)
             if stream is not None and stream.tokens and stream.is_open(wanted.epoch, now):
-                of_epoch = asked.setdefault((stream.epoch_seconds, wanted.epoch), {})
+                of_epoch = requests.setdefault((stream.epoch_seconds, wanted.epoch), {})
                 of_epoch[wanted.stream] = wanted.blinded
-        return asked
+        return requests
 
     def _seconds_left(self, streams: Mapping[str, Sequence[bytes]], epoch: int) -> int:
         """Until no token of this epoch is given any more."""
@@ -222,8 +226,8 @@ class TokensApp:
                 continue
             info = token_info(wanted.stream, wanted.epoch)
             # A device of another bundle may ask for more than this table gives.
-            given = wanted.blinded[: streams[wanted.stream].tokens]
-            evaluated, proof = poprf.blind_evaluate(self._key, given, info)
+            elements = wanted.blinded[: streams[wanted.stream].tokens]
+            evaluated, proof = poprf.blind_evaluate(self._key, elements, info)
             self.tokens["issued"] += len(evaluated)
             response.issued.append(IssuedTokens(evaluated=evaluated, proof=proof))
         return response

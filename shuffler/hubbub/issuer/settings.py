@@ -44,34 +44,34 @@ def parse(arguments: Sequence[str] | None = None) -> Settings:
         BadParameter: HUBBUB_REDIS_URL is not set, a number is out of range, or nobody would be an
             account.
     """
-    given = parser().parse_args(arguments)
-    check_callers(given)
-    check_addresses(given, "listen")
-    _check_accounts(given)
+    namespace = parser().parse_args(arguments)
+    check_callers(namespace)
+    check_addresses(namespace, "listen")
+    _check_accounts(namespace)
     return Settings(
-        streams=given.streams,
-        token_key=given.token_key,
-        accounts=given.accounts,
-        provider=given.oidc,
-        audiences=tuple(filter(None, given.oidc_audience)),
-        provider_roots=given.oidc_roots,
-        listen=given.listen,
-        proxies=tuple(read_network("--proxy", proxy) for proxy in given.proxy),
-        peer_rate=given.peer_rate,
-        peer_burst=given.peer_burst,
-        common=common(given, "issuer"),
+        streams=namespace.streams,
+        token_key=namespace.token_key,
+        accounts=namespace.accounts,
+        provider=namespace.oidc,
+        audiences=tuple(filter(None, namespace.oidc_audience)),
+        provider_roots=namespace.oidc_roots,
+        listen=namespace.listen,
+        proxies=tuple(read_network("--proxy", proxy) for proxy in namespace.proxy),
+        peer_rate=namespace.peer_rate,
+        peer_burst=namespace.peer_burst,
+        common=common(namespace, "issuer"),
     )
 
 
 def parser() -> argparse.ArgumentParser:
     """Knows every setting of the command line."""
-    known = Parser(
+    options = Parser(
         prog="hubbub issuer",
         description="Give accounts tokens, without which the shuffler takes no report. What an "
         "account asks for is blinded: nobody can tell whose token a report goes with (RFC 9497).",
         epilog="HUBBUB_REDIS_URL is the Redis that remembers what accounts had.",
     )
-    add = known.add_argument
+    add = options.add_argument
     add("--streams", type=Path, required=True, help="made by: hubbub catalog build")
     add("--token-key", type=Path, required=True, help="made by: hubbub keys issuer")
     add("--accounts", type=Path, help="keys of accounts: hubbub keys account")
@@ -98,9 +98,9 @@ def parser() -> argparse.ArgumentParser:
     )
     add("--listen", default="0.0.0.0:7090", help="for devices and backends (%(default)s)")
     of = "tokens a second asked for from one address, or by a backend for one account"
-    add_callers(known, rate=200.0, of=of, burst=20_000)
-    add_common(known, metrics_listen="127.0.0.1:7094")
-    return known
+    add_callers(options, rate=200.0, of=of, burst=20_000)
+    add_common(options, metrics_listen="127.0.0.1:7094")
+    return options
 
 
 def _check_accounts(given: argparse.Namespace) -> None:
@@ -110,11 +110,11 @@ def _check_accounts(given: argparse.Namespace) -> None:
         if any(given.oidc_audience) or given.oidc_roots:
             raise BadParameter("--oidc-audience and --oidc-roots are of a provider: say --oidc URL")
         return
-    found = url_parts(given.oidc)
+    parts = url_parts(given.oidc)
     if (
-        found is None
+        parts is None
         or " " in given.oidc
-        or not (found.scheme == "https" or (found.scheme == "http" and is_loopback(found.netloc)))
+        or not (parts.scheme == "https" or (parts.scheme == "http" and is_loopback(parts.netloc)))
     ):
         raise BadParameter(f"--oidc {given.oidc!a} is no address of a provider; write https://HOST")
     if not any(given.oidc_audience):

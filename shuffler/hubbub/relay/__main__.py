@@ -34,8 +34,8 @@ async def _serve(settings: Settings) -> None:
         door = public_door(settings.listen, app, tls=tls, proxies=proxies)
         metrics = Metrics(no_terms, {RELAYED_REQUESTS: app.counts}, {}, Stages())
         metrics.serve(settings.common.metrics_listen, None)
-        told = {"devices": settings.listen, "gateway": settings.gateway}
-        await serve_until_signal([door], [], told)
+        facts = {"devices": settings.listen, "gateway": settings.gateway}
+        await serve_until_signal([door], [], facts)
 
 
 def _trust(settings: Settings) -> ssl.SSLContext:

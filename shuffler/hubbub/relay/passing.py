@@ -52,10 +52,10 @@ class RelayApp:
         except Exception as error:  # noqa: BLE001 the boundary to whoever calls us
             log_fault(_log, "a request", error)
             status, headers, body = _problem(HTTPStatus.INTERNAL_SERVER_ERROR, "a fault of ours")
-        told = [(name.encode(), value.encode()) for name, value in headers.items()]
+        pairs = [(name.encode(), value.encode()) for name, value in headers.items()]
         if status != HTTPStatus.NO_CONTENT:
-            told.append((b"content-length", str(len(body)).encode()))
-        start = {"type": "http.response.start", "status": status, "headers": [*told, *_ANYONE]}
+            pairs.append((b"content-length", str(len(body)).encode()))
+        start = {"type": "http.response.start", "status": status, "headers": [*pairs, *_ANYONE]}
         await send(start)
         await send({"type": "http.response.body", "body": body})
 
@@ -88,14 +88,14 @@ class RelayApp:
 
     async def _pass_on(self, body: bytes) -> Answer:
         try:
-            told = {"content-type": _REQUEST.decode()}
+            request_headers = {"content-type": _REQUEST.decode()}
             async with self._client.stream(
-                "POST", self._gateway, content=body, headers=told
+                "POST", self._gateway, content=body, headers=request_headers
             ) as answer:
-                found = b""
+                answer_bytes = b""
                 async for part in answer.aiter_raw():
-                    found += part
-                    if len(found) > _LARGEST_ANSWER_BYTES:
+                    answer_bytes += part
+                    if len(answer_bytes) > _LARGEST_ANSWER_BYTES:
                         raise httpx2.DecodingError("an answer is too large")
         except httpx2.HTTPError as error:
             if not self.counts["gateway_away"]:
@@ -104,13 +104,17 @@ class RelayApp:
         kind = answer.headers.get("content-type", "").partition(";")[0].strip().lower()
         if answer.status_code == HTTPStatus.OK and kind == _RESPONSE:
             self.counts["passed"] += 1
-            return HTTPStatus.OK, {"content-type": _RESPONSE, "cache-control": "no-store"}, found
+            return (
+                HTTPStatus.OK,
+                {"content-type": _RESPONSE, "cache-control": "no-store"},
+                answer_bytes,
+            )
         self.counts["gateway_refused"] += 1
         if answer.status_code not in _GATEWAYS or kind != PROBLEM_TYPE:
             return _problem(HTTPStatus.BAD_GATEWAY, "the gateway answers what is no answer")
         after = answer.headers.get("retry-after", "")
         more = {"retry-after": after} if after and after.isascii() else {}
-        return answer.status_code, {"content-type": PROBLEM_TYPE, **more}, found
+        return answer.status_code, {"content-type": PROBLEM_TYPE, **more}, answer_bytes
 
     def _come_back(self, wait_seconds: float) -> Answer:
         hint = hint_seconds(wait_seconds)

@@ -41,34 +41,34 @@ def parse(arguments: Sequence[str] | None = None) -> Settings:
     Raises:
         BadParameter: a number is out of range, or an address is none.
     """
-    given = parser().parse_args(arguments)
-    check_callers(given)
-    check_addresses(given, "listen", "metrics_listen")
+    namespace = parser().parse_args(arguments)
+    check_callers(namespace)
+    check_addresses(namespace, "listen", "metrics_listen")
     return Settings(
-        gateway=_gateway(given.gateway),
-        roots=given.roots,
-        listen=given.listen,
-        proxies=tuple(read_network("--proxy", proxy) for proxy in given.proxy),
-        peer_rate=given.peer_rate,
-        peer_burst=given.peer_burst,
+        gateway=_gateway(namespace.gateway),
+        roots=namespace.roots,
+        listen=namespace.listen,
+        proxies=tuple(read_network("--proxy", proxy) for proxy in namespace.proxy),
+        peer_rate=namespace.peer_rate,
+        peer_burst=namespace.peer_burst,
         common=Common(
-            tls=TlsFolder(given.tls, "relay") if given.tls else None,
+            tls=TlsFolder(namespace.tls, "relay") if namespace.tls else None,
             redis_url="",
             redis_replicas=0,
-            metrics_listen=given.metrics_listen,
-            log_format=given.log_format,
+            metrics_listen=namespace.metrics_listen,
+            log_format=namespace.log_format,
         ),
     )
 
 
 def parser() -> argparse.ArgumentParser:
     """Knows every setting of the command line."""
-    known = Parser(
+    options = Parser(
         prog="hubbub relay",
         description="Pass sealed requests on to a shuffler's gateway, which then sees no address; "
         "what is in them the relay cannot read (Oblivious HTTP, RFC 9458).",
     )
-    add = known.add_argument
+    add = options.add_argument
     add(
         "--gateway",
         required=True,
@@ -77,22 +77,22 @@ def parser() -> argparse.ArgumentParser:
     )
     add("--roots", type=Path, metavar="FILE", help="the gateway's authorities, if not the system's")
     add("--listen", default="0.0.0.0:7080", help="for devices (%(default)s)")
-    security = known.add_mutually_exclusive_group(required=True)
+    security = options.add_mutually_exclusive_group(required=True)
     security.add_argument(
         "--tls", type=Path, metavar="FOLDER", help="its certificate: relay.pem, relay.key"
     )
     security.add_argument("--insecure", action="store_true", help="no TLS, on loopback alone")
-    add_callers(known, rate=20.0, of="requests a second from one address", burst=2000)
+    add_callers(options, rate=20.0, of="requests a second from one address", burst=2000)
     add("--metrics-listen", default="127.0.0.1:7084", help="for Prometheus (%(default)s)")
     add("--log-format", choices=FORMATS, default=FORMATS[0], help="of the log (%(default)s)")
-    return known
+    return options
 
 
 def _gateway(told: str) -> str:
-    found = url_parts(told)
-    if found is None or not (
-        found.scheme == "https" or (found.scheme == "http" and found.hostname in _HERE)
+    parts = url_parts(told)
+    if parts is None or not (
+        parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in _HERE)
     ):
         raise BadParameter(f"--gateway {told!a} is no address of one; write https://HOST:PORT")
-    path = found.path.rstrip("/") or _GATEWAY_PATH
-    return f"{found.scheme}://{found.netloc}{path}"
+    path = parts.path.rstrip("/") or _GATEWAY_PATH
+    return f"{parts.scheme}://{parts.netloc}{path}"

@@ -12,14 +12,14 @@ def ends(folders: Iterable[TlsFolder | None]) -> dict[str, float]:
 
     A file that cannot be read now is left out: what is in use is in memory.
     """
-    found: dict[str, float] = {}
-    for folder in dict.fromkeys(one for one in folders if one):
+    ends_by_name: dict[str, float] = {}
+    for folder in dict.fromkeys(folder for folder in folders if folder):
         for name in ("ca.pem", f"{folder.role}.pem"):
             path = folder.folder / name
             try:
-                held = x509.load_pem_x509_certificates(path.read_bytes())
+                certificates = x509.load_pem_x509_certificates(path.read_bytes())
             except (OSError, ValueError):
                 continue
-            end = min(one.not_valid_after_utc.timestamp() for one in held)
-            found[name] = min(end, found.get(name, end))
-    return found
+            end = min(certificate.not_valid_after_utc.timestamp() for certificate in certificates)
+            ends_by_name[name] = min(end, ends_by_name.get(name, end))
+    return ends_by_name

@@ -120,7 +120,7 @@ class Clocks:
         now, offsets = self._monotonic(), [self._machine(), *self._others]
         if self._agreed and now - self._agreed[-1][0] > _GAP_SECONDS:
             self._settled_since = now
-        known = len(self._agreed)
+        size = len(self._agreed)
         while self._agreed and self._agreed[0][0] < now - BELIEVED_SECONDS:
             self._agreed.popleft()
         if not _alike(offsets):
@@ -131,8 +131,8 @@ class Clocks:
                 self._settled_since = now
             if now - last[0] >= _LOOK_SECONDS or not _alike([*offsets, last[1]]):
                 self._agreed.append((now, sorted(offsets)[len(offsets) // 2]))
-                known = -1
-        if known != len(self._agreed):
+                size = -1
+        if size != len(self._agreed):
             # Asked for with every report, and changed every ten seconds.
             before = [offset for _, offset in self._agreed]
             self._before = _range(before) if before else ()

@@ -23,16 +23,16 @@ def read_limits(path: Path, ranges: Ranges, whole: frozenset[str]) -> dict[str, 
     except ValueError as error:
         raise BadParameter(f"--limits {error}") from error
     try:
-        found = parse_toml(text)
+        toml = parse_toml(text)
     except ValueError as error:
         raise BadParameter(f"--limits {path}: cannot be read as TOML: {error}") from error
-    for name, value in found.items():
+    for name, value in toml.items():
         if name not in ranges:
-            known = ", ".join(ranges)
-            raise BadParameter(f"--limits {path}: {name!a} is no limit; there are {known}")
+            names = ", ".join(ranges)
+            raise BadParameter(f"--limits {path}: {name!a} is no limit; there are {names}")
         low, high = ranges[name]
         kinds = (int,) if name in whole else (int, float)
         if type(value) not in kinds or not low <= value <= high:
             kind = "whole number" if name in whole else "number"
             raise BadParameter(f"--limits {path}: {name} is no {kind} in [{low:.15g}, {high:.15g}]")
-    return found
+    return toml

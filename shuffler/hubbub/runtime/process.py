@@ -135,10 +135,10 @@ def common(arguments: argparse.Namespace, role: str) -> Common:
 
 def _is_development() -> bool:
     """What the environment says, which goes with the keys of `hubbub init --dev`."""
-    said = os.environ.get("HUBBUB_DEV", "")
-    if said not in {"", "0", "1"}:
+    value = os.environ.get("HUBBUB_DEV", "")
+    if value not in {"", "0", "1"}:
         raise BadParameter("HUBBUB_DEV is neither 1 nor 0; set it to 1, or leave it out")
-    return said == "1"
+    return value == "1"
 
 
 def redis_url(setting: str = "HUBBUB_REDIS_URL") -> str:
@@ -179,8 +179,8 @@ def read_network(option: str, text: str) -> str:
 
 def certificates_until(folders: Iterable[TlsFolder | None]) -> str:
     """The day on which the first certificate of some folders ends, for the line at the start."""
-    found = ends(folders).values()
-    return day_of(min(found)) if found else "none"
+    end_times = ends(folders).values()
+    return day_of(min(end_times)) if end_times else "none"
 
 
 def day_of(seconds: float) -> str:
@@ -222,8 +222,8 @@ async def serve_until_signal(
     _log.info("started", extra=facts(version=VERSION, **told))
     await asyncio.wait([stopped, *parts], return_when=asyncio.FIRST_COMPLETED)
     failed = [task for task in parts if task.done()]
-    said = why[0] if why else f"{parts[failed[0]]} has failed"
-    _log.info("stopping", extra=facts(version=VERSION, why=said))
+    reason = why[0] if why else f"{parts[failed[0]]} has failed"
+    _log.info("stopping", extra=facts(version=VERSION, why=reason))
     for server in servers:
         await server.stop(0.0 if failed else _GRACE_SECONDS)
     for task in failed:
@@ -256,11 +256,11 @@ async def end_tasks(tasks: Iterable["asyncio.Task[Any] | None"]) -> None:
     Once is not enough: before Python 3.12 `asyncio.wait_for`, which redis-py sends with, may
     swallow a cancellation that comes as it is done.
     """
-    left = {task for task in tasks if task}
-    while left:
-        for task in left:
+    pending = {task for task in tasks if task}
+    while pending:
+        for task in pending:
             task.cancel()
-        _, left = await asyncio.wait(left, timeout=_AGAIN_SECONDS)
+        _, pending = await asyncio.wait(pending, timeout=_AGAIN_SECONDS)
 
 
 def run_service(

@@ -54,17 +54,17 @@ class Reloader:
 
     async def run(self) -> None:
         """Look, for ever."""
-        seen = self._used
+        stamps = self._used
         while True:
             if await self._clock.wait(self._wanted, _LOOK_SECONDS):
                 self._wanted.clear()
-                seen = self._stamps()
+                stamps = self._stamps()
                 await self._reload("SIGHUP")
                 continue
-            before, seen = seen, self._stamps()
-            if seen == before != self._used:
-                every = {**self._used, **seen}
-                changed = [one.name for one in every if seen.get(one) != self._used.get(one)]
+            before, stamps = stamps, self._stamps()
+            if stamps == before != self._used:
+                every = {**self._used, **stamps}
+                changed = [path.name for path in every if stamps.get(path) != self._used.get(path)]
                 await self._reload("changed: " + " ".join(changed))
 
     async def _reload(self, why: str) -> None:
@@ -72,18 +72,18 @@ class Reloader:
         self._used = self._stamps()
         try:
             take = await asyncio.to_thread(self._read)
-            taken = take()
+            details = take()
         except HubbubError as error:
             self._counts["refused"] += 1
             _log.warning("not reloaded, the old goes on: %s", error, extra=facts(why=why))
             return
         self._counts["taken"] += 1
-        _log.info("reloaded", extra=facts(why=why, **taken))
+        _log.info("reloaded", extra=facts(why=why, **details))
 
     def _stamps(self) -> _Stamps:
-        found: dict[Path, tuple[int, int, int] | None] = dict.fromkeys(self._files())
-        for path in found:
+        stamps: dict[Path, tuple[int, int, int] | None] = dict.fromkeys(self._files())
+        for path in stamps:
             with suppress(OSError):  # gone: reading it will say so
                 status = path.stat()
-                found[path] = (status.st_mtime_ns, status.st_ino, status.st_size)
-        return found
+                stamps[path] = (status.st_mtime_ns, status.st_ino, status.st_size)
+        return stamps

@@ -133,8 +133,8 @@ async def _serve(settings: Settings) -> None:
             reloader.reload,
         )
     finally:
-        for one in parts.channels:
-            await one.close()
+        for channel in parts.channels:
+            await channel.close()
 
 
 def _redeemer(settings: Settings, table: StreamTable) -> Redeemer | None:
@@ -233,25 +233,25 @@ def _for_devices(settings: Settings, admission: Admission) -> Server:
 
 
 def _http_door(settings: Settings, admission: Admission) -> HttpDoor:
-    told = settings.http
+    http_settings = settings.http
     connections = OpenConnections(
-        told.proxies,
+        http_settings.proxies,
         admission.refusals,
         most=_CONNECTIONS,
         of_address=settings.peer_calls,
-        relays=told.relays,
+        relays=http_settings.relays,
     )
-    keys = read_gateway_keys(told.gateway_key) if told.gateway_key else []
-    gateway = OhttpGateway(keys, told.relays) if keys else None
-    bundle = BundleFile(told.bundle) if told.bundle else None
+    keys = read_gateway_keys(http_settings.gateway_key) if http_settings.gateway_key else []
+    gateway = OhttpGateway(keys, http_settings.relays) if keys else None
+    bundle = BundleFile(http_settings.bundle) if http_settings.bundle else None
     return HttpDoor(
-        told.listen,
+        http_settings.listen,
         ReportsApp(admission, connections, bundle, gateway),
-        tls=told.tls,
+        tls=http_settings.tls,
         connections=connections,
-        proxies=told.proxies,
-        header_proxies=told.header_proxies,
-        shared=told.shared,
+        proxies=http_settings.proxies,
+        header_proxies=http_settings.header_proxies,
+        shared=http_settings.shared,
     )
 
 

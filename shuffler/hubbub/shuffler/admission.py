@@ -136,15 +136,17 @@ class Admission:
             return Never(f"more than {_MAX_REPORTS} reports")
         if tokens and len(tokens) != len(reports):
             return Never("not as many tokens as reports")
-        taken, refused, paying = await self._admitted(reports, tokens)
+        admissions, refused, paying = await self._admitted(reports, tokens)
         # What has no room waits on the devices; they send the rest again with it: the same members.
-        waiting = [taken.pop(w) for w in list(taken) if self._pressure.is_crowded(w.stream)]
+        waiting = [
+            admissions.pop(w) for w in list(admissions) if self._pressure.is_crowded(w.stream)
+        ]
         spent: frozenset[Paid] = frozenset()
-        if taken:
+        if admissions:
             try:
                 streams = self._table.streams
-                whole = [window for window in taken if may_spread(streams[window.stream])]
-                spent = await self._intake.add(taken, whole)
+                whole = [window for window in admissions if may_spread(streams[window.stream])]
+                spent = await self._intake.add(admissions, whole)
             except StoreFull:
                 self._pressure.full()
                 self.refusals["store_full"] += 1
@@ -152,7 +154,7 @@ class Admission:
             except StoreUnavailable:
                 self.refusals["store_away"] += 1
                 return ComeBack("the pool is away; send again", None)
-        for window, sealed in taken.items():
+        for window, sealed in admissions.items():
             self._pressure.took(window.stream, len(sealed))
             self.counts["taken"] += len(sealed)
         self.counts["taken"] -= len(spent.intersection(paying.values()))
@@ -175,12 +177,12 @@ class Admission:
         free: list[int] = []
         owing: dict[int, Paid] = {}
         # Nearly all reports of a submission are alike but for what is sealed.
-        known: dict[_Header, Reason.ValueType | None] = {}
+        reasons: dict[_Header, Reason.ValueType | None] = {}
         for index, report in enumerate(reports):
             header = (report.stream, report.epoch, report.key_id, len(report.sealed))
-            if header not in known:
-                known[header] = self._refusal(report, *now)
-            reason = known[header]
+            if header not in reasons:
+                reasons[header] = self._refusal(report, *now)
+            reason = reasons[header]
             if len(UnknownFieldSet(report)):
                 reason = Reason.REASON_UNKNOWN_FIELD  # PRIVACY: it could carry an identifier
             if reason is not None:
@@ -195,14 +197,14 @@ class Admission:
         refused += _refusals(owing.keys() - paying.keys(), Reason.REASON_NO_TOKEN)
         # A window that closed while they were checked may have forgotten what was spent there.
         now = self._clocks.earliest(), self._clocks.latest()
-        for index in [one for one in paying if self._refusal(reports[one], *now) is not None]:
+        for index in [place for place in paying if self._refusal(reports[place], *now) is not None]:
             del paying[index]
             refused.append(Refusal(index=index, reason=Reason.REASON_EXPIRED))
-        taken: dict[Window, list[bytes | Paid]] = defaultdict(list)
+        admissions: dict[Window, list[bytes | Paid]] = defaultdict(list)
         for index in (*free, *paying):
             report = reports[index]
-            taken[Window(report.stream, report.epoch)].append(paying.get(index, report.sealed))
-        return taken, refused, paying
+            admissions[Window(report.stream, report.epoch)].append(paying.get(index, report.sealed))
+        return admissions, refused, paying
 
     async def _paying(
         self, reports: Sequence[SealedReport], owing: Mapping[int, Paid]
@@ -210,7 +212,7 @@ class Admission:
         """Those whose token is the issuer's for them."""
         if not owing or self._redeemer is None:
             return {}
-        pairs = [(reports[index], one.nonce + one.mark) for index, one in owing.items()]
+        pairs = [(reports[index], token.nonce + token.mark) for index, token in owing.items()]
         paid = await asyncio.to_thread(self._redeemer.are_paid, pairs)
         return {n: owing[n] for n, is_paid in zip(owing, paid, strict=True) if is_paid}
 

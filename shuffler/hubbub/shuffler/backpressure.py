@@ -71,10 +71,10 @@ class Backpressure:
         """Whether a stream holds so much that more of it would crowd out others."""
         if not self._held[stream]:
             return False
-        left = self.max_reports - self.reports
+        free_room = self.max_reports - self.reports
         each = self._sizes.get(stream, _REPORT_BYTES) + _REPORT_COST
         return (
-            self._held[stream] > _TIMES_WHAT_IS_LEFT * left
+            self._held[stream] > _TIMES_WHAT_IS_LEFT * free_room
             or self._held[stream] * each > _TIMES_WHAT_IS_LEFT * self._left
         )
 
@@ -97,9 +97,9 @@ class Backpressure:
 
     async def look(self) -> None:
         """See how full it is. Raises StoreUnavailable if Redis cannot be asked."""
-        held = Counter(await self._pool.held_of_streams())
+        counts = Counter(await self._pool.held_of_streams())
         memory, self._left = await self._pool.room(self._max_memory)
-        self._held, self.reports, self.memory = held, held.total(), memory
+        self._held, self.reports, self.memory = counts, counts.total(), memory
         if self.reports < self.max_reports and self.memory < self._max_memory:
             if self._looks:
                 _log.info("there is room again: reports are taken")

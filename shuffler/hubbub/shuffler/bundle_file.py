@@ -33,7 +33,7 @@ class BundleFile:
         return self._served
 
     def _look(self) -> None:
-        found = self._path.stat()
-        seen = (found.st_mtime_ns, found.st_size, found.st_ino)
-        if seen != self._seen:
-            self._served, self._seen = PublicBytes(self._path.read_bytes()), seen
+        file_stat = self._path.stat()
+        stamp = (file_stat.st_mtime_ns, file_stat.st_size, file_stat.st_ino)
+        if stamp != self._seen:
+            self._served, self._seen = PublicBytes(self._path.read_bytes()), stamp

@@ -44,9 +44,9 @@ class Crowds:
             ("SADD", key, *sealed[first : first + _CHUNK])
             for first in range(0, len(sealed), _CHUNK)
         ]
-        kept = [*added, ("EXPIRE", key, _STAGED_SECONDS)] if added else []
-        *_, held = await self._server.durable([*kept, ("SCARD", key)])
-        return int(held)
+        commands = [*added, ("EXPIRE", key, _STAGED_SECONDS)] if added else []
+        *_, size = await self._server.durable([*commands, ("SCARD", key)])
+        return int(size)
 
     async def unstage(self, window: Window, crowd_id: bytes) -> None:
         """Forget the dummies of a crowd that will not leave."""
@@ -73,8 +73,8 @@ class Crowds:
     async def gathering(self, window: Window) -> list[bytes]:
         """The ids of crowds of several shards that are not whole yet; one, if any."""
         names = await self._server.ask("HKEYS", window.key("shuffler:gathering"))
-        found = [self._told.batch_id(window, name) for name in names]
-        return [one for one in found if one is not None]
+        ids = [self._told.batch_id(window, name) for name in names]
+        return [crowd_id for crowd_id in ids if crowd_id is not None]
 
     async def gather(
         self, window: Window, crowd: CrowdTake, levels: Sequence[Level], crowd_id: bytes
@@ -103,14 +103,14 @@ class Crowds:
                 *(secrets.token_hex(32), level.takes, crowd.dummies, shards, crowd.hidden),
             ],
         )
-        [left] = await self._server.durable([step])
-        return int(left)
+        [count] = await self._server.durable([step])
+        return int(count)
 
     async def ids(self, place: Place) -> list[bytes]:
         """The ids of the crowds that are being cut, by whomever."""
         names = await self._server.ask("HKEYS", place.key("shuffler:crowds"))
         found = [self._told.batch_id(place, name) for name in names]
-        return [one for one in found if one is not None]
+        return [crowd_id for crowd_id in found if crowd_id is not None]
 
     async def cut(self, place: Place, crowd_id: bytes, cursor: bytes = b"0") -> bytes | None:
         """Cut some of a crowd, as its secret says: where to go on, None once it is done.

@@ -81,10 +81,10 @@ class Departures:
             return True
         if over or stream.mix == "rolling":
             await self._leave(window, shards, stream)
-        held = [(place, await self._crowds.ids(place)) for place in places(window, shards)]
+        pairs = [(place, await self._crowds.ids(place)) for place in places(window, shards)]
         # After those: what is in any shard and is not being gathered now has been gathered.
         gathering = await self._crowds.gathering(window) if shards > 1 else []
-        for place, ids in held:
+        for place, ids in pairs:
             for crowd_id in ids:
                 if crowd_id not in gathering and (place, crowd_id) not in self._cutting:
                     cutting = self._beside.begin(self._cut(place, crowd_id))
@@ -105,8 +105,8 @@ class Departures:
         if not gathering and enough and (crowd_id := await self._padded(window, stream)):
             # Where nobody knows whether it left, it may be cut by now: it gets nothing more.
             self._next.pop(window, None)
-            left = await self._crowds.leave(window, crowd, levels[0], crowd_id, shards=shards)
-            if stream.dummies and not left:
+            is_gone = await self._crowds.leave(window, crowd, levels[0], crowd_id, shards=shards)
+            if stream.dummies and not is_gone:
                 self._next[window] = crowd_id
             gathering = await self._crowds.gathering(window) if shards > 1 else []
         for crowd_id in gathering:
@@ -149,13 +149,13 @@ class Departures:
         crowd_id = self._next.setdefault(window, secrets.token_bytes(16))
         if window in self._padding:
             return None
-        held = await self._crowds.stage(window, crowd_id)
-        if held > stream.dummies:  # a command that waited in a connection long given up
+        size = await self._crowds.stage(window, crowd_id)
+        if size > stream.dummies:  # a command that waited in a connection long given up
             del self._next[window]
             await self._crowds.unstage(window, crowd_id)
             return None
-        if held < stream.dummies:
-            self._padding[window] = self._beside.begin(self._pad(window, stream, crowd_id, held))
+        if size < stream.dummies:
+            self._padding[window] = self._beside.begin(self._pad(window, stream, crowd_id, size))
             return None
         return crowd_id
 

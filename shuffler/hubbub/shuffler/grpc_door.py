@@ -69,14 +69,14 @@ class OperatorService(OperatorServicer):
         """Counts per window and over all streams, and nothing else."""
         del request
         try:
-            shown = await self._counts.terms()
+            counts = await self._counts.terms()
         except StoreUnavailable as error:
             await context.abort(grpc.StatusCode.UNAVAILABLE, str(error))
         return StatusResponse(
             reserve=self._reserve,
             windows=[
                 WindowStatus(stream=window.stream, epoch=window.epoch, terms=terms)
-                for window, terms in shown.windows.items()
+                for window, terms in counts.windows.items()
             ],
-            total=shown.total,
+            total=counts.total,
         )

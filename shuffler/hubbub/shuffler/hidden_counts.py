@@ -47,6 +47,8 @@ class HiddenCounts:
     async def windows(self, windows: Collection[Window]) -> frozenset[Window]:
         """Those of them that have a number drawn, whatever the stream table says by now."""
         listed = list(windows)
-        asked = [("HGET", window.key("shuffler:law"), "noise") for window in listed]
-        told = await self._server.each(asked) if asked else []
-        return frozenset(one for one, noise in zip(listed, told, strict=True) if noise is not None)
+        commands = [("HGET", window.key("shuffler:law"), "noise") for window in listed]
+        replies = await self._server.each(commands) if commands else []
+        return frozenset(
+            window for window, noise in zip(listed, replies, strict=True) if noise is not None
+        )

@@ -124,15 +124,17 @@ class ReportsApp:
 
     async def _answer(self, scope: Scope, receive: Receive) -> tuple[HTTPStatus, Headers, bytes]:
         path, method = scope["path"], scope["method"]
-        known = _METHODS.get(path)
+        methods = _METHODS.get(path)
         served = self._served(path)
-        if known is None or (served is None and path in _SERVED):
+        if methods is None or (served is None and path in _SERVED):
             raise _Refused(HTTPStatus.NOT_FOUND, f"nothing is here; reports go to {_REPORTS}")
         if method == "OPTIONS":
             return HTTPStatus.NO_CONTENT, _PREFLIGHT, b""
-        if method not in known:
-            allow = (b"allow", ", ".join(known).encode())
-            raise _Refused(HTTPStatus.METHOD_NOT_ALLOWED, f"it takes {' and '.join(known)}", allow)
+        if method not in methods:
+            allow = (b"allow", ", ".join(methods).encode())
+            raise _Refused(
+                HTTPStatus.METHOD_NOT_ALLOWED, f"it takes {' and '.join(methods)}", allow
+            )
         headers: dict[bytes, bytes] = dict(scope["headers"])
         if self._gateway and path == GATEWAY_PATH and method == "POST":
             return await self._pass_on(self._gateway, scope, headers, receive)
@@ -180,10 +182,14 @@ class ReportsApp:
             if refused.status in _UNREAD:
                 self._admission.spoiled(caller, len(raw))
             answer = Response(refused.status, refused.headers, refused.body)
-        told = (b"content-type", RESPONSE_TYPE.encode())
+        content_type = (b"content-type", RESPONSE_TYPE.encode())
         # Twice the notice: in a problem it is text.
         public_bytes = 2 * len(self._admission.notice) + len(self._admission.models)
-        return HTTPStatus.OK, (told, (b"cache-control", b"no-store")), seal(answer, public_bytes)
+        return (
+            HTTPStatus.OK,
+            (content_type, (b"cache-control", b"no-store")),
+            seal(answer, public_bytes),
+        )
 
     def _caller(self, scope: Scope, headers: dict[bytes, bytes]) -> str:
         # Where a proxy said whom it asks for, the server put them in its place.
@@ -256,8 +262,8 @@ class ReportsApp:
         """
         hint = hint_seconds(wait_seconds)
         after = (b"retry-after", str(math.ceil(hint)).encode())
-        told: dict[str, Any] = {"retry_after_ms": round(1000 * hint) + 1, **self._told()}
-        return _Refused(HTTPStatus.TOO_MANY_REQUESTS, why, after, **told)
+        members: dict[str, Any] = {"retry_after_ms": round(1000 * hint) + 1, **self._told()}
+        return _Refused(HTTPStatus.TOO_MANY_REQUESTS, why, after, **members)
 
     def _told(self) -> dict[str, str]:
         notice = self._admission.notice

@@ -180,11 +180,11 @@ class Mixer:
             at_once = over or take.number >= mix.max_batch
             if not (at_once or self._policy.should_send(_TICK_SECONDS)):
                 break
-            taken = await self._pool.take(window, take, level)
-            if taken is None:
+            batch = await self._pool.take(window, take, level)
+            if batch is None:
                 break
             self._policy.on_batch_sent(window)
-            self._launch(window, taken, None, key_id)
+            self._launch(window, batch, None, key_id)
 
     async def _wait_for_table(self, window: Window, shards: int) -> None:
         """A window that is not in the table waits for one that knows it; but not for ever."""

@@ -105,17 +105,17 @@ class Pool:
         paying: list[Sequence[Paid]] = []
         for place, all_of_it in spread(reports, shards).items():
             keys = keys_of(place, "pool", "law", "spent")
-            free = [one for one in all_of_it if not isinstance(one, Paid)]
-            paid = [one for one in all_of_it if isinstance(one, Paid)]
+            free = [report for report in all_of_it if not isinstance(report, Paid)]
+            paid = [report for report in all_of_it if isinstance(report, Paid)]
             for part in _chunks(free, _CHUNK):
                 steps.append(script(_ADD, keys[:2], part))
                 paying.append(())
             for owed in _chunks(paid, _CHUNK // len(Paid._fields)):
-                steps.append(script(_SPEND, keys, [field for one in owed for field in one]))
+                steps.append(script(_SPEND, keys, [field for payment in owed for field in payment]))
                 paying.append(owed)
         # Twice: another process may have archived the window in between, as empty.
-        told = await self._server.durable([*listed, *steps, *listed])
-        answers = zip(paying, told[len(listed) :], strict=False)
+        replies = await self._server.durable([*listed, *steps, *listed])
+        answers = zip(paying, replies[len(listed) :], strict=False)
         return frozenset(
             part[int(place)] for part, answer in answers if part for place in answer[1]
         )
@@ -125,21 +125,23 @@ class Pool:
 
         PRIVACY: a token is spent in its shard, and could be spent again in another.
         """
-        known = {window: self._begun[window] for window in windows if window in self._begun}
-        unseen = sorted(set(windows) - known.keys())
+        shard_counts = {window: self._begun[window] for window in windows if window in self._begun}
+        unseen = sorted(set(windows) - shard_counts.keys())
         if not unseen:
-            return known
+            return shard_counts
         laws = [window.key("shuffler:law") for window in unseen]
         # Listed first: so it is archived one day, though no report may follow.
         listed = ("SADD", "shuffler:windows", *(window.name for window in unseen))
         begin = [("HSETNX", law, "shards", self._shards) for law in laws]
         await self._server.durable([listed, *begin])
-        told = await self._server.execute([("HGET", law, "shards") for law in laws])
-        found = {w: self._told.number(w, one) for w, one in zip(unseen, told, strict=True)}
+        replies = await self._server.execute([("HGET", law, "shards") for law in laws])
+        new_counts = {
+            w: self._told.number(w, reply) for w, reply in zip(unseen, replies, strict=True)
+        }
         if len(self._begun) >= _REMEMBERED:
             self._begun.clear()
-        self._begun |= found
-        return known | found
+        self._begun |= new_counts
+        return shard_counts | new_counts
 
     async def take(self, window: Window, take: Take, level: Level) -> bytes | None:
         """Move random reports into a new batch in flight: its id, if the pool holds enough.
@@ -153,8 +155,8 @@ class Pool:
             [pool, batches, batch_key(window, batch_id), law],
             [batch_id.hex(), take.number, take.needs, self._owner, level.takes],
         )
-        [taken] = await self._server.execute([step])
-        return batch_id if taken else None
+        [reply] = await self._server.execute([step])
+        return batch_id if reply else None
 
     async def batches(self, place: Place) -> dict[bytes, bytes]:
         """The ids of a place's batches in flight that are ours to send, with who has sent them.
@@ -195,8 +197,8 @@ class Pool:
 
     async def share(self, place: Place, batch_id: bytes) -> int:
         """How many of a claimed batch count as dummies: its share of all that its crowd has."""
-        told = await self._server.ask("HGET", place.key("shuffler:shares"), batch_id.hex())
-        return int(told or 0)
+        reply = await self._server.ask("HGET", place.key("shuffler:shares"), batch_id.hex())
+        return int(reply or 0)
 
     async def delivered(self, place: Place, batch_id: bytes) -> None:
         """Forget a batch that the aggregator has counted."""
@@ -228,16 +230,16 @@ class Pool:
 
     async def levels(self, window: Window, shards: int = 1) -> list[Level]:
         """The same of each of its shards."""
-        steps = [script(_LEVEL, keys_of(one, "pool", "law")) for one in places(window, shards)]
+        steps = [script(_LEVEL, keys_of(place, "pool", "law")) for place in places(window, shards)]
         return [
-            Level(*self._told.level(window, told)) for told in await self._server.execute(steps)
+            Level(*self._told.level(window, reply)) for reply in await self._server.execute(steps)
         ]
 
     async def is_empty(self, window: Window, shards: int = 1) -> bool:
         """Whether the window holds no report, pooled or in flight."""
         parts = "pool", "batches", "crowds", "gathering"
-        held = [("EXISTS", *keys_of(one, *parts)) for one in places(window, shards)]
-        return not any(await self._server.execute(held))
+        commands = [("EXISTS", *keys_of(place, *parts)) for place in places(window, shards)]
+        return not any(await self._server.execute(commands))
 
     async def archive(self, window: Window, shards: int = 1) -> None:
         """Archive a window that is over and empty; its counters stay readable for a while."""
@@ -246,9 +248,9 @@ class Pool:
         among = places(window, shards)
         await self._server.execute(
             [
-                *(("EXPIRE", *keys_of(one, "law"), _KEEP_SECONDS) for one in among),
-                *(("DEL", *keys_of(one, "shares", "noise")) for one in among),
-                *(("EXPIRE", *keys_of(one, "spent"), _SPENT_SECONDS) for one in among),
+                *(("EXPIRE", *keys_of(place, "law"), _KEEP_SECONDS) for place in among),
+                *(("DEL", *keys_of(place, "shares", "noise")) for place in among),
+                *(("EXPIRE", *keys_of(place, "spent"), _SPENT_SECONDS) for place in among),
                 ("SREM", "shuffler:windows", window.name),
                 ("HDEL", "shuffler:unknown", window.name),
             ]
@@ -285,8 +287,10 @@ class Pool:
     async def closed_and_all(self) -> tuple[frozenset[Window], list[Window]]:
         """The windows that an operator closed before their time, and every one of `windows`."""
         indexes = "closed", "windows"
-        told = await self._server.execute([("SMEMBERS", f"shuffler:{one}") for one in indexes])
-        closed, windows = (self._told.windows(*one) for one in zip(indexes, told, strict=True))
+        replies = await self._server.execute(
+            [("SMEMBERS", f"shuffler:{index}") for index in indexes]
+        )
+        closed, windows = (self._told.windows(*pair) for pair in zip(indexes, replies, strict=True))
         return frozenset(closed), windows
 
     async def close_windows(self) -> list[Window]:
@@ -298,10 +302,10 @@ class Pool:
 
     async def held_of_streams(self) -> Counter[str]:
         """How many reports Redis holds of each stream, pooled or in flight."""
-        held: Counter[str] = Counter()
+        counts: Counter[str] = Counter()
         for window, term in (await self._terms(await self.windows())).items():
-            held[window.stream] += term["pooled"] + term["in_flight"]
-        return held
+            counts[window.stream] += term["pooled"] + term["in_flight"]
+        return counts
 
     async def room(self, part: float = 1.0) -> tuple[float, float]:
         """Which part of its memory the fullest Redis uses, and how many bytes are left of `part`.
@@ -334,8 +338,8 @@ class Pool:
         return terms
 
     async def _forget_shards(self, forgotten: Collection[str]) -> None:
-        told = await self._server.ask("SMEMBERS", "shuffler:shards")
-        names = [name for name in told if name.rpartition(b"/")[0].decode() in forgotten]
+        members = await self._server.ask("SMEMBERS", "shuffler:shards")
+        names = [name for name in members if name.rpartition(b"/")[0].decode() in forgotten]
         if names:
             await self._server.ask("SREM", "shuffler:shards", *names)
 
@@ -360,11 +364,11 @@ class Pool:
                 for _, place in among
             ]
         )
-        found: dict[Window, Counter[str]] = defaultdict(lambda: Counter(dict.fromkeys(TERMS, 0)))
+        counters: dict[Window, Counter[str]] = defaultdict(lambda: Counter(dict.fromkeys(TERMS, 0)))
         for (window, _), numbers in zip(among, answers, strict=True):
             if numbers:
-                found[window].update(self._told.terms(window, numbers))
-        return {window: dict(terms) for window, terms in found.items()}
+                counters[window].update(self._told.terms(window, numbers))
+        return {window: dict(terms) for window, terms in counters.items()}
 
     async def _listed(self, index: str) -> list[Window]:
         names = await self._server.ask("SMEMBERS", f"shuffler:{index}")

@@ -29,13 +29,13 @@ class PoolReplies:
 
     def windows(self, index: str, names: Sequence[bytes]) -> list[Window]:
         """The windows that an index names."""
-        found = []
+        result = []
         for name in names:
             try:
-                found.append(Window.parse(name))
+                result.append(Window.parse(name))
             except ValueError:
                 self._leave(f"shuffler:{index} has {name!r}, which is no window")
-        return sorted(found)
+        return sorted(result)
 
     def batch_id(self, place: Place, name: bytes) -> bytes | None:
         """The id of a batch in flight, or of a crowd."""
@@ -47,7 +47,7 @@ class PoolReplies:
 
     def shards(self, names: Iterable[bytes]) -> dict[Window, int]:
         """The windows that an index names with how many shards they have; the most, if twice."""
-        found: dict[Window, int] = {}
+        shard_counts: dict[Window, int] = {}
         for told in names:
             name, _, number = told.rpartition(b"/")
             try:
@@ -56,8 +56,8 @@ class PoolReplies:
                 self._leave(f"shuffler:shards has {told!r}, which is no window's shards")
                 continue
             if 1 < shards <= MAX_SHARDS:
-                found[window] = max(shards, found.get(window, 1))
-        return found
+                shard_counts[window] = max(shards, shard_counts.get(window, 1))
+        return shard_counts
 
     def number(self, window: Window, told: bytes | None) -> int:
         """How many shards a window began with."""
@@ -89,10 +89,10 @@ class PoolReplies:
     def since(self, moment: bytes | None, now: float) -> float:
         """A moment up to now; now, if it is none."""
         try:
-            found = float(moment or now)
+            start = float(moment or now)
         except ValueError:
             return now
-        return found if 0 <= found <= now else now
+        return start if 0 <= start <= now else now
 
     def _leave(self, what: str) -> None:
         if what not in self._strange:

@@ -118,8 +118,8 @@ def _take(limits: Settings, table: StreamTable, signed: SignedFiles, parts: Part
         for server in (parts.for_devices, parts.for_operators):
             server.renew(tls)
         parts.metrics.renew()
-        for one in former:
-            closing = asyncio.create_task(one.close(_FORMER_SECONDS))
+        for client in former:
+            closing = asyncio.create_task(client.close(_FORMER_SECONDS))
             parts.closing.add(closing)
             closing.add_done_callback(parts.closing.discard)
     parts.table = table

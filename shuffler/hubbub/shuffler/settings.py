@@ -96,49 +96,49 @@ def parse(arguments: Sequence[str] | None = None) -> Settings:
     Raises:
         BadParameter: HUBBUB_REDIS_URL is not set, a number is out of range, or an address is none.
     """
-    given = parser().parse_args(arguments)
-    if given.reserve is not None:
-        check_range(given, "reserve", 0, 100)  # past that nothing ever leaves
-    check_range(given, "reserve_spread", 0, 100)
-    if given.delay is not None:
-        check_range(given, "delay", 0, 86_400)
-    check_range(given, "max_batch", 1, 1_000_000)
-    check_range(given, "shards", 1, MAX_SHARDS)
+    namespace = parser().parse_args(arguments)
+    if namespace.reserve is not None:
+        check_range(namespace, "reserve", 0, 100)  # past that nothing ever leaves
+    check_range(namespace, "reserve_spread", 0, 100)
+    if namespace.delay is not None:
+        check_range(namespace, "delay", 0, 86_400)
+    check_range(namespace, "max_batch", 1, 1_000_000)
+    check_range(namespace, "shards", 1, MAX_SHARDS)
     for name in ("max_pool", "max_memory", "peer_rate", "peer_burst"):
-        check_range(given, name, *_LIMITS[name])
-    if given.peer_calls is None:  # where addresses tell nobody apart, their calls do not either
-        given.peer_calls = _PEER_CALLS if given.peer_rate else 0
-    check_range(given, "peer_calls", *_LIMITS["peer_calls"])
-    told = common(given, "shuffler")
-    check_addresses(given, "listen", "operator_listen")
-    aggregators = tuple(given.aggregator or ["127.0.0.1:7071"])
-    for one in aggregators:
-        check_address("--aggregator", one)
-    if given.reserve is None:  # in development a single report leaves
-        given.reserve = 0.0 if told.development else _RESERVE
-    if given.delay is None:  # and at once
-        given.delay = 0.0 if told.development else _DELAY_SECONDS
+        check_range(namespace, name, *_LIMITS[name])
+    if namespace.peer_calls is None:  # where addresses tell nobody apart, their calls do not either
+        namespace.peer_calls = _PEER_CALLS if namespace.peer_rate else 0
+    check_range(namespace, "peer_calls", *_LIMITS["peer_calls"])
+    common_settings = common(namespace, "shuffler")
+    check_addresses(namespace, "listen", "operator_listen")
+    aggregators = tuple(namespace.aggregator or ["127.0.0.1:7071"])
+    for aggregator in aggregators:
+        check_address("--aggregator", aggregator)
+    if namespace.reserve is None:  # in development a single report leaves
+        namespace.reserve = 0.0 if common_settings.development else _RESERVE
+    if namespace.delay is None:  # and at once
+        namespace.delay = 0.0 if common_settings.development else _DELAY_SECONDS
     return Settings(
-        streams=given.streams,
-        token_key=given.token_key,
-        listen=given.listen,
-        operator_listen=given.operator_listen,
-        http=_http(given, told),
+        streams=namespace.streams,
+        token_key=namespace.token_key,
+        listen=namespace.listen,
+        operator_listen=namespace.operator_listen,
+        http=_http(namespace, common_settings),
         aggregators=aggregators,
-        common=told,
-        reserve=given.reserve,
-        reserve_spread=given.reserve_spread,
-        delay=given.delay,
-        max_batch=given.max_batch,
-        shards=given.shards,
-        max_pool=given.max_pool,
-        max_memory=given.max_memory,
-        peer_rate=given.peer_rate,
-        peer_burst=given.peer_burst,
-        peer_calls=given.peer_calls,
-        limits=given.limits,
-        notice=given.notice,
-        models=given.models,
+        common=common_settings,
+        reserve=namespace.reserve,
+        reserve_spread=namespace.reserve_spread,
+        delay=namespace.delay,
+        max_batch=namespace.max_batch,
+        shards=namespace.shards,
+        max_pool=namespace.max_pool,
+        max_memory=namespace.max_memory,
+        peer_rate=namespace.peer_rate,
+        peer_burst=namespace.peer_burst,
+        peer_calls=namespace.peer_calls,
+        limits=namespace.limits,
+        notice=namespace.notice,
+        models=namespace.models,
     )
 
 
@@ -174,18 +174,18 @@ def limited(settings: Settings) -> Settings:
     """The settings with what the file of limits says now. Raises BadParameter."""
     if settings.limits is None:
         return settings
-    found: dict[str, Any] = read_limits(settings.limits, _LIMITS, _WHOLE)
-    return replace(settings, **found)
+    limits: dict[str, Any] = read_limits(settings.limits, _LIMITS, _WHOLE)
+    return replace(settings, **limits)
 
 
 def parser() -> argparse.ArgumentParser:
     """Knows every setting of the command line."""
-    known = Parser(
+    options = Parser(
         prog="hubbub shuffler",
         description="Take sealed reports from devices, mix them, pass batches to the aggregator.",
         epilog="The Redis URL, which may hold a password, comes from HUBBUB_REDIS_URL.",
     )
-    add = known.add_argument
+    add = options.add_argument
     add("--streams", type=Path, required=True, help="stream table of the catalog")
     add("--listen", default="0.0.0.0:7070", help="for devices (%(default)s)")
     add("--operator-listen", default="127.0.0.1:7073", help="for status (%(default)s)")
@@ -204,9 +204,9 @@ def parser() -> argparse.ArgumentParser:
         help="made by: hubbub keys issuer; checks tokens, and has to be there where the catalog "
         "names their issuer",
     )
-    add_common(known, metrics_listen="127.0.0.1:7074")
-    _add_http(known)
-    mixing = known.add_argument_group(
+    add_common(options, metrics_listen="127.0.0.1:7074")
+    _add_http(options)
+    mixing = options.add_argument_group(
         "mixing (what each does for anonymity: docs/operate/services.md)"
     )
     add = mixing.add_argument
@@ -236,8 +236,8 @@ def parser() -> argparse.ArgumentParser:
         help="parts of the pool of an epoch that leaves whole, over the nodes of a Redis Cluster; "
         "still one crowd; decided when an epoch begins (%(default)s)",
     )
-    _add_limits(known)
-    return known
+    _add_limits(options)
+    return options
 
 
 def _add_http(known: argparse.ArgumentParser) -> None:

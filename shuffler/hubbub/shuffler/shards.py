@@ -67,7 +67,7 @@ def spread(
     for window, sealed in reports.items():
         among = places(window, shards.get(window, 1))
         for report in sealed:
-            known = report.nonce if isinstance(report, Paid) else report
-            digest = blake2b(known, digest_size=8).digest()
+            content = report.nonce if isinstance(report, Paid) else report
+            digest = blake2b(content, digest_size=8).digest()
             spread_out[among[int.from_bytes(digest) % len(among)]].append(report)
     return spread_out

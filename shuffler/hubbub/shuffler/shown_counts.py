@@ -45,10 +45,10 @@ class ShownCounts:
         # Numbers that are drawn after these were counted are of streams that the table has.
         hidden = await self._pool.hidden.windows(own)
         streams = self._streams()
-        hidden = hidden | {w for w in own if (known := streams.get(w.stream)) and known.noise}
+        hidden = hidden | {w for w in own if (stream := streams.get(w.stream)) and stream.noise}
         if self._development:
-            left = what_left({w: own[w] for w in hidden}, streams, hidden)
-            return ShownTerms({**{w: own[w] for w in own if w not in hidden}, **left}, {})
+            hidden_terms = what_left({w: own[w] for w in hidden}, streams, hidden)
+            return ShownTerms({**{w: own[w] for w in own if w not in hidden}, **hidden_terms}, {})
         windows = what_left(own, streams, hidden)
         # PRIVACY: a total that omits some streams shows when a report of those arrived, and a total
         #     that includes them shows the number that is hidden.
@@ -71,15 +71,15 @@ def what_left(
     """
     shown: dict[Window, Mapping[str, int]] = {}
     for window, own in terms.items():
-        left = own["acknowledged"] + own["dummies"] - own["pooled"]
+        departures = own["acknowledged"] + own["dummies"] - own["pooled"]
         dummies, withheld = own["dummies"], own["withheld"]
         if window in hidden:
-            left, withheld = left - withheld, 0
+            departures, withheld = departures - withheld, 0
             stream = streams.get(window.stream)
             dummies = stream.expected_dummies if stream else 0
-        if left > 0:
+        if departures > 0:
             shown[window] = {
-                "acknowledged": left - dummies,
+                "acknowledged": departures - dummies,
                 "dummies": dummies,
                 "pooled": 0,
                 "in_flight": own["in_flight"],

@@ -219,7 +219,7 @@ def read_stream_table(path: Path) -> StreamTable:
         development = document.get("development", False) is True
         fewest = 1 if development else _FEWEST
         streams = {
-            name: _stream(path, name, one, fewest) for name, one in document["streams"].items()
+            name: _stream(path, name, entry, fewest) for name, entry in document["streams"].items()
         }
         keys = tuple(_key(path, fields) for fields in document["keys"])
     except OSError as error:

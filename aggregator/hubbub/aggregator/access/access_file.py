@@ -70,13 +70,13 @@ def read_access(path: Path) -> AccessFile:
     """
     text = _read(path, "it")
     try:
-        found = parse_toml(text)
+        toml = parse_toml(text)
     except ValueError as error:
         raise BadParameter(f"{path}: cannot be read as TOML: {error}") from error
-    table = _Table(path, "", found)
+    table = _Table(path, "", toml)
     table.only("origin", "oidc", "groups")
     groups = _groups(table.table("groups"))
-    oidc = _oidc(path, table.table("oidc"), table.text("origin")) if "oidc" in found else None
+    oidc = _oidc(path, table.table("oidc"), table.text("origin")) if "oidc" in toml else None
     # Of an empty file, too, which is what a full disk or a script's mistake leaves.
     if not groups:
         raise BadParameter(
@@ -89,11 +89,11 @@ def read_access(path: Path) -> AccessFile:
 def files_of(path: Path) -> list[Path]:
     """A file of access, and those that it names, whether or not they or it can be used."""
     try:
-        told = parse_toml(read_text(path)).get("oidc")
+        toml = parse_toml(read_text(path)).get("oidc")
     except ValueError:
         return [path]
-    held = told if isinstance(told, dict) else {}
-    named = (held.get(field) for field in _FILES)
+    table = toml if isinstance(toml, dict) else {}
+    named = (table.get(field) for field in _FILES)
     return [path, *(path.parent / name for name in named if isinstance(name, str) and name)]
 
 
@@ -117,30 +117,30 @@ class _Table:
         return BadParameter(f"{self.path}: {where}{field[:60]} {problem}")
 
     def text(self, field: str, default: str | None = None) -> str:
-        given = self.held.get(field, default)
-        if given is None or given == "":
-            raise self.wrong(field, "is missing" if given is None else "is empty")
-        if not (isinstance(given, str) and given.isprintable() and given.strip() == given):
+        value = self.held.get(field, default)
+        if value is None or value == "":
+            raise self.wrong(field, "is missing" if value is None else "is empty")
+        if not (isinstance(value, str) and value.isprintable() and value.strip() == value):
             raise self.wrong(field, "is no text without spaces around it")
-        return given
+        return value
 
     def texts(self, field: str, default: tuple[str, ...]) -> tuple[str, ...]:
-        given = self.held.get(field, list(default))
-        if not (isinstance(given, list) and given and all(_is_text(one) for one in given)):
+        values = self.held.get(field, list(default))
+        if not (isinstance(values, list) and values and all(_is_text(value) for value in values)):
             raise self.wrong(field, 'is no list of texts, as ["theme", "browser.*"]')
-        return tuple(given)
+        return tuple(values)
 
     def number(self, field: str, default: int, most: int) -> int:
-        given = self.held.get(field, default)
-        if type(given) is not int or not 1 <= given <= most:
+        value = self.held.get(field, default)
+        if type(value) is not int or not 1 <= value <= most:
             raise self.wrong(field, f"is no whole number in [1, {most}]")
-        return given
+        return value
 
     def table(self, field: str) -> "_Table":
-        given = self.held.get(field, {})
-        if not isinstance(given, dict):
+        value = self.held.get(field, {})
+        if not isinstance(value, dict):
             raise self.wrong(field, "is no table")
-        return _Table(self.path, ".".join(filter(None, (self.name, field))), given)
+        return _Table(self.path, ".".join(filter(None, (self.name, field))), value)
 
 
 def _groups(groups: _Table) -> dict[str, Grant]:
@@ -167,8 +167,8 @@ def _groups(groups: _Table) -> dict[str, Grant]:
 
 
 def _oidc(path: Path, table: _Table, origin: str) -> Oidc:
-    known = {one.name for one in fields(Oidc)} - {"origin", "secret", "session_seconds"}
-    table.only(*sorted(known | {"secret_file", "session_hours"}))
+    names = {field.name for field in fields(Oidc)} - {"origin", "secret", "session_seconds"}
+    table.only(*sorted(names | {"secret_file", "session_hours"}))
     issuer = _address(table, "issuer", table.text("issuer"))
     own = _address(_Table(path, "", {}), "origin", origin)
     if urlsplit(own).path not in {"", "/"} or urlsplit(own).query:

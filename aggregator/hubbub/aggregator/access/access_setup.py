@@ -25,10 +25,10 @@ def access_of(
         KeysUnusable: the file of tokens is none.
         MissingDependency: it names a provider, and what speaks with one is not installed.
     """
-    found = access or AccessFile({}, None)
-    login = login_of(found, ended=ended)
-    known = Tokens(tokens) if tokens else None
-    return Access(known, found.groups, login, ended)
+    access_file = access or AccessFile({}, None)
+    login = login_of(access_file, ended=ended)
+    token_table = Tokens(tokens) if tokens else None
+    return Access(token_table, access_file.groups, login, ended)
 
 
 def login_of(

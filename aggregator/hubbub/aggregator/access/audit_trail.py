@@ -104,7 +104,7 @@ class AuditTrail:
         seen: Seen,
     ) -> dict[str, Any]:
         metric = seen.metric or question.metric
-        told: dict[str, Any] = {
+        record: dict[str, Any] = {
             "who": caller.name if caller else None,
             "by": caller.way if caller else None,
             "address": address,
@@ -113,16 +113,16 @@ class AuditTrail:
             "status": status,
         }
         if caller and caller.subject:
-            told |= {"subject": caller.subject, "groups": list(caller.groups)}
+            record |= {"subject": caller.subject, "groups": list(caller.groups)}
         if metric:
             # A name that is none may be anything, such as a string that was looked for.
-            told["metric"] = metric if metric in self._metrics() else "unknown"
+            record["metric"] = metric if metric in self._metrics() else "unknown"
         if status < _ANSWERED and question.parameters:
-            told["asked"] = dict(question.parameters)
-        told |= {"candidates": seen.candidates} if seen.candidates else {}
-        told |= {"release": seen.release} if seen.release else {}
-        told |= {"why": seen.why} if seen.why else {}
-        return told
+            record["asked"] = dict(question.parameters)
+        record |= {"candidates": seen.candidates} if seen.candidates else {}
+        record |= {"release": seen.release} if seen.release else {}
+        record |= {"why": seen.why} if seen.why else {}
+        return record
 
     def _append(self, line: str) -> None:
         if self._path is None:
@@ -159,10 +159,10 @@ def _question(path: str) -> tuple[str, str]:
         return parts[3], "/v1/metrics/NAME" + (f"/{rest}" if rest.isalpha() else "")
     if path.startswith(("/v1/candidates/", "/v1/marks/")):
         return "", "/".join([*parts[:3], "NAME"])
-    known = path.count("/") <= 2 and path.replace("/", "").isalnum() and len(path) <= 40  # noqa: PLR2004 as ours are
-    return "", path if known else "other"
+    is_plain = path.count("/") <= 2 and path.replace("/", "").isalnum() and len(path) <= 40  # noqa: PLR2004 as ours are
+    return "", path if is_plain else "other"
 
 
 def _asked(scope: Mapping[str, Any]) -> dict[str, Any]:
-    given = parse_qs(scope.get("query_string", b"").decode("latin-1"))
-    return {name: ",".join(given[name])[:200] for name in _TOLD if name in given}
+    query = parse_qs(scope.get("query_string", b"").decode("latin-1"))
+    return {name: ",".join(query[name])[:200] for name in _TOLD if name in query}

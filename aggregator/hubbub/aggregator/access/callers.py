@@ -60,16 +60,16 @@ class Access:
             if scheme.lower() != "bearer":
                 return None
             if self.login is None or secret.startswith(PREFIX):
-                found = self.tokens.find(secret) if self.tokens else None
-                return found.caller(self.rights) if found else None
+                token = self.tokens.find(secret) if self.tokens else None
+                return token.caller(self.rights) if token else None
             return await self.login.script(secret)
-        held = cookies_of(cookie).get(SESSION, "") if self.login else ""
-        return await self.login.session(held) if self.login and held else None
+        session_cookie = cookies_of(cookie).get(SESSION, "") if self.login else ""
+        return await self.login.session(session_cookie) if self.login and session_cookie else None
 
 
 def cookies_of(header: str) -> dict[str, str]:
     """A request's cookies by name."""
     try:
-        return {name: held.value for name, held in SimpleCookie(header).items()}
+        return {name: morsel.value for name, morsel in SimpleCookie(header).items()}
     except CookieError:
         return {}

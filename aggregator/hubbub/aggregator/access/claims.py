@@ -35,20 +35,20 @@ def groups_of(claims: Claims, claim: str) -> tuple[str, ...] | None:
 
     A claim that holds one text is one group.
     """
-    found: Any = claims
+    value: Any = claims
     if claim in claims:
-        found = claims[claim]
+        value = claims[claim]
     else:
         for name in claim.split("."):
-            found = found.get(name) if isinstance(found, Mapping) else None
-    if isinstance(found, str):
-        return (found,)
-    if isinstance(found, list):
-        return tuple(one for one in found if isinstance(one, str))
+            value = value.get(name) if isinstance(value, Mapping) else None
+    if isinstance(value, str):
+        return (value,)
+    if isinstance(value, list):
+        return tuple(group for group in value if isinstance(group, str))
     return None
 
 
 def name_of(claims: Claims) -> str:
     """What people call who it is about."""
-    named = (claims.get(one) for one in ("email", "preferred_username", "name", "sub"))
-    return short(next(one for one in named if isinstance(one, str) and one))
+    named = (claims.get(claim) for claim in ("email", "preferred_username", "name", "sub"))
+    return short(next(name for name in named if isinstance(name, str) and name))

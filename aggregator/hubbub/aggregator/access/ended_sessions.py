@@ -54,9 +54,9 @@ class RedisEndedSessions:
 
     async def end(self, session: str, until: int) -> None:
         """Nobody asks by it any more."""
-        key, left = _key(session), max(0, until - int(self._clock())) + _APART_SECONDS
+        key, seconds = _key(session), max(0, until - int(self._clock())) + _APART_SECONDS
         # Of the commands that users.acl of every version grants.
-        await self._server.durable([("HSET", key, "until", until), ("EXPIRE", key, left)])
+        await self._server.durable([("HSET", key, "until", until), ("EXPIRE", key, seconds)])
 
     async def has(self, session: str) -> bool:
         """Whether it was ended."""

@@ -33,10 +33,10 @@ class Login:
         """The same by another file: sessions go on where provider, client and keys are the same."""
         if access.oidc is None:
             return None
-        made = Login(access.oidc, access.groups, self._clock, self._ended)
-        if made.oidc == self.oidc:
-            made._provider, made._sessions = self._provider, self._sessions
-        return made
+        login = Login(access.oidc, access.groups, self._clock, self._ended)
+        if login.oidc == self.oidc:
+            login._provider, login._sessions = self._provider, self._sessions
+        return login
 
     async def begin(self, to: str, *, anew: bool = False) -> tuple[str, Begun, str]:
         """Where to go; the login; and the same as a cookie. Raises ServiceUnavailable.
@@ -52,13 +52,13 @@ class Login:
         Raises:
             AccessRefused: there is none in this browser.
         """
-        found = self._sessions.open_login(cookie) if cookie else None
-        if found is None or found.state != state:
+        login = self._sessions.open_login(cookie) if cookie else None
+        if login is None or login.state != state:
             raise AccessRefused(
                 "this login was begun in another browser, more than ten minutes ago, or is over; "
                 "log in again"
             )
-        return found
+        return login
 
     async def finish(self, begun: Begun, answer: Mapping[str, str]) -> tuple[Caller, str]:
         """Who logged in, and their session as a cookie.
@@ -106,8 +106,8 @@ class Login:
         Raises:
             StoreUnavailable: it goes on.
         """
-        if found := self._sessions.open(cookie):
-            await self._ended.end(found.id, found.until)
+        if session := self._sessions.open(cookie):
+            await self._ended.end(session.id, session.until)
         return await self._provider.logout_url()
 
     def _caller(self, claims: Claims, way: Way, until: int) -> Caller:
@@ -118,7 +118,7 @@ class Login:
                 f"{name} is known, but the provider tells no groups: it has to put the claim "
                 f'"{claim}" into its tokens, or the access file has to name another as groups_claim'
             )
-        own = tuple(one for one in self._rights if one in groups)
+        own = tuple(right for right in self._rights if right in groups)
         if not own:
             raise AccessRefused(
                 f"{name} is known, but in no group that may see anything here; ask who runs this "

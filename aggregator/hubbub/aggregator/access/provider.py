@@ -105,11 +105,11 @@ class Provider:
             return None
         if not isinstance(end := described.get("end_session_endpoint"), str):
             return None
-        asked = {
+        parameters = {
             "client_id": self.settings.client,
             "post_logout_redirect_uri": f"{self.settings.origin}/",
         }
-        return f"{end}{'&' if '?' in end else '?'}{urlencode(asked)}"
+        return f"{end}{'&' if '?' in end else '?'}{urlencode(parameters)}"
 
     def _check(self, claims: Claims, audience: str) -> None:
         own = self.settings
@@ -119,30 +119,30 @@ class Provider:
         self, client: AsyncOAuth2Client, described: Mapping[str, Any], begun: Begun, code: str
     ) -> Mapping[str, Any]:
         try:
-            found: Mapping[str, Any] = await client.fetch_token(
+            tokens: Mapping[str, Any] = await client.fetch_token(
                 described["token_endpoint"],
                 grant_type="authorization_code",
                 code=code,
                 code_verifier=begun.verifier,
             )
         except OAuthError as error:
-            said = visible(f"{error.error}: {error.description or ''}"[:200])
+            reason = visible(f"{error.error}: {error.description or ''}"[:200])
             raise AccessRefused(
-                f"the provider does not take what it sent ({said}); log in again, and if that does "
-                "not help, compare client, secret and origin with what the provider has"
+                f"the provider does not take what it sent ({reason}); log in again, and if that "
+                "does not help, compare client, secret and origin with what the provider has"
             ) from error
         except (httpx2.HTTPError, ValueError) as error:
             raise self._keys.down(error) from error
-        if not found.get("id_token"):
+        if not tokens.get("id_token"):
             raise ServiceUnavailable("the provider's answer has no ID token: is it OpenID Connect?")
-        return found
+        return tokens
 
     async def _with_more(self, described: Mapping[str, Any], claims: Claims, token: str) -> Claims:
         """The claims, with those that the provider tells at its userinfo endpoint alone."""
         first = self.settings.groups_claim.partition(".")[0]
-        known = self.settings.groups_claim in claims or first in claims
+        has_claims = self.settings.groups_claim in claims or first in claims
         where = described.get("userinfo_endpoint")
-        if known or not where or not token:
+        if has_claims or not where or not token:
             return claims
         check_address("userinfo_endpoint", where)
         headers = {"authorization": f"Bearer {token}"}

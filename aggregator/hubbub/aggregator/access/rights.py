@@ -93,4 +93,4 @@ def granted(groups: Collection[str], rights: Mapping[str, Grant]) -> tuple[Grant
 
 def within(grants: Iterable[Grant], role: Role) -> tuple[Grant, ...]:
     """The same, with no role above this one."""
-    return tuple(Grant(min(one.role, role, key=ROLES.index), one.metrics) for one in grants)
+    return tuple(Grant(min(grant.role, role, key=ROLES.index), grant.metrics) for grant in grants)

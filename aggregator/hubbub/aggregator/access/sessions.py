@@ -68,10 +68,10 @@ class Sessions:
 
     def open(self, cookie: str) -> Session | None:
         """The session, if it is one and is not over; whether somebody ended it is asked of all."""
-        held = self._opened("session", cookie)
-        if held is None:
+        body = self._opened("session", cookie)
+        if body is None:
             return None
-        session = Session(**{**held, "groups": tuple(held["groups"])})
+        session = Session(**{**body, "groups": tuple(body["groups"])})
         return session if self._clock() < session.until else None
 
     def seal_login(self, begun: Begun) -> str:
@@ -80,8 +80,8 @@ class Sessions:
 
     def open_login(self, cookie: str) -> Begun | None:
         """The same, if it did not take too long."""
-        held = self._opened("login", cookie, LOGIN_SECONDS)
-        return None if held is None else Begun(**held)
+        body = self._opened("login", cookie, LOGIN_SECONDS)
+        return None if body is None else Begun(**body)
 
     def _sealed(self, kind: str, held: Mapping[str, Any]) -> str:
         text = json.dumps({"kind": kind, **held}, separators=(",", ":")).encode()
@@ -98,8 +98,8 @@ class Sessions:
             )
         except (InvalidToken, ValueError):
             return None
-        held: dict[str, Any] = json.loads(text)  # sealed by us: it is what we wrote
-        return held if held.pop("kind") == kind else None
+        body: dict[str, Any] = json.loads(text)  # sealed by us: it is what we wrote
+        return body if body.pop("kind") == kind else None
 
 
 def new_id() -> str:

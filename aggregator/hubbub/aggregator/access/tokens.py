@@ -67,8 +67,8 @@ class Tokens:
         """The token, if it is one and has not expired."""
         if self._clock() - self._looked >= _LOOK_SECONDS:
             self._look()
-        found = self._known.get(_hash(secret))
-        return found if found and found.expires > self._clock() else None
+        token = self._known.get(_hash(secret))
+        return token if token and token.expires > self._clock() else None
 
     def all(self) -> list[Token]:
         """Every token of the file, expired ones too."""
@@ -99,7 +99,7 @@ def read_tokens(path: Path) -> list[Token]:
         KeysUnusable: it cannot be read, or is no such file.
     """
     try:
-        return [_token(**one) for one in json.loads(path.read_bytes())["tokens"]]
+        return [_token(**token) for token in json.loads(path.read_bytes())["tokens"]]
     except (OSError, ValueError, TypeError, KeyError) as error:
         raise KeysUnusable(
             f"{path}: not a file of tokens; make one with: hubbub keys token {path} --name NAME"
@@ -122,8 +122,8 @@ def add_token(
         KeysUnusable: the file cannot be read or written.
     """
     tokens = read_tokens(path) if path.exists() else []
-    for what, given in (("token's", name), *(("group's", group) for group in groups)):
-        if not (given.strip() and given.isprintable() and len(given) <= _LONGEST_NAME):
+    for what, text in (("token's", name), *(("group's", group) for group in groups)):
+        if not (text.strip() and text.isprintable() and len(text) <= _LONGEST_NAME):
             raise BadParameter(f"a {what} name is 1 to {_LONGEST_NAME} printable characters")
     if any(token.name == name for token in tokens):
         raise BadParameter(f'there is a token "{name}" already; take it back first, with --remove')
@@ -142,15 +142,17 @@ def remove_token(path: Path, name: str) -> None:
         KeysUnusable: the file cannot be read or written.
     """
     tokens = read_tokens(path)
-    left = [token for token in tokens if token.name != name]
-    if len(left) == len(tokens):
+    others = [token for token in tokens if token.name != name]
+    if len(others) == len(tokens):
         raise BadParameter(f'there is no token "{name}" in {path}')
-    _write(path, left)
+    _write(path, others)
 
 
 def _write(path: Path, tokens: list[Token]) -> None:
     # Without what is empty: what was written before groups is read by both.
-    lines = [{name: held for name, held in asdict(one).items() if held != ()} for one in tokens]
+    lines = [
+        {name: value for name, value in asdict(token).items() if value != ()} for token in tokens
+    ]
     text = json.dumps({"tokens": lines}, indent=1) + "\n"
     with refuse_unwritable(path, KeysUnusable):
         replace_file(path, text.encode(), mode=0o600)

@@ -38,4 +38,4 @@ class Arrivals:
     def after(self, number: int) -> list[Arrival]:
         """Those that came after this one, the oldest first; all, where it is of another run."""
         latest = self._held[-1].number if self._held else 0
-        return [one for one in self._held if one.number > number or number > latest]
+        return [arrival for arrival in self._held if arrival.number > number or number > latest]

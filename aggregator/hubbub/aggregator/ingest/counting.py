@@ -74,11 +74,11 @@ def weigh(rows: Payloads) -> Cells:
 def _count(words: Words) -> Cells:
     row_bytes = words.shape[1] * words.itemsize
     counts = np.zeros(8 * row_bytes, dtype=np.int64)
-    left: list[list[Words]] = []
+    levels: list[list[Words]] = []
     step = max(_FEW_ROWS, _BLOCK_BYTES // row_bytes)
     for first in range(0, len(words), step):
-        _add(words[first : first + step], left)
-    for weight, parts in enumerate(left):
+        _add(words[first : first + step], levels)
+    for weight, parts in enumerate(levels):
         bits = np.unpackbits(np.concatenate(parts).view(np.uint8), axis=1, bitorder="little")
         counts += bits.sum(axis=0, dtype=np.int64) << weight
     return counts
@@ -91,9 +91,9 @@ def _add(rows: Words, left: list[list[Words]]) -> None:
         carries: list[Words] = []
         while len(rows) >= _FEW_ROWS:
             third = len(rows) // 3
-            one, two, three = rows[:third], rows[third : 2 * third], rows[2 * third : 3 * third]
-            half = one ^ two
-            carries.append((one & two) | (half & three))
+            first, two, three = rows[:third], rows[third : 2 * third], rows[2 * third : 3 * third]
+            half = first ^ two
+            carries.append((first & two) | (half & three))
             half ^= three
             rows = np.concatenate([half, rows[3 * third :]])
         if len(left) == weight:

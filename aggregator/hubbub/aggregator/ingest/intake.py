@@ -127,7 +127,7 @@ class Intake:
             batch_reports = sum(len(part.tags) for part in parts.values())
             for shard, part in parts.items():
                 max_reports = await self._room.of_window(window)
-                found, batch_reports = await self._commit(
+                result, batch_reports = await self._commit(
                     window,
                     batch_id,
                     part,
@@ -137,7 +137,7 @@ class Intake:
                     max_reports=None if max_reports is None else max_reports // shards,
                     dummies=0 if part.rejected.keys() & _OF_ALL else shares[shard],
                 )
-                outcomes.add(found)
+                outcomes.add(result)
         outcome = Outcome.APPLIED if Outcome.APPLIED in outcomes else Outcome.ALREADY_APPLIED
         self.counts[outcome.value] += 1
         self.changed.add(metric.base_name)
@@ -240,7 +240,7 @@ class Intake:
                 fillers=part.fillers,
             )
             with self._stages.of("commit", len(tags)):
-                outcome, seen = await self._store.add(window, commit)
+                outcome, old_tags = await self._store.add(window, commit)
             if outcome is Outcome.ALREADY_APPLIED:
                 # How many of them were new is not told again.
                 return outcome, batch_reports - len(tags)
@@ -258,7 +258,7 @@ class Intake:
                 fresh: list[int] = []
                 dummies = 0
             else:
-                fresh = [i for i, tag in enumerate(tags) if tag not in seen]
+                fresh = [i for i, tag in enumerate(tags) if tag not in old_tags]
                 duplicates += len(tags) - len(fresh)
             batch_reports -= len(tags) - len(fresh)
             tags, payloads = [tags[i] for i in fresh], payloads[fresh]
@@ -280,7 +280,9 @@ class Intake:
             payloads, did_open = await self._opener.open(info, key_id, sealed, metric.kem)
             # Also where the catalog says `cover` no more: devices have the former bundle for long.
             closed = [] if metric.development else np.nonzero(~did_open)[0].tolist()
-            fillers = await self._fillers(metric, window, key_id, [sealed[one] for one in closed])
+            fillers = await self._fillers(
+                metric, window, key_id, [sealed[place] for place in closed]
+            )
         good = well_formed(metric.randomizer.layout, payloads)
         rejected["not_opened"] += int((~did_open).sum()) - fillers
         rejected["bad_payload"] += int((did_open & ~good).sum())

@@ -52,10 +52,12 @@ class Room:
         """How many reports a window may hold; None for any number. Raises StoreUnavailable."""
         now = self._monotonic()
         if self._looked is None or now - self._looked > _LOOK_SECONDS:
-            left = await self._store.room()
-            self._more = max(left, 0) * _TIMES_WHAT_IS_LEFT / TAG_COST
+            free_room = await self._store.room()
+            self._more = max(free_room, 0) * _TIMES_WHAT_IS_LEFT / TAG_COST
             self._held = (
-                Counter(await self._store.counted_by_window()) if left < float("inf") else Counter()
+                Counter(await self._store.counted_by_window())
+                if free_room < float("inf")
+                else Counter()
             )
             self._looked = now
         if self._more == float("inf"):
@@ -72,15 +74,15 @@ class Room:
         """
         stream, epoch = window
         needed = self._held[Window(stream, epoch - 1)] - self._held[window] if epoch else 0
-        left = self._more / _TIMES_WHAT_IS_LEFT
-        if needed <= left or window in self._warned:
+        free_room = self._more / _TIMES_WHAT_IS_LEFT
+        if needed <= free_room or window in self._warned:
             return
-        left += sum(
+        free_room += sum(
             n
             for other, n in self._held.items()
             if other.stream == stream and other.epoch < epoch - 1
         )
-        if needed <= left:
+        if needed <= free_room:
             return
         self._warned.add(window)
         _log.warning(
@@ -90,5 +92,5 @@ class Room:
             window.name,
             f"{needed:,}",
             needed * TAG_COST / 1e6,
-            left * TAG_COST / 1e6,
+            free_room * TAG_COST / 1e6,
         )

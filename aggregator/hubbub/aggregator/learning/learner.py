@@ -49,25 +49,25 @@ class ModelLearner:
 
     async def look(self) -> int:
         """Take the steps of all rounds that are over: how many. What fails now waits."""
-        taken = 0
+        count = 0
         for name, metric in list(self._bundle().metrics.items()):
             if metric.model is None:
                 continue
             try:
-                taken += await self._learn(metric, metric.model)
+                count += await self._learn(metric, metric.model)
                 self._failing.pop(name, None)
             except HubbubError as error:
                 if self._failing.get(name) != str(error):
                     _log.warning("model %s learns nothing now: %s", name, error)
                 self._failing[name] = str(error)
-        return taken
+        return count
 
     async def _learn(self, metric: Metric, learning: Learning) -> int:
-        taken = 0
+        count = 0
         before = await self._rounds.finished(metric.name)
         while (epoch := self._over(metric, learning, before)) is not None:
-            [held] = await self._store.read([Window(metric.stream, epoch)])
-            cells = held.cells if len(held.cells) else np.zeros(0, dtype=np.int64)
+            [totals] = await self._store.read([Window(metric.stream, epoch)])
+            cells = totals.cells if len(totals.cells) else np.zeros(0, dtype=np.int64)
             if metric.development and not before and not cells.any():
                 break  # nobody has begun
             now = int(self._clocks.now())
@@ -75,14 +75,14 @@ class ModelLearner:
                 step, metric, learning, before, cells, epoch=epoch, at=now
             )
             if await self._rounds.write(metric.name, finished):
-                taken += 1
+                count += 1
                 _log.info(
                     "model %s: round %d of %d, %d reports",
                     *(metric.name, finished.number, learning.last, finished.reports),
                 )
             # Whoever wrote it: the next step goes on from what is written.
             before = await self._rounds.finished(metric.name)
-        return taken
+        return count
 
     def _over(self, metric: Metric, learning: Learning, before: list[FinishedRound]) -> int | None:
         """The epoch of the next round, once that is over; None until then, and after the last."""
@@ -122,20 +122,20 @@ def step(
     last = before[-1] if before else None
     centre = np.array(last.centre if last else np.zeros(len(learning.columns)))
     state = Round(number, np.array(last.weights if last else np.zeros(learning.dimensions)))
-    told: tuple[int, ...] = ()
+    judge_counts: tuple[int, ...] = ()
     if number > learning.rounds:
-        told = tuple(cells[: judging(metric).categories].tolist())
+        judge_counts = tuple(cells[: judging(metric).categories].tolist())
     elif reports >= max(metric.fewest, 2):
         codes = codes_of_round(metric, number)
-        found = told_by_cells(codes, cells.astype(np.float64))
+        gradient = told_by_cells(codes, cells.astype(np.float64))
         if number == 0:
-            centre = centre_of(found.first(len(learning.columns) + 1))
-            state = replace(state, noise=found.noise)
+            centre = centre_of(gradient.first(len(learning.columns) + 1))
+            state = replace(state, noise=gradient.noise)
         else:
             expected = float(np.sqrt(codes.squared_error / reports))
             rate = rate_of(learning.kind, centre, expected)
             before_it = Round(number - 1, state.weights)
-            state = stepped(learning.kind, learning.penalty, before_it, found, rate)
+            state = stepped(learning.kind, learning.penalty, before_it, gradient, rate)
     return FinishedRound(
         number,
         epoch,
@@ -146,5 +146,5 @@ def step(
         state.weights.tolist(),
         "" if state.outer is None else as_text(state.outer),
         at,
-        told,
+        judge_counts,
     )

@@ -52,21 +52,21 @@ class FinishedRound:
     @classmethod
     def load(cls, text: bytes) -> Self:
         """The round that was written. Raises ValueError, TypeError or KeyError for another."""
-        told: dict[str, Any] = json.loads(text)
-        found = cls(**{**told, "judged": tuple(told.get("judged", ()))})
-        numbers = [*found.centre, *found.weights, found.noise, found.rate]
-        if not all(isfinite(one) for one in numbers):
+        table: dict[str, Any] = json.loads(text)
+        result = cls(**{**table, "judged": tuple(table.get("judged", ()))})
+        numbers = [*result.centre, *result.weights, result.noise, result.rate]
+        if not all(isfinite(number) for number in numbers):
             raise ValueError("no numbers")
-        found.state()
-        return found
+        result.state()
+        return result
 
     def state(self) -> Round:
         """It as what its step is worked out from. Raises ValueError where outer is of no size."""
         size, outer = len(self.weights), None
         if self.outer:
             outer = np.zeros((size, size))
-            held = np.frombuffer(b64decode(self.outer, validate=True), dtype="<f4")
-            outer[np.tril_indices(size)] = held
+            triangle = np.frombuffer(b64decode(self.outer, validate=True), dtype="<f4")
+            outer[np.tril_indices(size)] = triangle
             outer += np.tril(outer, -1).T
             if not np.isfinite(outer).all():
                 raise ValueError("no numbers")
@@ -105,8 +105,8 @@ class MemoryRounds:
 
     async def write(self, model: str, finished: FinishedRound) -> bool:
         """Write a round, unless it is written."""
-        held = self._held.setdefault(model, {})
-        return held.setdefault(finished.number, finished) is finished
+        rounds = self._held.setdefault(model, {})
+        return rounds.setdefault(finished.number, finished) is finished
 
 
 class RedisRounds:
@@ -121,31 +121,35 @@ class RedisRounds:
         Raises:
             TotalsUnreadable: one is there that nobody can read.
         """
-        held = await self._server.ask("HGETALL", _KEY + model)
-        pairs = held.items() if isinstance(held, dict) else zip(held[::2], held[1::2], strict=True)
-        found = {}
+        reply = await self._server.ask("HGETALL", _KEY + model)
+        pairs = (
+            reply.items() if isinstance(reply, dict) else zip(reply[::2], reply[1::2], strict=True)
+        )
+        rounds = {}
         for number, text in pairs:
             try:
-                found[int(number)] = FinishedRound.load(text)
+                rounds[int(number)] = FinishedRound.load(text)
             except (ValueError, TypeError, KeyError, RecursionError) as error:
                 raise TotalsUnreadable(
                     f'model "{model}": what Redis holds of a round nobody can read; restore a '
                     "backup, or give the model a new name"
                 ) from error
-        return _in_order(found)
+        return _in_order(rounds)
 
     async def write(self, model: str, finished: FinishedRound) -> bool:
         """Write a round, unless it is written; one command, so whole or not at all."""
-        told = asdict(finished)
+        document = asdict(finished)
         if not finished.judged:
-            del told["judged"]  # of a model that nobody judges, former versions read every round
-        text = json.dumps(told, separators=(",", ":"))
+            del document[
+                "judged"
+            ]  # of a model that nobody judges, former versions read every round
+        text = json.dumps(document, separators=(",", ":"))
         [first] = await self._server.durable([("HSETNX", _KEY + model, str(finished.number), text)])
         return bool(first)
 
 
 def _in_order(held: Mapping[int, FinishedRound]) -> list[FinishedRound]:
-    found: list[FinishedRound] = []
-    while len(found) in held:
-        found.append(held[len(found)])
-    return found
+    sequence: list[FinishedRound] = []
+    while len(sequence) in held:
+        sequence.append(held[len(sequence)])
+    return sequence

@@ -53,8 +53,8 @@ class AlertPublisher:
             if alarm is None or not alarm.fired:
                 await self._webhook.pass_over(f"{name}:{epoch}")
                 return False
-            told = {"id": f"{name}:{epoch}", "kind": "alert", **asdict(alarm)}
-            await self._webhook.take(Closed(told["id"], metric.name, epoch, date, told))
+            document = {"id": f"{name}:{epoch}", "kind": "alert", **asdict(alarm)}
+            await self._webhook.take(Closed(document["id"], metric.name, epoch, date, document))
         except (OSError, TotalsUnreadable) as error:
             _log.warning(
                 "the alarm of %s, %s, was not sent, and is sent again: %s",

@@ -92,15 +92,15 @@ class EstimateKeeper:
             return 0  # its rounds are kept
         if metric.randomizer.VALUES == "strings" and not metric.candidates:
             return 0  # nobody listed its values: they are asked for with candidates
-        kept, number = [], 0
-        for range_, asked in self._questions(every):
-            selection = await self._query.collected.find(name, asked)
+        ranges, number = [], 0
+        for range_, epoch_choice in self._questions(every):
+            selection = await self._query.collected.find(name, epoch_choice)
             if sum(reports[epoch] for epoch in selection.epochs) < metric.fewest:
                 continue
             at = datetime.fromtimestamp(self._clock(), UTC).isoformat(timespec="seconds")
-            number += await self._query.refresh(name, EstimateQuery(asked), range_, at)
-            kept.append(range_)
-        await self._kept.ranges(name, kept)
+            number += await self._query.refresh(name, EstimateQuery(epoch_choice), range_, at)
+            ranges.append(range_)
+        await self._kept.ranges(name, ranges)
         return number
 
     def _questions(self, every: EpochSelection) -> Iterator[tuple[str, EpochRange]]:

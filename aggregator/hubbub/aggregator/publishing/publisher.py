@@ -126,10 +126,10 @@ class RedisDeliveryLog:
         ask, now = self._server.ask, str(int(self._clock()))
         if await ask("HSETNX", "aggregator:told", name, now):
             return True
-        held = await ask("HGET", "aggregator:told", name) or b""
+        mark = await ask("HGET", "aggregator:told", name) or b""
         # Neither "told" nor a time: nobody is at it.
-        since = int(held) if held.isdigit() and len(held) <= len(now) else 0
-        if held == b"told" or since > self._clock() - _CLAIM_SECONDS:
+        since = int(mark) if mark.isdigit() and len(mark) <= len(now) else 0
+        if mark == b"told" or since > self._clock() - _CLAIM_SECONDS:
             return False
         await ask("HSET", "aggregator:told", name, now)
         return True
@@ -216,7 +216,7 @@ class EpochPublisher:
 
     async def publish_closed(self) -> int:
         """Give what is due: how many were taken."""
-        taken, missed, away = 0, [], set()
+        count, missed, away = 0, [], set()
         async for selection, epoch in self._closed():
             name, date = selection.metric.name, selection.date(epoch)
             for sink in self._sinks:
@@ -224,7 +224,7 @@ class EpochPublisher:
                     continue
                 try:
                     await sink.take(await self._published(selection, epoch))
-                    taken += 1
+                    count += 1
                 except (OSError, TotalsUnreadable) as error:
                     missed.append(f"{name} of {date}: {error}")
                     if isinstance(error, ConnectionError):
@@ -235,7 +235,7 @@ class EpochPublisher:
                 "of closed epochs %s not taken, and given again; the first, %s%s",
                 *(len(missed), missed[0], more),
             )
-        return taken
+        return count
 
     async def _closed(self) -> AsyncIterator[tuple[EpochSelection, int]]:
         for selection in await self._query.collected.all():
@@ -260,10 +260,10 @@ class EpochPublisher:
             document = {**head, "reports": reports, "kind": "strings"}
         else:
             try:
-                found = await self._query.estimate(
+                estimates = await self._query.estimate(
                     name, EstimateQuery(EpochRange(epochs=str(epoch)))
                 )
-                document = {**head, **asdict(found)}
+                document = {**head, **asdict(estimates)}
             except BatchTooSmall as error:
                 document = {**head, "reports": reports, "refused": str(error)}
         return Closed(head["id"], name, epoch, date, document)

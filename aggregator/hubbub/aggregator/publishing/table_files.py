@@ -66,8 +66,8 @@ def inert(text: str) -> str:
     """
     if text[:1] in _CONTROLS:
         return "'" + text
-    seen = next((c for c in text if c.isprintable() and not c.isspace() and c not in UNSEEN), "")
-    return "'" + text if _FORMULA & set(unicodedata.normalize("NFKC", seen)) else text
+    lead = next((c for c in text if c.isprintable() and not c.isspace() and c not in UNSEEN), "")
+    return "'" + text if _FORMULA & set(unicodedata.normalize("NFKC", lead)) else text
 
 
 def _cell(cell: Any) -> Any:

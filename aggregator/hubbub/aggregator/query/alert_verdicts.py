@@ -38,7 +38,7 @@ def surely_changed(found: Sequence[Change], confidence: float) -> list[Change]:
 
     Bonferroni: the p-values are of one answer, and depend on each other in ways nobody knows.
     """
-    return [one for one in found if one.p_value * len(found) <= 1 - confidence]
+    return [change for change in found if change.p_value * len(found) <= 1 - confidence]
 
 
 async def judged_epochs(query: QueryEngine, metric: Metric, newest: int = 1) -> EpochSelection:
@@ -100,12 +100,14 @@ def _of_change(found: Compared, confidence: float) -> tuple[list[str], str]:
     if not changed:
         return [], f"no change since {found.before_dates} beyond what chance explains"
     of_mean = found.kind in OF_NUMBERS
-    told = [
-        f"{one.value[:80]} {_figure(one.before, of_mean)} to {_figure(one.after, of_mean)}"
-        for one in changed[:5]
+    texts = [
+        f"{change.value[:80]} {_figure(change.before, of_mean)} to {_figure(change.after, of_mean)}"
+        for change in changed[:5]
     ]
     more = f", and {len(changed) - 5} more" if len(changed) > 5 else ""  # noqa: PLR2004 as above
-    return [one.value for one in changed], f"since {found.before_dates} {', '.join(told)}{more}"
+    return [
+        change.value for change in changed
+    ], f"since {found.before_dates} {', '.join(texts)}{more}"
 
 
 def _of_limit(found: Trended, rule: Rule, alert: Alert) -> tuple[list[str], str]:

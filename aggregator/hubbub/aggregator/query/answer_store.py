@@ -75,13 +75,13 @@ class MemoryAnswerStore:
 
     async def find(self, metric: str, range_: str, version: str) -> Estimated | None:
         """The answer of exactly this version, whole."""
-        answer, written = self.kept.get((metric, range_), (None, None))
-        return answer if written and written.version == version else None
+        answer, record = self.kept.get((metric, range_), (None, None))
+        return answer if record and record.version == version else None
 
     async def written(self, metric: str, range_: str) -> Written | None:
         """What stands there, of whichever version."""
-        _, written = self.kept.get((metric, range_), (None, None))
-        return written
+        _, record = self.kept.get((metric, range_), (None, None))
+        return record
 
     async def keep(self, answer: Estimated, range_: str, written: Written) -> None:
         """Keep an answer in place of what stands there."""
@@ -113,12 +113,12 @@ class RedisAnswerStore:
     async def find(self, metric: str, range_: str, version: str) -> Estimated | None:
         """The answer of exactly this version, whole."""
         key = _key(metric, range_)
-        told = await self._server.ask("HGET", key, "version")
-        if told is None or _text(told) != version:
+        current = await self._server.ask("HGET", key, "version")
+        if current is None or _text(current) != version:
             return None
-        held = self._read.get(key)
-        if held and held[0] == version:
-            return held[1]
+        entry = self._read.get(key)
+        if entry and entry[0] == version:
+            return entry[1]
         try:
             answer = _answer(await self._server.ask("HGETALL", key), version)
         except (ValueError, TypeError, KeyError, RecursionError):
@@ -135,8 +135,8 @@ class RedisAnswerStore:
     async def keep(self, answer: Estimated, range_: str, written: Written) -> None:
         """Keep an answer in place of what stands there."""
         key = _key(answer.metric, range_)
-        told = {"version": written.version, "written": written.at, **asdict(answer)}
-        pairs = [part for name, one in told.items() for part in (name, _json(one))]
+        document = {"version": written.version, "written": written.at, **asdict(answer)}
+        pairs = [part for name, value in document.items() for part in (name, _json(value))]
         await self._server.execute([("HSET", key, *pairs), ("EXPIRE", key, _SECONDS)])
 
     async def confirm(self, metric: str, range_: str, written: Written) -> None:
@@ -182,21 +182,21 @@ def version_of(
 
 def _answer(held: Mapping[bytes, bytes], version: str) -> Estimated | None:
     """The answer that stands in a hash; None of another version, or of other fields."""
-    told = {name.decode(): json.loads(one) for name, one in held.items()}
-    if told.pop("version", None) != version or told.pop("written", None) is None:
+    document = {name.decode(): json.loads(value) for name, value in held.items()}
+    if document.pop("version", None) != version or document.pop("written", None) is None:
         return None
-    if told.keys() != {field.name for field in fields(Estimated)}:
+    if document.keys() != {field.name for field in fields(Estimated)}:
         return None
-    bare = Estimated(**told)
+    bare = Estimated(**document)
     return replace(
         bare,
-        values=[ValueAnswer(**row) for row in told["values"]],
-        twins=[Twins(tuple(one["values"])) for one in told["twins"]],
-        likely=[LikelyString(**one) for one in told["likely"]],
-        mean=_one(Mean, told["mean"]),
-        others=_one(Mean, told["others"]),
-        shuffled=_one(Shuffled, told["shuffled"]),
-        promised=Shuffled(**told["promised"]),
+        values=[ValueAnswer(**row) for row in document["values"]],
+        twins=[Twins(tuple(twin["values"])) for twin in document["twins"]],
+        likely=[LikelyString(**row) for row in document["likely"]],
+        mean=_one(Mean, document["mean"]),
+        others=_one(Mean, document["others"]),
+        shuffled=_one(Shuffled, document["shuffled"]),
+        promised=Shuffled(**document["promised"]),
     )
 
 

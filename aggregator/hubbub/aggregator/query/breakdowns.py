@@ -127,24 +127,24 @@ def parts_by(bundle: Bundle, whole: EpochSelection, by: str = "") -> list[Part]:
     """
     metric = whole.metric
     field = field_of(metric, by)
-    told = told_by(metric.name)
-    values = told.get(field) or list(metric.breakdown[field])
-    found = []
+    conditions = told_by(metric.name)
+    values = conditions.get(field) or list(metric.breakdown[field])
+    parts = []
     for value in values:
-        own = _within(whole, bundle.metric(_name(metric, {**told, field: [value]})))
+        own = _within(whole, bundle.metric(_name(metric, {**conditions, field: [value]})))
         others = [one for one in values if one != value]
-        rest = _within(whole, bundle.metric(_name(metric, {**told, field: others or values})))
-        found.append(Part(value, own, rest if others and rest.reports >= metric.fewest else None))
-    if not told:
+        rest = _within(whole, bundle.metric(_name(metric, {**conditions, field: others or values})))
+        parts.append(Part(value, own, rest if others and rest.reports >= metric.fewest else None))
+    if not conditions:
         unlisted = bundle.metric(_named(metric, UNLISTED))
-        found.append(Part(UNLISTED, _within(whole, unlisted), None))
-    return found
+        parts.append(Part(UNLISTED, _within(whole, unlisted), None))
+    return parts
 
 
 def _within(whole: EpochSelection, part: Metric) -> EpochSelection:
     """What is held of some cells in the epochs that are asked for."""
     streams = set(part.streams)
-    own = {window: held for window, held in whole.counted.items() if window.stream in streams}
+    own = {window: count for window, count in whole.counted.items() if window.stream in streams}
     return EpochSelection(part, whole.epochs, own)
 
 
@@ -214,8 +214,8 @@ def _row(part: str, own: Answer, value: ValueAnswer, other: Change | None) -> Pa
 def _marked(rows: Sequence[PartRow]) -> list[PartRow]:
     """The rows with marks that hold over all of them: those of each part held over it alone."""
     compared = [place for place, row in enumerate(rows) if row.p_value is not None]
-    found = list(rows)
+    result = list(rows)
     beyond = stand_out(np.array([rows[place].p_value for place in compared], dtype=np.float64))
     for place, stands in zip(compared, beyond.tolist(), strict=True):
-        found[place] = replace(rows[place], stands_out=rows[place].stands_out and stands)
-    return found
+        result[place] = replace(rows[place], stands_out=rows[place].stands_out and stands)
+    return result

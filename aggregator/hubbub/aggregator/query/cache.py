@@ -100,9 +100,9 @@ class SingleFlightCache(Generic[Value]):
 
         version: of all that an answer is made from, part by part.
         """
-        kept = self._recent.get(question)
-        if kept is not None and kept.version == version:
-            return kept.value
+        entry = self._recent.get(question)
+        if entry is not None and entry.version == version:
+            return entry.value
         key = (question, version)
         if key not in self._working:
             self._working[key] = _begun(self._make(key, make))
@@ -118,8 +118,8 @@ class SingleFlightCache(Generic[Value]):
         begun = self._begun
         try:
             value, size = await make()
-            kept = self._recent.get(question)
-            if kept is None or kept.begun < begun:
+            entry = self._recent.get(question)
+            if entry is None or entry.begun < begun:
                 size += _OWN_SIZE + _SIZE_OF_PART * len(version)
                 self._recent.keep(question, _Made(begun, version, value), size)
             return value
@@ -182,8 +182,8 @@ class TotalsCache:
         return await self._counting[key].get()
 
     async def _counted(self, streams: Collection[str]) -> Mapping[Window, Counted]:
-        found = await self._store.counted(streams)
-        return {window: self._apart(window, held) for window, held in found.items()}
+        counts = await self._store.counted(streams)
+        return {window: self._apart(window, count) for window, count in counts.items()}
 
     def _apart(self, window: Window, held: Counted) -> Counted:
         """Reports and dummies, where devices make them: by what is expected."""
@@ -195,18 +195,20 @@ class TotalsCache:
         self, windows: Sequence[Window], counted: Mapping[Window, Counted]
     ) -> list[WindowTotals]:
         """What these windows hold; `counted`: as just told."""
-        found: dict[Window, WindowTotals] = {}
+        totals: dict[Window, WindowTotals] = {}
         for window in windows:
-            held = self._recent.get(window)
-            if held and Counted(held.counted, held.dummies, held.last) == counted.get(window):
-                found[window] = held
-        missing = [window for window in windows if window not in found]
+            window_totals = self._recent.get(window)
+            if window_totals and Counted(
+                window_totals.counted, window_totals.dummies, window_totals.last
+            ) == counted.get(window):
+                totals[window] = window_totals
+        missing = [window for window in windows if window not in totals]
         for window, raw in zip(missing, await self._store.read(missing), strict=True):
             own = self._apart(window, Counted(raw.counted, raw.dummies, raw.last))
-            held = replace(raw, counted=own.reports, dummies=own.dummies)
-            found[window] = held
-            self._recent.keep(window, held, held.cells.nbytes + _SMALLEST_BYTES)
-        return [found[window] for window in windows]
+            window_totals = replace(raw, counted=own.reports, dummies=own.dummies)
+            totals[window] = window_totals
+            self._recent.keep(window, window_totals, window_totals.cells.nbytes + _SMALLEST_BYTES)
+        return [totals[window] for window in windows]
 
 
 def sum_totals(
@@ -227,19 +229,19 @@ def sum_totals(
         TotalsUnreadable: they are of another shape.
     """
     cells: Integers = np.zeros(size, dtype=np.int64)
-    for held in parts:
-        if held.counted or held.dummies:
-            if len(held.cells) != size:
+    for part in parts:
+        if part.counted or part.dummies:
+            if len(part.cells) != size:
                 raise TotalsUnreadable(
                     "the totals of these epochs are of another shape than their metric's; ask for "
                     "others, or restore them from a backup (docs/operate/restore.md)"
                 )
-            cells += held.cells
+            cells += part.cells
         if np.abs(cells).max(initial=0) >= _LARGEST_SUM:
             raise BadParameter("the sums of these epochs pass 64 bits; ask for fewer epochs")
     reports, among = (
-        sum(held.counted for held in parts),
-        sum(held.dummies for held in parts),
+        sum(part.counted for part in parts),
+        sum(part.dummies for part in parts),
     )
     if each:
         drawn = reports_variance(reports, each)
@@ -247,6 +249,6 @@ def sum_totals(
     if not dummies:
         return Totals(cells.tolist(), reports, among)
     # Of m, s are expected: without replacement, the variance is below that of coins, s (1 - s/m).
-    coming = [held.dummies % dummies for held in parts]
+    coming = [part.dummies % dummies for part in parts]
     drawn = sum(some * (1 - some / dummies) for some in coming)
     return Totals(cells.tolist(), reports, among, drawn, hidden)

@@ -63,11 +63,11 @@ def _visible_bundle(bundle: Bundle, sees: Sees) -> Bundle:
 
 def _visible_status(status: PipelineStatus, sees: Sees) -> PipelineStatus:
     """The law over the windows that are left, added up anew."""
-    windows = [one for one in status.windows if sees(one.stream)]
+    windows = [window for window in status.windows if sees(window.stream)]
     return replace(
         status,
         # Not what hidden windows say: that they do not balance is theirs alone.
-        balanced=None if status.balanced is None else all(one.balanced for one in windows),
+        balanced=None if status.balanced is None else all(window.balanced for window in windows),
         total=_total(status.total, windows),
         windows=windows,
     )
@@ -75,13 +75,13 @@ def _visible_status(status: PipelineStatus, sees: Sees) -> PipelineStatus:
 
 def _total(total: ReportCounts, windows: Sequence[ReportCounts]) -> ReportCounts:
     sums: dict[str, Any] = {
-        one.name: None
-        if getattr(total, one.name) is None
-        else sum(getattr(window, one.name) or 0 for window in windows)
-        for one in fields(total)
-        if one.name not in {"stream", "epoch", "date", "balanced"}
+        field.name: None
+        if getattr(total, field.name) is None
+        else sum(getattr(window, field.name) or 0 for window in windows)
+        for field in fields(total)
+        if field.name not in {"stream", "epoch", "date", "balanced"}
     }
-    balanced = None if total.balanced is None else all(one.balanced for one in windows)
+    balanced = None if total.balanced is None else all(window.balanced for window in windows)
     return replace(total, balanced=balanced, **sums)
 
 

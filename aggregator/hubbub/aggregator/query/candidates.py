@@ -136,7 +136,7 @@ async def with_candidates(
                 "fewer of them at once"
             )
     if not strings:
-        saved = ", ".join(one.name for one in await lists.all())
+        saved = ", ".join(saved_list.name for saved_list in await lists.all())
         raise NothingToLookFor(
             f'metric "{metric.name}" is over strings, and its catalog has no candidates: say which '
             f"to look for, by candidates or a saved list ({saved or 'none is saved yet'})"
@@ -164,10 +164,10 @@ async def _discovered(
 ) -> list[str]:
     """What the metric's tree found in the same epochs, by other devices than those that count."""
     try:
-        found = await estimate(f"{metric.base_name}/{FINDER}", EstimateQuery(query.range))
+        answer = await estimate(f"{metric.base_name}/{FINDER}", EstimateQuery(query.range))
     except BatchTooSmall:
         return []
-    return [one.value for one in found.values if one.value not in found.beginnings]
+    return [value.value for value in answer.values if value.value not in answer.beginnings]
 
 
 def looks_for_strings(metric: Metric) -> bool:
@@ -198,7 +198,9 @@ class MemoryCandidateLists:
     async def save(self, name: str, strings: Sequence[str], *, add: bool = False) -> SavedList:
         """Save a list under a name, in place of one or added to it."""
         before = self._held[name][1] if add and name in self._held else ()
-        checked = _checked(name, [*before, *strings], [one.name for one in await self.all()])
+        checked = _checked(
+            name, [*before, *strings], [saved_list.name for saved_list in await self.all()]
+        )
         self._held[name] = SavedList(name, len(checked), int(self._clock())), checked
         return self._held[name][0]
 
@@ -217,10 +219,15 @@ class RedisCandidateLists:
 
     async def all(self) -> list[SavedList]:
         """Every list, by name; those that nobody can read are left out."""
-        held = await self._server.ask("HGETALL", _LISTS_KEY)
-        pairs = held.items() if isinstance(held, dict) else zip(held[::2], held[1::2], strict=True)
-        found = (_saved(name, text) for name, text in pairs)
-        return sorted((one for one in found if one), key=lambda one: one.name)
+        reply = await self._server.ask("HGETALL", _LISTS_KEY)
+        pairs = (
+            reply.items() if isinstance(reply, dict) else zip(reply[::2], reply[1::2], strict=True)
+        )
+        saved_lists = (_saved(name, text) for name, text in pairs)
+        return sorted(
+            (saved_list for saved_list in saved_lists if saved_list),
+            key=lambda saved_list: saved_list.name,
+        )
 
     async def find(self, name: str) -> tuple[str, ...]:
         """The strings of one. Raises UnknownList."""
@@ -230,8 +237,8 @@ class RedisCandidateLists:
         if packed is None:
             raise _unknown(name, await self.all())
         try:
-            found = json.loads(gzip.decompress(packed))
-            return _checked(name, found, [name])
+            strings = json.loads(gzip.decompress(packed))
+            return _checked(name, strings, [name])
         except (OSError, EOFError, ValueError, TypeError, BadParameter) as error:
             raise StoreUnavailable(
                 f'list "{name}" cannot be read as it is kept: save it again'
@@ -239,34 +246,34 @@ class RedisCandidateLists:
 
     async def save(self, name: str, strings: Sequence[str], *, add: bool = False) -> SavedList:
         """Save a list under a name, in place of one or added to it."""
-        known = [one.name for one in await self.all()]
-        before = await self.find(name) if add and name in known else ()
-        checked = _checked(name, [*before, *strings], known)
-        made = SavedList(name, len(checked), int(self._clock()))
+        names = [saved_list.name for saved_list in await self.all()]
+        before = await self.find(name) if add and name in names else ()
+        checked = _checked(name, [*before, *strings], names)
+        new_list = SavedList(name, len(checked), int(self._clock()))
         packed = gzip.compress(json.dumps(checked).encode(), mtime=0)
-        _, left = await self._server.room(_MAX_MEMORY)
-        if len(packed) > left:
+        _, free_bytes = await self._server.room(_MAX_MEMORY)
+        if len(packed) > free_bytes:
             raise StoreFull(
                 f"the list does not fit in {_MAX_MEMORY:.0%} of the memory of the totals' Redis, "
                 "the rest of which is for reports; remove a list, or give Redis more memory"
             )
         await self._server.durable([("HSET", _STRINGS_KEY, name, packed)])
-        await self._server.durable([("HSET", _LISTS_KEY, name, json.dumps(asdict(made)))])
-        return made
+        await self._server.durable([("HSET", _LISTS_KEY, name, json.dumps(asdict(new_list)))])
+        return new_list
 
     async def remove(self, name: str) -> None:
         """Forget one. Raises UnknownList."""
-        known = await self.all()
-        if name not in [one.name for one in known]:
-            raise _unknown(name, known)
+        saved_lists = await self.all()
+        if name not in [saved_list.name for saved_list in saved_lists]:
+            raise _unknown(name, saved_lists)
         await self._server.durable([("HDEL", _LISTS_KEY, name)])
         await self._server.durable([("HDEL", _STRINGS_KEY, name)])
 
 
 def _saved(name: bytes, text: bytes) -> SavedList | None:
     try:
-        held = json.loads(text)
-        return SavedList(name.decode(), int(held["total"]), int(held["saved"]))
+        document = json.loads(text)
+        return SavedList(name.decode(), int(document["total"]), int(document["saved"]))
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return None
 
@@ -280,19 +287,19 @@ def _checked(name: str, strings: Sequence[str], known: Sequence[str]) -> tuple[s
         )
     if name not in known and len(known) >= _MAX_LISTS:
         raise BadParameter(f"{_MAX_LISTS} lists are saved, and no more may be; remove one")
-    found = tuple(dict.fromkeys(strings))
-    if not 1 <= len(found) <= _MAX_STRINGS:
-        raise BadParameter(f"a list holds {len(found):,} strings, outside [1, {_MAX_STRINGS:,}]")
-    for string in found:
+    unique = tuple(dict.fromkeys(strings))
+    if not 1 <= len(unique) <= _MAX_STRINGS:
+        raise BadParameter(f"a list holds {len(unique):,} strings, outside [1, {_MAX_STRINGS:,}]")
+    for string in unique:
         if not string:
             raise BadParameter("a string of a list is empty; leave it out")
         check_words("a string of a list", string, _LONGEST)
-    if sum(map(len, found)) > _MAX_BYTES:
+    if sum(map(len, unique)) > _MAX_BYTES:
         raise BadParameter(f"a list has more than {_MAX_BYTES >> 20} MiB; split it")
-    return found
+    return unique
 
 
 def _unknown(name: str, saved: Sequence[SavedList]) -> UnknownList:
     none = "none: hubbub candidates add NAME FILE saves one"
-    there = ", ".join(one.name for one in saved) or none
+    there = ", ".join(saved_list.name for saved_list in saved) or none
     return UnknownList(f'no list of candidates is called "{name[:60]}"; saved are: {there}')

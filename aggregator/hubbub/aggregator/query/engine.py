@@ -125,19 +125,21 @@ class QueryEngine:
 
     def seen_by(self, viewer: Viewer) -> "QueryEngine":
         """The same for one caller: with what they see alone, and stored by those who may write."""
-        made = copy(self)
-        made.lists = CallersLists(self.lists, viewer)
-        made.marks = CallersMarks(self.marks, viewer)
+        engine = copy(self)
+        engine.lists = CallersLists(self.lists, viewer)
+        engine.marks = CallersMarks(self.marks, viewer)
         if not viewer.sees_all:
             own = self.collected, self._law
-            made.collected, made._law = caller_view(*own, viewer.sees, self._visible)  # noqa: SLF001 of the same class
-        return made
+            engine.collected, engine._law = caller_view(*own, viewer.sees, self._visible)  # noqa: SLF001 of the same class
+        return engine
 
     async def metrics(self) -> list[MetricLine]:
         """Every metric, with what is held of it."""
         terms = await self._terms()
         every = await self.collected.all()
-        return [await line(self.collected, held, terms, self._reserve()) for held in every]
+        return [
+            await line(self.collected, selection, terms, self._reserve()) for selection in every
+        ]
 
     async def metric(self, name: str) -> MetricDetail:
         """One metric, and what one person's report reveals."""
@@ -158,19 +160,19 @@ class QueryEngine:
         """Keep the answer to a question as this range, or find that it is kept: if so, False."""
         query = await self._resolved(name, query)
         selection = await self.collected.find(name, query.range)
-        written = Written(self._version(selection, query), at)
-        held = await self._kept.written(name, range_)
-        if held and held.version == written.version:
-            await self._kept.confirm(name, range_, written)
+        record = Written(self._version(selection, query), at)
+        old_record = await self._kept.written(name, range_)
+        if old_record and old_record.version == record.version:
+            await self._kept.confirm(name, range_, record)
             return False
-        await self._kept.keep(await self._made(selection, query), range_, written)
+        await self._kept.keep(await self._made(selection, query), range_, record)
         return True
 
     async def _kept_or_made(self, selection: EpochSelection, query: EstimateQuery) -> Estimated:
         """The whole answer, whichever process made it."""
         name, version = selection.metric.name, self._version(selection, query)
-        kept = await self._kept.find(name, range_name(selection, query), version)
-        return kept or await self._made(selection, query)
+        answer = await self._kept.find(name, range_name(selection, query), version)
+        return answer or await self._made(selection, query)
 
     def _version(self, selection: EpochSelection, query: EstimateQuery) -> str:
         final = self._is_final(selection)
@@ -178,11 +180,11 @@ class QueryEngine:
 
     def _definition(self, metric: Metric) -> str:
         """A metric as its bundle defines it; who asked before another bundle has the former one."""
-        known = self._definitions.get(metric.name)
-        if known is None or known[0] != metric:
-            known = metric, repr((VERSION, metric))  # of this version alone
-            self._definitions[metric.name] = known
-        return known[1]
+        entry = self._definitions.get(metric.name)
+        if entry is None or entry[0] != metric:
+            entry = metric, repr((VERSION, metric))  # of this version alone
+            self._definitions[metric.name] = entry
+        return entry[1]
 
     def _is_final(self, selection: EpochSelection) -> bool:
         return all(self.collected.is_closed(selection.metric, epoch) for epoch in selection.epochs)
@@ -197,10 +199,10 @@ class QueryEngine:
         """The most frequent values, and how sure their order is."""
         query = await self._resolved(name, query)
         selection = await self.collected.find(name, query.range)
-        found = (await self._work(selection, query)).answer
+        answer = (await self._work(selection, query)).answer
 
         async def make() -> tuple[Top, int]:
-            return await asyncio.to_thread(top, found, number), number
+            return await asyncio.to_thread(top, answer, number), number
 
         question = (self._definition(selection.metric), query, number, selection.windows)
         best = await self._tops.get(question, selection.version, make)
@@ -209,8 +211,8 @@ class QueryEngine:
             epochs=list(selection.epochs),
             dates=selection.dates,
             final=self._is_final(selection),
-            reports=found.reports,
-            confidence=found.confidence,
+            reports=answer.reports,
+            confidence=answer.confidence,
             set_confidence=best.set_confidence,
             order_confidence=best.order_confidence,
             values=list(best.values),
@@ -225,11 +227,11 @@ class QueryEngine:
         """
         query = await self._resolved(name, query)
         selection = await self.collected.find(name, query.range)
-        found = (await self._work(selection, query)).answer
+        answer = (await self._work(selection, query)).answer
 
         async def make() -> tuple[Crossed, int]:
-            held = await self.collected.read(selection)
-            of = self.collected, selection, held, found, parts
+            totals = await self.collected.read(selection)
+            of = self.collected, selection, totals, answer, parts
             table = await asyncio.to_thread(cross_table, *of)
             return table, len(table.values)
 
@@ -250,7 +252,7 @@ class QueryEngine:
         all_ = (await self._work(whole, query)).answer
         if not query.candidates and whole.metric.values is None and all_.kind == "values":
             # Strings that are found in all reports are what is asked of each part.
-            query = replace(query, candidates=tuple(one.value for one in all_.values))
+            query = replace(query, candidates=tuple(value.value for value in all_.values))
         answers = [
             (
                 (await self._work(part.own, query)).answer,
@@ -282,8 +284,8 @@ class QueryEngine:
                 "independent; compare epochs that are in one of them alone"
             )
         old, new = [(await self._work(holding, query)).answer for holding in holdings]
-        told = changes(*only_of_all(old, new))
-        values, total = page.of(told, lambda change: change.p_value)
+        value_changes = changes(*only_of_all(old, new))
+        values, total = page.of(value_changes, lambda change: change.p_value)
         return Compared(
             metric=holdings[0].metric.name,
             kind=old.kind,
@@ -312,21 +314,21 @@ class QueryEngine:
         """
         query = await self._resolved(name, query)
         selection, *before = await self.collected.joined(name, query.range)
-        joined = [one for one in before if one.reports >= one.metric.fewest]
+        joined = [former for former in before if former.reports >= former.metric.fewest]
         answer = (await self._work(selection, query)).answer
 
         async def make() -> tuple[list[Series], int]:
-            every = [(one, await self.collected.read(one)) for one in (selection, *joined)]
-            parts = [part for one in every for part in by_list(*one)]
+            every = [(source, await self.collected.read(source)) for source in (selection, *joined)]
+            parts = [part for pair in every for part in by_list(*pair)]
             async with self._turn(query, points=(len(values) or number) * len(parts)):
-                found = await asyncio.to_thread(
+                series_list = await asyncio.to_thread(
                     series,
                     *(self.collected, parts, answer),
                     values=values,
                     number=number,
                     candidates=query.candidates,
                 )
-            return found, sum(len(one.points) for one in found)
+            return series_list, sum(len(item.points) for item in series_list)
 
         whole = together([selection, *joined])
         question = (self._definition(whole.metric), query, tuple(values), number, whole.windows)
@@ -340,7 +342,7 @@ class QueryEngine:
             series=await self._trends.get(question, whole.version, make),
             lists=list(query.lists),
             unit=selection.metric.unit,
-            joined=[one.metric.name for one in joined],
+            joined=[former.metric.name for former in joined],
             notice=notice_of(selection),
         )
 
@@ -384,19 +386,21 @@ class QueryEngine:
                     worked = await asyncio.to_thread(estimate_range, *of)
             return worked, len(worked.answer.values)
 
-        asked = replace(query, range=NEWEST)
-        question = (self._definition(selection.metric), asked, selection.windows)
+        newest_query = replace(query, range=NEWEST)
+        question = (self._definition(selection.metric), newest_query, selection.windows)
         try:
             return await self._answers.get(question, selection.version, make)
         except BatchTooSmall as error:
             terms = await self._terms()
-            said = until_first_batch(selection.metric, terms, self._reserve())
-            raise BatchTooSmall(f"{error}. {said}" if said else str(error)) from error
+            hint = until_first_batch(selection.metric, terms, self._reserve())
+            raise BatchTooSmall(f"{error}. {hint}" if hint else str(error)) from error
 
 
 def arrived(bundle: Bundle, arrivals: Sequence[Arrival]) -> list[Arrived]:
     """Those whose metric this bundle has, in its words."""
-    return [_told(bundle, one) for one in arrivals if one.window.stream in bundle.streams]
+    return [
+        _told(bundle, arrival) for arrival in arrivals if arrival.window.stream in bundle.streams
+    ]
 
 
 def _told(bundle: Bundle, one: Arrival) -> Arrived:

@@ -60,20 +60,20 @@ def select_epochs(
             return list(held)
         case text:
             ranges = [_range(part, length, now) for part in text.split(",")]
-            found = {epoch for epoch in held if any(a <= epoch <= b for a, b in ranges)}
+            result = {epoch for epoch in held if any(a <= epoch <= b for a, b in ranges)}
             if exact:
-                found |= {a for a, b in ranges if not any(a <= epoch <= b for epoch in held)}
-            return sorted(found)
+                result |= {a for a, b in ranges if not any(a <= epoch <= b for epoch in held)}
+            return sorted(result)
 
 
 def _last(text: str, held: Iterable[int], length: str, now: float) -> list[int]:
-    found = _LAST.fullmatch(text.strip())
-    if not found or not int(found[1]):
+    match = _LAST.fullmatch(text.strip())
+    if not match or not int(match[1]):
         raise BadParameter(
             f'last "{_shown(text)}" is not a number of epochs, nor of hours, days or weeks: '
             "write 7, 12h, 7d or 4w"
         )
-    number, unit = int(found[1]), found[2]
+    number, unit = int(match[1]), match[2]
     newest = epoch_at(now, length)
     if unit:
         # Those that began within it; never none at all.

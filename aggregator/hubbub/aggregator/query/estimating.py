@@ -84,15 +84,15 @@ def estimate_range(
     metric = selection.metric
     tiers = [
         tier
-        for asked in versions_of(metric)
-        for tier in collected.tiers(asked, totals, selection.epochs)
+        for version in versions_of(metric)
+        for tier in collected.tiers(version, totals, selection.epochs)
     ]
     repeats = reports_of_one(metric, selection.epochs)
     answer = _answer(collected, selection, totals, query, repeats)
     if query.anytime:
         surer = replace(query, confidence=_surer(metric, answer))
-        found = _answer(collected, selection, totals, surer, repeats)
-        answer = replace(found, confidence=query.confidence)
+        bare_answer = _answer(collected, selection, totals, surer, repeats)
+        answer = replace(bare_answer, confidence=query.confidence)
     if query.likely:
         answer = replace(answer, likely=likely(tiers, answer, query.likely))
     return RangeEstimate(
@@ -100,7 +100,7 @@ def estimate_range(
         _judged(tiers, repeats),
         _weakest(collected.bundle, totals),
         shuffled_of(metric),
-        max(one.at for one in totals.values()),
+        max(total.at for total in totals.values()),
     )
 
 
@@ -118,8 +118,8 @@ def _answer(
     if query.candidates:
         raise BadParameter("this metric is not over strings: leave candidates out")
     lists = [
-        (collected.tiers(asked, totals, epochs), len(asked.values or ()))
-        for asked in versions_of(metric)
+        (collected.tiers(version, totals, epochs), len(version.values or ()))
+        for version in versions_of(metric)
     ]
     other = metric.values.index(OTHER) if metric.other else None
     return answer_lists(lists, metric.values, query.confidence, repeats, other)
@@ -172,17 +172,17 @@ def _weakest(bundle: Bundle, totals: Mapping[Window, WindowTotals]) -> Amplified
     """
     sizes: dict[str, int] = {}
     dummies: dict[str, int] = {}
-    for window, one in totals.items():
+    for window, window_totals in totals.items():
         whole = bundle.asked_in(window.stream).central is not None
-        size = one.counted if whole else one.batch_reports
+        size = window_totals.counted if whole else window_totals.batch_reports
         sizes[window.stream] = min(size, sizes.get(window.stream, size))
         # Those that came, and not those that should have: a shuffler may have made none.
-        surely = max(one.dummies - _hiding(bundle.asked_in(window.stream)), 0)
+        surely = max(window_totals.dummies - _hiding(bundle.asked_in(window.stream)), 0)
         dummies[window.stream] = min(surely, dummies.get(window.stream, surely))
     if not all(sizes.values()):
         return None
-    found = [
+    guarantees = [
         shuffled_of(bundle.asked_in(name), size, dummies=dummies[name])
         for name, size in sizes.items()
     ]
-    return max(found, key=lambda one: one.epsilon, default=None)
+    return max(guarantees, key=lambda guarantee: guarantee.epsilon, default=None)

@@ -14,8 +14,9 @@ def until_first_batch(metric: Metric, terms: Terms | None, reserve: float | None
     """
     waiting = [
         window
-        for window, told in (terms or {}).items()
-        if window.stream == metric.name and 0 < told.get("pooled", 0) == told.get("acknowledged")
+        for window, counts in (terms or {}).items()
+        if window.stream == metric.name
+        and 0 < counts.get("pooled", 0) == counts.get("acknowledged")
     ]
     if not terms or not waiting:
         return ""
@@ -31,10 +32,10 @@ def _said(metric: Metric, window: Window, pooled: int, reserve: float | None) ->
             f"{pooled:,} of the {metric.crowd:,} reports of a crowd wait at the shuffler; they "
             f"leave together at {latest}, or not at all"
         )
-    kept = round(metric.fewest * (reserve or 0.0)) if metric.mix == "pool" else 0
-    stay = f", of which {kept:,} stay behind" if kept else ""
+    reserve_count = round(metric.fewest * (reserve or 0.0)) if metric.mix == "pool" else 0
+    stay = f", of which {reserve_count:,} stay behind" if reserve_count else ""
     return (
-        f"{pooled:,} of {metric.fewest + kept:,} reports wait at the shuffler until the first "
-        f"batch{stay}, or until {latest} at the latest; fewer than {metric.fewest:,} by then "
+        f"{pooled:,} of {metric.fewest + reserve_count:,} reports wait at the shuffler until the "
+        f"first batch{stay}, or until {latest} at the latest; fewer than {metric.fewest:,} by then "
         "are withheld"
     )

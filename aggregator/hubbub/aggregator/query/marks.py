@@ -153,8 +153,8 @@ class RedisMarks:
 
 def _mark(text: bytes) -> Mark | None:
     try:
-        held = json.loads(text)
-        return Mark(**{name: str(held[name]) for name in ("name", "date", "text", "metric")})
+        document = json.loads(text)
+        return Mark(**{name: str(document[name]) for name in ("name", "date", "text", "metric")})
     except (ValueError, TypeError, KeyError, RecursionError):
         return None
 
@@ -164,8 +164,8 @@ def _field(mark: Mark) -> str:
 
 
 def _of(marks: Iterable[Mark], metric: str) -> list[Mark]:
-    shown = [mark for mark in marks if not metric or mark.metric in {"", metric}]
-    return sorted(shown, key=lambda mark: (mark.date, mark.name))
+    own_marks = [mark for mark in marks if not metric or mark.metric in {"", metric}]
+    return sorted(own_marks, key=lambda mark: (mark.date, mark.name))
 
 
 def _refuse_more(fields: Collection[str], field: str) -> None:

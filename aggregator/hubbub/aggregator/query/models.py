@@ -125,7 +125,7 @@ class LearnedModel:
 
 async def learned_models(query: QueryEngine, confidence: float) -> list[LearnedModel]:
     """Every model of the bundle."""
-    names = [name for name, one in query.collected.bundle.metrics.items() if one.model]
+    names = [name for name, metric in query.collected.bundle.metrics.items() if metric.model]
     return [await learned_model(query, name, confidence) for name in names]
 
 
@@ -139,10 +139,10 @@ async def learned_model(query: QueryEngine, name: str, confidence: float) -> Lea
     metrics = query.collected.bundle.metrics
     metric = metrics.get(name)
     if metric is None or metric.model is None:
-        known = sorted(n for n, one in metrics.items() if one.model)
-        held = ", ".join(known) or "none: [models.NAME] of the catalog makes one"
+        names = sorted(n for n, metric in metrics.items() if metric.model)
+        listing = ", ".join(names) or "none: [models.NAME] of the catalog makes one"
         hint = f'; "{name}" is a metric, which hubbub query answers' if metric else ""
-        raise UnknownMetric(f'model "{name[:60]}" is not in the bundle; it has {held}{hint}')
+        raise UnknownMetric(f'model "{name[:60]}" is not in the bundle; it has {listing}{hint}')
     check_confidence(confidence)
     done = await query.rounds.finished(name)
     now = query.collected.clocks.now()
@@ -173,7 +173,7 @@ def _learned(
         confidence=confidence,
         number=len(done) - 1,
         rounds=learning.rounds,
-        reports=sum(one.reports for one in done),
+        reports=sum(round_.reports for round_ in done),
         finished=finished,
         next=None if finished else iso_time(following),
         low=learning.range[0],
@@ -194,7 +194,7 @@ def _judged_by(
     """The finished model as it is judged: its weights about the centre, and edges of bins."""
     if not learning.held_out or len(done) <= learning.rounds:
         return None
-    weights = averaged_weights([one.state() for one in done[1:]])
+    weights = averaged_weights([round_.state() for round_ in done[1:]])
     edges = edges_of(np.array(done[0].centre), weights, bins_for(metric.epsilon))
     return weights.tolist(), edges
 
@@ -258,7 +258,7 @@ def _coefficients(
 ) -> list[Coefficient]:
     if len(done) < 2:  # noqa: PLR2004 where columns lie, and one step
         return []
-    states = [one.state() for one in done[1:]]
+    states = [round_.state() for round_ in done[1:]]
     along = codes_of_round(metric, 1).along
     weights, stderrs = averaged(learning.kind, states, np.array(done[0].centre), along)
     features = tuple(Feature(*column) for column in learning.columns)
@@ -282,7 +282,7 @@ def _line(
     if number >= len(done):
         state = "running" if epoch_start(epoch, metric.epoch) <= now else "to come"
         return RoundLine(number, date, state, 0, 0.0, 0.0)
-    one = done[number]
-    before = done[number - 1].weights if number else one.weights
-    moved = float(np.linalg.norm(np.subtract(one.weights, before)))
-    return RoundLine(number, date, "finished", one.reports, one.noise, moved)
+    round_ = done[number]
+    before = done[number - 1].weights if number else round_.weights
+    moved = float(np.linalg.norm(np.subtract(round_.weights, before)))
+    return RoundLine(number, date, "finished", round_.reports, round_.noise, moved)

@@ -15,25 +15,27 @@ def notice_of(*selections: EpochSelection) -> str:
     nothing to say.
     """
     metric = selections[0].metric
-    said = notice(development=metric.development)
+    text = notice(development=metric.development)
     each, noise = made_each(metric), count_noise(metric)
-    if noise and not any(one.counted for one in selections):
-        said = f"{metric.name}: nothing has left the shuffler, which tells nobody how much waits."
+    if noise and not any(selection.counted for selection in selections):
+        text = f"{metric.name}: nothing has left the shuffler, which tells nobody how much waits."
     elif each or noise:
-        errors = " and ".join(f"{one.reports:,} ± {reports_stderr(one):,.1f}" for one in selections)
+        errors = " and ".join(
+            f"{selection.reports:,} ± {reports_stderr(selection):,.1f}" for selection in selections
+        )
         why = (
             "the shuffler adds a number of dummies to an epoch that it tells nobody."
             if noise
             else f"beside each a device sends {each:g} dummies on average, which nobody can tell."
         )
-        said = (
+        text = (
             f"{metric.name}: the number of reports is an estimate, {errors} (standard error): {why}"
         )
-    return said
+    return text
 
 
 def reports_stderr(selection: EpochSelection) -> float:
     """The standard error of a number of reports; 0 where they are counted."""
     metric = selection.metric
-    hidden = sum(count_variance(metric, one.reports) for one in selection.counted.values())
+    hidden = sum(count_variance(metric, count.reports) for count in selection.counted.values())
     return sqrt(reports_variance(selection.reports, made_each(metric)) + hidden)

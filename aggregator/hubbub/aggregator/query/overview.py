@@ -133,29 +133,31 @@ def number_range(metric: Metric) -> tuple[float, float] | None:
 
 def notes(metric: Metric, found: Answer) -> list[str]:
     """What an answer does not tell, or seems to, in a sentence each."""
-    told = _of_its_kind(metric, found)
+    sentences = _of_its_kind(metric, found)
     if shares := family_for(metric.randomizer).SHARES:
-        told.append(shares)
+        sentences.append(shares)
     what, low, high = "A share below 0 or above 100%", 0.0, float(found.reports)
     if found.kind in OF_NUMBERS and found.span:
         what, (low, high) = "A mean outside its range", found.span
     room = _ABSURD * (high - low)
     if any(not low - room <= value.estimate <= high + room for value in found.values):
-        told.append(
+        sentences.append(
             f"{what} is no mistake: what coins add on average is taken away, and in "
             f"{found.reports:,} report{'s' * (found.reports != 1)} they added more or less. Its "
             "interval says what may be true; more reports narrow it."
         )
-    return told
+    return sentences
 
 
 def _of_its_kind(metric: Metric, found: Answer) -> list[str]:
     """What a mean, an open end or an appended value does not tell."""
     if found.reports_asked:
-        told = list(_appended(found))
+        sentences = list(_appended(found))
         if metric.other:
-            told.append('"other" of a shorter list held what was appended since: it is left out.')
-        return told
+            sentences.append(
+                '"other" of a shorter list held what was appended since: it is left out.'
+            )
+        return sentences
     if metric.edges and metric.clamps:
         return [_at_the_ends(metric, found)]
     if found.kind == "vector" and found.span:
@@ -168,18 +170,20 @@ def _of_its_kind(metric: Metric, found: Answer) -> list[str]:
     others = "others count as the nearer end" if metric.clamps else "devices report no others"
     if metric.clamps and found.kind == "mean":
         others += ", and how many do is not known: edges would tell"
-    told = [f"Of numbers from {low:,g} to {high:,g}{unit}: {others}."]
+    sentences = [f"Of numbers from {low:,g} to {high:,g}{unit}: {others}."]
     if found.kind == "mean":
-        told.append("How they are spread is not known: a few large ones move a mean as many do.")
+        sentences.append(
+            "How they are spread is not known: a few large ones move a mean as many do."
+        )
     else:
-        told.append("For the mean each number counts as the middle of its range.")
-    return told
+        sentences.append("For the mean each number counts as the middle of its range.")
+    return sentences
 
 
 def _appended(found: Answer) -> Iterator[str]:
     """Which values not all reports could say."""
     for number in sorted(
-        {asked for asked in found.reports_asked if asked < found.reports}, reverse=True
+        {count for count in found.reports_asked if count < found.reports}, reverse=True
     ):
         values = [
             v.value for v, n in zip(found.values, found.reports_asked, strict=True) if n == number
@@ -194,12 +198,12 @@ def _appended(found: Answer) -> Iterator[str]:
 def _at_the_ends(metric: Metric, found: Answer) -> str:
     """Where numbers outside the edges are counted, and how many are there, as estimated."""
     ends = [metric.values[0], metric.values[-1]] if metric.values else []
-    held = {one.value: one.estimate / max(found.reports, 1) for one in found.values}
-    shares = ", ".join(f"{end} {held[end]:.1%}" for end in ends if end in held)
+    end_shares = {value.value: value.estimate / max(found.reports, 1) for value in found.values}
+    shares = ", ".join(f"{end} {end_shares[end]:.1%}" for end in ends if end in end_shares)
     low, high = metric.edges[0], metric.edges[-1]
     unit = f" {metric.unit}" if metric.unit else ""
-    told = f"Numbers outside {low:,g} to {high:,g}{unit} are counted at its ends"
-    return f"{told}: {shares}." if shares else f"{told}."
+    sentence = f"Numbers outside {low:,g} to {high:,g}{unit} are counted at its ends"
+    return f"{sentence}: {shares}." if shares else f"{sentence}."
 
 
 def iso_time(seconds: float) -> str:

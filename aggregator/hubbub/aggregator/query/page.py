@@ -35,19 +35,19 @@ class Page:
             BadParameter: the order is by a field that these rows do not have.
         """
         text = self.find.casefold()
-        found = [row for row in rows if text in row.value.casefold()] if text else list(rows)
+        matches = [row for row in rows if text in row.value.casefold()] if text else list(rows)
         field = self.order.removeprefix("-")
         if field == "rank":
-            found.sort(key=rank, reverse=self.order != field)
+            matches.sort(key=rank, reverse=self.order != field)
         elif field != "listed":
-            if not all(hasattr(row, field) for row in found):
+            if not all(hasattr(row, field) for row in matches):
                 raise BadParameter(f"order {self.order}: these rows have no {field}; take another")
             # Of a mean some are not known; those come last of what is largest first.
-            of = [(getattr(row, field) is not None, getattr(row, field)) for row in found]
+            of = [(getattr(row, field) is not None, getattr(row, field)) for row in matches]
             places = sorted(range(len(of)), key=of.__getitem__, reverse=self.order != field)
-            found = [found[place] for place in places]
+            matches = [matches[place] for place in places]
         end = None if self.number is None else self.first + self.number
-        return found[self.first : end], len(found)
+        return matches[self.first : end], len(matches)
 
 
 WHOLE: Final = Page()

@@ -66,14 +66,17 @@ class Shuffler:
             if not fresh and self._told and now - self._told[0] < _FRESH_SECONDS:
                 return self._told[1]
             try:
-                found = await OperatorStub(self._channel).Status(
+                status = await OperatorStub(self._channel).Status(
                     StatusRequest(), timeout=_CALL_SECONDS
                 )
             except grpc.RpcError:
                 terms = None
             else:
-                self.reserve, self.total = found.reserve, dict(found.total)
-                terms = {Window(one.stream, one.epoch): dict(one.terms) for one in found.windows}
+                self.reserve, self.total = status.reserve, dict(status.total)
+                terms = {
+                    Window(window.stream, window.epoch): dict(window.terms)
+                    for window in status.windows
+                }
             self._told = (asyncio.get_running_loop().time(), terms)
             return terms
 
@@ -141,8 +144,8 @@ def upstream_reports(
         return None, None
     streams, epochs = set(selection.metric.streams), set(selection.epochs)
     own = sum_terms(
-        told
-        for window, told in terms.items()
+        counts
+        for window, counts in terms.items()
         if window.stream in streams and window.epoch in epochs
     )
     waiting = own["pooled"] + own["in_flight"] if selection.metric.development else None

@@ -47,7 +47,7 @@ class EpochSelection:
     @property
     def reports(self) -> int:
         """How many in all."""
-        return sum(held.reports for held in self.counted.values())
+        return sum(count.reports for count in self.counted.values())
 
     @property
     def dates(self) -> str:
@@ -61,14 +61,14 @@ class EpochSelection:
     def by_epoch(self) -> Mapping[int, int]:
         """How many in each epoch; 0 in any other."""
         reports: Counter[int] = Counter()
-        for window, held in self.counted.items():
-            reports[window.epoch] += held.reports
+        for window, count in self.counted.items():
+            reports[window.epoch] += count.reports
         return reports
 
     def only(self, epochs: Sequence[int]) -> "EpochSelection":
         """The part of it in some epochs."""
         wanted = set(epochs)
-        own = {window: held for window, held in self.counted.items() if window.epoch in wanted}
+        own = {window: count for window, count in self.counted.items() if window.epoch in wanted}
         return EpochSelection(self.metric, tuple(epochs), own)
 
     @property
@@ -146,13 +146,18 @@ class TotalsByEpoch:
         return await self._chosen([metric, *superseded_by(metric, self.bundle.metrics)], asked)
 
     async def _chosen(self, metrics: Sequence[Metric], asked: EpochRange) -> list[EpochSelection]:
-        counted = await self._shelf.counted([one for metric in metrics for one in metric.streams])
-        every = [_holding(metric, counted) for metric in metrics]
-        held = sorted({epoch for one in every for epoch in one.epochs})
-        epochs = select_epochs(
-            asked.last, asked.epochs, held=held, length=metrics[0].epoch, now=self._clock()
+        counted = await self._shelf.counted(
+            [stream for metric in metrics for stream in metric.streams]
         )
-        return [one.only([epoch for epoch in epochs if epoch in one.epochs]) for one in every]
+        every = [_holding(metric, counted) for metric in metrics]
+        all_epochs = sorted({epoch for selection in every for epoch in selection.epochs})
+        epochs = select_epochs(
+            asked.last, asked.epochs, held=all_epochs, length=metrics[0].epoch, now=self._clock()
+        )
+        return [
+            selection.only([epoch for epoch in epochs if epoch in selection.epochs])
+            for selection in every
+        ]
 
     async def pair(
         self, name: str, before: EpochRange, after: EpochRange
@@ -221,11 +226,11 @@ class TotalsByEpoch:
     def _lacking(self, every: EpochSelection, newer: EpochSelection) -> str:
         """What a comparison waits for."""
         metric = every.metric
-        found = f"and there is {newer.dates} alone" if newer.epochs else "and there is none"
+        newer_text = f"and there is {newer.dates} alone" if newer.epochs else "and there is none"
         return (
             f'metric "{metric.name}": a comparison takes two epochs that take no more reports and '
-            f"hold {metric.fewest:,} or more, {found}{self._open(every)}; wait for the next, or "
-            "name two ranges: before and after"
+            f"hold {metric.fewest:,} or more, {newer_text}{self._open(every)}; wait for the next, "
+            "or name two ranges: before and after"
         )
 
     async def closed(
@@ -292,10 +297,10 @@ class TotalsByEpoch:
         """When the last report of these epochs was counted; 0 if it is not known."""
         windows = list(selection.counted)
         try:
-            held = await self._shelf.read(windows, selection.counted)
+            totals = await self._shelf.read(windows, selection.counted)
         except TotalsUnreadable:  # who asks for these alone is told
             return 0
-        return max((one.at for one in held), default=0)
+        return max((window_totals.at for window_totals in totals), default=0)
 
     def tiers(
         self, metric: Metric, totals: Mapping[Window, WindowTotals], epochs: Sequence[int]
@@ -312,8 +317,12 @@ class TotalsByEpoch:
         for streams in cells.values():  # of one mechanism each, so that their totals add exactly
             own = self.bundle.asked_in(streams[0])
             mechanism = own.randomizer
-            parts = [one for w, one in totals.items() if w.stream in streams and w.epoch in wanted]
-            hidden = sum(count_variance(own, one.counted) for one in parts if one.dummies)
+            parts = [
+                window_totals
+                for w, window_totals in totals.items()
+                if w.stream in streams and w.epoch in wanted
+            ]
+            hidden = sum(count_variance(own, part.counted) for part in parts if part.dummies)
             dummies, each = expected_dummies(own), made_each(own)
             added = sum_totals(parts, mechanism.layout.size, dummies, each, hidden)
             tiers.append((mechanism, added))
@@ -329,5 +338,5 @@ def _large(selection: EpochSelection) -> list[int]:
 def _holding(metric: Metric, counted: Mapping[Window, Counted]) -> EpochSelection:
     """All that is held of a metric."""
     streams = set(metric.streams)
-    own = {window: held for window, held in counted.items() if window.stream in streams}
+    own = {window: count for window, count in counted.items() if window.stream in streams}
     return EpochSelection(metric, tuple(sorted({window.epoch for window in own})), own)

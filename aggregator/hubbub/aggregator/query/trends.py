@@ -52,8 +52,8 @@ class Part:
 def by_list(selection: EpochSelection, totals: Mapping[Window, WindowTotals]) -> Iterator[Part]:
     """A metric's reports by the list of values that they were asked with, the latest first."""
     newest, *former = reversed(list(versions_of(selection.metric)))
-    for metric, asked in ((selection.metric, newest), *zip(former, former, strict=True)):
-        own = set(asked.own_streams)
+    for metric, version in ((selection.metric, newest), *zip(former, former, strict=True)):
+        own = set(version.own_streams)
         counted = {window: n for window, n in selection.counted.items() if window.stream in own}
         epochs = tuple(sorted({window.epoch for window in counted}))
         yield Part(EpochSelection(metric, epochs, counted), totals)
@@ -61,8 +61,8 @@ def by_list(selection: EpochSelection, totals: Mapping[Window, WindowTotals]) ->
 
 def together(selections: Sequence[EpochSelection]) -> EpochSelection:
     """All reports of metrics that go on from one another, as the first one's."""
-    epochs = sorted({epoch for one in selections for epoch in one.epochs})
-    counted = {window: n for one in selections for window, n in one.counted.items()}
+    epochs = sorted({epoch for selection in selections for epoch in selection.epochs})
+    counted = {window: n for selection in selections for window, n in selection.counted.items()}
     return EpochSelection(selections[0].metric, tuple(epochs), counted)
 
 
@@ -98,30 +98,32 @@ def series(
     if metric.values is None and not numbers and not candidates:
         # Found in the whole range: an epoch alone would find others.
         candidates, places = names, {name: place for place, name in enumerate(names)}
-    known = [{MEAN: 0} if numbers else places] + [_places(part.metric) for part in parts[1:]]
+    place_maps = [{MEAN: 0} if numbers else places] + [_places(part.metric) for part in parts[1:]]
     counted = [part.selection.by_epoch() for part in parts]
     points: list[list[Point]] = [[] for _ in names]
     not_asked: list[list[int]] = [[] for _ in names]
     for epoch in whole.epochs:
         enough = [n for n, part in enumerate(parts) if counted[n][epoch] >= part.metric.fewest]
-        for asking, followed in _by_asking(enough, known, names).items():
+        for asking, followed in _by_asking(enough, place_maps, names).items():
             if not asking:
-                for one in followed:
-                    not_asked[one].append(epoch)
+                for index in followed:
+                    not_asked[index].append(epoch)
                 continue
             reports = sum(counted[n][epoch] for n in asking)
-            found = joined_shares(
+            means = joined_shares(
                 [
-                    parts[n].followed(collected, epoch, [known[n][names[one]] for one in followed])
+                    parts[n].followed(
+                        collected, epoch, [place_maps[n][names[index]] for index in followed]
+                    )
                     for n in asking
                 ],
                 candidates,
                 answer.confidence,
-                picked=[picked[one] for one in followed] if picked else (),
+                picked=[picked[index] for index in followed] if picked else (),
                 part=min(reports / max(answer.reports, 1), 1.0),
             )
-            for one, mean in zip(followed, found, strict=True):
-                points[one].append(_point(whole, epoch, reports, mean))
+            for index, mean in zip(followed, means, strict=True):
+                points[index].append(_point(whole, epoch, reports, mean))
     return [
         _lined(name, own, missing, parts, answer)
         for name, own, missing in zip(names, points, not_asked, strict=True)
@@ -157,11 +159,11 @@ def _by_asking(
     enough: Sequence[int], known: Sequence[Mapping[str, int]], names: Sequence[str]
 ) -> dict[tuple[int, ...], list[int]]:
     """The names that each set of parts asked for, of those with enough reports in an epoch."""
-    found: dict[tuple[int, ...], list[int]] = {}
-    for one, name in enumerate(names) if enough else ():
+    groups: dict[tuple[int, ...], list[int]] = {}
+    for index, name in enumerate(names) if enough else ():
         asking = tuple(n for n in enough if name in known[n])
-        found.setdefault(asking, []).append(one)
-    return found
+        groups.setdefault(asking, []).append(index)
+    return groups
 
 
 def _point(whole: EpochSelection, epoch: int, reports: int, found: Mean) -> Point:
@@ -186,8 +188,8 @@ def _check(
             f'metric "{metric.name}" asks for numbers, and a trend follows their mean: leave '
             "values out"
         )
-    known = {value.value for value in answer.values}
-    if not numbers and (unknown := [name for name in names if name not in known]):
+    value_names = {value.value for value in answer.values}
+    if not numbers and (unknown := [name for name in names if name not in value_names]):
         raise BadParameter(
             f'metric "{metric.name}" has no value "{unknown[0][:60]}" to follow; write one of its '
             "own, as an estimate lists them"
@@ -223,11 +225,11 @@ def with_line(
     if len(points) < MIN_POINTS or any(metric.memoized for metric in metrics):
         return series
     epochs, reports = [point.epoch for point in points], [point.reports for point in points]
-    found = [Mean(point.share, point.stderr, point.low, point.high) for point in points]
+    means = [Mean(point.share, point.stderr, point.low, point.high) for point in points]
     line = line_through(
         epochs,
         np.array([point.share for point in points]),
-        known_variances(found, reports, ends),
+        known_variances(means, reports, ends),
         confidence,
         weekly=metrics[0].epoch == "day",
         fixed=_drawn(metrics[0], points, ends),

@@ -58,10 +58,12 @@ class Entry:
         for name in ("epsilon", "delta", "promised", "promised_delta"):
             if not (_within(getattr(self, name)) and getattr(self, name) >= 0):
                 raise BadParameter(f"{name} of a release is not a number from 0 on")
-        for told in self.answer:
-            numbers = [getattr(told, one.name) for one in fields(told) if one.name != "value"]
+        for value in self.answer:
+            numbers = [
+                getattr(value, field.name) for field in fields(value) if field.name != "value"
+            ]
             _text(
-                "a value", told.value
+                "a value", value.value
             ).encode()  # as the catalog has it; a ValueError if it cannot
             if not all(number is None or _within(number) for number in numbers):
                 raise BadParameter("an answer of a release is not a number")
@@ -72,9 +74,9 @@ class Entry:
 
     def record(self) -> dict[str, Any]:
         """All of it that is told beside the answer."""
-        told = asdict(self)
-        del told["answer"], told["year"]
-        return told
+        table = asdict(self)
+        del table["answer"], table["year"]
+        return table
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,10 +98,10 @@ def read_entry(text: bytes) -> tuple[Entry | Unreadable, bool]:
     try:
         document = json.loads(text)
         whole = _mended(document)
-        told = dict(whole)
-        told["epochs"] = tuple(told["epochs"])
-        told["answer"] = tuple(Released(**value) for value in told["answer"])
-        return Entry(**told), whole != document
+        table = dict(whole)
+        table["epochs"] = tuple(table["epochs"])
+        table["answer"] = tuple(Released(**value) for value in table["answer"])
+        return Entry(**table), whole != document
     except (BadParameter, ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return _left_of(text), False
 
@@ -117,9 +119,9 @@ def _left_of(text: bytes) -> Unreadable:
 
 
 def _after(name: str, text: bytes) -> bytes:
-    found = re.search(rb'"%s":\s*(-?[0-9][0-9.eE+-]{0,%d})' % (name.encode(), _DIGITS), text)
+    match = re.search(rb'"%s":\s*(-?[0-9][0-9.eE+-]{0,%d})' % (name.encode(), _DIGITS), text)
     try:
-        return found[1] if found and float(found[1]) is not None else b""
+        return match[1] if match and float(match[1]) is not None else b""
     except ValueError:
         return b""
 
@@ -129,9 +131,9 @@ def _mended(document: Any) -> Any:
     if isinstance(document, str):
         return mended(document)
     if isinstance(document, list):
-        return [_mended(one) for one in document]
+        return [_mended(item) for item in document]
     if isinstance(document, dict):
-        return {name: _mended(one) for name, one in document.items()}
+        return {name: _mended(value) for name, value in document.items()}
     return document
 
 

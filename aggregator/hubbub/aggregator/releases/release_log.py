@@ -43,11 +43,11 @@ class Entries:
 
     def spent(self, purpose: str, year: int) -> tuple[float, float]:
         """Epsilon and delta that a purpose has spent in a year, at most."""
-        own = [one for one in self.read if (one.purpose, one.year) == (purpose, year)]
-        maybe = [one for one in self.lost if one.may_be(purpose, year)]
+        own = [entry for entry in self.read if (entry.purpose, entry.year) == (purpose, year)]
+        maybe = [entry for entry in self.lost if entry.may_be(purpose, year)]
         return (
-            sum(one.epsilon for one in own) + sum(one.epsilon for one in maybe),
-            sum(one.delta for one in own) + sum(one.delta for one in maybe),
+            sum(entry.epsilon for entry in own) + sum(entry.epsilon for entry in maybe),
+            sum(entry.delta for entry in own) + sum(entry.delta for entry in maybe),
         )
 
     def check(self, entry: Entry, allowance: tuple[float, float]) -> None:
@@ -94,11 +94,11 @@ class RedisReleaseLog:
         """Enter a release: the entry that holds, and whether it was there before."""
         texts: list[bytes] = await self._texts()
         while True:
-            found = self._read(texts)
-            before = next((one for one in found.read if one.id == entry.id), None)
+            entries = self._read(texts)
+            before = next((earlier for earlier in entries.read if earlier.id == entry.id), None)
             if before is not None:
                 return before, True
-            found.check(entry, allowance)
+            entries.check(entry, allowance)
             [more] = await self._server.durable(
                 [script(_APPEND, [_KEY], [len(texts), entry.text()])]
             )
@@ -115,16 +115,16 @@ class RedisReleaseLog:
 
     def _read(self, texts: Sequence[bytes]) -> Entries:
         every = [read_entry(text) for text in texts]
-        found = Entries(
-            [one for one, _ in every if isinstance(one, Entry)],
-            [one for one, _ in every if isinstance(one, Unreadable)],
+        entries = Entries(
+            [item for item, _ in every if isinstance(item, Entry)],
+            [item for item, _ in every if isinstance(item, Unreadable)],
             sum(mended for _, mended in every),
         )
-        if found.unreadable > self._said:
-            self._said = found.unreadable
+        if entries.unreadable > self._said:
+            self._said = entries.unreadable
             _log.warning(
                 "%d entries of the record of releases cannot be read as they stand; what they may "
                 "have spent is counted (docs/operate/restore.md)",
-                found.unreadable,
+                entries.unreadable,
             )
-        return found
+        return entries

@@ -126,8 +126,8 @@ class Releases:
             )
         selection = await self._collected.closed(metric, ask.epochs, ask.dates)
         _refuse_former_lists(metric, selection)
-        held, epochs = await self._collected.read(selection), selection.epochs
-        parts = self._collected.tiers(metric, held, epochs)
+        totals, epochs = await self._collected.read(selection), selection.epochs
+        parts = self._collected.tiers(metric, totals, epochs)
         answer = await asyncio.to_thread(
             release,
             parts,
@@ -145,7 +145,7 @@ class Releases:
         entry = self._entry(metric, ask, epochs, answer, paid)
         # What was drawn is told only once it is entered; what was entered before is told again.
         try:
-            kept, again = await self._record.spend(entry, budget.allowance(ask.purpose))
+            log_entry, again = await self._record.spend(entry, budget.allowance(ask.purpose))
         except BudgetExhausted:
             if self._sees_all:
                 raise
@@ -156,7 +156,7 @@ class Releases:
                 "catalog"
             ) from None
         return ReleaseResult(
-            kept, again, self._budget_left(await self._record.entries(), budget, ask.purpose)
+            log_entry, again, self._budget_left(await self._record.entries(), budget, ask.purpose)
         )
 
     async def _as_it_is(
@@ -171,20 +171,20 @@ class Releases:
         if ask.purpose:
             self._known_purpose(ask)
         selection = await self._collected.closed(metric, ask.epochs, ask.dates)
-        held, epochs = await self._collected.read(selection), selection.epochs
-        [part] = self._collected.tiers(metric, held, epochs)
+        totals, epochs = await self._collected.read(selection), selection.epochs
+        [part] = self._collected.tiers(metric, totals, epochs)
         answer = await asyncio.to_thread(
             as_it_is, *part, metric.values, cast("ReleaseKind", ask.query), ask.value
         )
         promised = {"promised": promise.epsilon, "promised_delta": promise.delta}
         free = {"mechanism": AS_IT_IS, "epsilon": 0.0, "delta": 0.0, **promised}
         entry = self._entry(metric, ask, epochs, answer, free)
-        kept, again = await self._record.spend(entry, (inf, inf))
+        log_entry, again = await self._record.spend(entry, (inf, inf))
         budget = self._collected.bundle.budget
-        left = BudgetLeft(ask.purpose, 0.0, 0.0, 0.0, 0.0)
+        remainder = BudgetLeft(ask.purpose, 0.0, 0.0, 0.0, 0.0)
         if budget and ask.purpose:
-            left = self._budget_left(await self._record.entries(), budget, ask.purpose)
-        return ReleaseResult(kept, again, left)
+            remainder = self._budget_left(await self._record.entries(), budget, ask.purpose)
+        return ReleaseResult(log_entry, again, remainder)
 
     def _entry(
         self,
@@ -213,11 +213,11 @@ class Releases:
         entries = await self._record.entries()
         budget = self._collected.bundle.budget
         purposes = budget.purposes if budget else ()
-        left = [self._budget_left(entries, budget, p) for p in purposes if budget]
+        remainders = [self._budget_left(entries, budget, p) for p in purposes if budget]
         if self._viewer and not self._viewer.sees_all:
             # Nobody knows of which metric an unreadable entry is.
             entries = Entries([entry for entry in entries if self._viewer.sees(entry.metric)])
-        return entries, left
+        return entries, remainders
 
     @property
     def _sees_all(self) -> bool:
@@ -297,5 +297,5 @@ def _digest(metric: Metric, ask: ReleaseQuery, epochs: Sequence[int]) -> str:
     """The same for the same question of the same totals at the same cost, whoever asks."""
     release = metric.release
     cost = [release.mechanism, release.epsilon, release.delta] if release else []
-    asked = [metric.name, metric.digest(), ask.query, ask.value, list(epochs), cost]
-    return hashlib.sha256(json.dumps(asked).encode()).hexdigest()[:32]
+    question = [metric.name, metric.digest(), ask.query, ask.value, list(epochs), cost]
+    return hashlib.sha256(json.dumps(question).encode()).hexdigest()[:32]

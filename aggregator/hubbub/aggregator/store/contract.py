@@ -81,10 +81,10 @@ class Commit:
     @property
     def terms(self) -> dict[str, int]:
         """What the law has of it."""
-        told = {"counted": len(self.tags) - self.dummies, DUMMIES: self.dummies}
-        told |= {"duplicate": self.duplicates, "fillers": self.fillers}
-        told |= {f"rejected:{reason}": number for reason, number in self.rejected.items()}
-        return {term: number for term, number in told.items() if number}
+        counts = {"counted": len(self.tags) - self.dummies, DUMMIES: self.dummies}
+        counts |= {"duplicate": self.duplicates, "fillers": self.fillers}
+        counts |= {f"rejected:{reason}": number for reason, number in self.rejected.items()}
+        return {term: number for term, number in counts.items() if number}
 
 
 class Counted(NamedTuple):

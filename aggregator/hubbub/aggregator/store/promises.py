@@ -29,8 +29,8 @@ class RedisPromises:
 
     async def promises(self) -> Mapping[str, bytes]:
         """What `promise` was given last, by metric."""
-        found = await self._server.ask("HGETALL", "aggregator:retention")
-        return {name.decode(errors="replace"): said for name, said in found.items()}
+        reply = await self._server.ask("HGETALL", "aggregator:retention")
+        return {name.decode(errors="replace"): text for name, text in reply.items()}
 
     async def promise(self, metric: str, said: str) -> None:
         """Remember this of a metric."""

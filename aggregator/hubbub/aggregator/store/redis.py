@@ -124,8 +124,8 @@ class RedisStore:
         until = ("HSETNX", "aggregator:remembered", window.name, commit.seen_until)
         while True:
             salt = self._salts.setdefault(keys[-1], secrets.token_bytes(SALT_BYTES))
-            told = [*head, salt, expected, *in_places(b"".join(commit.tags), salt), *tail]
-            _, [kind, *more] = await self._server.durable([until, script(_COMMIT, keys, told)])
+            arguments = [*head, salt, expected, *in_places(b"".join(commit.tags), salt), *tail]
+            _, [kind, *more] = await self._server.durable([until, script(_COMMIT, keys, arguments)])
             if kind != b"salt":
                 return Outcome(kind.decode()), frozenset(more)
             self._salts[keys[-1]] = more[0]
@@ -202,21 +202,21 @@ class RedisStore:
             return {}
         # Not all that ever were: this is asked for several times a second.
         shards = await self._server.ask("HMGET", "aggregator:windows", *names)
-        known = {name.encode(): n for name, n in zip(names, shards, strict=True) if n}
-        found = await self._laws(self._numbers(known, 1, _MAX_SHARDS))
-        return {window: terms["counted"] + terms[DUMMIES] for window, terms in found.items()}
+        shard_counts = {name.encode(): n for name, n in zip(names, shards, strict=True) if n}
+        laws = await self._laws(self._numbers(shard_counts, 1, _MAX_SHARDS))
+        return {window: terms["counted"] + terms[DUMMIES] for window, terms in laws.items()}
 
     async def room(self) -> float:
         """How many bytes more Redis may take; endless without a maxmemory."""
-        _, left = await self._server.room()
-        return left
+        _, free_room = await self._server.room()
+        return free_room
 
     async def read(self, windows: Sequence[Window]) -> list[WindowTotals]:
         """What each of these windows holds, in their order."""
         if not windows:
             return []
-        known = await self._known()
-        shards = [known.get(window, 0) for window in windows]
+        shard_counts = await self._known()
+        shards = [shard_counts.get(window, 0) for window in windows]
         answers = await self._server.each(
             [
                 ("HGETALL", _key("totals", window, shard))
@@ -232,10 +232,10 @@ class RedisStore:
 
     async def counted(self, streams: Collection[str]) -> Mapping[Window, Counted]:
         """What every window of these streams holds, where it holds any report."""
-        known = await self._known()
-        found = await self._changed({w: n for w, n in known.items() if w.stream in streams})
-        every = {window: Counted.of(*one) for window, one in found.items()}
-        return {window: held for window, held in every.items() if held.reports}
+        shard_counts = await self._known()
+        laws = await self._changed({w: n for w, n in shard_counts.items() if w.stream in streams})
+        every = {window: Counted.of(*law) for window, law in laws.items()}
+        return {window: count for window, count in every.items() if count.reports}
 
     async def report_counts(self) -> Mapping[Window, Mapping[str, int]]:
         """Per window, the aggregator's terms of the conservation law."""
@@ -243,8 +243,8 @@ class RedisStore:
 
     async def _known(self) -> dict[Window, int]:
         """Every window, and the number of its shards."""
-        found = await self._server.ask("HGETALL", "aggregator:windows")
-        return self._numbers(found, 1, _MAX_SHARDS)
+        reply = await self._server.ask("HGETALL", "aggregator:windows")
+        return self._numbers(reply, 1, _MAX_SHARDS)
 
     async def _laws(self, known: Mapping[Window, int]) -> dict[Window, Counter[str]]:
         return {window: terms for window, (terms, _) in (await self._changed(known)).items()}
@@ -271,8 +271,8 @@ class RedisStore:
                 broken.add(window)
                 self._leave_out(window.name)
         return {
-            window: (Counter(settled(found)), changed[window])
-            for window, found in terms.items()
+            window: (Counter(settled(shard_terms)), changed[window])
+            for window, shard_terms in terms.items()
             if window not in broken
         }
 
@@ -291,13 +291,13 @@ class RedisStore:
 
     def _numbers(self, held: Mapping[bytes, bytes], low: int, high: int) -> dict[Window, int]:
         """Windows and a number of each in [low, high], as Redis has them in a hash."""
-        found: dict[Window, int] = {}
+        numbers: dict[Window, int] = {}
         for name, number in held.items():
             try:
-                found[Window.parse(name)] = _number(number, low, high)
+                numbers[Window.parse(name)] = _number(number, low, high)
             except ValueError:
                 self._leave_out(repr(name))
-        return found
+        return numbers
 
     def _leave_out(self, what: str) -> None:
         if what not in self.unreadable:
@@ -309,7 +309,7 @@ def _held(shards: Sequence[Mapping[bytes, bytes]]) -> WindowTotals:
     """A window from the totals of each of its shards."""
     laws = [_law(shard.get(b"law")) for shard in shards]
     counts = [Counted.of(law).tags for law in laws]
-    cells = [found for shard in shards if (found := _cells(shard)).size]
+    cells = [shard_cells for shard in shards if (shard_cells := _cells(shard)).size]
     summed = np.stack(cells).sum(axis=0) if cells else np.zeros(0, dtype=np.int64)
     # Totals of before crowds and times were kept have none: nothing is known of them.
     batch_sizes = [
@@ -321,9 +321,9 @@ def _held(shards: Sequence[Mapping[bytes, bytes]]) -> WindowTotals:
     terms = Counter[str]()
     for law in laws:
         terms.update(law)
-    held = Counted.of(settled(terms), b"".join(shard.get(b"last", b"") for shard in shards))
+    count = Counted.of(settled(terms), b"".join(shard.get(b"last", b"") for shard in shards))
     smallest, newest = min(batch_sizes, default=0), max(times, default=0)
-    return WindowTotals(summed, held.reports, smallest, newest, held.dummies, held.last)
+    return WindowTotals(summed, count.reports, smallest, newest, count.dummies, count.last)
 
 
 def _cells(shard: Mapping[bytes, bytes]) -> Integers:
@@ -348,8 +348,8 @@ def _chunks(cells: Integers) -> list[Any]:
     length = _chunk(cells.size)
     starts = range(0, cells.size, length)
     parts = [(place, cells[start : start + length]) for place, start in enumerate(starts)]
-    told = [(place, part.astype("<i8").tobytes()) for place, part in parts if part.any()]
-    return [cells.size, length, len(told), *(argument for pair in told for argument in pair)]
+    chunks = [(place, part.astype("<i8").tobytes()) for place, part in parts if part.any()]
+    return [cells.size, length, len(chunks), *(argument for pair in chunks for argument in pair)]
 
 
 def _chunk(size: int) -> int:

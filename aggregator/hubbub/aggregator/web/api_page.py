@@ -46,22 +46,22 @@ def api_page(document: Mapping[str, Any]) -> str:
 def _operation(path: str, method: str, told: Mapping[str, Any]) -> str:
     rows = [
         (
-            one["name"],
-            one["in"],
-            _type(one["schema"]),
-            "needed" if one.get("required") else _default(one["schema"]),
-            one.get("description", ""),
+            parameter["name"],
+            parameter["in"],
+            _type(parameter["schema"]),
+            "needed" if parameter.get("required") else _default(parameter["schema"]),
+            parameter.get("description", ""),
         )
-        for one in told.get("parameters", ())
+        for parameter in told.get("parameters", ())
     ]
     body = ""
     if "requestBody" in told:
         [content] = told["requestBody"]["content"].values()
         body = f"<p>Takes {escape(_type(content['schema']))}.</p>\n"
     answers = [
-        (status, said["description"], ", ".join(_answered(said)))
-        for status, said in told["responses"].items()
-        if _PROBLEM not in said.get("content", {})
+        (status, answer["description"], ", ".join(_answered(answer)))
+        for status, answer in told["responses"].items()
+        if _PROBLEM not in answer.get("content", {})
     ]
     name = f"{method.upper()} {path}"
     return (
@@ -74,11 +74,11 @@ def _operation(path: str, method: str, told: Mapping[str, Any]) -> str:
 
 def _refusals(document: Mapping[str, Any]) -> dict[str, str]:
     return {
-        status: said["description"]
+        status: answer["description"]
         for methods in document["paths"].values()
-        for told in methods.values()
-        for status, said in told["responses"].items()
-        if _PROBLEM in said.get("content", {})
+        for operation in methods.values()
+        for status, answer in operation["responses"].items()
+        if _PROBLEM in answer.get("content", {})
     }
 
 
@@ -130,9 +130,9 @@ def _text(told: str) -> str:
 def _table(of: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     if not rows:
         return ""
-    heads = "".join(f'<th scope="col">{one}</th>' for one in head)
+    heads = "".join(f'<th scope="col">{title}</th>' for title in head)
     lines = "".join(
-        "<tr>" + "".join(f"<td>{escape(one)}</td>" for one in row) + "</tr>\n" for row in rows
+        "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>\n" for row in rows
     )
     return (
         f'<div class="wide" tabindex="0" role="region" aria-label="{escape(of)}">'

@@ -139,15 +139,15 @@ def _page(path: Path, notice: str) -> Callable[[], Response]:
 def _document(app: FastAPI) -> dict[str, Any]:
     """The OpenAPI document, with our problem in place of FastAPI's own validation error."""
     if not app.openapi_schema:
-        found = get_openapi(
+        openapi = get_openapi(
             title=app.title, version=app.version, summary=app.summary, routes=app.routes
         )
-        schemas = found["components"]["schemas"]
+        schemas = openapi["components"]["schemas"]
         for name in ("HTTPValidationError", "ValidationError"):
             schemas.pop(name, None)
         for model in (Candidates, Problem):
             schemas[model.__name__] = model.model_json_schema()
-        app.openapi_schema = found
+        app.openapi_schema = openapi
     return app.openapi_schema
 
 
@@ -171,17 +171,17 @@ async def check_parameters(request: Request) -> None:
     if not path.startswith(_QUESTIONS):
         return
     operation = request.app.openapi()["paths"][path][request.method.lower()]
-    told = operation.get("parameters", ())
-    known = sorted(one["name"] for one in told if one["in"] == "query")
+    parameters = operation.get("parameters", ())
+    names = sorted(parameter["name"] for parameter in parameters if parameter["in"] == "query")
     for name in request.query_params:
-        if name not in known:
-            raise BadParameter(_unknown(name, known))
+        if name not in names:
+            raise BadParameter(_unknown(name, names))
 
 
 def _unknown(name: str, known: list[str]) -> str:
-    said = f"there is no parameter {name[:_LONGEST]!a} here"
+    message = f"there is no parameter {name[:_LONGEST]!a} here"
     if not known:
-        return f"{said}: this path takes none; leave it out"
+        return f"{message}: this path takes none; leave it out"
     near = get_close_matches(name, known, n=1)
     meant = f'; did you mean "{near[0]}"?' if near else "."
-    return f"{said}{meant} There are {', '.join(known)}"
+    return f"{message}{meant} There are {', '.join(known)}"

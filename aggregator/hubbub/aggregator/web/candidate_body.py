@@ -50,12 +50,12 @@ async def _read(request: Request) -> Candidates:
     except ClientDisconnect:
         raise _malformed("body", "ends before its length") from None
     if len(raw) <= _LARGE_BYTES:
-        found = parse(raw)
+        body = parse(raw)
     else:
         async with request.app.state.body_turns.turn():
-            found = await asyncio.to_thread(parse, raw)
-    about(request).candidates = len(found.candidates)
-    return found
+            body = await asyncio.to_thread(parse, raw)
+    about(request).candidates = len(body.candidates)
+    return body
 
 
 def parse(raw: bytes) -> Candidates:

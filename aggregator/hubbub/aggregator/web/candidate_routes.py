@@ -32,8 +32,8 @@ def saved_lists() -> APIRouter:
     @router.get("/{name}")
     async def one(query: Questions, name: ListName) -> CandidateList:
         """The strings of one."""
-        found = await query.lists.find(name)
-        return CandidateList(name, len(found), list(found))
+        strings = await query.lists.find(name)
+        return CandidateList(name, len(strings), list(strings))
 
     @router.put("/{name}", openapi_extra=OPENAPI)
     async def save(

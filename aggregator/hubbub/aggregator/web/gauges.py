@@ -36,22 +36,24 @@ _LONGEST: Final = 200  # of a label; what is longer would only fill a dashboard
 
 async def exposition(query: QueryEngine, requests: Mapping[int, int]) -> bytes:
     """The text that Prometheus reads. requests: how many were answered with each status."""
-    found = [(line, await _newest(query, line)) for line in await query.metrics()]
+    lines = [(line, await _newest(query, line)) for line in await query.metrics()]
     verdicts = [await _verdict(query, metric) for metric in query.collected.bundle.metrics.values()]
     registry = CollectorRegistry()
-    registry.register(_Estimates(found, [one for one in verdicts if one], Counter(requests)))
+    registry.register(
+        _Estimates(lines, [verdict for verdict in verdicts if verdict], Counter(requests))
+    )
     return generate_latest(registry)
 
 
 async def _newest(query: QueryEngine, line: MetricLine) -> Estimated | None:
     """Of the newest epoch that can be told; strings are not, where the catalog lists none."""
-    large = [one.epoch for one in line.epochs if one.reports >= line.min_batch]
+    large = [epoch.epoch for epoch in line.epochs if epoch.reports >= line.min_batch]
     metric = query.collected.bundle.metrics[line.name]
     if not large or metric.model or (line.kind == "strings" and not metric.candidates):
         return None
-    asked = EstimateQuery(EpochRange(epochs=str(large[-1])))
+    newest_query = EstimateQuery(EpochRange(epochs=str(large[-1])))
     try:
-        return await query.estimate(line.name, asked, Page(0, _MAX_VALUES, "rank"))
+        return await query.estimate(line.name, newest_query, Page(0, _MAX_VALUES, "rank"))
     except (BatchTooSmall, TotalsUnreadable):  # gone since we looked, or nobody can read it
         return None
 
@@ -84,26 +86,26 @@ class _Estimates(Collector):
 
     def collect(self) -> Iterator[Series]:
         """The series, from what was just asked."""
-        held, waiting = METRIC_REPORTS.family(), METRIC_WAITING_REPORTS.family()
+        report_counts, waiting = METRIC_REPORTS.family(), METRIC_WAITING_REPORTS.family()
         epoch, of = EPOCH.family(), EPOCH_REPORTS.family()
         info = METRIC_INFO.family()
         odd = HONEST_P_VALUE.family()
         columns = {field: declared.family() for field, declared in estimate_columns().items()}
-        for line, found in self._found:
+        for line, estimate in self._found:
             info.add_metric([line.name, line.kind, line.unit], 1)
-            held.add_metric([line.name], line.reports)
+            report_counts.add_metric([line.name], line.reports)
             if line.waiting is not None:
                 waiting.add_metric([line.name], line.waiting)
-            if found is None:
+            if estimate is None:
                 continue
-            epoch.add_metric([line.name, found.dates], found.epochs[-1])
-            of.add_metric([line.name], found.reports)
-            odd.add_metric([line.name], found.honest_p_value)
-            for value in found.values:
+            epoch.add_metric([line.name, estimate.dates], estimate.epochs[-1])
+            of.add_metric([line.name], estimate.reports)
+            odd.add_metric([line.name], estimate.honest_p_value)
+            for value in estimate.values:
                 for name, family in columns.items():
                     if (told := getattr(value, name)) is not None:
                         family.add_metric([line.name, value.value[:_LONGEST]], told)
-        yield from (info, held, waiting, epoch, of, odd, *columns.values())
+        yield from (info, report_counts, waiting, epoch, of, odd, *columns.values())
         alerts = ALERT.family()
         for verdict in self._verdicts:
             alerts.add_metric(

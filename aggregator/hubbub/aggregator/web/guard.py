@@ -96,11 +96,11 @@ class Guard:
         state = scope.setdefault("state", {})
         state.update(caller=None, seen=Seen())
         answer = await self._refusal(scope) or self._app
-        told = _with_headers(send, scope)
+        sender = _with_headers(send, scope)
         if self._audit and is_question(scope["path"]):
-            told = _noted(told, scope, self._audit)
+            sender = _noted(sender, scope, self._audit)
         try:
-            await answer(scope, receive, told)
+            await answer(scope, receive, sender)
         except Exception as error:  # noqa: BLE001 the boundary; who asked was answered already
             log_fault(_log, f"{scope['method']} of HTTP", error)
 
@@ -153,19 +153,19 @@ class Guard:
         """Who asks, or what is answered to who has to be known."""
         login = self._access.login
         way = {"login": login.oidc.title} if login else {}
-        told, title = "send a token: Authorization: Bearer hubbub_...", "NoToken"
-        shown, cookie = headers.get("authorization", ""), headers.get("cookie", "")
+        detail, title = "send a token: Authorization: Bearer hubbub_...", "NoToken"
+        authorization, cookie = headers.get("authorization", ""), headers.get("cookie", "")
         try:
-            found = await self._access.caller(shown, cookie)
+            caller = await self._access.caller(authorization, cookie)
         except AccessRefused as error:
-            found, title, told = None, "TokenRefused", str(error)
+            caller, title, detail = None, "TokenRefused", str(error)
         except (ServiceUnavailable, StoreUnavailable) as error:
             again = {"retry-after": "5"}
             return None, problem(503, type(error).__name__, str(error), again)
-        if login and not shown:
-            told, title = "log in, or send a token", "NotLoggedIn"
+        if login and not authorization:
+            detail, title = "log in, or send a token", "NotLoggedIn"
         asks = {"www-authenticate": "Bearer"}
-        return found, problem(401, title, told, asks, **way)
+        return caller, problem(401, title, detail, asks, **way)
 
 
 def shared(app: App, origins: Collection[str]) -> App:
@@ -203,9 +203,9 @@ def _noted(send: Send, scope: Scope, audit: "AuditTrail") -> Send:
             return
         if message["type"] == "http.response.start":
             state, address = scope["state"], network_of(scope.get("client"))
-            asked = question_of(scope)
+            question = question_of(scope)
             try:
-                audit.note(asked, state["caller"], address, message["status"], state["seen"])
+                audit.note(question, state["caller"], address, message["status"], state["seen"])
             except ServiceUnavailable as error:
                 unwritten.append(str(error))
                 _log.error("%s", error)
@@ -223,7 +223,7 @@ async def _nothing() -> Message:
 def _with_headers(send: Send, scope: Scope) -> Send:
     """Security headers on everything; an ETag on what was read, and nothing where it is known."""
     started: list[Message] = []
-    known = Headers(scope=scope).get("if-none-match", "")
+    etags = Headers(scope=scope).get("if-none-match", "")
 
     async def sending(message: Message) -> None:
         if message["type"] == "http.response.start":
@@ -241,7 +241,7 @@ def _with_headers(send: Send, scope: Scope) -> Send:
         if not started:
             await send(message)
             return
-        await _tagged(started.pop(), message, known, send)
+        await _tagged(started.pop(), message, etags, send)
 
     return sending
 
@@ -254,7 +254,7 @@ async def _tagged(start: Message, body: Message, known: str, send: Send) -> None
     tag = f'"{hashlib.sha256(body.get("body", b"")).hexdigest()[:32]}"'
     headers = MutableHeaders(scope=start)
     headers["etag"] = tag
-    if tag in [one.strip().removeprefix("W/") for one in known.split(",")]:
+    if tag in [etag.strip().removeprefix("W/") for etag in known.split(",")]:
         start["status"] = 304
         del headers["content-length"]
         body["body"] = b""

@@ -75,14 +75,14 @@ def logging_in(access: Access, pages: Collection[str]) -> APIRouter:
 
     @router.get("/login/callback", include_in_schema=False)
     async def answered(request: Request) -> Response:
-        login, given = access.login, dict(request.query_params)
+        login, parameters = access.login, dict(request.query_params)
         if login is None:
             return problem(404, "NotServed", "nobody logs in here: --http-access names no provider")
-        name, to = _name(given.get("state", "")), "/"
+        name, to = _name(parameters.get("state", "")), "/"
         try:
-            begun = login.begun(request.cookies.get(name, ""), given.get("state", ""))
+            begun = login.begun(request.cookies.get(name, ""), parameters.get("state", ""))
             to = begun.to
-            caller, sealed = await login.finish(begun, given)
+            caller, sealed = await login.finish(begun, parameters)
         except HubbubError as error:
             return _forget(_refused(request, error, to), name)
         request.scope["state"]["caller"] = caller  # for the audit
@@ -93,8 +93,8 @@ def logging_in(access: Access, pages: Collection[str]) -> APIRouter:
     @router.post("/logout", dependencies=[needs("viewer")])
     async def log_out(request: Request, response: Response) -> LoggedOut:
         """End a session at every aggregator and, by the address answered, at the provider."""
-        held = cookies_of(request.headers.get("cookie", "")).get(SESSION, "")
-        to = await _ended(access.login, held)
+        cookie = cookies_of(request.headers.get("cookie", "")).get(SESSION, "")
+        to = await _ended(access.login, cookie)
         _forget(response, SESSION)
         return LoggedOut(to or "/")
 

@@ -172,14 +172,14 @@ def needs(role: Role) -> Any:
 
 def about(request: Request) -> Seen:
     """What the audit is told of a request beside its address."""
-    seen: Seen = request.scope["state"]["seen"]
-    return seen
+    facts: Seen = request.scope["state"]["seen"]
+    return facts
 
 
 def _caller(request: Request) -> Caller:
     # The guard lets nobody through to what asks this whom it does not know.
-    found: Caller = request.scope["state"]["caller"]
-    return found
+    caller: Caller = request.scope["state"]["caller"]
+    return caller
 
 
 def _seen(request: Request) -> QueryEngine:

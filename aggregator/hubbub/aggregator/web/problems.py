@@ -60,10 +60,10 @@ _WRONG: Final = {
 }
 PROBLEMS: Final[dict[int | str, dict[str, Any]]] = {
     status: {
-        "description": said,
+        "description": meaning,
         "content": {_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}},
     }
-    for status, said in _SAID.items()
+    for status, meaning in _SAID.items()
 }
 """For the OpenAPI document: every question may end in one of them."""
 
@@ -104,38 +104,38 @@ def handle_problems(app: FastAPI) -> None:
 
     @app.exception_handler(HTTPException)
     async def unknown(request: Request, error: HTTPException) -> Response:
-        headers, said = dict(error.headers or {}), str(error.detail)
+        headers, detail = dict(error.headers or {}), str(error.detail)
         if error.status_code == 405:  # noqa: PLR2004 method not allowed
             # The framework names the methods of one route; a path may have several.
             headers = {"allow": ", ".join(sorted(_methods(app, request)))}
-            said = "this path is not asked by this method; /docs has all that can be asked"
+            detail = "this path is not asked by this method; /docs has all that can be asked"
         if error.status_code == 404:  # noqa: PLR2004 not found
             if "text/html" in request.headers.get("accept", ""):
                 return lost_page(request.url.path)
-            said = "nothing is at this path; /docs has all that can be asked"
-        return problem(error.status_code, "NotServed", said, headers)
+            detail = "nothing is at this path; /docs has all that can be asked"
+        return problem(error.status_code, "NotServed", detail, headers)
 
 
 def _malformed(wrong: Mapping[str, Any]) -> str:
     """What is wrong with one parameter, in words: never an expression that it was held against."""
     name = ".".join(map(str, wrong["loc"])).removeprefix("query.").removeprefix("path.")
-    said = _WRONG.get(wrong["type"])
-    return f"{name}: {said.format(**wrong.get('ctx', {})) if said else wrong['msg']}"
+    template = _WRONG.get(wrong["type"])
+    return f"{name}: {template.format(**wrong.get('ctx', {})) if template else wrong['msg']}"
 
 
 def _methods(app: FastAPI, request: Request) -> set[str]:
     """All that this path can be asked by."""
     paths: dict[str, Any] = app.openapi()["paths"]
-    asked = request.url.path.split("/")
+    parts = request.url.path.split("/")
     return {
         method.upper()
         for path, methods in paths.items()
-        if _fits(path.split("/"), asked)
+        if _fits(path.split("/"), parts)
         for method in methods
     }
 
 
 def _fits(path: list[str], asked: list[str]) -> bool:
     return len(path) == len(asked) and all(
-        one == other or one.startswith("{") for one, other in zip(path, asked, strict=True)
+        part == other or part.startswith("{") for part, other in zip(path, asked, strict=True)
     )

@@ -42,8 +42,8 @@ def commands(name: str, asked: EstimateQuery, dates: str, reached: Reached) -> C
     epochs = dates or asked.range.epochs
     last = "" if dates else asked.range.last
     if len(asked.candidates) > _MAX_STRINGS:
-        said = f"# {len(asked.candidates):,} strings: save them as a list, and ask by its name"
-        return Commands(said, said)
+        comment = f"# {len(asked.candidates):,} strings: save them as a list, and ask by its name"
+        return Commands(comment, comment)
     return Commands(
         _shell(name, asked, epochs, last, reached=reached),
         _notebook(name, asked, epochs, last, reached=reached),
@@ -57,7 +57,7 @@ def _shell(name: str, asked: EstimateQuery, epochs: str, last: str, *, reached: 
         words = ["query", name]
         words += [f"--epochs={epochs}"] * bool(epochs) + [f"--last={last}"] * bool(last)
         words += ["--anytime"] * asked.anytime
-        words += [f"--list={one}" for one in asked.lists]
+        words += [f"--list={list_name}" for list_name in asked.lists]
         words += [f"--confidence={asked.confidence:g}"] * (asked.confidence != CONFIDENCE)
         if asked.candidates:
             lines.append(f"printf '%s\\n' {shlex.join(asked.candidates)} > {_FILE}")
@@ -65,7 +65,7 @@ def _shell(name: str, asked: EstimateQuery, epochs: str, last: str, *, reached: 
         lines.append(reached.command.replace("{}", shlex.join(words)))
         return "\n".join(lines)
     metric, _, tier = name.partition("/")
-    given = {**_parameters(asked, epochs, last), **({"tier": tier} if tier else {})}
+    parameters = {**_parameters(asked, epochs, last), **({"tier": tier} if tier else {})}
     url = f"{reached.origin}/v1/metrics/{quote(metric, safe='')}/estimates?"
     words = ["curl --silent --show-error --fail-with-body"]
     if reached.tokens:
@@ -77,18 +77,18 @@ def _shell(name: str, asked: EstimateQuery, epochs: str, last: str, *, reached: 
     if asked.candidates:
         words.append("--header 'Content-Type: application/json'")
         words.append(f"--data {shlex.quote(_json(asked.candidates))}")
-    lines.append(" ".join([*words, shlex.quote(url + urlencode(given, doseq=True))]))
+    lines.append(" ".join([*words, shlex.quote(url + urlencode(parameters, doseq=True))]))
     return "\n".join(lines)
 
 
 def _notebook(name: str, asked: EstimateQuery, epochs: str, last: str, *, reached: Reached) -> str:
-    given: dict[str, Any] = {"last": last, "epochs": epochs}
+    arguments: dict[str, Any] = {"last": last, "epochs": epochs}
     if asked.confidence != CONFIDENCE:
-        given["confidence"] = asked.confidence
+        arguments["confidence"] = asked.confidence
     if asked.anytime:
-        given["anytime"] = True
-    given |= {"candidates": list(asked.candidates), "lists": list(asked.lists)}
-    more = "".join(f", {word}={value!r}" for word, value in given.items() if value)
+        arguments["anytime"] = True
+    arguments |= {"candidates": list(asked.candidates), "lists": list(asked.lists)}
+    more = "".join(f", {word}={value!r}" for word, value in arguments.items() if value)
     lines = ["import hubbub.notebook", ""]
     where = repr(reached.origin)
     if reached.tokens:
@@ -102,12 +102,12 @@ def _notebook(name: str, asked: EstimateQuery, epochs: str, last: str, *, reache
 
 
 def _parameters(asked: EstimateQuery, epochs: str, last: str) -> Mapping[str, Any]:
-    found: dict[str, Any] = {"epochs": epochs, "last": last, "list": list(asked.lists)}
+    parameters: dict[str, Any] = {"epochs": epochs, "last": last, "list": list(asked.lists)}
     if asked.confidence != CONFIDENCE:
-        found["confidence"] = asked.confidence
+        parameters["confidence"] = asked.confidence
     if asked.anytime:
-        found["anytime"] = "true"
-    return {name: value for name, value in found.items() if value}
+        parameters["anytime"] = "true"
+    return {name: value for name, value in parameters.items() if value}
 
 
 def _json(strings: Sequence[str]) -> str:

@@ -101,9 +101,9 @@ def questions(*, tokens: bool = False, command: str = "") -> APIRouter:
         number: Annotated[int, Query(ge=1, le=1000)] = 100,
     ) -> MetricPage:
         """Every metric, with how many reports of it are held, epoch by epoch."""
-        found = await query.metrics()
-        paging.link(first, number, len(found))
-        return MetricPage(len(found), found[first : first + number])
+        lines = await query.metrics()
+        paging.link(first, number, len(lines))
+        return MetricPage(len(lines), lines[first : first + number])
 
     @router.get("/metrics/{metric}")
     async def metric(query: Questions, metric: Metric) -> MetricDetail:
@@ -171,9 +171,9 @@ def _ask(route: Route, put: Callable[..., ParsedQuery]) -> None:
     ) -> Estimated:
         """Estimates with their intervals."""
         wanted = replace(asked.query, anytime=anytime, likely=likely)
-        found = await query.estimate(asked.name, wanted, page.page)
-        paging.link(page.first, page.number, found.total)
-        return found
+        answer = await query.estimate(asked.name, wanted, page.page)
+        paging.link(page.first, page.number, answer.total)
+        return answer
 
     @route("/metrics/{metric}/top")
     async def top(
@@ -227,10 +227,10 @@ def _take_along(route: Route, put: Callable[..., ParsedQuery], reached: Reached)
         anytime: Anytime = False,  # noqa: FBT002 a parameter of the address
     ) -> Commands:
         """The estimates of a question as texts to paste into a shell or a notebook."""
-        found = await query.collected.find(asked.name, asked.query.range)
+        selection = await query.collected.find(asked.name, asked.query.range)
         wanted = replace(asked.query, anytime=anytime)
         where = replace(reached, origin=origin or str(request.base_url).rstrip("/"))
-        return commands(asked.name, wanted, found.dates, where)
+        return commands(asked.name, wanted, selection.dates, where)
 
 
 def _export(router: APIRouter) -> None:
@@ -251,8 +251,8 @@ def _export(router: APIRouter) -> None:
         anytime: Anytime = False,  # noqa: FBT002 as above
     ) -> Response:
         """All estimates as a file."""
-        found = await query.estimate(asked.name, replace(asked.query, anytime=anytime))
-        return await run_in_threadpool(_file, found, format)
+        answer = await query.estimate(asked.name, replace(asked.query, anytime=anytime))
+        return await run_in_threadpool(_file, answer, format)
 
 
 def _file(found: Estimated, kind: str) -> Response:

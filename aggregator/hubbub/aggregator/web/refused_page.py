@@ -45,8 +45,8 @@ def refused_page(status: int, said: str, to: str) -> HTMLResponse:
 
 def lost_page(path: str) -> HTMLResponse:
     """Where nothing is served."""
-    said = f"Nothing is at {visible(path)} here: a link may be of another version, or cut short"
-    return _page(404, "No such page", said, "/", "All metrics")
+    message = f"Nothing is at {visible(path)} here: a link may be of another version, or cut short"
+    return _page(404, "No such page", message, "/", "All metrics")
 
 
 def _page(status: int, heading: str, said: str, to: str, label: str) -> HTMLResponse:

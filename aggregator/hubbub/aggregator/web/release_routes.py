@@ -100,11 +100,11 @@ def publishing(releases: Releases, access: Access) -> APIRouter:
         """Make a release; asked twice, the same answer, paid once."""
         about(request).metric, about(request).release = ask.metric, ask.query[:40]
         who.check("publisher", ask.metric)
-        asked = ReleaseQuery(
+        release_query = ReleaseQuery(
             ask.metric, ask.query, ask.value, tuple(ask.epochs), ask.purpose, ask.by, ask.dates
         )
         own = releases.seen_by(who, query.collected)
-        return _release(own, await own.release(asked))
+        return _release(own, await own.release(release_query))
 
     @router.get("/releases", dependencies=[needs("publisher")])
     async def record(who: Who, query: Questions) -> Record:
@@ -116,8 +116,8 @@ def publishing(releases: Releases, access: Access) -> APIRouter:
     @router.get("/tokens", dependencies=[needs("admin")])
     async def known() -> list[TokenLine]:
         """Who has a token, and until when."""
-        found = access.tokens.all() if access.tokens else []
-        return [TokenLine(one.name, one.role, one.expires, one.groups) for one in found]
+        tokens = access.tokens.all() if access.tokens else []
+        return [TokenLine(token.name, token.role, token.expires, token.groups) for token in tokens]
 
     return router
 

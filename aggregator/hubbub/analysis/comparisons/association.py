@@ -57,8 +57,8 @@ def associated(
     p_value = _test(table)
     rows = _together(likely.sum(axis=1), errors[0])
     columns = _together(likely.sum(axis=0), errors[1])
-    rare_rows = tuple(n for n, one in zip(names[0], _is_rare(rows), strict=True) if one)
-    rare_columns = tuple(n for n, one in zip(names[1], _is_rare(columns), strict=True) if one)
+    rare_rows = tuple(n for n, rare in zip(names[0], _is_rare(rows), strict=True) if rare)
+    rare_columns = tuple(n for n, rare in zip(names[1], _is_rare(columns), strict=True) if rare)
     if min(len(rows), len(columns)) < 2:  # noqa: PLR2004 one value is no part
         return Association(p_value, None, 0.0, 1.0, rare_rows, rare_columns)
     degrees = min(likely.shape) - 1
@@ -78,20 +78,20 @@ def associated_within(
     turns: of each slice, what makes its shares of the whole table's cells. independent: covariance
     of these, slice by slice, if the parts are independent within each.
     """
-    held, lines, spreads = [], [], []
+    interactions, lines, spreads = [], [], []
     for table, turn in zip(slices, turns, strict=True):
         own, spread = _interaction(table.shares, table.likely, table.independent)
         basis = _contrasts(own.shape)
-        held.append(basis.T @ own.reshape(-1))
+        interactions.append(basis.T @ own.reshape(-1))
         lines.append(basis.T @ _line(table.likely) @ turn)
         spreads.append(basis.T @ spread @ basis)
     every = block_diag(*lines)
     covariance = every @ independent @ every.T
-    size = len(held[0])
+    size = len(interactions[0])
     for place, spread in enumerate(spreads):  # which has what margins' errors add, too
         block = slice(place * size, (place + 1) * size)
         covariance[block, block] = spread
-    return Association(_wald(np.concatenate(held), covariance), None, 0.0, 1.0, (), ())
+    return Association(_wald(np.concatenate(interactions), covariance), None, 0.0, 1.0, (), ())
 
 
 def departures(table: Table) -> Floats:
@@ -151,22 +151,22 @@ def _beside_ones(size: int) -> Floats:
 
 def _together(shares: Floats, error: float) -> Floats:
     """Which values count as one: a line for each that is left, with a 1 for all that it is of."""
-    kept = shares >= _SURE * error
-    rare = np.flatnonzero(~kept)
-    if len(rare) and shares[rare].sum() < _SURE * error and kept.any():
+    common = shares >= _SURE * error
+    rare = np.flatnonzero(~common)
+    if len(rare) and shares[rare].sum() < _SURE * error and common.any():
         # All rare ones together are too few; the rarest of the others goes with them.
-        rarest = int(np.flatnonzero(kept)[shares[kept].argmin()])
-        kept[rarest] = False
-    lines = [np.eye(len(shares))[place] for place in np.flatnonzero(kept)]
-    if not kept.all():
-        lines.append((~kept).astype(np.float64))
+        rarest = int(np.flatnonzero(common)[shares[common].argmin()])
+        common[rarest] = False
+    lines = [np.eye(len(shares))[place] for place in np.flatnonzero(common)]
+    if not common.all():
+        lines.append((~common).astype(np.float64))
     return np.array(lines)
 
 
 def _is_rare(lines: Floats) -> list[bool]:
     """Of each value, whether it is one of several that count as one."""
     several = lines.sum(axis=1) > 1
-    return [bool(one) for one in several @ lines > 0]
+    return [bool(flag) for flag in several @ lines > 0]
 
 
 def _squared(
@@ -178,15 +178,15 @@ def _squared(
     are where it would reach the estimate (Wilson's way), since it grows with phi squared.
     """
     merged = np.kron(rows, columns)
-    told, picture = rows @ table.shares @ columns.T, rows @ table.likely @ columns.T
-    own, spread = _interaction(told, picture, merged @ table.spread @ merged.T)
+    shares, picture = rows @ table.shares @ columns.T, rows @ table.likely @ columns.T
+    own, spread = _interaction(shares, picture, merged @ table.spread @ merged.T)
     margins = np.outer(picture.sum(axis=1), picture.sum(axis=0))
     weights = 1 / np.sqrt(margins.reshape(-1))
-    held, noise = own.reshape(-1) * weights, spread * np.outer(weights, weights)
-    square = float(held @ held - np.trace(noise))
+    residuals, noise = own.reshape(-1) * weights, spread * np.outer(weights, weights)
+    square = float(residuals @ residuals - np.trace(noise))
     both = float((noise * noise).sum())
-    seen: Floats = (picture - margins).reshape(-1) * weights
-    along = float(seen @ noise @ seen / max(float(seen @ seen), 1e-30))
+    gap: Floats = (picture - margins).reshape(-1) * weights
+    along = float(gap @ noise @ gap / max(float(gap @ gap), 1e-30))
     slope = max(along, both / float(np.trace(noise)))
     reach = reach_of(confidence) ** 2
     inside = max(square, 0.0)

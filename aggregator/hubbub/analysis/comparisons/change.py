@@ -54,15 +54,17 @@ def changes(before: Answer, after: Answer) -> tuple[Change, ...]:
     names = [value.value for value in before.values]
     if before.kind != after.kind or names != [value.value for value in after.values]:
         raise BadParameter("two answers to different questions cannot be compared")
-    units = [1 if one.kind in OF_NUMBERS else max(one.reports, 1) for one in (before, after)]
+    units = [
+        1 if answer.kind in OF_NUMBERS else max(answer.reports, 1) for answer in (before, after)
+    ]
     old = np.array([value.estimate for value in before.values]) / units[0]
     new = np.array([value.estimate for value in after.values]) / units[1]
     difference, sides, hidden = new - old, [], (np.zeros(0), np.zeros(0))
     if before.figures and after.figures:
         sides = [
-            (one.figures.of_shares(one.reports, one.repeats), max(one.reports, 1))
-            for one in (before, after)
-            if one.figures
+            (answer.figures.of_shares(answer.reports, answer.repeats), max(answer.reports, 1))
+            for answer in (before, after)
+            if answer.figures
         ]
         stderr = np.hypot(*(shares.stderrs / reports for shares, reports in sides))
         hidden = _hidden(sides)
@@ -156,8 +158,8 @@ def _variances(sides: Sequence[_Side]) -> list[Floats]:
     """Of each side's share, were it that of both together."""
     share, variances = _share(sides), []
     for shares, reports in sides:
-        held = share * reports
-        variance = shares.absent**2 + shares.growth * held - shares.bend * held**2
+        counts = share * reports
+        variance = shares.absent**2 + shares.growth * counts - shares.bend * counts**2
         variances.append(np.maximum(variance, 0.0) / reports**2)
     return variances
 
@@ -204,9 +206,15 @@ def _between(sides: Sequence[_Side], down: Floats, up: Floats) -> tuple[Floats, 
     """
     middles, downs, aboves = [], [], []
     for (shares, reports), (below, above) in zip(sides, ((up, down), (down, up)), strict=True):
-        found = shares.estimates, shares.absent, shares.growth
+        arguments = shares.estimates, shares.absent, shares.growth
         low, high = held_between(
-            found, shares.bend, reports, down=below, up=above, step=shares.step, tail=shares.tail
+            arguments,
+            shares.bend,
+            reports,
+            down=below,
+            up=above,
+            step=shares.step,
+            tail=shares.tail,
         )
         inside = np.clip(shares.estimates, 0.0, reports)
         middles.append(inside / reports)

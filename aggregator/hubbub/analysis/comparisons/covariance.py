@@ -38,8 +38,8 @@ class Summed:
     @property
     def sums(self) -> Floats:
         """The shares of the cells that are asked."""
-        found: Floats = self.shares[self.lines].sum(axis=1)
-        return found
+        result: Floats = self.shares[self.lines].sum(axis=1)
+        return result
 
 
 def table_covariance(
@@ -54,14 +54,14 @@ def table_covariance(
         BadParameter: a table of more cells than can be reckoned with.
     """
     shares = tables[0].sums
-    for given, _ in tiers:
+    for tier_mechanism, _ in tiers:
         for table in tables:
-            _refuse_large(given, table.shares.size)
+            _refuse_large(tier_mechanism, table.shares.size)
     reports = [totals.reports for _, totals in tiers]
     scales = tier_scales(variances, reports) if len(tiers) > 1 else np.ones(1)
     total, drawn = np.zeros((len(shares), len(shares))), 0.0
-    for (given, _), number, scale in zip(tiers, reports, scales.tolist(), strict=True):
-        mechanism: Any = given
+    for (tier_mechanism, _), number, scale in zip(tiers, reports, scales.tolist(), strict=True):
+        mechanism: Any = tier_mechanism
         total += scale**2 * number * _of_a_report(mechanism, tables)
         drawn += number * repeats * scale**2
     total += drawn * (np.diag(shares) - np.outer(shares, shares))
@@ -89,8 +89,8 @@ def _of_a_report(mechanism: PairedParts, tables: Sequence[Summed]) -> Floats:
     groups, even = mechanism.groups, 1 / len(shares)
     squares = sum(table.weight**2 for table in tables)
     coins = sum(table.weight**2 * _of_coins(mechanism, table) for table in tables)
-    held, flat = np.diag(shares), np.add.outer(shares, shares)
-    answer: Floats = groups * coins + (groups * squares - 1) * (held - even * flat + even**2)
+    diagonal, flat = np.diag(shares), np.add.outer(shares, shares)
+    answer: Floats = groups * coins + (groups * squares - 1) * (diagonal - even * flat + even**2)
     return answer
 
 
@@ -111,19 +111,19 @@ def _supported_together(mechanism: PairedParts, shares: Floats) -> Floats:
     keep = float(mechanism.response.keep.exact)
     on, off = keep / space.on_one, (1 - keep) / (space.points - space.on_one)
     if space.dimensions <= _PLANE:
-        found = off * space.on_two + (on - off) * _held_where_two_meet(space, shares)
+        matrix = off * space.on_two + (on - off) * _held_where_two_meet(space, shares)
         own = space.on_one * shares + space.on_two * (1 - shares)
-        np.fill_diagonal(found, off * space.on_one + (on - off) * own)
-        return found
+        np.fill_diagonal(matrix, off * space.on_one + (on - off) * own)
+        return matrix
     planes = _vectors(space, range(cells))
-    found = np.zeros((cells, cells))
+    matrix = np.zeros((cells, cells))
     step = max(_AT_ONCE // cells, 1)
     for first in range(0, space.points, step):
         points = _vectors(space, range(first, min(first + step, space.points)))
         meets = (points @ planes.T % space.prime == 0).astype(np.float64)
         likely = off + (on - off) * (meets @ shares)
-        found += meets.T @ (likely[:, None] * meets)
-    return found
+        matrix += meets.T @ (likely[:, None] * meets)
+    return matrix
 
 
 def _held_where_two_meet(space: Incidence, shares: Floats) -> Floats:
@@ -132,9 +132,9 @@ def _held_where_two_meet(space: Incidence, shares: Floats) -> Floats:
     Through a point go k of the lines, which meet there two by two: each share is counted k - 1
     times of the k (k - 1) / 2, by which both are known.
     """
-    found = np.zeros((len(shares), len(shares)))
+    matrix = np.zeros((len(shares), len(shares)))
     if space.dimensions < _PLANE:
-        return found
+        return matrix
     s, lines = space.prime, _vectors(space, range(len(shares))).astype(np.int64)
     one, other = np.triu_indices(len(shares), 1)
     met = np.cross(lines[one], lines[other]) % s
@@ -143,9 +143,9 @@ def _held_where_two_meet(space: Incidence, shares: Floats) -> Floats:
     points = (met * inverses[first][:, None] % s) @ np.array([s * s, s, 1])
     _, places, times = np.unique(points, return_inverse=True, return_counts=True)
     through = (1 + np.sqrt(1 + 8 * times)) / 2
-    held = np.bincount(places, weights=shares[one] + shares[other]) / (through - 1)
-    found[one, other] = found[other, one] = held[places]
-    return found
+    sums = np.bincount(places, weights=shares[one] + shares[other]) / (through - 1)
+    matrix[one, other] = matrix[other, one] = sums[places]
+    return matrix
 
 
 def _vectors(space: Incidence, numbers: range) -> Floats:

@@ -144,26 +144,26 @@ def crossed(
     shown = tuple(part for part in (by, rows, columns) if part)
     places = tuple(map(list(own).index, shown))
     names = tuple(own[part] for part in shown)
-    asked = _Asked(shown, places, names, max(answer.reports, 1), answer.confidence)
+    request = _Asked(shown, places, names, max(answer.reports, 1), answer.confidence)
     used = [tier for tier in tiers if tier[1].reports]
     weighed = [_variance(tier) for tier in used]
 
     def covariance(told: Sequence[Summed], times: int = repeats) -> Floats:
-        return table_covariance(used, weighed, told, times) / asked.reports**2
+        return table_covariance(used, weighed, told, times) / request.reports**2
 
-    told = _told(mechanism, asked, answer)
-    cells = _cells(mechanism, asked, answer, told, covariance)
-    whole = _whole(asked, cells, told, covariance)
-    split = [_slice(whole, number) for number in range(asked.shape[0])]
+    sum_tables = _told(mechanism, request, answer)
+    cells = _cells(mechanism, request, answer, sum_tables, covariance)
+    whole = _whole(request, cells, sum_tables, covariance)
+    split = [_slice(whole, number) for number in range(request.shape[0])]
     if by:
-        association, slices = _by_slice(asked, whole, split)
+        association, slices = _by_slice(request, whole, split)
     else:
-        one, other = (_margin_error(mechanism, place, whole.spread) for place in places)
-        split = [replace(split[0], table=replace(split[0].table, margin_errors=(one, other)))]
-        association, slices = associated(split[0].table, asked.crossed, asked.confidence), ()
+        first, other = (_margin_error(mechanism, place, whole.spread) for place in places)
+        split = [replace(split[0], table=replace(split[0].table, margin_errors=(first, other)))]
+        association, slices = associated(split[0].table, request.crossed, request.confidence), ()
     return Cross(
         *(rows, columns, by, tuple(own)),
-        *(tuple(_rows(asked, cells, whole, split)), association, slices),
+        *(tuple(_rows(request, cells, whole, split)), association, slices),
     )
 
 
@@ -204,7 +204,7 @@ def _told(mechanism: PairedParts, asked: _Asked, answer: Answer) -> list[Summed]
     every = tables(mechanism.sizes, picture, mechanism.ways)
     own = tuple(sorted(asked.places))
     weights = {mechanism.tables.index(own): 1.0} if own in mechanism.tables else {}
-    found = []
+    result = []
     for group, weight in (weights or weights_for(mechanism.sizes, own)).items():
         table = mechanism.tables[group]
         axes = [table.index(place) for place in asked.places]
@@ -212,8 +212,8 @@ def _told(mechanism: PairedParts, asked: _Asked, answer: Answer) -> list[Summed]
         numbers = np.arange(mechanism.cells[group]).reshape(every[group].shape)
         lines = numbers.transpose(axes).reshape(int(np.prod(asked.shape)), -1)
         shares = every[group].reshape(-1)
-        found.append(Summed(shares / max(shares.sum(), 1e-12), lines, weight))
-    return found
+        result.append(Summed(shares / max(shares.sum(), 1e-12), lines, weight))
+    return result
 
 
 def _cells(
@@ -291,8 +291,8 @@ def _slice(whole: _Whole, number: int) -> _Slice:
     rows, columns = likely.shape
     cell = float(np.trace(spread)) / likely.size
     margins = float(np.sqrt(cell * columns)), float(np.sqrt(cell * rows))
-    told = shares / shares.sum()
-    return _Slice(Table(told, within, spread, independent, margins), turn, sure=True)
+    joint = shares / shares.sum()
+    return _Slice(Table(joint, within, spread, independent, margins), turn, sure=True)
 
 
 def _turn(within: Floats, size: float) -> Floats:
@@ -305,14 +305,14 @@ def _by_slice(
     asked: _Asked, whole: _Whole, split: Sequence[_Slice]
 ) -> tuple[Association, tuple[Slice, ...]]:
     """The test within slices, and each one's association."""
-    sure = [number for number, one in enumerate(split) if one.sure]
+    sure = [number for number, part in enumerate(split) if part.sure]
     slices = tuple(
         Slice(
             name,
             float(whole.shares[number].sum()),
-            associated(one.table, asked.crossed, asked.confidence) if one.sure else None,
+            associated(part.table, asked.crossed, asked.confidence) if part.sure else None,
         )
-        for number, (name, one) in enumerate(zip(asked.names[0], split, strict=True))
+        for number, (name, part) in enumerate(zip(asked.names[0], split, strict=True))
     )
     if not sure:
         return Association(1.0, None, 0.0, 1.0, (), ()), slices
@@ -333,10 +333,10 @@ def _rows(
     """Every cell, slice by slice."""
     estimates = np.array([cell.estimate for cell in cells]).reshape(asked.shape) / asked.reports
     reach, columns = reach_of(asked.confidence), []
-    for number, one in enumerate(split):
+    for number, part in enumerate(split):
         block = whole.block(number)
         spread = whole.spread[block, block]
-        scores = departures(one.table) if one.sure else np.zeros_like(estimates[number])
+        scores = departures(part.table) if part.sure else np.zeros_like(estimates[number])
         figures = [*shares_within(estimates[number], spread, reach), scores]
         columns.append(np.array([figure.reshape(-1) for figure in figures]))
     beyond = -ndtri(_DOUBT / 2 / len(cells))

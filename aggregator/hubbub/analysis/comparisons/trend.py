@@ -63,14 +63,16 @@ def joined_shares(
 
     A device may have reported to each of them. Of numbers, all have the same ends.
     """
-    heard = [replace(one, tiers=with_reports(one.tiers)) for one in asked]
-    reports = sum(totals.reports for one in heard for _, totals in one.tiers)
-    repeats = sum(one.repeats for one in heard)
-    mechanism, _ = heard[0].tiers[0]
+    live_sources = [replace(source, tiers=with_reports(source.tiers)) for source in asked]
+    reports = sum(totals.reports for source in live_sources for _, totals in source.tiers)
+    repeats = sum(source.repeats for source in live_sources)
+    mechanism, _ = live_sources[0].tiers[0]
     own = family_for(mechanism)
     ends, of_vector = own.ends(mechanism), own.KIND == "vector"
     of_numbers = bool(ends) and not of_vector
-    figures = added([_figures(one, candidates, of_numbers=of_numbers) for one in heard])
+    figures = added(
+        [_figures(source, candidates, of_numbers=of_numbers) for source in live_sources]
+    )
     if ends and of_vector:
         # What reports of a vector show of their errors is of the population.
         return means_of(figures, ends, reports, confidence)
@@ -95,14 +97,14 @@ def _figures(asked: Followed, candidates: Sequence[str], *, of_numbers: bool) ->
     """Of the followed values, in their order; of numbers, of the sum of their places."""
     mechanism, _ = asked.tiers[0]
     own = family_for(mechanism)
-    found = figures_of(own, asked.tiers, candidates, asked.repeats, shape=False)
+    figures = figures_of(own, asked.tiers, candidates, asked.repeats, shape=False)
     if of_numbers:
-        return found.place or found
+        return figures.place or figures
     rows = list(asked.places)
     return replace(
-        found,
-        estimates=found.estimates[rows],
-        stderrs=found.stderrs[rows],
-        absent=found.absent[rows],
-        growth=found.growth[rows],
+        figures,
+        estimates=figures.estimates[rows],
+        stderrs=figures.stderrs[rows],
+        absent=figures.absent[rows],
+        growth=figures.growth[rows],
     )

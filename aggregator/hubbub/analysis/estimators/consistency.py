@@ -54,10 +54,10 @@ def simplex(estimates: Floats, variances: Floats, reports: float) -> Floats:
     # A value falls to zero when lambda reaches estimate / variance: those with the most stay.
     order = np.argsort(-(estimates / variances), kind="stable")
     excess = np.cumsum(estimates[order]) - reports
-    taken = excess / np.cumsum(variances[order])
-    stays = estimates[order] - taken * variances[order] > 0
+    shift = excess / np.cumsum(variances[order])
+    stays = estimates[order] - shift * variances[order] > 0
     last = int(np.nonzero(stays)[0][-1]) if stays.any() else 0
-    answer: Floats = np.maximum(estimates - taken[last] * variances, 0.0)
+    answer: Floats = np.maximum(estimates - shift[last] * variances, 0.0)
     return answer
 
 
@@ -80,15 +80,15 @@ def within_ends(
     over, under = most - reports, fewest - reports
     for _ in range(_TRIES):
         # By straight lines between the two, each end's pull halved while the other one moves.
-        taken = last - under * (last - least) / (under - over)
-        answer: Floats = np.clip(estimates - taken * variances, low, high)
-        left = answer.sum() - reports
-        if abs(left) <= _ROUNDING * reports:
+        shift = last - under * (last - least) / (under - over)
+        answer: Floats = np.clip(estimates - shift * variances, low, high)
+        surplus = answer.sum() - reports
+        if abs(surplus) <= _ROUNDING * reports:
             break
-        if left > 0:
-            least, over, under = taken, left, under / 2
+        if surplus > 0:
+            least, over, under = shift, surplus, under / 2
         else:
-            last, under, over = taken, left, over / 2
+            last, under, over = shift, surplus, over / 2
     return answer
 
 

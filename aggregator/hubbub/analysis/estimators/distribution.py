@@ -34,9 +34,9 @@ def unbiased(mechanism: SquareWave, totals: Totals) -> tuple[Floats, Floats]:
         BatchTooSmall: not a single report.
         ShapeMismatch: totals of another shape than the mechanism's.
     """
-    seen = _seen(mechanism, totals)
-    estimates: Floats = _inverse(mechanism) @ seen
-    return estimates, np.sqrt(spread(mechanism, seen, totals.reports))
+    observations = _seen(mechanism, totals)
+    estimates: Floats = _inverse(mechanism) @ observations
+    return estimates, np.sqrt(spread(mechanism, observations, totals.reports))
 
 
 def min_stderrs(mechanism: SquareWave, totals: Totals) -> Floats:
@@ -63,13 +63,13 @@ def placed(mechanism: SquareWave, totals: Totals) -> tuple[float, float, float]:
 
     Each place is its bucket's middle. Linear in the totals as `unbiased` is. Raises as `unbiased`.
     """
-    seen, inverse = _seen(mechanism, totals), _inverse(mechanism)
+    observations, inverse = _seen(mechanism, totals), _inverse(mechanism)
     middles = (np.arange(mechanism.buckets) + 0.5) / mechanism.buckets
     worth = middles @ inverse  # what a report at each place of the line says on average
     # Of a report in bucket i: what its place says, squared, less the square of its mean. Estimates
     # below 0 count as they are: cut off, they would make the rest too many.
-    variance = float(worth**2 @ seen - middles**2 @ inverse @ seen)
-    return float(worth @ seen), sqrt(max(variance, 0.0)), float(np.ptp(worth))
+    variance = float(worth**2 @ observations - middles**2 @ inverse @ observations)
+    return float(worth @ observations), sqrt(max(variance, 0.0)), float(np.ptp(worth))
 
 
 def smooth(mechanism: SquareWave, totals: Totals) -> Floats:
@@ -82,24 +82,24 @@ def smooth(mechanism: SquareWave, totals: Totals) -> Floats:
         BatchTooSmall: not a single report.
         ShapeMismatch: totals of another shape than the mechanism's.
     """
-    seen = _seen(mechanism, totals) / totals.reports
+    observations = _seen(mechanism, totals) / totals.reports
     near, far = float(mechanism.window.near), float(mechanism.window.far)
     buckets, width = mechanism.buckets, mechanism.window.width
     give = 0.25 * min(1.0, (buckets / MAX_WAVE_BUCKETS) ** 2)
-    kept = np.full(buckets, 1 - 2 * give)
-    kept[[0, -1]] += give  # at the ends there is but one neighbour
+    stay = np.full(buckets, 1 - 2 * give)
+    stay[[0, -1]] += give  # at the ends there is but one neighbour
     shares = np.full(buckets, 1 / buckets)
     # Sums up to each place of the line, beyond whose ends nothing is: in place, since thousands of
     # rounds of a few numbers each cost what they allocate.
     before = np.zeros(buckets + 2 * width - 1)
-    until = np.zeros(len(seen) + 1)
+    until = np.zeros(len(observations) + 1)
     for _ in range(_ROUNDS):
         shares.cumsum(out=before[width : width + buckets])
         before[width + buckets :] = before[width + buckets - 1]
-        ratio = seen / (far + (near - far) * (before[width:] - before[:-width]))
+        ratio = observations / (far + (near - far) * (before[width:] - before[:-width]))
         ratio.cumsum(out=until[1:])
         better = shares * (far * until[-1] + (near - far) * (until[width:] - until[:-width]))
-        blurred = kept * better
+        blurred = stay * better
         blurred[1:] += give * better[:-1]
         blurred[:-1] += give * better[1:]
         blurred /= blurred.sum()

@@ -14,9 +14,9 @@ from hubbub.mechanisms.walsh import WalshHadamard
 
 def supports(mechanism: Any, totals: Totals) -> Floats:
     """How many reports support each value: whole numbers."""
-    found = estimate(mechanism, totals)
+    estimates = estimate(mechanism, totals)
     p, q = mechanism.channel.p, mechanism.channel.q
-    whole: Floats = np.rint(np.array(found.values) * float(p - q) + float(totals.reports * q))
+    whole: Floats = np.rint(np.array(estimates.values) * float(p - q) + float(totals.reports * q))
     return whole
 
 

@@ -21,13 +21,13 @@ _LEAST: Final = 1e-6
 
 def tables(sizes: Sequence[int], cells: Floats, ways: int = 2) -> list[Floats]:
     """The table of every two parts, or three, an axis for each, from all cells in a line."""
-    found, first = [], 0
+    result, first = [], 0
     for table in tables_of(len(sizes), ways):
         shape = [sizes[part] for part in table]
         end = first + prod(shape)
-        found.append(cells[first:end].reshape(shape))
+        result.append(cells[first:end].reshape(shape))
         first = end
-    return found
+    return result
 
 
 def consistent_tables(
@@ -43,17 +43,17 @@ def consistent_tables(
     agreed = _agreeing(sizes, estimates, reports)
     own = tables(sizes, agreed)
     shares = [_share_of(part, own, len(sizes), reports) for part in range(len(sizes))]
-    told = [
+    noisy_tables = [
         _Told(table + (reports - table.sum()) / table.size, float(noise.mean()))
         for table, noise in zip(tables(sizes, estimates), tables(sizes, errors**2), strict=True)
     ]
     for _ in range(_TURNS):
-        shares = [_likely_share(part, told, shares, reports) for part in range(len(sizes))]
+        shares = [_likely_share(part, noisy_tables, shares, reports) for part in range(len(sizes))]
     likely = [
-        kept(table.cells, table.noise, reports * np.outer(shares[one], shares[other]), reports)
-        for table, (one, other) in zip(told, tables_of(len(sizes)), strict=True)
+        kept(table.cells, table.noise, reports * np.outer(shares[first], shares[other]), reports)
+        for table, (first, other) in zip(noisy_tables, tables_of(len(sizes)), strict=True)
     ]
-    cells = np.concatenate([one.reshape(-1) for one in likely])
+    cells = np.concatenate([table.reshape(-1) for table in likely])
     return _agreeing(sizes, cells, reports, shares)
 
 
@@ -68,8 +68,8 @@ class _Told:
 def _share_of(part: int, own: Sequence[Floats], parts: int, reports: float) -> Floats:
     """A part's shares, by the first table that has it of those that agree."""
     place, pair = next((t, p) for t, p in enumerate(tables_of(parts)) if part in p)
-    found: Floats = own[place].sum(axis=1 - pair.index(part)) / max(reports, 1.0)
-    return found
+    result: Floats = own[place].sum(axis=1 - pair.index(part)) / max(reports, 1.0)
+    return result
 
 
 def _likely_share(
@@ -101,8 +101,8 @@ def _likely_share(
         )
         weighed = weighed + (weights[:, :, 0] * rows).sum(axis=1)
         informed = informed + weights[:, :, 0] @ other
-    found: Floats = simplex(weighed / informed, 1 / informed, reports) / max(reports, 1.0)
-    return found
+    result: Floats = simplex(weighed / informed, 1 / informed, reports) / max(reports, 1.0)
+    return result
 
 
 def kept(cells: Floats, noise: float, product: Floats, reports: float) -> Floats:
@@ -131,18 +131,18 @@ def _agreeing(
     as near as ten rounds bring it.
     Source: Qardaji, Yang, Li, PriView (SIGMOD 2014), section 4; decision 0217.
     """
-    found = [table.copy() for table in tables(sizes, estimates)]
+    copies = [table.copy() for table in tables(sizes, estimates)]
     pairs = tables_of(len(sizes))
     for _ in range(_ROUNDS):
         for part, size in enumerate(sizes):
             # Axis along which a table counts the part, and how many cells it adds up for it.
             own = [(t, pair.index(part)) for t, pair in enumerate(pairs) if part in pair]
-            told = np.array([found[t].sum(axis=1 - axis) for t, axis in own])
-            added = np.array([found[t].size // size for t, _ in own])
-            common = np.average(told, axis=0, weights=1 / added)
+            margins = np.array([copies[t].sum(axis=1 - axis) for t, axis in own])
+            added = np.array([copies[t].size // size for t, _ in own])
+            common = np.average(margins, axis=0, weights=1 / added)
             if shares is not None:
                 common = reports * shares[part]
-            for (t, axis), mine, many in zip(own, told, added.tolist(), strict=True):
-                found[t] += np.expand_dims((common - mine) / many, 1 - axis)
-        found = [norm_sub(one.reshape(-1), reports).reshape(one.shape) for one in found]
-    return np.concatenate([one.reshape(-1) for one in found])
+            for (t, axis), mine, many in zip(own, margins, added.tolist(), strict=True):
+                copies[t] += np.expand_dims((common - mine) / many, 1 - axis)
+        copies = [norm_sub(table.reshape(-1), reports).reshape(table.shape) for table in copies]
+    return np.concatenate([table.reshape(-1) for table in copies])

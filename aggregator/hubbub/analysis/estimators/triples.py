@@ -19,13 +19,13 @@ def weights_for(sizes: Sequence[int], pair: tuple[int, ...]) -> dict[int, float]
 
     As much less as it has more cells to be added up, each of which is as unsure.
     """
-    told = {
+    weights = {
         place: 1 / next(sizes[part] for part in table if part not in pair)
         for place, table in enumerate(tables_of(len(sizes), 3))
         if set(pair) <= set(table)
     }
-    whole = sum(told.values())
-    return {place: one / whole for place, one in told.items()}
+    whole = sum(weights.values())
+    return {place: weight / whole for place, weight in weights.items()}
 
 
 def added_up(sizes: Sequence[int], cells: Floats, pair: tuple[int, ...]) -> Floats:
@@ -50,13 +50,13 @@ def consistent_triples(
     far as it is likely to (decision 0217). errors: of cells that nobody holds.
     """
     every, pairs = tables_of(len(sizes), 3), tables_of(len(sizes))
-    told = np.concatenate([added_up(sizes, estimates, pair).reshape(-1) for pair in pairs])
+    pair_cells = np.concatenate([added_up(sizes, estimates, pair).reshape(-1) for pair in pairs])
     noise = np.concatenate([_errors(sizes, errors, pair) for pair in pairs])
     two = dict(
-        zip(pairs, tables(sizes, consistent_tables(sizes, told, noise, reports)), strict=True)
+        zip(pairs, tables(sizes, consistent_tables(sizes, pair_cells, noise, reports)), strict=True)
     )
     squares = tables(sizes, errors**2, 3)
-    found = []
+    result = []
     for own, table, square in zip(every, tables(sizes, estimates, 3), squares, strict=True):
         fixed = [(two[pair], _third(own, pair)) for pair in pairs if set(pair) <= set(own)]
         whole = table + (reports - table.sum()) / table.size
@@ -66,8 +66,8 @@ def consistent_triples(
                 off = (margin - likely.sum(axis=axis)) / likely.shape[axis]
                 likely = likely + np.expand_dims(off, axis)
             likely = norm_sub(likely.reshape(-1), reports).reshape(likely.shape)
-        found.append(likely.reshape(-1))
-    return np.concatenate(found)
+        result.append(likely.reshape(-1))
+    return np.concatenate(result)
 
 
 def _third(table: tuple[int, ...], pair: tuple[int, ...]) -> int:
@@ -88,10 +88,10 @@ def _errors(sizes: Sequence[int], errors: Floats, pair: tuple[int, ...]) -> Floa
 
 def _fitted(shape: tuple[int, ...], fixed: Sequence[tuple[Floats, int]]) -> Floats:
     """The table with these margins whose three parts do not interact (Deming, Stephan, 1940)."""
-    found = np.ones(shape)
+    cells = np.ones(shape)
     for _ in range(_ROUNDS):
         for margin, axis in fixed:
-            own = found.sum(axis=axis)
+            own = cells.sum(axis=axis)
             factors = np.divide(margin, own, out=np.zeros_like(own), where=own > 0)
-            found = found * np.expand_dims(factors, axis)
-    return found
+            cells = cells * np.expand_dims(factors, axis)
+    return cells

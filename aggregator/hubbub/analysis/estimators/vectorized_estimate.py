@@ -39,8 +39,8 @@ def estimate(mechanism: AnyMechanism, totals: Totals) -> Estimates:
     without_truth = float(reports * q) + totals.dummies / len(supports)
     values = (supports - without_truth) / float(p - q)
     clipped = np.clip(values, 0, reports)
-    held, other = mechanism.channel.variance(1, 1), mechanism.channel.variance(0, 1)
-    variances = clipped * held + (reports - clipped) * other
+    true_variance, other = mechanism.channel.variance(1, 1), mechanism.channel.variance(0, 1)
+    variances = clipped * true_variance + (reports - clipped) * other
     if totals.dummies:
         variances += mechanism.channel.dummies_variances(clipped.tolist(), totals)
     return Estimates(tuple(values.tolist()), tuple(variances.tolist()), reports)

@@ -21,17 +21,17 @@ def books_at_once(mechanism: VectorCodes) -> int:
 
 def words_of(mechanism: VectorCodes, number: int) -> Floats:
     """A book's words in whole steps; shape (words, dimensions)."""
-    found: Floats = words_of_each(mechanism, [number])[0]
-    return found
+    words: Floats = words_of_each(mechanism, [number])[0]
+    return words
 
 
 def words_of_each(mechanism: VectorCodes, numbers: Sequence[int]) -> Floats:
     """As `words_of`, of several books; shape (books, words, dimensions)."""
-    known, size = _known(), (mechanism.words, mechanism.dimensions)
-    told = b"".join(book_bytes(mechanism.seed, number, *size) for number in numbers)
-    drawn = np.frombuffer(told, dtype="<u2")
-    found: Floats = known[drawn % len(known)].reshape(len(numbers), *size)
-    return found
+    steps, size = _known(), (mechanism.words, mechanism.dimensions)
+    raw = b"".join(book_bytes(mechanism.seed, number, *size) for number in numbers)
+    drawn = np.frombuffer(raw, dtype="<u2")
+    words: Floats = steps[drawn % len(steps)].reshape(len(numbers), *size)
+    return words
 
 
 def expected_of_books(mechanism: VectorCodes, numbers: Sequence[int], vector: Floats) -> Floats:

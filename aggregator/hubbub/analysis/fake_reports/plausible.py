@@ -45,9 +45,9 @@ def plausibility(mechanism: AnyMechanism, totals: Totals, repeats: int = 1) -> P
         only looked at where the mechanism has one.
     """
     repeats = repeats if isinstance(mechanism, Memoized) else 1
-    told = [(_p_value(one, repeats), one.what) for one in _sums(mechanism, totals)]
-    overall = min([1.0, *(len(told) * p for p, _ in told)])
-    findings = [what for p, what in told if len(told) * p < _ALARM]
+    p_values = [(_p_value(bit_sum, repeats), bit_sum.what) for bit_sum in _sums(mechanism, totals)]
+    overall = min([1.0, *(len(p_values) * p for p, _ in p_values)])
+    findings = [what for p, what in p_values if len(p_values) * p < _ALARM]
     return Plausibility(overall, tuple(findings))
 
 

@@ -83,8 +83,8 @@ def _subset(layout: Subset, weights: Floats) -> dict[int, int]:
 
 def _samples(layout: Samples, weights: Floats) -> dict[int, int]:
     answers = weights.reshape(layout.buckets, 2)
-    asked = np.argsort(-answers.max(axis=1), kind="stable")[: layout.sampled]
-    return {int(2 * b + answers[b].argmax()): 1 for b in sorted(asked.tolist())}
+    sample = np.argsort(-answers.max(axis=1), kind="stable")[: layout.sampled]
+    return {int(2 * b + answers[b].argmax()): 1 for b in sorted(sample.tolist())}
 
 
 def _cohort_bits(layout: CohortBits, weights: Floats) -> dict[int, int]:

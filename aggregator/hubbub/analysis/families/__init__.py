@@ -65,9 +65,9 @@ def draw(
     Raises:
         BadParameter: more values and cells than can be drawn.
     """
-    held = np.array(counts, dtype=np.int64)
-    cells = family_for(mechanism).draw(mechanism, values, held, chance)
-    return Totals(cells.tolist(), int(held.sum()))
+    count_array = np.array(counts, dtype=np.int64)
+    cells = family_for(mechanism).draw(mechanism, values, count_array, chance)
+    return Totals(cells.tolist(), int(count_array.sum()))
 
 
 def draw_epochs(
@@ -85,9 +85,9 @@ def draw_epochs(
     Raises:
         BadParameter: more values and cells than can be drawn, or a permanent step has no law.
     """
-    held, family = np.array(counts, dtype=np.int64), family_for(mechanism)
-    drawn: Callable[[], Counts] = partial(family.draw, mechanism, values, held, chance)
+    count_array, family = np.array(counts, dtype=np.int64), family_for(mechanism)
+    drawn: Callable[[], Counts] = partial(family.draw, mechanism, values, count_array, chance)
     if epochs > 1 and isinstance(mechanism, Memoized):
-        drawn = family.draw_lasting(mechanism, values, held, chance)
+        drawn = family.draw_lasting(mechanism, values, count_array, chance)
     for _ in range(epochs):
-        yield Totals(drawn().tolist(), int(held.sum()))
+        yield Totals(drawn().tolist(), int(count_array.sum()))

@@ -44,9 +44,9 @@ class Bloom(Strings):
         shape: bool,
     ) -> ValueEstimates:
         """As decoded; a decode reads its noise off what it cannot explain."""
-        found = decode(mechanism, totals, candidates)
+        decoding = decode(mechanism, totals, candidates)
         return ValueEstimates(
-            found.estimates, found.stderrs, found.stderrs, np.zeros_like(found.stderrs)
+            decoding.estimates, decoding.stderrs, decoding.stderrs, np.zeros_like(decoding.stderrs)
         )
 
     def repeated(
@@ -66,18 +66,26 @@ class Bloom(Strings):
         mechanism: Any
         [(mechanism, totals)] = tiers
         reports = totals.reports
-        found = decode(mechanism, totals, names, FALSE_DISCOVERY_RATE, confidence, repeats=repeats)
-        judged = found.estimates, found.stderrs, found.low, found.high, found.detected
+        decoding = decode(
+            mechanism, totals, names, FALSE_DISCOVERY_RATE, confidence, repeats=repeats
+        )
+        judged = (
+            decoding.estimates,
+            decoding.stderrs,
+            decoding.low,
+            decoding.high,
+            decoding.detected,
+        )
         return Answer(
             "values",
             reports,
             confidence,
-            rows(names, reports, judged, found.fitted),
+            rows(names, reports, judged, decoding.fitted),
             correlation=1.0,
-            others=found.others and with_interval(*found.others, confidence, (0.0, reports)),
-            fit_p_value=found.misfit and found.misfit[1],
+            others=decoding.others and with_interval(*decoding.others, confidence, (0.0, reports)),
+            fit_p_value=decoding.misfit and decoding.misfit[1],
             repeats=repeats,
-            twins=tuple(Twins(tuple(names[i] for i in group)) for group in found.twins),
+            twins=tuple(Twins(tuple(names[i] for i in group)) for group in decoding.twins),
         )
 
     def sums(self, mechanism: Rappor, cells: Floats, totals: Totals) -> Iterator[BitSum]:
@@ -117,8 +125,8 @@ class Bloom(Strings):
         np.put_along_axis(rows.T[:-1], places.astype(np.int64), 1 / cohorts, axis=1)
         rows[:, -1] = (1 - (1 - 1 / bits) ** mechanism.hashes) / cohorts
         inverse = (np.linalg.pinv(rows.T @ rows) @ rows[:-1].T)[:-1]
-        held, other = channel.variance(1, 1), channel.variance(0, 1)
-        coins = (inverse**2) @ (own[:-1] * held + (1 / cohorts - own[:-1]) * other)
+        true_variance, other = channel.variance(1, 1), channel.variance(0, 1)
+        coins = (inverse**2) @ (own[:-1] * true_variance + (1 / cohorts - own[:-1]) * other)
         # A string's reports fall into cohorts at random. How many there are of it is fixed, and so
         # is, to who decodes, how many reports a cohort has: what is uneven beyond that is noise.
         padded = np.column_stack([inverse, np.zeros(len(inverse))])
@@ -146,8 +154,8 @@ class Bloom(Strings):
     ) -> Callable[[], Counts]:
         """Cohorts and permanent bits once; the reported bits over them at every call."""
         own, reports = _cohort_holders(mechanism, values, held, chance)
-        seen = lasting_bits(own, reports[:, None], *chain_steps(mechanism.chain), chance)
-        return lambda: cohort_cells(reports, seen())
+        draw_bits = lasting_bits(own, reports[:, None], *chain_steps(mechanism.chain), chance)
+        return lambda: cohort_cells(reports, draw_bits())
 
 
 def _cohort_holders(

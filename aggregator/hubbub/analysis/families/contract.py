@@ -46,9 +46,9 @@ def wider(figures: ValueEstimates, repeats: int) -> ValueEstimates:
 
 def risen(estimates: Floats, stderrs: Floats, absent: Floats, reports: int) -> Floats:
     """What each report of a value must add to its variance, to come from `absent` to `stderrs`."""
-    held = np.clip(estimates, 0.0, reports)
+    true_counts = np.clip(estimates, 0.0, reports)
     more = stderrs**2 - absent**2
-    return np.divide(more, held, out=np.zeros_like(more), where=held > 0)
+    return np.divide(more, true_counts, out=np.zeros_like(more), where=true_counts > 0)
 
 
 NO_SUMS: Final = "estimates of strings, sets and parts are no sums over reports"

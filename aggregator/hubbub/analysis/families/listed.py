@@ -57,15 +57,15 @@ class Listed(Family):
         shape: bool,
     ) -> ValueEstimates:
         """As the mechanism estimates; what an error grows by follows from its two chances."""
-        given, channel = estimate(mechanism, totals), mechanism.channel
-        stderrs = np.sqrt(np.array(given.variances))
+        raw_estimate, channel = estimate(mechanism, totals), mechanism.channel
+        stderrs = np.sqrt(np.array(raw_estimate.variances))
         [padded] = channel.dummies_variances([0.0], totals)
         absent = np.full_like(stderrs, sqrt(mechanism.variance(0, totals.reports) + padded))
         growth = np.full_like(stderrs, channel.variance(1, 1) - channel.variance(0, 1))
         tail = pure_tail(channel, totals.reports, totals.dummies, len(totals.cells))
         step = 1 / float(channel.p - channel.q)
         return ValueEstimates(
-            *(np.array(given.values), stderrs, absent, growth, tail),
+            *(np.array(raw_estimate.values), stderrs, absent, growth, tail),
             step=step,
             # Of all that came as many may be reports.
             unsure=totals.dummies if totals.dummies_variance or totals.beside_variance else 0,
@@ -80,13 +80,13 @@ class Listed(Family):
         self, mechanism: Any, figures: ValueEstimates, reports: int, repeats: int
     ) -> ValueEstimates:
         """The permanent part of a lie counts as often as it is repeated, the fresh part once."""
-        held, other = spreads(mechanism, repeats)
+        true_spread, other = spreads(mechanism, repeats)
         inside = np.clip(figures.estimates, 0.0, reports)
         return replace(
             figures,
-            stderrs=np.sqrt(inside * held + (reports - inside) * other),
+            stderrs=np.sqrt(inside * true_spread + (reports - inside) * other),
             absent=np.full_like(figures.absent, sqrt(reports * other)),
-            growth=np.full_like(figures.growth, held - other),
+            growth=np.full_like(figures.growth, true_spread - other),
             tail=_tail(mechanism, max(reports // repeats, 1), repeats),
         )
 
@@ -135,10 +135,10 @@ class Listed(Family):
                 n * (p * (1 - p) + (d - 1) * q * (1 - q)),
                 times=2,
             )
-        seen = np.array(estimate(mechanism, totals).values) * (p - q) + n * q
+        support_counts = np.array(estimate(mechanism, totals).values) * (p - q) + n * q
         drawn = totals.dummies / d * (1 - 1 / d)
         drawn += totals.dummies_variance + totals.beside_variance
-        yield from between("value", seen, np.full_like(seen, n), channel, drawn)
+        yield from between("value", support_counts, np.full_like(support_counts, n), channel, drawn)
 
     def weights(self, mechanism: Any, targets: Sequence[int]) -> tuple[Floats, float]:
         """By whether a payload supports each target."""
@@ -166,10 +166,11 @@ class Listed(Family):
         reports: float,
     ) -> Expected:
         """By the mechanism's own formula."""
-        held = mechanism.variance(1.0, 1) / reports
+        true_variance = mechanism.variance(1.0, 1) / reports
         other = mechanism.variance(0.0, 1) / reports
         return Expected(
-            np.sqrt(shares * held + (1 - shares) * other), np.full_like(shares, sqrt(other))
+            np.sqrt(shares * true_variance + (1 - shares) * other),
+            np.full_like(shares, sqrt(other)),
         )
 
     def statistic(self, mechanism: Any, totals: Totals) -> Statistic:
@@ -259,9 +260,9 @@ def _tail(mechanism: Any, devices: int, repeats: int) -> Tail | None:
     step = permanent_step(mechanism)
     if step is None:  # what they say again is the same
         return pure_tail(mechanism.channel, devices)
-    lied, seen = float(step[1]), float(step[2])
-    lie = float(mechanism.channel.q) - lied * seen
-    return repeated_tail(lied, lie + seen, lie, devices, repeats)
+    lied, fresh_gap = float(step[1]), float(step[2])
+    lie = float(mechanism.channel.q) - lied * fresh_gap
+    return repeated_tail(lied, lie + fresh_gap, lie, devices, repeats)
 
 
 def _bucket_holders(
@@ -303,19 +304,19 @@ def _subsets(
     own = holders(mechanism, values, held)
     included = int(chance.binomial(held.sum(), float(mechanism.channel.p)))
     # Of the set, beside the own element. Rows: own element to come and left out, and in; and past.
-    left = np.zeros((3, ones + 1), dtype=np.int64)
-    left[1, ones - 1], left[0, ones] = included, int(held.sum()) - included
+    rest = np.zeros((3, ones + 1), dtype=np.int64)
+    rest[1, ones - 1], rest[0, ones] = included, int(held.sum()) - included
     to_go, cells = np.arange(ones + 1), np.zeros(size, dtype=np.int64)
     for element in range(size):
         came = chance.multivariate_hypergeometric(
-            left[:2].reshape(-1), int(own[element]), method="marginals"
+            rest[:2].reshape(-1), int(own[element]), method="marginals"
         ).reshape(2, -1)
-        left[:2] -= came
+        rest[:2] -= came
         # Other elements still to come: of those whose own is among them one less.
         others = np.array([[size - element - 1], [size - element - 1], [size - element]])
-        picked = chance.binomial(left, np.minimum(to_go / np.maximum(others, 1), 1.0))
-        left -= picked
-        left[:, :-1] += picked[:, 1:]
-        left[2] += came.sum(axis=0)
+        picked = chance.binomial(rest, np.minimum(to_go / np.maximum(others, 1), 1.0))
+        rest -= picked
+        rest[:, :-1] += picked[:, 1:]
+        rest[2] += came.sum(axis=0)
         cells[element] = picked.sum() + came[1].sum()
     return cells

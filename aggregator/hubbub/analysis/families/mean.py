@@ -48,8 +48,11 @@ class Means(Family):
         shape: bool,
     ) -> ValueEstimates:
         """The sum of the numbers' places: one figure."""
-        given = mechanism.estimate(totals)
-        estimates, stderrs = np.array(given.values), np.sqrt(np.array(given.variances))
+        raw_estimate = mechanism.estimate(totals)
+        estimates, stderrs = (
+            np.array(raw_estimate.values),
+            np.sqrt(np.array(raw_estimate.variances)),
+        )
         middle = mechanism.variance(totals.reports / 2, totals.reports)
         if isinstance(mechanism, PiecewiseMean):
             return ValueEstimates(

@@ -20,20 +20,20 @@ def spreads(mechanism: Any, repeats: int) -> tuple[float, float]:
 
     repeats: how many reports one device may have made, of which the most is this much in all.
     """
-    held, other = mechanism.variance(1.0, 1), mechanism.variance(0.0, 1)
+    true_spread, other = mechanism.variance(1.0, 1), mechanism.variance(0.0, 1)
     lasts = isinstance(mechanism, Memoized)
     if repeats == 1 or not lasts:
-        return held, other
+        return true_spread, other
     step = permanent_step(mechanism)
     if step is None:
-        return held * repeats, other * repeats
-    kept, lied, seen = step
+        return true_spread * repeats, other * repeats
+    keep_chance, lied, fresh_gap = step
     # Of a bit that is permanent with chance b, and seen through the fresh step: seen^2 b (1 - b).
-    unit = (seen / (mechanism.channel.p - mechanism.channel.q)) ** 2
+    unit = (fresh_gap / (mechanism.channel.p - mechanism.channel.q)) ** 2
     again = repeats - 1
-    return held + again * float(unit * kept * (1 - kept)), other + again * float(
-        unit * lied * (1 - lied)
-    )
+    return true_spread + again * float(
+        unit * keep_chance * (1 - keep_chance)
+    ), other + again * float(unit * lied * (1 - lied))
 
 
 def permanent_step(mechanism: AnyMechanism) -> tuple[Fraction, Fraction, Fraction] | None:
@@ -45,22 +45,22 @@ def permanent_step(mechanism: AnyMechanism) -> tuple[Fraction, Fraction, Fractio
     match mechanism:
         case LongitudinalGrr():
             others = mechanism.categories - 1
-            kept = mechanism.permanent.exact
+            keep_chance = mechanism.permanent.exact
             lied = mechanism.permanent.complement.exact / others
-            seen = mechanism.fresh.exact - mechanism.fresh.complement.exact / others
+            fresh_gap = mechanism.fresh.exact - mechanism.fresh.complement.exact / others
         case LongitudinalHash():  # the function is for life, too, and who collides under it
-            told = permanent_step(mechanism.response)
-            assert told is not None  # noqa: S101 a long.grr has one
-            kept, other, seen = told
+            step = permanent_step(mechanism.response)
+            assert step is not None  # noqa: S101 a long.grr has one
+            keep_chance, other, fresh_gap = step
             collide = mechanism.transform.collisions
-            lied = collide * kept + (1 - collide) * other
+            lied = collide * keep_chance + (1 - collide) * other
         case LongitudinalUnary():
-            kept, lied = Fraction(1, 2), mechanism.rare.exact
-            seen = 1 - 2 * mechanism.flip.exact
+            keep_chance, lied = Fraction(1, 2), mechanism.rare.exact
+            fresh_gap = 1 - 2 * mechanism.flip.exact
         case BasicRappor():
             lied = mechanism.chain.flip.exact
-            kept = 1 - lied
-            seen = mechanism.chain.one_after_one.exact - mechanism.chain.one_after_zero.exact
+            keep_chance = 1 - lied
+            fresh_gap = mechanism.chain.one_after_one.exact - mechanism.chain.one_after_zero.exact
         case _:
             return None
-    return kept, lied, seen
+    return keep_chance, lied, fresh_gap

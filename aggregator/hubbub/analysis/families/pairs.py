@@ -48,20 +48,20 @@ class Pairs(Family):
         totals.check(mechanism.layout)
         n, even = totals.reports, _even(mechanism)
         own = np.array(totals.cells).reshape(mechanism.groups, -1)
-        seen = np.concatenate(
+        support_counts = np.concatenate(
             [
                 supports_of(mechanism.response, cells, size)
                 for cells, size in zip(own, mechanism.cells, strict=True)
             ]
         )
-        asked = np.repeat(own.sum(axis=1), mechanism.cells)
+        trials = np.repeat(own.sum(axis=1), mechanism.cells)
         channel = mechanism.channel
-        told = (seen - asked * float(channel.q)) / float(channel.p - channel.q)
-        estimates = mechanism.groups * (told - asked * even) + n * even
+        raw_counts = (support_counts - trials * float(channel.q)) / float(channel.p - channel.q)
+        estimates = mechanism.groups * (raw_counts - trials * even) + n * even
         other, growth = _spreads(mechanism)
-        held = np.clip(estimates, 0.0, n)
+        true_counts = np.clip(estimates, 0.0, n)
         return ValueEstimates(
-            estimates, np.sqrt(n * other + held * growth), np.sqrt(n * other), growth
+            estimates, np.sqrt(n * other + true_counts * growth), np.sqrt(n * other), growth
         )
 
     def answer(
@@ -81,9 +81,11 @@ class Pairs(Family):
         """Each cell is supported by q of its table's reports at least and by p at most."""
         own = cells.astype(np.int64).reshape(mechanism.groups, -1)
         tables = zip(own, mechanism.cells, strict=True)
-        seen = np.concatenate([supports_of(mechanism.response, one, size) for one, size in tables])
-        asked = np.repeat(own.sum(axis=1), mechanism.cells).astype(np.float64)
-        yield from between("cell", seen.astype(np.float64), asked, mechanism.channel)
+        support_counts = np.concatenate(
+            [supports_of(mechanism.response, table, size) for table, size in tables]
+        )
+        trials = np.repeat(own.sum(axis=1), mechanism.cells).astype(np.float64)
+        yield from between("cell", support_counts.astype(np.float64), trials, mechanism.channel)
 
     def weights(self, mechanism: PairedParts, targets: Sequence[int]) -> tuple[Floats, float]:
         """By whether a payload supports a target's cell, in the group of its table."""
@@ -106,11 +108,11 @@ class Pairs(Family):
         self, mechanism: PairedParts, values: Sequence[object], shares: Floats, reports: float
     ) -> Expected:
         """Of all cells, where shares[i] of the reports hold values[i]."""
-        held = np.zeros(sum(mechanism.cells))
+        true_shares = np.zeros(sum(mechanism.cells))
         for value, share in zip(values, shares.tolist(), strict=True):
-            held += share * np.array(mechanism.row(value), dtype=np.float64)  # type: ignore[arg-type]
+            true_shares += share * np.array(mechanism.row(value), dtype=np.float64)  # type: ignore[arg-type]
         other, growth = _spreads(mechanism)
-        return Expected(np.sqrt((other + growth * held) / reports), np.sqrt(other / reports))
+        return Expected(np.sqrt((other + growth * true_shares) / reports), np.sqrt(other / reports))
 
     def statistic(self, mechanism: PairedParts, totals: Totals) -> NoReturn:
         """They are not released."""
@@ -179,6 +181,6 @@ def _spreads(mechanism: PairedParts) -> tuple[Floats, Floats]:
     so the variance is G v + (G - 1) (h - even)^2.
     """
     groups, even, channel = mechanism.groups, _even(mechanism), mechanism.channel
-    held, other = channel.variance(1, 1), channel.variance(0, 1)
-    growth = groups * (held - other) + (groups - 1) * (1 - 2 * even)
+    true_variance, other = channel.variance(1, 1), channel.variance(0, 1)
+    growth = groups * (true_variance - other) + (groups - 1) * (1 - 2 * even)
     return groups * other + (groups - 1) * even**2, growth

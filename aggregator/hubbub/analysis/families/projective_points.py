@@ -39,10 +39,10 @@ def _points(
     space = response.transform
     s, t = space.prime, space.dimensions
     plane, pivots = _vectors(space, planes.astype(np.int64))
-    kept = chance.random(len(planes)) < float(response.keep.exact)
-    product = np.where(kept, 0, chance.integers(1, s, len(planes)))
+    is_true = chance.random(len(planes)) < float(response.keep.exact)
+    product = np.where(is_true, 0, chance.integers(1, s, len(planes)))
     free = np.where(
-        kept,
+        is_true,
         chance.integers(1, s ** (t - 1), len(planes)),
         chance.integers(0, s ** (t - 1), len(planes)),
     )
@@ -59,17 +59,17 @@ def _points(
 def _vectors(space: Incidence, points: Counts) -> tuple[Counts, Counts]:
     """The canonical vectors of these points, and where each has its first 1."""
     s, t = space.prime, space.dimensions
-    left, pivots = points.copy(), np.zeros(len(points), dtype=np.int64)
+    rest, pivots = points.copy(), np.zeros(len(points), dtype=np.int64)
     size = s ** (t - 1)
     sizes = np.full(len(points), size)
-    while (beyond := left >= sizes).any():
-        left[beyond] -= sizes[beyond]
+    while (beyond := rest >= sizes).any():
+        rest[beyond] -= sizes[beyond]
         sizes[beyond] //= s
         pivots[beyond] += 1
     vectors = np.zeros((len(points), t), dtype=np.int64)
     for coordinate in range(t - 1, -1, -1):
-        vectors[:, coordinate] = left % s
-        left //= s
+        vectors[:, coordinate] = rest % s
+        rest //= s
     vectors[np.arange(len(points)), pivots] = 1
     return vectors, pivots
 
@@ -85,5 +85,5 @@ def _numbers(space: Incidence, vectors: Counts) -> Counts:
     number = (vectors * factors[:, None] % s) @ powers - powers[zeros]
     last = t - zeros
     skipped = space.points - (s**last - 1) // (s - 1)
-    told: Counts = number + skipped
-    return told
+    numbers: Counts = number + skipped
+    return numbers

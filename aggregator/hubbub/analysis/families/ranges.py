@@ -53,8 +53,11 @@ class Ranges(Family):
         """Per part, and of all the sum of their places."""
         if isinstance(mechanism, SquareWave):
             return _of_wave(mechanism, totals, shape=shape)
-        given = mechanism.estimate(totals)
-        estimates, stderrs = np.array(given.values), np.sqrt(np.array(given.variances))
+        raw_estimate = mechanism.estimate(totals)
+        estimates, stderrs = (
+            np.array(raw_estimate.values),
+            np.sqrt(np.array(raw_estimate.variances)),
+        )
         # Given a report's number, its answers about two buckets do not vary together: the mean of
         # one of them at least is 0.
         middles = (np.arange(mechanism.buckets) + 0.5) / mechanism.buckets
@@ -62,8 +65,8 @@ class Ranges(Family):
         whole = totals.reports / 2 + float((middles - 0.5) @ estimates)
         flat = np.full_like(stderrs, sqrt(mechanism.variance(0, totals.reports)))
         growth = risen(estimates, stderrs, flat, totals.reports)
-        asked = max(totals.reports * mechanism.sampled // mechanism.buckets, 1)
-        tail = pure_tail(Pure(mechanism.lie.complement.exact, mechanism.lie.exact), asked)
+        trials = max(totals.reports * mechanism.sampled // mechanism.buckets, 1)
+        tail = pure_tail(Pure(mechanism.lie.complement.exact, mechanism.lie.exact), trials)
         place = _placed(whole, float(np.sqrt(off @ off)))
         return ValueEstimates(estimates, stderrs, flat, growth, tail, place=place)
 
@@ -84,7 +87,7 @@ class Ranges(Family):
             picture = nearest(judged, figures.absent, reports)
         values = rows(self.labels(mechanism, None), reports, judged, picture)
         mean = None if figures.place is None else mean_of(figures.place, ends, reports, confidence)
-        against = max(self.correlation(one) for one, _ in tiers)
+        against = max(self.correlation(mechanism) for mechanism, _ in tiers)
         return Answer(
             "ranges",
             reports,
@@ -112,9 +115,9 @@ class Ranges(Family):
             pure = Pure(mechanism.window.near, mechanism.window.far)
             yield from between("place", cells, np.full_like(cells, totals.reports), pure)
             return
-        asked = cells.reshape(-1, 2).sum(axis=1)
+        trials = cells.reshape(-1, 2).sum(axis=1)
         pure = Pure(mechanism.lie.complement.exact, mechanism.lie.exact)
-        yield from between("bucket", cells[1::2], asked, pure)
+        yield from between("bucket", cells[1::2], trials, pure)
 
     def weights(self, mechanism: Ranged, targets: Sequence[int]) -> tuple[Floats, float]:
         """Of estimates that are linear but have no short form."""
@@ -131,9 +134,9 @@ class Ranges(Family):
         if isinstance(mechanism, SquareWave):
             errors = _wave_errors(mechanism, shares, reports)
             return Expected(errors, errors)
-        held = mechanism.variance(1.0, 1) / reports
+        true_variance = mechanism.variance(1.0, 1) / reports
         other = mechanism.variance(0.0, 1) / reports
-        errors = np.sqrt(shares * held + (1 - shares) * other)
+        errors = np.sqrt(shares * true_variance + (1 - shares) * other)
         return Expected(errors, np.full_like(shares, sqrt(other)))
 
     def statistic(self, mechanism: Ranged, totals: Totals) -> Statistic:
@@ -243,7 +246,7 @@ def _matrix(mechanism: Ranged) -> Floats:
     """What a report in each cell adds to each part's estimate; shape (parts, cells)."""
     size = mechanism.layout.size
     ones = (Totals([int(c == cell) for c in range(size)], 1) for cell in range(size))
-    return np.array([_estimates(mechanism, one) for one in ones]).T
+    return np.array([_estimates(mechanism, unit) for unit in ones]).T
 
 
 def _asked_parts(
@@ -254,14 +257,14 @@ def _asked_parts(
     check_size(mechanism, len(values) * buckets * sampled // QUICK)
     own = np.array([mechanism.range.bucket(value, buckets) for value in values])
     lie = float(mechanism.lie.exact)
-    left = np.zeros((len(values), sampled + 1), dtype=np.int64)
-    left[:, sampled] = held
+    rest = np.zeros((len(values), sampled + 1), dtype=np.int64)
+    rest[:, sampled] = held
     cells = np.zeros((buckets, 2), dtype=np.int64)
     for bucket in range(buckets):
-        asked = chance.binomial(left, np.minimum(np.arange(sampled + 1) / (buckets - bucket), 1.0))
-        left -= asked
-        left[:, :-1] += asked[:, 1:]
-        each = asked.sum(axis=1)
+        trials = chance.binomial(rest, np.minimum(np.arange(sampled + 1) / (buckets - bucket), 1.0))
+        rest -= trials
+        rest[:, :-1] += trials[:, 1:]
+        each = trials.sum(axis=1)
         yes = chance.binomial(each, np.where(own == bucket, 1 - lie, lie)).sum()
         cells[bucket] = each.sum() - yes, yes
     return cells.reshape(-1)

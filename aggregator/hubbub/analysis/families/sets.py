@@ -86,12 +86,13 @@ class Sets(Family):
         self, mechanism: PrivSet, values: Sequence[object], shares: Floats, reports: float
     ) -> Expected:
         """Of all values, where shares[i] of the people hold the set values[i]."""
-        held = np.zeros(mechanism.categories)
+        true_shares = np.zeros(mechanism.categories)
         for value, share in zip(values, shares.tolist(), strict=True):
-            held += share * np.array(mechanism.row(value), dtype=np.float64)  # type: ignore[arg-type]
+            true_shares += share * np.array(mechanism.row(value), dtype=np.float64)  # type: ignore[arg-type]
         own, other = mechanism.variance(1.0, 1) / reports, mechanism.variance(0.0, 1) / reports
         return Expected(
-            np.sqrt(held * own + (1 - held) * other), np.full_like(held, np.sqrt(other))
+            np.sqrt(true_shares * own + (1 - true_shares) * other),
+            np.full_like(true_shares, np.sqrt(other)),
         )
 
     def statistic(self, mechanism: PrivSet, totals: Totals) -> Statistic:

@@ -116,12 +116,12 @@ class Sketches(Strings):
     ) -> Expected:
         """Coins, and what the others' collisions add over the choice of hash functions."""
         width, functions = mechanism.width, mechanism.hashes
-        held, other = mechanism.channel.variance(1, 1), mechanism.channel.variance(0, 1)
+        true_variance, other = mechanism.channel.variance(1, 1), mechanism.channel.variance(0, 1)
         spread, stretch = (1 - 1 / width) / width, width / (width - 1)
 
         def error(own: Floats) -> Floats:
             inside = own + (1 - own) / width
-            coins = (inside * held + (1 - inside) * other) / reports
+            coins = (inside * true_variance + (1 - inside) * other) / reports
             squares = (shares**2).sum() - own**2
             collisions = spread * (squares / functions + (1 - own) / reports)
             answer: Floats = stretch * np.sqrt(coins + collisions)
@@ -159,8 +159,8 @@ def buckets(mechanism: Sketch, totals: Totals) -> tuple[Floats, Floats]:
     else:
         reports = cells.sum(axis=1)
         signed = cells[:, ::2] - cells[:, 1::2]
-        seen = np.stack([walsh_hadamard(row) for row in signed])
-        supports = (reports[:, None] + seen) // 2
+        sums = np.stack([walsh_hadamard(row) for row in signed])
+        supports = (reports[:, None] + sums) // 2
     p, q = float(mechanism.channel.p), float(mechanism.channel.q)
     return (supports - reports[:, None] * q) / (p - q), reports.astype(np.float64)
 
@@ -176,17 +176,17 @@ def count(
         BatchTooSmall: not a single report.
         ShapeMismatch: totals of another shape than the mechanism's.
     """
-    held, reports = buckets(mechanism, totals)
+    bucket_counts, reports = buckets(mechanism, totals)
     n, width, functions = reports.sum(), mechanism.width, mechanism.hashes
     if not n:
         raise BatchTooSmall("no report at all: there is nothing to estimate")
     places = sketch_buckets(mechanism, candidates)
-    own = held[np.arange(functions), places].sum(axis=1)
+    own = bucket_counts[np.arange(functions), places].sum(axis=1)
     stretch = width / (width - 1)
     estimates = stretch * (own - n / width)
     of_held, of_other = mechanism.channel.variance(1, 1), mechanism.channel.variance(0, 1)
     # Noise is linear in what a bucket truly holds, so it is taken at the unbiased estimate.
-    squares = (held**2).sum() - (of_held * n + of_other * n * (width - 1))
+    squares = (bucket_counts**2).sum() - (of_held * n + of_other * n * (width - 1))
     uneven = (squares - (reports**2).sum() / width) * stretch
     share = (1 - 1 / width) / width
 
@@ -199,7 +199,7 @@ def count(
         return answer
 
     absent = errors(np.zeros_like(estimates))
-    tail = collision_tail(held, float(absent[0]) / stretch) if len(absent) else None
+    tail = collision_tail(bucket_counts, float(absent[0]) / stretch) if len(absent) else None
     return estimates, errors(np.clip(estimates, 0, n)), absent, tail
 
 

@@ -43,7 +43,7 @@ def figures_of(
     if len(own) == 1:
         return own[0]
     reports = [totals.reports for _, totals in tiers]
-    return merged(own, reports, tier_scales([_typical(one) for one in own], reports))
+    return merged(own, reports, tier_scales([_typical(figures) for figures in own], reports))
 
 
 def added(parts: Sequence[ValueEstimates]) -> ValueEstimates:
@@ -59,7 +59,7 @@ def added(parts: Sequence[ValueEstimates]) -> ValueEstimates:
         np.array([part.stderrs for part in parts]),
         np.array([part.absent for part in parts]),
     ]
-    stderrs, absent = (np.sqrt((one**2).sum(axis=0)) for one in squares)
+    stderrs, absent = (np.sqrt((square**2).sum(axis=0)) for square in squares)
     bend = min(part.bend for part in parts)
     return ValueEstimates(
         np.array([part.estimates for part in parts]).sum(axis=0),

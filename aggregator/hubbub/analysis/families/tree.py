@@ -51,8 +51,8 @@ class Trees(Strings):
         places = Places([(mechanism, totals)])
         spelled = [mechanism.spelled(candidate) for candidate in candidates]
         levels = [mechanism.ends_at(bits) for bits in spelled]
-        told = [places.count(*one) for one in zip(spelled, levels, strict=True)]
-        return _figures(told, [places.spread(level) for level in levels], totals.reports)
+        place_counts = [places.count(*pair) for pair in zip(spelled, levels, strict=True)]
+        return _figures(place_counts, [places.spread(level) for level in levels], totals.reports)
 
     def answer(
         self, tiers: Sequence[Tier], names: Sequence[str], confidence: float, repeats: int
@@ -67,22 +67,25 @@ class Trees(Strings):
     ) -> tuple[LikelyString, ...]:
         """Strings that are likely held beside those of the answer, the surest first."""
         places = _places(tiers)
-        found = likely_strings(places, answer.found, false_share)
-        if not found:
+        strings = likely_strings(places, answer.found, false_share)
+        if not strings:
             return ()
-        estimates, absent, growth = np.array([(o.estimate, o.absent, o.growth) for o in found]).T
+        estimates, absent, growth = np.array([(o.estimate, o.absent, o.growth) for o in strings]).T
         high = end_of(estimates, absent, growth, 0.0, reach_of(answer.confidence))
         highs = np.clip(high, 0.0, places.reports).tolist()
         return tuple(
-            LikelyString(one.value, one.doubt, most) for one, most in zip(found, highs, strict=True)
+            LikelyString(string.value, string.doubt, most)
+            for string, most in zip(strings, highs, strict=True)
         )
 
     def sums(self, mechanism: PrefixTree, cells: Floats, totals: Totals) -> Iterator[BitSum]:
         """Each place is supported by q of its group's reports at least and by p at most."""
         groups = cells.astype(np.int64).reshape(mechanism.groups, mechanism.points)
-        seen = np.array([supports_of(mechanism.response, group) for group in groups])
-        asked = np.repeat(groups.sum(axis=1), mechanism.cells).astype(np.float64)
-        yield from between("place", seen.reshape(-1).astype(np.float64), asked, mechanism.channel)
+        support_counts = np.array([supports_of(mechanism.response, group) for group in groups])
+        trials = np.repeat(groups.sum(axis=1), mechanism.cells).astype(np.float64)
+        yield from between(
+            "place", support_counts.reshape(-1).astype(np.float64), trials, mechanism.channel
+        )
 
     def weights(self, mechanism: PrefixTree, targets: Sequence[str]) -> tuple[Floats, float]:
         """By whether a payload supports a target's place, in the groups that count it."""
@@ -105,10 +108,10 @@ class Trees(Strings):
         self, mechanism: PrefixTree, values: Sequence[object], shares: Floats, reports: float
     ) -> Expected:
         """Of the jobs that tell a string from all others, and of who fell to them by chance."""
-        held, other = mechanism.channel.variance(1, 1), mechanism.channel.variance(0, 1)
+        true_variance, other = mechanism.channel.variance(1, 1), mechanism.channel.variance(0, 1)
         levels = [mechanism.ends_at(mechanism.spelled(str(value))) for value in values]
         scales = mechanism.jobs / (mechanism.jobs - np.array(levels))
-        growth = scales * (held - other) + scales - 1
+        growth = scales * (true_variance - other) + scales - 1
         errors = np.sqrt((scales * other + growth * shares) / reports)
         return Expected(errors, np.sqrt(scales * other / reports))
 
@@ -140,15 +143,15 @@ def _figures(
 ) -> ValueEstimates:
     estimates = np.array(told)
     absent, growth = np.array(spreads).reshape(-1, 2).T
-    held = np.clip(estimates, 0.0, reports)
-    return ValueEstimates(estimates, np.sqrt(absent**2 + growth * held), absent, growth)
+    true_counts = np.clip(estimates, 0.0, reports)
+    return ValueEstimates(estimates, np.sqrt(absent**2 + growth * true_counts), absent, growth)
 
 
 def _places(tiers: Sequence[Tier]) -> Places:
     """What all tiers hold together, each weighted by how little it errs."""
     trees: Any = tiers
     numbers = [totals.reports for _, totals in tiers]
-    others = [one.variance(0, totals.reports) for one, totals in tiers]
+    others = [mechanism.variance(0, totals.reports) for mechanism, totals in tiers]
     scales = tier_scales(others, numbers) if sum(numbers) else np.ones(len(tiers))
     return Places(trees, scales.tolist())
 
@@ -156,27 +159,30 @@ def _places(tiers: Sequence[Tier]) -> Places:
 def _discovered(tiers: Sequence[Tier], confidence: float, repeats: int) -> Answer:
     """A row for each string that is found, and what is left for all others."""
     places = _places(tiers)
-    found, reports = discover(places), places.reports
-    spreads = [places.spread(one.level + 1) for one in found]
-    told = [one.score * absent for one, (absent, _) in zip(found, spreads, strict=True)]
-    figures = _figures(told, spreads, reports)
-    low, high = _ends(figures, found, reports, confidence)
-    seen = np.ones(len(found), dtype=np.bool_)
-    judged: Columns = figures.estimates, figures.stderrs, low, high, seen
-    left = float(reports - figures.estimates.sum())
+    discoveries, reports = discover(places), places.reports
+    spreads = [places.spread(discovery.level + 1) for discovery in discoveries]
+    raw_estimates = [
+        discovery.score * absent
+        for discovery, (absent, _) in zip(discoveries, spreads, strict=True)
+    ]
+    figures = _figures(raw_estimates, spreads, reports)
+    low, high = _ends(figures, discoveries, reports, confidence)
+    detections = np.ones(len(discoveries), dtype=np.bool_)
+    judged: Columns = figures.estimates, figures.stderrs, low, high, detections
+    rest = float(reports - figures.estimates.sum())
     spread = float(np.sqrt((figures.stderrs**2).sum()))
-    picture = nearest(judged, figures.absent, reports, others=True) if found else low
+    picture = nearest(judged, figures.absent, reports, others=True) if discoveries else low
     return Answer(
         "values",
         reports,
         confidence,
-        rows([one.text for one in found], reports, judged, picture),
+        rows([discovery.text for discovery in discoveries], reports, judged, picture),
         correlation=1.0,
-        others=with_interval(left, spread, confidence, (0.0, float(reports))),
+        others=with_interval(rest, spread, confidence, (0.0, float(reports))),
         repeats=repeats,
-        beginnings=tuple(one.text for one in found if not one.whole),
+        beginnings=tuple(discovery.text for discovery in discoveries if not discovery.whole),
         figures=figures,
-        found=tuple(found),
+        found=tuple(discoveries),
     )
 
 
@@ -188,8 +194,8 @@ def _ends(
     The low is the truth from which so large a score is as doubtful as it says, among all that pass
     the cut (Weinstein, Fithian and Benjamini 2013); a high is only safer for the cut.
     """
-    scores = np.array([one.score for one in found])
-    cuts = np.array([one.cut for one in found])
+    scores = np.array([discovery.score for discovery in found])
+    cuts = np.array([discovery.cut for discovery in found])
     plain = reach_of(confidence)
     doubt = (1 - confidence) / 2
     few, most = np.full_like(scores, -ndtri(doubt)), np.full_like(scores, _FARTHEST)

@@ -67,11 +67,11 @@ class Vectors(Family):
             raise BatchTooSmall("no reports: there is no mean")
         size, along, across = mechanism.dimensions, mechanism.along, _across(mechanism)
         cells = np.array(totals.cells, dtype=np.float64).reshape(mechanism.books, mechanism.words)
-        heard = np.flatnonzero(cells.any(axis=1)).tolist()
-        by_book, squares = np.zeros((len(heard), size)), np.zeros(size)
+        books = np.flatnonzero(cells.any(axis=1)).tolist()
+        by_book, squares = np.zeros((len(books), size)), np.zeros(size)
         many = books_at_once(mechanism)
-        for first in range(0, len(heard), many):
-            some = heard[first : first + many]
+        for first in range(0, len(books), many):
+            some = books[first : first + many]
             words = words_of_each(mechanism, some)
             by_book[first : first + many] = np.einsum("bw,bwd->bd", cells[some], words)
             squares += np.einsum("bw,bwd->d", cells[some], words**2)
@@ -83,7 +83,7 @@ class Vectors(Family):
         least = min(across, across * along - 1)
         coins = n * np.maximum((square - mean**2) * n / max(n - 1, 1), least)
         mean, variance = _less_books(
-            mechanism, heard, (scale * by_book, cells[heard].sum(axis=1)), coins
+            mechanism, books, (scale * by_book, cells[books].sum(axis=1)), coins
         )
         estimates, stderrs = n * (1 + mean) / 2, np.sqrt(variance) / 2
         return ValueEstimates(
@@ -141,12 +141,12 @@ class Vectors(Family):
         self, mechanism: VectorCodes, values: Sequence[Any], shares: Floats, reports: float
     ) -> Expected:
         """Of each coordinate, where shares[i] of the people hold the vector values[i]."""
-        held = np.array(values, dtype=np.float64) / mechanism.max_length
-        lengths = np.linalg.norm(held, axis=1, keepdims=True)
+        vectors = np.array(values, dtype=np.float64) / mechanism.max_length
+        lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
         # What has no direction is told in any.
         first = np.eye(1, mechanism.dimensions)
-        told = np.where(lengths > 0, held, first) / np.where(lengths > 0, lengths, 1.0)
-        each = _across(mechanism) * (1 + (mechanism.along - 1) * told**2) - held**2
+        directions = np.where(lengths > 0, vectors, first) / np.where(lengths > 0, lengths, 1.0)
+        each = _across(mechanism) * (1 + (mechanism.along - 1) * directions**2) - vectors**2
         pool = _pool(mechanism)
         none = np.full(mechanism.dimensions, _even(mechanism) / reports + pool)
         return Expected(np.sqrt(shares @ each / reports + pool) / 2, np.sqrt(none) / 2)
@@ -194,8 +194,8 @@ class Vectors(Family):
 
     def far_apart(self, mechanism: VectorCodes) -> tuple[Any, Any]:
         """Both ends of an axis."""
-        one, other = mechanism.probes()[:2]
-        return one, other
+        first, other = mechanism.probes()[:2]
+        return first, other
 
     def targets(self, mechanism: VectorCodes, number: int) -> Sequence[int]:
         """The first coordinate."""
@@ -232,7 +232,7 @@ def _less_books(
     sums, sent = by_book
     n = float(sent.sum())
     raw = mean = sums.sum(axis=0) / n
-    most, left = n**2 * _pool(mechanism), coins
+    most, coin_noise = n**2 * _pool(mechanism), coins
     if mechanism.books < _BOOKS:
         return mean, coins + most
     off = sums - sent[:, None] * raw
@@ -244,10 +244,10 @@ def _less_books(
         squares = sent @ apart**2
         part = float(np.clip((apart * off).sum() / squares.sum(), 0.0, 1.0))
         mean = raw - part * (sent @ errors) / n
-        left = np.maximum(coins - part**2 * squares, coins * _LEAST)
+        coin_noise = np.maximum(coins - part**2 * squares, coins * _LEAST)
         unexplained = ((off - part * sent[:, None] * apart) ** 2).sum(axis=0)
-        pool = np.clip(unexplained - left, 0.0, most)
-    return mean, left + pool
+        pool = np.clip(unexplained - coin_noise, 0.0, most)
+    return mean, coin_noise + pool
 
 
 def _scale(mechanism: VectorCodes) -> float:
@@ -291,7 +291,7 @@ def drawn_words(
 ) -> tuple[Counts, Counts]:
     """Of each report its book, and which of that book's words it sends, the nearest being 0."""
     books = chance.integers(0, mechanism.books, reports)
-    kept = chance.random(reports) < float(mechanism.keep.exact)
+    is_true = chance.random(reports) < float(mechanism.keep.exact)
     near = chance.integers(0, mechanism.near, reports)
     far = chance.integers(mechanism.near, mechanism.words, reports)
-    return books, np.where(kept, near, far)
+    return books, np.where(is_true, near, far)

@@ -36,10 +36,10 @@ def in_own_units(model: Model, weights: Floats) -> Floats:
     low, wide = _low(model.features), _wide(model.features)
     span, base = _units(model)
     rows = weights.reshape(-1, len(low) + 1)
-    told = into_classes(len(rows)).T @ rows
-    slopes = told[:, :-1] * span / wide
-    found: Floats = np.column_stack([slopes, base + span * told[:, -1] - slopes @ low])
-    return found.ravel()
+    class_rows = into_classes(len(rows)).T @ rows
+    slopes = class_rows[:, :-1] * span / wide
+    result: Floats = np.column_stack([slopes, base + span * class_rows[:, -1] - slopes @ low])
+    return result.ravel()
 
 
 def coefficients(
@@ -55,11 +55,11 @@ def coefficients(
     moved = np.sqrt(spread[:, -1] ** 2 + ((spread[:, :-1] * low / wide) ** 2).sum(axis=1))
     errors = np.column_stack([spread[:, :-1] / wide, moved]).ravel()
     names = [*(feature.name for feature in model.features), "intercept"]
-    told = [(name, one) for one in model.classes or ("",) for name in names]
+    labels = [(name, label) for label in model.classes or ("",) for name in names]
     return [
-        Coefficient(name, value, stderr, value - times * stderr, value + times * stderr, one)
-        for (name, one), value, stderr in zip(
-            told, in_own_units(model, weights).tolist(), errors.tolist(), strict=True
+        Coefficient(name, value, stderr, value - times * stderr, value + times * stderr, label)
+        for (name, label), value, stderr in zip(
+            labels, in_own_units(model, weights).tolist(), errors.tolist(), strict=True
         )
     ]
 

@@ -59,8 +59,8 @@ def told_by(
     squares = np.diag(moments) / mechanism.dimensions / mechanism.reach**2
     variances = np.maximum(squares - mean**2, 0.0) / (people - 1)
     longer = mechanism.along - 1
-    told = abs(longer) > _MIN_LONGER
-    outer = (moments - np.eye(mechanism.dimensions)) / longer if told else None
+    is_clear = abs(longer) > _MIN_LONGER
+    outer = (moments - np.eye(mechanism.dimensions)) / longer if is_clear else None
     return DirectionMoments(people, mean, variances, outer)
 
 

@@ -107,8 +107,8 @@ def learn(model: Model, people: int, codes: VectorCodes, means: Means) -> Learne
     rate = rate_of(model.kind, centre, noise)
     states = [Round(0, untaught)]
     for number in range(1, rounds + 1):
-        found = means(number, centre, states[-1].weights)
-        states.append(stepped(model.kind, model.penalty, states[-1], found, rate))
+        moments = means(number, centre, states[-1].weights)
+        states.append(stepped(model.kind, model.penalty, states[-1], moments, rate))
     whole, stderrs = averaged(model.kind, states[1:], centre, codes.along)
     return Learned(whole, stderrs, tuple(states), noise, rate, centre)
 
@@ -162,8 +162,8 @@ def centre_of(found: DirectionMoments) -> Floats:
     """
     mean, variances = found.mean[:-1], found.variances[:-1]
     out = np.maximum(mean, np.sqrt(variances))
-    kept = np.divide(out**2 - variances, out, out=np.zeros_like(out), where=out > 0)
-    return np.clip(kept * longest(len(mean)), 0.0, 1.0)
+    shrinkage = np.divide(out**2 - variances, out, out=np.zeros_like(out), where=out > 0)
+    return np.clip(shrinkage * longest(len(mean)), 0.0, 1.0)
 
 
 def gradients(kind: Kind, columns: Floats, labels: Floats, weights: Floats) -> Floats:
@@ -181,10 +181,10 @@ def gradients(kind: Kind, columns: Floats, labels: Floats, weights: Floats) -> F
         residual = off @ into_classes(score.shape[1]).T
     else:
         residual = np.clip((foretold(kind, score) - labels[:, None]) / CLIP[kind], -1.0, 1.0)
-    found: Floats = (residual[:, :, None] * (columns / lengths)[:, None, :]).reshape(
+    result: Floats = (residual[:, :, None] * (columns / lengths)[:, None, :]).reshape(
         len(labels), -1
     )
-    return found
+    return result
 
 
 def scores(kind: Kind, columns: Floats, weights: Floats) -> Floats:

@@ -82,7 +82,7 @@ def edges_of(centre: Floats, weights: Floats, bins: int) -> list[float]:
     else:
         spread = float(np.linalg.norm(loose))
         whole = [float(weights[-1]) + spread * NormalDist().inv_cdf(at) for at in places]
-    return [float(f"{one:.{_DIGITS}g}") for one in whole]
+    return [float(f"{edge:.{_DIGITS}g}") for edge in whole]
 
 
 def judge(
@@ -97,25 +97,27 @@ def judge(
         return None
     times = NormalDist().inv_cdf((1 + confidence) / 2)
     p, q = float(channel.p), float(channel.q)
-    told = (np.eye(size) - q) / (p - q)  # a row a category that was sent
+    matrix = (np.eye(size) - q) / (p - q)  # a row a category that was sent
     # No category is sent more seldom than q, and of few reports none may have been.
     likely = np.maximum(counts, reports * q) + _UNSEEN
     sent = _Sent(counts / reports, likely / likely.sum(), reports, times)
     between = _foretold(kind, edges)
     bins = []
     for at, (low, high) in enumerate(pairwise(between)):
-        held, with_it = told[:, 2 * at : 2 * at + 2].sum(axis=1), told[:, 2 * at + 1]
-        bins.append(Bin(low, high, float(sent.shares @ held), sent.ratio(with_it, held)))
-    auc = sent.ratio_of_pairs(*_forms(told)) if kind == "logistic" else None
-    right, every = told[:, 1::2].sum(axis=1), np.ones(size)
+        bin_weights, with_it = matrix[:, 2 * at : 2 * at + 2].sum(axis=1), matrix[:, 2 * at + 1]
+        bins.append(
+            Bin(low, high, float(sent.shares @ bin_weights), sent.ratio(with_it, bin_weights))
+        )
+    auc = sent.ratio_of_pairs(*_forms(matrix)) if kind == "logistic" else None
+    right, every = matrix[:, 1::2].sum(axis=1), np.ones(size)
     accuracy = sent.ratio(right, every) if kind == "softmax" else None
     return Judgement(reports, auc, accuracy, tuple(bins))
 
 
 def _foretold(kind: Kind, edges: Sequence[float]) -> list[float]:
     """Edges of scores as what the model tells, with the ends of all that it may."""
-    told = edges if kind == "softmax" else settled(kind, np.array(edges)).tolist()
-    return [0.0, *told, 1.0]
+    cuts = edges if kind == "softmax" else settled(kind, np.array(edges)).tolist()
+    return [0.0, *cuts, 1.0]
 
 
 def _forms(told: Floats) -> tuple[Floats, Floats]:
@@ -146,9 +148,9 @@ class _Sent:
         """The same of what two different reports say together; symmetric."""
         n, chances = self.reports, self.chances
         above_mean, below_mean = (
-            (n * float(self.shares @ one @ self.shares) - float(self.shares @ one.diagonal()))
+            (n * float(self.shares @ form @ self.shares) - float(self.shares @ form.diagonal()))
             / (n - 1)
-            for one in (above, below)
+            for form in (above, below)
         )
         of_one = self._spread(above @ chances, below @ chances)
         of_pair = _spread(above.ravel(), below.ravel(), np.outer(chances, chances).ravel())
@@ -168,8 +170,8 @@ class _Sent:
         # Where it is beyond [0, 1] it is told as of the nearest end, and as wide as there.
         above = min(max(above, 0.0), below)
         ratio = above / below
-        held = [*_within(above, below, self.times**2 * variance), ratio]
-        return Share(ratio, min(held), max(held))
+        bounds = [*_within(above, below, self.times**2 * variance), ratio]
+        return Share(ratio, min(bounds), max(bounds))
 
 
 def _within(above: float, below: float, most: Floats) -> list[float]:
@@ -177,8 +179,8 @@ def _within(above: float, below: float, most: Floats) -> list[float]:
 
     most: by powers of s.
     """
-    constant, linear, square = (float(one) for one in most)
-    held = [
+    constant, linear, square = (float(number) for number in most)
+    bounds = [
         s for s in (0.0, 1.0) if (above - s * below) ** 2 <= constant + s * linear + s**2 * square
     ]
     # Where both are equal, with what is large on both sides left out.
@@ -187,8 +189,8 @@ def _within(above: float, below: float, most: Floats) -> list[float]:
     if twice and (inside := linear**2 + root) >= 0:
         middle = 2 * above * below + linear
         edges = ((middle + sign * sqrt(inside)) / twice for sign in (-1, 1))
-        held += [s for s in edges if 0 <= s <= 1]
-    return held
+        bounds += [s for s in edges if 0 <= s <= 1]
+    return bounds
 
 
 def _spread(above: Floats, below: Floats, chances: Floats) -> Floats:

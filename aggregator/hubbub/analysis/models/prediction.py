@@ -24,14 +24,16 @@ def foretold(kind: Kind, score: Floats) -> Floats:
     Of softmax scores are of contrasts, shape (people, classes - 1): a chance of each class.
     """
     if kind == "softmax":
-        told = score @ into_classes(score.shape[1])
-        parts = np.exp(np.maximum(told - told.max(axis=1, keepdims=True), -_MAX_SCORE))
+        class_scores = score @ into_classes(score.shape[1])
+        parts = np.exp(
+            np.maximum(class_scores - class_scores.max(axis=1, keepdims=True), -_MAX_SCORE)
+        )
         shares: Floats = parts / parts.sum(axis=1, keepdims=True)
         return shares
     if kind != "logistic":
         return score
-    found: Floats = 1 / (1 + np.exp(-np.clip(score, -_MAX_SCORE, _MAX_SCORE)))
-    return found
+    result: Floats = 1 / (1 + np.exp(-np.clip(score, -_MAX_SCORE, _MAX_SCORE)))
+    return result
 
 
 def settled(kind: Kind, score: Floats) -> Floats:
@@ -56,8 +58,8 @@ def settled(kind: Kind, score: Floats) -> Floats:
 def lengths_of(told: Floats) -> Floats:
     """Of chances of classes how long the residual is of who is of each; shape as they."""
     square = (told**2).sum(axis=1, keepdims=True)
-    found: Floats = np.sqrt(np.maximum(square - 2 * told + 1, 0.0))
-    return found
+    result: Floats = np.sqrt(np.maximum(square - 2 * told + 1, 0.0))
+    return result
 
 
 def into_classes(rows: int) -> Floats:
@@ -78,11 +80,11 @@ def normal_points(size: int) -> Floats:
     roots = np.array([sqrt(prime) for prime in _PRIMES[:size]])
     even = (np.arange(1, _POINTS + 1)[:, None] * roots) % 1.0
     inverse = NormalDist().inv_cdf
-    return np.array([[inverse(one) for one in row] for row in even.tolist()])
+    return np.array([[inverse(chance) for chance in row] for row in even.tolist()])
 
 
 def root(matrix: Floats) -> Floats:
     """What times itself is a symmetric matrix, as far as that has no negative eigenvalue."""
     eigenvalues, basis = np.linalg.eigh(matrix)
-    found: Floats = (basis * np.sqrt(np.maximum(eigenvalues, 0.0))) @ basis.T
-    return found
+    result: Floats = (basis * np.sqrt(np.maximum(eigenvalues, 0.0))) @ basis.T
+    return result

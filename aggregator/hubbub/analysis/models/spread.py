@@ -68,25 +68,25 @@ def variances_of(
     length = 1 / sqrt(max(own[-1, -1], 1 / columns)) if people else 0.0
     slope = _SURE[kind] * _slope(kind, weights.reshape(-1, columns), own, length)
     share = (1 + (along - 1) * curved) / (size - 1 + along)
-    kept, found = np.zeros(size), np.zeros(size)
+    memory, variances = np.zeros(size), np.zeros(size)
     for at in reversed(range(rounds)):
         # What noise of this round is of the average: its own weights, and all after them.
-        kept += (at >= rounds // 2) / (rounds - rounds // 2)
-        found += (states[at].rate * CLIP[kind] * states[at].noise * kept) ** 2 * share
-        kept *= np.minimum(np.abs(1 - states[at].rate * slope * length * curved), 1.0)
+        memory += (at >= rounds // 2) / (rounds - rounds // 2)
+        variances += (states[at].rate * CLIP[kind] * states[at].noise * memory) ** 2 * share
+        memory *= np.minimum(np.abs(1 - states[at].rate * slope * length * curved), 1.0)
     into = into_classes(size // columns)
-    told = np.tensordot(into.T, basis.reshape(size // columns, columns, size), axes=1)
-    spread: Floats = told.reshape(-1, size) ** 2 @ found
+    mapping = np.tensordot(into.T, basis.reshape(size // columns, columns, size), axes=1)
+    spread: Floats = mapping.reshape(-1, size) ** 2 @ variances
     return spread
 
 
 def _outer(states: Sequence[Round], size: int) -> tuple[Floats, int]:
     """How all people's directions lie, and of how many that is known."""
-    known = [(state.people, state.outer) for state in states if state.outer is not None]
-    people = sum(number for number, _ in known)
+    pairs = [(state.people, state.outer) for state in states if state.outer is not None]
+    people = sum(number for number, _ in pairs)
     if not people:
         return np.zeros((size, size)), 0
-    total: Floats = np.sum([number * outer for number, outer in known], axis=0) / people
+    total: Floats = np.sum([number * outer for number, outer in pairs], axis=0) / people
     return (total + total.T) / 2, people
 
 

@@ -31,9 +31,9 @@ def without_privacy(
     pull[-1] = _LEAST / len(whole)
 
     def derivatives(weights: Floats) -> tuple[Floats, Floats]:
-        told = foretold(kind, whole @ weights)
-        bend = told * (1 - told) if kind == "logistic" else np.ones(len(whole))
-        slope = whole.T @ (told - labels) / len(whole) + pull * weights
+        predictions = foretold(kind, whole @ weights)
+        bend = predictions * (1 - predictions) if kind == "logistic" else np.ones(len(whole))
+        slope = whole.T @ (predictions - labels) / len(whole) + pull * weights
         return slope, (whole * bend[:, None]).T @ whole / len(whole) + np.diag(pull)
 
     return _minimised(whole.shape[1], derivatives, steps=_STEPS if kind == "logistic" else 1)
@@ -48,12 +48,14 @@ def _of_classes(whole: Floats, labels: Floats, classes: int) -> Floats:
 
     def derivatives(weights: Floats) -> tuple[Floats, Floats]:
         rows = weights.reshape(classes - 1, size)
-        told = foretold("softmax", whole @ rows.T)
-        slope = into @ (told - own).T @ whole / people + pull * rows
+        predictions = foretold("softmax", whole @ rows.T)
+        slope = into @ (predictions - own).T @ whole / people + pull * rows
         curvature = np.zeros((classes - 1, size, classes - 1, size))
         for a in range(classes - 1):
             for b in range(a + 1):
-                bend = told @ (into[a] * into[b]) - (told @ into[a]) * (told @ into[b])
+                bend = predictions @ (into[a] * into[b]) - (predictions @ into[a]) * (
+                    predictions @ into[b]
+                )
                 curvature[a, :, b] = (whole * bend[:, None]).T @ whole / people
                 curvature[b, :, a] = curvature[a, :, b]
             curvature[a, :, a] += np.diag(pull)

@@ -119,25 +119,25 @@ def decode_counts(
             f"{design.equations} bits in cohorts with reports are too few to decode by: "
             f"at least {_FEWEST}"
         )
-    found = _search(design, rate)
-    p = p_values(found.scores)
+    fit_result = _search(design, rate)
+    p = p_values(fit_result.scores)
     # Whose score is held back has an interval as much wider.
     flat = np.zeros_like(p)
     low, high, detected = ranked(
-        found.estimates, found.held_back, flat, collection.reports, confidence, rate=rate
+        fit_result.estimates, fit_result.held_back, flat, collection.reports, confidence, rate=rate
     )
-    joint = len(found.fitted) == len(design)
+    joint = len(fit_result.fitted) == len(design)
     return Decoded(
-        found.estimates[groups],
-        found.stderrs[groups],
+        fit_result.estimates[groups],
+        fit_result.stderrs[groups],
         p[groups],
         detected[groups],
         low[groups],
         high[groups],
-        np.where(detected, _fitted(found), 0.0)[groups],
+        np.where(detected, _fitted(fit_result), 0.0)[groups],
         _twins(groups),
-        found.others if joint else None,
-        _misfit(found, repeats) if joint else None,
+        fit_result.others if joint else None,
+        _misfit(fit_result, repeats) if joint else None,
     )
 
 
@@ -166,21 +166,21 @@ def _search(design: Design, rate: float) -> Fit:
     if len(design) <= design.equations * _PLENTY:
         return joint
     standing = _standing(design, rate)
-    return min(joint, standing, key=lambda found: float(np.log(found.stderrs).mean()))
+    return min(joint, standing, key=lambda fit_result: float(np.log(fit_result.stderrs).mean()))
 
 
 def _standing(design: Design, rate: float) -> Fit:
     """The fit on the candidates that stand out in that very fit."""
     most = int(min(design.equations * _MAX, _MAX_COLUMNS))
     columns: npt.NDArray[np.int64] = np.zeros(0, dtype=np.int64)
-    seen: set[bytes] = set()
+    keys: set[bytes] = set()
     for _ in range(_ROUNDS):
         scores = _fit(design, columns, everywhere=False).scores
         standing = np.nonzero(discoveries(p_values(scores), rate))[0]
         columns = standing[np.argsort(-scores[standing], kind="stable")[:most]]
-        if (key := np.sort(columns).tobytes()) in seen:
+        if (key := np.sort(columns).tobytes()) in keys:
             break
-        seen.add(key)
+        keys.add(key)
     return _fit(design, columns, everywhere=True)
 
 
@@ -196,12 +196,12 @@ def _fitted(found: Fit) -> Floats:
     """The non-negative fit of the columns, each then shrunk towards what estimates tend to be."""
     matrix, side = found.normal
     amounts = non_negative(matrix, side)
-    kept = np.nonzero(np.append(amounts[:-1] > 0, True))[0]
-    errors = np.sqrt(np.diag(np.linalg.inv(matrix[np.ix_(kept, kept)])))[:-1]
+    indices = np.nonzero(np.append(amounts[:-1] > 0, True))[0]
+    errors = np.sqrt(np.diag(np.linalg.inv(matrix[np.ix_(indices, indices)])))[:-1]
     errors *= np.sqrt(found.squares / found.freedom)
     values, stderrs = found.estimates.copy(), found.stderrs.copy()
     values[found.fitted] = amounts[:-1]
-    inside = found.fitted[kept[:-1]]
+    inside = found.fitted[indices[:-1]]
     stderrs[inside] = errors
     # A column that the constraint set to 0 keeps its own score: it is part of what there is to see.
     scores = np.where(values > 0, values, found.estimates) / stderrs
@@ -235,15 +235,15 @@ def shrunk(scores: Floats) -> Floats:
     truths = np.concatenate([near, far])
     bins = np.round((scores - low) / _BIN).astype(np.int64)
     bins, where, many = np.unique(bins, return_inverse=True, return_counts=True)
-    seen = low + bins * _BIN
-    chances = np.exp(-0.5 * (seen[:, None] - truths) ** 2)
+    centres = low + bins * _BIN
+    chances = np.exp(-0.5 * (centres[:, None] - truths) ** 2)
     weights = np.full(len(truths), 1 / len(truths))
     for _ in range(_STEPS):
         chances_of = chances * weights
-        given = chances_of / np.maximum(chances_of.sum(axis=1, keepdims=True), 1e-300)
-        weights = many @ given / many.sum()
+        shares = chances_of / np.maximum(chances_of.sum(axis=1, keepdims=True), 1e-300)
+        weights = many @ shares / many.sum()
     posterior = chances * weights
     total = np.maximum(posterior.sum(axis=1), 1e-300)
-    expected = np.where(seen > _TAIL, seen, posterior @ truths / total)
+    expected = np.where(centres > _TAIL, centres, posterior @ truths / total)
     answer: Floats = np.minimum(expected[where], np.maximum(scores, 0.0))
     return answer

@@ -69,15 +69,15 @@ def likely_strings(places: Places, found: Sequence[Found], false_share: float) -
     if places.tree.cells < _FEWEST_CELLS:
         return []
     search = _Wide(places, found)
-    seen = sorted((one for one in search.ended() if one[0] > _CLEAR), reverse=True)
-    sure = np.array([one for one, *_ in seen])
-    false = np.zeros(len(seen))
+    endings = sorted((ending for ending in search.ended() if ending[0] > _CLEAR), reverse=True)
+    sure = np.array([score for score, *_ in endings])
+    false = np.zeros(len(endings))
     for level in search.levels:
         false += level.by_chance(sure)
-    shares = false / np.arange(1, len(seen) + 1)
+    shares = false / np.arange(1, len(endings) + 1)
     doubts = np.minimum.accumulate(shares[::-1])[::-1]
     likely = []
-    for (_, bits, last, text), doubt in zip(seen, doubts, strict=True):
+    for (_, bits, last, text), doubt in zip(endings, doubts, strict=True):
         if doubt <= false_share:
             estimate, (absent, growth) = places.count(bits, last), places.spread(last)
             likely.append(Likely(text, float(doubt), estimate, absent, growth))
@@ -107,8 +107,8 @@ class _Level:
         reached = np.cumsum(self.later[::-1])[::-1]
         weights = self.own * beginnings
         some = np.flatnonzero(weights)
-        found = [weights[some] @ reached[_step(one - values[some])] for one in sure.tolist()]
-        return self.strings * np.array(found)
+        result = [weights[some] @ reached[_step(score - values[some])] for score in sure.tolist()]
+        return self.strings * np.array(result)
 
 
 def _step(values: Floats) -> Indices:
@@ -125,8 +125,8 @@ def _law(groups: Floats, others: float, stderr: float) -> Floats:
     """
     law = np.zeros(_STEPS)
     law[_step(np.zeros(1))] = 1.0
-    for held in groups:
-        own = np.bincount(_step((held - others) / stderr), minlength=_STEPS) / held.size
+    for group in groups:
+        own = np.bincount(_step((group - others) / stderr), minlength=_STEPS) / group.size
         both = irfft(rfft(law, _TWICE) * rfft(own, _TWICE), _TWICE)[_ZERO : 2 * _STEPS]
         law = np.clip(both[:_STEPS], 0.0, None)
         law[-1] += max(both[_STEPS:].sum(), 0.0)
@@ -142,12 +142,12 @@ class _Wide:
         self._held = places.held.copy()
         self._every = np.arange(tree.groups)
         self._others = places.reports / tree.jobs / tree.cells
-        self._known = {one.bits for one in found}
+        self._known = {discovery.bits for discovery in found}
         self.levels: list[_Level] = []
-        for one in found:
-            own = self._every, places.own(one.bits, self._every)
-            held = self._held[own]
-            self._held[own] -= places.taken(held, float(held.mean()), self._every)
+        for discovery in found:
+            own = self._every, places.own(discovery.bits, self._every)
+            own_sums = self._held[own]
+            self._held[own] -= places.taken(own_sums, float(own_sums.mean()), self._every)
 
     def ended(self) -> Iterator[tuple[float, int, int, str]]:
         """Every string that ends where it was looked for: how sure, bits, last level, its text."""
@@ -156,8 +156,8 @@ class _Wide:
         for level, end in enumerate(tree.ends):
             width = end - (tree.ends[level - 1] if level else 0)
             sums = paths[:, None].astype(np.float32) + self._scores(live, level, width)
-            read = _largest(sums.reshape(-1), _READ)
-            least = float(sums.flat[read[-1]]) if len(read) < sums.size else -inf
+            top_places = _largest(sums.reshape(-1), _READ)
+            least = float(sums.flat[top_places[-1]]) if len(top_places) < sums.size else -inf
             groups = self._every[places.groups_of(level, tree.jobs - 1)]
             stderr = places.stderr(groups) or inf
             self.levels.append(
@@ -170,7 +170,7 @@ class _Wide:
                 )
             )
             followed: list[tuple[int, float]] = []
-            for place in read.tolist():
+            for place in top_places.tolist():
                 bits = _way(live, place, width)
                 spelled = tree.read(bits, end)
                 if spelled is None:
@@ -189,9 +189,11 @@ class _Wide:
 
         A string that nobody holds may share a single place with a frequent one.
         """
-        held = np.sort(self._held[groups, self._places.own(bits, groups)])
-        fitting = held[:-1].mean() + _CHANCE * self._places.stderr(groups[-1:])
-        return self._places.less_others(float(held[:-1].sum() + min(held[-1], fitting)), groups)
+        supports = np.sort(self._held[groups, self._places.own(bits, groups)])
+        fitting = supports[:-1].mean() + _CHANCE * self._places.stderr(groups[-1:])
+        return self._places.less_others(
+            float(supports[:-1].sum() + min(supports[-1], fitting)), groups
+        )
 
     def _scores(self, live: Sequence[int], level: int, width: int) -> _Scores:
         """Per beginning and way to go on, how much this level has of it, in standard errors."""
@@ -200,23 +202,23 @@ class _Wide:
         own = np.arange(1 << width)
         scores: _Scores = np.empty((len(live), len(own)), dtype=np.float32)
         for row, before in enumerate(live):
-            held = np.full(len(own), -self._others)
+            sums = np.full(len(own), -self._others)
             for function, there in enumerate(self._held[groups]):
                 first, turned = self._tree.row_of(level, function, before)
-                held += there[first + (own ^ turned)]
-            scores[row] = held / stderr
+                sums += there[first + (own ^ turned)]
+            scores[row] = sums / stderr
         return scores
 
     def _ending(self, live: Sequence[int], width: int, end: int) -> float:
         """How many ways to go on from a beginning end a string; no fewer, as far as chance goes."""
         ways = len(live) << width
-        asked = range(0, ways, max(1, ways // _ASKED) | 1)  # odd: it meets all ways alike
+        samples = range(0, ways, max(1, ways // _ASKED) | 1)  # odd: it meets all ways alike
         ending = 0
-        for place in asked:
+        for place in samples:
             spelled = self._tree.read(_way(live, place, width), end)
             ending += spelled is not None and spelled.used is not None
-        doubt = _CHANCE * sqrt(ending + 1) if len(asked) < ways else 0.0
-        return (ending + doubt) / len(asked) * (1 << width)
+        doubt = _CHANCE * sqrt(ending + 1) if len(samples) < ways else 0.0
+        return (ending + doubt) / len(samples) * (1 << width)
 
 
 def _way(live: Sequence[int], place: int, width: int) -> int:

@@ -25,9 +25,9 @@ class RareHits:
         hits = by_chance + _STEPS * np.sqrt(by_chance)
         # Of as many hits or more; between whole numbers, too.
         chance = np.minimum(gammainc(hits, by_chance), 0.5)
-        told = chance > _RAREST
-        self._scores = _STEPS[told]
-        self._sure = np.minimum(-ndtri(chance[told]), self._scores)
+        usable = chance > _RAREST
+        self._scores = _STEPS[usable]
+        self._sure = np.minimum(-ndtri(chance[usable]), self._scores)
 
     def sure(self, score: float) -> float:
         """What is as rare by chance as a score, under a normal law; never more than it."""
@@ -38,5 +38,5 @@ class RareHits:
     def scores(self, sure: Floats) -> Floats:
         """From which score on it is as sure as this."""
         beyond = np.maximum(sure - self._sure[-1], 0.0)
-        found: Floats = np.interp(sure, self._sure, self._scores) + beyond
-        return np.asarray(np.maximum(found, sure))
+        result: Floats = np.interp(sure, self._sure, self._scores) + beyond
+        return np.asarray(np.maximum(result, sure))

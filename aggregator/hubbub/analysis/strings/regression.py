@@ -59,8 +59,8 @@ class Fit:
     @property
     def held_back(self) -> Floats:
         """Standard errors, larger where a candidate's own equations fit badly."""
-        held: Floats = self.stderrs * np.sqrt(self.unease)
-        return held
+        errors: Floats = self.stderrs * np.sqrt(self.unease)
+        return errors
 
 
 def fit(design: Design, fitted: Indices, *, everywhere: bool = True) -> Fit:
@@ -78,8 +78,8 @@ def fit(design: Design, fitted: Indices, *, everywhere: bool = True) -> Fit:
     inner = np.empty((len(columns), len(columns)))
     inner[:-1, :-1] = design.products(fitted, fitted)
     inner[-1, :] = inner[:, -1] = across[columns]
-    left = np.diag(np.linalg.cholesky(inner)) ** 2  # of each column, beside those before it
-    if (left < _MIN * np.diag(inner)).any():
+    pivots = np.diag(np.linalg.cholesky(inner)) ** 2  # of each column, beside those before it
+    if (pivots < _MIN * np.diag(inner)).any():
         raise np.linalg.LinAlgError("columns depend on each other")
     inverse = np.linalg.inv(inner)
     amounts = inverse @ side
@@ -123,13 +123,13 @@ def independent(design: Design, columns: Indices) -> Indices:
     across = design.beside_others[columns]
     inner -= np.outer(across, across) / (design.others @ design.others)
     least = _MIN * design.squares[columns]
-    kept = np.zeros(len(columns), dtype=np.bool_)
+    mask = np.zeros(len(columns), dtype=np.bool_)
     for index in range(len(columns)):
         row = inner[index, index:].copy()
         if row[0] > least[index]:
-            kept[index] = True
+            mask[index] = True
             inner[index:, index:] -= np.outer(row, row) / row[0]
-    return columns[kept]
+    return columns[mask]
 
 
 def non_negative(matrix: Floats, side: Floats) -> Floats:
@@ -145,9 +145,9 @@ def non_negative(matrix: Floats, side: Floats) -> Floats:
     # Rounding alone could keep it from ending; far fewer rounds are ever needed.
     for _ in range(_TRIES * (size + 10)):
         answer, slope = np.zeros(size), np.zeros(size)
-        kept = np.nonzero(positive)[0]
-        answer[kept] = np.linalg.solve(matrix[np.ix_(kept, kept)], side[kept])
-        slope[~positive] = (matrix[:, kept] @ answer[kept] - side)[~positive]
+        indices = np.nonzero(positive)[0]
+        answer[indices] = np.linalg.solve(matrix[np.ix_(indices, indices)], side[indices])
+        slope[~positive] = (matrix[:, indices] @ answer[indices] - side)[~positive]
         wrong = _wrong(answer, slope, positive, side)
         if not len(wrong):
             break

@@ -114,15 +114,15 @@ class Places:
         self._own = 0.0
         self._chosen = 0.0
         self._step = 0.0
-        for (one, totals), scale in zip(tiers, scales, strict=True):
-            held, sizes = held_at(one, totals)
-            self.held += scale * held
+        for (mechanism, totals), scale in zip(tiers, scales, strict=True):
+            sums, sizes = held_at(mechanism, totals)
+            self.held += scale * sums
             self._sizes += scale * sizes
-            other = one.channel.variance(0, 1)
+            other = mechanism.channel.variance(0, 1)
             self._noise += scale**2 * sizes * other
             part = totals.reports / self.reports
-            self._step = max(self._step, scale / float(one.channel.p - one.channel.q))
-            self._own += part * scale**2 * (one.channel.variance(1, 1) - other)
+            self._step = max(self._step, scale / float(mechanism.channel.p - mechanism.channel.q))
+            self._own += part * scale**2 * (mechanism.channel.variance(1, 1) - other)
             self._chosen += part * (scale - 1) ** 2
 
     def groups_of(self, first: int, last: int) -> slice:
@@ -169,8 +169,8 @@ class Places:
         """The estimate of a string by the jobs from this one on, in reports."""
         tree = self.tree
         groups = np.arange(tree.groups)[self.groups_of(first, tree.jobs - 1)]
-        held = self.less_others(float(self.held[groups, self.own(bits, groups)].sum()), groups)
-        return held * tree.jobs / (tree.jobs - first)
+        total = self.less_others(float(self.held[groups, self.own(bits, groups)].sum()), groups)
+        return total * tree.jobs / (tree.jobs - first)
 
     def spread(self, first: int) -> tuple[float, float]:
         """Of that: its standard error if nobody holds the string, and what a report adds to it.
@@ -233,16 +233,19 @@ class _Beginnings:
         What was taken off has errors, too: each adds one standard error's doubt.
         """
         most = score + _ABOVE
-        left = (self._left.get(one, 0.0) + sqrt(self._taken[one]) for one in self._above(before))
-        return score + sum(min(one, most) for one in left)
+        remainders = (
+            self._left.get(beginning, 0.0) + sqrt(self._taken[beginning])
+            for beginning in self._above(before)
+        )
+        return score + sum(min(remainder, most) for remainder in remainders)
 
     def take(self, before: int, score: float) -> None:
         """A string's part is no longer left: its score, or that of all levels, if it is less."""
-        above = [one for one in self._above(before) if one in self._left]
-        mean = (score + sum(self._left[one] for one in above)) / (len(above) + 1)
-        for one in above:
-            self._left[one] -= min(score, max(mean, 0.0))
-            self._taken[one] += 1
+        above = [beginning for beginning in self._above(before) if beginning in self._left]
+        mean = (score + sum(self._left[beginning] for beginning in above)) / (len(above) + 1)
+        for beginning in above:
+            self._left[beginning] -= min(score, max(mean, 0.0))
+            self._taken[beginning] += 1
 
 
 def discover(places: Places) -> list[Found]:
@@ -304,9 +307,9 @@ class _Search:
         heapify(waiting)
         found: list[_Node] = []
         while waiting and len(found) < _MOST:
-            told, bits, node, least = heappop(waiting)
+            priority, bits, node, least = heappop(waiting)
             score = self._score(bits)
-            if (path := self._path(bits, score)) < -told - _ROUNDING:
+            if (path := self._path(bits, score)) < -priority - _ROUNDING:
                 if score > _LEAST:
                     heappush(waiting, (-path, bits, node, least))
                 continue
@@ -333,12 +336,12 @@ class _Search:
     def _likely(self, before: int, least: float) -> Iterator[tuple[int, float]]:
         """What passes as things stand, with its score."""
         own = np.arange(1 << self._width)
-        held = np.full(len(own), -self._others)
+        sums = np.full(len(own), -self._others)
         for function, (first, turned) in enumerate(self._rows_of(before)):
-            held += self._held[function, first + (own ^ turned)]
+            sums += self._held[function, first + (own ^ turned)]
         cut = float(self._chance.scores(np.array(least)))
-        for child in np.nonzero(held > cut * self._stderr)[0].tolist():
-            yield before << self._width | child, self._chance.sure(held[child] / self._stderr)
+        for child in np.nonzero(sums > cut * self._stderr)[0].tolist():
+            yield before << self._width | child, self._chance.sure(sums[child] / self._stderr)
 
     def _rows_of(self, before: int) -> list[tuple[int, int]]:
         rows = self._rows.get(before)
@@ -362,9 +365,9 @@ class _Search:
     def _accept(self, bits: int, score: float) -> None:
         places = self._places(bits)
         own = np.arange(len(places)), np.array(places)
-        held = self._held[own]
-        taken = self._all.taken(held, float(held.mean()), self._groups)
-        self._held[own] -= self._all.alone(taken, self._groups)
+        own_sums = self._held[own]
+        deduction = self._all.taken(own_sums, float(own_sums.mean()), self._groups)
+        self._held[own] -= self._all.alone(deduction, self._groups)
         self._beginnings.take(bits >> self._width, score)
 
 
@@ -374,27 +377,27 @@ def _confirmed(places: Places, seen: Sequence[tuple[int, _Node]]) -> Iterator[Fo
     What is confirmed is taken off its places in every group: a false string may share one with a
     frequent one. That is rarely more than one of its groups, so a string is there without it, too.
     """
-    tree, left = places.tree, places.held.copy()
-    told = np.array([node.scores[-1] for _, node in seen])
+    tree, residual = places.tree, places.held.copy()
+    scores = np.array([node.scores[-1] for _, node in seen])
     weights = np.array([node.weight for _, node in seen])
-    cuts = -ndtri(FALSE_STRINGS * weights / weights.sum()) if seen else told
+    cuts = -ndtri(FALSE_STRINGS * weights / weights.sum()) if seen else scores
     every = np.arange(tree.groups)
     for level in {level for level, _ in seen}:
-        own = np.array([found == level for found, _ in seen])
+        own = np.array([node_level == level for node_level, _ in seen])
         hits = places.by_chance(places.groups_of(level + 1, tree.jobs - 1))
         cuts[own] = hits.scores(cuts[own])
-    for index in np.argsort(-told, kind="stable").tolist():
+    for index in np.argsort(-scores, kind="stable").tolist():
         level, bits = seen[index][0], seen[index][1].bits
         spelled = tree.read(bits)
         own = places.own(bits, every)
         groups = every[places.groups_of(level + 1, tree.jobs - 1)]
-        held = left[groups, own[groups]]
-        score = places.less_others(float(held.sum()), groups) / (places.stderr(groups) or inf)
+        own_sums = residual[groups, own[groups]]
+        score = places.less_others(float(own_sums.sum()), groups) / (places.stderr(groups) or inf)
         if spelled is None or not score > cuts[index]:
             continue
-        rest = np.delete(groups, np.argmax(held))
-        if len(rest) and not left[rest, own[rest]].sum() > _WITHOUT_BEST * places.stderr(rest):
+        rest = np.delete(groups, np.argmax(own_sums))
+        if len(rest) and not residual[rest, own[rest]].sum() > _WITHOUT_BEST * places.stderr(rest):
             continue
-        left[every, own] -= places.taken(left[every, own], float(held.mean()), every)
+        residual[every, own] -= places.taken(residual[every, own], float(own_sums.mean()), every)
         whole = spelled.used is not None
         yield Found(bits, spelled.text, whole, level, score, float(cuts[index]))

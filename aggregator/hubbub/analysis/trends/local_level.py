@@ -49,13 +49,13 @@ class Smoothed:
     def explaining_last(self, variance: float) -> "Smoothed":
         """The same where the last column's effect is drawn from a normal law, and not known."""
         own = self.products[:, -1, -1]
-        kept = variance / (1 + variance * own)
-        met = kept[:, None] * self.products[:, -1, :-1]
+        gain = variance / (1 + variance * own)
+        met = gain[:, None] * self.products[:, -1, :-1]
         return Smoothed(
             self.times[:, :, :-1] - self.times[:, :, -1:] * met,
-            self.diagonal - self.times[:, :, -1] ** 2 * kept,
+            self.diagonal - self.times[:, :, -1] ** 2 * gain,
             self.from_on[:, :, :-1] - self.from_on[:, :, -1:] * met,
-            self.within - self.from_on[:, :, -1] ** 2 * kept,
+            self.within - self.from_on[:, :, -1] ** 2 * gain,
             self.products[:, :-1, :-1] - self.products[:, :-1, -1:] * met[:, None, :],
             self.log_size + np.log1p(variance * own),
         )
@@ -64,9 +64,9 @@ class Smoothed:
 def beside(every: Sequence[Smoothed]) -> Smoothed:
     """Several grids as one, pairs beside pairs."""
     by_point = {
-        name: np.concatenate([getattr(one, name) for one in every], 1) for name in _BY_POINT
+        name: np.concatenate([getattr(part, name) for part in every], 1) for name in _BY_POINT
     }
-    by_pair = {name: np.concatenate([getattr(one, name) for one in every]) for name in _BY_PAIR}
+    by_pair = {name: np.concatenate([getattr(part, name) for part in every]) for name in _BY_PAIR}
     return Smoothed(**by_point, **by_pair)
 
 
@@ -94,11 +94,11 @@ def smooth(columns: Floats, errors: Floats, moved: Floats) -> Smoothed:
     from_on, within = np.zeros_like(misses), np.zeros_like(errors)
     later, weight = np.zeros((pairs, many)), np.zeros(pairs)
     for point in range(points - 1, 0, -1):
-        kept = 1 - gains[point]
+        damping = 1 - gains[point]
         times[point] = scaled[point] - gains[point, :, None] * later
         diagonal[point] = 1 / spreads[point] + gains[point] ** 2 * weight
         later = later + times[point]
-        weight = 1 / spreads[point] + kept**2 * weight
+        weight = 1 / spreads[point] + damping**2 * weight
         from_on[point], within[point] = later, weight
     times[0], diagonal[0] = -later, weight
     products = np.einsum("tpi,tpj->pij", scaled[1:], misses[1:], optimize=True)

@@ -22,14 +22,14 @@ def known_variances(
     ends: between which the truth lies.
     """
     numbers = np.array(reports, dtype=np.float64)
-    held = np.clip([point.estimate for point in points], *ends)
-    one = np.array([point.stderr for point in points]) ** 2 * numbers
-    powers = np.vander(held, 3)
-    parabola = np.linalg.lstsq(powers, one, rcond=1e-9)[0]
+    levels = np.clip([point.estimate for point in points], *ends)
+    unit_variances = np.array([point.stderr for point in points]) ** 2 * numbers
+    powers = np.vander(levels, 3)
+    parabola = np.linalg.lstsq(powers, unit_variances, rcond=1e-9)[0]
     around = np.ones(2 * _AROUND + 1)
-    width = min(len(around), len(held))
+    width = min(len(around), len(levels))
     kernel = around[:width]
-    near = np.convolve(held * numbers, kernel, "same") / np.convolve(numbers, kernel, "same")
-    told = np.vander(near, 3) @ parabola
-    answer: Floats = np.clip(told, one.min(), one.max()) / numbers
+    near = np.convolve(levels * numbers, kernel, "same") / np.convolve(numbers, kernel, "same")
+    fit_values = np.vander(near, 3) @ parabola
+    answer: Floats = np.clip(fit_values, unit_variances.min(), unit_variances.max()) / numbers
     return answer

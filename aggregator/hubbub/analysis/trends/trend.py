@@ -263,8 +263,8 @@ class _Fit:
             return ()
         effects = np.zeros(_WEEK)
         for pair in self._likely_pairs():
-            told = (self._shrunk[pair] * self._met[pair]).T @ self.weights[pair]
-            effects += self._turns[pair] @ told
+            contrasts = (self._shrunk[pair] * self._met[pair]).T @ self.weights[pair]
+            effects += self._turns[pair] @ contrasts
         return tuple((effects - effects.mean()).tolist())
 
     def next_step(self, jumps: Floats) -> _NextStep:
@@ -281,11 +281,11 @@ class _Fit:
         size, spread = self._size(place := int(chances.argmax()))
         inside = np.flatnonzero(chances >= _UNLIKELY)
         order = np.argsort(-chances)
-        held = order[: int(np.searchsorted(np.cumsum(chances[order]), confidence)) + 1]
+        region = order[: int(np.searchsorted(np.cumsum(chances[order]), confidence)) + 1]
         more = np.zeros_like(chances)
         more[inside] = chances[inside] * (size**2 + spread**2)
         half = reach_of(confidence) * spread
-        step = Step(place, int(held.min()), int(held.max()), size, size - half, size + half)
+        step = Step(place, int(region.min()), int(region.max()), size, size - half, size + half)
         return step, more
 
     def _evidence(self) -> Floats:
@@ -295,34 +295,34 @@ class _Fit:
         add nothing to the likeliest point.
         """
         sizes = self._model.sizes
-        found, laws = np.full(len(self._model.columns), -np.inf), []
+        evidence, laws = np.full(len(self._model.columns), -np.inf), []
         for pair in range(self._model.pairs):
-            told, within = self._less_weekdays(
+            signals, within = self._less_weekdays(
                 self._smoothed.from_on[:, pair], self._smoothed.within[:, pair], pair
             )
             # A step of the size that what was seen speaks for is the most that any can say.
-            most = (0.5 * told**2 / np.maximum(within, 1e-300)).max(axis=0) + self._logs[pair]
-            laws.append((most, pair, told, within))
-        for most, pair, told, within in sorted(laws, key=lambda law: -float(law[0].max())):
-            counts = most > found.max() - _NOTHING
+            most = (0.5 * signals**2 / np.maximum(within, 1e-300)).max(axis=0) + self._logs[pair]
+            laws.append((most, pair, signals, within))
+        for most, pair, signals, within in sorted(laws, key=lambda law: -float(law[0].max())):
+            counts = most > evidence.max() - _NOTHING
             if not counts.any():
                 break
-            logs = _likelier(told[:, counts, None], within[:, counts, None], sizes)
+            logs = _likelier(signals[:, counts, None], within[:, counts, None], sizes)
             logs += self._logs[pair, counts, None] - np.log(len(sizes))
-            found = np.logaddexp(found, logsumexp(logs, axis=(1, 2)))
-        return found
+            evidence = np.logaddexp(evidence, logsumexp(logs, axis=(1, 2)))
+        return evidence
 
     def _size(self, place: int) -> tuple[float, float]:
         """How far up the step before a point is, and its standard error."""
         prior, own = _WIDE * self._model.sizes[-1], self._smoothed
         laws = []
         for pair in range(self._model.pairs):
-            told, within = self._less_weekdays(
+            signals, within = self._less_weekdays(
                 own.from_on[[place], pair], own.within[[place], pair], pair
             )
             spread = prior / (1 + within[0] * prior)
-            logs = self._logs[pair] + _likelier(told[0], within[0], prior)
-            laws.append((logs, told[0] * spread, spread))
+            logs = self._logs[pair] + _likelier(signals[0], within[0], prior)
+            laws.append((logs, signals[0] * spread, spread))
         logs, middle, variance = (np.concatenate(column) for column in zip(*laws, strict=True))
         weights = np.exp(logs - logsumexp(logs))
         mean = float(weights @ middle)

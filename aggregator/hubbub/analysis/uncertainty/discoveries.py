@@ -20,15 +20,15 @@ def p_values(scores: Floats) -> Floats:
 
 def discoveries(p_values: Floats, rate: float = FALSE_DISCOVERY_RATE) -> Mask:
     """Which of these stand out at this false discovery rate, in (0, 1), over all that are given."""
-    found: Mask = p_values <= critical(p_values, rate)
-    return found
+    mask: Mask = p_values <= critical(p_values, rate)
+    return mask
 
 
 def stand_out(p_values: Floats, rate: float = FALSE_DISCOVERY_RATE) -> Mask:
     """Which of these stand out at this false discovery rate (Benjamini and Hochberg 1995)."""
     check_rate(rate)
-    found: Mask = p_values <= _step_up(p_values, rate)
-    return found
+    mask: Mask = p_values <= _step_up(p_values, rate)
+    return mask
 
 
 def check_rate(rate: float) -> None:

@@ -42,9 +42,9 @@ def pure_tail(channel: Pure, reports: int, dummies: int = 0, categories: int = 1
     counts = np.arange(first, min(last, reports) + 1)
     # The chance of so many or more.
     worth = np.maximum(-ndtri(bdtrc(counts - 1, reports, q)), -_FAR)
-    kept = np.append(True, np.diff(np.maximum.accumulate(worth)) > 0) & (worth <= _FAR)
-    kept[0] = True
-    return Tail((counts[kept] - mean) / deviation, worth[kept])
+    mask = np.append(True, np.diff(np.maximum.accumulate(worth)) > 0) & (worth <= _FAR)
+    mask[0] = True
+    return Tail((counts[mask] - mean) / deviation, worth[mask])
 
 
 def _padded_tail(q: float, reports: int, dummies: int, share: float) -> Tail | None:
@@ -63,9 +63,9 @@ def _padded_tail(q: float, reports: int, dummies: int, share: float) -> Tail | N
     upper = np.cumsum(law[::-1])[::-1][counts >= int(mean)]
     counts = counts[counts >= int(mean)]
     worth = np.maximum.accumulate(-ndtri(np.clip(upper, _MIN_CHANCE**2, 1 - _MIN_CHANCE)))
-    kept = np.append(True, np.diff(worth) > 0) & (worth <= _FAR)
-    kept[0] = True
-    return Tail((counts[kept] - mean) / deviation, worth[kept])
+    mask = np.append(True, np.diff(worth) > 0) & (worth <= _FAR)
+    mask[0] = True
+    return Tail((counts[mask] - mean) / deviation, worth[mask])
 
 
 def repeated_tail(lied: float, shown: float, lie: float, devices: int, repeats: int) -> Tail | None:
@@ -92,9 +92,9 @@ def repeated_tail(lied: float, shown: float, lie: float, devices: int, repeats: 
     upper = np.cumsum(chances[::-1])[::-1]
     counts = first + np.arange(len(upper))
     worth = np.maximum.accumulate(-ndtri(np.clip(upper, _MIN_CHANCE, 1 - _MIN_CHANCE)))
-    kept = np.append(True, np.diff(worth) > 0) & (upper > _MIN_CHANCE) & (worth <= _FAR)
-    kept[0] = True
-    return Tail((counts[kept] - mean) / deviation, worth[kept])
+    mask = np.append(True, np.diff(worth) > 0) & (upper > _MIN_CHANCE) & (worth <= _FAR)
+    mask[0] = True
+    return Tail((counts[mask] - mean) / deviation, worth[mask])
 
 
 def collision_tail(held: Floats, deviation: float) -> Tail | None:
@@ -125,11 +125,11 @@ def collision_tail(held: Floats, deviation: float) -> Tail | None:
             break
         root = np.sqrt(deep)
         score = place / deviation
-        told = root + np.log(tilt * np.sqrt(spread) / root) / root
-        if not (score > scores[-1] and told > worth[-1]):
+        next_worth = root + np.log(tilt * np.sqrt(spread) / root) / root
+        if not (score > scores[-1] and next_worth > worth[-1]):
             continue
         scores.append(score)
-        worth.append(told)
-        if told > _FAR:
+        worth.append(next_worth)
+        if next_worth > _FAR:
             break
     return Tail(np.array(scores), np.array(worth))

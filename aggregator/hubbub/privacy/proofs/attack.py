@@ -58,22 +58,22 @@ def attack(
     draw: one person's reports if their value is this. observations: of each value, in all.
     alarm: the chance, at most, of a bound above the truth.
     """
-    seen: list[list[dict[str, Any]]] = [[], []]
+    features: list[list[dict[str, Any]]] = [[], []]
     half = observations // 2
     score = _Score(mechanism, values)
     for _ in range(2 * half):
         for place, value in enumerate(values):
-            seen[place].append(_features(draw(value), mechanism.layout, score))
+            features[place].append(_features(draw(value), mechanism.layout, score))
         yield None
     best = Attacked(-inf, -inf, "nothing")
-    for one, other, sign in ((0, 1, 1), (1, 0, -1)):
-        event, found = _choose(seen[one][:half], seen[other][:half], sign, alarm / 4)
-        hits, others = (sum(map(event, seen[place][half:])) for place in (one, other))
+    for first, other, sign in ((0, 1, 1), (1, 0, -1)):
+        event, label = _choose(features[first][:half], features[other][:half], sign, alarm / 4)
+        hits, others = (sum(map(event, features[place][half:])) for place in (first, other))
         lower = _bound(hits, others, half, alarm / 4)
         likely = min(round(half / 2), round(half * min(1.0, exp(-claim))))
         reach = _bound(min(half, round(likely * exp(claim))), likely, half, alarm / 4)
         if lower > best.lower:
-            best = Attacked(lower, reach, found)
+            best = Attacked(lower, reach, label)
     yield best
 
 
@@ -88,8 +88,8 @@ class _Score:
         ratio = self._known.get(payload)
         if ratio is None:
             cells = self._mechanism.layout.cells(payload)
-            one, other = (self._mechanism.likelihood(value, cells) for value in self._values)
-            ratio = log(one / other) if one and other else inf if one else -inf
+            first, other = (self._mechanism.likelihood(value, cells) for value in self._values)
+            ratio = log(first / other) if first and other else inf if first else -inf
             if len(self._known) < _REMEMBERED:
                 self._known[payload] = ratio
         return ratio
@@ -100,7 +100,7 @@ def _features(reports: Reports, layout: Layout, score: _Score) -> dict[str, Any]
     last = reports[-1]
     trait: set[Hashable] = {("cell", cell) for cell in layout.cells(last)}
     trait.add(("payload", last))
-    if any(one == other for one, other in pairwise(reports)):
+    if any(report == other for report, other in pairwise(reports)):
         trait.add("two reports in a row are alike")
     return {"score": sum(map(score, reports)), "traits": trait}
 
@@ -135,7 +135,9 @@ def _choose(
 ) -> tuple[Event, str]:
     """The event that tells best on these observations, and its name."""
     half = len(one)
-    ones, others = (Counter(t for seen in part for t in seen["traits"]) for part in (one, other))
+    ones, others = (
+        Counter(t for features in part for t in features["traits"]) for part in (one, other)
+    )
     options: list[tuple[float, Event, str]] = []
     for trait in ones.keys() | others.keys():
         name = trait if isinstance(trait, str) else f"one {trait[0]}"
@@ -144,7 +146,7 @@ def _choose(
         options.append((bound, _Tells(trait, present=True), name))
         bound = _bound(absent, half - others[trait], half, alarm)
         options.append((bound, _Tells(trait, present=False), f"not {name}"))
-    scores = sorted(sign * seen["score"] for seen in (*one, *other))
+    scores = sorted(sign * features["score"] for features in (*one, *other))
     for cut in sorted({scores[i] for i in range(0, 2 * half, max(1, half // _THRESHOLDS))}):
         past = _Scores(sign, cut)
         bound = _bound(sum(map(past, one)), sum(map(past, other)), half, alarm)

@@ -212,26 +212,26 @@ def _report(metric: Metric, source: BitSource) -> Callable[[Memo, Any], bytes]:
 
 def _judges(metric: Metric, source: BitSource, observations: int, alarm: float) -> Iterator[Step]:
     """Reports of who judges a model: of the lowest bin without the label, and the highest with."""
-    told = judging(metric)
-    edges = [float(at) for at in range(told.categories // 2 - 1)]
-    people = {0: (-1.0, 0.0), told.categories - 1: (edges[-1] + 1, 1.0)}
+    mechanism = judging(metric)
+    edges = [float(at) for at in range(mechanism.categories // 2 - 1)]
+    people = {0: (-1.0, 0.0), mechanism.categories - 1: (edges[-1] + 1, 1.0)}
 
     def draw(value: int) -> tuple[bytes, ...]:
         sent = judged(metric, *people[value], edges, source)
         [category] = metric.randomizer.layout.cells(sent)
-        return (told.layout.encode(category),)
+        return (mechanism.layout.encode(category),)
 
     plan = _Plan(
-        "a judge's report", (0, told.categories - 1), observations, metric.report_loss, alarm
+        "a judge's report", (0, mechanism.categories - 1), observations, metric.report_loss, alarm
     )
-    yield from _under_attack(metric, plan, draw, told)
+    yield from _under_attack(metric, plan, draw, mechanism)
 
 
 def _under_attack(
     metric: Metric, plan: _Plan, draw: Draw, mechanism: AnyMechanism | None = None
 ) -> Iterator[Step]:
     """mechanism: which drew the payloads, where that is another than the metric's."""
-    for found in attack(
+    for result in attack(
         mechanism or metric.randomizer,
         plan.values,
         draw,
@@ -239,20 +239,20 @@ def _under_attack(
         claim=plan.claim,
         alarm=plan.alarm,
     ):
-        if found is None:
+        if result is None:
             yield None
             continue
-        yield _shown(metric, plan.kind, found, plan.claim)
+        yield _shown(metric, plan.kind, result, plan.claim)
 
 
 def _shown(metric: Metric, kind: str, found: Attacked, claim: float) -> Check:
     lower = max(found.lower, 0.0)
-    said = (
+    text = (
         f"shows {lower:.3f} at least, of {claim:.3f} claimed "
         f"(if all of it were spent, these draws would show about {max(found.reach, 0):.3f}); "
         f"by {found.event}"
     )
-    return Check(metric.name, kind, found.lower <= claim, said, lower, claim)
+    return Check(metric.name, kind, found.lower <= claim, text, lower, claim)
 
 
 def _whole_epochs(metric: Metric, source: BitSource, alarm: float) -> Iterator[Step]:
@@ -261,17 +261,19 @@ def _whole_epochs(metric: Metric, source: BitSource, alarm: float) -> Iterator[S
     assert crowd is not None  # noqa: S101 there is a promise
     assert promise is not None  # noqa: S101 as above
     chance = np.random.default_rng(source.below(1 << 63))
-    one, other, third = _neighbours(metric)
+    first, other, third = _neighbours(metric)
     # Where lies are few, everybody else at one of the two values tells more than at a third one;
     # of two values there is no third.
-    for held, others in ((third, "others apart"), (other, "others alike")):
-        drawn = draw_neighbours(metric.randomizer, crowd, (one, other, held), _EPOCHS, chance)
+    for crowd_value, others in ((third, "others apart"), (other, "others alike")):
+        drawn = draw_neighbours(
+            metric.randomizer, crowd, (first, other, crowd_value), _EPOCHS, chance
+        )
         for delta, claim in (
             (promise.delta, promise.epsilon),
             (_NEAR, central_epsilon(crowd, _NEAR)),
         ):
-            found = attack_epochs(drawn, delta=delta, claim=claim, alarm=alarm / 4)
-            yield _shown(metric, f"a whole epoch, {others}, delta {delta:g}", found, claim)
+            result = attack_epochs(drawn, delta=delta, claim=claim, alarm=alarm / 4)
+            yield _shown(metric, f"a whole epoch, {others}, delta {delta:g}", result, claim)
 
 
 def _neighbours(metric: Metric) -> tuple[Any, Any, Any]:
@@ -281,23 +283,23 @@ def _neighbours(metric: Metric) -> tuple[Any, Any, Any]:
     """
     mechanism: Any = metric.randomizer
     if mechanism.VALUES == "strings":
-        found: dict[int, str] = {}
+        strings: dict[int, str] = {}
         for number in count():
             string = f"string {number}"
-            found.setdefault(mechanism.positions(string)[0], string)
-            if len(found) == 3:  # noqa: PLR2004 a crowd has as many buckets at least
+            strings.setdefault(mechanism.positions(string)[0], string)
+            if len(strings) == 3:  # noqa: PLR2004 a crowd has as many buckets at least
                 break
-        one, other, third = found.values()
-        return one, other, third
+        first, other, third = strings.values()
+        return first, other, third
     if mechanism.VALUES == "vectors":
-        one, other, third, *_ = mechanism.probes()
-        return one, other, third
-    one, other = family_for(mechanism).far_apart(mechanism)
+        first, other, third, *_ = mechanism.probes()
+        return first, other, third
+    first, other = family_for(mechanism).far_apart(mechanism)
     if mechanism.layout.size == 2:  # noqa: PLR2004 two values
-        return one, other, other
+        return first, other, other
     if mechanism.VALUES == "numbers":
-        return one, other, (mechanism.low + mechanism.high) / 2
-    return one, other, 1
+        return first, other, (mechanism.low + mechanism.high) / 2
+    return first, other, 1
 
 
 def _walked(metric: Metric) -> Check:
@@ -312,8 +314,8 @@ def _walked(metric: Metric) -> Check:
             for value in probes
         ]
     except TooMany:
-        said = "too many outcomes to walk: its code is proven at small sizes"
-        return Check(metric.name, NOT_WALKED, held=True, said=said)
+        text = "too many outcomes to walk: its code is proven at small sizes"
+        return Check(metric.name, NOT_WALKED, held=True, said=text)
     return _checked(
         metric.name,
         "own parameters",

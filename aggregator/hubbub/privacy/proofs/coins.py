@@ -59,13 +59,13 @@ def _turned(fraction: int) -> int:
 @contextmanager
 def _drawing(supply: int, width: int) -> Iterator[None]:
     """While it lasts, the operating system draws these bits, the lowest first; and then no more."""
-    left = [supply, width]
+    stock = [supply, width]
 
     def draw(wanted: int) -> int:
-        drawn = left[0] & ((1 << wanted) - 1)
-        left[0] >>= wanted
-        left[1] -= wanted
-        hold(left[1] >= 0, "more digits are drawn than the answer needs")
+        drawn = stock[0] & ((1 << wanted) - 1)
+        stock[0] >>= wanted
+        stock[1] -= wanted
+        hold(stock[1] >= 0, "more digits are drawn than the answer needs")
         return drawn
 
     with patch.object(bits, "_system", draw):

@@ -80,10 +80,10 @@ def ratios_are_within_the_claim(
 def claim_is_not_looser_than_a_thousandth(mechanism: AnyMechanism) -> None:
     """A claim far above the truth wastes accuracy: the peers' mistakes 4 and 5."""
     worst = max(
-        one[payload] / other[payload]
-        for one in rows(mechanism)
+        row[payload] / other[payload]
+        for row in rows(mechanism)
         for other in rows(mechanism)
-        for payload in one.keys() & other.keys()
+        for payload in row.keys() & other.keys()
     )
     claim = mechanism.privacy_loss()
     hold(math.log(worst) >= claim * 0.999, f"loses {math.log(worst):.6g}, claims {claim:.6g}")
@@ -117,16 +117,16 @@ def likelihood_is_the_chance_up_to_a_factor(mechanism: AnyMechanism) -> None:
     for value, row in zip(values, rows(mechanism), strict=True):
         for payload, chance in row.items():
             cells = mechanism.layout.cells(payload)
-            told = mechanism.likelihood(value, cells) / mechanism.likelihood(values[0], cells)
-            right = payload in first and chance / first[payload] == told
+            ratio = mechanism.likelihood(value, cells) / mechanism.likelihood(values[0], cells)
+            right = payload in first and chance / first[payload] == ratio
             hold(right, "the likelihood is not the chance")
 
 
 def total_variation_is_within_the_claim(mechanism: AnyMechanism) -> None:
     """And no looser than it need be, but where values are hashed: there some differ in less."""
     worst = max(
-        sum((max(chance - other.get(payload, 0), Fraction()) for payload, chance in one.items()))
-        for one in rows(mechanism)
+        sum((max(chance - other.get(payload, 0), Fraction()) for payload, chance in row.items()))
+        for row in rows(mechanism)
         for other in rows(mechanism)
     )
     hold(worst <= mechanism.total_variation(), "two values differ by more than is claimed")
@@ -143,9 +143,9 @@ def permanent_response_bounds_every_report(mechanism: AnyMechanism) -> None:
         distribution(lambda coins, v=value: _permanent(mechanism, v, coins))  # type: ignore[misc]
         for value in mechanism.probes()
     ]
-    hold(all(one.keys() == rows[0].keys() for one in rows), "permanent bits tell values apart")
+    hold(all(row.keys() == rows[0].keys() for row in rows), "permanent bits tell values apart")
     worst = log_at_least(
-        max(one[bits] / other[bits] for one in rows for other in rows for bits in one)
+        max(row[bits] / other[bits] for row in rows for other in rows for bits in row)
     )
     claim = mechanism.permanent_loss()
     hold(worst <= claim * (1 + 2**-49), f"all reports lose {worst:.6g} nats, above {claim:.6g}")

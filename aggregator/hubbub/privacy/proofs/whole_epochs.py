@@ -91,12 +91,14 @@ def attack_epochs(drawn: Neighbours, *, delta: float, claim: float, alarm: float
     """
     half = len(drawn.v) // 2
     best = Attacked(-inf, -inf, "nothing")
-    for one, other in ((drawn.v, drawn.w), (-drawn.w, -drawn.v)):
-        seen = np.unique(np.quantile(one[:half], np.linspace(0, 1, _THRESHOLDS), method="nearest"))
-        passed, also = _passed(one[:half], seen), _passed(other[:half], seen)
-        cut = seen[[int(np.argmax(_bounds(passed, also, half, delta, alarm / 4)))]]
-        rest = len(one) - half
-        hits, others = _passed(one[half:], cut), _passed(other[half:], cut)
+    for first, other in ((drawn.v, drawn.w), (-drawn.w, -drawn.v)):
+        thresholds = np.unique(
+            np.quantile(first[:half], np.linspace(0, 1, _THRESHOLDS), method="nearest")
+        )
+        passed, also = _passed(first[:half], thresholds), _passed(other[:half], thresholds)
+        cut = thresholds[[int(np.argmax(_bounds(passed, also, half, delta, alarm / 4)))]]
+        rest = len(first) - half
+        hits, others = _passed(first[half:], cut), _passed(other[half:], cut)
         lower = float(_bounds(hits, others, rest, delta, alarm / 4)[0])
         reached = np.minimum(rest, np.round(rest * delta + exp(claim) * others))
         reach = float(_bounds(reached, others, rest, delta, alarm / 4)[0])
@@ -116,7 +118,7 @@ def _bounds(ones: Floats, others: Floats, trials: int, delta: float, alarm: floa
     lowest = np.where(ones > 0, betaincinv(np.maximum(ones, 1), trials - ones + 1, alarm), 0.0)
     min_left = np.maximum(trials - others, 1)
     highest = np.where(others < trials, betaincinv(others + 1, min_left, 1 - alarm), 1.0)
-    told = lowest > delta
-    found = np.full(len(ones), -inf)
-    found[told] = np.log((lowest[told] - delta) / highest[told])
-    return found
+    mask = lowest > delta
+    bounds = np.full(len(ones), -inf)
+    bounds[mask] = np.log((lowest[mask] - delta) / highest[mask])
+    return bounds

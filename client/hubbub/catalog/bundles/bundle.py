@@ -122,8 +122,8 @@ class Bundle:
         every = [
             part_of_metric(tier, name)
             for metric in self.metrics.values()
-            for asked in versions_of(metric)
-            for tier in (asked, *(asked.at(epsilon) for epsilon in asked.tiers))
+            for version in versions_of(metric)
+            for tier in (version, *(version.at(epsilon) for epsilon in version.tiers))
             for name in streams_of(tier.name, tier.breakdown)
         ]
         every += [finder_of(metric) for metric in self.metrics.values() if metric.discover]
@@ -163,7 +163,7 @@ class Bundle:
         if stream not in self.streams:
             base, _, tier = stream.partition("/")
             if tier and base in self.metrics:
-                tiers = ", ".join(f"{one:g}" for one in self.metrics[base].tiers) or "none"
+                tiers = ", ".join(f"{tier:g}" for tier in self.metrics[base].tiers) or "none"
                 raise UnknownMetric(f'metric "{base}" has no tier "{tier}"; it has {tiers}')
             raise UnknownMetric(_unknown("metric", stream, self.metrics))
         return self.streams[stream]
@@ -187,8 +187,8 @@ class Bundle:
     def promises(self) -> dict[str, Promise]:
         """What it promises of every name that it knows, those retired among them."""
         unknown = {name: Promise(digest) for name, digest in self.history.items()}
-        asked = {name: Promise.of(metric) for name, metric in self.metrics.items()}
-        return unknown | dict(self.promised) | asked
+        active = {name: Promise.of(metric) for name, metric in self.metrics.items()}
+        return unknown | dict(self.promised) | active
 
     def promised_after(self, metrics: Mapping[str, Metric]) -> dict[str, Promise]:
         """What the next bundle carries on of the names that its metrics no longer have."""
@@ -213,10 +213,13 @@ def refuse_changes(metrics: Mapping[str, Metric], previous: Bundle) -> dict[str,
     """
     history = dict(previous.history)
     promises = previous.promises()
-    _, broken = promised_in_all(promises, {n: Promise.of(one) for n, one in metrics.items()})
+    _, broken = promised_in_all(promises, {n: Promise.of(entry) for n, entry in metrics.items()})
     problems = []
     for name, metric in metrics.items():
-        if all(history.setdefault(one, told) == told for one, told in digests_of(metric).items()):
+        if all(
+            history.setdefault(version, digest) == digest
+            for version, digest in digests_of(metric).items()
+        ):
             before = previous.metrics.get(name)
             if before and digests_of(before).keys() - digests_of(metric).keys():
                 problems.append(
@@ -310,12 +313,15 @@ def _check_names(metrics: Mapping[str, Metric], history: Mapping[str, str]) -> N
     for name, metric in metrics.items():
         if name != metric.name or metric.tier:
             raise BadParameter(f'metric "{name}" is named otherwise within')
-        if any(history.get(one, told) != told for one, told in digests_of(metric).items()):
+        if any(
+            history.get(version, own_digest) != own_digest
+            for version, own_digest in digests_of(metric).items()
+        ):
             raise BadParameter(f'metric "{name}" is not what the history says it is')
     for name, digest in history.items():
         base, slash, rest = name.partition("/")
-        known = NAME.fullmatch(base) and STREAM.fullmatch(slash + rest)
-        if not (known and isinstance(digest, str) and _DIGEST.fullmatch(digest)):
+        valid_name = NAME.fullmatch(base) and STREAM.fullmatch(slash + rest)
+        if not (valid_name and isinstance(digest, str) and _DIGEST.fullmatch(digest)):
             raise BadParameter("the history is no digests by name")
 
 

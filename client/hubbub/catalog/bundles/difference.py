@@ -37,19 +37,19 @@ class Difference:
 
 def differences(old: Bundle, new: Bundle) -> list[Difference]:
     """All that differs, but for serials and signatures, which always do."""
-    found = [*_of_caps(old, new), *_of_whole(old, new)]
+    changes = [*_of_caps(old, new), *_of_whole(old, new)]
     for name in sorted(old.metrics.keys() | new.metrics.keys()):
         before, after = old.metrics.get(name), new.metrics.get(name)
         if before is None and after is not None:
-            found.append(Difference(name, "asked", "no", _asked(after), MORE))
+            changes.append(Difference(name, "asked", "no", _asked(after), MORE))
             promise, now = old.promises().get(name), Promise.of(after)
             if promise and (broken := promise.broken_by(now)):
-                found.append(Difference(name, "promised under this name", "less", broken, MORE))
+                changes.append(Difference(name, "promised under this name", "less", broken, MORE))
         elif after is None and before is not None:
-            found.append(Difference(name, "asked", _asked(before), "no", LESS))
+            changes.append(Difference(name, "asked", _asked(before), "no", LESS))
         elif before and after:
-            found += _of_tables(name, _fields(before), _fields(after))
-    return found
+            changes += _of_tables(name, _fields(before), _fields(after))
+    return changes
 
 
 def _of_caps(old: Bundle, new: Bundle) -> Iterator[Difference]:
@@ -86,12 +86,14 @@ def _of_whole(old: Bundle, new: Bundle) -> Iterator[Difference]:
 def _issuer(bundle: Bundle) -> str:
     if bundle.tokens is None:
         return "none"
-    told = bundle.tokens.terms
-    return f"{told.issuer}, {told.devices} devices, key {to_text(bundle.tokens.public)[:8]}"
+    terms = bundle.tokens.terms
+    return f"{terms.issuer}, {terms.devices} devices, key {to_text(bundle.tokens.public)[:8]}"
 
 
 def _runs(old: Bundle, new: Bundle, service: str) -> tuple[str, str]:
-    was, now = (str(getattr(one.runs, service)) if one.runs else "not said" for one in (old, new))
+    was, now = (
+        str(getattr(bundle.runs, service)) if bundle.runs else "not said" for bundle in (old, new)
+    )
     return was, now
 
 
@@ -106,8 +108,8 @@ def _gives(name: str, was: Any, now: Any) -> str:
     if name not in _MORE_IF_LARGER | _MORE_IF_SMALLER:
         return OTHER
     absent = _WHERE_ABSENT.get(name, float("inf"))
-    before, after = (absent if told is None else told for told in (was, now))
-    if not all(isinstance(told, int | float) for told in (before, after)):
+    before, after = (absent if value is None else value for value in (was, now))
+    if not all(isinstance(value, int | float) for value in (before, after)):
         return OTHER
     return MORE if (after > before) is (name in _MORE_IF_LARGER) else LESS
 

@@ -145,7 +145,7 @@ def _version(bundle: Bundle) -> int:
     # no tokens would have all its reports refused.
     if bundle.tokens:
         return _TOKENS
-    return _GROWN if any(one.grown for one in bundle.metrics.values()) else 1
+    return _GROWN if any(metric.grown for metric in bundle.metrics.values()) else 1
 
 
 def _log_words(log: NoteKey) -> dict[str, str]:

@@ -65,60 +65,60 @@ PROMISE: Final = CENTRAL_FIELDS[:2]
 def central_conflicts(metric: Any) -> dict[str, str]:
     """What in a metric does not go with its central promise: per field, what is wrong with it."""
     section: type = type(metric)
-    usual = {one.name: one.default for one in fields_of(section)}
+    usual = {field.name: field.default for field in fields_of(section)}
     if metric.central_epsilon is None or metric.crowd is None:
         if metric.mechanism == CROWD_PARTS and metric.parameters.get("ways", 2) > 2:  # noqa: PLR2004 a pair
             return {"ways": _alone(metric)}
         lonely = [name for name in CENTRAL_FIELDS if getattr(metric, name) != usual[name]]
-        said = "is of a central promise; write central_epsilon and crowd"
+        message = "is of a central promise; write central_epsilon and crowd"
         if metric.count_epsilon is not None:
             return {"count_epsilon": _IN_PARTS}
         if metric.limits.lifetime_central_epsilon is not None:
-            return {"limits": f"lifetime_central_epsilon {said}"}
-        return {lonely[0]: said} if lonely else {}
-    found = {}
+            return {"limits": f"lifetime_central_epsilon {message}"}
+        return {lonely[0]: message} if lonely else {}
+    problems = {}
     lifetime = metric.limits.lifetime_central_epsilon
     if lifetime is not None and lifetime < metric.central_epsilon:
-        found["limits"] = "lifetime_central_epsilon must not be below central_epsilon; raise it"
+        problems["limits"] = "lifetime_central_epsilon must not be below central_epsilon; raise it"
     every = (_LISTED, CROWD_PARTS, VectorCodes.NAME, CROWD_STRINGS, CROWD_TREE, *_NUMBERS)
     if metric.mechanism not in every and not metric.model:
-        known = ", ".join(every)
-        found["mechanism"] = f'must be "{AUTO}" or one of {known} with a crowd'
-    found |= _misfits(metric)
+        choices = ", ".join(every)
+        problems["mechanism"] = f'must be "{AUTO}" or one of {choices} with a crowd'
+    problems |= _misfits(metric)
     if metric.epsilon > metric.max_local_epsilon:
-        found["epsilon"] = (
+        problems["epsilon"] = (
             f"{metric.epsilon:g} is above max_local_epsilon {metric.max_local_epsilon:g}; lower "
             "it, "
             "or write a larger max_local_epsilon"
         )
-    return found
+    return problems
 
 
 def _misfits(metric: Any) -> dict[str, str]:
     """What does not go with any crowd."""
-    found, listed = {}, metric.mechanism == _LISTED
+    problems, listed = {}, metric.mechanism == _LISTED
     if isinstance(metric.dummies, str):
-        found["dummies"] = f'is "{metric.dummies}" in metrics.toml alone; write how many'
+        problems["dummies"] = f'is "{metric.dummies}" in metrics.toml alone; write how many'
     elif metric.dummies and not listed:
-        found["dummies"] = _OF_LISTED
+        problems["dummies"] = _OF_LISTED
     if metric.dummies_each and (metric.dummies or not listed):
-        found["dummies_each"] = _OF_ONE if metric.dummies else _OF_LISTED
+        problems["dummies_each"] = _OF_ONE if metric.dummies else _OF_LISTED
     elif metric.dummies_each and metric.rolling:
-        found["dummies_each"] = _OF_EPOCHS
+        problems["dummies_each"] = _OF_EPOCHS
     if metric.central_period and metric.report_on:
-        found["central_period"] = (
+        problems["central_period"] = (
             "does not go with report_on, which has a person in one crowd of a period; leave it out"
         )
-    found |= count_conflicts(metric)
+    problems |= count_conflicts(metric)
     if metric.min_batch != metric.crowd:
-        found["min_batch"] = "is the crowd; leave it out"
+        problems["min_batch"] = "is the crowd; leave it out"
     if metric.limits.reports_per_epoch != 1:
-        found["limits"] = "reports_per_epoch must be 1 with a crowd: it is of one report each"
+        problems["limits"] = "reports_per_epoch must be 1 with a crowd: it is of one report each"
     if metric.release is not None:
-        found["release"] = "is not needed with a crowd: its answers may be published as they are"
+        problems["release"] = "is not needed with a crowd: its answers may be published as they are"
     if metric.tiers:
-        found["tiers"] = "each would need a crowd of its own; leave them out"
-    return found
+        problems["tiers"] = "each would need a crowd of its own; leave them out"
+    return problems
 
 
 def _alone(metric: Any) -> str:
@@ -163,27 +163,29 @@ def crowd_table(
         BadParameter: the numbers of a range, or of hash functions, are none.
     """
     categories = asked.get("categories")
-    found = {**table, "min_batch": promise.crowd, "epsilon": promise.epsilon}
-    found.pop("reports", None)
+    settings = {**table, "min_batch": promise.crowd, "epsilon": promise.epsilon}
+    settings.pop("reports", None)
     if table.get("min_batch", promise.crowd) != promise.crowd:
         wrong("min_batch", f"is the crowd, {promise.crowd:,}, or nothing; leave it out")
     if accountant is None:
         wrong("central_epsilon", NEEDS_NUMPY)
-        return {**found, "mechanism": crowd_mechanisms(table)[0], "dummies": 0}
+        return {**settings, "mechanism": crowd_mechanisms(table)[0], "dummies": 0}
     promise = _padded(table, promise, categories, accountant, wrong)
     if "dummies" in table:
-        found |= {"dummies": promise.dummies, "dummies_each": promise.dummies_each}
+        settings |= {"dummies": promise.dummies, "dummies_each": promise.dummies_each}
     planned = _planned(table, promise, asked, accountant)
     for name in planned.parameters.keys() & table.keys():
         wrong(name, f'is chosen by {AUTO}; leave it out, or write "{planned.mechanism}" for {AUTO}')
-    found |= {"mechanism": planned.mechanism, **planned.parameters}
+    settings |= {"mechanism": planned.mechanism, **planned.parameters}
     spread = planned.categories, planned.groups
     largest = planned.epsilon or accountant.local_epsilon(promise, *spread)
-    given = table.get("epsilon", largest)
-    if isinstance(given, int | float) and given > largest:
+    own_epsilon = table.get("epsilon", largest)
+    if isinstance(own_epsilon, int | float) and own_epsilon > largest:
         needed = None
         if planned.epsilon is None:
-            needed = accountant.crowd_needed(promise, planned.categories, given, planned.groups)
+            needed = accountant.crowd_needed(
+                promise, planned.categories, own_epsilon, planned.groups
+            )
         would = (
             ", or leave it out"
             if needed is None
@@ -191,10 +193,10 @@ def crowd_table(
         )
         wrong(
             "epsilon",
-            f"{given:g} says more than central_epsilon {promise.epsilon:g} in a crowd of "
+            f"{own_epsilon:g} says more than central_epsilon {promise.epsilon:g} in a crowd of "
             f"{promise.crowd:,}{_of_all(promise)}; write {largest:.6g} at most{would}",
         )
-    return {**found, "epsilon": given}
+    return {**settings, "epsilon": own_epsilon}
 
 
 def _planned(
@@ -231,12 +233,12 @@ def _padded(
     if in_words or (by_devices and table.get("rolling") is True):
         wrong("dummies", _OF_EACH if in_words else _OF_EPOCHS)
         return replace(promise, dummies=0, dummies_each=0.0)
-    written = [name for name in ("dummies", "dummies_each") if table.get(name)]
-    if written and categories is None:
-        for name in written:
+    dummy_fields = [name for name in ("dummies", "dummies_each") if table.get(name)]
+    if dummy_fields and categories is None:
+        for name in dummy_fields:
             wrong(name, _OF_LISTED)
         return replace(promise, dummies=0, dummies_each=0.0)
-    if len(written) > 1 and not by_devices:
+    if len(dummy_fields) > 1 and not by_devices:
         wrong("dummies_each", _OF_ONE)
         return replace(promise, dummies_each=0.0)
     if categories and table.get("dummies") == AUTO:

@@ -74,11 +74,11 @@ def codes_epsilon(
         return keeps_promise(promise, dimensions, accountant, epsilon, judged=judged, words=words)
 
     def keeps_one(place: int) -> bool:
-        return keeps_promise(one, dimensions, accountant, place / _GRAIN, words=words)
+        return keeps_promise(round_promise, dimensions, accountant, place / _GRAIN, words=words)
 
     # As if crowds were Gaussians, whose squares add up: what one says is found in no time.
     mu = mu_within(promise.epsilon, promise.delta) / sqrt(promise.epochs)
-    one = replace(promise, epsilon=epsilon_of_mu(mu, promise.delta), epochs=1)
+    round_promise = replace(promise, epsilon=epsilon_of_mu(mu, promise.delta), epochs=1)
     low = floor(promise.epsilon / promise.epochs * _GRAIN)
     most = floor(promise.max_local_epsilon * _GRAIN)
     about = _last(keeps_one, low, most)
@@ -88,10 +88,10 @@ def codes_epsilon(
     step = _WIDE
     while about < most and holds(min(about + step, most) / _GRAIN):
         about, step = min(about + step, most), 2 * step
-    found = _last(lambda place: holds(place / _GRAIN), about, min(about + step, most))
-    if not holds(found / _GRAIN):
+    grains = _last(lambda place: holds(place / _GRAIN), about, min(about + step, most))
+    if not holds(grains / _GRAIN):
         raise BadParameter(promise.unkept())
-    return found / _GRAIN
+    return grains / _GRAIN
 
 
 def keeps_promise(

@@ -34,16 +34,16 @@ def planned_geometry(
     """
 
     def lies_at(epsilon: float) -> EvenLies:
-        made = build(name, epsilon=epsilon, **own)
-        return even_lies(made, made.privacy_loss())
+        mechanism = build(name, epsilon=epsilon, **own)
+        return even_lies(mechanism, mechanism.privacy_loss())
 
     def holds(epsilon: float) -> bool:
         try:
             lies = lies_at(epsilon)
         except BadParameter:
             return False  # its geometry is too large, as it grows with the epsilon
-        told = lies.categories, lies.epsilon, lies.groups
-        return lies.epsilon <= MAX_EPSILON and accountant.keeps(promise, *told)
+        loss_shape = lies.categories, lies.epsilon, lies.groups
+        return lies.epsilon <= MAX_EPSILON and accountant.keeps(promise, *loss_shape)
 
     most = min(float(table.get("epsilon", promise.max_local_epsilon)), promise.max_local_epsilon)
     low = min(max(promise.epsilon / promise.epochs, MIN_EPSILON), most)

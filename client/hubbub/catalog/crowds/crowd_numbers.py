@@ -29,12 +29,14 @@ def planned_number(
     parts = _PARTS.get(name)
     if name == AUTO or (parts == "steps" and parts not in table):
         return _mean(ends, promise, accountant)
-    given = ends | ({parts: table.get(parts)} if parts else {})
-    build(name, epsilon=promise.max_local_epsilon, **given)  # refuses what is no range, no number
-    cells = int(given[parts] or 0) + (name != "wave") if parts else 2
+    arguments = ends | ({parts: table.get(parts)} if parts else {})
+    build(
+        name, epsilon=promise.max_local_epsilon, **arguments
+    )  # refuses what is no range, no number
+    cells = int(arguments[parts] or 0) + (name != "wave") if parts else 2
     epsilon = table.get("epsilon", accountant.local_epsilon(promise, cells))
-    if not lies_evenly(build(name, epsilon=epsilon, **given)):
-        raise BadParameter(_too_fine(name, given, cells, promise, accountant))
+    if not lies_evenly(build(name, epsilon=epsilon, **arguments)):
+        raise BadParameter(_too_fine(name, arguments, cells, promise, accountant))
     return Planned(name, {}, cells)
 
 

@@ -63,24 +63,24 @@ def count_conflicts(metric: Any) -> dict[str, str]:
         return {}
     # PRIVACY: of parts, numbers and strings an evenly drawn payload is no report of somebody.
     if metric.mechanism != _LISTED:
-        said = "goes with listed values alone: its dummies each name one; leave it out"
+        message = "goes with listed values alone: its dummies each name one; leave it out"
     elif metric.rolling:
-        said = (
+        message = (
             "does not go with rolling: a crowd that leaves as it fills tells by when it leaves who "
             "came last, whatever is added; leave one of them out"
         )
     elif metric.dummies_each:
-        said = (
+        message = (
             "does not go with dummies of devices: a person more is several reports more, and the "
             "number is hidden by one; leave one of them out"
         )
     elif metric.breakdown:
-        said = (
+        message = (
             "does not go with breakdown, whose cells have numbers of their own; leave one of them "
             "out"
         )
     elif metric.crowd + _noise(metric.count_epsilon, metric.delta).most > _LARGEST:
-        said = f"has the crowd wait for more than {_LARGEST:,}; write a smaller crowd"
+        message = f"has the crowd wait for more than {_LARGEST:,}; write a smaller crowd"
     else:
         return {}
-    return {"count_epsilon": said}
+    return {"count_epsilon": message}

@@ -43,9 +43,11 @@ def read(path: Path) -> bytes:
 def read_secret(path: Path) -> bytes:
     """The same of a file that others must not be able to read."""
     raw = read(path)
-    found = path.stat()
+    file_stat = path.stat()
     # An orchestrator mounts secrets as its own, readable to the group that the service runs in.
-    handed = found.st_uid != os.geteuid() and not found.st_mode & (stat.S_IWGRP | stat.S_IXGRP)
-    if found.st_mode & (stat.S_IRWXO if handed else stat.S_IRWXG | stat.S_IRWXO):
+    handed = file_stat.st_uid != os.geteuid() and not file_stat.st_mode & (
+        stat.S_IWGRP | stat.S_IXGRP
+    )
+    if file_stat.st_mode & (stat.S_IRWXO if handed else stat.S_IRWXG | stat.S_IRWXO):
         raise KeysUnusable(f"{path} is readable by others; run: chmod 600 {path}")
     return raw

@@ -29,9 +29,9 @@ def make_gateway_key(folder: Path) -> int:
     path = folder / GATEWAY_KEY
     try:
         before = read_list(path) if path.exists() else []
-        taken = {_config(line)[0] for line in before}
+        ids = {_config(line)[0] for line in before}
         key = X25519PrivateKey.generate()
-        while _config(to_text(key.private_bytes_raw()))[0] in taken:
+        while _config(to_text(key.private_bytes_raw()))[0] in ids:
             key = X25519PrivateKey.generate()
         lines = [to_text(key.private_bytes_raw()), *before]
         folder.mkdir(parents=True, exist_ok=True)

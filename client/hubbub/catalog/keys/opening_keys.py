@@ -99,10 +99,10 @@ class OpeningKey:
 
     def halves(self) -> dict[Kem, PrivateKey]:
         """What opens reports of each KEM."""
-        found: dict[Kem, PrivateKey] = {X25519: self.load()}
+        keys: dict[Kem, PrivateKey] = {X25519: self.load()}
         if self.x_wing:
-            found[X_WING] = x_wing_private(self.x_wing)
-        return found
+            keys[X_WING] = x_wing_private(self.x_wing)
+        return keys
 
     def with_x_wing(self) -> "OpeningKey":
         """The same with an X-Wing half; its own, if it has one."""
@@ -138,10 +138,10 @@ def write_new_keys(
     Raises:
         KeysUnusable: the folder holds keys already, or cannot be written.
     """
-    taken = [name for name in (OPERATOR, OPENING) if (folder / name).exists()]
-    if taken:
+    conflicts = [name for name in (OPERATOR, OPENING) if (folder / name).exists()]
+    if conflicts:
         raise KeysUnusable(
-            f"{folder / taken[0]} exists; keys are never overwritten: choose another"
+            f"{folder / conflicts[0]} exists; keys are never overwritten: choose another"
         )
     operator = Ed25519PrivateKey.generate()
     private, public = new_periods(first_id, start, period_seconds, periods, since)

@@ -61,15 +61,15 @@ def hand_over_to_new(folder: Path) -> tuple[Path, bytes]:
     words = (*before, hand_over(old, _public(new)))
     entries = [word.words() for word in words]
     number = 1
-    while (kept := folder / f"operator.{number}.key").exists():
+    while (old_key_path := folder / f"operator.{number}.key").exists():
         number += 1
     with refuse_unwritable(folder, KeysUnusable):
-        os.link(folder / OPERATOR, kept)
+        os.link(folder / OPERATOR, old_key_path)
         # The word first: a key that nobody vouched for would sign what no device takes.
         replace(folder / _HANDOVERS, json.dumps(entries, indent=1).encode())
         replace(folder / OPERATOR, signing_pem(new), secret=True)
         replace(folder / _PUBLIC, to_text(_public(new)).encode())
-    return kept, _public(new)
+    return old_key_path, _public(new)
 
 
 def _public(key: Ed25519PrivateKey) -> bytes:

@@ -106,9 +106,9 @@ def forget_keys(path: Path, ids: Collection[int]) -> None:
     """
     with _alone(path.parent):
         private = read_opening_keys(path)
-        kept = [key for key in private if key.id not in ids]
-        if len(kept) < len(private):
-            _write(path, kept)
+        live_keys = [key for key in private if key.id not in ids]
+        if len(live_keys) < len(private):
+            _write(path, live_keys)
 
 
 def _write(path: Path, keys: list[OpeningKey]) -> None:

@@ -47,13 +47,13 @@ class Checkpoint:
 
     @classmethod
     def _read(cls, note: str, key: NoteKey) -> Self:
-        origin, *told = note_text(note).split("\n")
-        if len(told) < _LINES or origin != key.name or not SIZE.fullmatch(told[0]):
+        origin, *lines = note_text(note).split("\n")
+        if len(lines) < _LINES or origin != key.name or not SIZE.fullmatch(lines[0]):
             raise BadParameter(f"not a checkpoint of {key.name}")
         try:
-            root = base64.b64decode(told[1], validate=True)
+            root = base64.b64decode(lines[1], validate=True)
         except binascii.Error:
             root = b""
         if len(root) != HASH_BYTES:
             raise BadParameter(f"not a checkpoint of {key.name}")
-        return cls(origin, int(told[0]), root, note)
+        return cls(origin, int(lines[0]), root, note)

@@ -46,10 +46,10 @@ class ReadLog:
 
     def content(self, entry: Entry) -> bytes:
         """What was logged. Raises LogBroken if it is not there, or is something else."""
-        found = self.fetch(content_path(entry.digest))
-        if hashlib.sha256(found).hexdigest() != entry.digest:
+        raw = self.fetch(content_path(entry.digest))
+        if hashlib.sha256(raw).hexdigest() != entry.digest:
             raise LogBroken(f"{content_path(entry.digest)}: is not what was logged")
-        return found
+        return raw
 
     def refuse_other(self, size: int, root: bytes, whose: str) -> None:
         """Check that the log began as somebody saw it. Raises LogBroken.
@@ -94,7 +94,7 @@ def read_log(fetch: Fetch, key: NoteKey) -> ReadLog:
 
 
 def _entry(raw: bytes) -> Entry:
-    told = _ENTRY.fullmatch(raw.decode(errors="replace"))
-    if told is None:
+    match = _ENTRY.fullmatch(raw.decode(errors="replace"))
+    if match is None:
         raise LogBroken("it has an entry of a kind that this version does not know; upgrade hubbub")
-    return Entry(told[1], told[2])
+    return Entry(match[1], match[2])

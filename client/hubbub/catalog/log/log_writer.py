@@ -30,10 +30,10 @@ def log_key(keys: Path) -> Ed25519PrivateKey:
     path = keys / LOG_KEY
     if path.exists():
         return read_signing_key(path)
-    made = Ed25519PrivateKey.generate()
+    key = Ed25519PrivateKey.generate()
     with refuse_unwritable(path, KeysUnusable):
-        write_secret(path, signing_pem(made))
-    return made
+        write_secret(path, signing_pem(key))
+    return key
 
 
 def append(
@@ -52,14 +52,14 @@ def append(
     entries = (*before, *(entry_of(kind, content) for kind, content in things))
     leaves = tuple(map(leaf_hash, entries))
     checkpoint = Checkpoint.sign(name, len(entries), tree_root(leaves), key)
-    written = [
+    files = [
         *((content_path(sha256(content).hexdigest()), content) for _, content in things),
         *packed_entries(entries, since=len(before)),
         *hash_tiles(leaves, since=len(before)),
         (CHECKPOINT, checkpoint.note.encode()),
     ]
     with refuse_unwritable(folder, LogBroken):
-        for path, content in written:
+        for path, content in files:
             (folder / path).parent.mkdir(parents=True, exist_ok=True)
             replace(folder / path, content)
     return read_log(folder_fetch(folder), own)

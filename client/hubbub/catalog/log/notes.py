@@ -84,8 +84,8 @@ def merge_notes(note: str, other: str) -> str:
     Raises:
         BadParameter: they are no notes, do not say the same, or together have too many lines.
     """
-    (text, lines), (said, more) = _parts(note), _parts(other)
-    if said != text:
+    (text, lines), (other_text, more) = _parts(note), _parts(other)
+    if other_text != text:
         raise BadParameter("they do not say the same")
     by_signer = {(name, signed[:_ID_BYTES]): (name, signed) for name, signed in [*lines, *more]}
     if len(by_signer) > _MAX_SIGNATURES:
@@ -131,7 +131,7 @@ def refuse_unfit(signature: bytes, message: str, key: NoteKey) -> None:
 
 
 def _note(text: str, lines: Sequence[tuple[str, bytes]]) -> str:
-    signed = (f"— {name} {base64.b64encode(one).decode()}\n" for name, one in lines)
+    signed = (f"— {name} {base64.b64encode(signature).decode()}\n" for name, signature in lines)
     return f"{text}\n{''.join(signed)}"
 
 
@@ -140,14 +140,14 @@ def _parts(note: str) -> tuple[str, list[tuple[str, bytes]]]:
     lines = signed.split("\n")
     if not gap or lines.pop() or not 1 <= len(lines) <= _MAX_SIGNATURES:
         raise BadParameter("not a signed note")
-    found = []
+    signatures = []
     for line in lines:
-        told = _LINE.fullmatch(line)
+        match = _LINE.fullmatch(line)
         try:
-            signature = base64.b64decode(told["signature"] if told else "-", validate=True)
+            signature = base64.b64decode(match["signature"] if match else "-", validate=True)
         except binascii.Error:
             signature = b""
-        if told is None or len(signature) <= _ID_BYTES:
+        if match is None or len(signature) <= _ID_BYTES:
             raise BadParameter("not a signed note: a line of a signature is malformed")
-        found.append((told["name"], signature))
-    return text + "\n", found
+        signatures.append((match["name"], signature))
+    return text + "\n", signatures

@@ -58,16 +58,16 @@ class LogProof:
     @classmethod
     def load(cls, line: bytes, key: NoteKey) -> Self:
         """What `dump()` wrote, of this log. Raises one of MALFORMED, or BadParameter."""
-        told = read_json(line)
-        index = as_whole(told["index"])
-        known = type(told["hubbub log"]) in (int, float) and told["hubbub log"] == 1
-        if not (known and type(index) is int and all(map(SIZE.fullmatch, told["grown"]))):
+        json = read_json(line)
+        index = as_whole(json["index"])
+        version_ok = type(json["hubbub log"]) in (int, float) and json["hubbub log"] == 1
+        if not (version_ok and type(index) is int and all(map(SIZE.fullmatch, json["grown"]))):
             raise ValueError("no proof of a log")
         return cls(
             index,
-            Checkpoint.open(told["checkpoint"], key),
-            _hashes(told["inclusion"]),
-            {int(size): _hashes(proof) for size, proof in told["grown"].items()},
+            Checkpoint.open(json["checkpoint"], key),
+            _hashes(json["inclusion"]),
+            {int(size): _hashes(proof) for size, proof in json["grown"].items()},
         )
 
     def refuse_fork(self, size: int, root: bytes) -> None:
@@ -143,7 +143,7 @@ def open_proof(line: bytes, content: bytes, key: NoteKey) -> LogProof:
 def _hashes(told: Any) -> tuple[bytes, ...]:
     if not isinstance(told, list):
         raise TypeError("hashes are no list")
-    found = tuple(map(from_text, told))
-    if any(len(one) != HASH_BYTES for one in found):
+    hashes = tuple(map(from_text, told))
+    if any(len(digest) != HASH_BYTES for digest in hashes):
         raise ValueError("a hash has another length")
-    return found
+    return hashes

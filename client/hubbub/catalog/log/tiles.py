@@ -41,7 +41,7 @@ def packed_entries(entries: Sequence[bytes], *, since: int = 0) -> Iterator[tupl
         own = entries[number * _WIDTH : (number + 1) * _WIDTH]
         yield (
             paths[number],
-            b"".join(len(one).to_bytes(_LENGTH_BYTES, "big") + one for one in own),
+            b"".join(len(entry).to_bytes(_LENGTH_BYTES, "big") + entry for entry in own),
         )
 
 

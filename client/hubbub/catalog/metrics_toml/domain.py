@@ -16,13 +16,13 @@ def read_values(
     field: CatalogField, mechanism: str, table: dict[str, Any], folder: Path, wrong: Complain
 ) -> tuple[str, ...] | None:
     """The listed values; None for a domain, or once something was complained about."""
-    given = [name for name in (field.name, *field.entry.others) if name in table]
+    ways = [name for name in (field.name, *field.entry.others) if name in table]
     kind = _kind_of_auto(table) if mechanism == AUTO else str(REGISTRY[mechanism].VALUES)
-    if misfit := _problem_with_ways(mechanism, kind, given, table):
+    if misfit := _problem_with_ways(mechanism, kind, ways, table):
         wrong(*misfit)
     if misfit or kind in DOMAINS:
         return None
-    [name] = given
+    [name] = ways
     listed = table[name]
     kind_of = field.entry.kind if name == field.name else field.entry.others[name].kind
     if problem := kind_of.problem(listed):
@@ -39,8 +39,8 @@ def read_values(
     if problem := field.problem(listed):
         wrong(name, problem)
         return None
-    read: tuple[str, ...] = field.entry.kind.read(listed)
-    return read
+    values: tuple[str, ...] = field.entry.kind.read(listed)
+    return values
 
 
 def _kind_of_auto(table: Mapping[str, Any]) -> str:
@@ -83,12 +83,12 @@ def read_candidates(
         return table
     if mechanism not in REGISTRY or REGISTRY[mechanism].VALUES != "strings":
         wrong("candidates", f"is for mechanisms over strings, and {mechanism} is not; leave it out")
-        return {name: held for name, held in table.items() if name != "candidates"}
+        return {name: value for name, value in table.items() if name != "candidates"}
     if not isinstance(listed, str):
         return table
     try:
         lines = read_list(folder / listed)
     except ValueError as error:
         wrong("candidates", f"{error}; fix the file")
-        return {name: held for name, held in table.items() if name != "candidates"}
+        return {name: value for name, value in table.items() if name != "candidates"}
     return {**table, "candidates": list(dict.fromkeys(lines))}

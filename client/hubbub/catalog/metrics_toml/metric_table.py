@@ -83,9 +83,9 @@ def read_metric(
         complain(field, problem)
 
     fields = {field.name: field for field in fields_of(Metric) if field.entry.written}
-    written = spelled(table, wrong)
-    table = with_sole_choice(written)
-    wishes = {} if table is written else written
+    source_table = spelled(table, wrong)
+    table = with_sole_choice(source_table)
+    wishes = {} if table is source_table else source_table
     mechanism: Any = table.get("mechanism")
     if fields["mechanism"].problem(mechanism):
         _look_without_mechanism(table, fields, wrong)
@@ -104,25 +104,28 @@ def read_metric(
     for parameter in own:
         if problem := _problem_with_own(mechanism, parameter, table):
             wrong(parameter.name, problem)
-    found = _found(table, wrong)
-    if complained & {*_DECISIVE, *(one.name for one in own)}:
+    settings = _found(table, wrong)
+    if complained & {*_DECISIVE, *(item.name for item in own)}:
         return None  # of which the mechanism is built
     if complained:
         if _makes_promise(table):
             return None  # and what follows from that is no news
-        found = {**_STAND_INS, **{n: one for n, one in found.items() if n not in complained}}
-    told = {field.name: table[field.name] for field in own if field.name in table}
+        settings = {
+            **_STAND_INS,
+            **{n: value for n, value in settings.items() if n not in complained},
+        }
+    own_values = {field.name: table[field.name] for field in own if field.name in table}
     try:
         categories = len(listed) if listed else None
-        chosen, given, choice = resolve(mechanism, found["epsilon"], categories, told)
-        more = {"mechanism": chosen, "parameters": given, "choice": choice, "values": listed}
+        chosen, parameters, choice = resolve(mechanism, settings["epsilon"], categories, own_values)
+        more = {"mechanism": chosen, "parameters": parameters, "choice": choice, "values": listed}
         more["ranges"] = ranges_of(table.get("parts"))
-        built = _built(name, around, {**found, **more})
+        built = _built(name, around, {**settings, **more})
         check_wishes(wishes, built, wrong)
     except BadParameter as error:
         field, colon, problem = str(error).partition(": ")
-        known = colon and (field in fields or field in told)
-        wrong(*((field, problem) if known else ("mechanism", str(error))))
+        is_field = colon and (field in fields or field in own_values)
+        wrong(*((field, problem) if is_field else ("mechanism", str(error))))
     return None if complained else built
 
 
@@ -135,14 +138,14 @@ def _built(name: str, around: Around, fields: Mapping[str, Any]) -> Metric:
 
 def _found(table: Mapping[str, Any], wrong: Complain) -> dict[str, Any]:
     """What the fields hold that stand for themselves, and go together."""
-    found = read_fields(Metric, table, wrong)
-    if {"epsilon", "limits"} <= found.keys():
-        tiers = found.get("tiers", ())
-        for field, problem in conflicts(found["epsilon"], found["limits"], tiers).items():
+    fields = read_fields(Metric, table, wrong)
+    if {"epsilon", "limits"} <= fields.keys():
+        tiers = fields.get("tiers", ())
+        for field, problem in conflicts(fields["epsilon"], fields["limits"], tiers).items():
             wrong(field, problem)
-    for field, problem in period_conflicts(found).items():
+    for field, problem in period_conflicts(fields).items():
         wrong(field, problem)
-    return found
+    return fields
 
 
 def _look_without_mechanism(
@@ -150,8 +153,8 @@ def _look_without_mechanism(
 ) -> None:
     """Complain of the mechanism, and of all that is wrong whichever it is."""
     every = [field for mechanism in (AUTO, *REGISTRY) for field in own_fields(mechanism)]
-    known = {*_names(fields), *(field.name for field in every)}
-    refuse_unknown(table, known, "for any mechanism", wrong)
+    names = {*_names(fields), *(field.name for field in every)}
+    refuse_unknown(table, names, "for any mechanism", wrong)
     says = {**fields["values"].entry.others, "values": fields["values"].entry}
     for name in says.keys() & table.keys():
         if problem := says[name].kind.problem(table[name]):
@@ -181,16 +184,16 @@ def _with_crowd(
         del unknown["reports"]
     promise = _central(table, fields, wrong)
     own = () if mechanism == AUTO else own_fields(mechanism)
-    if promise and not any(_problem_with_own(mechanism, one, table) for one in own):
-        asked: dict[str, Any] = {} if "domain" in table else {"categories": len(listed or "ab")}
+    if promise and not any(_problem_with_own(mechanism, field, table) for field in own):
+        shape: dict[str, Any] = {} if "domain" in table else {"categories": len(listed or "ab")}
         if "parts" in table or table.get("kind") == VECTOR:
             if listed is None:
                 return {**unknown, **table}
-            asked = size_of(mechanism, listed)
+            shape = size_of(mechanism, listed)
         if "parts" in table:
-            asked["ways"] = table.get("ways", 2)
+            shape["ways"] = table.get("ways", 2)
         try:
-            return crowd_table(table, promise, asked, accountant, wrong)
+            return crowd_table(table, promise, shape, accountant, wrong)
         except BadParameter as error:
             wrong("crowd", str(error))
     return {**unknown, **table}
@@ -205,9 +208,9 @@ def _central(
     table: Mapping[str, Any], fields: Mapping[str, CatalogField], wrong: Complain
 ) -> CentralPromise | None:
     """The central promise that a table makes, if it says it right."""
-    given = {name: table.get(name, fields[name].default) for name in CENTRAL_FIELDS}
+    terms = {name: table.get(name, fields[name].default) for name in CENTRAL_FIELDS}
     for name, other in (("central_epsilon", "crowd"), ("crowd", "central_epsilon")):
-        if given[name] is None:
+        if terms[name] is None:
             wrong(name, f"must be {fields[name].entry.kind.words()} beside {other}; add it")
             return None
     if table.get("mechanism") not in (AUTO, *crowd_mechanisms(table)):
@@ -224,18 +227,18 @@ def _central(
         wrong("crowd", f'is {goes}; or with "{AUTO}"')
         return None
     epoch = table.get("epoch")
-    written = {name: table[name] for name in (*CENTRAL_FIELDS, "epsilon") if name in table}
-    if any(fields[name].problem(one) for name, one in [*written.items(), ("epoch", epoch)]):
+    own_values = {name: table[name] for name in (*CENTRAL_FIELDS, "epsilon") if name in table}
+    if any(fields[name].problem(value) for name, value in [*own_values.items(), ("epoch", epoch)]):
         return None  # which is told with all other fields
     return CentralPromise(
-        float(given["central_epsilon"]),
-        given["crowd"],
-        float(given["delta"]),
-        float(given["honest"]),
-        float(given["max_local_epsilon"]),
-        0 if isinstance(given["dummies"], str) else given["dummies"],
-        float(given["dummies_each"]),
-        epochs_together(given["central_period"], str(epoch)),
+        float(terms["central_epsilon"]),
+        terms["crowd"],
+        float(terms["delta"]),
+        float(terms["honest"]),
+        float(terms["max_local_epsilon"]),
+        0 if isinstance(terms["dummies"], str) else terms["dummies"],
+        float(terms["dummies_each"]),
+        epochs_together(terms["central_period"], str(epoch)),
     )
 
 
@@ -252,6 +255,6 @@ def _problem_with_own(mechanism: str, field: CatalogField, table: Mapping[str, A
         return f"{mechanism} needs this number; add it"
     if not is_number(table[field.name]):
         measured = table.get("kind") in {"duration", "size"}
-        said = "; what it is measured in is said by unit" if measured else ""
-        return f"must be a number, without quotes{said}"
+        hint = "; what it is measured in is said by unit" if measured else ""
+        return f"must be a number, without quotes{hint}"
     return field.problem(table[field.name])

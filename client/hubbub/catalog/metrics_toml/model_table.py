@@ -29,7 +29,7 @@ AS_METRICS: Final = (
 )
 """What a model says as a metric does."""
 
-_SHARED: Final = [one for one in fields_of(Metric) if one.name in AS_METRICS]
+_SHARED: Final = [field for field in fields_of(Metric) if field.name in AS_METRICS]
 
 
 def read_model(name: str, table: Mapping[str, Any], around: Around, complain: Complain) -> Any:
@@ -40,23 +40,23 @@ def read_model(name: str, table: Mapping[str, Any], around: Around, complain: Co
         complained.add(field)
         complain(field, problem)
 
-    known = [one.name for one in (*_SHARED, *fields_of(Learning))]
-    refuse_unknown(table, known, "of a model", wrong)
+    names = [field.name for field in (*_SHARED, *fields_of(Learning))]
+    refuse_unknown(table, names, "of a model", wrong)
     crowded = any(name in table for name in PROMISE)
     if crowded:
         table = {"rounds": CROWD_ROUNDS, "rounds_each": CROWD_ROUNDS_EACH, **table}
-    found = _shared(table, wrong, crowded=crowded)
-    told = read_fields(Learning, {"penalty": _penalty(table), **table}, wrong)
+    settings = _shared(table, wrong, crowded=crowded)
+    fields = read_fields(Learning, {"penalty": _penalty(table), **table}, wrong)
     if not complained and (
-        problem := problem_with_classes(len(told.get("classes", ())), told["kind"])
+        problem := problem_with_classes(len(fields.get("classes", ())), fields["kind"])
     ):
         wrong("classes", problem)
     if complained:
         return None
     try:
-        learning = Learning(**told)
+        learning = Learning(**fields)
         if crowded:
-            found |= _with_crowd(learning, found, around.accountant, wrong)
+            settings |= _with_crowd(learning, settings, around.accountant, wrong)
         elif learning.rounds_each:
             wrong("rounds_each", "is of a crowd; write central_epsilon and crowd, or leave it out")
         if complained:
@@ -65,10 +65,10 @@ def read_model(name: str, table: Mapping[str, Any], around: Around, complain: Co
             name=name,
             caps=around.caps,
             mechanism=VectorCodes.NAME,
-            parameters={"dimensions": learning.dimensions, **pool_for(found["epsilon"])},
-            limits=limits_of(learning, found["epsilon"], found.get("central_epsilon")),
+            parameters={"dimensions": learning.dimensions, **pool_for(settings["epsilon"])},
+            limits=limits_of(learning, settings["epsilon"], settings.get("central_epsilon")),
             model=learning,
-            **found,
+            **settings,
         )
     except BadParameter as error:
         wrong("crowd" if crowded else "kind", str(error))
@@ -77,7 +77,7 @@ def read_model(name: str, table: Mapping[str, Any], around: Around, complain: Co
 
 def _shared(table: Mapping[str, Any], wrong: Complain, *, crowded: bool) -> dict[str, Any]:
     """What is said as a metric says it. crowded: whether some of it follows from a promise."""
-    found: dict[str, Any] = {}
+    settings: dict[str, Any] = {}
     for says in _SHARED:
         name = says.name
         needed = name in PROMISE if crowded and name in (*PROMISE, *FOLLOWING) else says.required
@@ -86,8 +86,8 @@ def _shared(table: Mapping[str, Any], wrong: Complain, *, crowded: bool) -> dict
         if problem := says.problem(table.get(name)):
             wrong(name, problem)
         else:
-            found[name] = says.entry.kind.read(table[name])
-    return found
+            settings[name] = says.entry.kind.read(table[name])
+    return settings
 
 
 def _with_crowd(
@@ -101,18 +101,18 @@ def _with_crowd(
     Raises:
         BadParameter: no report says so little that it is kept.
     """
-    usual = {one.name: one.default for one in fields_of(Metric)}
-    told = {name: found.get(name, usual[name]) for name in CENTRAL_FIELDS}
-    crowd = told["crowd"]
+    usual = {field.name: field.default for field in fields_of(Metric)}
+    terms = {name: found.get(name, usual[name]) for name in CENTRAL_FIELDS}
+    crowd = terms["crowd"]
     if found.get("min_batch", crowd) != crowd:
         wrong("min_batch", f"is the crowd, {crowd:,}, or nothing; leave it out")
     if accountant is None:
         wrong("central_epsilon", NEEDS_NUMPY)
         return {}
-    promise = model_promise(told, learning.reports)
-    asked = promise, learning.dimensions, accountant
+    promise = model_promise(terms, learning.reports)
+    arguments = promise, learning.dimensions, accountant
     judged = learning.held_out > 0
-    largest = codes_epsilon(*asked, judged=judged)
+    largest = codes_epsilon(*arguments, judged=judged)
     epsilon = found.get("epsilon", largest)
     if epsilon > largest:
         wrong(
@@ -121,7 +121,7 @@ def _with_crowd(
             f"{crowd:,} and {promise.epochs} rounds together; write {largest:g} at most, or leave "
             "it out",
         )
-    elif epsilon < largest and not keeps_promise(*asked, epsilon, judged=judged):
+    elif epsilon < largest and not keeps_promise(*arguments, epsilon, judged=judged):
         wrong(
             "epsilon",
             f"{epsilon:g} makes books of fewer words, or of which half are near, and is not proven "

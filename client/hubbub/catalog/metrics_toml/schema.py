@@ -56,31 +56,33 @@ def _metric() -> Schema:
     shared, own = _shared(), {name: _own(name) for name in mechanisms}
     for sole in SOLE:
         own[AUTO] = own[sole.NAME] | own[AUTO]  # of hashes the sketch may have more than the tree
-    said: dict[str, dict[str, list[str]]] = {}
+    meanings: dict[str, dict[str, list[str]]] = {}
     for mechanism, parameters in own.items():
         for name, schema in parameters.items():
-            said.setdefault(name, {}).setdefault(schema["description"], []).append(mechanism)
+            meanings.setdefault(name, {}).setdefault(schema["description"], []).append(mechanism)
     numbers: Schema = {
-        name: {"type": "number", "description": _told(lines)} for name, lines in said.items()
+        name: {"type": "number", "description": _told(lines)} for name, lines in meanings.items()
     }
     return {
         "type": "object",
         "properties": {**shared, **numbers},
         "additionalProperties": False,
         "dependentRequired": {**{name: [*PROMISE] for name in PROMISE}, "edges": ["kind"]},
-        **_needed([one.name for one in fields_of(Metric) if one.entry.written and one.required]),
+        **_needed(
+            [field.name for field in fields_of(Metric) if field.entry.written and field.required]
+        ),
         "allOf": [_branch(mechanism, own[mechanism], numbers) for mechanism in mechanisms],
     }
 
 
 def _model() -> Schema:
     """A [models.NAME] table."""
-    shared = [one for one in fields_of(Metric) if one.name in AS_METRICS]
+    shared = [field for field in fields_of(Metric) if field.name in AS_METRICS]
     own = object_schema(Learning)
     return own | {
-        "properties": {one.name: field_schema(one) for one in shared} | own["properties"],
+        "properties": {field.name: field_schema(field) for field in shared} | own["properties"],
         "dependentRequired": {name: [*PROMISE] for name in PROMISE},
-        **_needed([*(one.name for one in shared if one.required), *own["required"]]),
+        **_needed([*(field.name for field in shared if field.required), *own["required"]]),
     }
 
 
@@ -99,22 +101,22 @@ def _needed(names: Iterable[str], *, unless: Sequence[Schema] = ()) -> Schema:
 
 def _shared() -> Schema:
     """What every metric may say."""
-    found: Schema = {}
-    for one in fields_of(Metric):
-        if one.entry.written:
-            found[one.name] = field_schema(one)
-            for name, other in one.entry.others.items():
-                found[name] = {"description": other.meaning, **other.kind.schema()}
-    return found
+    properties: Schema = {}
+    for field in fields_of(Metric):
+        if field.entry.written:
+            properties[field.name] = field_schema(field)
+            for name, other in field.entry.others.items():
+                properties[name] = {"description": other.meaning, **other.kind.schema()}
+    return properties
 
 
 def _own(mechanism: str) -> Schema:
-    return {one.name: field_schema(one) for one in own_fields(mechanism)}
+    return {own_field.name: field_schema(own_field) for own_field in own_fields(mechanism)}
 
 
 def _branch(mechanism: str, own: Schema, numbers: Iterable[str]) -> Schema:
     """What holds if this is the mechanism: its numbers, no other's, and what its values are."""
-    required = [one.name for one in own_fields(mechanism) if one.required]
+    required = [own_field.name for own_field in own_fields(mechanism) if own_field.required]
     others = {name: False for name in numbers if name not in own}
     needed = _needed(required, unless=_ONE_ANSWERS if mechanism == AUTO else ())
     return {
@@ -124,22 +126,22 @@ def _branch(mechanism: str, own: Schema, numbers: Iterable[str]) -> Schema:
 
 
 def _domain(mechanism: str) -> Schema:
-    [field] = (one for one in fields_of(Metric) if one.entry.others)
+    [field] = (item for item in fields_of(Metric) if item.entry.others)
     ways = [field.name, *field.entry.others]
     every = ["categories", "numbers", "strings"]
     kinds = every if mechanism == AUTO else [REGISTRY[mechanism].VALUES]
-    found: list[Schema] = []
+    options: list[Schema] = []
     for kind in kinds:
         if kind in DOMAINS:
-            found.append(
+            options.append(
                 _only("domain", ways) | {"properties": {"domain": {"const": DOMAINS[kind]}}}
             )
         else:
-            found += [_only(way, ways) for way in ways if way in _ways_of(mechanism)]
+            options += [_only(way, ways) for way in ways if way in _ways_of(mechanism)]
     if kinds != ["strings"] and _ways_of(mechanism) not in ({"parts"}, {"coordinates"}):
-        found.append(_only("kind", [*ways, "kind"]))
+        options.append(_only("kind", [*ways, "kind"]))
     # Of a metric that says both, the kind alone would be another way.
-    return {"oneOf": found}
+    return {"oneOf": options}
 
 
 def _ways_of(mechanism: str) -> set[str]:

@@ -33,7 +33,7 @@ def with_sole_choice(table: dict[str, Any]) -> dict[str, Any]:
     """
     if table.get("mechanism") != AUTO:
         return table
-    plain = {name: one for name, one in table.items() if name not in _WISHES}
+    plain = {name: value for name, value in table.items() if name not in _WISHES}
     if table.get("kind") in ("set", VECTOR):
         return _of_kind(plain)
     if "parts" in table:

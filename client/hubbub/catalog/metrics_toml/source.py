@@ -131,18 +131,18 @@ def read_catalog(path: Path, accountant: Accountant | None = None) -> Catalog:
 
     def complain(metric: str, name: str, problem: str) -> None:
         where = f'metric "{metric}", ' if metric else ""
-        told = visible(f'{where}field "{name}": {problem}')
-        problems.append(f"{path}:{_line(text, metric, name)}: {told}")
+        message = visible(f'{where}field "{name}": {problem}')
+        problems.append(f"{path}:{_line(text, metric, name)}: {message}")
 
     def wrong(name: str, problem: str) -> None:
         complain("", name, problem)
 
     tables = _tables(document, wrong)
     caps = read_section("caps", Caps, document.get("caps", {}), wrong) or Caps()
-    kept = {"keep": document["keep"]} if "keep" in document else {}
+    defaults = {"keep": document["keep"]} if "keep" in document else {}
     around = Around(path.parent, caps, accountant, document.get("cover") is True)
-    metrics = _asked(tables, kept, around, complain)
-    metrics |= _learned(_models(document, tables, wrong), kept, around, complain)
+    metrics = _asked(tables, defaults, around, complain)
+    metrics |= _learned(_models(document, tables, wrong), defaults, around, complain)
     caps, metrics = with_gaussians(caps, metrics, accountant)
     if not problems:  # of metrics that are wrong themselves this would be no news
         for name, place, problem in _misfits(document, metrics):
@@ -200,11 +200,11 @@ def _learned(
     complain: Callable[[str, str, str], None],
 ) -> dict[str, Metric]:
     """The metrics that models' reports are."""
-    found = {
+    models = {
         name: read_model(name, {**kept, **table}, around, partial(complain, name))
         for name, table in tables.items()
     }
-    return {name: metric for name, metric in found.items() if metric is not None}
+    return {name: metric for name, metric in models.items() if metric is not None}
 
 
 def _document(path: Path) -> tuple[str, dict[str, Any]]:
@@ -278,8 +278,8 @@ def _tables(document: dict[str, Any], wrong: Complain) -> dict[str, Any]:
         meant = f'did you mean "{near[0]}"? else ' if near else ""
         wrong(name, f"is not known here; {meant}remove it, or move it into a [metrics.NAME] table")
     also = [name for name in ("keep", "log", "cover", "models") if name in document]
-    asked = [] if document.get("models") and "metrics" not in document else ["metrics"]
-    for name in ("shuffler", *asked, *also):
+    sections = [] if document.get("models") and "metrics" not in document else ["metrics"]
+    for name in ("shuffler", *sections, *also):
         if problem := own[name].problem(document.get(name)):
             wrong(name, problem)
     tables = document.get("metrics")
@@ -290,7 +290,7 @@ def _models(
     document: Mapping[str, Any], metrics: Mapping[str, Any], wrong: Complain
 ) -> dict[str, dict[str, Any]]:
     """The models' tables that can be read, each of a name of its own."""
-    found = {}
+    models = {}
     tables = document.get("models")
     for name, table in tables.items() if isinstance(tables, dict) else ():
         if not isinstance(table, dict):
@@ -300,19 +300,19 @@ def _models(
         elif name in metrics:
             wrong("models", f'"{name}" is a metric, too; give the model another name')
         else:
-            found[name] = table
-    return found
+            models[name] = table
+    return models
 
 
 def _line(text: str, metric: str, field: str) -> int:
     """Where a field stands; else its metric's header; else the first line."""
-    found, inside = 1, not metric
+    line_number, inside = 1, not metric
     for number, line in enumerate(text.split("\n"), start=1):
         if header := re.match(_TABLE, line):
             inside = header[1] == metric
-            found = number if inside else found
+            line_number = number if inside else line_number
         elif re.match(r"\s*\[\s*\w+\s*\]", line):  # [caps], [budget]
             inside = not metric
         elif inside and re.match(rf"\s*{re.escape(field)}\s*=", line):
             return number
-    return found
+    return line_number

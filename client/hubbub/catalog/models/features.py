@@ -27,13 +27,15 @@ class Feature:
     says: tuple[float, ...] | tuple[str, ...]
 
     def __post_init__(self) -> None:
-        told, whose = self.says, f'feature "{self.name}"'
-        if len(told) < _PAIR or not (_are_texts(told) or all(map(is_number, told))):
+        values, whose = self.says, f'feature "{self.name}"'
+        if len(values) < _PAIR or not (_are_texts(values) or all(map(is_number, values))):
             raise BadParameter(f"{whose}: {_WRITE}")
-        if len(set(told)) < len(told) or (not self.is_listed and list(told) != sorted(told)):
+        if len(set(values)) < len(values) or (
+            not self.is_listed and list(values) != sorted(values)
+        ):
             rule = "name each value once" if self.is_listed else "write numbers that ascend"
             raise BadParameter(f"{whose}: {rule}")
-        if not self.is_listed and not is_number(float(told[-1]) - float(told[0])):
+        if not self.is_listed and not is_number(float(values[-1]) - float(values[0])):
             raise BadParameter(f"{whose}: its ends are too far apart for a float")
 
     @classmethod
@@ -51,7 +53,7 @@ class Feature:
     def columns(self) -> tuple[tuple[str, float, float], ...]:
         """Each column's name, and between what it lies in its own unit."""
         if self.is_listed:
-            return tuple((f"{self.name}={one}", 0.0, 1.0) for one in self.says)
+            return tuple((f"{self.name}={say}", 0.0, 1.0) for say in self.says)
         ends = [float(end) for end in self.says]
         if len(ends) == _PAIR:
             return ((self.name, ends[0], ends[1]),)
@@ -66,14 +68,14 @@ class Feature:
         value = as_python(value)
         if self.is_listed:
             if not (isinstance(value, str) and value in self.says):
-                shown = ", ".join(f'"{one}"' for one in self.says[:_SHOWN])
+                listing = ", ".join(f'"{say}"' for say in self.says[:_SHOWN])
                 more = len(self.says) - _SHOWN
                 raise ValueOutOfDomain(
                     f'feature "{self.name}": the value is none of the {len(self.says)} listed: '
-                    + shown
+                    + listing
                     + (f" and {more} more" if more > 0 else "")
                 )
-            return [float(value == one) for one in self.says], False
+            return [float(value == say) for say in self.says], False
         if not (isinstance(value, bool) or is_number(value)):
             raise ValueOutOfDomain(f'feature "{self.name}": the value is no finite number')
         ends = [float(end) for end in self.says]
@@ -87,13 +89,13 @@ class Feature:
 
 def features_of(told: Mapping[str, Any]) -> tuple[Feature, ...]:
     """Features as a table of TOML has them. Raises BadParameter for others."""
-    found = []
+    features = []
     for name, says in told.items():
         if not isinstance(says, Sequence) or isinstance(says, str):
             raise BadParameter(f'feature "{name}": {_WRITE}')
-        found.append(Feature(name, tuple(says)))
-    return tuple(found)
+        features.append(Feature(name, tuple(says)))
+    return tuple(features)
 
 
 def _are_texts(told: Sequence[Any]) -> bool:
-    return all(isinstance(one, str) and one.strip() for one in told)
+    return all(isinstance(value, str) and value.strip() for value in told)

@@ -34,9 +34,9 @@ def judged(
 
     label: in [0, 1]; between the two it is told as 1 with its own chance. edges: between bins.
     """
-    one = source.chance(Probability.at_most(label))
-    told = judging(metric)
-    payload = told.randomize(2 * bisect_right(edges, score) + one, source)
+    bit = source.chance(Probability.at_most(label))
+    mechanism = judging(metric)
+    payload = mechanism.randomize(2 * bisect_right(edges, score) + bit, source)
     # As long as a gradient, which nobody on the way tells it from.
     sent: bytes = metric.randomizer.layout.encode(int.from_bytes(payload, "little"))
     return sent

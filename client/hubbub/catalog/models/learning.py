@@ -48,7 +48,7 @@ def _features() -> kinds.Kind:
     words = "a table that gives each feature its range, the ends of its bands, or its values"
 
     def problem(given: Any) -> str:
-        if isinstance(given, tuple) and all(isinstance(one, Feature) for one in given):
+        if isinstance(given, tuple) and all(isinstance(feature, Feature) for feature in given):
             return "" if given else f"must be {words}"
         if not isinstance(given, dict) or not given:
             return f"must be {words}"
@@ -67,8 +67,8 @@ def _features() -> kinds.Kind:
             "additionalProperties": {"type": "array", "minItems": 2},
         },
         read=features_of,
-        dump=lambda given: [[one.name, list(one.says)] for one in given],
-        load=lambda told: tuple(map(Feature.load, told)),
+        dump=lambda features: [[feature.name, list(feature.says)] for feature in features],
+        load=lambda pairs: tuple(map(Feature.load, pairs)),
     )
 
 
@@ -76,7 +76,7 @@ def _classes() -> kinds.Kind:
     words = "a list of texts, none empty and none twice"
 
     def problem(given: Any) -> str:
-        texts = isinstance(given, list | tuple) and all(isinstance(one, str) for one in given)
+        texts = isinstance(given, list | tuple) and all(isinstance(text, str) for text in given)
         return kinds.values().problem(given) if texts else f"must be {words}"
 
     return replace(
@@ -100,9 +100,9 @@ def _begins() -> kinds.Kind:
 
     return kinds.Kind(
         lambda: words,
-        lambda given: "" if holds(given) else f"must be {words}",
+        lambda value: "" if holds(value) else f"must be {words}",
         lambda: {"type": "string", "pattern": r"^\d{4}-\d{2}-\d{2}"},
-        dump=lambda given: given.isoformat(),
+        dump=lambda value: value.isoformat(),
         load=load,
     )
 
@@ -111,19 +111,19 @@ def _pair() -> kinds.Kind:
     words = "two numbers, the smaller first"
     return kinds.Kind(
         lambda: words,
-        lambda given: (
+        lambda value: (
             ""
-            if isinstance(given, list | tuple)
-            and len(given) == 2  # noqa: PLR2004 a pair
-            and all(map(is_number, given))
-            and given[0] < given[1]
-            and is_number(given[1] - given[0])
+            if isinstance(value, list | tuple)
+            and len(value) == 2  # noqa: PLR2004 a pair
+            and all(map(is_number, value))
+            and value[0] < value[1]
+            and is_number(value[1] - value[0])
             else f"must be {words}"
         ),
         lambda: {"type": "array", "items": {"type": "number"}, "minItems": 2, "maxItems": 2},
-        read=lambda given: (float(given[0]), float(given[1])),
+        read=lambda pair: (float(pair[0]), float(pair[1])),
         dump=list,
-        load=lambda told: (float(told[0]), float(told[1])),
+        load=lambda pair: (float(pair[0]), float(pair[1])),
     )
 
 
@@ -151,8 +151,8 @@ def text_label(label: str, positive: str, negative: str) -> float:
 def class_label(label: Any, classes: Sequence[str]) -> float:
     """The place of a label's class. Raises ValueOutOfDomain of another; never shows it."""
     if not (isinstance(label, str) and label in classes):
-        shown = ", ".join(f'"{one}"' for one in classes)
-        raise ValueOutOfDomain(f"label is none of the classes as written: {shown}")
+        listing = ", ".join(f'"{group_class}"' for group_class in classes)
+        raise ValueOutOfDomain(f"label is none of the classes as written: {listing}")
     return float(classes.index(label))
 
 
@@ -334,8 +334,10 @@ class Learning:
             return frozenset({self.last})
         if not self.rounds_each:
             return frozenset({0 if place < _CENTRE else 1 + coins.below(self.rounds)})
-        left = list(range(self.rounds + 1))
-        return frozenset(left.pop(coins.below(len(left))) for _ in range(self.rounds_each))
+        free_rounds = list(range(self.rounds + 1))
+        return frozenset(
+            free_rounds.pop(coins.below(len(free_rounds))) for _ in range(self.rounds_each)
+        )
 
     def example(self, features: Any, label: Any) -> Example:
         """A person as the model takes them.
@@ -356,20 +358,20 @@ class Learning:
                     f"features are {', '.join(names)}; missing: {', '.join(missing) or 'none'}; "
                     f"unknown: {unknown:,}"
                 )
-            given = [features[name] for name in names]
+            values = [features[name] for name in names]
         elif isinstance(features, Sequence) and not isinstance(features, str | bytes):
             if len(features) != len(names):
                 raise ValueOutOfDomain(
                     f"{len(features)} features are given, and the model has {len(names)}: "
                     f"{', '.join(names)}"
                 )
-            given = list(features)
+            values = list(features)
         else:
             raise ValueOutOfDomain("features are no mapping by name and no sequence")
-        told = [one.coded(value) for one, value in zip(self.features, given, strict=True)]
+        codes = [feature.coded(value) for feature, value in zip(self.features, values, strict=True)]
         place, outside = self._label(label)
-        columns = tuple(x for own, _ in told for x in own)
-        return Example(columns, place, outside + sum(clipped for _, clipped in told))
+        columns = tuple(x for own, _ in codes for x in own)
+        return Example(columns, place, outside + sum(clipped for _, clipped in codes))
 
     def _label(self, label: Any) -> tuple[float, int]:
         """A label in [0, 1], or the place of its class, and whether it was clipped."""

@@ -16,7 +16,7 @@ from hubbub.mechanisms.vector_codes import VectorCodes
 
 _LENGTHS: Final = kinds.one_of(lambda: WRITTEN_EPOCHS)
 EPOCH: Final = replace(
-    _LENGTHS, problem=lambda given: "" if given == MINUTE else _LENGTHS.problem(given)
+    _LENGTHS, problem=lambda value: "" if value == MINUTE else _LENGTHS.problem(value)
 )
 """The kind of a metric's epoch: a minute is none that people write, and is in development."""
 

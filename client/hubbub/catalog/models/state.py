@@ -48,8 +48,8 @@ class ModelState:
         if not (
             self.weights
             and len(self.weights) % (len(self.centre) + 1) == 0
-            and all(is_number(one) and abs(one) <= _LARGEST_WEIGHT for one in self.weights)
-            and all(is_number(one) and 0 <= one <= 1 for one in self.centre)
+            and all(is_number(weight) and abs(weight) <= _LARGEST_WEIGHT for weight in self.weights)
+            and all(is_number(coordinate) and 0 <= coordinate <= 1 for coordinate in self.centre)
         ):
             raise BadParameter("the state of a model has no weights for its columns")
         if not (all(map(is_number, self.edges)) and list(self.edges) == sorted(self.edges)):
@@ -99,7 +99,7 @@ def sign_models(
     """The states as they are served. Raises BadParameter for what is too long."""
     body = as_line(
         {"version": 1, "models": {name: state.words() for name, state in sorted(states.items())}}
-        | ({"handovers": [one.words() for one in handovers]} if handovers else {})
+        | ({"handovers": [handover.words() for handover in handovers]} if handovers else {})
     )
     signed = sign_lines("models", body, operator)
     if len(signed) > LARGEST_MODELS_BYTES:
@@ -146,7 +146,7 @@ def _load(body: Any, signer: bytes, signed: bytes) -> Models:
     if body["version"] != 1:
         raise ValueError("of a later version")
     return Models(
-        {name: ModelState.load(told) for name, told in body["models"].items()},
+        {name: ModelState.load(table) for name, table in body["models"].items()},
         signer,
         tuple(map(Handover.load, body.get("handovers", []))),
         signed,

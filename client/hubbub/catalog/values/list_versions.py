@@ -65,8 +65,8 @@ def digests_of(metric: Any) -> dict[str, str]:
     whole = metric.definition()
     values = whole["values"]
     sizes = (*metric.grown, len(values or ()))
-    told = [whole if values is None else whole | {"values": values[:size]} for size in sizes]
-    texts = [json.dumps(one, sort_keys=True, separators=(",", ":")) for one in told]
+    tables = [whole if values is None else whole | {"values": values[:size]} for size in sizes]
+    texts = [json.dumps(table, sort_keys=True, separators=(",", ":")) for table in tables]
     digests = [hashlib.sha256(text.encode()).hexdigest() for text in texts]
     return dict(zip(list_names(metric.name, metric.grown, sizes[-1]), digests, strict=True))
 

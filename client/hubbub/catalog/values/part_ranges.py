@@ -69,19 +69,19 @@ def _whole_edges(given: Any) -> Any:
     """The table as it was written; growing edges of a count as whole numbers."""
     if not (isinstance(given, dict) and given.get("kind") == "count"):
         return given
-    written = given.get("edges")
-    if not isinstance(written, Mapping):
+    edge_table = given.get("edges")
+    if not isinstance(edge_table, Mapping):
         return given
-    return {**given, "edges": [*dict.fromkeys(float(round(edge)) for edge in edges_of(written))]}
+    return {**given, "edges": [*dict.fromkeys(float(round(edge)) for edge in edges_of(edge_table))]}
 
 
 def _range_kind() -> Kind:
     of = table_of(PartRange)
     return Kind(
         of.words,
-        lambda given: of.problem(_whole_edges(given)),
+        lambda value: of.problem(_whole_edges(value)),
         of.schema,
-        lambda given: of.read(_whole_edges(given)),
+        lambda value: of.read(_whole_edges(value)),
         of.dump,
         of.load,
     )
@@ -92,7 +92,9 @@ RANGE: Final = _range_kind()
 
 
 def _problem(given: Any) -> str:
-    if isinstance(given, Mapping) and all(isinstance(one, PartRange) for one in given.values()):
+    if isinstance(given, Mapping) and all(
+        isinstance(part_range, PartRange) for part_range in given.values()
+    ):
         return ""
     return "must be ranges by part"
 
@@ -102,8 +104,8 @@ RANGES: Final = entry(
         lambda: "ranges by part",
         _problem,
         lambda: {"type": "object", "additionalProperties": RANGE.schema()},
-        dump=lambda given: {part: RANGE.dump(own) for part, own in sorted(given.items())},
-        load=lambda given: {part: RANGE.load(own) for part, own in dict(given).items()},
+        dump=lambda ranges: {part: RANGE.dump(own) for part, own in sorted(ranges.items())},
+        load=lambda table: {part: RANGE.load(own) for part, own in dict(table).items()},
     ),
     "Of parts that are numbers, where their ranges are cut.",
     written=False,

@@ -28,11 +28,11 @@ def _part_kind() -> Kind:
             if not (is_text(part) and is_writable(part)) or part != part.strip() or "=" in part:
                 return 'names a part that is empty or holds "="; rename it'
             if isinstance(own, Mapping):
-                if found := RANGE.problem(own):
-                    return f"{part}: {found}"
+                if reason := RANGE.problem(own):
+                    return f"{part}: {reason}"
                 continue
-            if found := listed.problem(own):
-                return f"{part}: {found}"
+            if reason := listed.problem(own):
+                return f"{part}: {reason}"
             if not len(own) >= 2:  # noqa: PLR2004 one value is no question
                 return f"{part}: has one value; list two or more, or leave the part out"
         return ""
@@ -46,10 +46,10 @@ def _part_kind() -> Kind:
             "maxProperties": MAX_PARTS,
             "additionalProperties": {"anyOf": [{**listed.schema(), "minItems": 2}, RANGE.schema()]},
         },
-        read=lambda given: listed_parts(
+        read=lambda parts: listed_parts(
             {
                 part: RANGE.read(own).values if isinstance(own, Mapping) else listed.read(own)
-                for part, own in given.items()
+                for part, own in parts.items()
             }
         ),
     )
@@ -118,11 +118,11 @@ def code_of(
         raise ValueOutOfDomain(f"a part is not one of the metric; {want}")
     places = []
     for part, own in parts.items():
-        held = as_python(given[part], own)
-        text = str(held).lower() if isinstance(held, bool) else held
+        part_value = as_python(given[part], own)
+        text = str(part_value).lower() if isinstance(part_value, bool) else part_value
         if part in ranges and not (isinstance(text, str) and text in own):
             try:
-                places.append(ranges[part].place(held))
+                places.append(ranges[part].place(part_value))
             except ValueOutOfDomain as error:
                 raise ValueOutOfDomain(f"part {part}: {error}") from None
             continue
@@ -135,5 +135,5 @@ def code_of(
 def name_of(mechanism: PairedParts, values: Sequence[str], code: int) -> str:
     """What people call a value of the mechanism, as "theme=dark, country=de"."""
     parts = parts_of(values).items()
-    held = zip(parts, mechanism.places_of(code), strict=True)
-    return ", ".join(f"{part}={own[place]}" for (part, own), place in held)
+    places = zip(parts, mechanism.places_of(code), strict=True)
+    return ", ".join(f"{part}={own[place]}" for (part, own), place in places)

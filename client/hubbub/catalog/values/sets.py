@@ -16,7 +16,9 @@ def as_set(table: dict[str, Any], wrong: Complain) -> dict[str, Any]:
     for name in ("domain", "parts", "edges", "outside"):
         if name in table:
             wrong(name, "is not of a set; write its values, and leave this out")
-    return {n: one for n, one in table.items() if n not in ("domain", "parts", "edges", "outside")}
+    return {
+        n: value for n, value in table.items() if n not in ("domain", "parts", "edges", "outside")
+    }
 
 
 def check_set(kind: str, mechanism: str) -> None:
@@ -41,8 +43,8 @@ def set_code(places: Mapping[str, int], given: Any, other: int | None) -> int:
     if not isinstance(given, list | tuple | AbstractSet):
         raise ValueOutOfDomain("the value is no list or set; give one, empty if there is nothing")
     code = 0
-    for one in given:
-        value = as_python(one, places)
+    for member in given:
+        value = as_python(member, places)
         text = str(value).lower() if isinstance(value, bool) else value
         place = places.get(text, other) if isinstance(text, str) else None
         if place is None:

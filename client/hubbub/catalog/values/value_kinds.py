@@ -68,7 +68,7 @@ def spelled(table: dict[str, Any], wrong: Complain) -> dict[str, Any]:
     for name in ("values", "values_file", "domain"):
         if name in table:
             wrong(name, "follows from the kind; leave it out, or the kind")
-    plain = {n: one for n, one in table.items() if n not in {"values", "values_file", "domain"}}
+    plain = {n: value for n, value in table.items() if n not in {"values", "values_file", "domain"}}
     edges = edges_of(table["edges"]) if "edges" in table else ()
     if kind in NUMERIC and "edges" not in table:
         return {**plain, "domain": "number"}
@@ -92,13 +92,13 @@ def labels(kind: str, edges: Sequence[float], unit: str, *, clamps: bool) -> tup
         top = high - 1 if kind == "count" and high != last else high
         return f"{low:.10g} to {top:.10g}{after}"
 
-    found = [called(low, high, edges[-1]) for low, high in pairwise(edges)]
+    texts = [called(low, high, edges[-1]) for low, high in pairwise(edges)]
     if clamps:
         # Nothing that is counted, lasts or is stored is below nothing: that end is not open.
         if kind == "number" or edges[0] > 0:
-            found[0] = f"below {edges[1]:.10g}{after}"
-        found[-1] = f"{edges[-2]:.10g}{after} or more"
-    return tuple(found)
+            texts[0] = f"below {edges[1]:.10g}{after}"
+        texts[-1] = f"{edges[-2]:.10g}{after} or more"
+    return tuple(texts)
 
 
 def check_kind(metric: Any, of: str) -> None:
@@ -140,9 +140,9 @@ def plain_number(kind: str, unit: str, value: Any) -> float | int:
     if kind == "duration" and isinstance(value, timedelta):
         return value / _DURATIONS[unit]
     if kind == "size" and isinstance(value, str):
-        written = _SIZE.fullmatch(value)
-        if written and (size := _BYTES_OF.get(written[2].lower())):
-            return float(written[1]) * size / _SIZES[unit]
+        match = _SIZE.fullmatch(value)
+        if match and (size := _BYTES_OF.get(match[2].lower())):
+            return float(match[1]) * size / _SIZES[unit]
     if kind == "count" and isinstance(value, float) and value.is_integer():
         value = int(value)  # what a column with a gap makes of its counts
     if kind == "count" and not is_whole(value):

@@ -51,7 +51,7 @@ def _coordinates() -> Kind:
                 },
             ]
         },
-        read=lambda given: tuple(map(str, range(1, given + 1) if is_whole(given) else given)),
+        read=lambda value: tuple(map(str, range(1, value + 1) if is_whole(value) else value)),
     )
 
 
@@ -68,14 +68,16 @@ def as_vector(table: dict[str, Any], wrong: Complain) -> dict[str, Any]:
     for name in _NOT_OF_ONE:
         if name in table:
             wrong(name, "is not of a vector, which has coordinates alone; leave this out")
-    plain = {name: one for name, one in table.items() if name not in {*_NOT_OF_ONE, "coordinates"}}
-    given = table.get("coordinates")
-    if given is None:
+    plain = {
+        name: value for name, value in table.items() if name not in {*_NOT_OF_ONE, "coordinates"}
+    }
+    coordinates = table.get("coordinates")
+    if coordinates is None:
         wrong("coordinates", f"must be {COORDINATES.kind.words()}; add it")
-    elif problem := COORDINATES.kind.problem(given):
+    elif problem := COORDINATES.kind.problem(coordinates):
         wrong("coordinates", problem)
     else:
-        return {**plain, "values": [*COORDINATES.kind.read(given)]}
+        return {**plain, "values": [*COORDINATES.kind.read(coordinates)]}
     return {**plain, "values": ["1", "2"]}
 
 
@@ -84,7 +86,7 @@ def without_coordinates(table: dict[str, Any], wrong: Complain) -> dict[str, Any
     if "coordinates" not in table:
         return table
     wrong("coordinates", 'are of a vector; write kind = "vector" beside them')
-    return {name: one for name, one in table.items() if name != "coordinates"}
+    return {name: value for name, value in table.items() if name != "coordinates"}
 
 
 def check_vector(metric: Any) -> None:
@@ -129,9 +131,9 @@ def vector_code(
         raise ValueOutOfDomain(
             f"{len(given):,} numbers are given, and the vector has {mechanism.dimensions:,}"
         )
-    numbers = [as_python(one) for one in given]
-    for name, one in zip(coordinates, numbers, strict=True):
-        if not is_number(one):
+    numbers = [as_python(number) for number in given]
+    for name, number in zip(coordinates, numbers, strict=True):
+        if not is_number(number):
             raise ValueOutOfDomain(f'coordinate "{name}" is no finite number')
     largest, scaled = apart(numbers)
     long = length(scaled)

@@ -126,7 +126,7 @@ class Background:
             self._sender.seconds_to_tokens(),
             fetching,
         )
-        return min((one for one in looks if one is not None), default=None)
+        return min((look for look in looks if look is not None), default=None)
 
     def _step(self, due: float | None) -> float | None:
         """Enter, and send if it is time: when to send next, or None if nothing waits."""

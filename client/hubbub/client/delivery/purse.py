@@ -87,7 +87,7 @@ class Purse:
             ends = self._clock.monotonic() + timeout_seconds
             # What is wrong with those of a day is nothing to those of an hour.
             fetched = [
-                self._is_fetched(self._ask, *one, ends - self._clock.monotonic()) for one in due
+                self._is_fetched(self._ask, *kind, ends - self._clock.monotonic()) for kind in due
             ]
             if all(fetched):
                 self._failures = 0
@@ -107,7 +107,7 @@ class Purse:
             for epoch in (epoch_at(now, length) + 1,)
             if (length, epoch) not in self._answered
         ]
-        ends = [epoch_start(epoch_at(now, one) + 1, one) - now for one in self._lengths]
+        ends = [epoch_start(epoch_at(now, length) + 1, length) - now for length in self._lengths]
         put_off = self._not_before - self._clock.monotonic()
         if self._wanted():
             moments.append(0.0)
@@ -123,13 +123,13 @@ class Purse:
         pairs = [(r.id, (r.stream, r.epoch, self._key)) for r in reports]
 
         def change(wallet: Wallet) -> dict[int, Minted]:
-            wallet.close([one for one in wallet.periods if self._is_closed(one, now)])
+            wallet.close([period for period in wallet.periods if self._is_closed(period, now)])
             return wallet.give(pairs)
 
-        found = self._state.wallet(change)
-        self._state.release(number for number, _ in pairs if number not in found)
-        self._lacking |= {kind for number, kind in pairs if number not in found}
-        return found
+        tokens = self._state.wallet(change)
+        self._state.release(number for number, _ in pairs if number not in tokens)
+        self._lacking |= {kind for number, kind in pairs if number not in tokens}
+        return tokens
 
     def settle(self, reports: Iterable[int]) -> None:
         """These reports need their tokens no more, or their tokens had gone with others."""
@@ -163,14 +163,14 @@ class Purse:
             if waiting:
                 due.append((length, running))
         due += self._wanted()
-        return [one for one in dict.fromkeys(due) if self._is_open(*one)]
+        return [fromkey for fromkey in dict.fromkeys(due) if self._is_open(*fromkey)]
 
     def _wanted(self) -> list[tuple[str, int]]:
         """The epochs of reports that wait for tokens of which the issuer was not asked."""
         streams = self._bundle.streams
-        held = ((name, epoch) for name, epoch, _ in self._lacking if name in streams)
-        found = ((streams[name].epoch, epoch) for name, epoch in held)
-        return [one for one in found if one not in self._answered]
+        pairs = ((name, epoch) for name, epoch, _ in self._lacking if name in streams)
+        kinds = ((streams[name].epoch, epoch) for name, epoch in pairs)
+        return [kind for kind in kinds if kind not in self._answered]
 
     def _is_open(self, length: str, epoch: int) -> bool:
         """Whether the issuer has not answered for this epoch, here or in another process."""
@@ -179,10 +179,10 @@ class Purse:
         if self._clock.now() >= _too_late(epoch, length):
             return False
         kinds = self._kinds(length, epoch)
-        asked = self._state.wallet(lambda wallet: all(map(wallet.has_asked, kinds)))
-        if asked:
+        is_pending = self._state.wallet(lambda wallet: all(map(wallet.has_asked, kinds)))
+        if is_pending:
             self._note(length, epoch)
-        return not asked
+        return not is_pending
 
     def _moment(self, length: str, epoch: int) -> float:
         """When the tokens of an epoch are asked for: somewhere in the one before.
@@ -200,8 +200,8 @@ class Purse:
         try:
             self._fetch(ask, length, epoch, timeout_seconds)
         except NotSent as error:
-            told = "reports wait for tokens: the issuer says %s"
-            self._diagnostics.warn_once(error.reason, told, error.cause or error.reason)
+            message = "reports wait for tokens: the issuer says %s"
+            self._diagnostics.warn_once(error.reason, message, error.cause or error.reason)
         except BadParameter as error:
             # PRIVACY: an issuer that answers one person by a key of its own gets no report to mark.
             self._diagnostics.warn_once("tokens", "tokens are not taken: %s", error)
@@ -221,13 +221,16 @@ class Purse:
             kind: [(new_nonce(), poprf.new_blind()) for _ in range(number)]
             for kind, number in self._kinds(length, epoch).items()
         }
-        asked: dict[Kind, Inputs] = self._state.wallet(lambda wallet: wallet.ask(wanted))
-        if asked:
+        requests: dict[Kind, Inputs] = self._state.wallet(lambda wallet: wallet.ask(wanted))
+        if requests:
             inputs = {
                 kind: [(nonce, poprf.blind(nonce, by)) for nonce, by in pairs]
-                for kind, pairs in asked.items()
+                for kind, pairs in requests.items()
             }
-            sent = {kind[:2]: [one.element for _, one in of] for kind, of in inputs.items()}
+            sent = {
+                kind[:2]: [token_input.element for _, token_input in of]
+                for kind, of in inputs.items()
+            }
             answer = ask(token_messages.request_of(sent), timeout_seconds)
             issued = token_messages.issued_in(answer, len(sent))
             minted: dict[Kind, list[Minted]] = {}
@@ -237,16 +240,18 @@ class Purse:
                     self._diagnostics.warn_once("tokens_not_given", _NOT_GIVEN, kind[0])
                     continue  # and the same is asked by the next process: the issuer may learn
                 evaluated, proof = one
-                told = (evaluated, proof, issuer.public, token_info(*kind[:2]))
+                arguments = (evaluated, proof, issuer.public, token_info(*kind[:2]))
                 # An issuer with another stream table gives fewer: the first of them.
                 of = whole[: len(evaluated)]
                 try:
-                    outputs = poprf.finalize(of, *told) if evaluated else self._refused(kind[0])
+                    outputs = (
+                        poprf.finalize(of, *arguments) if evaluated else self._refused(kind[0])
+                    )
                 except BadParameter as error:
                     wrong = error  # of this stream alone; the same is asked again
                     continue
                 nonces = (nonce for nonce, _ in of)
-                minted[kind] = [Minted(*one) for one in zip(nonces, outputs, strict=False)]
+                minted[kind] = [Minted(*pair) for pair in zip(nonces, outputs, strict=False)]
             self._state.wallet(lambda wallet: wallet.keep(minted))
             self._lacking -= minted.keys()
             if wrong:

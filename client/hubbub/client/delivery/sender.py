@@ -115,7 +115,7 @@ class Sender:
             orphans = False
             for owner, orphaned in self._state.orphans():
                 orphans = True
-                for moment in sorted({one.made for _, one in orphaned}):
+                for moment in sorted({entry.made for _, entry in orphaned}):
                     self._keep_running(moment)
                 standing = self._enter(orphaned, owner, gently=gently)
             self._reporter.refresh(standing)
@@ -139,18 +139,20 @@ class Sender:
 
     def has_covered(self) -> bool:
         """Whether reports wait of epochs that are over, of metrics with a default."""
-        held = held_back(self._bundle, self._clock.now())
-        if not held:
+        exclusions = held_back(self._bundle, self._clock.now())
+        if not exclusions:
             return False
-        return self._state.waiting(held) > self._state.waiting([(s, 0, end) for s, _, end in held])
+        return self._state.waiting(exclusions) > self._state.waiting(
+            [(s, 0, end) for s, _, end in exclusions]
+        )
 
     def seconds_to_cover(self) -> float | None:
         """Until the next epoch is over that a default may have to be said of; None for never."""
         return seconds_to_next(self._bundle, self._clock.now())
 
     def _held_back(self) -> Held:
-        held = held_back(self._bundle, self._clock.now())
-        return [*held, *self._purse.held] if self._purse else held
+        exclusions = held_back(self._bundle, self._clock.now())
+        return [*exclusions, *self._purse.held] if self._purse else exclusions
 
     def attempt(self, timeout_seconds: float) -> float | None:
         """Submit once: how long to wait before the next attempt; None if nothing is left to send.
@@ -163,8 +165,10 @@ class Sender:
         if not self._sending.acquire(timeout=max(0.0, timeout_seconds)):
             return 0.0
         try:
-            left = min(timeout_seconds - (self._clock.monotonic() - started), _CALL_SECONDS)
-            return self._attempt(left) if left > 0 else 0.0
+            remaining_seconds = min(
+                timeout_seconds - (self._clock.monotonic() - started), _CALL_SECONDS
+            )
+            return self._attempt(remaining_seconds) if remaining_seconds > 0 else 0.0
         finally:
             self._sending.release()
 
@@ -215,7 +219,7 @@ class Sender:
 
     def is_busy_here(self) -> bool:
         """Whether this thread is in the middle of entering, sending or a report."""
-        return any(one.is_ours() for one in (self._entering, self._sending, self._reporter.lock))
+        return any(lock.is_ours() for lock in (self._entering, self._sending, self._reporter.lock))
 
     def await_others(self, wait_seconds: float) -> None:
         """Let another process of the app end a submission of what has been purged since."""
@@ -268,10 +272,10 @@ class Sender:
             return None
         entries: list[OutboxEntry] = []
         dropped: list[Dropped] = []
-        for place, (number, one) in enumerate(drawn):
+        for place, (number, report) in enumerate(drawn):
             if gently:  # real time whatever the clock is: it is for this machine's threads
                 time.sleep(_REST_SECONDS if len(drawn) - place < _HURRY else 0)
-            entry = self._sealed(number, one)
+            entry = self._sealed(number, report)
             if isinstance(entry, OutboxEntry):
                 entries.append(entry)
             else:
@@ -292,8 +296,8 @@ class Sender:
         entry = self._entry(number, drawn, metric, key)
         nothing = replace(drawn, tag="", payload=FILLER)
         along = [
-            self._entry(number, replace(nothing, stream=one.name), one, key)
-            for one in beside(self._bundle, drawn.stream)
+            self._entry(number, replace(nothing, stream=stream.name), stream, key)
+            for stream in beside(self._bundle, drawn.stream)
         ]
         # A dummy is kept as a filler is: the device, too, knows no more which of them it was.
         along += [
@@ -325,12 +329,12 @@ class Sender:
             self._waiting = self._state.waiting()
             return None
         most = _PROBE if self._failures else _BATCH
-        held = self._held_back()
-        reports, late = self._state.take(most, _BATCH_BYTES, self._clock.now(), held)
+        exclusions = self._held_back()
+        reports, late = self._state.take(most, _BATCH_BYTES, self._clock.now(), exclusions)
         self._diagnostics.drop(late)
         if not reports:
             self._waiting = self._state.waiting()
-            return _CLAIMED_SECONDS if self._waiting and self._state.waiting(held) else None
+            return _CLAIMED_SECONDS if self._waiting and self._state.waiting(exclusions) else None
         self._waiting = len(reports)
         fates = {r.id: STOPPED for r in reports if self._reporter.is_stopped(r.stream, r.epoch)}
         ready = [r for r in reports if r.id not in fates]
@@ -378,9 +382,9 @@ class Sender:
             if self._stopped.is_set():
                 return fates, TryAgain("stopped")
             plain = [with_token(report, tokens.get(report.id)) for report in part]
-            left = max(0.0, deadline - self._clock.monotonic())
+            remaining_seconds = max(0.0, deadline - self._clock.monotonic())
             try:
-                answer = self._transport.submit(plain, left)
+                answer = self._transport.submit(plain, remaining_seconds)
             except TryAgain as error:
                 self._hear(error.notice)
                 return fates, error
@@ -391,12 +395,16 @@ class Sender:
                     half = len(part) // 2
                     parts += [part[half:], part[:half]]
                 continue
-            told = {r.id: why or SENT for r, why in zip(part, answer.results, strict=True)}
+            part_fates = {r.id: why or SENT for r, why in zip(part, answer.results, strict=True)}
             self._hear(answer.notice)
-            fates |= {number: fate for number, fate in told.items() if fate not in TOKEN_REFUSED}
-            refused = refused or next((one for one in told.values() if one in TOKEN_REFUSED), "")
+            fates |= {
+                number: fate for number, fate in part_fates.items() if fate not in TOKEN_REFUSED
+            }
+            refused = refused or next(
+                (fate for fate in part_fates.values() if fate in TOKEN_REFUSED), ""
+            )
             if self._purse:  # its token went with another: after a state that was put back
-                self._purse.settle(n for n, fate in told.items() if fate == TOKEN_SPENT)
+                self._purse.settle(n for n, fate in part_fates.items() if fate == TOKEN_SPENT)
         return fates, TryAgain(refused) if refused else None
 
     def _hear(self, notice: bytes) -> None:

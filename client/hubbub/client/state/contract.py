@@ -209,7 +209,7 @@ def admit(
     PRIVACY: the last word. report() has asked a copy of the ledger; between then and now another
     process of the app may have reported, or the person may have said no.
     """
-    kept, dropped = [], []
+    admissions, dropped = [], []
     for entry in entries:
         drawn = entry.drawn
         if drawn.generation != standing.generation:
@@ -222,10 +222,10 @@ def admit(
         else:
             refusal = charge(standing.accounts, entry.metric, drawn.epoch, drawn.tag)
         if refusal is None:
-            kept += [entry, *entry.beside]
+            admissions += [entry, *entry.beside]
         else:
             dropped.append(Dropped(drawn.stream, refusal.value))
-    return kept, dropped
+    return admissions, dropped
 
 
 def excess(sizes: Sequence[int], bounds: Bounds) -> int:

@@ -106,12 +106,14 @@ class FolderState:
         name = owner or self._notes.owner
         with self._transaction(durable=True) as rows:
             standing, done = sealed_tables.device_state(rows), queries.done(rows, name)
-            kept, refused = admit([e for e in entries if e.number > done], standing)
-            queries.insert(rows, kept)
-            sealed_tables.save(rows, {e.metric.base_name: standing.account(e.metric) for e in kept})
+            admissions, refused = admit([e for e in entries if e.number > done], standing)
+            queries.insert(rows, admissions)
+            sealed_tables.save(
+                rows, {e.metric.base_name: standing.account(e.metric) for e in admissions}
+            )
             dropped = [*lost, *refused, *queries.overflow(rows, self._bounds)]
-            queries.count(rows, (one.reason for one in dropped))
-            standing.counts.update(one.reason for one in dropped)
+            queries.count(rows, (report.reason for report in dropped))
+            standing.counts.update(report.reason for report in dropped)
             queries.prune(rows)
             rows.execute("INSERT OR REPLACE INTO journals VALUES (?, ?)", (name, upto))
         if not owner:
@@ -214,8 +216,8 @@ class FolderState:
         """Keep the most epsilon that the person allows a report, as promised and locally."""
         now = self.device_state()
         careful = epsilon <= now.preference and max_local <= now.max_local
-        said = {"preference": epsilon, "max_local": max_local}
-        self._say(lambda rows: sealed_tables.commit(rows, **said), careful=careful)
+        preferences = {"preference": epsilon, "max_local": max_local}
+        self._say(lambda rows: sealed_tables.commit(rows, **preferences), careful=careful)
 
     def heed(self, notice: bytes, follows: Callable[[bytes], bool]) -> None:
         """Keep an operator's notice, if it `follows` the one that is kept."""
@@ -226,12 +228,12 @@ class FolderState:
     def wallet(self, change: Callable[[Wallet], Result]) -> Result:
         """What a change of the device's tokens says, once it is kept."""
         with self._transaction(durable=True) as rows:
-            kept = queries.meta(rows, "tokens")
-            wallet = Wallet.load(kept)
-            told = change(wallet)
-            if (data := wallet.data()) != kept:
+            old_data = queries.meta(rows, "tokens")
+            wallet = Wallet.load(old_data)
+            result = change(wallet)
+            if (data := wallet.data()) != old_data:
                 queries.set_meta(rows, tokens=data)
-            return told
+            return result
 
     def close(self) -> None:
         """Let go; what waits stays for the next start."""

@@ -277,8 +277,8 @@ def _encode(drawn: PendingPayload) -> bytes:
 
 
 def _decode(body: bytes) -> PendingPayload:
-    made, epoch, generation, stream, tag = _BODY.unpack_from(body)
-    if not 0 <= made < _MAX_SECONDS:
+    created_at, epoch, generation, stream, tag = _BODY.unpack_from(body)
+    if not 0 <= created_at < _MAX_SECONDS:
         raise ValueError("made at no time")
     first, second = _BODY.size + stream, _BODY.size + stream + tag
     return PendingPayload(
@@ -287,5 +287,5 @@ def _decode(body: bytes) -> PendingPayload:
         tag=body[first:second].decode(),
         payload=body[second:],
         generation=generation,
-        made=made,
+        made=created_at,
     )

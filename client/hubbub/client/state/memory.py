@@ -90,18 +90,18 @@ class MemoryState:
             self._heed()
             fresh = [entry for entry in entries if entry.number > self._done]
             charged = replace(self._standing, accounts=deepcopy(self._standing.accounts))
-            kept, refused = admit(fresh, charged)
-            if kept:
+            admissions, refused = admit(fresh, charged)
+            if admissions:
                 self._shared.tell(charged)
                 self._standing.accounts = charged.accounts
-            for entry in kept:
+            for entry in admissions:
                 self._last += 1
                 self._reports[self._last] = entry, ""
             self._done = max(self._done, upto)
             for id_ in [id_ for id_, (_, fate) in self._reports.items() if fate][:-HISTORY]:
                 del self._reports[id_]
             dropped = [*lost, *refused, *self._overflow()]
-            self._standing.counts.update(one.reason for one in dropped)
+            self._standing.counts.update(report.reason for report in dropped)
             return dropped, self.device_state()
 
     def orphans(self) -> Iterator[tuple[str, list[tuple[int, PendingPayload]]]]:
@@ -112,11 +112,11 @@ class MemoryState:
         """Keep that the device runs in these epochs."""
         with self._lock, self._shared.alone():
             self._heed()
-            told = replace(self._standing, accounts=deepcopy(self._standing.accounts))
+            standing = replace(self._standing, accounts=deepcopy(self._standing.accounts))
             for metric, epoch in running:
-                told.account(metric).ran(epoch)
-            self._shared.tell(told)
-            self._standing.accounts = told.accounts
+                standing.account(metric).ran(epoch)
+            self._shared.tell(standing)
+            self._standing.accounts = standing.accounts
 
     def take(
         self, most: int, max_bytes: int, now: float, held: Held = NOTHING
@@ -127,11 +127,11 @@ class MemoryState:
             late = [id_ for id_, entry in self._left().items() if entry.late <= now]
             self.record_results(dict.fromkeys(late, "expired"))
             dropped = [Dropped(self._reports[id_][0].drawn.stream, "expired") for id_ in late]
-            left = self._left(held)
-            if left:
+            entries = self._left(held)
+            if entries:
                 self._shared.confirm(self._standing)
-            drawn = secrets.SystemRandom().sample(sorted(left), min(most, len(left)))
-            return fitting([_waiting(id_, left[id_]) for id_ in drawn], max_bytes), dropped
+            drawn = secrets.SystemRandom().sample(sorted(entries), min(most, len(entries)))
+            return fitting([_waiting(id_, entries[id_]) for id_ in drawn], max_bytes), dropped
 
     def record_results(self, fates: Mapping[int, str]) -> int:
         """Reports that were taken have met their fate: how many wait now."""
@@ -170,17 +170,17 @@ class MemoryState:
             try:
                 with self._shared.alone():
                     self._heed()
-                    said = self._said(on=on, forget=forget, now=now)
-                    self._shared.tell(said)
+                    standing = self._said(on=on, forget=forget, now=now)
+                    self._shared.tell(standing)
                     if forget:
                         self._shared.forget()
             except StateUnusable:
                 if not on:  # it holds for this process all the same
                     self._take_over(self._said(on=on, forget=forget, now=now))
                 raise
-            left = [] if on else self._left().values()
-            purged = [Dropped(entry.drawn.stream, DISABLED) for entry in left]
-            self._take_over(said)
+            entries = [] if on else self._left().values()
+            purged = [Dropped(entry.drawn.stream, DISABLED) for entry in entries]
+            self._take_over(standing)
             return purged
 
     def prefer(self, epsilon: float, max_local: float) -> None:
@@ -189,8 +189,8 @@ class MemoryState:
             try:
                 with self._shared.alone():
                     self._heed()
-                    said = replace(self._standing, preference=epsilon, max_local=max_local)
-                    self._shared.tell(said)
+                    standing = replace(self._standing, preference=epsilon, max_local=max_local)
+                    self._shared.tell(standing)
             except StateUnusable:
                 self._standing.preference = min(self._standing.preference, epsilon)
                 self._standing.max_local = min(self._standing.max_local, max_local)
@@ -222,13 +222,13 @@ class MemoryState:
         generation = turned(self._standing.generation, on=on)
         if not forget:
             return replace(self._standing, generation=generation)
-        kept = self._standing
+        standing = self._standing
         return replace(
             DeviceState(secrets.token_bytes(SECRET_BYTES), generation, since=now),
-            preference=kept.preference,
-            max_local=kept.max_local,
-            notice=kept.notice,
-            accounts=forgotten(kept.accounts, now),
+            preference=standing.preference,
+            max_local=standing.max_local,
+            notice=standing.notice,
+            accounts=forgotten(standing.accounts, now),
         )
 
     def _take_over(self, said: DeviceState) -> None:
@@ -241,9 +241,9 @@ class MemoryState:
             self.record_results(dict.fromkeys(self._left(), DISABLED))
 
     def _heed(self) -> None:
-        heard = self._shared.heed(self._standing)
-        if heard:
-            self._take_over(heard)
+        standing = self._shared.heed(self._standing)
+        if standing:
+            self._take_over(standing)
 
     def _left(self, held: Held = NOTHING) -> dict[int, OutboxEntry]:
         return {
@@ -257,13 +257,13 @@ class MemoryState:
         }
 
     def _overflow(self) -> list[Dropped]:
-        left = self._left()
-        sizes = [len(entry.sealed) for entry in left.values()]
+        entries = self._left()
+        sizes = [len(entry.sealed) for entry in entries.values()]
         over = excess(sizes, self._bounds)
-        gone = list(left)[:over]
+        gone = list(entries)[:over]
         for id_ in gone:
-            self._reports[id_] = left[id_], "outbox_full"
-        return [Dropped(left[id_].drawn.stream, "outbox_full") for id_ in gone]
+            self._reports[id_] = entries[id_], "outbox_full"
+        return [Dropped(entries[id_].drawn.stream, "outbox_full") for id_ in gone]
 
 
 def _waiting(id_: int, entry: OutboxEntry) -> OutboxReport:

@@ -34,8 +34,8 @@ _LONGEST_TEXT: Final = 255
 
 def meta(rows: Rows, name: str) -> Any:
     """One of the single facts; None if it is not there."""
-    found = rows.execute("SELECT value FROM meta WHERE name = ?", (name,)).fetchone()
-    return found[0] if found else None
+    row = rows.execute("SELECT value FROM meta WHERE name = ?", (name,)).fetchone()
+    return row[0] if row else None
 
 
 def read_facts(rows: Rows) -> dict[str, Any]:
@@ -50,8 +50,8 @@ def set_meta(rows: Rows, **facts: Any) -> None:
 
 def done(rows: Rows, journal: str) -> int:
     """The number of the last payload of a process that was entered."""
-    found = rows.execute("SELECT done FROM journals WHERE name = ?", (journal,)).fetchone()
-    return found[0] if found and type(found[0]) is int else 0
+    row = rows.execute("SELECT done FROM journals WHERE name = ?", (journal,)).fetchone()
+    return row[0] if row and type(row[0]) is int else 0
 
 
 def bury(rows: Rows, journal: str) -> None:
@@ -80,11 +80,11 @@ def insert(rows: Rows, entries: Iterable[OutboxEntry]) -> None:
 
 def purged_in_flight(rows: Rows, now: float, claim_seconds: float) -> int:
     """How many reports were purged while a process had them in its hands, and may have still."""
-    found = rows.execute(
+    row = rows.execute(
         "SELECT count(*) FROM reports WHERE fate = ? AND abs(? - claimed) < ?",
         (DISABLED, now, claim_seconds),
     ).fetchone()
-    return int(found[0])
+    return int(row[0])
 
 
 def record_results(rows: Rows, fates: Mapping[int, str]) -> None:
@@ -95,30 +95,30 @@ def record_results(rows: Rows, fates: Mapping[int, str]) -> None:
     """
     changes: Counter[str] = Counter()
     for id_, fate in fates.items():
-        found = rows.execute("SELECT fate FROM reports WHERE id = ?", (id_,)).fetchone()
-        if found and (found[0] is None or (found[0] == DISABLED and fate == SENT)):
+        row = rows.execute("SELECT fate FROM reports WHERE id = ?", (id_,)).fetchone()
+        if row and (row[0] is None or (row[0] == DISABLED and fate == SENT)):
             rows.execute("UPDATE reports SET fate = ?, sealed = NULL WHERE id = ?", (fate, id_))
             changes[fate] += 1
-            changes[found[0] or fate] -= bool(found[0])
+            changes[row[0] or fate] -= bool(row[0])
     del changes[SENT]
     _change(rows, changes)
 
 
 def waiting(rows: Rows, held: Held = NOTHING) -> int:
     """How many reports wait to be sent, but for what is held."""
-    free, told = _free(held)
-    found = rows.execute(
+    free, arguments = _free(held)
+    row = rows.execute(
         f"SELECT count(*) FROM reports WHERE fate IS NULL{free}",  # noqa: S608 our own words
-        told,
+        arguments,
     ).fetchone()
-    return int(found[0])
+    return int(row[0])
 
 
 def purge(rows: Rows, fate: str) -> list[Dropped]:
     """Give up everything that waits."""
-    found = rows.execute("SELECT id, stream FROM reports WHERE fate IS NULL").fetchall()
-    record_results(rows, dict.fromkeys((id_ for id_, _ in found), fate))
-    return [Dropped(_text(stream), fate) for _, stream in found]
+    reports = rows.execute("SELECT id, stream FROM reports WHERE fate IS NULL").fetchall()
+    record_results(rows, dict.fromkeys((id_ for id_, _ in reports), fate))
+    return [Dropped(_text(stream), fate) for _, stream in reports]
 
 
 def give_up_late(rows: Rows, now: float) -> list[Dropped]:
@@ -135,26 +135,26 @@ def draw(
 ) -> tuple[list[OutboxReport], list[Dropped]]:
     """Reports that wait and nobody has claimed, in random order; and those that never can go."""
     # A claim of the future is one of a clock that has been set back since.
-    clause, told = _free(held)
+    clause, arguments = _free(held)
     words = (
         "SELECT id FROM reports WHERE fate IS NULL AND (claimed IS NULL OR abs(? - claimed) > ?)"
     )
-    free = rows.execute(words + clause, (now, claim_seconds, *told)).fetchall()
+    free = rows.execute(words + clause, (now, claim_seconds, *arguments)).fetchall()
     drawn = secrets.SystemRandom().sample(free, min(most, len(free)))
-    found = [_waiting(rows, id_) for (id_,) in drawn]
+    reports = [_waiting(rows, id_) for (id_,) in drawn]
     return (
-        [one for one in found if isinstance(one, OutboxReport)],
-        [one for one in found if isinstance(one, Dropped)],
+        [report for report in reports if isinstance(report, OutboxReport)],
+        [report for report in reports if isinstance(report, Dropped)],
     )
 
 
 def overflow(rows: Rows, bounds: Bounds) -> list[Dropped]:
     """Give up the oldest of too many that wait; but not what is on its way at this moment."""
-    found = rows.execute(
+    reports = rows.execute(
         "SELECT id, stream, length(sealed) FROM reports"
         " WHERE fate IS NULL AND claimed IS NULL ORDER BY id"
     ).fetchall()
-    gone = found[: excess([size or 0 for _, _, size in found], bounds)]
+    gone = reports[: excess([size or 0 for _, _, size in reports], bounds)]
     rows.executemany(
         "UPDATE reports SET fate = 'outbox_full', sealed = NULL WHERE id = ?",
         [(id_,) for id_, _, _ in gone],
@@ -164,15 +164,15 @@ def overflow(rows: Rows, bounds: Bounds) -> list[Dropped]:
 
 def payload_records(rows: Rows) -> list[PayloadRecord]:
     """The payloads of the past that are still remembered, oldest first."""
-    found = rows.execute("SELECT stream, epoch, payload, made, fate FROM reports ORDER BY id")
+    records = rows.execute("SELECT stream, epoch, payload, made, fate FROM reports ORDER BY id")
     return [
-        PayloadRecord(stream, epoch, payload, made, fate or "")
-        for stream, epoch, payload, made, fate in found
+        PayloadRecord(stream, epoch, payload, created_at, fate or "")
+        for stream, epoch, payload, created_at, fate in records
         if _text(stream) == stream
         and type(epoch) is int
         and isinstance(payload, bytes)
-        and isinstance(made, float)
-        and 0 <= made < _MAX_SECONDS
+        and isinstance(created_at, float)
+        and 0 <= created_at < _MAX_SECONDS
         and (fate is None or _text(fate) == fate)
     ]
 
@@ -200,7 +200,7 @@ def _waiting(rows: Rows, id_: int) -> OutboxReport | Dropped:
     ).fetchone()
     if (
         _text(stream) == stream
-        and all(type(one) is int and 0 <= one < _MAX_WHOLE for one in (epoch, key_id))
+        and all(type(number) is int and 0 <= number < _MAX_WHOLE for number in (epoch, key_id))
         and isinstance(sealed, bytes)
         and 0 < len(sealed) <= _MAX_SEALED_BYTES
         and isinstance(late, float)
@@ -214,7 +214,7 @@ def _free(held: Held) -> tuple[str, list[Any]]:
     """The words of SQL, with what they take, for what is not held."""
     return (
         " AND NOT (stream = ? AND epoch BETWEEN ? AND ?)" * len(held),
-        [one for part in held for one in part],
+        [value for part in held for value in part],
     )
 
 

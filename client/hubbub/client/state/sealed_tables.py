@@ -58,10 +58,10 @@ def bring_up(rows: Rows) -> bool:
         return False
     # PRIVACY: or it is damaged; so the more careful of both.
     generation, preference, *local = json.loads(str(before))
-    said = agreed(Consent(generation, preference, now.since, *local), now, ordered=False)
-    if said.generation != generation:
+    consent = agreed(Consent(generation, preference, now.since, *local), now, ordered=False)
+    if consent.generation != generation:
         purge(rows, DISABLED)
-    commit(rows, **_facts(said))
+    commit(rows, **_facts(consent))
     seal(rows)
     return True
 
@@ -76,9 +76,9 @@ def check(rows: Rows) -> StateMoment:
     """
     facts, ledger = read_facts(rows), _ledger(rows)
     moment = _moment(facts, _device_state(rows, facts, ledger))
-    commits, told = _sealed(facts)
-    lost = not told and facts.get("head") is not None
-    if lost or (commits == str(facts["commits"]) and told != _sum(facts, ledger)):
+    commits, checksum = _sealed(facts)
+    lost = not checksum and facts.get("head") is not None
+    if lost or (commits == str(facts["commits"]) and checksum != _sum(facts, ledger)):
         raise Damaged("the sum of the ledger is another; give a new state_dir", moment.consent)
     return moment
 
@@ -233,15 +233,15 @@ def _facts(consent: Consent) -> dict[str, Any]:
 def _said(facts: Mapping[str, Any]) -> str:
     """What the person said, as it stands under the sum."""
     consent = _consent(facts)
-    said = [consent.generation, consent.preference]
+    fields = [consent.generation, consent.preference]
     # As former versions say it, where they could.
-    return json.dumps(said if consent.local == consent.preference else [*said, consent.local])
+    return json.dumps(fields if consent.local == consent.preference else [*fields, consent.local])
 
 
 def _sealed(facts: Mapping[str, Any]) -> tuple[str, str]:
     """At which commit the sum was made, and the sum."""
-    commits, _, told = str(facts.get("sum") or "").partition(":")
-    return commits, told
+    commits, _, checksum = str(facts.get("sum") or "").partition(":")
+    return commits, checksum
 
 
 def _ledger(rows: Rows) -> list[tuple[str, str]]:

@@ -30,12 +30,12 @@ class DeviceMemo:
 
     def coins(self, purpose: bytes, /) -> BitSource:
         """The coins of this purpose, the same for as long as the secret lives."""
-        known = self._answers.get(purpose)
-        if known is None:
-            known = self._answers[purpose] = []
+        answers = self._answers.get(purpose)
+        if answers is None:
+            answers = self._answers[purpose] = []
             if len(self._answers) > _PURPOSES:
                 self._answers.popitem(last=False)
-        return _Remembered(known, lambda: KeyedBits(self._key(b"coins", purpose)))
+        return _Remembered(answers, lambda: KeyedBits(self._key(b"coins", purpose)))
 
     def tag(self, permanent_key: bytes) -> str:
         """A name for a permanent response that only this device can make: no value is kept."""
@@ -83,8 +83,8 @@ class _Remembered:
             return self._answers[place][2]
         if self._keyed is None:
             self._keyed = self._make()
-            for asked, before, _ in self._answers:  # bring the coins to where they were
-                getattr(self._keyed, asked)(*before)
+            for method, before, _ in self._answers:  # bring the coins to where they were
+                getattr(self._keyed, method)(*before)
         answer = getattr(self._keyed, question)(*arguments)
         self._answers.append((question, arguments, answer))
         return answer

@@ -46,18 +46,18 @@ class SharedLedger:
         """Where a state stands by what all places know now; None if nothing has changed."""
         if self._witnesses is None:
             return None
-        told = self._witnesses.read_all()
+        moments = self._witnesses.read_all()
         first = self._heeded is None
-        if not first and told == self._heeded:
+        if not first and moments == self._heeded:
             return None
         mine = replace(self._known, accounts=standing.accounts, consent=standing.consent)
-        if not mine.state and told:
-            mine = replace(mine, state=told[-1].state)
-        for known in told:
-            mine = agree(mine, known)
-        consent, mishaps = mine.consent or standing.consent, ["state_lost"] * bool(told)
-        traces = told or self._witnesses.damaged() or self._witnesses.traces()
-        if first and traces and not any(known.consent for known in told):
+        if not mine.state and moments:
+            mine = replace(mine, state=moments[-1].state)
+        for moment in moments:
+            mine = agree(mine, moment)
+        consent, mishaps = mine.consent or standing.consent, ["state_lost"] * bool(moments)
+        traces = moments or self._witnesses.damaged() or self._witnesses.traces()
+        if first and traces and not any(moment.consent for moment in moments):
             consent = unknown(consent, self._clock())
             mishaps.append(CONSENT_UNKNOWN)
             _log.warning(
@@ -65,7 +65,7 @@ class SharedLedger:
                 "until enable()",
                 self._witnesses.folder,
             )
-        self._heeded, self._known = told, mine
+        self._heeded, self._known = moments, mine
         return replace(
             standing,
             generation=consent.generation,
@@ -80,7 +80,7 @@ class SharedLedger:
         """Write down where a state stands. Raises StateUnusable."""
         if self._witnesses is None:
             return
-        known = replace(
+        moment = replace(
             self._known,
             state=self._known.state or secrets.token_hex(8),
             commits=self._known.commits + 1,
@@ -88,8 +88,8 @@ class SharedLedger:
             accounts=standing.accounts,
             consent=standing.consent,
         )
-        self._witnesses.elsewhere.write(known)
-        self._known = known
+        self._witnesses.elsewhere.write(moment)
+        self._known = moment
 
     def confirm(self, standing: DeviceState) -> None:
         """Write it down again if it is gone: who tidies up knows nothing of us."""

@@ -36,7 +36,7 @@ class StateMoment:
     def document(self) -> bytes:
         """All of it but the responses, with a sum that shows damage."""
         consent = self.consent or Consent()
-        told = {
+        body = {
             "state": self.state,
             "commits": self.commits,
             "head": self.head,
@@ -51,25 +51,25 @@ class StateMoment:
             **({"max_local": consent.local} if consent.local != consent.preference else {}),
             "heard": list(self.merged),
         }
-        return json.dumps({**told, "sum": _sum(told)}).encode()
+        return json.dumps({**body, "sum": _sum(body)}).encode()
 
     @classmethod
     def load(cls, document: bytes) -> Self:
         """What `document()` told, or 0.1's witness. Raises what `FOREIGN` lists for any other."""
-        told = json.loads(document)
-        if told.keys() == {"state", "commits", "accounts"}:
-            accounts = load_accounts(told["accounts"])
-            return cls(_name(told["state"]), _commits(told["commits"]), "", accounts, None)
-        if told.pop("sum") != _sum(told):
+        body = json.loads(document)
+        if body.keys() == {"state", "commits", "accounts"}:
+            accounts = load_accounts(body["accounts"])
+            return cls(_name(body["state"]), _commits(body["commits"]), "", accounts, None)
+        if body.pop("sum") != _sum(body):
             raise ValueError("the sum is another")
-        preference = math.inf if told["preference"] is None else told["preference"]
+        preference = math.inf if body["preference"] is None else body["preference"]
         return cls(
-            _name(told["state"]),
-            _commits(told["commits"]),
-            _name(told["head"]),
-            load_accounts(told["accounts"]),
-            Consent(told["generation"], preference, told["since"], told.get("max_local")),
-            tuple(_name(head) for head in told["heard"]),
+            _name(body["state"]),
+            _commits(body["commits"]),
+            _name(body["head"]),
+            load_accounts(body["accounts"]),
+            Consent(body["generation"], preference, body["since"], body.get("max_local")),
+            tuple(_name(head) for head in body["heard"]),
         )
 
 
@@ -90,7 +90,7 @@ def agree(one: StateMoment, other: StateMoment) -> StateMoment:
     if one.head == other.head and one.head:
         return one
     ordered = one.state == other.state and one.commits != other.commits
-    earlier, later = sorted((one, other), key=lambda known: known.commits)
+    earlier, later = sorted((one, other), key=lambda item: item.commits)
     consent = one.consent or other.consent
     if earlier.consent and later.consent and other.head not in one.merged:
         consent = agreed(earlier.consent, later.consent, ordered=ordered)

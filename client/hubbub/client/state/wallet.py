@@ -47,8 +47,8 @@ class Wallet:
 
     def ask(self, wanted: Mapping[Kind, Inputs]) -> dict[Kind, Inputs]:
         """What is to be asked of these: as it was drawn now, or at the first time."""
-        open_ = {one: drawn for one, drawn in wanted.items() if one not in self.free}
-        return {one: self.pending.setdefault(one[:2], drawn) for one, drawn in open_.items()}
+        open_ = {kind: drawn for kind, drawn in wanted.items() if kind not in self.free}
+        return {kind: self.pending.setdefault(kind[:2], drawn) for kind, drawn in open_.items()}
 
     def keep(self, minted: Mapping[Kind, Sequence[Minted]]) -> None:
         """Keep what the issuer answered. PRIVACY: nothing is left by which it was blinded."""
@@ -58,26 +58,26 @@ class Wallet:
 
     def give(self, reports: Iterable[tuple[int, Kind]]) -> dict[int, Minted]:
         """A token for each report, the one it has or another; of those without there are none."""
-        found = {}
-        for one in reports:
-            number, kind = one
-            if one not in self.spending and self.free.get(kind):
-                self.spending[one] = self.free[kind].pop()
-            if one in self.spending:
-                found[number] = self.spending[one]
-        return found
+        tokens = {}
+        for report in reports:
+            number, kind = report
+            if report not in self.spending and self.free.get(kind):
+                self.spending[report] = self.free[kind].pop()
+            if report in self.spending:
+                tokens[number] = self.spending[report]
+        return tokens
 
     def settle(self, reports: Iterable[int]) -> None:
         """These reports have met their fate, or their tokens had gone with others."""
         gone = set(reports)
-        self.spending = {one: t for one, t in self.spending.items() if one[0] not in gone}
+        self.spending = {key: t for key, t in self.spending.items() if key[0] not in gone}
 
     def close(self, closed: Iterable[Period]) -> None:
         """Nothing of these epochs can be sent any more."""
         gone = set(closed)
-        self.pending = {one: drawn for one, drawn in self.pending.items() if one not in gone}
-        self.free = {one: tokens for one, tokens in self.free.items() if one[:2] not in gone}
-        self.spending = {one: t for one, t in self.spending.items() if one[1][:2] not in gone}
+        self.pending = {kind: drawn for kind, drawn in self.pending.items() if kind not in gone}
+        self.free = {kind: tokens for kind, tokens in self.free.items() if kind[:2] not in gone}
+        self.spending = {key: t for key, t in self.spending.items() if key[1][:2] not in gone}
 
     @property
     def periods(self) -> set[Period]:
@@ -87,33 +87,33 @@ class Wallet:
 
     def data(self) -> bytes:
         """All of it, as a state keeps it."""
-        told = {
-            "pending": [[*one, _hex(pairs)] for one, pairs in sorted(self.pending.items())],
+        body = {
+            "pending": [[*kind, _hex(pairs)] for kind, pairs in sorted(self.pending.items())],
             "free": [
-                [*one, _hex([(t.nonce, t.output) for t in tokens])]
-                for one, tokens in sorted(self.free.items())
+                [*kind, _hex([(t.nonce, t.output) for t in tokens])]
+                for kind, tokens in sorted(self.free.items())
             ],
             "spending": [
-                [number, *one, _hex([(t.nonce, t.output)])]
-                for (number, one), t in sorted(self.spending.items())
+                [number, *kind, _hex([(t.nonce, t.output)])]
+                for (number, kind), t in sorted(self.spending.items())
             ],
         }
-        return json.dumps(told).encode()
+        return json.dumps(body).encode()
 
     @classmethod
     def load(cls, data: Any) -> Self:
         """What `data` told; of what is none, an empty one: its tokens are lost, and no report."""
         try:
-            told = json.loads(data) if data else {}
+            body = json.loads(data) if data else {}
             return cls(
-                {_period(*of): _pairs(pairs) for *of, pairs in told.get("pending", [])},
+                {_period(*of): _pairs(pairs) for *of, pairs in body.get("pending", [])},
                 {
-                    _kind(*of): [Minted(*one) for one in _pairs(pairs)]
-                    for *of, pairs in told.get("free", [])
+                    _kind(*of): [Minted(*pair) for pair in _pairs(pairs)]
+                    for *of, pairs in body.get("free", [])
                 },
                 {
                     (_whole(number), _kind(*of)): Minted(*_pairs(pairs)[0])
-                    for number, *of, pairs in told.get("spending", [])
+                    for number, *of, pairs in body.get("spending", [])
                 },
             )
         except (*FOREIGN, IndexError):
@@ -121,14 +121,14 @@ class Wallet:
 
 
 def _hex(pairs: Iterable[tuple[bytes, bytes]]) -> list[str]:
-    return [f"{one.hex()} {other.hex()}" for one, other in pairs]
+    return [f"{first.hex()} {other.hex()}" for first, other in pairs]
 
 
 def _pairs(told: Iterable[str]) -> Inputs:
     parts = [tuple(map(bytes.fromhex, text.split())) for text in told]
     if any(len(part) != _PARTS for part in parts):
         raise ValueError("no pair")
-    return [(one, other) for one, other in parts]
+    return [(first, other) for first, other in parts]
 
 
 def _period(stream: Any, epoch: Any) -> Period:

@@ -48,17 +48,22 @@ class Witness:
     def read(self) -> StateMoment | None:
         """What it says now; None if there is none, or `is_damaged`."""
         try:
-            found = os.lstat(self._path) if self._is_ours() else None
+            file_stat = os.lstat(self._path) if self._is_ours() else None
         except (OSError, ValueError):
-            found = None
-        if found is None:
+            file_stat = None
+        if file_stat is None:
             self._seen, self._known, self.is_damaged = None, None, False
             return None
-        seen = (found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
-        if seen != self._seen:
-            self._known = self._load() if stat.S_ISREG(found.st_mode) else None
+        identity = (
+            file_stat.st_ino,
+            file_stat.st_size,
+            file_stat.st_mtime_ns,
+            file_stat.st_ctime_ns,
+        )
+        if identity != self._seen:
+            self._known = self._load() if stat.S_ISREG(file_stat.st_mode) else None
             self.is_damaged = self._known is None
-            self._seen = seen
+            self._seen = identity
         return self._known
 
     def usable(self) -> bool:
@@ -185,8 +190,8 @@ class Witnesses:
 
     def read_all(self) -> list[StateMoment]:
         """What all of them say now, the newest last."""
-        read = [witness.read() for witness in (*self.beside, self.elsewhere)]
-        return sorted(filter(None, read), key=lambda known: known.commits)
+        moments = [witness.read() for witness in (*self.beside, self.elsewhere)]
+        return sorted(filter(None, moments), key=lambda moment: moment.commits)
 
     def has_beside(self) -> bool:
         """Whether there is one beside the folder."""
@@ -199,11 +204,11 @@ class Witnesses:
     def traces(self) -> bool:
         """Whether there was a state in the folder once, or nobody can tell."""
         try:
-            with os.scandir(self.folder) as found:
+            with os.scandir(self.folder) as entries:
                 return any(
                     entry.name.startswith("damaged.")
                     or (entry.name == LOCK_NAME and entry.stat().st_size > 0)
-                    for entry in found
+                    for entry in entries
                 )
         except (FileNotFoundError, NotADirectoryError):
             return False

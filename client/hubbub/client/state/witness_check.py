@@ -82,8 +82,8 @@ class Watch:
     def bear(self, rows: Rows) -> None:
         """Let the witness know what the file says now. Raises StateUnusable."""
         mine, witness = sealed_tables.known(rows), self._witnesses.chosen
-        told = witness.read()
-        if told is None or replace(told, accounts={}, merged=()) != replace(mine, accounts={}):
+        moment = witness.read()
+        if moment is None or replace(moment, accounts={}, merged=()) != replace(mine, accounts={}):
             witness.write(mine)
             queries.set_meta(rows, witnessed=mine.head)
 
@@ -106,18 +106,18 @@ class Watch:
 
     def _begin(self, rows: Rows, *, damaged: int) -> bool:
         """Start a file as its witnesses say, and with a no if a state was lost and none knows."""
-        told = self._witnesses.read_all()
+        moments = self._witnesses.read_all()
         sealed_tables.start(rows)
         mine = sealed_tables.known(rows)
-        if told:
-            mine = replace(mine, state=told[-1].state)
-        for known in told:
-            mine = agree(mine, known)
+        if moments:
+            mine = replace(mine, state=moments[-1].state)
+        for moment in moments:
+            mine = agree(mine, moment)
         if self._salvaged:
             mine = replace(mine, consent=agreed(_said(mine), self._salvaged, ordered=False))
         lost = damaged or self._witnesses.damaged() or self._witnesses.traces()
-        names = ["state_lost"] * bool(told)
-        if (told or lost) and not any(known.consent for known in told):
+        names = ["state_lost"] * bool(moments)
+        if (moments or lost) and not any(moment.consent for moment in moments):
             mine = replace(mine, consent=unknown(_said(mine), self._clock()))
             names.append(CONSENT_UNKNOWN)
             _log.warning(
@@ -135,8 +135,8 @@ class Watch:
         now = mine
         names = []
         put_back = False
-        beside = [known for witness in self._witnesses.beside if (known := witness.read())]
-        newest = max(beside, key=lambda known: known.commits, default=None)
+        beside = [moment for witness in self._witnesses.beside if (moment := witness.read())]
+        newest = max(beside, key=lambda moment: moment.commits, default=None)
         if newest and not is_continued(newest, mine, str(queries.meta(rows, "witnessed"))):
             put_back = True
             names = ["state_rolled_back" if newest.state == mine.state else "state_lost"]

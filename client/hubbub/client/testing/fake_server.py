@@ -63,12 +63,12 @@ class FakeServer(ShufflerServicer):  # type: ignore[misc,unused-ignore]
             context.set_trailing_metadata([_FOR_GOOD])
             context.abort(grpc.StatusCode.INVALID_ARGUMENT, answer.reason)
         if isinstance(answer, TryAgain):
-            told: list[tuple[str, str | bytes]] = []
+            metadata: list[tuple[str, str | bytes]] = []
             if answer.after_seconds is not None:
-                told.append((_HINT, str(round(1000 * answer.after_seconds))))
+                metadata.append((_HINT, str(round(1000 * answer.after_seconds))))
             if answer.notice:
-                told.append((_NOTICE, answer.notice))
-            context.set_trailing_metadata(told)
+                metadata.append((_NOTICE, answer.notice))
+            context.set_trailing_metadata(metadata)
             context.abort(grpc.StatusCode.UNAVAILABLE, answer.reason)
         if answer is None:
             gone = threading.Event()

@@ -110,8 +110,8 @@ def relay_to(relay: str, *, gateway: bytes, shuffler: str, roots: str | None) ->
         )
     if not _has("pyhpke"):
         raise BadParameter(f"a relay needs pyhpke: {install_with('relay')}")
-    told = place, gateway, shuffler.rpartition("://")[2], roots
-    return LazyTransport(partial(_dial_relay, *told), bears_forks=True)
+    arguments = place, gateway, shuffler.rpartition("://")[2], roots
+    return LazyTransport(partial(_dial_relay, *arguments), bears_forks=True)
 
 
 def _dial_relay(place: str, gateway: bytes, shuffler: str, roots: str | None) -> Connection:
@@ -130,8 +130,8 @@ def _chosen(transport: str | None) -> _Protocol:
 
 def _is_place(place: str) -> bool:
     """Whether it is HOST or HOST:PORT, and perhaps a path."""
-    found = url_parts(f"//{place}")
-    return found is not None and not ("@" in found.netloc or found.query or found.fragment)
+    parts = url_parts(f"//{place}")
+    return parts is not None and not ("@" in parts.netloc or parts.query or parts.fragment)
 
 
 def _has(module: str) -> bool:

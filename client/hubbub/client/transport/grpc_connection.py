@@ -118,9 +118,11 @@ def _not_sent(error: grpc.RpcError) -> TryAgain | GivenUp:
     if error.code() is _FOR_GOOD and trailing.get(_MARK[0]) == _MARK[1]:
         return GivenUp(reason)
     hint, notice = str(trailing.get(_HINT, "")), trailing.get(_NOTICE)
-    known = hint.isascii() and hint.isdecimal() and len(hint) <= _LONGEST_HINT
-    told = notice if isinstance(notice, bytes) else b""
+    is_valid = hint.isascii() and hint.isdecimal() and len(hint) <= _LONGEST_HINT
+    raw_notice = notice if isinstance(notice, bytes) else b""
     cause = _CAUSE.search(error.details() or "")
     if cause and _HANDSHAKE.search(cause[1]):
         reason = TLS_FAILED
-    return TryAgain(reason, int(hint) / 1000 if known else None, told, cause[1] if cause else "")
+    return TryAgain(
+        reason, int(hint) / 1000 if is_valid else None, raw_notice, cause[1] if cause else ""
+    )

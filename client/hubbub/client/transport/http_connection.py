@@ -68,17 +68,17 @@ def not_sent(answer: HttpAnswer) -> TryAgain | GivenUp:
         return GivenUp(reason)
     if answer.status not in _LATER:
         return TryAgain(reason)
-    told = _told(answer.body)
-    return TryAgain(reason, _hint_seconds(answer.headers, told), _notice(told))
+    body = _told(answer.body)
+    return TryAgain(reason, _hint_seconds(answer.headers, body), _notice(body))
 
 
 def _told(answer: bytes) -> dict[str, Any]:
     """A problem's members, of a shuffler or of whoever else answers."""
     try:
-        told = json.loads(answer)
+        body = json.loads(answer)
     except (ValueError, RecursionError):
         return {}
-    return told if isinstance(told, dict) else {}
+    return body if isinstance(body, dict) else {}
 
 
 def _notice(told: dict[str, Any]) -> bytes:
@@ -95,5 +95,5 @@ def _hint_seconds(headers: dict[str, str], told: dict[str, Any]) -> float | None
     if isinstance(hint, int) and 0 <= hint < 10**_LONGEST_HINT:
         return hint / 1000
     text = headers.get("retry-after", "")
-    known = text.isascii() and text.isdecimal() and len(text) <= _LONGEST_HINT
-    return float(text) if known else None
+    is_valid = text.isascii() and text.isdecimal() and len(text) <= _LONGEST_HINT
+    return float(text) if is_valid else None

@@ -100,10 +100,10 @@ class _Steps(io.RawIOBase):
 
 def _left(deadline: float) -> float:
     """Seconds until a moment. Raises TimeoutError once it is over."""
-    left = deadline - time.monotonic()
-    if left <= 0:
+    seconds = deadline - time.monotonic()
+    if seconds <= 0:
         raise TimeoutError
-    return left
+    return seconds
 
 
 class _Tls(_Timed):
@@ -155,8 +155,8 @@ class HttpExchange:
             if isinstance(error, TimeoutError) or time.monotonic() >= deadline:
                 raise TryAgain("deadline_exceeded") from error
             raise _unavailable(error) from error
-        told = {name.lower(): value for name, value in reversed(answered.items())}
-        return HttpAnswer(status, told, answer)
+        lower_headers = {name.lower(): value for name, value in reversed(answered.items())}
+        return HttpAnswer(status, lower_headers, answer)
 
     def close(self) -> None:
         """End every call and let go."""
@@ -195,20 +195,20 @@ class HttpExchange:
             if self._closed:
                 raise TryAgain("connection_closed")
             self._busy.add(connection)
-        kept = False
+        reusable = False
         try:
             connection.request("POST", self._path, body, {"Content-Type": self._type, **headers})
             response = connection.getresponse()
             answer = response.read(_LARGEST_ANSWER_BYTES + 1)
-            kept = response.isclosed() and not response.will_close
+            reusable = response.isclosed() and not response.will_close
             return response.status, response.headers, answer
         finally:
             with self._lock:
                 self._busy.discard(connection)
-                kept = kept and not self._closed
-                if kept:
+                reusable = reusable and not self._closed
+                if reusable:
                     self._idle.append(connection)
-            if not kept:
+            if not reusable:
                 connection.close()
 
     def _taken(self) -> _Timed | None:
@@ -246,19 +246,19 @@ def _proxy_to(host: str) -> tuple[str, int, dict[str, str]] | None:
 
     Raises TryAgain for a proxy that is no address: who named one has nothing go past it.
     """
-    told = getproxies().get("https")
-    if not told or proxy_bypass(host):
+    proxy = getproxies().get("https")
+    if not proxy or proxy_bypass(host):
         return None
-    found = url_parts(told if "://" in told else f"http://{told}")
-    if found is None:
+    parts = url_parts(proxy if "://" in proxy else f"http://{proxy}")
+    if parts is None:
         raise TryAgain("proxy_address")
     headers = {}
-    if found.username is not None:
-        known = f"{unquote(found.username)}:{unquote(found.password or '')}".encode()
+    if parts.username is not None:
+        credentials = f"{unquote(parts.username)}:{unquote(parts.password or '')}".encode()
         headers["Proxy-Authorization"] = (
-            "Basic " + binascii.b2a_base64(known, newline=False).decode()
+            "Basic " + binascii.b2a_base64(credentials, newline=False).decode()
         )
-    return found.hostname or "", found.port or 80, headers
+    return parts.hostname or "", parts.port or 80, headers
 
 
 def _end(connection: _Timed) -> None:

@@ -21,9 +21,9 @@ def ask_issuer(address: str, key: str, roots: str | None) -> AskIssuer:
 
     roots: PEM of authorities that are trusted beside the system's.
     """
-    found = urlsplit(address)
-    trust = trusting(roots, system=True) if found.scheme == "https" else None
-    place = f"{found.netloc}{found.path.rstrip('/')}{PATH}"
+    parts = urlsplit(address)
+    trust = trusting(roots, system=True) if parts.scheme == "https" else None
+    place = f"{parts.netloc}{parts.path.rstrip('/')}{PATH}"
 
     def ask(request: bytes, timeout_seconds: float) -> bytes:
         exchange = HttpExchange(place, _TYPE, trust)

@@ -54,9 +54,9 @@ class RelayConnection:
         answer = self._exchange.post(message, timeout_seconds)
         if answer.status != HTTPStatus.OK:
             # PRIVACY: whatever a relay says, it is not the shuffler's word that ends a report.
-            told = not_sent(answer)
-            hint = told.after_seconds if isinstance(told, TryAgain) else None
-            raise TryAgain(f"relay_{told.reason}", hint)
+            failure = not_sent(answer)
+            hint = failure.after_seconds if isinstance(failure, TryAgain) else None
+            raise TryAgain(f"relay_{failure.reason}", hint)
         if answer.type != RESPONSE_TYPE:
             raise TryAgain("no_relay")
         try:

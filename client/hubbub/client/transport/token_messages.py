@@ -30,4 +30,4 @@ def issued_in(answer: bytes, asked: int) -> list[tuple[Sequence[bytes], bytes] |
         raise TryAgain("no_issuer") from error
     if len(issued) != asked:
         raise TryAgain("no_issuer")
-    return [None if one.not_given else (one.evaluated, one.proof) for one in issued]
+    return [None if entry.not_given else (entry.evaluated, entry.proof) for entry in issued]

@@ -126,9 +126,11 @@ class Trust:
         for app, pin in other.pins.items():
             self.pins[app] = _both(self.pins[app], pin) if app in self.pins else pin
         for folder, promises in other.promises.items():
-            known = self.promises.setdefault(folder, {})
+            own_promises = self.promises.setdefault(folder, {})
             for name, promise in promises.items():
-                known[name] = known[name].and_then(promise) if name in known else promise
+                own_promises[name] = (
+                    own_promises[name].and_then(promise) if name in own_promises else promise
+                )
 
     def admit(
         self, app: str, bundle: Bundle, word: bytes | None, vouched: Collection[Vouched]
@@ -150,10 +152,12 @@ class Trust:
                 "catalog build"
             )
         log = _seen(app, bundle, pin.log)
-        known = dict(self.promises.get(pin.folder, {}))
-        if not known:
-            known = {n: p for v in vouched if v.folder == pin.folder for n, p in v.promises.items()}
-        self.promises[pin.folder] = _kept(known, bundle.promises())
+        own_promises = dict(self.promises.get(pin.folder, {}))
+        if not own_promises:
+            own_promises = {
+                n: p for v in vouched if v.folder == pin.folder for n, p in v.promises.items()
+            }
+        self.promises[pin.folder] = _kept(own_promises, bundle.promises())
         self.pins[app] = Pin(
             pin.operator, pin.folder, pin.before, {**pin.serials, pin.folder: bundle.serial}, log
         )
@@ -180,8 +184,8 @@ class Trust:
         names = bundle.promises().keys()
         others = [v.folder for v in vouched if v.names & names and not mine]
         if word is None and (pin or others):
-            known = {v.operator for v in vouched if v.folder in others and v.operator}
-            raise BundleRefused(_stranger(app, signer, {pin.operator} if pin else known))
+            operators = {v.operator for v in vouched if v.folder in others and v.operator}
+            raise BundleRefused(_stranger(app, signer, {pin.operator} if pin else operators))
         new = Pin(signer, folder, bundle.line[:-1], pin.serials if pin else {})
         former = [pin.folder] if pin else others
         return new, [name for name in former if name != folder]
@@ -202,9 +206,9 @@ class Trust:
     def _folder(self, bundle: Bundle, vouched: Iterable[Vouched]) -> tuple[str, bool]:
         """Where this operator's state is, and whether a folder that nobody claims says so."""
         for key in reversed(bundle.line):
-            for found in vouched:
-                if key == found.operator or folder_of(key) == found.folder:
-                    return found.folder, True
+            for voucher in vouched:
+                if key == voucher.operator or folder_of(key) == voucher.folder:
+                    return voucher.folder, True
             for pin in self.pins.values():
                 if pin.operator == key:
                     return pin.folder, False

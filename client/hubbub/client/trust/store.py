@@ -79,12 +79,12 @@ class TrustFile:
         Raises:
             StateUnusable: there is something that cannot be read.
         """
-        found = self._read(self._path)
-        own = found.data()
+        trust = self._read(self._path)
+        own = trust.data()
         for other in self._others:
-            found.absorb(self._read(other))
-        self.is_behind = self._place == self._path and found.data() != own
-        return found
+            trust.absorb(self._read(other))
+        self.is_behind = self._place == self._path and trust.data() != own
+        return trust
 
     def write(self, trust: Trust) -> None:
         """Replace the file, whole or not at all. Raises StateUnusable if that cannot be."""
@@ -130,11 +130,11 @@ class TrustFile:
 
 def look(places: Iterable[Path]) -> Trust:
     """What the file says, wherever it is, changing nothing; nothing where it says nothing."""
-    found = Trust()
+    trust = Trust()
     for path in places:
         with contextlib.suppress(OSError, *MALFORMED):
-            found.absorb(Trust.load(json.loads(_content(path))))
-    return found
+            trust.absorb(Trust.load(json.loads(_content(path))))
+    return trust
 
 
 def _first_lock(path: Path, own: Path) -> tuple[Path | None, int | None]:

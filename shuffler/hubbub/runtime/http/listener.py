@@ -125,7 +125,7 @@ class Listener:
             else:
                 arriving = _Arriving(peer, self._connections)
                 arriving.task = self._begin(self._let_in(connection, arriving), connection)
-                arriving.task.add_done_callback(lambda _, one=arriving: one.arrived())  # type: ignore[misc]  # mypy finds no type for it
+                arriving.task.add_done_callback(lambda _, arrival=arriving: arrival.arrived())  # type: ignore[misc]  # mypy finds no type for it
                 self._connections.add(arriving, arriving.address)
 
     async def _let_in(self, connection: socket.socket, arriving: _Arriving) -> None:
@@ -183,13 +183,13 @@ async def _caller(connection: socket.socket) -> Caller | None:
     loop = asyncio.get_running_loop()
 
     async def read(size: int) -> bytes:
-        found = b""
-        while len(found) < size:
-            part = await loop.sock_recv(connection, size - len(found))
+        data = b""
+        while len(data) < size:
+            part = await loop.sock_recv(connection, size - len(data))
             if not part:
                 raise ConnectionError
-            found += part
-        return found
+            data += part
+        return data
 
     async with asyncio.timeout(_HEADER_SECONDS):
         return await read_caller(read)

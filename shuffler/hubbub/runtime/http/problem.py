@@ -9,5 +9,5 @@ PROBLEM_TYPE: Final = "application/problem+json"
 
 def problem(status: HTTPStatus, why: str, **more: Any) -> bytes:
     """Its body. more: further members, or others than it has by itself."""
-    told = {"type": "about:blank", "title": status.phrase, "status": status.value, "detail": why}
-    return json.dumps({**told, **more}).encode()
+    members = {"type": "about:blank", "title": status.phrase, "status": status.value, "detail": why}
+    return json.dumps({**members, **more}).encode()

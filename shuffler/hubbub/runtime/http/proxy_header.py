@@ -75,11 +75,11 @@ async def _version_2(read: Read) -> Caller | None:
     size = int.from_bytes(length, "big")
     if command not in {_LOCAL, _PROXY} or size > _LONGEST_2:
         raise BadProxyHeader
-    told = await read(size) if size else b""
+    body = await read(size) if size else b""
     if command == _LOCAL or family == _UNSPECIFIED:
         return None
     if family == _TCP4 and size >= 12:  # noqa: PLR2004 two addresses and two ports
-        return str(IPv4Address(told[:4])), int.from_bytes(told[8:10], "big")
+        return str(IPv4Address(body[:4])), int.from_bytes(body[8:10], "big")
     if family == _TCP6 and size >= 36:  # noqa: PLR2004 the same
-        return str(IPv6Address(told[:16])), int.from_bytes(told[32:34], "big")
+        return str(IPv6Address(body[:16])), int.from_bytes(body[32:34], "big")
     raise BadProxyHeader

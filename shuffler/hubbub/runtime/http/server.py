@@ -132,9 +132,9 @@ class HttpDoor:
         asked_for: tuple[str, int] | None,
         arrived: Callable[[], None],
     ) -> None:
-        known = {"config": self._config, "server_state": self._state, "app_state": {}}
+        options = {"config": self._config, "server_state": self._state, "app_state": {}}
         await asyncio.get_running_loop().connect_accepted_socket(
-            lambda: DeviceConnection(self._connections, asked_for, arrived, **known),
+            lambda: DeviceConnection(self._connections, asked_for, arrived, **options),
             connection,
             ssl=self._context,
             ssl_handshake_timeout=_HANDSHAKE_SECONDS if self._context else None,

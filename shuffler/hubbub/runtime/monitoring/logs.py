@@ -45,8 +45,8 @@ class _Text(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """The line."""
-        told = [f"{name} {_text(fact)}" for name, fact in getattr(record, _FACTS, {}).items()]
-        return visible_lines(": ".join(filter(None, (super().format(record), ", ".join(told)))))
+        texts = [f"{name} {_text(fact)}" for name, fact in getattr(record, _FACTS, {}).items()]
+        return visible_lines(": ".join(filter(None, (super().format(record), ", ".join(texts)))))
 
 
 def write_logs(how: str) -> None:

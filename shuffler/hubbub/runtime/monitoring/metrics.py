@@ -104,11 +104,11 @@ class Metrics(Collector):
         build = BUILD_INFO.family()
         build.add_metric((VERSION, platform.python_version()), 1)
         yield build
-        left = CERTIFICATE_DAYS_LEFT.family()
+        days = CERTIFICATE_DAYS_LEFT.family()
         now = time.time()
         for name, end in ends(self._certificates).items():
-            left.add_metric((name,), (end - now) / _DAY_SECONDS)
-        yield left
+            days.add_metric((name,), (end - now) / _DAY_SECONDS)
+        yield days
         for declared, counts in self._counters.items():
             family = declared.family()
             for value, count in list(counts.items()):

@@ -104,19 +104,19 @@ class _Server(ThreadingTCPServer):
 
     def finish_request(self, request: Any, client_address: Any) -> None:
         """Serve it, in a thread of its own."""
-        one = self._open.get(client_address)
-        if one is None:
+        connection = self._open.get(client_address)
+        if connection is None:
             return  # it gave way already
         try:
             if self.context:
-                one.line = self.context.wrap_socket(
+                connection.line = self.context.wrap_socket(
                     request, server_side=True, do_handshake_on_connect=False
                 )
-                one.line.do_handshake()
-            self._handler(one.line, client_address, self)
+                connection.line.do_handshake()
+            self._handler(connection.line, client_address, self)
         finally:
             self._open.pop(client_address, None)
-            one.line.close()
+            connection.line.close()
 
     def has(self, client_address: Any) -> bool:
         """Whether a connection was not ended yet."""
@@ -125,10 +125,10 @@ class _Server(ThreadingTCPServer):
     def service_actions(self) -> None:
         """Twice a second and after every connection: end those that take too long."""
         overdue = time.monotonic() - _SECONDS
-        for address, one in list(self._open.items()):
-            if one.since < overdue:
+        for address, connection in list(self._open.items()):
+            if connection.since < overdue:
                 self._open.pop(address, None)
-                one.end()
+                connection.end()
 
     def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ARG002 as its base has it
         """A fault of ours is named by its kind; those of strangers do not fill our log."""

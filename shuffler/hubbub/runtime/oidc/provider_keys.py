@@ -119,7 +119,7 @@ class ProviderKeys:
         offered = described.get("id_token_signing_alg_values_supported")
         if not isinstance(offered, list):
             offered = ["RS256"]
-        algorithms = [one for one in ALGORITHMS if one in offered] or ["RS256"]
+        algorithms = [algorithm for algorithm in ALGORITHMS if algorithm in offered] or ["RS256"]
         try:
             return self._signed(token, await self._keys.value(_FRESH_SECONDS), algorithms)
         except InvalidKeyIdError:
@@ -178,12 +178,12 @@ class ProviderKeys:
                     body += part
                     if len(body) > _LARGEST_BYTES:
                         raise ServiceUnavailable(f"the provider's answer at {url} is too large")
-            found = json.loads(body)
+            document = json.loads(body)
         except _FAULTS as error:
             raise self.down(error) from error
-        if not isinstance(found, dict):
+        if not isinstance(document, dict):
             raise ServiceUnavailable(f"the provider's answer at {url} is none")
-        return found
+        return document
 
     def down(self, error: Exception) -> ServiceUnavailable:
         """What to raise for a call to it that failed."""

@@ -37,11 +37,11 @@ def opened(token: str, keys: KeySet, algorithms: Sequence[str]) -> tuple[Claims,
         AccessRefused: it is no such token, or nobody of the provider signed it.
     """
     registry = JWSRegistry(algorithms=list(algorithms), strict_check_header=False)
-    found = jwt.decode(token, keys, registry=registry)
-    kind = found.header.get("typ", "")
+    jwt_object = jwt.decode(token, keys, registry=registry)
+    kind = jwt_object.header.get("typ", "")
     if not isinstance(kind, str) or kind.lower() not in _TYPES:
         raise AccessRefused("the token is of a kind that lets nobody in")
-    return found.claims, found.header
+    return jwt_object.claims, jwt_object.header
 
 
 def check_claims(claims: Claims, *, issuer: str, audiences: Sequence[str], now: float) -> None:
@@ -66,11 +66,11 @@ def check_claims(claims: Claims, *, issuer: str, audiences: Sequence[str], now: 
 
 def _wrong(claim: str, claims: Claims, audiences: Sequence[str], now: float) -> str:
     if claim == "aud":
-        given = claims["aud"]
-        told = given if isinstance(given, str) else ", ".join(map(str, given))
+        audience = claims["aud"]
+        audience_text = audience if isinstance(audience, str) else ", ".join(map(str, audience))
         return (
-            f'the token is for another audience, "{short(told)}"; have the provider make it for '
-            f'"{" or ".join(audiences)}", or tell this service of that audience'
+            f'the token is for another audience, "{short(audience_text)}"; have the provider make '
+            f'it for "{" or ".join(audiences)}", or tell this service of that audience'
         )
     if claim == "iss":
         return "the token is of another issuer than this service was told of"

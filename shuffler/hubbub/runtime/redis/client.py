@@ -88,16 +88,16 @@ async def _connect_by(
     server = RedisServer(_client(address), url, replicas)
     try:
         async with server.errors():
-            told = await server.info()
-            if int(told[0].get("cluster_enabled", 0)):
+            infos = await server.info()
+            if int(infos[0].get("cluster_enabled", 0)):
                 await server.close()
                 server = RedisServer(_cluster(addresses), url, replicas)
-                told = await server.info()
+                infos = await server.info()
         if len(addresses) > 1 and not isinstance(server.client, RedisCluster):
             raise StoreUnavailable(  # noqa: TRY301 closed below
                 f"Redis at {shown(url)} is no Cluster; name the one server that is meant"
             )
-        for node in told:
+        for node in infos:
             _check(node, shown(url))
     except StoreUnavailable:
         await server.close()

@@ -109,8 +109,8 @@ class RedisServer:
         """
         async with self.errors():
             nodes = await self.info("memory")
-        told = ((int(node.get("maxmemory", 0)), int(node["used_memory"])) for node in nodes)
-        most = [(limit, used) for limit, used in told if limit]
+        memory_pairs = ((int(node.get("maxmemory", 0)), int(node["used_memory"])) for node in nodes)
+        most = [(limit, used) for limit, used in memory_pairs if limit]
         return (
             max((used / limit for limit, used in most), default=0.0),
             min((part * limit - used for limit, used in most), default=inf),
@@ -120,7 +120,7 @@ class RedisServer:
         """What the time is by every node that takes writes, in seconds since 1970."""
         async with self.errors():
             nodes = await self.info("server")
-        return [int(told["server_time_usec"]) / 1e6 for told in nodes]
+        return [int(node["server_time_usec"]) / 1e6 for node in nodes]
 
     async def info(self, *section: str) -> list[Mapping[str, Any]]:
         """What every node that takes writes says of itself."""

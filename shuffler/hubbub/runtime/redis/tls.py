@@ -26,12 +26,12 @@ def trusting_redis(options: Mapping[str, Any]) -> dict[str, Any]:
     if path is None:
         return chosen
     try:
-        told = Path(path).read_text(encoding="ascii", errors="replace")
+        pem_text = Path(path).read_text(encoding="ascii", errors="replace")
     except OSError as error:
         raise StoreUnavailable(
             f"ssl_ca_certs={path} of the Redis URL cannot be read: {error.strerror}"
         ) from None
-    chosen["ssl_ca_data"] = authorities_of(_ROLE, told)
+    chosen["ssl_ca_data"] = authorities_of(_ROLE, pem_text)
     if not chosen["ssl_ca_data"]:
         raise StoreUnavailable(
             f"ssl_ca_certs={path} of the Redis URL has no authority of Redis; give the ca.pem of: "
@@ -49,9 +49,9 @@ class RoleConnection(SSLConnection):
 
     def _connection_arguments(self) -> Mapping[str, Any]:
         arguments: dict[str, Any] = {**super()._connection_arguments()}
-        given = self.ssl_context
-        if given.ca_data:
-            arguments["ssl"] = _trusting(given.ca_data, given.get(), given)
+        ssl_options = self.ssl_context
+        if ssl_options.ca_data:
+            arguments["ssl"] = _trusting(ssl_options.ca_data, ssl_options.get(), ssl_options)
         return arguments
 
 

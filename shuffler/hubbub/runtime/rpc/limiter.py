@@ -61,19 +61,19 @@ class Limiter:
         if now - self._swept > (_SWEEP_FULL_SECONDS if full else _SWEEP_SECONDS):
             self._swept = now
             for buckets in self._levels:
-                for one in [one for one in buckets if not self._gone(buckets, one)]:
-                    del buckets[one]
-        buckets, one = self._bucket(caller)
-        buckets[one] = (self._gone(buckets, one) + cost, now)
+                for bucket in [bucket for bucket in buckets if not self._gone(buckets, bucket)]:
+                    del buckets[bucket]
+        buckets, bucket = self._bucket(caller)
+        buckets[bucket] = (self._gone(buckets, bucket) + cost, now)
 
     def _bucket(self, caller: str) -> tuple[_Buckets, str]:
         """Its own if there is or can be one, else the narrowest shared one."""
         own = self._levels[0]
         if caller in own or len(own) < _MAX_CALLERS:
             return own, caller
-        for buckets, one in zip(self._levels[1:], _networks(caller), strict=True):
-            if one in buckets or len(buckets) < _MAX_CALLERS:
-                return buckets, one
+        for buckets, network_key in zip(self._levels[1:], _networks(caller), strict=True):
+            if network_key in buckets or len(buckets) < _MAX_CALLERS:
+                return buckets, network_key
         return self._levels[-1], _OTHERS
 
     def _gone(self, buckets: _Buckets, one: str) -> float:
@@ -86,8 +86,8 @@ class Limiter:
 
 def _networks(caller: str) -> tuple[str, ...]:
     """The networks that a caller is of, the narrowest first; of who has no address, one for all."""
-    found = _IPV4.fullmatch(caller) or _IPV6.fullmatch(caller)
-    return found.groups() if found else (_OTHERS,) * 3
+    match = _IPV4.fullmatch(caller) or _IPV6.fullmatch(caller)
+    return match.groups() if match else (_OTHERS,) * 3
 
 
 def network(address: str) -> str:
@@ -100,11 +100,11 @@ def network(address: str) -> str:
     except (OSError, ValueError):
         pass
     try:
-        found = ip_address(address.partition("%")[0])
+        ip = ip_address(address.partition("%")[0])
     except ValueError:
         return address
-    if isinstance(found, IPv6Address):
-        if found.ipv4_mapped:
-            return str(found.ipv4_mapped)
-        return f"{int(found) >> 128 - _IPV6_NETWORK:014x}"
-    return str(found)
+    if isinstance(ip, IPv6Address):
+        if ip.ipv4_mapped:
+            return str(ip.ipv4_mapped)
+        return f"{int(ip) >> 128 - _IPV6_NETWORK:014x}"
+    return str(ip)

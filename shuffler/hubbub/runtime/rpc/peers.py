@@ -25,6 +25,6 @@ def address_of(peer: str) -> str:
 
 def shown_by(context: "grpc.aio.ServicerContext[Any, Any]") -> list[str]:
     """The common names of a caller's certificate, and its URIs; none without TLS."""
-    known = context.auth_context()
-    shown = (*known.get("x509_common_name", ()), *known.get("peer_uri", ()))
-    return [name.decode("utf-8", "replace") for name in shown]
+    auth = context.auth_context()
+    names = (*auth.get("x509_common_name", ()), *auth.get("peer_uri", ()))
+    return [name.decode("utf-8", "replace") for name in names]

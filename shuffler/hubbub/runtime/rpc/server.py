@@ -130,8 +130,8 @@ class Server:
         """Asked at every handshake whether there are newer ones; None goes on with the last."""
 
         def renewed() -> grpc.ServerCertificateConfiguration | None:
-            taken, self._renewed = self._renewed, None
-            return taken
+            renewal, self._renewed = self._renewed, None
+            return renewal
 
         first = tls.server_configuration(mutual=self._mutual)
         return grpc.dynamic_ssl_server_credentials(
@@ -192,6 +192,6 @@ def channel(address: str, role: str, *, tls: TlsFolder | None) -> grpc.aio.Chann
 
 def established(port: int) -> float:
     """The open connections of a port of this machine; NaN where the system keeps no such list."""
-    told = [path.read_bytes() for path in _LISTS if path.exists()]
+    tables = [path.read_bytes() for path in _LISTS if path.exists()]
     open_now = re.compile(_OPEN % port, re.MULTILINE)
-    return sum(len(open_now.findall(one)) for one in told) if told else nan
+    return sum(len(open_now.findall(table)) for table in tables) if tables else nan
