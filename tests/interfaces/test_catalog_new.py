@@ -16,9 +16,9 @@ TOLD = ("--description", 'Asked "so"', "--owner", "a@example.org")
 @pytest.fixture
 def new(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str]]:
     def run(name: str, *options: str) -> tuple[int, str]:
-        asked = ["catalog", "new", name, "--catalog", str(tmp_path / "metrics.toml"), *options]
+        words = ["catalog", "new", name, "--catalog", str(tmp_path / "metrics.toml"), *options]
         try:
-            code = main(asked)
+            code = main(words)
         except SystemExit as ended:  # of the parser
             code = int(ended.code or 0)
         printed = capsys.readouterr()

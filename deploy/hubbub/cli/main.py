@@ -65,11 +65,11 @@ class _Parser(Parser):
 class _Commands(argparse._SubParsersAction):  # type: ignore[type-arg]  # noqa: SLF001 its only name
     """Says of each command what it is for."""
 
-    def add_parser(self, name: str, **given: Any) -> argparse.ArgumentParser:
+    def add_parser(self, name: str, **settings: Any) -> argparse.ArgumentParser:
         """As argparse does, with the purpose in the table of commands."""
         purpose = COMMANDS[name].purpose if name in COMMANDS else _SERVICES[name]
-        made: argparse.ArgumentParser = super().add_parser(name, help=purpose, **given)
-        return made
+        parser: argparse.ArgumentParser = super().add_parser(name, help=purpose, **settings)
+        return parser
 
 
 class _Version(argparse.Action):
@@ -100,9 +100,9 @@ def main(arguments: Sequence[str]) -> int:
         _refuse_slips(arguments)
         _refuse_former_forms(arguments)
         # Its module alone is imported: starting takes half as long, and needs no more installed.
-        asked = [word for word in arguments[:1] if word in COMMANDS]
-        given = _parser(asked).parse_args(arguments or ["--help"])
-        code: int = given.run(given)
+        names = [word for word in arguments[:1] if word in COMMANDS]
+        namespace = _parser(names).parse_args(arguments or ["--help"])
+        code: int = namespace.run(namespace)
     except HubbubError as error:
         return complain(str(error))
     except UnicodeEncodeError:

@@ -191,8 +191,8 @@ def _fill(urls: dict[str, str], folder: Path) -> None:
         asyncio.run(refuse_keys(url, role))
     with _bars("keys") as on:
         for role, url in urls.items():
-            with loaded(_rdb(folder, role)) as held:
-                asyncio.run(copy_into(held.url, url, f"{role}:", partial(on, role)))
+            with loaded(_rdb(folder, role)) as source:
+                asyncio.run(copy_into(source.url, url, f"{role}:", partial(on, role)))
 
 
 def _needs(folder: Path, role: str) -> str:

@@ -109,21 +109,21 @@ def _lines(catalog: Catalog) -> Iterator[str]:
 
 def _type_of_parts(metric: Metric) -> str:
     """The type of each part, by its name."""
-    told = []
+    types = []
     for part, own in metric.parts.items():
         kind = f"Literal[{', '.join(map(repr, own))}]"
         if part in metric.ranges:
             kind = _NUMBERS.get(metric.ranges[part].kind, "float")
         elif sorted(own) == ["false", "true"]:
             kind = "bool"
-        told.append(f"{part!r}: {kind}")
-    return f"{{{', '.join(told)}}}"
+        types.append(f"{part!r}: {kind}")
+    return f"{{{', '.join(types)}}}"
 
 
 def _identifier(name: str) -> str:
     """What Python calls a metric: with underscores for what its names cannot hold."""
-    found = re.sub(r"[^a-z0-9_]", "_", name)
-    return f"{found}_" if keyword.iskeyword(found) else found
+    identifier = re.sub(r"[^a-z0-9_]", "_", name)
+    return f"{identifier}_" if keyword.iskeyword(identifier) else identifier
 
 
 def _type(metric: Metric) -> str:

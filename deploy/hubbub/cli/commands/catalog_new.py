@@ -190,8 +190,8 @@ def _quoted(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)
 
 
-def _values(told: str) -> str:
-    values = [one.strip() for one in told.split(",")]
+def _values(text: str) -> str:
+    values = [value.strip() for value in text.split(",")]
     if len(values) < 2:  # noqa: PLR2004 one value says nothing
         raise BadParameter("--values is one value alone; give two or more, with commas between")
     if sorted(values) == ["false", "true"]:
@@ -221,7 +221,7 @@ def _reported(options: NewOptions, *, ask: bool) -> dict[str, str]:
     return fields | ({"outside": _quoted("refuse")} if options.refuse else {})
 
 
-def _lines(name: str, told: Mapping[str, str]) -> Iterator[str]:
+def _lines(name: str, fields: Mapping[str, str]) -> Iterator[str]:
     """The metric's table, each field below what it means."""
     meanings = {one.name: one.entry.meaning for one in [*own_fields(AUTO), *fields_of(Metric)]}
     for field in fields_of(Metric):
@@ -230,9 +230,9 @@ def _lines(name: str, told: Mapping[str, str]) -> Iterator[str]:
         f" As it stands here a device stops after {_LIFETIME_REPORTS} reports of its own."
     )
     yield f"[metrics.{_quoted(name) if '.' in name else name}]"
-    for said, value in told.items():
-        yield f"# {meanings[said]}"
-        yield f"{said} = {value}"
+    for key, value in fields.items():
+        yield f"# {meanings[key]}"
+        yield f"{key} = {value}"
     yield ""
 
 
@@ -249,16 +249,16 @@ def _check(path: Path, text: str, name: str) -> None:
             file.write(text)
         read_aloud(Path(made))
     except CatalogInvalid as error:
-        own = rf'{re.escape(str(path))}:\d+: metric "{re.escape(name)}", field "(\w+)"'
-        told = re.sub(own, _option_of, str(error).replace(made, str(path)))
-        raise CatalogInvalid(f"{told}\nnothing was written; mend that first") from None
+        place = rf'{re.escape(str(path))}:\d+: metric "{re.escape(name)}", field "(\w+)"'
+        message = re.sub(place, _option_of, str(error).replace(made, str(path)))
+        raise CatalogInvalid(f"{message}\nnothing was written; mend that first") from None
     finally:
         Path(made).unlink()
 
 
-def _option_of(found: re.Match[str]) -> str:
+def _option_of(field: re.Match[str]) -> str:
     """What gave the new metric's field."""
-    return _OPTIONS.get(found[1], f"--{found[1].replace('_', '-')}")
+    return _OPTIONS.get(field[1], f"--{field[1].replace('_', '-')}")
 
 
 def _append(path: Path, text: str, *, new: bool) -> None:

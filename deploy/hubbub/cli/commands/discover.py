@@ -76,15 +76,15 @@ def _discover(options: DiscoverOptions) -> int:
     return 0
 
 
-def _write(path: Path, found: Mapping[str, Any], *, append: bool) -> None:
+def _write(path: Path, estimates: Mapping[str, Any], *, append: bool) -> None:
     """The strings that were found whole, the most frequent first; behind those that are there.
 
     Then those that are likely, the surest first.
     """
-    values = sorted(found["values"], key=lambda value: int(value["rank"]))
+    values = sorted(estimates["values"], key=lambda value: int(value["rank"]))
     names = [value["value"] for value in values]
-    names += [one["value"] for one in found["likely"]]
-    whole = [name for name in names if name not in found["beginnings"]]
+    names += [value["value"] for value in estimates["likely"]]
+    whole = [name for name in names if name not in estimates["beginnings"]]
     lines = [name for name in whole if name and name.splitlines() == [name]]
     if not lines:
         raise BadParameter(

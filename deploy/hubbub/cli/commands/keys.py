@@ -286,8 +286,8 @@ def _trust(options: TrustOptions) -> int:
 
 
 def _first_end(path: Path) -> date:
-    held = x509.load_pem_x509_certificates(path.read_bytes())
-    return min(one.not_valid_after_utc for one in held).date()
+    certificates = x509.load_pem_x509_certificates(path.read_bytes())
+    return min(certificate.not_valid_after_utc for certificate in certificates).date()
 
 
 COMMANDS: Final = (

@@ -134,8 +134,8 @@ def _audit(options: AuditOptions) -> int:
     log = read_log(fetch, key)
     say(f"{options.where}: {_entries(len(log.entries))}, signed by {key}")
     if witnesses:
-        for told in refuse_unwitnessed(log.checkpoint, key, witnesses, enough, time.time()):
-            say(told)
+        for line in refuse_unwitnessed(log.checkpoint, key, witnesses, enough, time.time()):
+            say(line)
     if options.known:
         _refuse_unknown(log, key, options.known)
     path = options.origin.bundle
@@ -226,15 +226,15 @@ def _gaps(log: ReadLog, bundle: Bundle, path: Path) -> Iterator[str]:
     """Which devices that had a bundle before would refuse this one, or believe what is not so."""
     if bundle.proof is None:
         return
-    told, now = bundle.proof.grown, bundle.proof.checkpoint
+    proofs, now = bundle.proof.grown, bundle.proof.checkpoint
     shipped = bundle_sizes(log.entries[: bundle.proof.index])
-    for size in sorted({*told, *shipped}):
-        if size not in told:
+    for size in sorted({*proofs, *shipped}):
+        if size not in proofs:
             yield f"{path}: it does not say how the log grew from {size} entries, a bundle's"
             continue
         try:
             before = size, tree_root(log.leaves[: max(size, 0)])
-            refuse_inconsistent(before, (now.size, now.root), told[size])
+            refuse_inconsistent(before, (now.size, now.root), proofs[size])
         except BadParameter as error:
             yield f"{path}: what it says of how the log grew from {size} entries is wrong: {error}"
 

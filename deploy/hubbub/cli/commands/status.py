@@ -83,19 +83,19 @@ def _watch_law(connection: Connection, every_seconds: float, *, whole: bool = Fa
 
     def look() -> tuple[object, Callable[[], None]]:
         try:
-            found = connection.status().document
+            law = connection.status().document
         except ServiceUnavailable as error:  # it comes back, or whoever watches ends this
-            said = f"{error}{_WAITS}"
-            return said, lambda: say(said)
-        now = time.monotonic(), int(found["total"]["counted"])
+            message = f"{error}{_WAITS}"
+            return message, lambda: say(message)
+        now = time.monotonic(), int(law["total"]["counted"])
         rate = (now[1] - before[0][1]) / (now[0] - before[0][0]) if before else 0.0
         before[:] = [now]
 
         def show() -> None:
-            show_pipeline(found, whole=whole)
+            show_pipeline(law, whole=whole)
             say(f"{rate:,.0f} reports counted a second")
 
-        return found, show
+        return law, show
 
     live(look, every_seconds)
     return 0
@@ -104,12 +104,12 @@ def _watch_law(connection: Connection, every_seconds: float, *, whole: bool = Fa
 def _watch_what_comes(connection: Connection, every_seconds: float) -> int:
     """Single reports in development; of production, which remembers none, the law."""
     try:
-        found = _watched(connection, 0)
+        arrivals = _watched(connection, 0)
     except ServiceUnavailable:  # the law waits until it comes back
         return _watch_law(connection, every_seconds)
-    if not found["notice"]:
+    if not arrivals["notice"]:
         return _watch_law(connection, every_seconds)
-    watch_arrivals(found, partial(_watched, connection), every_seconds)
+    watch_arrivals(arrivals, partial(_watched, connection), every_seconds)
     return 0
 
 
@@ -125,11 +125,11 @@ def _watch(options: WatchOptions) -> int:
 
         def look() -> tuple[object, Callable[[], None]]:
             try:
-                found = connection.estimates(options.metric).document
+                estimates = connection.estimates(options.metric).document
             except (BatchTooSmall, ServiceUnavailable, StoreUnavailable) as error:  # it may pass
-                said = f"{error}{_WAITS if isinstance(error, ServiceUnavailable) else ''}"
-                return said, lambda: say(said)
-            return found, lambda: show_estimates(found)
+                message = f"{error}{_WAITS if isinstance(error, ServiceUnavailable) else ''}"
+                return message, lambda: say(message)
+            return estimates, lambda: show_estimates(estimates)
 
         live(look, options.look.every)
     return 0

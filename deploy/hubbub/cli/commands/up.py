@@ -98,10 +98,10 @@ def _watching(path: Path, run: LocalRun) -> Callable[[], None]:
 def _looked(path: Path) -> tuple[int, int] | None:
     """What tells a changed file; None while an editor replaces it."""
     try:
-        found = path.stat()
+        status = path.stat()
     except OSError:
         return None
-    return found.st_mtime_ns, found.st_size
+    return status.st_mtime_ns, status.st_size
 
 
 def until_interrupted(run: LocalRun, look: Callable[[], None] | None = None) -> None:
