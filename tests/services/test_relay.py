@@ -265,31 +265,44 @@ def test_a_sealed_request_that_is_not_read_is_charged_by_its_size(
     asyncio.run(body())
 
 
+async def _passed_on(
+    gateway: Callable[[httpx2.Request], httpx2.Response], *headers: tuple[bytes, bytes]
+) -> tuple[int, dict[bytes, bytes]]:
+    """Status and headers of a relay's answer to a sealed request with these headers, too."""
+    messages: list[MutableMapping[str, Any]] = []
+
+    async def receive() -> dict[str, Any]:
+        return {"type": "http.request", "body": b"sealed", "more_body": False}
+
+    async def send(message: MutableMapping[str, Any]) -> None:
+        messages.append(message)
+
+    async with httpx2.AsyncClient(
+        transport=httpx2.MockTransport(gateway), timeout=HANG_SECONDS
+    ) as client:
+        app = RelayApp("https://gateway.example.org", client, Limiter(1, 9))
+        every = [(b"content-type", REQUEST_TYPE.encode()), *headers]
+        scope = {"method": "POST", "path": "/", "headers": every, "client": ("127.0.0.1", 1)}
+        await app(scope, receive, send)
+    return messages[0]["status"], dict(messages[0]["headers"])
+
+
 def test_a_gateways_word_on_waiting_that_is_no_header_is_not_passed_on() -> None:
-    def answers(_: httpx2.Request) -> httpx2.Response:
-        told = {b"Content-Type": PROBLEM_TYPE.encode(), b"Retry-After": b"\xff7"}
-        return httpx2.Response(429, headers=told, stream=httpx2.ByteStream(b"{}"))
+    def gateway(_: httpx2.Request) -> httpx2.Response:
+        headers = {b"Content-Type": PROBLEM_TYPE.encode(), b"Retry-After": b"\xff7"}
+        return httpx2.Response(429, headers=headers, stream=httpx2.ByteStream(b"{}"))
 
-    async def body() -> None:
-        told: list[MutableMapping[str, Any]] = []
+    status, headers = asyncio.run(_passed_on(gateway))
+    assert status == 429
+    assert b"retry-after" not in headers
 
-        async def receive() -> dict[str, Any]:
-            return {"type": "http.request", "body": b"sealed", "more_body": False}
 
-        async def send(message: MutableMapping[str, Any]) -> None:
-            told.append(message)
+def test_a_compressed_request_is_refused_and_not_passed_on() -> None:
+    def gateway(_: httpx2.Request) -> httpx2.Response:
+        pytest.fail("it is not for the gateway")
 
-        async with httpx2.AsyncClient(
-            transport=httpx2.MockTransport(answers), timeout=HANG_SECONDS
-        ) as client:
-            app = RelayApp("https://gateway.example.org", client, Limiter(1, 9))
-            headers = [(b"content-type", REQUEST_TYPE.encode())]
-            scope = {"method": "POST", "path": "/", "headers": headers, "client": ("127.0.0.1", 1)}
-            await app(scope, receive, send)
-        assert told[0]["status"] == 429
-        assert b"retry-after" not in dict(told[0]["headers"])
-
-    asyncio.run(body())
+    status, _ = asyncio.run(_passed_on(gateway, (b"content-encoding", b"gzip")))
+    assert status == 415
 
 
 def test_reports_wait_where_the_gateway_is_away(tls: Path) -> None:

@@ -33,7 +33,7 @@ from hubbub.privacy.central_catalog import read_with_promises
 from hubbub.privacy.crowd import central_of, what_decides
 from hubbub.privacy.padding import best_dummies
 from hubbub.privacy.shuffled_epoch import ShuffledEpoch
-from hubbub.privacy.shuffled_histogram import largest_local
+from hubbub.privacy.shuffled_histogram import central_epsilon, largest_local
 from tests.conftest import CATALOG
 from tests.support.bundles import DAY, crowd_text, make_signed
 
@@ -45,6 +45,16 @@ def _read(folder: Path, text: str) -> Metric:
     path = folder / "metrics.toml"
     path.write_text(HEAD * ("shuffler =" not in text) + text)
     return read_with_promises(path).metrics["theme"]
+
+
+@pytest.mark.parametrize(("reports", "honest"), [(1, 1.0), (1000, 0.0019)])
+def test_who_is_the_only_honest_person_of_a_crowd_hides_in_none(
+    reports: int, honest: float
+) -> None:
+    alone = ShuffledEpoch(reports, 4, 1.0, honest)
+    assert alone.others == 0
+    assert central_epsilon(alone, 1e-9) == pytest.approx(1.0, rel=1e-3)
+    assert ShuffledEpoch(1000, 4, 1.0, 0.8).others == 799
 
 
 @pytest.mark.slow
