@@ -337,6 +337,19 @@ def test_a_journal_is_read_up_to_what_was_torn_or_is_old(tmp_path: Path) -> None
     assert [records for _, records in orphans(tmp_path)] == [[]]
 
 
+def test_records_that_a_shorter_journal_left_behind_are_not_read(tmp_path: Path) -> None:
+    """They begin where the new one ends, and are whole."""
+    journal = Journal(tmp_path)
+    drawn = [PendingPayload("s", n, "t", bytes(20), 2, NOW) for n in range(4)]
+    for one in drawn[:3]:
+        journal.append(one)
+    journal.rewind(3)
+    journal.append(drawn[3])
+    journal._path.rename(journal._path.with_name("1-a.journal"))
+    journal.after_fork_in_child()
+    assert [records for _, records in orphans(tmp_path)] == [[(4, drawn[3])]]
+
+
 def test_a_full_journal_has_no_room(tmp_path: Path) -> None:
     journal = Journal(tmp_path)
     while journal.has_room(90_000):

@@ -67,6 +67,23 @@ def test_after_an_outage_those_who_waited_add_no_more_than_the_usual(
     assert back > expected / 2
 
 
+@pytest.mark.parametrize(
+    ("after", "dropped"), [(48 * HOUR - 1, {}), (48 * HOUR + 1, {"expired": 1})]
+)
+def test_a_report_is_sent_until_a_day_after_its_own_and_no_longer(
+    signed: Signed, after: float, dropped: dict[str, int]
+) -> None:
+    start = signed.bundle.keys[0].start + 24 * HOUR
+    clock, shuffler = FakeClock(start), FakeShuffler()
+    client = Client(signed.bundle, MemoryState(), shuffler, hold_seconds=None, clock=clock)
+    client.report("theme", "dark")
+    client._sender.enter()
+    clock.set(start + after)
+    client.flush(OUTAGE_SECONDS)
+    assert (len(shuffler.reports()), client.dropped) == (0 if dropped else 1, dropped)
+    client.close(0)
+
+
 def test_a_shuffler_puts_a_device_off_for_an_hour_at_most(signed: Signed) -> None:
     clock = FakeClock(signed.bundle.keys[0].start + 24 * HOUR)
     shuffler = FakeShuffler(TryAgain("unavailable", after_seconds=1000 * HOUR))
