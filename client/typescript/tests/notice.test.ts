@@ -51,6 +51,7 @@ test("a notice says what it said, for every epoch", async () => {
     }
   }
   assert.deepEqual([follows(second, first), follows(first, second)], [true, false]);
+  assert.equal(follows(first, first), false);
   // Of the key that came after, whatever the number.
   const later = { ...first, line: [operator, "later"] };
   assert.deepEqual([follows(later, second), follows(second, later)], [true, false]);
