@@ -110,6 +110,14 @@ def test_a_message_is_cut_off_between_its_parts_or_refused() -> None:
                 read_request(message[:end])
 
 
+def test_a_field_does_not_reach_past_its_section() -> None:
+    request = Request(b"POST", b"https", b"a:1", b"/", ((b"name", b"value"),), b"content")
+    message = write_request(request)
+    assert message.count(b"\x05value") == 1
+    with pytest.raises(BadPayload, match="ends too soon"):
+        read_request(message.replace(b"\x05value", b"\x06value"))
+
+
 @pytest.mark.parametrize("many", ["0161" + "00", "0161"])
 def test_a_request_of_too_many_parts_is_refused_before_it_is_read_through(many: str) -> None:
     head = bytes.fromhex("0204504f53540568747470730001") + b"/"
