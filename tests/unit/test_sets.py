@@ -14,6 +14,7 @@ from hubbub.cli.main import main
 from hubbub.errors import BadParameter, CatalogInvalid, ValueOutOfDomain
 from hubbub.mechanisms import KeyedBits, build
 from hubbub.mechanisms.privset import PrivSet
+from hubbub.simulation.truth import above_most
 
 TABLE = """
 shuffler = "shuffler.example.org:443"
@@ -55,6 +56,14 @@ def test_a_metric_of_sets_takes_collections_of_its_values(tmp_path: Path) -> Non
     assert other.values is not None
     assert other.values[-1] == "other"
     assert other.code(["emacs", "git", "nano"]) == 0b10001
+
+
+def test_people_above_most_hold_more_than_a_device_reports(tmp_path: Path) -> None:
+    metric = _metric(tmp_path)
+    codes = [
+        metric.code(values) for values in ([], ["git"], ["git", "vim"], ["git", "vim", "lint"])
+    ]
+    assert above_most(metric, codes, [1, 20, 300, 4000]) == 4000
 
 
 @pytest.mark.parametrize(
