@@ -8,9 +8,12 @@ from contextlib import contextmanager
 
 import pytest
 
+from hubbub.errors import BadParameter, HubbubError, ServiceUnavailable
 from hubbub.errors.http_calls import Answer, HttpCalls
+from hubbub.notebook import connect
 from tests.support.waiting import HANG_SECONDS
 
+SECRET = "secret"
 OK = b"HTTP/1.1 200 OK\r\n"
 
 
@@ -87,6 +90,48 @@ def test_a_body_that_is_cut_off_is_refused() -> None:
 def test_what_is_no_http_is_an_error_of_the_system() -> None:
     with _server(b"SSH-2.0-OpenSSH_9.2\r\n") as url, pytest.raises(OSError, match="no HTTP"):
         _answer(url)
+
+
+def test_a_server_that_hangs_up_is_away_and_speaks_no_other_protocol() -> None:
+    with _server() as url, pytest.raises(ConnectionError, match="closed connection"):
+        _answer(url)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://user:secret@127.0.0.1:1/",
+        "http://127.0.0.1:1/caf\u00e9",
+        "http://127.0.0.1:1/a b",
+        "http://127.0.0.1:1/\n",
+        "ftp://127.0.0.1/",
+        "http://127.0.0.1:99999/",
+        "",
+    ],
+)
+def test_what_is_no_address_of_a_server_is_refused_without_its_password(url: str) -> None:
+    with pytest.raises(ServiceUnavailable, match="is no address of a service") as refusal:
+        connect(url)
+    assert "secret" not in str(refusal.value)
+    assert str(refusal.value).isascii()
+
+
+def test_a_token_is_taken_without_the_end_of_its_line_and_never_shown() -> None:
+    with _server(OK + b"Content-Length: 14\r\n\r\n", b'{"metrics":[]}') as url:
+        assert connect(url, token=f"{SECRET}\n").service.ask("/ready") == {"metrics": []}
+    for token in (f"{SECRET}\nX: y", f"{SECRET}\u20ac"):
+        with pytest.raises(BadParameter, match="hubbub keys token") as refusal:
+            connect("http://127.0.0.1:1", token=token)
+        assert SECRET not in str(refusal.value)
+
+
+def test_an_address_that_answers_otherwise_is_named_with_what_to_check() -> None:
+    location = b"Location: /\r\nContent-Length: 0\r\n\r\n"
+    with _server(b"HTTP/1.1 302 Found\r\n" + location) as url:
+        with pytest.raises(HubbubError, match=r"answered 302 Found.*is the address right\?"):
+            connect(url).metrics()
+        with pytest.raises(BadParameter, match="name is empty"):
+            connect(url).model("")
 
 
 def test_no_proxy_is_asked_for_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,6 +10,8 @@ from urllib.parse import SplitResult, urlsplit
 from hubbub.errors import BadParameter
 
 _ADDRESS: Final = re.compile(r"\S+:([0-9]{1,5})")
+_PRINTABLE: Final = re.compile(r"[!-~]+")
+_USER: Final = re.compile(r"//[^/]*@")
 _LAST_PORT: Final = 65_535
 PORTS: Final = f"a port of at most {_LAST_PORT}"
 """Of an error: what a port is."""
@@ -25,6 +27,22 @@ def check_address(what: str, address: str) -> None:
     """Raises BadParameter unless it is HOST:PORT. what: the option that it was given by."""
     if not has_port(address):
         raise BadParameter(f"{what} {address!a} is no address; write HOST:PORT, with {PORTS}")
+
+
+def server_parts(url: str) -> SplitResult | None:
+    """The parts of a URL that can be called over HTTP; None of any other text.
+
+    It has no name and no password of a user: those would be quoted in errors and logs.
+    """
+    parts = url_parts(url) if _PRINTABLE.fullmatch(url) else None
+    if parts is None or parts.scheme not in {"http", "https"} or "@" in parts.netloc:
+        return None
+    return parts
+
+
+def shown_url(url: str) -> str:
+    """The URL, quoted, without the name and the password of a user."""
+    return ascii(_USER.sub("//...@", url))
 
 
 def url_parts(url: str) -> SplitResult | None:

@@ -110,6 +110,8 @@ class HttpCalls:
         except urllib.error.URLError as error:
             reason = error.reason
             raise (reason if isinstance(reason, OSError) else OSError(str(reason))) from error
+        except http.client.RemoteDisconnected:  # an error of the system, and one of HTTP
+            raise
         except http.client.HTTPException as error:
             raise NoHttp(f"answer is no HTTP: {type(error).__name__}") from error
 

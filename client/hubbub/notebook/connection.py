@@ -1,6 +1,5 @@
 """The questions that a notebook asks of an aggregator."""
 
-import urllib.parse
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -8,7 +7,7 @@ from typing import Any, Final, NamedTuple
 
 from hubbub.errors import BadParameter, UnknownMetric
 from hubbub.notebook.answer import Answer
-from hubbub.notebook.service import MISSHAPEN, Service, service_at
+from hubbub.notebook.service import MISSHAPEN, Service, named_path, service_at
 from hubbub.query_results import QueryName
 
 _PAGE: Final = 10_000
@@ -240,7 +239,7 @@ class Connection:
         `document["steps"]` says how its rounds went, `document["held_out"]` how good it is where
         devices judge it; `to_sklearn()` makes a model of scikit-learn.
         """
-        path = f"/v1/models/{urllib.parse.quote(name, safe='')}"
+        path = named_path("/v1/models", name)
         return self._answer("model", self.service.ask(path, {"confidence": confidence}))
 
     def _ask(
@@ -255,7 +254,7 @@ class Connection:
         for what, texts in (("candidates", strings.candidates), ("lists", strings.lists)):
             _check_texts(what, texts)
         name, _, tier = metric.partition("/")
-        path = f"/v1/metrics/{urllib.parse.quote(name, safe='')}/{question}"
+        path = f"{named_path('/v1/metrics', name)}/{question}"
         parameters = {**given, "tier": tier, "list": list(strings.lists)}
         body = {"candidates": list(strings.candidates)} if strings.candidates else None
         if question in {"estimates", "compare"}:

@@ -1,6 +1,7 @@
 """An aggregator's HTTP face, as the standard library reaches it: documents, and what is refused."""
 
 import json
+import re
 import ssl
 import urllib.parse
 import urllib.request
@@ -10,7 +11,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from hubbub.errors import AccessRefused, BadParameter, HubbubError, ServiceUnavailable
-from hubbub.errors.addresses import url_parts
+from hubbub.errors.addresses import server_parts, shown_url
 from hubbub.errors.authorities import authorities_in, pem_text, trusting
 from hubbub.errors.http_calls import LOCAL_HOSTS, Answer, HttpCalls
 from hubbub.errors.status import error_named
@@ -19,6 +20,7 @@ from hubbub.errors.unreadable import unreadable
 _ACCESS: Final = (401, 403)
 _MALFORMED: Final = (400, 422)
 _NO_CONTENT: Final = 204
+_TOKEN: Final = re.compile(r"[!-~]+")
 # Pages of an answer that changes while they are read are no answer: they are asked for anew.
 _ATTEMPTS: Final = 5
 _CHANGES_MEANWHILE: Final = ("waiting", "withheld")
@@ -54,15 +56,35 @@ def service_at(
     """
     if not timeout_seconds > 0:
         raise BadParameter(f"timeout_seconds {timeout_seconds} is not above 0")
-    parts = url_parts(url)
-    if parts is None or parts.scheme not in {"http", "https"}:
-        raise ServiceUnavailable(f"{url!r} is no address of a service: write http://HOST:PORT/")
+    parts = server_parts(url)
+    if parts is None:
+        raise ServiceUnavailable(
+            f"{shown_url(url)} is no address of a service: write http://HOST:PORT/, in ASCII and "
+            "without a user"
+        )
+    token = (token or "").strip()  # a file of it ends with a line's end
+    if token and not _TOKEN.fullmatch(token):
+        raise BadParameter(
+            "the token has a character that no token has; copy the line that hubbub keys token "
+            "printed"
+        )
     if token and parts.scheme == "http" and parts.hostname not in LOCAL_HOSTS:
         raise ServiceUnavailable(
             f"a token would go to {parts.hostname} in the clear: write https://"
         )
     context = _trust(authority) if parts.scheme == "https" else None
     return Service(url.rstrip("/"), token, HttpCalls(timeout_seconds, context), absent)
+
+
+def named_path(folder: str, name: str) -> str:
+    """The path of what has this name in a folder of the service, such as "/v1/marks".
+
+    Raises:
+        BadParameter: the name is empty.
+    """
+    if not name:
+        raise BadParameter(f"the name is empty; write one of {folder.rpartition('/')[2]}")
+    return f"{folder}/{urllib.parse.quote(name, safe='')}"
 
 
 def _trust(authority: str | Path | None) -> ssl.SSLContext:
@@ -173,34 +195,37 @@ class Service:
         if answer.status == _NO_CONTENT:
             return {}
         if not answer.is_success:
-            raise _refusal(answer)
+            raise self._refusal(answer)
         try:
             document: Document = json.loads(answer.body)
         except (ValueError, RecursionError) as error:
             raise self.alien(error) from error
         return document
 
+    def _refusal(self, answer: Answer) -> HubbubError:
+        """What the service refuses, as the error of that kind."""
+        try:
+            problem = json.loads(answer.body)
+            detail, title = str(problem["detail"]), str(problem["title"])
+        except MISSHAPEN:
+            detail = (
+                f"{self.url} answered {answer.status} {answer.reason}, and not as hubbub does; is "
+                "the address right?"
+            )
+            title = ""
+        if answer.status in _ACCESS:
+            return AccessRefused(
+                f"{detail}; connect(url, token=...), and HUBBUB_TOKEN for commands, take one, "
+                "which the service's operator makes: hubbub keys token"
+            )
+        kind = error_named(title) or (BadParameter if answer.status in _MALFORMED else HubbubError)
+        return kind(detail)
+
     def alien(self, error: Exception) -> ServiceUnavailable:
         """What to say where something else answers."""
         return ServiceUnavailable(
             f"{self.url} does not answer as hubbub does: {_told(error)}; is the address right?"
         )
-
-
-def _refusal(answer: Answer) -> HubbubError:
-    """What the service said is wrong, as the error of that kind."""
-    try:
-        problem = json.loads(answer.body)
-        detail, title = str(problem["detail"]), str(problem["title"])
-    except MISSHAPEN:
-        detail, title = f"the service answered {answer.status} {answer.reason}", ""
-    if answer.status in _ACCESS:
-        return AccessRefused(
-            f"{detail}; connect(url, token=...), and HUBBUB_TOKEN for commands, take one, which "
-            "the service's operator makes: hubbub keys token"
-        )
-    kind = error_named(title) or (BadParameter if answer.status in _MALFORMED else HubbubError)
-    return kind(detail)
 
 
 def _besides(document: Document, rows: str) -> Document:
@@ -214,6 +239,4 @@ def _besides(document: Document, rows: str) -> Document:
 
 def _told(error: Exception) -> str:
     """Of what the system says, its words; of JSON that is not as it should be, that alone."""
-    if isinstance(error, TimeoutError):
-        return "it takes longer than timeout_seconds"
     return unreadable(error) if isinstance(error, OSError) else "not an answer to this question"

@@ -22,7 +22,7 @@ from hubbub.aggregator.query import QueryEngine
 from hubbub.aggregator.query.estimating import EstimateQuery
 from hubbub.aggregator.query.totals import EpochRange, EpochSelection
 from hubbub.errors import BadParameter, BatchTooSmall, HubbubError, StateUnusable, TotalsUnreadable
-from hubbub.errors.addresses import url_parts
+from hubbub.errors.addresses import server_parts
 from hubbub.errors.http_calls import HttpCalls, NoHttp
 from hubbub.query_results import whole_rows
 from hubbub.runtime import RedisServer, replace_file
@@ -155,8 +155,7 @@ class Webhook:
     def __init__(
         self, url: str, secret: bytes, told: DeliveryLog, seconds: float = _CALL_SECONDS
     ) -> None:
-        parts = url_parts(url)
-        if parts is None or parts.scheme not in {"http", "https"}:
+        if server_parts(url) is None:
             raise BadParameter("--webhook takes an address: https://HOST/PATH")
         self._url = url
         self._secret = secret

@@ -3,13 +3,13 @@
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
-from urllib.parse import quote
 
 from hubbub.cli.terminal.candidate_file import read_candidates
 from hubbub.cli.terminal.output import say, several, table
 from hubbub.cli.terminal.query_options import ServiceOptions
 from hubbub.fields.command_line import Command
 from hubbub.fields.options import argument, options
+from hubbub.notebook.service import named_path
 
 _LISTS: Final = "/v1/candidates"
 DESCRIPTION: Final = "What `query`, `top`, `compare`, `trend` and `export` take by --list NAME."
@@ -36,7 +36,7 @@ def _add(options: AddOptions) -> int:
     strings = read_candidates(options.file, "FILE")
     with options.service.connection() as connection:
         saved = connection.service.ask(
-            _path(options.name), {"add": "true"}, {"candidates": strings}, method="PUT"
+            named_path(_LISTS, options.name), {"add": "true"}, {"candidates": strings}, method="PUT"
         )
         name, number = saved["name"], several(saved["total"], "string")
     say(f"{name}: {number}; look for them with --list {name}")
@@ -59,20 +59,16 @@ def _list(service: ServiceOptions) -> int:
 
 def _show(options: ListOptions) -> int:
     with options.service.connection() as connection:
-        for string in connection.service.ask(_path(options.name))["candidates"]:
+        for string in connection.service.ask(named_path(_LISTS, options.name))["candidates"]:
             say(string)
     return 0
 
 
 def _remove(options: ListOptions) -> int:
     with options.service.connection() as connection:
-        connection.service.ask(_path(options.name), method="DELETE")
+        connection.service.ask(named_path(_LISTS, options.name), method="DELETE")
     say(f"{options.name}: removed")
     return 0
-
-
-def _path(name: str) -> str:
-    return f"{_LISTS}/{quote(name, safe='')}"
 
 
 COMMANDS: Final = (

@@ -25,7 +25,7 @@ from hubbub.cli.witnesses import (
     refuse_unwitnessed,
 )
 from hubbub.errors import BadParameter, BundleRefused, HubbubError, LogBroken
-from hubbub.errors.addresses import url_parts
+from hubbub.errors.addresses import server_parts, shown_url
 from hubbub.errors.http_calls import HttpCalls
 from hubbub.fields.command_line import Command
 from hubbub.fields.options import Exclusive, argument, option, options
@@ -263,8 +263,8 @@ def _fetch(where: str) -> Fetch:
         if not (Path(where) / CHECKPOINT).exists():
             raise BadParameter(f"{where}: no log is there; give its folder or its URL")
         return folder_fetch(Path(where))
-    if url_parts(where) is None:
-        raise BadParameter(f"{where!a} is no address of a log; write https://HOST/PATH")
+    if server_parts(where) is None:
+        raise BadParameter(f"{shown_url(where)} is no address of a log; write https://HOST/PATH")
 
     calls = HttpCalls(_SECONDS)
 

@@ -1,12 +1,12 @@
 """`hubbub mark`: days on which something happened, shown on every trend."""
 
 from typing import Final
-from urllib.parse import quote
 
 from hubbub.cli.terminal.output import say, table
 from hubbub.cli.terminal.query_options import ServiceOptions
 from hubbub.fields.command_line import Command
 from hubbub.fields.options import argument, option, options
+from hubbub.notebook.service import named_path
 
 _MARKS: Final = "/v1/marks"
 DESCRIPTION: Final = "Marks a day, as of a release or an incident, on the trends of the page."
@@ -35,7 +35,7 @@ class RemoveOptions:
 def _add(options: AddOptions) -> int:
     mark = {"date": options.on, "text": options.text, "metric": options.metric}
     with options.service.connection() as connection:
-        saved = connection.service.ask(_path(options.name), body=mark, method="PUT")
+        saved = connection.service.ask(named_path(_MARKS, options.name), body=mark, method="PUT")
         say(f"{saved['date']}: {saved['name']}, on {saved['metric'] or 'all metrics'}")
     return 0
 
@@ -53,13 +53,9 @@ def _list(service: ServiceOptions) -> int:
 def _remove(options: RemoveOptions) -> int:
     with options.service.connection() as connection:
         metric = {"metric": options.metric}
-        connection.service.ask(_path(options.name), metric, method="DELETE")
+        connection.service.ask(named_path(_MARKS, options.name), metric, method="DELETE")
     say(f"{options.name}: removed")
     return 0
-
-
-def _path(name: str) -> str:
-    return f"{_MARKS}/{quote(name, safe='')}"
 
 
 COMMANDS: Final = (
