@@ -13,7 +13,7 @@ from hubbub.errors.http_calls import Answer, HttpCalls
 from hubbub.notebook import connect
 from tests.support.waiting import HANG_SECONDS
 
-SECRET = "secret"
+PLAIN = "secret"
 OK = b"HTTP/1.1 200 OK\r\n"
 
 
@@ -118,11 +118,11 @@ def test_what_is_no_address_of_a_server_is_refused_without_its_password(url: str
 
 def test_a_token_is_taken_without_the_end_of_its_line_and_never_shown() -> None:
     with _server(OK + b"Content-Length: 14\r\n\r\n", b'{"metrics":[]}') as url:
-        assert connect(url, token=f"{SECRET}\n").service.ask("/ready") == {"metrics": []}
-    for token in (f"{SECRET}\nX: y", f"{SECRET}\u20ac"):
+        assert connect(url, token=f"{PLAIN}\n").service.ask("/ready") == {"metrics": []}
+    for token in (f"{PLAIN}\nX: y", f"{PLAIN}\u20ac"):
         with pytest.raises(BadParameter, match="hubbub keys token") as refusal:
             connect("http://127.0.0.1:1", token=token)
-        assert SECRET not in str(refusal.value)
+        assert PLAIN not in str(refusal.value)
 
 
 def test_an_address_that_answers_otherwise_is_named_with_what_to_check() -> None:
