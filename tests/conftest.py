@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -160,10 +161,21 @@ def made(signed: Signed) -> Made:
 
 
 @pytest.fixture
-def device(signed: Signed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Device]:
-    (tmp_path / "tmp").mkdir()
-    monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path / "tmp"))
-    made = Device(signed, tmp_path)
+def memory_folder(tmp_path: Path) -> Iterator[Path]:
+    """A folder in memory where the system has one: nothing waits for a disk to have written."""
+    in_memory = Path("/dev/shm")  # noqa: S108 a folder of its own below it
+    parent = in_memory if os.access(in_memory, os.W_OK) else tmp_path
+    with TemporaryDirectory(dir=parent, prefix="hubbub-device-") as folder:
+        yield Path(folder)
+
+
+@pytest.fixture
+def device(
+    signed: Signed, memory_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Device]:
+    (memory_folder / "tmp").mkdir()
+    monkeypatch.setattr("tempfile.gettempdir", lambda: str(memory_folder / "tmp"))
+    made = Device(signed, memory_folder)
     yield made
     made.close()
 

@@ -589,7 +589,7 @@ def _report_on_and_on(  # noqa: PLR0917 another process gets all it needs
 
 
 def test_processes_without_a_folder_share_one_budget(
-    device: Device, signed: Signed, tmp_path: Path
+    device: Device, signed: Signed, memory_folder: Path
 ) -> None:
     """theme: one report a day. crashed: three an hour, epsilon 2 of 10 for life."""
     device.folder.write_text("a file")
@@ -601,9 +601,9 @@ def test_processes_without_a_folder_share_one_budget(
                 args=(
                     signed.path,
                     device.folder,
-                    str(tmp_path / "tmp"),
+                    str(memory_folder / "tmp"),
                     device.now + 3600 * hour,
-                    str(tmp_path / f"left-{hour}-{n}"),
+                    str(memory_folder / f"left-{hour}-{n}"),
                     3,
                 ),
             )
@@ -614,21 +614,21 @@ def test_processes_without_a_folder_share_one_budget(
         for process in started:
             process.join()
             assert process.exitcode == 0
-    left = [path.read_text().split() for path in tmp_path.glob("left-*")]
+    left = [path.read_text().split() for path in memory_folder.glob("left-*")]
     streams = [stream for one in left for stream in one]
     assert streams.count("theme") == 1
     assert streams.count("crashed") == 5
 
 
 def test_files_put_back_under_two_processes_pass_no_limit(
-    device: Device, signed: Signed, tmp_path: Path
+    device: Device, signed: Signed, memory_folder: Path
 ) -> None:
     """Again and again, by rename: each process may find itself on a file of its own."""
     device.start().close(0)
     _copy(device, "before")
     spawn = multiprocessing.get_context("spawn")
-    places = [str(tmp_path / f"left-{n}") for n in range(2)]
-    shared = (signed.path, device.folder, str(tmp_path / "tmp"), device.now)
+    places = [str(memory_folder / f"left-{n}") for n in range(2)]
+    shared = (signed.path, device.folder, str(memory_folder / "tmp"), device.now)
     rounds: Writes = spawn.SimpleQueue()
     started = [
         spawn.Process(target=_report_on_and_on, args=(*shared, place, 25, rounds))
@@ -640,8 +640,8 @@ def test_files_put_back_under_two_processes_pass_no_limit(
         rounds.get()
         for suffix in ("-wal", "-shm"):
             (device.folder / f"{DATABASE}{suffix}").unlink(missing_ok=True)
-        shutil.copy(tmp_path / "before", tmp_path / "copy")
-        (tmp_path / "copy").rename(device.folder / DATABASE)
+        shutil.copy(memory_folder / "before", memory_folder / "copy")
+        (memory_folder / "copy").rename(device.folder / DATABASE)
     for process in started:
         process.join()
     assert [process.exitcode for process in started] == [0, 0]
