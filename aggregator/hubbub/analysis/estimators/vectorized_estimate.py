@@ -53,15 +53,15 @@ def supports_of(mechanism: Any, cells: Integers, wanted: int | None = None) -> I
 
 
 def walsh_hadamard(cells: Integers) -> Integers:
-    """The product of the Hadamard matrix with a vector of a power of two."""
+    """The product of the Hadamard matrix with a vector of a power of two; in rows, with each."""
     here, there = cells.copy(), np.empty_like(cells)
-    step = 1
-    while step < len(cells):
+    size, step = cells.shape[-1], 1
+    while step < size:
         # Sums to the first half and differences to the second: every pass reads and writes in
         # order, and after the last one each stands where it belongs.
-        half = len(cells) // 2
-        np.add(here[0::2], here[1::2], out=there[:half])
-        np.subtract(here[0::2], here[1::2], out=there[half:])
+        half = size // 2
+        np.add(here[..., 0::2], here[..., 1::2], out=there[..., :half])
+        np.subtract(here[..., 0::2], here[..., 1::2], out=there[..., half:])
         here, there = there, here
         step *= 2
     return here

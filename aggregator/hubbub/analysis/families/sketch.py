@@ -159,8 +159,7 @@ def buckets(mechanism: Sketch, totals: Totals) -> tuple[Floats, Floats]:
     else:
         reports = cells.sum(axis=1)
         signed = cells[:, ::2] - cells[:, 1::2]
-        sums = np.stack([walsh_hadamard(row) for row in signed])
-        supports = (reports[:, None] + sums) // 2
+        supports = (reports[:, None] + walsh_hadamard(signed)) // 2
     p, q = float(mechanism.channel.p), float(mechanism.channel.q)
     return (supports - reports[:, None] * q) / (p - q), reports.astype(np.float64)
 
