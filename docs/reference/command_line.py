@@ -1,6 +1,7 @@
 """The reference of the command line, from its parsers."""
 
 import argparse
+import re
 from collections import Counter
 from collections.abc import Collection, Iterator
 from typing import Final
@@ -92,9 +93,22 @@ def _command(
         if action.option_strings and action.required
     ]
     usage = " ".join(["hubbub", name, *required, "[OPTIONS]", *positional])
-    epilog = f"{cell(parser.epilog)}\n\n" if parser.epilog else ""
     description = _sentence(parser.description or help_text or "")
-    return f"{heading}{description}\n\n    {usage}\n\n{options(parser, shared)}{epilog}"
+    return f"{heading}{description}\n\n    {usage}\n\n{options(parser, shared)}{_epilog(parser.epilog or '')}"
+
+
+def _epilog(text: str) -> str:
+    """The paragraphs after the options; examples are a block of code."""
+    parts = []
+    for paragraph in text.strip().split("\n\n"):
+        title, _, rest = paragraph.partition("\n")
+        if title.rstrip(":") in {"example", "examples"}:
+            examples = [line.strip() for line in rest.splitlines()]
+            lines = [f"    {re.sub('  +', '   # ', example)}\n" for example in examples]
+            parts.append(f"{_sentence(title)}\n\n{''.join(lines)}\n")
+        elif paragraph:
+            parts.append(f"{cell(paragraph)}\n\n")
+    return "".join(parts)
 
 
 def options(parser: argparse.ArgumentParser, shared: Collection[str] = ()) -> str:
