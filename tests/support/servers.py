@@ -6,6 +6,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
 
 from hubbub.cli.local.child_process import Child
 from hubbub.cli.local.ports import free_port
@@ -47,7 +49,9 @@ def answering(child: Child, port: int, *, tls: bool) -> None:
 
     def answers() -> bool:
         child.check()
-        with redis.Redis(port=port, ssl=tls, ssl_cert_reqs="none") as one:
+        # Without redis-py's own tries, between which it waits for up to seconds.
+        once = Retry(NoBackoff(), 0)
+        with redis.Redis(port=port, ssl=tls, ssl_cert_reqs="none", retry=once) as one:
             try:
                 one.ping()
             except redis.AuthenticationError:
