@@ -85,7 +85,7 @@ def _there(python: Path, *arguments: str, cwd: Path = ROOT) -> subprocess.Comple
     return subprocess.run(
         [str(python), *arguments],
         cwd=cwd,
-        env={"PATH": os.environ["PATH"], "PYTHONDONTWRITEBYTECODE": "1", "LANG": "C.UTF-8"},
+        env={"PATH": os.environ["PATH"], "LANG": "C.UTF-8"},
         capture_output=True,
         text=True,
         check=False,
