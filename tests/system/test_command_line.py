@@ -11,7 +11,7 @@ import socket
 import subprocess
 import sys
 import tomllib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -31,48 +31,9 @@ from tests.conftest import CATALOG, Made
 from tests.support import web
 from tests.support.developing import MORE_PORTS
 from tests.support.waiting import eventually
+from tests.system.conftest import Hubbub
 
 ROOT = Path(__file__).parents[2]
-
-Hubbub = Callable[..., subprocess.CompletedProcess[str]]
-
-
-@pytest.fixture
-def process(tmp_path: Path) -> Hubbub:
-    """The command as a process of its own."""
-
-    def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-m", "hubbub.cli", *arguments],
-            cwd=tmp_path,
-            env={**os.environ, **environment},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-
-    return run
-
-
-@pytest.fixture
-def hubbub(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Hubbub:
-    """The command in this process, which saves the start of an interpreter."""
-
-    def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-        capsys.readouterr()
-        with monkeypatch.context() as patch:
-            patch.chdir(tmp_path)
-            for name, text in environment.items():
-                patch.setenv(name, text)
-            try:
-                status = main(arguments)
-            except SystemExit as end:  # argparse, after it printed help or an error
-                status = int(end.code or 0)
-        return subprocess.CompletedProcess(arguments, status, *capsys.readouterr())
-
-    return run
 
 
 @pytest.fixture(scope="module")

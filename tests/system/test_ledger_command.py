@@ -1,9 +1,6 @@
 """`hubbub ledger`: what a person sees of what left their device."""
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -13,21 +10,14 @@ from hubbub.client.testing import FakeShuffler
 from tests.support.bundles import Signed
 from tests.support.moment import far_from_midnight
 from tests.support.waiting import HANG_SECONDS
+from tests.system.conftest import Hubbub
 
 
-def _hubbub(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "hubbub.cli", *arguments],
-        env={**os.environ, **environment},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-
-
-def test_the_folder_is_that_which_the_app_was_told(tmp_path: Path, signed: Signed) -> None:
+def test_the_folder_is_that_which_the_app_was_told(
+    hubbub: Hubbub, tmp_path: Path, signed: Signed
+) -> None:
     _device(signed, tmp_path / "own").close(0)
-    done = _hubbub("ledger", HUBBUB_STATE_DIR=str(tmp_path / "own"))
+    done = hubbub("ledger", HUBBUB_STATE_DIR=str(tmp_path / "own"))
     assert (done.returncode, done.stdout.splitlines()[0]) == (0, str(tmp_path / "own"))
 
 
@@ -53,8 +43,8 @@ def folder(signed: Signed, tmp_path: Path) -> Path:
     return tmp_path / "state"
 
 
-def test_a_person_sees_what_left_and_what_it_could_have_meant(folder: Path) -> None:
-    done = _hubbub("ledger", "--state-dir", str(folder))
+def test_a_person_sees_what_left_and_what_it_could_have_meant(hubbub: Hubbub, folder: Path) -> None:
+    done = hubbub("ledger", "--state-dir", str(folder))
     assert done.returncode == 0, done.stderr
     for words in (
         "This device reports what the table below says",
@@ -71,9 +61,11 @@ def test_a_person_sees_what_left_and_what_it_could_have_meant(folder: Path) -> N
     assert any("theme" in row for row in rows)
 
 
-def test_strings_are_weighed_against_candidates(folder: Path, tmp_path: Path) -> None:
+def test_strings_are_weighed_against_candidates(
+    hubbub: Hubbub, folder: Path, tmp_path: Path
+) -> None:
     (tmp_path / "c.txt").write_text("a.example\nb.example\n")
-    done = _hubbub(
+    done = hubbub(
         "ledger",
         *("--state-dir", str(folder)),
         *("--candidates", str(tmp_path / "c.txt")),
@@ -91,26 +83,28 @@ def test_strings_are_weighed_against_candidates(folder: Path, tmp_path: Path) ->
 
 
 def test_it_changes_nothing_and_can_be_read_while_the_app_runs(
-    signed: Signed, tmp_path: Path
+    hubbub: Hubbub, signed: Signed, tmp_path: Path
 ) -> None:
     client = _device(signed, tmp_path / "state")
     before = {path.name for path in (tmp_path / "state").iterdir()}
-    assert _hubbub("ledger", "--state-dir", str(tmp_path / "state")).returncode == 0
+    assert hubbub("ledger", "--state-dir", str(tmp_path / "state")).returncode == 0
     assert {path.name for path in (tmp_path / "state").iterdir()} == before
     client.disable()
     assert (
         "Reporting is switched off"
-        in _hubbub("ledger", "--state-dir", str(tmp_path / "state")).stdout
+        in hubbub("ledger", "--state-dir", str(tmp_path / "state")).stdout
     )
     client.close(0)
 
 
-def test_without_a_folder_all_of_this_users_are_shown(signed: Signed, tmp_path: Path) -> None:
+def test_without_a_folder_all_of_this_users_are_shown(
+    hubbub: Hubbub, signed: Signed, tmp_path: Path
+) -> None:
     home = tmp_path / "xdg"
     _device(signed, home / "hubbub" / "0123456789abcdef").close(0)
-    done = _hubbub("ledger", XDG_STATE_HOME=str(home))
+    done = hubbub("ledger", XDG_STATE_HOME=str(home))
     assert "0123456789abcdef" in done.stdout
-    done = _hubbub("ledger", XDG_STATE_HOME=str(tmp_path / "nobody"))
+    done = hubbub("ledger", XDG_STATE_HOME=str(tmp_path / "nobody"))
     assert done.returncode == 2
     assert "no app has reported for this user; give --state-dir" in done.stderr
 
@@ -124,11 +118,11 @@ def test_without_a_folder_all_of_this_users_are_shown(signed: Signed, tmp_path: 
     ],
 )
 def test_a_wrong_folder_is_named_with_the_remedy(
-    tmp_path: Path, content: bytes | None, problem: str
+    hubbub: Hubbub, tmp_path: Path, content: bytes | None, problem: str
 ) -> None:
     if content is not None:
         (tmp_path / "hubbub.sqlite3").write_bytes(content)
-    done = _hubbub("ledger", "--state-dir", str(tmp_path))
+    done = hubbub("ledger", "--state-dir", str(tmp_path))
     assert done.returncode == 2
     assert problem in done.stderr
     assert "Traceback" not in done.stderr

@@ -3,13 +3,13 @@
 import csv
 import gzip
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from hubbub.cli.rappor_files import read_collection, read_map
 from hubbub.errors import BadParameter
+from tests.system.conftest import Hubbub
 
 pytestmark = pytest.mark.thorough
 
@@ -19,20 +19,21 @@ COUNTS = "100,50,40,30,60\n90,50,40,30,60\n"
 MAP = "a,1,2,5,6\nb,3,4,7,7\n"
 
 
-def _decode(folder: Path, *more: str) -> subprocess.CompletedProcess[str]:
-    [map_file] = folder.glob("map.csv*")
-    files = ("--params", folder / "params.csv", "--counts", folder / "counts.csv")
-    return subprocess.run(
-        [sys.executable, "-m", "hubbub.cli", "rappor", "decode", *files, "--map", map_file, *more],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+@pytest.fixture
+def decode(hubbub: Hubbub) -> Hubbub:
+    """The command on the files of a folder."""
+
+    def run(folder: Path, *more: str) -> subprocess.CompletedProcess[str]:
+        [map_file] = folder.glob("map.csv*")
+        files = ("--params", folder / "params.csv", "--counts", folder / "counts.csv")
+        return hubbub("rappor", "decode", *map(str, files), "--map", str(map_file), *more)
+
+    return run
 
 
-def test_an_existing_collection_moves_over(tmp_path: Path) -> None:
+def test_an_existing_collection_moves_over(decode: Hubbub, tmp_path: Path) -> None:
     folder, out = REFERENCE / "demo3", tmp_path / "results.csv"
-    done = _decode(folder, "--out", str(out))
+    done = decode(folder, "--out", str(out))
     assert (done.returncode, done.stdout) == (0, "")
     assert "1,000,000 reports, 190 candidates" in done.stderr
     assert "not explained by any candidate: 4.7%" in done.stderr
@@ -56,17 +57,17 @@ def test_an_existing_collection_moves_over(tmp_path: Path) -> None:
             assert low == 0
 
 
-def test_a_pipe_gets_the_results_alone_and_a_stricter_rate_finds_fewer() -> None:
-    loose, strict = (_decode(REFERENCE / "demo2", "--fdr", rate) for rate in ("0.2", "0.001"))
+def test_a_pipe_gets_the_results_alone_and_a_stricter_rate_finds_fewer(decode: Hubbub) -> None:
+    loose, strict = (decode(REFERENCE / "demo2", "--fdr", rate) for rate in ("0.2", "0.001"))
     assert loose.stdout.startswith('"string","estimate","std_error","proportion"')
     assert loose.stdout.count(",true\n") > strict.stdout.count(",true\n") > 10
 
 
-def test_names_that_csv_must_quote_come_back_as_they_were(tmp_path: Path) -> None:
+def test_names_that_csv_must_quote_come_back_as_they_were(decode: Hubbub, tmp_path: Path) -> None:
     for name, text in (("params.csv", PARAMS), ("counts.csv", COUNTS)):
         (tmp_path / name).write_text(text)
     (tmp_path / "map.csv").write_text('"a ""b"", c",1,2,5,6\nnaïve,3,4,7,7\n\ntwin,3,4,7,7\n')
-    done = _decode(tmp_path)
+    done = decode(tmp_path)
     names = {row["string"] for row in csv.DictReader(done.stdout.splitlines())}
     assert names == {'a "b", c', "naïve", "twin"}
     assert "set the same bits in every cohort" in done.stderr
@@ -157,7 +158,7 @@ def test_a_malformed_map_is_named_with_its_line(tmp_path: Path, rows: str, says:
     assert says in str(caught.value)
 
 
-def test_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:
+def test_files_that_cannot_be_read_are_named(decode: Hubbub, tmp_path: Path) -> None:
     collection = read_collection(*_collection(tmp_path))
     (tmp_path / "cut.csv.gz").write_bytes(gzip.compress(MAP.encode())[:-12])
     (tmp_path / "plain.csv.gz").write_text(MAP)
@@ -165,10 +166,10 @@ def test_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:
     for name in ("cut.csv.gz", "plain.csv.gz", "latin.csv", "nowhere.csv", "."):
         with pytest.raises(BadParameter, match=r"cannot be read|is no UTF-8; save it"):
             read_map(tmp_path / name, collection)
-    done = _decode(REFERENCE / "demo1", "--out", str(tmp_path / "no" / "such.csv"))
+    done = decode(REFERENCE / "demo1", "--out", str(tmp_path / "no" / "such.csv"))
     assert done.returncode == 2
     assert "cannot be written" in done.stderr
     assert "Traceback" not in done.stderr
-    done = _decode(REFERENCE / "demo1", "--fdr", "nan")
+    done = decode(REFERENCE / "demo1", "--fdr", "nan")
     assert (done.returncode, done.stdout) == (2, "")
     assert "--fdr nan is outside (0, 1)" in done.stderr
