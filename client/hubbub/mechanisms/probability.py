@@ -3,6 +3,7 @@
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import Final
 
 from hubbub.errors import BadParameter
@@ -47,12 +48,18 @@ class Probability:
     @property
     def exact(self) -> Fraction:
         """Its exact value."""
-        return Fraction(self.threshold, _ONE)
+        return _as_fraction(self.threshold)
 
     @property
     def complement(self) -> "Probability":
         """Exactly one minus this."""
         return Probability(_ONE - self.threshold)
+
+
+@lru_cache(maxsize=1024)
+def _as_fraction(threshold: int) -> Fraction:
+    """A multiple of 2**-64: formulas request the same few again and again."""
+    return Fraction(threshold, _ONE)
 
 
 def exp_at_most(epsilon: float, share: Fraction = Fraction(1)) -> Fraction:
