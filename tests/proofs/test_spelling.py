@@ -48,7 +48,7 @@ def test_any_string_is_spelled_and_read_again(text: str) -> None:
 def test_the_first_bits_spell_a_beginning(text: str, size: int) -> None:
     bits = spell(text, size)
     assert bits < 1 << size
-    found = read(bits, size, told=True)
+    found = read(bits, size, complete=True)
     assert found is not None
     assert text.startswith(found.text)
     assert found.used is None or found.text == text
@@ -59,7 +59,7 @@ def test_texts_with_the_same_letters_told_have_the_same_bits(
     text: str, one: str, other: str, size: int
 ) -> None:
     bits, others = spell(text + one, size), spell(text + other, size)
-    found, second = read(bits, size, told=True), read(others, size, told=True)
+    found, second = read(bits, size, complete=True), read(others, size, complete=True)
     assert found is not None
     assert second is not None
     cut = found.used is None and second.used is None
@@ -73,7 +73,7 @@ def test_bits_that_no_text_has_are_told_by_nobody() -> None:
     texts = [*map(chr, range(32, 0x600)), *(one + two for one in letters for two in letters)]
     spelled = {spell(text, size) for text in texts}
     begun = [bits for bits in range(1 << size) if read(bits, size) is not None]
-    told = [bits for bits in begun if read(bits, size, told=True) is not None]
+    told = [bits for bits in begun if read(bits, size, complete=True) is not None]
     assert spelled <= set(told) < set(begun)
 
 

@@ -66,7 +66,7 @@ async def _kept(made: Made, url: str, *, memory: bool = False) -> AsyncIterator[
     server = await connect_redis(url)
     store = RedisStore(server)
     kept = MemoryAnswerStore() if memory else RedisAnswerStore(server)
-    query = QueryEngine(made.bundle, store, clock=lambda: NOW, kept=kept)
+    query = QueryEngine(made.bundle, store, clock=lambda: NOW, answer_store=kept)
     changed = set[str]()
     keeper = EstimateKeeper(query, kept, changed, 3, lambda: NOW)
     try:
@@ -97,7 +97,9 @@ def test_an_answer_that_is_kept_is_the_one_that_is_worked_out(
             mean = await one.query.estimate("crashed", EstimateQuery())
             assert await one.keeper.look() > 4
             assert await one.keeper.look() == 0, "nothing changed since"
-            again = QueryEngine(made.bundle, _Broken(one.server), clock=lambda: NOW, kept=one.kept)
+            again = QueryEngine(
+                made.bundle, _Broken(one.server), clock=lambda: NOW, answer_store=one.kept
+            )
             for asked, found in zip(questions, worked, strict=True):
                 assert await again.estimate("theme", asked) == found
             assert await again.estimate("crashed", EstimateQuery()) == mean
@@ -124,7 +126,7 @@ def test_another_definition_of_a_metric_has_other_answers(made: Made, redis_url:
             metrics = dict(made.bundle.metrics)
             metrics["theme"] = replace(metrics["theme"], description="something else")
             changed = replace(made.bundle, metrics=metrics)
-            other = QueryEngine(changed, one.store, clock=lambda: NOW, kept=one.kept)
+            other = QueryEngine(changed, one.store, clock=lambda: NOW, answer_store=one.kept)
             found = await other.estimate("theme", EstimateQuery())
             assert found.description == "something else"
 
@@ -183,7 +185,7 @@ def test_what_nobody_can_read_is_worked_out(made: Made, redis_url: str, garbage:
                 former = await one.client.hget(key, field)
                 await one.client.hset(key, field, garbage)
                 fresh = RedisAnswerStore(one.server)
-                other = QueryEngine(made.bundle, one.store, clock=lambda: NOW, kept=fresh)
+                other = QueryEngine(made.bundle, one.store, clock=lambda: NOW, answer_store=fresh)
                 assert await other.estimate("theme", EstimateQuery()) == worked
                 await one.client.hdel(key, field)
                 if former is not None:

@@ -640,7 +640,7 @@ def test_totals_put_back_and_counted_up_to_as_many_as_before_are_told_apart(
         store, window = RedisStore(server), Window("theme", 5)
         size = made.bundle.metric("theme").randomizer.layout.size
         key = window.key("aggregator:totals")
-        query = QueryEngine(made.bundle, store, kept=RedisAnswerStore(server))
+        query = QueryEngine(made.bundle, store, answer_store=RedisAnswerStore(server))
 
         async def add(first: int) -> None:
             cells = [first] + [9] * (size - 1)

@@ -17,7 +17,7 @@ DAYS = [TODAY - 40, TODAY - 7, TODAY - 6, TODAY - 2, TODAY - 1, TODAY]
 
 
 def _days(last: str = "", epochs: str = "") -> list[int]:
-    found = select_epochs(last, epochs, held=DAYS, length="day", now=NOW)
+    found = select_epochs(last, epochs, all_epochs=DAYS, length="day", now=NOW)
     return [TODAY - epoch for epoch in found]
 
 
@@ -61,11 +61,11 @@ def test_epochs_are_named_in_words(last: str, epochs: str, ago: list[int]) -> No
     ],
 )
 def test_dates_are_told_as_they_are_asked_for(length: str, seconds: int, said: str) -> None:
-    held = select_epochs("", said, held=range(600_000), length=length, now=NOW)
+    held = select_epochs("", said, all_epochs=range(600_000), length=length, now=NOW)
     assert epoch_dates(held, seconds) == said
     for epoch in held:
         asked = epoch_date(epoch, seconds)
-        assert select_epochs("", asked, held=held, length=length, now=NOW) == [epoch]
+        assert select_epochs("", asked, all_epochs=held, length=length, now=NOW) == [epoch]
     assert epoch_date(2**32 - 1, seconds), "later than calendars have"
 
 
@@ -77,14 +77,14 @@ def test_a_month_of_a_daily_metric_is_all_its_days() -> None:
         ("2026-01..2026-02", range(first - 3, first + 28)),
         ("2026-02-27..2026-03", range(first + 26, first + 33)),
     ):
-        assert select_epochs("", epochs, held=days, length="day", now=NOW) == [*held]
+        assert select_epochs("", epochs, all_epochs=days, length="day", now=NOW) == [*held]
     months = [12 * 56, 12 * 56 + 1]
-    assert select_epochs("", "2026-02-14", held=months, length="month", now=NOW) == months[1:]
+    assert select_epochs("", "2026-02-14", all_epochs=months, length="month", now=NOW) == months[1:]
 
 
 def test_of_a_range_that_must_be_there_the_first_epoch_stands_for_it() -> None:
     def exact(epochs: str) -> list[int]:
-        return select_epochs("", epochs, held=DAYS, length="day", now=NOW, exact=True)
+        return select_epochs("", epochs, all_epochs=DAYS, length="day", now=NOW, exact=True)
 
     assert exact("2026-11-15..2026-11-16,2026-11-20") == [TODAY - 7, TODAY - 6, TODAY - 2]
     assert exact("2026-11-18..2026-11-19") == [TODAY - 4], "which holds none, and is refused by it"
@@ -97,14 +97,14 @@ def test_a_day_of_an_hourly_metric_is_all_its_hours() -> None:
         ("2026-11-22T13:00", [hours[2]]),
         ("2026-11-21T23:00..2026-11-22T00:30", hours[:2]),
     ):
-        assert select_epochs("", epochs, held=hours, length="hour", now=NOW) == held
-    assert select_epochs("2h", "", held=hours, length="hour", now=NOW) == hours[2:]
-    assert select_epochs("1d", "", held=hours, length="hour", now=NOW) == hours
+        assert select_epochs("", epochs, all_epochs=hours, length="hour", now=NOW) == held
+    assert select_epochs("2h", "", all_epochs=hours, length="hour", now=NOW) == hours[2:]
+    assert select_epochs("1d", "", all_epochs=hours, length="hour", now=NOW) == hours
 
 
 def test_nothing_held_is_nothing_meant() -> None:
     for last, epochs in (("", ""), ("7d", ""), ("", "all"), ("", "closed")):
-        assert select_epochs(last, epochs, held=[], length="week", now=NOW) == []
+        assert select_epochs(last, epochs, all_epochs=[], length="week", now=NOW) == []
 
 
 @pytest.mark.parametrize(
@@ -137,7 +137,7 @@ def test_what_is_no_range_is_refused_with_what_is_one(last: str, epochs: str, sa
 def test_any_words_name_epochs_or_are_refused(last: str, epochs: str) -> None:
     found, said = [], ""
     try:
-        found = select_epochs(last, epochs, held=DAYS, length="day", now=NOW)
+        found = select_epochs(last, epochs, all_epochs=DAYS, length="day", now=NOW)
     except BadParameter as error:
         said = str(error)
     assert len(said) < 400

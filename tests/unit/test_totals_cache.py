@@ -223,7 +223,7 @@ def test_who_asked_before_another_bundle_leaves_no_answer_of_the_former_one(tmp_
             folder.mkdir()
             signed = make_signed(folder, CATALOG.format(values=values), start=day * DAY)
             bundles.append(signed.bundle)
-        engine = QueryEngine(bundles[0], store, clock=lambda: (day + 2) * DAY, kept=kept)
+        engine = QueryEngine(bundles[0], store, clock=lambda: (day + 2) * DAY, answer_store=kept)
         kept.gate = gate = asyncio.Event()
         before = asyncio.create_task(engine.estimate("theme", EstimateQuery()))
         for _ in range(20):

@@ -51,9 +51,9 @@ class Promised:
     days: Mapping[str, Mapping[int, int | None]]
 
     @classmethod
-    def load(cls, said: bytes) -> Self:
+    def load(cls, raw: bytes) -> Self:
         """From what the store holds. Raises ValueError for anything else."""
-        match json.loads(said):
+        match json.loads(raw):
             case {"epoch": str(epoch), "days": dict(days), **more}:
                 # A record of one length is as versions wrote it that knew of no other.
                 match more.get("former", {}):
@@ -96,9 +96,9 @@ class Promised:
         return bool(day_counts) and epoch_start(epoch + 1, length) <= now - min(day_counts) * _DAY
 
 
-def _days(length: str, said: object) -> dict[int, int | None]:
+def _days(length: str, value: object) -> dict[int, int | None]:
     """The numbers of days of one length, as the store holds them. Raises ValueError."""
-    match said:
+    match value:
         case dict(days) if length in EPOCH_SECONDS and all(
             last is None or is_whole(last) for last in days.values()
         ):
@@ -163,7 +163,9 @@ def ended_before(
     return sorted(window for window in windows if ended(window.epoch))
 
 
-async def delete_totals(windows: Sequence[Window], store: TotalsStore, kept: DropsEstimates) -> int:
+async def delete_totals(
+    windows: Sequence[Window], store: TotalsStore, answer_store: DropsEstimates
+) -> int:
     """Delete these totals, and the estimates that were kept of them: of how many reports."""
     remembered = await store.remembered()
     number = 0
@@ -172,7 +174,7 @@ async def delete_totals(windows: Sequence[Window], store: TotalsStore, kept: Dro
             await store.forget(window)  # its tags: no totals, nothing to count twice
         number += await store.delete(window)
     for name in sorted({name for window in windows for name in _names_of(window.stream)}):
-        await kept.drop(name)
+        await answer_store.drop(name)
     return number
 
 
@@ -187,7 +189,7 @@ class Retention:
         bundle: Bundle,
         store: TotalsStore,
         promises: Promises,
-        kept: DropsEstimates,
+        answer_store: DropsEstimates,
         clocks: Clocks,
         *,
         changed: set[str],
@@ -196,7 +198,7 @@ class Retention:
         self._bundle = bundle
         self._store = store
         self._promises = promises
-        self._kept = kept
+        self._kept = answer_store
         self._clocks = clocks
         self._other = asyncio.Event()
 

@@ -66,40 +66,40 @@ def answer_lists(
     )
 
 
-def _among_those(row: ValueAnswer, asked: int) -> ValueAnswer:
+def _among_those(row: ValueAnswer, reports: int) -> ValueAnswer:
     """A row as of those who could say its value, of whom no more than all can hold it."""
-    most = float(asked)
+    most = float(reports)
     return replace(
         row,
-        share=row.estimate / max(asked, 1),
+        share=row.estimate / max(reports, 1),
         low=min(row.low, most),
         high=min(row.high, most),
-        share_low=min(row.low / max(asked, 1), 1.0),
-        share_high=min(row.high / max(asked, 1), 1.0),
+        share_low=min(row.low / max(reports, 1), 1.0),
+        share_high=min(row.high / max(reports, 1), 1.0),
         consistent=min(row.consistent or 0.0, most),
     )
 
 
-def only_of_all(one: Answer, other: Answer) -> tuple[Answer, Answer]:
+def only_of_all(first: Answer, other: Answer) -> tuple[Answer, Answer]:
     """Two answers, of the values alone that every report of both could say."""
     places = [
         place
-        for place in range(len(one.values))
+        for place in range(len(first.values))
         if all(
             not answer.reports_asked or answer.reports_asked[place] == answer.reports
-            for answer in (one, other)
+            for answer in (first, other)
         )
     ]
-    return _cut(one, places), _cut(other, places)
+    return _cut(first, places), _cut(other, places)
 
 
-def _cut(told: Answer, places: Sequence[int]) -> Answer:
-    if len(places) == len(told.values):
-        return told
+def _cut(answer: Answer, places: Sequence[int]) -> Answer:
+    if len(places) == len(answer.values):
+        return answer
     own = list(places)
-    figures = told.figures and _mapped(told.figures, lambda column: column[own])
-    values = tuple(told.values[place] for place in places)
-    return replace(told, values=values, figures=figures, reports_asked=())
+    figures = answer.figures and _mapped(answer.figures, lambda column: column[own])
+    values = tuple(answer.values[place] for place in places)
+    return replace(answer, values=values, figures=figures, reports_asked=())
 
 
 def _mapped(figures: ValueEstimates, of: Callable[[Floats], Floats]) -> ValueEstimates:

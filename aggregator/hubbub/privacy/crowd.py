@@ -147,7 +147,7 @@ class ExactAccountant:
 def what_decides(
     promise: CentralPromise,
     local: float,
-    told: float,
+    total_epsilon: float,
     categories: float | None,
     groups: int = 1,
     *,
@@ -155,18 +155,18 @@ def what_decides(
 ) -> str:
     """What else than the promise decides how much devices lie, in a sentence; "" if nothing does.
 
-    local: epsilon of a report. told: what its smallest crowd says, or all epochs of a promise of
-    several. categories: None where which there are depends on the crowd: then none that would do
-    is named. coarse: whether not every epsilon is to be had, as of a tree.
+    local: epsilon of a report. total_epsilon: what its smallest crowd says, or all epochs of a
+    promise of several. categories: None where which there are depends on the crowd: then none that
+    would do is named. coarse: whether not every epsilon is to be had, as of a tree.
     """
-    if told < _KEPT * promise.epsilon:
+    if total_epsilon < _KEPT * promise.epsilon:
         text = f"devices lie more than a central epsilon of {promise.epsilon:g} needs, since"
         if local > promise.max_local_epsilon - _GRAIN:
             return (
                 f"{text} a report may say {local:.4g} at most; with a larger max_local_epsilon "
                 "errors are smaller"
             )
-        if not coarse and told * (1 + _GRAIN / local) < _KEPT * promise.epsilon:
+        if not coarse and total_epsilon * (1 + _GRAIN / local) < _KEPT * promise.epsilon:
             return f"{text} epsilon is {local:.4g}; with a larger one, or none, errors are smaller"
     if local > _ALONE * promise.epsilon / promise.epochs:
         return ""
@@ -248,25 +248,25 @@ def of_all_epochs(metric: Metric) -> str:
     )
 
 
-def rests_on(metric: Metric, found: Amplified) -> str:
+def rests_on(metric: Metric, guarantee: Amplified) -> str:
     """In one short sentence, what a metric's central figure is of, and what it rests on."""
     if metric.central is not None:
         added = _along(metric, metric.dummies)
         return (
-            f"Of one person in a whole epoch of {found.reports:,} reports, worked out exactly for "
-            f"{metric.mechanism}, if {_of_devices(metric)}the shuffler is honest{added} and "
+            f"Of one person in a whole epoch of {guarantee.reports:,} reports, worked out exactly "
+            f"for {metric.mechanism}, if {_of_devices(metric)}the shuffler is honest{added} and "
             f"{metric.honest:.0%} of the reports are; if it does collude, a report says epsilon "
             f"{metric.report_loss:.3g}.{of_all_epochs(metric)} What is estimated from it "
             "may be published as it is."
         )
-    if found.method == "none":
+    if guarantee.method == "none":
         return (
-            f"Of one report: among {found.reports:,} shuffled ones of {metric.mechanism} nothing "
-            "is proven beyond what the device itself guarantees."
+            f"Of one report: among {guarantee.reports:,} shuffled ones of {metric.mechanism} "
+            "nothing is proven beyond what the device itself guarantees."
         )
     whom = "of them, those that show the same cohort or ask the same" if _groups(metric) else "all"
     return (
-        f"Of one report among {found.reports:,} of {metric.mechanism} that leave together "
+        f"Of one report among {guarantee.reports:,} of {metric.mechanism} that leave together "
         f"({whom} hide it), if the shuffler is honest."
     )
 

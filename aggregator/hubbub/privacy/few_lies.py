@@ -108,22 +108,22 @@ class FewLies:
                 at = self._least(laws, delta, at, high)
         return at
 
-    def _least(self, seen: _Seen, delta: float, low: float, high: float) -> float:
-        if self._delta(seen, low) <= delta:
+    def _least(self, laws: _Seen, delta: float, low: float, high: float) -> float:
+        if self._delta(laws, low) <= delta:
             return low
-        if self._delta(seen, high) > delta:
+        if self._delta(laws, high) > delta:
             return inf
         while high - low > _CLOSE * high:
             middle = (low + high) / 2
-            low, high = (low, middle) if self._delta(seen, middle) <= delta else (middle, high)
+            low, high = (low, middle) if self._delta(laws, middle) <= delta else (middle, high)
         return high
 
-    def _delta(self, seen: _Seen, central: float) -> float:
+    def _delta(self, laws: _Seen, central: float) -> float:
         """The hockey-stick divergence at exp(central), both ways round, rounded up."""
         t = exp(central) * (1 - _ROUNDING)
         deltas = (
             float(np.maximum(first * (1 + _ROUNDING) - t * other, 0).sum())
-            for first, other in (seen, seen[::-1])
+            for first, other in (laws, laws[::-1])
         )
         return max(deltas) + _LEFT_OUT * self.cut
 

@@ -85,9 +85,9 @@ def ranked(rows: Sequence[Row], cost: Target) -> list[Row]:
     return [best, *sorted((row for row in rows if row is not best), key=cost)]
 
 
-def row(question: MetricDraft, name: str, given: Mapping[str, Any], reports: float) -> Row:
+def row(question: MetricDraft, name: str, parameters: Mapping[str, Any], reports: float) -> Row:
     """The figures of one mechanism with these parameters."""
-    mechanism = _built(name, tuple(sorted(given.items())))
+    mechanism = _built(name, tuple(sorted(parameters.items())))
     values, even = question.values(), question.even()
     alike = np.full(len(values), 1 / len(values))
     errors = family_for(mechanism).expected(mechanism, values, alike, reports)
@@ -105,7 +105,7 @@ def row(question: MetricDraft, name: str, given: Mapping[str, Any], reports: flo
         smallest = _detectable(question, mechanism, reports, int(np.argmax(errors.absent)))
     return Row(
         mechanism=name,
-        parameters=given,
+        parameters=parameters,
         epsilon=mechanism.privacy_loss(),
         permanent_epsilon=(mechanism.permanent_loss() if isinstance(mechanism, Memoized) else None),
         reports=reports,
@@ -119,7 +119,7 @@ def row(question: MetricDraft, name: str, given: Mapping[str, Any], reports: flo
 
 
 def reports_for(
-    question: MetricDraft, name: str, given: Mapping[str, Any], target: Target, most: float
+    question: MetricDraft, name: str, parameters: Mapping[str, Any], target: Target, most: float
 ) -> Row:
     """The fewest reports whose `target` is at most so much; infinitely many if none do.
 
@@ -128,13 +128,13 @@ def reports_for(
     """
     _check_share(most)
     low, high = 0.0, log10(_MAX_REPORTS)
-    if not target(last := row(question, name, given, _MAX_REPORTS)) <= most:
+    if not target(last := row(question, name, parameters, _MAX_REPORTS)) <= most:
         return replace(last, reports=inf)
     while high - low > 1e-4:  # noqa: PLR2004 of a power of ten: .02%
         middle = (low + high) / 2
-        enough = target(row(question, name, given, 10**middle)) <= most
+        enough = target(row(question, name, parameters, 10**middle)) <= most
         low, high = (low, middle) if enough else (middle, high)
-    return row(question, name, given, float(np.ceil(10**high)))
+    return row(question, name, parameters, float(np.ceil(10**high)))
 
 
 def epsilon_for(
@@ -154,8 +154,8 @@ def epsilon_for(
         except BadParameter:  # no such parameters there, as a permanent epsilon below epsilon
             return None
 
-    def enough(found: Row | None) -> bool:
-        return found is not None and target(found) <= most
+    def enough(candidate: Row | None) -> bool:
+        return candidate is not None and target(candidate) <= most
 
     # A permanent epsilon bounds a report's from above.
     low, high = MIN_EPSILON, min(MAX_EPSILON, (question.permanent_epsilon or inf) * 0.999)
@@ -202,9 +202,9 @@ def _of_few(channel: Pure, reports: int, tail: Tail, corrected: float) -> float:
     further = float(tail.reach(np.array([corrected]))[0]) * sqrt(reports * q * (1 - q))
     passing = floor(reports * q + further) + 1
 
-    def chance(held: int) -> float:
-        own = likely(held, p, _CUT)
-        return float(pmf(own, held, p) @ above(passing - 1 - own, reports - held, q))
+    def chance(count: int) -> float:
+        own = likely(count, p, _CUT)
+        return float(pmf(own, count, p) @ above(passing - 1 - own, reports - count, q))
 
     if chance(reports) < CONFIDENCE:
         return inf
@@ -216,8 +216,8 @@ def _of_few(channel: Pure, reports: int, tail: Tail, corrected: float) -> float:
 
 
 @lru_cache(maxsize=512)
-def _built(name: str, given: tuple[tuple[str, Any], ...]) -> AnyMechanism:
-    return build(name, **dict(given))
+def _built(name: str, arguments: tuple[tuple[str, Any], ...]) -> AnyMechanism:
+    return build(name, **dict(arguments))
 
 
 def _check_reports(reports: float) -> None:

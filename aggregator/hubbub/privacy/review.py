@@ -46,10 +46,10 @@ def claims(catalog: Catalog, path: str, demo: str = "") -> tuple[Claim, ...]:
     )
 
 
-def _of_answers(made: Card, path: str) -> list[Claim]:
-    most = max(made.metrics, key=lambda metric: metric.per_report)
-    year = made.together["year"]
-    cap = made.caps["year"]
+def _of_answers(privacy_card: Card, path: str) -> list[Claim]:
+    most = max(privacy_card.metrics, key=lambda metric: metric.per_report)
+    year = privacy_card.together["year"]
+    cap = privacy_card.caps["year"]
     return [
         Claim(
             f"One answer says at most {most.per_report:.4g} nats about a person ({most.name}; the "
@@ -109,9 +109,11 @@ def _of_the_device(ledger: str) -> list[Claim]:
     ]
 
 
-def _of_the_services(made: Card, catalog: Catalog, path: str, *, status: str) -> list[Claim]:
+def _of_the_services(
+    privacy_card: Card, catalog: Catalog, path: str, *, status: str
+) -> list[Claim]:
     metrics = list(catalog.metrics.values())
-    lowest = min(made.metrics, key=lambda metric: metric.min_batch)
+    lowest = min(privacy_card.metrics, key=lambda metric: metric.min_batch)
     return [
         Claim(
             "The shuffler cannot read what it mixes: it has no key, no mechanism and no catalog.",

@@ -132,11 +132,11 @@ class ShuffledEpoch:
         return first + np.arange(float(len(chances))), chances
 
 
-def convolved(one: Floats, other: Floats) -> Floats:
+def convolved(first: Floats, other: Floats) -> Floats:
     """The law of a sum."""
-    if min(len(one), len(other)) <= DIRECT:
-        return np.convolve(one, other)
-    length = len(one) + len(other) - 1
+    if min(len(first), len(other)) <= DIRECT:
+        return np.convolve(first, other)
+    length = len(first) + len(other) - 1
     size = next_fast_len(length, real=True)
-    whole: Floats = irfft(rfft(one, size) * rfft(other, size), size)[:length]
+    whole: Floats = irfft(rfft(first, size) * rfft(other, size), size)[:length]
     return np.maximum(whole, 0.0)

@@ -35,15 +35,15 @@ def _kind() -> Kind:
         '{ os = ["linux", "macos"], version = { "2" = "2.*", old = "*" } }'
     )
 
-    def problem(given: Any) -> str:
-        if not (isinstance(given, Mapping) and 1 <= len(given) <= _MAX_FIELDS):
+    def problem(table: Any) -> str:
+        if not (isinstance(table, Mapping) and 1 <= len(table) <= _MAX_FIELDS):
             return f"must be {words}"
-        for field, own in given.items():
+        for field, own in table.items():
             if not (isinstance(field, str) and _FIELD.fullmatch(field)):
                 return f"names a public field that does not match {_FIELD.pattern}; rename it"
             if reason := _problem_with(own):
                 return f"{field}: {reason}"
-        cells = prod(map(len, given.values()))
+        cells = prod(map(len, table.values()))
         if cells > _MAX_CELLS:
             return (
                 f"makes {cells} cells, above {_MAX_CELLS}, and each needs a crowd of its own; let "
@@ -83,8 +83,8 @@ def _problem_with(own: Any) -> str:
     return ""
 
 
-def _listed(held: Any) -> list[Any]:
-    return list(held) if isinstance(held, list | tuple) else [held]
+def _listed(value: Any) -> list[Any]:
+    return list(value) if isinstance(value, list | tuple) else [value]
 
 
 def _values(own: Any) -> dict[str, tuple[str, ...]]:
@@ -137,14 +137,14 @@ BREAKDOWN: Final = entry(
 )
 
 
-def cell_of(name: str, rules: Rules, told: Mapping[str, str]) -> str:
+def cell_of(name: str, rules: Rules, field_values: Mapping[str, str]) -> str:
     """The stream of a device that says this of itself: the metric's own if any of it is unlisted.
 
     name: of the metric, or of a tier of it.
     """
     parts = []
     for field, values in rules.items():
-        label = _counts_as(values, told.get(field))
+        label = _counts_as(values, field_values.get(field))
         if label is None:
             return name
         parts.append(f"{field}={label}")
@@ -152,14 +152,14 @@ def cell_of(name: str, rules: Rules, told: Mapping[str, str]) -> str:
     return f"{base}@{','.join(parts)}{slash}{tier}" if parts else name
 
 
-def _counts_as(values: Mapping[str, tuple[str, ...]], told: str | None) -> str | None:
+def _counts_as(values: Mapping[str, tuple[str, ...]], text: str | None) -> str | None:
     """The first value whose patterns fit; None if there is none."""
-    if told is None:
+    if text is None:
         return None
     fit = (
         n
         for n, patterns in values.items()
-        if any(fnmatchcase(told, pattern) for pattern in patterns)
+        if any(fnmatchcase(text, pattern) for pattern in patterns)
     )
     return next(fit, None)
 

@@ -143,12 +143,12 @@ def _example(parameter: Parameter) -> str:
 
 
 def resolve(
-    mechanism: str, epsilon: float, categories: int | None, given: Mapping[str, Any]
+    mechanism: str, epsilon: float, categories: int | None, options: Mapping[str, Any]
 ) -> tuple[str, Mapping[str, Any], Choice | None]:
     """Mechanism and parameters as they are, or as chosen where the mechanism is AUTO."""
     if mechanism != AUTO:
-        return mechanism, given, None
-    choice = choose(epsilon, categories, given)
+        return mechanism, options, None
+    choice = choose(epsilon, categories, options)
     return choice.best.mechanism, choice.best.parameters, choice
 
 
@@ -195,21 +195,23 @@ def choose(epsilon: float, categories: int | None, told: Mapping[str, Any]) -> C
     return Choice(reports, best, min(rest, key=lambda option: option.stderr, default=None))
 
 
-def _option(name: str, given: Mapping[str, Any], own: Mapping[str, float], reports: int) -> Option:
-    mechanism = build(name, **given)
+def _option(
+    name: str, arguments: Mapping[str, Any], own: Mapping[str, float], reports: int
+) -> Option:
+    mechanism = build(name, **arguments)
     if mechanism.VALUES == "numbers":
         places = (0.0, 0.25, 0.5, 0.75, 1.0)
         worst = max(mechanism.variance(place * reports, reports) for place in places)
-        stderr = sqrt(worst) / reports * (given["high"] - given["low"])
+        stderr = sqrt(worst) / reports * (arguments["high"] - arguments["low"])
     else:
-        stderr = sqrt(mechanism.variance(reports / given["categories"], reports))
+        stderr = sqrt(mechanism.variance(reports / arguments["categories"], reports))
     layout = mechanism.layout
     return Option(name, dict(own), stderr, layout.payload_bytes, layout.size)
 
 
-def _whole(told: Mapping[str, Any], name: str) -> int:
+def _whole(options: Mapping[str, Any], name: str) -> int:
     [wish] = (field for field in fields_of(Wishes) if field.name == name)
-    value: Any = told.get(name, None if wish.required else wish.default)
+    value: Any = options.get(name, None if wish.required else wish.default)
     if problem := wish.problem(value):
         raise BadParameter(f"{name} {str(value)[:20]} {problem}")
     return int(value)

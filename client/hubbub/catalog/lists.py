@@ -80,11 +80,11 @@ def why_not_grown(before: Metric | None, metric: Metric) -> str:
 
 
 def _going_on(
-    values: Sequence[str], before: Sequence[str], kept: Collection[str]
+    values: Sequence[str], before: Sequence[str], specials: Collection[str]
 ) -> tuple[str, ...]:
     """Values in the order of those before, if these begin with them; but for where `kept` are."""
     named, prior = (
-        [value for value in listing if value not in kept] for listing in (values, before)
+        [value for value in listing if value not in specials] for listing in (values, before)
     )
     same = named[: len(prior)] == prior
     return (*before, *named[len(prior) :]) if same else tuple(values)

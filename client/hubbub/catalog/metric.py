@@ -357,9 +357,9 @@ class Metric:
         allowed = [epsilon for epsilon in self.tiers if epsilon <= min(max_epsilon, max_local)]
         return f"{self.stream}/{allowed[-1]:g}" if allowed else None
 
-    def _apart(self, asked: str) -> Iterator[str]:
+    def _apart(self, name: str) -> Iterator[str]:
         """The streams of one list: of each tier every cell."""
-        for stream_name in (asked, *(f"{asked}/{tier:g}" for tier in self.tiers)):
+        for stream_name in (name, *(f"{name}/{tier:g}" for tier in self.tiers)):
             yield from streams_of(stream_name, self.breakdown)
 
     def code(self, value: Any) -> Any:

@@ -32,8 +32,8 @@ def _in_force(metric: Metric, field: str) -> Any:
     return metric.fewest if field == "min_batch" else getattr(metric, field)
 
 
-def _text(given: Any) -> str:
+def _text(value: Any) -> str:
     """As people write it: 1,000; 2027-06-30; day; os (linux, macos)."""
-    if isinstance(given, Mapping):
-        return ", ".join(f"{name} ({', '.join(members)})" for name, members in given.items())
-    return f"{given:,}" if isinstance(given, int | float) else str(given)
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name} ({', '.join(members)})" for name, members in value.items())
+    return f"{value:,}" if isinstance(value, int | float) else str(value)

@@ -23,11 +23,11 @@ ONE_DAY: Final = "one day"
 """What `report_on` says of a device that reports once a period."""
 
 
-def _is_period(given: Any) -> bool:
-    return given == _MONTH or (
-        isinstance(given, str)
-        and _SPAN.fullmatch(given) is not None
-        and 2 <= _span_days(given) <= _MAX_DAYS  # noqa: PLR2004 one day is an epoch
+def _is_period(value: Any) -> bool:
+    return value == _MONTH or (
+        isinstance(value, str)
+        and _SPAN.fullmatch(value) is not None
+        and 2 <= _span_days(value) <= _MAX_DAYS  # noqa: PLR2004 one day is an epoch
     )
 
 
@@ -76,18 +76,18 @@ def reports_of_one(metric: Any, epochs: Iterable[int]) -> int:
     return reports
 
 
-def period_conflicts(found: Mapping[str, Any]) -> dict[str, str]:
+def period_conflicts(fields: Mapping[str, Any]) -> dict[str, str]:
     """What a metric's fields say against its period: per field, what is wrong with it."""
-    if not found.get("period") and not found.get("report_on"):
+    if not fields.get("period") and not fields.get("report_on"):
         return {}
-    if not found.get("period"):
+    if not fields.get("period"):
         return {"report_on": 'is of a period; write period = "30d", or leave report_on out'}
-    if not found.get("report_on"):
+    if not fields.get("report_on"):
         return {"period": f'is of report_on; write report_on = "{ONE_DAY}", or leave period out'}
     problems = {}
-    if found.get("epoch", "day") != "day":
+    if fields.get("epoch", "day") != "day":
         problems["epoch"] = 'must be "day" with report_on, which is of a day'
-    limits = found.get("limits")
+    limits = fields.get("limits")
     if limits is not None and limits.reports_per_epoch != 1:
         problems["limits"] = "reports_per_epoch must be 1 with report_on: it is once a period"
     return problems

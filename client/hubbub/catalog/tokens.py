@@ -32,11 +32,11 @@ _PADDED: Final = (
 )
 
 
-def _is_issuer(given: Any) -> bool:
+def _is_issuer(value: Any) -> bool:
     patterns = (_ISSUER, _ON_THIS_MACHINE)
-    if not (isinstance(given, str) and any(pattern.fullmatch(given) for pattern in patterns)):
+    if not (isinstance(value, str) and any(pattern.fullmatch(value) for pattern in patterns)):
         return False
-    return url_parts(given) is not None
+    return url_parts(value) is not None
 
 
 @dataclass(frozen=True, slots=True)

@@ -236,27 +236,27 @@ def reported_of(account: Account, metric: Metric, epoch: int) -> int | None:
     return sum(account.epochs.get(day, 0) for day in days)
 
 
-def merge(one: Account, other: Account) -> Account:
+def merge(account: Account, other: Account) -> Account:
     """An account that allows no more than either: for when one of them was lost for a while."""
-    floor = max(one.floor, other.floor)
+    floor = max(account.floor, other.floor)
     epochs = {
-        epoch: max(one.epochs.get(epoch, 0), other.epochs.get(epoch, 0))
-        for epoch in one.epochs.keys() | other.epochs.keys()
+        epoch: max(account.epochs.get(epoch, 0), other.epochs.get(epoch, 0))
+        for epoch in account.epochs.keys() | other.epochs.keys()
         if epoch > floor
     }
     losses = {
-        epoch: max(one.losses.get(epoch, 0.0), other.losses.get(epoch, 0.0)) for epoch in epochs
+        epoch: max(account.losses.get(epoch, 0.0), other.losses.get(epoch, 0.0)) for epoch in epochs
     }
     return Account(
-        max(one.spent, other.spent),
+        max(account.spent, other.spent),
         floor,
         epochs,
-        dict(one.responses),
+        dict(account.responses),
         losses,
-        _larger(one.days, other.days),
-        max(one.central, other.central),
-        _larger(one.crowds, other.crowds),
-        {epoch for epoch in one.filled | other.filled if epoch > floor},
+        _larger(account.days, other.days),
+        max(account.central, other.central),
+        _larger(account.crowds, other.crowds),
+        {epoch for epoch in account.filled | other.filled if epoch > floor},
     )
 
 
@@ -316,9 +316,11 @@ def _by_span(days: Mapping[int, float], now: float) -> dict[int, float]:
     return losses
 
 
-def _larger(one: Mapping[int, float], other: Mapping[int, float]) -> dict[int, float]:
+def _larger(losses: Mapping[int, float], other: Mapping[int, float]) -> dict[int, float]:
     """Of each day the larger."""
-    return {day: max(one.get(day, 0.0), other.get(day, 0.0)) for day in one.keys() | other.keys()}
+    return {
+        day: max(losses.get(day, 0.0), other.get(day, 0.0)) for day in losses.keys() | other.keys()
+    }
 
 
 @lru_cache

@@ -31,8 +31,8 @@ def hear(signed: bytes, operator: bytes, state: State) -> None:
     """
     notice = open_notice(signed, operator=operator)
 
-    def follows(kept: bytes) -> bool:
-        former = kept_notice(kept, operator)
+    def follows(raw_notice: bytes) -> bool:
+        former = kept_notice(raw_notice, operator)
         return former is None or notice.follows(former)
 
     state.heed(signed, follows)

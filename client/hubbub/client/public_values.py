@@ -19,8 +19,8 @@ class PublicValues:
         BadParameter: no texts or callables by name.
     """
 
-    def __init__(self, given: Public | None = None) -> None:
-        values = _NOTHING if given is None else given
+    def __init__(self, public: Public | None = None) -> None:
+        values = _NOTHING if public is None else public
         if not isinstance(values, Mapping) or not all(
             isinstance(name, str) and (isinstance(value, str) or callable(value))
             for name, value in values.items()
@@ -52,9 +52,9 @@ class PublicValues:
         return cell_of(metric.name, metric.breakdown, field_values)
 
 
-def _called(field: str, told: Callable[[], str]) -> str:
+def _called(field: str, source: Callable[[], str]) -> str:
     try:
-        return told()
+        return source()
     except Exception as error:  # noqa: BLE001 the app's own, which may raise anything
         raise BadParameter(
             f"public: {field} raises {type(error).__name__}; give a text, or what returns one"

@@ -400,11 +400,11 @@ def unreadable(subject: str, error: Exception) -> ValueOutOfDomain:
     return ValueOutOfDomain(f"{subject}: cannot be read: {type(error).__name__}")
 
 
-def _named(kind: str, known: Mapping[str, object], find: Callable[[], Read]) -> Read:
+def _named(kind: str, choices: Mapping[str, object], find: Callable[[], Read]) -> Read:
     try:
         return find()
     except Exception:  # noqa: BLE001 an object of the app's in its place may raise anything
-        names = ", ".join(sorted(known)) or "none"
+        names = ", ".join(sorted(choices)) or "none"
         raise UnknownMetric(
             f"the bundle has no {kind} of this name; it has {names}; "
             "the name goes first, then the value"

@@ -115,15 +115,15 @@ def at_most(max_epsilon: float | None, name: str = "max_epsilon") -> float:
     return most
 
 
-def _check(names: Sequence[str], name: str, given: Any) -> None:
+def _check(names: Sequence[str], name: str, value: Any) -> None:
     """Raises BadParameter for an argument that is no setting, or of the wrong kind."""
     if name not in names:
         raise BadParameter(f"{name!r} is not a setting; there are {', '.join(names)}")
-    if given is None:
+    if value is None:
         return
-    if _PARSERS[name] is _switch and not isinstance(given, bool | int):
+    if _PARSERS[name] is _switch and not isinstance(value, bool | int):
         raise BadParameter(f"{name} is not understood; give True or False")
-    if _PARSERS[name] is float and not isinstance(given, float | int):
+    if _PARSERS[name] is float and not isinstance(value, float | int):
         raise BadParameter(f"{name} is not understood; give a number")
 
 
@@ -134,9 +134,9 @@ def _parse(variable: str, text: str, parser: Callable[[str], Any]) -> Any:
         raise BadParameter(f"{variable} is not understood; {_REMEDIES[parser]}") from None
 
 
-def _path(name: str, given: str | os.PathLike[str]) -> Path:
+def _path(name: str, value: str | os.PathLike[str]) -> Path:
     try:
-        path = Path(given)
+        path = Path(value)
         whole = b"\0" not in os.fsencode(path)
     except (TypeError, ValueError):
         whole = False

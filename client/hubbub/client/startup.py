@@ -48,14 +48,14 @@ def state_home() -> Path:
         return NOWHERE
 
 
-def transport_of(bundle: Bundle, told: Settings, *, insecure: bool) -> Transport:
+def transport_of(bundle: Bundle, settings: Settings, *, insecure: bool) -> Transport:
     """The way to the shuffler that an app was told, else its bundle's. Raises BadParameter."""
-    address = told.shuffler or bundle.shuffler
-    if told.relay is None:
+    address = settings.shuffler or bundle.shuffler
+    if settings.relay is None:
         return transport_to(
-            address, roots=bundle.roots, insecure=insecure, transport=told.transport
+            address, roots=bundle.roots, insecure=insecure, transport=settings.transport
         )
-    return relay_to(told.relay, gateway=bundle.gateway, shuffler=address, roots=bundle.roots)
+    return relay_to(settings.relay, gateway=bundle.gateway, shuffler=address, roots=bundle.roots)
 
 
 def program_name() -> str:
@@ -82,7 +82,7 @@ def _own_name() -> str:
 
 def state_of(
     bundle: Bundle,
-    told: Settings,
+    settings: Settings,
     operator: bytes | None,
     clock: Callable[[], float] = time.time,
 ) -> State:
@@ -94,13 +94,18 @@ def state_of(
         BundleRefused: another operator is trusted here, or more was promised, or a newer bundle
             was here before.
     """
-    home, state_dir = settled(state_home()), told.state_dir and settled(told.state_dir)
-    key = "" if state_dir else told.app or program_name()
+    home, state_dir = settled(state_home()), settings.state_dir and settled(settings.state_dir)
+    key = "" if state_dir else settings.app or program_name()
     with held(*beside(home, state_dir)) as file:
         trust = _known(file, may_be_unknown=operator is not None)
         before = trust.data()
         launcher = key.partition(" in ")[0]
-        if not told.app and key not in trust.pins and launcher in trust.pins and key != launcher:
+        if (
+            not settings.app
+            and key not in trust.pins
+            and launcher in trust.pins
+            and key != launcher
+        ):
             # The name that version 0.2 and before kept is the first app's that starts.
             trust.pins[key] = trust.pins.pop(launcher)
         try:
@@ -108,7 +113,7 @@ def state_of(
                 key, bundle, operator, _unclaimed(trust, key, home, state_dir)
             )
         except BundleRefused as error:
-            raise BundleRefused(f"{told.bundle}: {error}") from None
+            raise BundleRefused(f"{settings.bundle}: {error}") from None
         folder = state_dir or home / pin.folder
         state = _state_in(folder, bundle, clock)
         try:

@@ -67,14 +67,14 @@ class CatalogField:
         """Whether there is no default."""
         return self.default is REQUIRED
 
-    def problem(self, given: Any) -> str:
+    def problem(self, value: Any) -> str:
         """Why it may not hold this, with the remedy; "" if it may."""
-        problem = self.entry.kind.problem(given)
+        problem = self.entry.kind.problem(value)
         return f"{problem}; {self.entry.write}" if problem and self.entry.write else problem
 
-    def is_default(self, given: Any) -> bool:
+    def is_default(self, value: Any) -> bool:
         """Whether this is what it holds if nothing is written; 1 is not True."""
-        return type(given) is type(self.default) and bool(given == self.default)
+        return type(value) is type(self.default) and bool(value == self.default)
 
 
 @lru_cache

@@ -175,11 +175,11 @@ def in_interval(interval: Interval, *, is_integer: bool) -> Kind:
 def ascending(words: str, rule: str, item: Kind) -> Kind:
     """A list in which each is larger than the one before. rule: after "must"."""
 
-    def holds(given: Any) -> bool:
+    def holds(values: Any) -> bool:
         return (
-            isinstance(given, list | tuple)
-            and not any(item.problem(value) for value in given)
-            and list(given) == sorted(set(given))
+            isinstance(values, list | tuple)
+            and not any(item.problem(value) for value in values)
+            and list(values) == sorted(set(values))
         )
 
     return Kind(
@@ -226,13 +226,13 @@ def edges() -> Kind:
     )
 
 
-def edges_of(given: Any) -> tuple[float, ...]:
+def edges_of(value: Any) -> tuple[float, ...]:
     """The edges that were written, growing ones in three digits; none if they are wrong."""
-    if isinstance(given, Mapping):
-        ends: Any = given
+    if isinstance(value, Mapping):
+        ends: Any = value
         low, high, parts = (ends.get(name) for name in ("from", "to", "parts"))
         if not (
-            given.keys() == {"from", "to", "parts"}
+            value.keys() == {"from", "to", "parts"}
             and is_number(low)
             and is_number(high)
             and is_whole(parts)
@@ -242,12 +242,12 @@ def edges_of(given: Any) -> tuple[float, ...]:
             return ()
         step = (math.log(high) - math.log(low)) / parts
         inner = [float(f"{math.exp(math.log(low) + step * i):.3g}") for i in range(1, parts)]
-        given = [low, *inner, high]
-    if not (isinstance(given, list | tuple) and all(map(is_number, given))):
+        value = [low, *inner, high]
+    if not (isinstance(value, list | tuple) and all(map(is_number, value))):
         return ()
-    ascend = all(low < high for low, high in pairwise(given))
-    fit = _MIN_EDGES <= len(given) <= _MAX_EDGES
-    return tuple(map(float, given)) if ascend and fit else ()
+    ascend = all(low < high for low, high in pairwise(value))
+    fit = _MIN_EDGES <= len(value) <= _MAX_EDGES
+    return tuple(map(float, value)) if ascend and fit else ()
 
 
 def values() -> Kind:
@@ -275,11 +275,11 @@ def strings() -> Kind:
     words = "the path of a text file, one string a line, plain or .gz; or a list of strings"
     texts = {"type": "string", "minLength": 1, "maxLength": MAX_VALUE_BYTES}
 
-    def problem(given: Any) -> str:
-        if isinstance(given, str) and given:
+    def problem(value: Any) -> str:
+        if isinstance(value, str) and value:
             return ""
-        if isinstance(given, list | tuple) and given and not _are_both_booleans([*given]):
-            return _problem_with_values(given)
+        if isinstance(value, list | tuple) and value and not _are_both_booleans([*value]):
+            return _problem_with_values(value)
         return f"must be {words}"
 
     return Kind(
@@ -297,22 +297,22 @@ def strings() -> Kind:
     )
 
 
-def _problem_with_values(given: Any) -> str:
-    if isinstance(given, list) and _are_both_booleans(given):
+def _problem_with_values(value: Any) -> str:
+    if isinstance(value, list) and _are_both_booleans(value):
         return ""
-    if not (isinstance(given, list | tuple) and all(isinstance(v, str) and v for v in given)):
+    if not (isinstance(value, list | tuple) and all(isinstance(v, str) and v for v in value)):
         return "must be a list of texts, none empty; or true and false"
-    if not all(map(is_writable, given)):
+    if not all(map(is_writable, value)):
         return "holds half of a surrogate pair; write it as text"
-    if any(len(v.encode()) > MAX_VALUE_BYTES for v in given):
+    if any(len(v.encode()) > MAX_VALUE_BYTES for v in value):
         return f"holds a value longer than {MAX_VALUE_BYTES} bytes; shorten it"
-    if len(set(given)) != len(given):
+    if len(set(value)) != len(value):
         return "holds a value twice; remove one"
     return ""
 
 
-def _are_both_booleans(given: list[Any]) -> bool:
-    return all(isinstance(value, bool) for value in given) and sorted(given) == [False, True]
+def _are_both_booleans(values: list[Any]) -> bool:
+    return all(isinstance(value, bool) for value in values) and sorted(values) == [False, True]
 
 
 def _as_text(value: Any) -> str:
@@ -345,13 +345,13 @@ def tables() -> Kind:
 def shares(of: str) -> Kind:
     """Shares of a whole by name, together 1 at most."""
 
-    def holds(given: Any) -> bool:
+    def holds(table: Any) -> bool:
         return (
-            isinstance(given, Mapping)
-            and bool(given)
-            and all(is_text(name) for name in given)
-            and all(is_number(share) and share > 0 for share in given.values())
-            and sum(given.values()) <= 1 + _ROUNDING
+            isinstance(table, Mapping)
+            and bool(table)
+            and all(is_text(name) for name in table)
+            and all(is_number(share) and share > 0 for share in table.values())
+            and sum(table.values()) <= 1 + _ROUNDING
         )
 
     rule = f"give each {of} its share, together 1 at most"

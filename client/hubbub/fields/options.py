@@ -152,11 +152,11 @@ def _add(section: type, parser: argparse.ArgumentParser, containers: dict[Any, A
         container.add_argument(*names, **_of_argparse(written))
 
 
-def _of_argparse(written: _Written) -> dict[str, Any]:
+def _of_argparse(entry: _Written) -> dict[str, Any]:
     """What argparse's add_argument takes for an option."""
-    known, default = written.option, written.field.default
+    known, default = entry.option, entry.field.default
     more: dict[str, Any] = {"help": known.text}
-    item, several = _item(written.field.type)
+    item, several = _item(entry.field.type)
     if known.metavar or item is date:
         more["metavar"] = known.metavar or "YYYY-MM-DD"
     if item is bool:
@@ -166,7 +166,7 @@ def _of_argparse(written: _Written) -> dict[str, Any]:
         more["choices"] = choices
     if known.parse or item in {int, float, Path, date}:
         more["type"] = known.parse or item
-    more |= _count(written, several)
+    more |= _count(entry, several)
     if default is not MISSING:
         more["default"] = [] if more.get("action") == "append" else default
     elif not known.positional:
@@ -174,9 +174,9 @@ def _of_argparse(written: _Written) -> dict[str, Any]:
     return more
 
 
-def _count(written: _Written, several: int) -> dict[str, Any]:
+def _count(entry: _Written, several: int) -> dict[str, Any]:
     """How many values an option or argument takes, for argparse."""
-    known, is_needed = written.option, written.field.default is MISSING
+    known, is_needed = entry.option, entry.field.default is MISSING
     if several and not known.several and not known.positional:
         return {"action": "append"} if several < 0 else {"nargs": several}
     if several:
@@ -224,12 +224,12 @@ def read_options(section: type[Section], namespace: argparse.Namespace) -> Secti
     return section(**values)
 
 
-def _checked(written: _Written, value: Any) -> Any:
-    interval = written.option.within
+def _checked(entry: _Written, value: Any) -> Any:
+    interval = entry.option.within
     for one in value if isinstance(value, tuple) else (value,):
         if interval is not None and one not in interval:
-            raise BadParameter(f"{written.name} {one:g} is {_outside(interval)}")
-    return written.option.read(written.name, value) if written.option.read else value
+            raise BadParameter(f"{entry.name} {one:g} is {_outside(interval)}")
+    return entry.option.read(entry.name, value) if entry.option.read else value
 
 
 def _outside(interval: Interval) -> str:

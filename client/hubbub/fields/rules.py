@@ -49,9 +49,9 @@ class Interval:
     high: float = inf
     ends: str = "[]"
 
-    def __contains__(self, given: float) -> bool:
-        above = self.low <= given if self.ends[0] == "[" else self.low < given
-        return above and (given <= self.high if self.ends[1] == "]" else given < self.high)
+    def __contains__(self, value: float) -> bool:
+        above = self.low <= value if self.ends[0] == "[" else self.low < value
+        return above and (value <= self.high if self.ends[1] == "]" else value < self.high)
 
     def __str__(self) -> str:
         """As a condition: " in [0, 1)", " above 0"; nothing if it holds every number."""
@@ -92,5 +92,5 @@ def metric_name_of(stream: str) -> str:
     return stream.partition("/")[0].partition("@")[0]
 
 
-def _figure(given: float) -> str:
-    return f"{given:g}" if abs(given) > _LONG else str(given)
+def _figure(number: float) -> str:
+    return f"{number:g}" if abs(number) > _LONG else str(number)

@@ -37,26 +37,26 @@ def read_fields(section: type, table: Mapping[str, Any], wrong: Complain) -> dic
 
 
 def refuse_unknown(
-    table: Mapping[str, Any], known: Collection[str], whose: str, wrong: Complain
+    table: Mapping[str, Any], names: Collection[str], whose: str, wrong: Complain
 ) -> None:
     """Complain of fields that nobody knows: which may have been meant, and where all are.
 
     whose: they are not, as "for grr" or "in [caps]".
     """
-    for name in [name for name in table if name not in known]:
+    for name in [name for name in table if name not in names]:
         near = [
             f'"{close_match}"'
-            for close_match in get_close_matches(name[:_LONGEST], known, n=_NEAREST)
+            for close_match in get_close_matches(name[:_LONGEST], names, n=_NEAREST)
         ]
         meant = f"did you mean {' or '.join(near)}? " if near else ""
-        few = f"there are {', '.join(known)}" if len(known) <= _FEW else ""
+        few = f"there are {', '.join(names)}" if len(names) <= _FEW else ""
         wrong(name, f"is not known {whose}; {meant}{few or _REST}")
 
 
-def read_section(name: str, section: type, given: Any, wrong: Complain) -> Any:
+def read_section(name: str, section: type, table: Any, wrong: Complain) -> Any:
     """The object that a [table] at the top of the file says, or None after a complaint."""
     names = [field.name for field in fields_of(section) if field.entry.written]
-    if not isinstance(given, dict):
+    if not isinstance(table, dict):
         wrong(name, f"must be a table of {', '.join(names)}; write [{name}] and them below")
         return None
     complaints: list[str] = []
@@ -65,8 +65,8 @@ def read_section(name: str, section: type, given: Any, wrong: Complain) -> Any:
         complaints.append(field)
         wrong(field, problem)
 
-    refuse_unknown(given, names, f"in [{name}]", noted)
-    fields = read_fields(section, given, noted)
+    refuse_unknown(table, names, f"in [{name}]", noted)
+    fields = read_fields(section, table, noted)
     if complaints:
         return None
     try:

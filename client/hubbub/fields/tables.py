@@ -55,30 +55,30 @@ def _written(section: type) -> list[CatalogField]:
     return [field for field in fields_of(section) if field.entry.written]
 
 
-def _problem(section: type, given: Any) -> str:
-    if isinstance(given, section):
+def _problem(section: type, table: Any) -> str:
+    if isinstance(table, section):
         return ""
     own = {field.name: field for field in _written(section)}
     needed = {field.name for field in own.values() if field.required}
-    if not (isinstance(given, dict) and needed <= given.keys() <= own.keys()):
+    if not (isinstance(table, dict) and needed <= table.keys() <= own.keys()):
         return f"must hold {_enumerated(section)}"
     wrong = [
         f"{name} {problem}"
-        for name, value in given.items()
+        for name, value in table.items()
         if (problem := own[name].problem(value))
     ]
     if wrong:
         return "; ".join(wrong)
     try:
-        _read(section, given)
+        _read(section, table)
     except BadParameter as error:
         return str(error)
     return ""
 
 
-def _read(section: type, given: Mapping[str, Any]) -> Any:
-    own = [field for field in fields_of(section) if field.name in given]
-    return section(**{field.name: field.entry.kind.read(given[field.name]) for field in own})
+def _read(section: type, table: Mapping[str, Any]) -> Any:
+    own = [field for field in fields_of(section) if field.name in table]
+    return section(**{field.name: field.entry.kind.read(table[field.name]) for field in own})
 
 
 def _load(section: type, table: Any, *, flat: bool) -> Any:

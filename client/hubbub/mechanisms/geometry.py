@@ -95,8 +95,8 @@ class Incidence:
         return int(self.prime**coordinates) - 1
 
     @staticmethod
-    def _product(one: Sequence[int], other: Sequence[int]) -> int:
-        return sum(a * b for a, b in zip(one, other, strict=True))
+    def _product(first: Sequence[int], other: Sequence[int]) -> int:
+        return sum(a * b for a, b in zip(first, other, strict=True))
 
 
 @dataclass(frozen=True, slots=True)

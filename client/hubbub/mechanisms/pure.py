@@ -61,14 +61,16 @@ class Pure:
         """By how much more often a report supports what it was made from: p - q."""
         return float(self.p - self.q)
 
-    def dummies_variances(self, held: Sequence[float], totals: Totals) -> list[float]:
+    def dummies_variances(self, true_counts: Sequence[float], totals: Totals) -> list[float]:
         """What dummies add to the variance of every value's estimate, so many holding it."""
         share = 1 / max(len(totals.cells), 1)
         drawn = totals.dummies * share * (1 - share) / self.gap**2
         off = (share - float(self.q)) / self.gap
         drawn += totals.beside_variance * off**2
         traded = 1 / max(totals.reports, 1)
-        return [drawn + totals.dummies_variance * (off - true * traded) ** 2 for true in held]
+        return [
+            drawn + totals.dummies_variance * (off - true * traded) ** 2 for true in true_counts
+        ]
 
     def variance(self, true: float, reports: int) -> float:
         """Variance of one estimate, in reports squared; `true` in [0, reports]."""

@@ -78,12 +78,12 @@ def described_parameters(name: str) -> Mapping[str, Parameter]:
     return described(REGISTRY[name])
 
 
-def built_from(family: FamilyName, *given: str) -> tuple[str, ...]:
+def built_from(family: FamilyName, *names: str) -> tuple[str, ...]:
     """The names of a family's mechanisms that can be built from exactly these parameters."""
 
-    def fits(known: Mapping[str, bool]) -> bool:
-        return known.keys() >= set(given) and {key for key, must in known.items() if must} <= {
-            *given
+    def fits(needs: Mapping[str, bool]) -> bool:
+        return needs.keys() >= set(names) and {key for key, must in needs.items() if must} <= {
+            *names
         }
 
     return tuple(
@@ -93,15 +93,15 @@ def built_from(family: FamilyName, *given: str) -> tuple[str, ...]:
     )
 
 
-def build(name: str, **given: Any) -> AnyMechanism:
+def build(name: str, **arguments: Any) -> AnyMechanism:
     """The mechanism of this name: `build("grr", epsilon=1.0, categories=5)`.
 
     Raises:
         BadParameter: no such mechanism, or a parameter unknown, missing or out of range.
     """
     needs = parameters(name)
-    wrong = [f'"{key}" is not a parameter' for key in sorted(given.keys() - needs.keys())]
-    wrong += [f'"{key}" is missing' for key, must in needs.items() if must and key not in given]
+    wrong = [f'"{key}" is not a parameter' for key in sorted(arguments.keys() - needs.keys())]
+    wrong += [f'"{key}" is missing' for key, must in needs.items() if must and key not in arguments]
     if wrong:
         raise BadParameter(f"{name}: {', '.join(wrong)}; it takes {', '.join(needs)}")
-    return REGISTRY[name](**given)
+    return REGISTRY[name](**arguments)

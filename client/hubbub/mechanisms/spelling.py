@@ -230,10 +230,10 @@ def spell(text: str, size: int) -> int:
     return bits << size - used
 
 
-def _no_more(alphabet: _Alphabet, before: str, left: int) -> int:
+def _no_more(alphabet: _Alphabet, before: str, room: int) -> int:
     """The bits that are left where a letter does not fit: how the longest code begins."""
     code, many = alphabet.code(before, chr(_LAST_CHARACTER))
-    return code >> many - left
+    return code >> many - room
 
 
 def _fullest(text: str, size: int) -> tuple[_Code, _Alphabet]:
@@ -255,8 +255,11 @@ def _fullest(text: str, size: int) -> tuple[_Code, _Alphabet]:
     return best
 
 
-def read(bits: int, size: int, *, told: bool = False) -> Spelled | None:
-    """What a text's first bits spell; None if no text begins so. told: no others are told of it."""
+def read(bits: int, size: int, *, complete: bool = False) -> Spelled | None:
+    """What a text's first bits spell; None if no text begins so.
+
+    complete: no further bits are known of it.
+    """
     reader = _Bits(bits, size)
     text: list[str] = []
     alphabet, begun = None, 0
@@ -271,7 +274,7 @@ def read(bits: int, size: int, *, told: bool = False) -> Spelled | None:
             begun = reader.used
     except EOFError:
         rest = size - begun
-        if told and alphabet is not None:
+        if complete and alphabet is not None:
             no_more = _no_more(alphabet, text[-1] if text else "", rest)
             if bits & ((1 << rest) - 1) != no_more:
                 return None

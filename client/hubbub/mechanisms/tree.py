@@ -196,7 +196,7 @@ class PrefixTree:
         size = self.size if size is None else size
         text_bits = size - self._numbered
         number = bits >> text_bits
-        spelling = read(bits & ((1 << text_bits) - 1), text_bits, told=size == self.size)
+        spelling = read(bits & ((1 << text_bits) - 1), text_bits, complete=size == self.size)
         if spelling is None or not number <= len(self.beginnings):
             return None
         text = self.beginnings[number - 1] + spelling.text if number else spelling.text

@@ -246,7 +246,7 @@ class Connection:
         self,
         metric: str,
         question: QueryName,
-        given: Mapping[str, Any],
+        options: Mapping[str, Any],
         strings: "_Strings",
     ) -> Answer:
         if not (isinstance(metric, str) and metric):
@@ -255,7 +255,7 @@ class Connection:
             _check_texts(what, texts)
         name, _, tier = metric.partition("/")
         path = f"{named_path('/v1/metrics', name)}/{question}"
-        parameters = {**given, "tier": tier, "list": list(strings.lists)}
+        parameters = {**options, "tier": tier, "list": list(strings.lists)}
         body = {"candidates": list(strings.candidates)} if strings.candidates else None
         if question in {"estimates", "compare"}:
             return self._answer(
@@ -263,15 +263,15 @@ class Connection:
             )
         return self._answer(question, self.service.ask(path, parameters, body))
 
-    def _answer(self, question: QueryName, found: Any) -> Answer:
+    def _answer(self, question: QueryName, document: Any) -> Answer:
         """What was answered, if it is of the shape of such an answer."""
         try:
-            return Answer(question, found)
+            return Answer(question, document)
         except MISSHAPEN as error:
             raise self.service.alien(error) from error
 
 
-def _check_texts(what: str, given: Any) -> None:
+def _check_texts(what: str, texts: Any) -> None:
     """Raises BadParameter for what is no list of texts, such as one text alone."""
-    if isinstance(given, str) or not all(isinstance(text, str) for text in given):
+    if isinstance(texts, str) or not all(isinstance(text, str) for text in texts):
         raise BadParameter(f'{what}: give a list of texts, as ["one", "another"]')

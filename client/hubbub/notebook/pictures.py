@@ -21,7 +21,7 @@ _INCHES_A_LINE: Final = 0.18
 _DATES: Final = 7
 
 
-def bars(axes: Any, rows: Sequence[Row], question: QueryName, found: Document) -> None:
+def bars(axes: Any, rows: Sequence[Row], question: QueryName, document: Document) -> None:
     """A bar a row, the first on top."""
     number = _number(question)
     places = range(len(rows))
@@ -33,8 +33,8 @@ def bars(axes: Any, rows: Sequence[Row], question: QueryName, found: Document) -
     # Names are what people said: nothing in them is a formula of matplotlib's.
     axes.set_yticks(places, [_label(row["value"]) for row in rows], parse_math=False)
     axes.invert_yaxis()
-    means = is_of_means("estimates", found)
-    unit = found.get("unit") if means else ""
+    means = is_of_means("estimates", document)
+    unit = document.get("unit") if means else ""
     if question == "compare":
         axes.set_xlabel(f"difference of means, in {unit}" if unit else "difference of the shares")
     elif question == "breakdown" and not means:
@@ -44,7 +44,7 @@ def bars(axes: Any, rows: Sequence[Row], question: QueryName, found: Document) -
         axes.set_xlabel(mean if means else "reports")
 
 
-def heat_map(axes: Any, rows: Sequence[Row], found: Document) -> None:
+def heat_map(axes: Any, rows: Sequence[Row], document: Document) -> None:
     """A cell each, as dark as its share of its row, with the interval's ends written in it.
 
     The paler, the less sure it is; bold is beyond chance.
@@ -57,8 +57,8 @@ def heat_map(axes: Any, rows: Sequence[Row], found: Document) -> None:
     axes.set_xticks(range(len(names)), [_label(name) for name in names], parse_math=False)
     own = [_label(": ".join(filter(None, (line[0]["slice"], line[0]["row"])))) for line in cells]
     axes.set_yticks(range(len(own)), own, parse_math=False)
-    axes.set_xlabel(_label(found["columns"]), parse_math=False)
-    whose = ": ".join(filter(None, (found["by"], found["rows"])))
+    axes.set_xlabel(_label(document["columns"]), parse_math=False)
+    whose = ": ".join(filter(None, (document["by"], document["rows"])))
     axes.set_ylabel(_label(whose), parse_math=False)
     for down, line in enumerate(cells):
         for across, row in enumerate(line):
@@ -70,14 +70,14 @@ def heat_map(axes: Any, rows: Sequence[Row], found: Document) -> None:
             axes.text(across, down, label, color=ink, fontweight=weight, **place)
 
 
-def by_size(rows: Sequence[Row], question: QueryName, found: Document) -> list[Row]:
+def by_size(rows: Sequence[Row], question: QueryName, document: Document) -> list[Row]:
     """The rows as they are drawn: the largest first; ranges of numbers in their own order.
 
     Of parts each under its name, in their own order too.
     """
     if question == "breakdown":
         return [{**row, "value": f"{row['part']}: {row['value']}"} for row in rows]
-    ranges = found.get("kind") == "ranges" or found.get("lowest") is not None
+    ranges = document.get("kind") == "ranges" or document.get("lowest") is not None
     if ranges and question == "estimates":
         return list(rows)
     number = _number(question)
@@ -91,7 +91,7 @@ def height_inches(rows: Sequence[Row]) -> float:
     return min(max(_MIN_INCHES, 1.2 + len(rows) * (0.12 + _INCHES_A_LINE * (1 + longest))), 60)
 
 
-def lines(axes: Any, rows: Sequence[Row], most: int, found: Document) -> None:
+def lines(axes: Any, rows: Sequence[Row], most: int, document: Document) -> None:
     """A line a value with its band, and estimates as dots; of one epoch, a point with its interval.
 
     Where no line goes through all epochs, it is of the estimates.
@@ -117,8 +117,8 @@ def lines(axes: Any, rows: Sequence[Row], most: int, found: Document) -> None:
     for text in legend.get_texts():
         text.set_parse_math(False)
     _mark_dates(axes, dates)
-    unit = f", in {found['unit']}" if found.get("unit") else ""
-    axes.set_ylabel("share of the reports" if found.get("kind") == "values" else f"mean{unit}")
+    unit = f", in {document['unit']}" if document.get("unit") else ""
+    axes.set_ylabel("share of the reports" if document.get("kind") == "values" else f"mean{unit}")
     axes.set_xlabel("UTC")
 
 

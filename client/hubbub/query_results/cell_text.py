@@ -73,9 +73,9 @@ def cell(column: Column, row: Row, *, of_means: bool) -> str:
     return " to ".join(_written(column.unit, value, of_means=of_means) for value in values)
 
 
-def _written(unit: Unit, given: Any, *, of_means: bool) -> str:
+def _written(unit: Unit, value: Any, *, of_means: bool) -> str:
     """As its unit is; what a service of another version, or a stranger, sends is shown as it is."""
     try:
-        return _WRITTEN[unit](given, of_means)
+        return _WRITTEN[unit](value, of_means)
     except (TypeError, ValueError, AttributeError):
-        return str(given)
+        return str(value)

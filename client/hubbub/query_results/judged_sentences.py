@@ -5,11 +5,11 @@ from typing import Any, Final
 _NAMES: Final = {"auc": "AUC", "accuracy": "accuracy"}
 
 
-def judged_sentences(found: dict[str, Any], level: str) -> list[str]:
+def judged_sentences(document: dict[str, Any], level: str) -> list[str]:
     """What is known of it: AUC or accuracy with its interval; nothing until it is judged."""
     return [
-        f"{label} {found[name]:.3f}, {level} interval {found[f'{name}_low']:.3f} to "
-        f"{found[f'{name}_high']:.3f}"
+        f"{label} {document[name]:.3f}, {level} interval {document[f'{name}_low']:.3f} to "
+        f"{document[f'{name}_high']:.3f}"
         for name, label in _NAMES.items()
-        if found.get(name) is not None
+        if document.get(name) is not None
     ]

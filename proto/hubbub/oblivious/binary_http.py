@@ -63,8 +63,8 @@ def read_request(message: bytes) -> Request:
     rest = _Rest(message)
     known_length = rest.form(_REQUEST)
     method, scheme, authority, path = (rest.text() for _ in range(4))
-    headers = rest.fields(known=known_length)
-    return Request(method, scheme, authority, path, headers, rest.end(known=known_length))
+    headers = rest.fields(known_length=known_length)
+    return Request(method, scheme, authority, path, headers, rest.end(known_length=known_length))
 
 
 def read_response(message: bytes) -> Response:
@@ -72,11 +72,11 @@ def read_response(message: bytes) -> Response:
     rest = _Rest(message)
     known_length = rest.form(_RESPONSE)
     while (status := rest.varint()) < _FINAL:
-        rest.fields(known=known_length)
+        rest.fields(known_length=known_length)
     if status > _LAST_STATUS:
         raise BadPayload("a status is none of HTTP's")
-    headers = rest.fields(known=known_length)
-    return Response(status, headers, rest.end(known=known_length))
+    headers = rest.fields(known_length=known_length)
+    return Response(status, headers, rest.end(known_length=known_length))
 
 
 class _Rest:
@@ -110,16 +110,16 @@ class _Rest:
             raise BadPayload("a message of binary HTTP ends too soon")
         return self._message[self._at - size : self._at]
 
-    def fields(self, *, known: bool) -> Fields:
+    def fields(self, *, known_length: bool) -> Fields:
         """A section of fields; one that is cut off at the message's end is empty."""
         if self._at == len(self._message):
             return ()
-        section = _Rest(self.text()) if known else self
+        section = _Rest(self.text()) if known_length else self
         field_lines = []
         while section._at < len(section._message):  # noqa: SLF001 one of its own
             name = section.text()
             if not name:
-                if known:
+                if known_length:
                     raise BadPayload("a field has no name")
                 break
             if not _NAME.fullmatch(name):
@@ -129,16 +129,16 @@ class _Rest:
                 raise BadPayload(f"more than {_MAX_PARTS} fields")
         return tuple(field_lines)
 
-    def end(self, *, known: bool) -> bytes:
+    def end(self, *, known_length: bool) -> bytes:
         """The content, and that after trailers nothing but padding is left."""
         chunks: list[bytes] = []
         while self._at < len(self._message) and (chunk := self.text()):
             chunks.append(chunk)
-            if known:
+            if known_length:
                 break
             if len(chunks) > _MAX_PARTS:
                 raise BadPayload(f"more than {_MAX_PARTS} chunks")
-        self.fields(known=known)
+        self.fields(known_length=known_length)
         if self._message[self._at :].strip(b"\0"):
             raise BadPayload("something is behind a message of binary HTTP")
         return b"".join(chunks)

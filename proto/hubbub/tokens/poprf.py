@@ -239,6 +239,6 @@ def _base(scalar: bytes) -> bytes:
     return _times(scalar, _GENERATOR)
 
 
-def _plus(one: bytes, other: bytes) -> bytes:
-    total: bytes = rbcl.crypto_core_ristretto255_add(one, other)
+def _plus(first: bytes, other: bytes) -> bytes:
+    total: bytes = rbcl.crypto_core_ristretto255_add(first, other)
     return total

@@ -26,7 +26,7 @@ class Allowances:
         self,
         account: str,
         period: tuple[int, int],
-        asked: Mapping[str, Sequence[bytes]],
+        requests: Mapping[str, Sequence[bytes]],
         *,
         devices: int,
         keep: int,
@@ -43,7 +43,7 @@ class Allowances:
         key = f"issuer:{{{name}}}:{period[0]}:{period[1]}"
         questions = [
             part
-            for stream, blinded in asked.items()
+            for stream, blinded in requests.items()
             for part in (stream, hashlib.sha256(b"".join(blinded)).digest()[:_QUESTION_BYTES])
         ]
         step = script(_ALLOW, [key], [devices, keep, *questions])

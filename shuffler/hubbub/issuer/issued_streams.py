@@ -63,8 +63,8 @@ def read_issued_streams(path: Path) -> IssuedStreams:
     return IssuedStreams(streams, devices)
 
 
-def _stream(told: Mapping[str, Any]) -> IssuedStream:
-    numbers = told["epoch_seconds"], told["grace_seconds"], told.get("tokens", 0)
+def _stream(table: Mapping[str, Any]) -> IssuedStream:
+    numbers = table["epoch_seconds"], table["grace_seconds"], table.get("tokens", 0)
     return IssuedStream(*map(_whole, numbers))
 
 

@@ -103,21 +103,23 @@ def parser() -> argparse.ArgumentParser:
     return options
 
 
-def _check_accounts(given: argparse.Namespace) -> None:
-    if not given.accounts and not given.oidc:
+def _check_accounts(namespace: argparse.Namespace) -> None:
+    if not namespace.accounts and not namespace.oidc:
         raise BadParameter("nobody is an account; give --accounts FILE, --oidc URL, or both")
-    if not given.oidc:
-        if any(given.oidc_audience) or given.oidc_roots:
+    if not namespace.oidc:
+        if any(namespace.oidc_audience) or namespace.oidc_roots:
             raise BadParameter("--oidc-audience and --oidc-roots are of a provider: say --oidc URL")
         return
-    parts = url_parts(given.oidc)
+    parts = url_parts(namespace.oidc)
     if (
         parts is None
-        or " " in given.oidc
+        or " " in namespace.oidc
         or not (parts.scheme == "https" or (parts.scheme == "http" and is_loopback(parts.netloc)))
     ):
-        raise BadParameter(f"--oidc {given.oidc!a} is no address of a provider; write https://HOST")
-    if not any(given.oidc_audience):
+        raise BadParameter(
+            f"--oidc {namespace.oidc!a} is no address of a provider; write https://HOST"
+        )
+    if not any(namespace.oidc_audience):
         raise BadParameter(
             "--oidc without --oidc-audience would take tokens for whomever they are made; name "
             "the app as the provider calls it"

@@ -46,6 +46,6 @@ class Subjects:
         return f"/{self._provider} {subject}"
 
 
-def is_signed(shown: str) -> bool:
+def is_signed(token: str) -> bool:
     """Whether what is shown is a token of a provider by its form; no key of ours has a dot."""
-    return shown.count(".") == 2  # noqa: PLR2004 header, claims, signature
+    return token.count(".") == 2  # noqa: PLR2004 header, claims, signature

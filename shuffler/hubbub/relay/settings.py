@@ -88,11 +88,11 @@ def parser() -> argparse.ArgumentParser:
     return options
 
 
-def _gateway(told: str) -> str:
-    parts = url_parts(told)
+def _gateway(address: str) -> str:
+    parts = url_parts(address)
     if parts is None or not (
         parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in _HERE)
     ):
-        raise BadParameter(f"--gateway {told!a} is no address of one; write https://HOST:PORT")
+        raise BadParameter(f"--gateway {address!a} is no address of one; write https://HOST:PORT")
     path = parts.path.rstrip("/") or _GATEWAY_PATH
     return f"{parts.scheme}://{parts.netloc}{path}"

@@ -191,14 +191,14 @@ def day_of(seconds: float) -> str:
 async def serve_until_signal(
     servers: Sequence[Serves],
     loops: Sequence[Loop],
-    told: Mapping[str, Any],
+    startup_facts: Mapping[str, Any],
     on_hangup: Callable[[], None] = lambda: None,
 ) -> None:
     """Serve and run the loops until SIGTERM or SIGINT, then finish the calls under way.
 
     A loop that ends has failed, as a door that lets nobody in: then everything stops at once, so
-    that nobody waits for what nothing works on. told: what the line in the log says of the start,
-    beside the version. on_hangup: what SIGHUP does; it ends nothing.
+    that nobody waits for what nothing works on. startup_facts: what the line in the log says of the
+    start, beside the version. on_hangup: what SIGHUP does; it ends nothing.
 
     Raises:
         PartFailed: by a fault of ours.
@@ -219,7 +219,7 @@ async def serve_until_signal(
     for server in servers:
         await server.start()
         parts[asyncio.create_task(server.serve())] = type(server).__qualname__
-    _log.info("started", extra=facts(version=VERSION, **told))
+    _log.info("started", extra=facts(version=VERSION, **startup_facts))
     await asyncio.wait([stopped, *parts], return_when=asyncio.FIRST_COMPLETED)
     failed = [task for task in parts if task.done()]
     reason = why[0] if why else f"{parts[failed[0]]} has failed"

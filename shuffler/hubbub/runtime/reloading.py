@@ -29,7 +29,7 @@ _Stamps = Mapping[Path, tuple[int, int, int] | None]
 class Reloader:
     """Looks at the files of a service.
 
-    files: what is looked at, asked at every look, as a file may name others. read: reads and checks
+    files: what is looked at, asked at every look, as a file may name others. load: reads and checks
     all of them, in a thread; raises HubbubError for any that is refused, and then nothing has
     changed. counts: reloads by outcome, taken or refused.
     """
@@ -37,12 +37,12 @@ class Reloader:
     def __init__(
         self,
         files: Callable[[], Iterable[Path]],
-        read: Callable[[], Take],
+        load: Callable[[], Take],
         counts: Counter[str],
         clock: Clock | None = None,
     ) -> None:
         self._files = files
-        self._read = read
+        self._read = load
         self._clock = clock or SystemClock()
         self._wanted = asyncio.Event()
         self._used = self._stamps()

@@ -151,10 +151,10 @@ def made_by_0_1(pem: str) -> bool:
     return any(subject == _OLD_AUTHORITY for subject, _ in authorities_in(pem))
 
 
-def role_names(told: Mapping[str, Any]) -> list[str]:
+def role_names(certificate: Mapping[str, Any]) -> list[str]:
     """The common names of a certificate and its URIs, as Python's own `ssl` tells it."""
-    uris = [value for kind, value in told.get("subjectAltName", ()) if kind == "URI"]
-    return common_names(told) + uris
+    uris = [value for kind, value in certificate.get("subjectAltName", ()) if kind == "URI"]
+    return common_names(certificate) + uris
 
 
 def check_plain(address: str) -> None:

@@ -29,10 +29,10 @@ class Crowds:
     owner: the process whose the batches are that a crowd is cut into.
     """
 
-    def __init__(self, server: RedisServer, owner: bytes, told: PoolReplies) -> None:
+    def __init__(self, server: RedisServer, owner: bytes, replies: PoolReplies) -> None:
         self._server = server
         self._owner = owner
-        self._told = told
+        self._told = replies
 
     async def stage(self, window: Window, crowd_id: bytes, sealed: Sequence[bytes] = ()) -> int:
         """Keep sealed dummies for a crowd that will have this id: how many it has.

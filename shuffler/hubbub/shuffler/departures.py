@@ -159,16 +159,16 @@ class Departures:
             return None
         return crowd_id
 
-    async def _pad(self, window: Window, stream: Stream, crowd_id: bytes, held: int) -> None:
+    async def _pad(self, window: Window, stream: Stream, crowd_id: bytes, size: int) -> None:
         """Make what a crowd lacks of its dummies, some at a time."""
         try:
-            with self._stages.of("pad", stream.dummies - held):
-                while held < stream.dummies:
-                    number = min(_DUMMIES_AT_ONCE, stream.dummies - held)
+            with self._stages.of("pad", stream.dummies - size):
+                while size < stream.dummies:
+                    number = min(_DUMMIES_AT_ONCE, stream.dummies - size)
                     sealed = await asyncio.to_thread(
                         sealed_dummies, self._table, window, stream, number
                     )
-                    held = await self._crowds.stage(window, crowd_id, sealed)
+                    size = await self._crowds.stage(window, crowd_id, sealed)
         except (StoreUnavailable, BadParameter) as error:
             _log.warning("%s epoch %d: its crowd waits for dummies: %s", *window, error)
             await self._clock.sleep(_RETRY_SECONDS)

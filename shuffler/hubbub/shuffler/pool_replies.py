@@ -59,10 +59,10 @@ class PoolReplies:
                 shard_counts[window] = max(shards, shard_counts.get(window, 1))
         return shard_counts
 
-    def number(self, window: Window, told: bytes | None) -> int:
+    def number(self, window: Window, raw: bytes | None) -> int:
         """How many shards a window began with."""
         try:
-            shards = int(told or 1)
+            shards = int(raw or 1)
         except ValueError:
             shards = 0
         if 1 <= shards <= MAX_SHARDS:
@@ -100,8 +100,8 @@ class PoolReplies:
             _log.warning("in Redis %s; all else goes on", what)
 
 
-def _count(told: bytes | int) -> int:
-    number = int(told)
+def _count(raw: bytes | int) -> int:
+    number = int(raw)
     if not 0 <= number < _MAX:
         raise ValueError("no count")
     return number

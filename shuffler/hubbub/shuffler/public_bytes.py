@@ -21,10 +21,10 @@ class PublicBytes:
         tag = b'"' + hashlib.sha256(self.content).hexdigest()[:32].encode() + b'"'
         object.__setattr__(self, "tag", tag)
 
-    def answer(self, known: bytes) -> tuple[HTTPStatus, tuple[tuple[bytes, bytes], ...], bytes]:
+    def answer(self, etags: bytes) -> tuple[HTTPStatus, tuple[tuple[bytes, bytes], ...], bytes]:
         """Status, headers and body for who has what these tags (If-None-Match) are of."""
         headers = ((b"etag", self.tag), _CACHE)
-        tags = [tag.strip().removeprefix(b"W/") for tag in known.split(b",")]
+        tags = [tag.strip().removeprefix(b"W/") for tag in etags.split(b",")]
         if self.tag in tags:
             return HTTPStatus.NOT_MODIFIED, headers, b""
         return HTTPStatus.OK, (*headers, (b"content-type", self.kind)), self.content

@@ -142,31 +142,33 @@ def parse(arguments: Sequence[str] | None = None) -> Settings:
     )
 
 
-def _http(given: argparse.Namespace, told: Common) -> HttpSettings:
-    if not given.http:
+def _http(namespace: argparse.Namespace, common_settings: Common) -> HttpSettings:
+    if not namespace.http:
         for name in (
             *("http_tls", "http_bundle", "http_shared"),
             *("http_proxy", "http_proxy_protocol", "gateway_key", "relay"),
         ):
-            if getattr(given, name):
+            if getattr(namespace, name):
                 option = "--" + name.replace("_", "-")
                 raise BadParameter(f"{option} is for the HTTP door; open it with --http HOST:PORT")
     else:
-        check_addresses(given, "http")
-    if given.http_proxy_protocol and not given.http_proxy:
+        check_addresses(namespace, "http")
+    if namespace.http_proxy_protocol and not namespace.http_proxy:
         raise BadParameter("--http-proxy-protocol: say whose header to read with --http-proxy")
-    if given.relay and not given.gateway_key:
+    if namespace.relay and not namespace.gateway_key:
         raise BadParameter("--relay: say what opens what it passes on with --gateway-key")
-    proxies = tuple(read_network("--http-proxy", proxy) for proxy in given.http_proxy)
+    proxies = tuple(read_network("--http-proxy", proxy) for proxy in namespace.http_proxy)
     return HttpSettings(
-        listen=given.http,
-        tls=TlsFolder(given.http_tls, "shuffler") if given.http_tls else told.tls,
-        bundle=given.http_bundle,
-        proxies=() if given.http_proxy_protocol else proxies,
-        header_proxies=proxies if given.http_proxy_protocol else (),
-        shared=given.http_shared,
-        gateway_key=given.gateway_key,
-        relays=tuple(read_network("--relay", relay) for relay in given.relay),
+        listen=namespace.http,
+        tls=TlsFolder(namespace.http_tls, "shuffler")
+        if namespace.http_tls
+        else common_settings.tls,
+        bundle=namespace.http_bundle,
+        proxies=() if namespace.http_proxy_protocol else proxies,
+        header_proxies=proxies if namespace.http_proxy_protocol else (),
+        shared=namespace.http_shared,
+        gateway_key=namespace.gateway_key,
+        relays=tuple(read_network("--relay", relay) for relay in namespace.relay),
     )
 
 
@@ -240,8 +242,8 @@ def parser() -> argparse.ArgumentParser:
     return options
 
 
-def _add_http(known: argparse.ArgumentParser) -> None:
-    door = known.add_argument_group("HTTP (for devices that do not speak gRPC)")
+def _add_http(parser: argparse.ArgumentParser) -> None:
+    door = parser.add_argument_group("HTTP (for devices that do not speak gRPC)")
     add = door.add_argument
     add("--http", default="", metavar="HOST:PORT", help="for devices too; off without it")
     add(
@@ -293,8 +295,8 @@ def _add_http(known: argparse.ArgumentParser) -> None:
     )
 
 
-def _add_limits(known: argparse.ArgumentParser) -> None:
-    limits = known.add_argument_group("limits (past them devices are told when to come back)")
+def _add_limits(parser: argparse.ArgumentParser) -> None:
+    limits = parser.add_argument_group("limits (past them devices are told when to come back)")
     add = limits.add_argument
     add("--max-pool", type=int, default=2_000_000, help="most reports held (%(default)s)")
     add(

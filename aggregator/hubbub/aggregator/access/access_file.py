@@ -105,11 +105,11 @@ class _Table:
     name: str
     held: Mapping[str, Any]
 
-    def only(self, *known: str) -> None:
+    def only(self, *names: str) -> None:
         for field in self.held:
-            if field not in known:
-                near = get_close_matches(field, known, 1)
-                meant = f"; did you mean {near[0]}?" if near else f"; there are {', '.join(known)}"
+            if field not in names:
+                near = get_close_matches(field, names, 1)
+                meant = f"; did you mean {near[0]}?" if near else f"; there are {', '.join(names)}"
                 raise self.wrong(field, f"is no field{meant}")
 
     def wrong(self, field: str, problem: str) -> BadParameter:
@@ -219,8 +219,8 @@ def _check_authority(path: Path) -> None:
         raise BadParameter(f"{path}: its authority has no certificates in PEM") from error
 
 
-def _is_text(given: Any) -> bool:
-    return isinstance(given, str) and bool(given.strip())
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str) and bool(value.strip())
 
 
 def _keys(path: Path) -> tuple[bytes, ...]:

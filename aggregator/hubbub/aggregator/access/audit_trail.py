@@ -101,9 +101,9 @@ class AuditTrail:
         caller: Caller | None,
         address: str,
         status: int,
-        seen: Seen,
+        facts: Seen,
     ) -> dict[str, Any]:
-        metric = seen.metric or question.metric
+        metric = facts.metric or question.metric
         record: dict[str, Any] = {
             "who": caller.name if caller else None,
             "by": caller.way if caller else None,
@@ -119,9 +119,9 @@ class AuditTrail:
             record["metric"] = metric if metric in self._metrics() else "unknown"
         if status < _ANSWERED and question.parameters:
             record["asked"] = dict(question.parameters)
-        record |= {"candidates": seen.candidates} if seen.candidates else {}
-        record |= {"release": seen.release} if seen.release else {}
-        record |= {"why": seen.why} if seen.why else {}
+        record |= {"candidates": facts.candidates} if facts.candidates else {}
+        record |= {"release": facts.release} if facts.release else {}
+        record |= {"why": facts.why} if facts.why else {}
         return record
 
     def _append(self, line: str) -> None:

@@ -41,9 +41,9 @@ class Access:
         """Whether anybody is asked who they are."""
         return self.tokens is not None or self.login is not None
 
-    def use(self, found: "AccessFile", login: "Login | None") -> None:
+    def use(self, access_file: "AccessFile", login: "Login | None") -> None:
         """From now on by these."""
-        self.rights, self.login = found.groups, login
+        self.rights, self.login = access_file.groups, login
 
     async def caller(self, authorization: str, cookie: str) -> Caller | None:
         """Who asks, by two headers of a request; None of somebody unknown.

@@ -83,8 +83,8 @@ class Sessions:
         body = self._opened("login", cookie, LOGIN_SECONDS)
         return None if body is None else Begun(**body)
 
-    def _sealed(self, kind: str, held: Mapping[str, Any]) -> str:
-        text = json.dumps({"kind": kind, **held}, separators=(",", ":")).encode()
+    def _sealed(self, kind: str, body: Mapping[str, Any]) -> str:
+        text = json.dumps({"kind": kind, **body}, separators=(",", ":")).encode()
         return self._seal.encrypt_at_time(text, int(self._clock())).decode()
 
     def _opened(self, kind: str, cookie: str, seconds: int | None = None) -> dict[str, Any] | None:

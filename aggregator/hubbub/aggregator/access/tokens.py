@@ -106,8 +106,8 @@ def read_tokens(path: Path) -> list[Token]:
         ) from error
 
 
-def _token(*, groups: Sequence[str] = (), **given: Any) -> Token:
-    return Token(**given, groups=tuple(groups))
+def _token(*, groups: Sequence[str] = (), **values: Any) -> Token:
+    return Token(**values, groups=tuple(groups))
 
 
 def add_token(

@@ -84,7 +84,7 @@ def _count(words: Words) -> Cells:
     return counts
 
 
-def _add(rows: Words, left: list[list[Words]]) -> None:
+def _add(rows: Words, levels: list[list[Words]]) -> None:
     """Adds the rows up; what remains of each weight (1, 2, 4, ...) goes to `left`."""
     weight = 0
     while len(rows):
@@ -96,9 +96,9 @@ def _add(rows: Words, left: list[list[Words]]) -> None:
             carries.append((first & two) | (half & three))
             half ^= three
             rows = np.concatenate([half, rows[3 * third :]])
-        if len(left) == weight:
-            left.append([])
-        left[weight].append(rows)
+        if len(levels) == weight:
+            levels.append([])
+        levels[weight].append(rows)
         rows = np.concatenate(carries) if carries else rows[:0]
         weight += 1
 

@@ -148,8 +148,8 @@ class RedisRounds:
         return bool(first)
 
 
-def _in_order(held: Mapping[int, FinishedRound]) -> list[FinishedRound]:
+def _in_order(rounds: Mapping[int, FinishedRound]) -> list[FinishedRound]:
     sequence: list[FinishedRound] = []
-    while len(sequence) in held:
-        sequence.append(held[len(sequence)])
+    while len(sequence) in rounds:
+        sequence.append(rounds[len(sequence)])
     return sequence

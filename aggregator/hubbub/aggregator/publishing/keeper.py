@@ -41,13 +41,13 @@ class EstimateKeeper:
     def __init__(
         self,
         query: QueryEngine,
-        kept: AnswerStore,
+        answer_store: AnswerStore,
         changed: set[str],
         epochs: int,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._query = query
-        self._kept = kept
+        self._kept = answer_store
         self._changed = changed
         self._epochs = epochs
         self._clock = clock

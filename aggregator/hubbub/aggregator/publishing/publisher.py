@@ -153,13 +153,13 @@ class Webhook:
     """
 
     def __init__(
-        self, url: str, secret: bytes, told: DeliveryLog, seconds: float = _CALL_SECONDS
+        self, url: str, secret: bytes, delivery_log: DeliveryLog, seconds: float = _CALL_SECONDS
     ) -> None:
         if server_parts(url) is None:
             raise BadParameter("--webhook takes an address: https://HOST/PATH")
         self._url = url
         self._secret = secret
-        self._told = told
+        self._told = delivery_log
         self._calls = HttpCalls(seconds)
 
     async def wants(self, metric: str, epoch: int, date: str) -> bool:

@@ -33,12 +33,12 @@ class AlertVerdict:
     values: list[str]
 
 
-def surely_changed(found: Sequence[Change], confidence: float) -> list[Change]:
+def surely_changed(changes: Sequence[Change], confidence: float) -> list[Change]:
     """Those that differ, where every value was looked at: if none does, none with this confidence.
 
     Bonferroni: the p-values are of one answer, and depend on each other in ways nobody knows.
     """
-    return [change for change in found if change.p_value * len(found) <= 1 - confidence]
+    return [change for change in changes if change.p_value * len(changes) <= 1 - confidence]
 
 
 async def judged_epochs(query: QueryEngine, metric: Metric, newest: int = 1) -> EpochSelection:
@@ -95,11 +95,11 @@ def _looked_for(metric: Metric, rule: Rule) -> tuple[tuple[str, ...], tuple[str,
     return (rule.value,), ("catalog",) if metric.candidates else ()
 
 
-def _of_change(found: Compared, confidence: float) -> tuple[list[str], str]:
-    changed = surely_changed(found.values, confidence)
+def _of_change(comparison: Compared, confidence: float) -> tuple[list[str], str]:
+    changed = surely_changed(comparison.values, confidence)
     if not changed:
-        return [], f"no change since {found.before_dates} beyond what chance explains"
-    of_mean = found.kind in OF_NUMBERS
+        return [], f"no change since {comparison.before_dates} beyond what chance explains"
+    of_mean = comparison.kind in OF_NUMBERS
     texts = [
         f"{change.value[:80]} {_figure(change.before, of_mean)} to {_figure(change.after, of_mean)}"
         for change in changed[:5]
@@ -107,11 +107,11 @@ def _of_change(found: Compared, confidence: float) -> tuple[list[str], str]:
     more = f", and {len(changed) - 5} more" if len(changed) > 5 else ""  # noqa: PLR2004 as above
     return [
         change.value for change in changed
-    ], f"since {found.before_dates} {', '.join(texts)}{more}"
+    ], f"since {comparison.before_dates} {', '.join(texts)}{more}"
 
 
-def _of_limit(found: Trended, rule: Rule, alert: Alert) -> tuple[list[str], str]:
-    [series] = found.series
+def _of_limit(trend: Trended, rule: Rule, alert: Alert) -> tuple[list[str], str]:
+    [series] = trend.series
     point = series.points[-1]
     of_mean = rule.of == "mean"
     fired = point.low > rule.limit if rule.above else point.high < rule.limit

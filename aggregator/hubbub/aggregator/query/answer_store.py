@@ -49,11 +49,11 @@ class AnswerStore(Protocol):
         """What stands there, of whichever version."""
         ...
 
-    async def keep(self, answer: Estimated, range_: str, written: Written) -> None:
+    async def keep(self, answer: Estimated, range_: str, record: Written) -> None:
         """Keep an answer in place of what stands there."""
         ...
 
-    async def confirm(self, metric: str, range_: str, written: Written) -> None:
+    async def confirm(self, metric: str, range_: str, record: Written) -> None:
         """Say that what stands there was found right once more."""
         ...
 
@@ -83,14 +83,14 @@ class MemoryAnswerStore:
         _, record = self.kept.get((metric, range_), (None, None))
         return record
 
-    async def keep(self, answer: Estimated, range_: str, written: Written) -> None:
+    async def keep(self, answer: Estimated, range_: str, record: Written) -> None:
         """Keep an answer in place of what stands there."""
-        self.kept[answer.metric, range_] = answer, written
+        self.kept[answer.metric, range_] = answer, record
 
-    async def confirm(self, metric: str, range_: str, written: Written) -> None:
+    async def confirm(self, metric: str, range_: str, record: Written) -> None:
         """Say that what stands there was found right once more."""
         if (metric, range_) in self.kept:
-            self.kept[metric, range_] = self.kept[metric, range_][0], written
+            self.kept[metric, range_] = self.kept[metric, range_][0], record
 
     async def ranges(self, metric: str, ranges: Sequence[str]) -> None:
         """Say which ranges of a metric there are."""
@@ -132,17 +132,17 @@ class RedisAnswerStore:
         version, at = await self._server.ask("HMGET", _key(metric, range_), "version", "written")
         return Written(_text(version), _text(at)) if version and at else None
 
-    async def keep(self, answer: Estimated, range_: str, written: Written) -> None:
+    async def keep(self, answer: Estimated, range_: str, record: Written) -> None:
         """Keep an answer in place of what stands there."""
         key = _key(answer.metric, range_)
-        document = {"version": written.version, "written": written.at, **asdict(answer)}
+        document = {"version": record.version, "written": record.at, **asdict(answer)}
         pairs = [part for name, value in document.items() for part in (name, _json(value))]
         await self._server.execute([("HSET", key, *pairs), ("EXPIRE", key, _SECONDS)])
 
-    async def confirm(self, metric: str, range_: str, written: Written) -> None:
+    async def confirm(self, metric: str, range_: str, record: Written) -> None:
         """Say that what stands there was found right once more."""
         key = _key(metric, range_)
-        when = ("HSET", key, "written", _json(written.at))
+        when = ("HSET", key, "written", _json(record.at))
         await self._server.execute([when, ("EXPIRE", key, _SECONDS)])
 
     async def ranges(self, metric: str, ranges: Sequence[str]) -> None:
@@ -180,9 +180,9 @@ def version_of(
     return hashlib.sha256(repr((*came_from, final)).encode()).hexdigest()[:32]
 
 
-def _answer(held: Mapping[bytes, bytes], version: str) -> Estimated | None:
+def _answer(hash_fields: Mapping[bytes, bytes], version: str) -> Estimated | None:
     """The answer that stands in a hash; None of another version, or of other fields."""
-    document = {name.decode(): json.loads(value) for name, value in held.items()}
+    document = {name.decode(): json.loads(value) for name, value in hash_fields.items()}
     if document.pop("version", None) != version or document.pop("written", None) is None:
         return None
     if document.keys() != {field.name for field in fields(Estimated)}:
@@ -200,20 +200,20 @@ def _answer(held: Mapping[bytes, bytes], version: str) -> Estimated | None:
     )
 
 
-def _one(kind: type[Any], told: Mapping[str, Any] | None) -> Any:
-    return None if told is None else kind(**told)
+def _one(kind: type[Any], table: Mapping[str, Any] | None) -> Any:
+    return None if table is None else kind(**table)
 
 
 def _key(metric: str, range_: str) -> str:
     return f"{_INDEX}:{metric}:{range_}"
 
 
-def _json(one: object) -> str:
-    return json.dumps(one, ensure_ascii=False, separators=(",", ":"))
+def _json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
-def _text(told: bytes) -> str:
+def _text(raw: bytes) -> str:
     try:
-        return str(json.loads(told))
+        return str(json.loads(raw))
     except ValueError:
         return ""

@@ -148,8 +148,8 @@ def _within(whole: EpochSelection, part: Metric) -> EpochSelection:
     return EpochSelection(part, whole.epochs, own)
 
 
-def _name(metric: Metric, told: Mapping[str, Sequence[str]]) -> str:
-    return _named(metric, ",".join(f"{field}={'+'.join(own)}" for field, own in told.items()))
+def _name(metric: Metric, conditions: Mapping[str, Sequence[str]]) -> str:
+    return _named(metric, ",".join(f"{field}={'+'.join(own)}" for field, own in conditions.items()))
 
 
 def _named(metric: Metric, where: str) -> str:

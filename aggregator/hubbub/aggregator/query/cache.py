@@ -55,13 +55,13 @@ class LruCache(Generic[Key, Value]):
         self._kept.move_to_end(key)
         return self._kept[key][0]
 
-    def keep(self, key: Key, one: Value, size: int) -> None:
+    def keep(self, key: Key, value: Value, size: int) -> None:
         """Keep it, in place of what was used longest ago; not at all if it is too much."""
         _, old = self._kept.pop(key, (None, 0))
         self.size -= old
         if size > self._most:
             return
-        self._kept[key] = (one, size)
+        self._kept[key] = (value, size)
         self.size += size
         while self.size > self._most:
             _, (_, gone) = self._kept.popitem(last=False)
@@ -130,8 +130,8 @@ class SingleFlightCache(Generic[Value]):
 class CoalescedRead(Generic[Value]):
     """One reading for all who ask meanwhile, begun after each of them asked: never out of date."""
 
-    def __init__(self, read: Callable[[], Awaitable[Value]]) -> None:
-        self._read = read
+    def __init__(self, fetch: Callable[[], Awaitable[Value]]) -> None:
+        self._read = fetch
         self._under_way: asyncio.Task[Value] | None = None
         self._next: asyncio.Task[Value] | None = None
 
@@ -185,11 +185,11 @@ class TotalsCache:
         counts = await self._store.counted(streams)
         return {window: self._apart(window, count) for window, count in counts.items()}
 
-    def _apart(self, window: Window, held: Counted) -> Counted:
+    def _apart(self, window: Window, count: Counted) -> Counted:
         """Reports and dummies, where devices make them: by what is expected."""
         each = self._dummies_each(window.stream)
-        reports = round(held.reports / (1 + each))
-        return Counted(reports, held.tags - reports, held.last) if each else held
+        reports = round(count.reports / (1 + each))
+        return Counted(reports, count.tags - reports, count.last) if each else count
 
     async def read(
         self, windows: Sequence[Window], counted: Mapping[Window, Counted]

@@ -278,14 +278,14 @@ def _saved(name: bytes, text: bytes) -> SavedList | None:
         return None
 
 
-def _checked(name: str, strings: Sequence[str], known: Sequence[str]) -> tuple[str, ...]:
+def _checked(name: str, strings: Sequence[str], names: Sequence[str]) -> tuple[str, ...]:
     """The strings without repeats, if they may be kept under this name."""
     if not NAME.fullmatch(name) or name in {CATALOG, GIVEN, DISCOVERED}:
         raise BadParameter(
             f"a list's name must match {NAME.pattern}, and not be "
             f'"{CATALOG}", "{GIVEN}" or "{DISCOVERED}"'
         )
-    if name not in known and len(known) >= _MAX_LISTS:
+    if name not in names and len(names) >= _MAX_LISTS:
         raise BadParameter(f"{_MAX_LISTS} lists are saved, and no more may be; remove one")
     unique = tuple(dict.fromkeys(strings))
     if not 1 <= len(unique) <= _MAX_STRINGS:

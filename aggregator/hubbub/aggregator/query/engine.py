@@ -81,7 +81,7 @@ class QueryEngine:
 
     upstream: where the shuffler's terms of the law come from; without, they are not known. stages:
     measures how long answers took that were not cached. lists: of strings, that analysts saved.
-    kept: where finished answers are, for all processes. marks: days that analysts marked.
+    answer_store: where finished answers are, for all processes. marks: days that analysts marked.
     arrivals: in development, what was just counted. rounds: of models, that are over.
     clock, clocks: as TotalsByEpoch has them.
     """
@@ -96,7 +96,7 @@ class QueryEngine:
         *,
         clocks: Clocks | None = None,
         lists: CandidateLists | None = None,
-        kept: AnswerStore | None = None,
+        answer_store: AnswerStore | None = None,
         marks: Marks | None = None,
         rounds: Rounds | None = None,
         arrivals: Arrivals | None = None,
@@ -108,7 +108,7 @@ class QueryEngine:
         self.marks: Marks = marks or MemoryMarks()
         self.rounds: Rounds = rounds or MemoryRounds()
         self._arrivals = arrivals
-        self._kept: AnswerStore = kept or MemoryAnswerStore()
+        self._kept: AnswerStore = answer_store or MemoryAnswerStore()
         self._turns = Turns()
         self.use(bundle)
         self._law = CoalescedRead(lambda: status(store, upstream, self.collected.date_of))
@@ -403,16 +403,16 @@ def arrived(bundle: Bundle, arrivals: Sequence[Arrival]) -> list[Arrived]:
     ]
 
 
-def _told(bundle: Bundle, one: Arrival) -> Arrived:
-    stream = bundle.streams[one.window.stream]
-    meant = meanings_of(stream, one.payload, stream.candidates)
+def _told(bundle: Bundle, arrival: Arrival) -> Arrived:
+    stream = bundle.streams[arrival.window.stream]
+    meant = meanings_of(stream, arrival.payload, stream.candidates)
     return Arrived(
-        number=one.number,
-        at=iso_time(int(one.at)),
+        number=arrival.number,
+        at=iso_time(int(arrival.at)),
         stream=stream.name,
-        date=epoch_date(one.window.epoch, EPOCH_SECONDS[stream.epoch]),
+        date=epoch_date(arrival.window.epoch, EPOCH_SECONDS[stream.epoch]),
         epsilon=stream.report_loss,
-        payload=one.payload.hex(),
+        payload=arrival.payload.hex(),
         meanings=[Meaning(value, chance) for value, chance in meant[:_LIKELIEST]],
         others=max(0, len(meant) - _LIKELIEST),
     )

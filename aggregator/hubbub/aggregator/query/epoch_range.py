@@ -34,14 +34,14 @@ def select_epochs(
     last: str,
     epochs: str,
     *,
-    held: Sequence[int],
+    all_epochs: Sequence[int],
     length: str,
     now: float,
     exact: bool = False,
 ) -> list[int]:
     """Those of the epochs that hold reports which are meant, ascending.
 
-    held: ascending. length: of an epoch, as a catalog says it. now: seconds since 1970.
+    all_epochs: ascending. length: of an epoch, as a catalog says it. now: seconds since 1970.
     exact: a part that names no epoch with reports stands for its first.
 
     Raises:
@@ -50,23 +50,23 @@ def select_epochs(
     if last and epochs:
         raise BadParameter("give epochs or last, not both")
     if last:
-        return _last(last, held, length, now)
+        return _last(last, all_epochs, length, now)
     match epochs.strip():
         case "" | "newest":
-            return list(held[-1:])
+            return list(all_epochs[-1:])
         case "closed":
-            return [epoch for epoch in held if closing_time(epoch, length) <= now][-1:]
+            return [epoch for epoch in all_epochs if closing_time(epoch, length) <= now][-1:]
         case "all":
-            return list(held)
+            return list(all_epochs)
         case text:
             ranges = [_range(part, length, now) for part in text.split(",")]
-            result = {epoch for epoch in held if any(a <= epoch <= b for a, b in ranges)}
+            result = {epoch for epoch in all_epochs if any(a <= epoch <= b for a, b in ranges)}
             if exact:
-                result |= {a for a, b in ranges if not any(a <= epoch <= b for epoch in held)}
+                result |= {a for a, b in ranges if not any(a <= epoch <= b for epoch in all_epochs)}
             return sorted(result)
 
 
-def _last(text: str, held: Iterable[int], length: str, now: float) -> list[int]:
+def _last(text: str, all_epochs: Iterable[int], length: str, now: float) -> list[int]:
     match = _LAST.fullmatch(text.strip())
     if not match or not int(match[1]):
         raise BadParameter(
@@ -80,7 +80,7 @@ def _last(text: str, held: Iterable[int], length: str, now: float) -> list[int]:
         first = min(epoch_at(max(now - 3600 * number * _HOURS[unit], 0), length) + 1, newest)
     else:
         first = newest - number + 1
-    return [epoch for epoch in held if first <= epoch <= newest]
+    return [epoch for epoch in all_epochs if first <= epoch <= newest]
 
 
 def _range(text: str, length: str, now: float) -> tuple[int, int]:

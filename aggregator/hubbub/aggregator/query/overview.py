@@ -115,10 +115,11 @@ def shown_epochs(
     ]
 
 
-def shuffled(metric: Metric, found: Amplified) -> Shuffled:
+def shuffled(metric: Metric, guarantee: Amplified) -> Shuffled:
     """A central guarantee with what it rests on."""
     return Shuffled(
-        *(found.epsilon, found.delta, found.reports, found.assumption), rests_on(metric, found)
+        *(guarantee.epsilon, guarantee.delta, guarantee.reports, guarantee.assumption),
+        rests_on(metric, guarantee),
     )
 
 
@@ -131,47 +132,47 @@ def number_range(metric: Metric) -> tuple[float, float] | None:
     return family_for(metric.randomizer).ends(metric.randomizer)
 
 
-def notes(metric: Metric, found: Answer) -> list[str]:
+def notes(metric: Metric, answer: Answer) -> list[str]:
     """What an answer does not tell, or seems to, in a sentence each."""
-    sentences = _of_its_kind(metric, found)
+    sentences = _of_its_kind(metric, answer)
     if shares := family_for(metric.randomizer).SHARES:
         sentences.append(shares)
-    what, low, high = "A share below 0 or above 100%", 0.0, float(found.reports)
-    if found.kind in OF_NUMBERS and found.span:
-        what, (low, high) = "A mean outside its range", found.span
+    what, low, high = "A share below 0 or above 100%", 0.0, float(answer.reports)
+    if answer.kind in OF_NUMBERS and answer.span:
+        what, (low, high) = "A mean outside its range", answer.span
     room = _ABSURD * (high - low)
-    if any(not low - room <= value.estimate <= high + room for value in found.values):
+    if any(not low - room <= value.estimate <= high + room for value in answer.values):
         sentences.append(
             f"{what} is no mistake: what coins add on average is taken away, and in "
-            f"{found.reports:,} report{'s' * (found.reports != 1)} they added more or less. Its "
+            f"{answer.reports:,} report{'s' * (answer.reports != 1)} they added more or less. Its "
             "interval says what may be true; more reports narrow it."
         )
     return sentences
 
 
-def _of_its_kind(metric: Metric, found: Answer) -> list[str]:
+def _of_its_kind(metric: Metric, answer: Answer) -> list[str]:
     """What a mean, an open end or an appended value does not tell."""
-    if found.reports_asked:
-        sentences = list(_appended(found))
+    if answer.reports_asked:
+        sentences = list(_appended(answer))
         if metric.other:
             sentences.append(
                 '"other" of a shorter list held what was appended since: it is left out.'
             )
         return sentences
     if metric.edges and metric.clamps:
-        return [_at_the_ends(metric, found)]
-    if found.kind == "vector" and found.span:
-        long = f"{found.span[1]:,g} long"
+        return [_at_the_ends(metric, answer)]
+    if answer.kind == "vector" and answer.span:
+        long = f"{answer.span[1]:,g} long"
         return [f"Vectors up to {long}: others count as {long}, and how many do is not known."]
-    if found.span is None or (found.kind != "mean" and found.mean is None):
+    if answer.span is None or (answer.kind != "mean" and answer.mean is None):
         return []
-    low, high = found.span
+    low, high = answer.span
     unit = f" {metric.unit}" if metric.unit else ""
     others = "others count as the nearer end" if metric.clamps else "devices report no others"
-    if metric.clamps and found.kind == "mean":
+    if metric.clamps and answer.kind == "mean":
         others += ", and how many do is not known: edges would tell"
     sentences = [f"Of numbers from {low:,g} to {high:,g}{unit}: {others}."]
-    if found.kind == "mean":
+    if answer.kind == "mean":
         sentences.append(
             "How they are spread is not known: a few large ones move a mean as many do."
         )
@@ -180,25 +181,25 @@ def _of_its_kind(metric: Metric, found: Answer) -> list[str]:
     return sentences
 
 
-def _appended(found: Answer) -> Iterator[str]:
+def _appended(answer: Answer) -> Iterator[str]:
     """Which values not all reports could say."""
     for number in sorted(
-        {count for count in found.reports_asked if count < found.reports}, reverse=True
+        {count for count in answer.reports_asked if count < answer.reports}, reverse=True
     ):
         values = [
-            v.value for v, n in zip(found.values, found.reports_asked, strict=True) if n == number
+            v.value for v, n in zip(answer.values, answer.reports_asked, strict=True) if n == number
         ]
         names = ", ".join(values[:_NAMED]) + (", ..." if len(values) > _NAMED else "")
         yield (
-            f"Not asked in {found.reports - number:,} of {found.reports:,} reports, as appended "
+            f"Not asked in {answer.reports - number:,} of {answer.reports:,} reports, as appended "
             f"since: {names}. Its share is of the {number:,} that could say it."
         )
 
 
-def _at_the_ends(metric: Metric, found: Answer) -> str:
+def _at_the_ends(metric: Metric, answer: Answer) -> str:
     """Where numbers outside the edges are counted, and how many are there, as estimated."""
     ends = [metric.values[0], metric.values[-1]] if metric.values else []
-    end_shares = {value.value: value.estimate / max(found.reports, 1) for value in found.values}
+    end_shares = {value.value: value.estimate / max(answer.reports, 1) for value in answer.values}
     shares = ", ".join(f"{end} {end_shares[end]:.1%}" for end in ends if end in end_shares)
     low, high = metric.edges[0], metric.edges[-1]
     unit = f" {metric.unit}" if metric.unit else ""

@@ -156,13 +156,13 @@ def _line(
     window: Window,
     date: str | None,
     own: Mapping[str, int],
-    told: Mapping[str, int] | None,
+    counts: Mapping[str, int] | None,
     *,
     shows_pooled: bool = True,
 ) -> ReportCounts:
-    terms: dict[str, Any] = sum_terms([own, told or {}])
-    balanced = None if told is None else balances(terms)
-    if told is None:
+    terms: dict[str, Any] = sum_terms([own, counts or {}])
+    balanced = None if counts is None else balances(terms)
+    if counts is None:
         terms |= dict.fromkeys(_BEYOND)
     elif not shows_pooled:
         terms["pooled"] = None

@@ -126,7 +126,7 @@ class TotalsByEpoch:
         counted = await self._shelf.counted(self.bundle.streams.keys())
         return [_holding(metric, counted) for metric in self.bundle.metrics.values()]
 
-    async def find(self, name: str, asked: EpochRange) -> EpochSelection:
+    async def find(self, name: str, epoch_range: EpochRange) -> EpochSelection:
         """A metric with the epochs that are meant.
 
         name: of a metric, with all its tiers; or of one tier alone, such as "theme/0.5".
@@ -135,24 +135,32 @@ class TotalsByEpoch:
             UnknownMetric: the bundle does not have it.
             BadParameter: a range that is none.
         """
-        return (await self._chosen([self.bundle.metric(name)], asked))[0]
+        return (await self._chosen([self.bundle.metric(name)], epoch_range))[0]
 
-    async def joined(self, name: str, asked: EpochRange) -> list[EpochSelection]:
+    async def joined(self, name: str, epoch_range: EpochRange) -> list[EpochSelection]:
         """As `find`, and then the same of each metric that it goes on from, the latest first.
 
         A range is of the epochs in which any of them holds a report.
         """
         metric = self.bundle.metric(name)
-        return await self._chosen([metric, *superseded_by(metric, self.bundle.metrics)], asked)
+        return await self._chosen(
+            [metric, *superseded_by(metric, self.bundle.metrics)], epoch_range
+        )
 
-    async def _chosen(self, metrics: Sequence[Metric], asked: EpochRange) -> list[EpochSelection]:
+    async def _chosen(
+        self, metrics: Sequence[Metric], epoch_range: EpochRange
+    ) -> list[EpochSelection]:
         counted = await self._shelf.counted(
             [stream for metric in metrics for stream in metric.streams]
         )
         every = [_holding(metric, counted) for metric in metrics]
         all_epochs = sorted({epoch for selection in every for epoch in selection.epochs})
         epochs = select_epochs(
-            asked.last, asked.epochs, held=all_epochs, length=metrics[0].epoch, now=self._clock()
+            epoch_range.last,
+            epoch_range.epochs,
+            all_epochs=all_epochs,
+            length=metrics[0].epoch,
+            now=self._clock(),
         )
         return [
             selection.only([epoch for epoch in epochs if epoch in selection.epochs])
@@ -247,7 +255,12 @@ class TotalsByEpoch:
         over = [epoch for epoch in every.epochs if self.is_closed(metric, epoch)]
         named = (
             select_epochs(
-                "", dates, held=every.epochs, length=metric.epoch, now=self._clock(), exact=True
+                "",
+                dates,
+                all_epochs=every.epochs,
+                length=metric.epoch,
+                now=self._clock(),
+                exact=True,
             )
             if dates
             else []

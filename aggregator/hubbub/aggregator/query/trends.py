@@ -156,19 +156,19 @@ def _places(metric: Metric) -> dict[str, int]:
 
 
 def _by_asking(
-    enough: Sequence[int], known: Sequence[Mapping[str, int]], names: Sequence[str]
+    enough: Sequence[int], place_maps: Sequence[Mapping[str, int]], names: Sequence[str]
 ) -> dict[tuple[int, ...], list[int]]:
     """The names that each set of parts asked for, of those with enough reports in an epoch."""
     groups: dict[tuple[int, ...], list[int]] = {}
     for index, name in enumerate(names) if enough else ():
-        asking = tuple(n for n in enough if name in known[n])
+        asking = tuple(n for n in enough if name in place_maps[n])
         groups.setdefault(asking, []).append(index)
     return groups
 
 
-def _point(whole: EpochSelection, epoch: int, reports: int, found: Mean) -> Point:
+def _point(whole: EpochSelection, epoch: int, reports: int, mean: Mean) -> Point:
     date = whole.date(epoch)
-    return Point(epoch, date, found.estimate, found.stderr, found.low, found.high, reports)
+    return Point(epoch, date, mean.estimate, mean.stderr, mean.low, mean.high, reports)
 
 
 def _check(

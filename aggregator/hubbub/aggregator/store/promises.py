@@ -16,7 +16,7 @@ class Promises(Protocol):
         """What `promise` was given last, by metric."""
         ...
 
-    async def promise(self, metric: str, said: str) -> None:
+    async def promise(self, metric: str, text: str) -> None:
         """Remember this of a metric."""
         ...
 
@@ -32,6 +32,6 @@ class RedisPromises:
         reply = await self._server.ask("HGETALL", "aggregator:retention")
         return {name.decode(errors="replace"): text for name, text in reply.items()}
 
-    async def promise(self, metric: str, said: str) -> None:
+    async def promise(self, metric: str, text: str) -> None:
         """Remember this of a metric."""
-        await self._server.durable([("HSET", "aggregator:retention", metric, said)])
+        await self._server.durable([("HSET", "aggregator:retention", metric, text)])

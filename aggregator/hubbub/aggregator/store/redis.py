@@ -130,7 +130,7 @@ class RedisStore:
                 return Outcome(kind.decode()), frozenset(more)
             self._salts[keys[-1]] = more[0]
 
-    async def restore(self, window: Window, held: WindowTotals) -> None:
+    async def restore(self, window: Window, totals: WindowTotals) -> None:
         """Put totals made elsewhere into a window that nothing was counted in: it takes no reports.
 
         Raises:
@@ -140,13 +140,13 @@ class RedisStore:
         if await self._server.ask("EXISTS", key):
             raise BadParameter(f"{window.name} holds totals already; restore others")
         # No tag is remembered of what it counts, as of a window whose tags are forgotten.
-        size, _, _, *parts = _chunks(held.cells)
+        size, _, _, *parts = _chunks(totals.cells)
         chunks = [
             (f"cells:{place}", cells) for place, cells in zip(parts[::2], parts[1::2], strict=True)
         ]
-        law = {"counted": held.counted} | ({DUMMIES: held.dummies} if held.dummies else {})
+        law = {"counted": totals.counted} | ({DUMMIES: totals.dummies} if totals.dummies else {})
         fields = [("size", size), ("law", json.dumps(law))]
-        fields += [*chunks, ("crowd", held.batch_reports), ("at", held.at)]
+        fields += [*chunks, ("crowd", totals.batch_reports), ("at", totals.at)]
         fields += [("last", secrets.token_bytes(_ID_BYTES))]
         await self._server.durable(
             [
@@ -246,15 +246,17 @@ class RedisStore:
         reply = await self._server.ask("HGETALL", "aggregator:windows")
         return self._numbers(reply, 1, _MAX_SHARDS)
 
-    async def _laws(self, known: Mapping[Window, int]) -> dict[Window, Counter[str]]:
-        return {window: terms for window, (terms, _) in (await self._changed(known)).items()}
+    async def _laws(self, shard_counts: Mapping[Window, int]) -> dict[Window, Counter[str]]:
+        return {window: terms for window, (terms, _) in (await self._changed(shard_counts)).items()}
 
     async def _changed(
-        self, known: Mapping[Window, int]
+        self, shard_counts: Mapping[Window, int]
     ) -> dict[Window, tuple[Counter[str], bytes]]:
         """Of each window the terms of the law, and what changed its cells last."""
         shards = [
-            (window, shard) for window, number in sorted(known.items()) for shard in range(number)
+            (window, shard)
+            for window, number in sorted(shard_counts.items())
+            for shard in range(number)
         ]
         answers = await self._server.each(
             [("HMGET", _key("totals", window, shard), "law", "last") for window, shard in shards]
@@ -289,10 +291,10 @@ class RedisStore:
             "them from a backup (docs/operate/restore.md)"
         )
 
-    def _numbers(self, held: Mapping[bytes, bytes], low: int, high: int) -> dict[Window, int]:
+    def _numbers(self, reply: Mapping[bytes, bytes], low: int, high: int) -> dict[Window, int]:
         """Windows and a number of each in [low, high], as Redis has them in a hash."""
         numbers: dict[Window, int] = {}
-        for name, number in held.items():
+        for name, number in reply.items():
             try:
                 numbers[Window.parse(name)] = _number(number, low, high)
             except ValueError:
@@ -367,9 +369,9 @@ def _law(text: bytes | None) -> dict[str, int]:
     }
 
 
-def _number(told: bytes | float, low: int, high: int) -> int:
+def _number(value: bytes | float, low: int, high: int) -> int:
     """A whole number, as Redis or its Lua tells it. Raises ValueError or OverflowError."""
-    number = int(told)
+    number = int(value)
     if not low <= number <= high:
         raise ValueError(f"outside [{low}, {high}]")
     return number

@@ -43,7 +43,7 @@ def api_page(document: Mapping[str, Any]) -> str:
     return "".join(parts)
 
 
-def _operation(path: str, method: str, told: Mapping[str, Any]) -> str:
+def _operation(path: str, method: str, operation: Mapping[str, Any]) -> str:
     rows = [
         (
             parameter["name"],
@@ -52,21 +52,21 @@ def _operation(path: str, method: str, told: Mapping[str, Any]) -> str:
             "needed" if parameter.get("required") else _default(parameter["schema"]),
             parameter.get("description", ""),
         )
-        for parameter in told.get("parameters", ())
+        for parameter in operation.get("parameters", ())
     ]
     body = ""
-    if "requestBody" in told:
-        [content] = told["requestBody"]["content"].values()
+    if "requestBody" in operation:
+        [content] = operation["requestBody"]["content"].values()
         body = f"<p>Takes {escape(_type(content['schema']))}.</p>\n"
     answers = [
         (status, answer["description"], ", ".join(_answered(answer)))
-        for status, answer in told["responses"].items()
+        for status, answer in operation["responses"].items()
         if _PROBLEM not in answer.get("content", {})
     ]
     name = f"{method.upper()} {path}"
     return (
         f"<h2><code>{escape(name)}</code></h2>\n"
-        f"{_text(told.get('description', ''))}{body}"
+        f"{_text(operation.get('description', ''))}{body}"
         + _table(f"Parameters of {name}", ("parameter", "in", "type", "default", "meaning"), rows)
         + _table(f"Answers of {name}", ("status", "meaning", "answer"), answers)
     )
@@ -88,8 +88,8 @@ def _answered(response: Mapping[str, Any]) -> Iterator[str]:
         yield _type(schema) if kind.endswith("json") and schema else kind
 
 
-def _shape(name: str, told: Mapping[str, Any]) -> str:
-    needed = set(told.get("required", ()))
+def _shape(name: str, shape: Mapping[str, Any]) -> str:
+    needed = set(shape.get("required", ()))
     rows = [
         (
             field,
@@ -97,12 +97,11 @@ def _shape(name: str, told: Mapping[str, Any]) -> str:
             "" if field in needed else _default(schema) or "may lack",
             schema.get("description", ""),
         )
-        for field, schema in told.get("properties", {}).items()
+        for field, schema in shape.get("properties", {}).items()
     ]
     fields = _table(f"Fields of {name}", ("field", "type", "default", "meaning"), rows)
-    return (
-        f'<h3 id="{escape(name)}">{escape(name)}</h3>\n{_text(told.get("description", ""))}{fields}'
-    )
+    description = _text(shape.get("description", ""))
+    return f'<h3 id="{escape(name)}">{escape(name)}</h3>\n{description}{fields}'
 
 
 def _default(schema: Mapping[str, Any]) -> str:
@@ -123,8 +122,8 @@ def _type(schema: Mapping[str, Any]) -> str:
     return str(schema.get("type", "anything"))
 
 
-def _text(told: str) -> str:
-    return "".join(f"<p>{escape(part)}</p>\n" for part in told.split("\n\n") if part.strip())
+def _text(text: str) -> str:
+    return "".join(f"<p>{escape(part)}</p>\n" for part in text.split("\n\n") if part.strip())
 
 
 def _table(of: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -178,10 +178,10 @@ async def check_parameters(request: Request) -> None:
             raise BadParameter(_unknown(name, names))
 
 
-def _unknown(name: str, known: list[str]) -> str:
+def _unknown(name: str, names: list[str]) -> str:
     message = f"there is no parameter {name[:_LONGEST]!a} here"
-    if not known:
+    if not names:
         return f"{message}: this path takes none; leave it out"
-    near = get_close_matches(name, known, n=1)
+    near = get_close_matches(name, names, n=1)
     meant = f'; did you mean "{near[0]}"?' if near else "."
-    return f"{message}{meant} There are {', '.join(known)}"
+    return f"{message}{meant} There are {', '.join(names)}"

@@ -20,8 +20,8 @@ _ANSWER_SECONDS: Final = 300.0
 class HttpConnection(H11Protocol):
     """One connection."""
 
-    def __init__(self, connections: OpenConnections, **given: Any) -> None:
-        super().__init__(**given)
+    def __init__(self, connections: OpenConnections, **options: Any) -> None:
+        super().__init__(**options)
         self._connections = connections
         self._timer: asyncio.TimerHandle | None = None
         self._timed: Any = None  # the state of the request that the timer is for

@@ -72,11 +72,11 @@ async def _verdict(query: QueryEngine, metric: Metric) -> AlertVerdict | None:
 class _Estimates(Collector):
     def __init__(
         self,
-        found: list[tuple[MetricLine, Estimated | None]],
+        lines: list[tuple[MetricLine, Estimated | None]],
         verdicts: list[AlertVerdict],
         requests: Counter[int],
     ) -> None:
-        self._found = found
+        self._found = lines
         self._verdicts = verdicts
         self._requests = requests
 

@@ -246,7 +246,7 @@ def _with_headers(send: Send, scope: Scope) -> Send:
     return sending
 
 
-async def _tagged(start: Message, body: Message, known: str, send: Send) -> None:
+async def _tagged(start: Message, body: Message, etags: str, send: Send) -> None:
     if body.get("more_body"):
         await send(start)
         await send(body)
@@ -254,7 +254,7 @@ async def _tagged(start: Message, body: Message, known: str, send: Send) -> None
     tag = f'"{hashlib.sha256(body.get("body", b"")).hexdigest()[:32]}"'
     headers = MutableHeaders(scope=start)
     headers["etag"] = tag
-    if tag in [etag.strip().removeprefix("W/") for etag in known.split(",")]:
+    if tag in [etag.strip().removeprefix("W/") for etag in etags.split(",")]:
         start["status"] = 304
         del headers["content-length"]
         body["body"] = b""

@@ -164,7 +164,7 @@ Bearer = Annotated[object, Depends(_bearer)]
 def needs(role: Role) -> Any:
     """A dependency: who asks has this role or more, for some metric."""
 
-    async def check(request: Request, _shown: Bearer) -> None:
+    async def check(request: Request, _bearer: Bearer) -> None:
         _caller(request).check(role)
 
     return Depends(check)

@@ -135,7 +135,8 @@ def _methods(app: FastAPI, request: Request) -> set[str]:
     }
 
 
-def _fits(path: list[str], asked: list[str]) -> bool:
-    return len(path) == len(asked) and all(
-        part == other or part.startswith("{") for part, other in zip(path, asked, strict=True)
+def _fits(path: list[str], request_parts: list[str]) -> bool:
+    return len(path) == len(request_parts) and all(
+        part == other or part.startswith("{")
+        for part, other in zip(path, request_parts, strict=True)
     )

@@ -37,35 +37,35 @@ class Reached:
     command: str = ""
 
 
-def commands(name: str, asked: EstimateQuery, dates: str, reached: Reached) -> Commands:
+def commands(name: str, query: EstimateQuery, dates: str, reached: Reached) -> Commands:
     """The question for both. name: of a metric or a tier. dates: the epochs that it meant."""
-    epochs = dates or asked.range.epochs
-    last = "" if dates else asked.range.last
-    if len(asked.candidates) > _MAX_STRINGS:
-        comment = f"# {len(asked.candidates):,} strings: save them as a list, and ask by its name"
+    epochs = dates or query.range.epochs
+    last = "" if dates else query.range.last
+    if len(query.candidates) > _MAX_STRINGS:
+        comment = f"# {len(query.candidates):,} strings: save them as a list, and ask by its name"
         return Commands(comment, comment)
     return Commands(
-        _shell(name, asked, epochs, last, reached=reached),
-        _notebook(name, asked, epochs, last, reached=reached),
+        _shell(name, query, epochs, last, reached=reached),
+        _notebook(name, query, epochs, last, reached=reached),
     )
 
 
-def _shell(name: str, asked: EstimateQuery, epochs: str, last: str, *, reached: Reached) -> str:
+def _shell(name: str, query: EstimateQuery, epochs: str, last: str, *, reached: Reached) -> str:
     """By the command line, where it is known how that reaches the service; else by curl."""
     lines = []
     if reached.command:
         words = ["query", name]
         words += [f"--epochs={epochs}"] * bool(epochs) + [f"--last={last}"] * bool(last)
-        words += ["--anytime"] * asked.anytime
-        words += [f"--list={list_name}" for list_name in asked.lists]
-        words += [f"--confidence={asked.confidence:g}"] * (asked.confidence != CONFIDENCE)
-        if asked.candidates:
-            lines.append(f"printf '%s\\n' {shlex.join(asked.candidates)} > {_FILE}")
+        words += ["--anytime"] * query.anytime
+        words += [f"--list={list_name}" for list_name in query.lists]
+        words += [f"--confidence={query.confidence:g}"] * (query.confidence != CONFIDENCE)
+        if query.candidates:
+            lines.append(f"printf '%s\\n' {shlex.join(query.candidates)} > {_FILE}")
             words.append(f"--candidates={_FILE}")
         lines.append(reached.command.replace("{}", shlex.join(words)))
         return "\n".join(lines)
     metric, _, tier = name.partition("/")
-    parameters = {**_parameters(asked, epochs, last), **({"tier": tier} if tier else {})}
+    parameters = {**_parameters(query, epochs, last), **({"tier": tier} if tier else {})}
     url = f"{reached.origin}/v1/metrics/{quote(metric, safe='')}/estimates?"
     words = ["curl --silent --show-error --fail-with-body"]
     if reached.tokens:
@@ -74,20 +74,20 @@ def _shell(name: str, asked: EstimateQuery, epochs: str, last: str, *, reached: 
         words.append(f'--header "Authorization: Bearer ${_TOKEN}"')
     if reached.origin.startswith("https:"):
         words.append(f'${{{_AUTHORITY}:+--cacert "${_AUTHORITY}"}}')
-    if asked.candidates:
+    if query.candidates:
         words.append("--header 'Content-Type: application/json'")
-        words.append(f"--data {shlex.quote(_json(asked.candidates))}")
+        words.append(f"--data {shlex.quote(_json(query.candidates))}")
     lines.append(" ".join([*words, shlex.quote(url + urlencode(parameters, doseq=True))]))
     return "\n".join(lines)
 
 
-def _notebook(name: str, asked: EstimateQuery, epochs: str, last: str, *, reached: Reached) -> str:
+def _notebook(name: str, query: EstimateQuery, epochs: str, last: str, *, reached: Reached) -> str:
     arguments: dict[str, Any] = {"last": last, "epochs": epochs}
-    if asked.confidence != CONFIDENCE:
-        arguments["confidence"] = asked.confidence
-    if asked.anytime:
+    if query.confidence != CONFIDENCE:
+        arguments["confidence"] = query.confidence
+    if query.anytime:
         arguments["anytime"] = True
-    arguments |= {"candidates": list(asked.candidates), "lists": list(asked.lists)}
+    arguments |= {"candidates": list(query.candidates), "lists": list(query.lists)}
     more = "".join(f", {word}={value!r}" for word, value in arguments.items() if value)
     lines = ["import hubbub.notebook", ""]
     where = repr(reached.origin)
@@ -101,11 +101,11 @@ def _notebook(name: str, asked: EstimateQuery, epochs: str, last: str, *, reache
     return "\n".join(lines)
 
 
-def _parameters(asked: EstimateQuery, epochs: str, last: str) -> Mapping[str, Any]:
-    parameters: dict[str, Any] = {"epochs": epochs, "last": last, "list": list(asked.lists)}
-    if asked.confidence != CONFIDENCE:
-        parameters["confidence"] = asked.confidence
-    if asked.anytime:
+def _parameters(query: EstimateQuery, epochs: str, last: str) -> Mapping[str, Any]:
+    parameters: dict[str, Any] = {"epochs": epochs, "last": last, "list": list(query.lists)}
+    if query.confidence != CONFIDENCE:
+        parameters["confidence"] = query.confidence
+    if query.anytime:
         parameters["anytime"] = "true"
     return {name: value for name, value in parameters.items() if value}
 

@@ -131,13 +131,13 @@ def questions(*, tokens: bool = False, command: str = "") -> APIRouter:
     @router.get("/metrics/{metric}/cross")
     async def cross(
         query: Questions,
-        asked: Annotated[ParsedQuery, Depends(listed)],
+        question: Annotated[ParsedQuery, Depends(listed)],
         rows: Part = "",
         columns: Part = "",
         by: Part = "",
     ) -> Crossed:
         """Two parts of a metric as a table, and how they go together; by a third, within it."""
-        return await query.cross(asked.name, asked.query, (rows, columns, by))
+        return await query.cross(question.name, question.query, (rows, columns, by))
 
     _export(router)
     posting = partial(router.post, openapi_extra=OPENAPI)
@@ -162,7 +162,7 @@ def _ask(route: Route, put: Callable[..., ParsedQuery]) -> None:
     @route("/metrics/{metric}/estimates")
     async def estimates(
         query: Questions,
-        asked: Annotated[ParsedQuery, Depends(put)],
+        question: Annotated[ParsedQuery, Depends(put)],
         page: Annotated[Paged, Depends()],
         paging: Pages,
         *,
@@ -170,22 +170,22 @@ def _ask(route: Route, put: Callable[..., ParsedQuery]) -> None:
         likely: Likely = 0.0,
     ) -> Estimated:
         """Estimates with their intervals."""
-        wanted = replace(asked.query, anytime=anytime, likely=likely)
-        answer = await query.estimate(asked.name, wanted, page.page)
+        wanted = replace(question.query, anytime=anytime, likely=likely)
+        answer = await query.estimate(question.name, wanted, page.page)
         paging.link(page.first, page.number, answer.total)
         return answer
 
     @route("/metrics/{metric}/top")
     async def top(
-        query: Questions, asked: Annotated[ParsedQuery, Depends(put)], number: Number = 10
+        query: Questions, question: Annotated[ParsedQuery, Depends(put)], number: Number = 10
     ) -> TopList:
         """The most frequent values, and how sure it is that they are in this order."""
-        return await query.top(asked.name, asked.query, number)
+        return await query.top(question.name, question.query, number)
 
     @route("/metrics/{metric}/compare")
     async def compare(
         query: Questions,
-        asked: Annotated[ParsedQuery, Depends(put)],
+        question: Annotated[ParsedQuery, Depends(put)],
         page: Annotated[Paged, Depends()],
         to_last: Last = None,
         to_epochs: Epochs = None,
@@ -195,24 +195,24 @@ def _ask(route: Route, put: Callable[..., ParsedQuery]) -> None:
         Without either, the newest epoch that takes no more reports is compared with the one before.
         """
         after = EpochRange(to_last or "", to_epochs or "")
-        return await query.compare(asked.name, asked.query, after, page.page)
+        return await query.compare(question.name, question.query, after, page.page)
 
     @route("/metrics/{metric}/trend")
     async def trend(
         query: Questions,
-        asked: Annotated[ParsedQuery, Depends(put)],
+        question: Annotated[ParsedQuery, Depends(put)],
         value: Follow = None,
         number: FollowNumber = 5,
     ) -> Trended:
         """Some values epoch by epoch."""
-        return await query.trend(asked.name, asked.query, value or (), number)
+        return await query.trend(question.name, question.query, value or (), number)
 
     @route("/metrics/{metric}/breakdown")
     async def breakdown(
-        query: Questions, asked: Annotated[ParsedQuery, Depends(put)], by: By = ""
+        query: Questions, question: Annotated[ParsedQuery, Depends(put)], by: By = ""
     ) -> BrokenDown:
         """A metric by one of its public fields: each value beside all others."""
-        return await query.breakdown(asked.name, asked.query, by)
+        return await query.breakdown(question.name, question.query, by)
 
 
 def _take_along(route: Route, put: Callable[..., ParsedQuery], reached: Reached) -> None:
@@ -221,16 +221,16 @@ def _take_along(route: Route, put: Callable[..., ParsedQuery], reached: Reached)
     @route("/metrics/{metric}/commands")
     async def take_along(
         query: Questions,
-        asked: Annotated[ParsedQuery, Depends(put)],
+        question: Annotated[ParsedQuery, Depends(put)],
         request: Request,
         origin: Origin = "",
         anytime: Anytime = False,  # noqa: FBT002 a parameter of the address
     ) -> Commands:
         """The estimates of a question as texts to paste into a shell or a notebook."""
-        selection = await query.collected.find(asked.name, asked.query.range)
-        wanted = replace(asked.query, anytime=anytime)
+        selection = await query.collected.find(question.name, question.query.range)
+        wanted = replace(question.query, anytime=anytime)
         where = replace(reached, origin=origin or str(request.base_url).rstrip("/"))
-        return commands(asked.name, wanted, selection.dates, where)
+        return commands(question.name, wanted, selection.dates, where)
 
 
 def _export(router: APIRouter) -> None:
@@ -246,18 +246,18 @@ def _export(router: APIRouter) -> None:
     )
     async def export(
         query: Questions,
-        asked: Annotated[ParsedQuery, Depends(listed)],
+        question: Annotated[ParsedQuery, Depends(listed)],
         format: Literal["csv", "parquet"] = "csv",  # noqa: A002 its usual name
         anytime: Anytime = False,  # noqa: FBT002 as above
     ) -> Response:
         """All estimates as a file."""
-        answer = await query.estimate(asked.name, replace(asked.query, anytime=anytime))
+        answer = await query.estimate(question.name, replace(question.query, anytime=anytime))
         return await run_in_threadpool(_file, answer, format)
 
 
-def _file(found: Estimated, kind: str) -> Response:
-    table = whole_rows("estimates", asdict(found))
+def _file(answer: Estimated, kind: str) -> Response:
+    table = whole_rows("estimates", asdict(answer))
     body: Any = to_csv(table) if kind == "csv" else to_parquet(table)
-    name = f"{found.metric.replace('/', '-')}.{kind}"
+    name = f"{answer.metric.replace('/', '-')}.{kind}"
     headers = {"content-disposition": f'attachment; filename="{name}"'}
     return Response(body, media_type=_TYPES[kind], headers=headers)

@@ -33,10 +33,10 @@ _PAGE: Final = """<!doctype html>
 _DOWN: Final = 503
 
 
-def refused_page(status: int, said: str, to: str) -> HTMLResponse:
+def refused_page(status: int, message: str, to: str) -> HTMLResponse:
     """Where a login let nobody in. to: where one that succeeds goes on to."""
     heading = "Nobody can log in for now" if status == _DOWN else "Not logged in"
-    text = visible(said)
+    text = visible(message)
     if text.startswith(("the ", "this ")):  # and no name of somebody
         text = text[0].upper() + text[1:]
     again = f"/login?anew=true&amp;to={quote(to, safe='')}"
@@ -49,6 +49,6 @@ def lost_page(path: str) -> HTMLResponse:
     return _page(404, "No such page", message, "/", "All metrics")
 
 
-def _page(status: int, heading: str, said: str, to: str, label: str) -> HTMLResponse:
-    page = _PAGE.format(heading=heading, said=escape(said) + ".", to=to, next=label)
+def _page(status: int, heading: str, message: str, to: str, label: str) -> HTMLResponse:
+    page = _PAGE.format(heading=heading, said=escape(message) + ".", to=to, next=label)
     return HTMLResponse(page, status, {"cache-control": "no-store"})

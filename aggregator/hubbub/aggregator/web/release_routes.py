@@ -122,11 +122,11 @@ def publishing(releases: Releases, access: Access) -> APIRouter:
     return router
 
 
-def _release(releases: Releases, made: ReleaseResult) -> Release:
+def _release(releases: Releases, result: ReleaseResult) -> Release:
     return Release(
-        **releases.dated(made.entry),
-        values=list(made.entry.answer),
-        again=made.again,
-        epsilon_left=made.budget_left.epsilon_left,
-        delta_left=made.budget_left.delta_left,
+        **releases.dated(result.entry),
+        values=list(result.entry.answer),
+        again=result.again,
+        epsilon_left=result.budget_left.epsilon_left,
+        delta_left=result.budget_left.delta_left,
     )

@@ -102,18 +102,18 @@ def departures(table: Table) -> Floats:
     return answer.reshape(own.shape)
 
 
-def _interaction(told: Floats, likely: Floats, spread: Floats) -> tuple[Floats, Floats]:
+def _interaction(shares: Floats, likely: Floats, spread: Floats) -> tuple[Floats, Floats]:
     """What a table holds beyond its margins' product, and the covariance of that.
 
     The product of estimated margins is off by their errors, to the first order by what they add up
     in a line and to the second by their product, which is counted too.
     """
-    even = np.eye(told.size) - 1 / told.size
+    even = np.eye(shares.size) - 1 / shares.size
     spread = even @ spread @ even
     line = _line(likely)
-    cells = spread.reshape(*told.shape, *told.shape)
+    cells = spread.reshape(*shares.shape, *shares.shape)
     of_rows, of_columns = cells.sum(axis=(1, 3)), cells.sum(axis=(0, 2))
-    own = told - np.outer(told.sum(axis=1), told.sum(axis=0))
+    own = shares - np.outer(shares.sum(axis=1), shares.sum(axis=0))
     return own, line @ spread @ line.T + np.kron(of_rows, of_columns)
 
 
@@ -131,10 +131,10 @@ def _test(table: Table) -> float:
     return _wald(basis.T @ own.reshape(-1), basis.T @ spread @ basis)
 
 
-def _wald(held: Floats, covariance: Floats) -> float:
+def _wald(vector: Floats, covariance: Floats) -> float:
     """The chance of figures so far from 0, or farther, in the directions of their covariance."""
-    square = float(held @ np.linalg.solve(covariance, held))
-    return float(gammaincc(len(held) / 2, max(square, 0.0) / 2))
+    square = float(vector @ np.linalg.solve(covariance, vector))
+    return float(gammaincc(len(vector) / 2, max(square, 0.0) / 2))
 
 
 def _contrasts(shape: tuple[int, ...]) -> Floats:

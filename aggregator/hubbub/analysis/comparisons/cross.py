@@ -148,8 +148,8 @@ def crossed(
     used = [tier for tier in tiers if tier[1].reports]
     weighed = [_variance(tier) for tier in used]
 
-    def covariance(told: Sequence[Summed], times: int = repeats) -> Floats:
-        return table_covariance(used, weighed, told, times) / request.reports**2
+    def covariance(sum_tables: Sequence[Summed], times: int = repeats) -> Floats:
+        return table_covariance(used, weighed, sum_tables, times) / request.reports**2
 
     sum_tables = _told(mechanism, request, answer)
     cells = _cells(mechanism, request, answer, sum_tables, covariance)
@@ -198,19 +198,19 @@ class _Slice:
     sure: bool
 
 
-def _told(mechanism: PairedParts, asked: _Asked, answer: Answer) -> list[Summed]:
+def _told(mechanism: PairedParts, request: _Asked, answer: Answer) -> list[Summed]:
     """The tables that tell the cells, with their likely shares."""
     picture = np.array([value.consistent for value in answer.values])
     every = tables(mechanism.sizes, picture, mechanism.ways)
-    own = tuple(sorted(asked.places))
+    own = tuple(sorted(request.places))
     weights = {mechanism.tables.index(own): 1.0} if own in mechanism.tables else {}
     result = []
     for group, weight in (weights or weights_for(mechanism.sizes, own)).items():
         table = mechanism.tables[group]
-        axes = [table.index(place) for place in asked.places]
+        axes = [table.index(place) for place in request.places]
         axes += [axis for axis in range(len(table)) if axis not in axes]
         numbers = np.arange(mechanism.cells[group]).reshape(every[group].shape)
-        lines = numbers.transpose(axes).reshape(int(np.prod(asked.shape)), -1)
+        lines = numbers.transpose(axes).reshape(int(np.prod(request.shape)), -1)
         shares = every[group].reshape(-1)
         result.append(Summed(shares / max(shares.sum(), 1e-12), lines, weight))
     return result
@@ -218,57 +218,57 @@ def _told(mechanism: PairedParts, asked: _Asked, answer: Answer) -> list[Summed]
 
 def _cells(
     mechanism: PairedParts,
-    asked: _Asked,
+    request: _Asked,
     answer: Answer,
-    told: Sequence[Summed],
+    sum_tables: Sequence[Summed],
     covariance: Callable[..., Floats],
 ) -> Sequence[ValueAnswer]:
     """The cells' own estimates; of two parts of which tables have a third, what these add up to."""
-    own = tuple(sorted(asked.places))
+    own = tuple(sorted(request.places))
     if own in mechanism.tables:
         first = sum(mechanism.cells[: mechanism.tables.index(own)])
-        return [answer.values[first + number] for number in told[0].lines[:, 0].tolist()]
+        return [answer.values[first + number] for number in sum_tables[0].lines[:, 0].tolist()]
     estimates = np.array([value.estimate for value in answer.values])
     table = added_up(mechanism.sizes, estimates, own)
-    line = (table if asked.places == own else table.T).reshape(-1)
-    errors = asked.reports * np.sqrt(np.diag(covariance(told, 0)))
-    order = np.argsort(asked.places)
+    line = (table if request.places == own else table.T).reshape(-1)
+    errors = request.reports * np.sqrt(np.diag(covariance(sum_tables, 0)))
+    order = np.argsort(request.places)
     names = [
-        ", ".join(f"{asked.parts[part]}={cell[part]}" for part in order)
-        for cell in product(*asked.names)
+        ", ".join(f"{request.parts[part]}={cell[part]}" for part in order)
+        for cell in product(*request.names)
     ]
     figures = ValueEstimates(line, errors, errors, np.zeros_like(errors))
     return values_answer(
-        *(figures, names, asked.reports, asked.confidence, 1),
-        picture=lambda _: asked.reports * told[0].sums,
+        *(figures, names, request.reports, request.confidence, 1),
+        picture=lambda _: request.reports * sum_tables[0].sums,
     ).values
 
 
 def _whole(
-    asked: _Asked,
+    request: _Asked,
     cells: Sequence[ValueAnswer],
-    told: Sequence[Summed],
+    sum_tables: Sequence[Summed],
     covariance: Callable[[Sequence[Summed]], Floats],
 ) -> _Whole:
-    estimates = np.array([cell.estimate for cell in cells]).reshape(asked.shape) / asked.reports
-    likely = told[0].sums.reshape(asked.shape)
+    estimates = np.array([cell.estimate for cell in cells]).reshape(request.shape) / request.reports
+    likely = sum_tables[0].sums.reshape(request.shape)
     sizes = np.maximum(likely.sum(axis=(1, 2), keepdims=True), 1e-12)
     product_ = likely.sum(axis=2, keepdims=True) * likely.sum(axis=1, keepdims=True) / sizes
     return _Whole(
         # The whole is known: what the cells add up to beside it says nothing.
         estimates + (1 - estimates.sum()) / estimates.size,
         likely,
-        covariance(told),
-        covariance([_with(table, product_.reshape(-1)) for table in told]),
+        covariance(sum_tables),
+        covariance([_with(table, product_.reshape(-1)) for table in sum_tables]),
     )
 
 
-def _with(table: Summed, asked: Floats) -> Summed:
+def _with(table: Summed, new_sums: Floats) -> Summed:
     """The table with these shares of what is asked, parted among its cells as they are."""
     own, before = table.shares[table.lines], table.sums[:, None]
     parted = np.divide(own, before, out=np.full_like(own, 1 / own.shape[1]), where=before > 0)
     shares = np.empty_like(table.shares)
-    shares[table.lines] = parted * asked[:, None]
+    shares[table.lines] = parted * new_sums[:, None]
     return replace(table, shares=shares)
 
 
@@ -302,7 +302,7 @@ def _turn(within: Floats, size: float) -> Floats:
 
 
 def _by_slice(
-    asked: _Asked, whole: _Whole, split: Sequence[_Slice]
+    request: _Asked, whole: _Whole, split: Sequence[_Slice]
 ) -> tuple[Association, tuple[Slice, ...]]:
     """The test within slices, and each one's association."""
     sure = [number for number, part in enumerate(split) if part.sure]
@@ -310,9 +310,9 @@ def _by_slice(
         Slice(
             name,
             float(whole.shares[number].sum()),
-            associated(part.table, asked.crossed, asked.confidence) if part.sure else None,
+            associated(part.table, request.crossed, request.confidence) if part.sure else None,
         )
-        for number, (name, part) in enumerate(zip(asked.names[0], split, strict=True))
+        for number, (name, part) in enumerate(zip(request.names[0], split, strict=True))
     )
     if not sure:
         return Association(1.0, None, 0.0, 1.0, (), ()), slices
@@ -328,11 +328,11 @@ def _by_slice(
 
 
 def _rows(
-    asked: _Asked, cells: Sequence[ValueAnswer], whole: _Whole, split: Sequence[_Slice]
+    request: _Asked, cells: Sequence[ValueAnswer], whole: _Whole, split: Sequence[_Slice]
 ) -> Iterator[Cell]:
     """Every cell, slice by slice."""
-    estimates = np.array([cell.estimate for cell in cells]).reshape(asked.shape) / asked.reports
-    reach, columns = reach_of(asked.confidence), []
+    estimates = np.array([cell.estimate for cell in cells]).reshape(request.shape) / request.reports
+    reach, columns = reach_of(request.confidence), []
     for number, part in enumerate(split):
         block = whole.block(number)
         spread = whole.spread[block, block]
@@ -340,7 +340,7 @@ def _rows(
         figures = [*shares_within(estimates[number], spread, reach), scores]
         columns.append(np.array([figure.reshape(-1) for figure in figures]))
     beyond = -ndtri(_DOUBT / 2 / len(cells))
-    names = asked.names if len(asked.names) > _PAIR else ([""], *asked.names)
+    names = request.names if len(request.names) > _PAIR else ([""], *request.names)
     lines = np.concatenate(columns, axis=1).T.tolist()
     for (of, row, column), cell, (within, low, high, score) in zip(
         product(*names), cells, lines, strict=True
@@ -354,7 +354,7 @@ def _rows(
             stderr=cell.stderr,
             low=cell.low,
             high=cell.high,
-            share=cell.estimate / asked.reports,
+            share=cell.estimate / request.reports,
             within=within,
             within_low=low,
             within_high=high,

@@ -52,7 +52,7 @@ def shares(
 
 
 def joined_shares(
-    asked: Sequence[Followed],
+    sources: Sequence[Followed],
     candidates: Sequence[str] = (),
     confidence: float = CONFIDENCE,
     *,
@@ -63,7 +63,7 @@ def joined_shares(
 
     A device may have reported to each of them. Of numbers, all have the same ends.
     """
-    live_sources = [replace(source, tiers=with_reports(source.tiers)) for source in asked]
+    live_sources = [replace(source, tiers=with_reports(source.tiers)) for source in sources]
     reports = sum(totals.reports for source in live_sources for _, totals in source.tiers)
     repeats = sum(source.repeats for source in live_sources)
     mechanism, _ = live_sources[0].tiers[0]
@@ -93,14 +93,14 @@ def joined_shares(
     return [Mean(*row) for row in zip(*(column.tolist() for column in columns), strict=True)]
 
 
-def _figures(asked: Followed, candidates: Sequence[str], *, of_numbers: bool) -> ValueEstimates:
+def _figures(source: Followed, candidates: Sequence[str], *, of_numbers: bool) -> ValueEstimates:
     """Of the followed values, in their order; of numbers, of the sum of their places."""
-    mechanism, _ = asked.tiers[0]
+    mechanism, _ = source.tiers[0]
     own = family_for(mechanism)
-    figures = figures_of(own, asked.tiers, candidates, asked.repeats, shape=False)
+    figures = figures_of(own, source.tiers, candidates, source.repeats, shape=False)
     if of_numbers:
         return figures.place or figures
-    rows = list(asked.places)
+    rows = list(source.places)
     return replace(
         figures,
         estimates=figures.estimates[rows],

@@ -46,14 +46,14 @@ def min_stderrs(mechanism: SquareWave, totals: Totals) -> Floats:
     return answer
 
 
-def spread(mechanism: SquareWave, seen: Floats, reports: int) -> Floats:
+def spread(mechanism: SquareWave, observations: Floats, reports: int) -> Floats:
     """Per bucket: the variance of its unbiased estimate, in reports squared.
 
-    seen: how many reports lie at each place of the line, or estimates of that.
+    observations: how many reports lie at each place of the line, or estimates of that.
     """
     inverse = _inverse(mechanism)
     # Of a report in bucket i: its place's contribution squared, less the square of its mean, 1.
-    variances = (inverse**2) @ seen - np.clip(inverse @ seen, 0, reports)
+    variances = (inverse**2) @ observations - np.clip(inverse @ observations, 0, reports)
     answer: Floats = np.maximum(variances, 0.0)
     return answer
 

@@ -73,7 +73,7 @@ def _share_of(part: int, own: Sequence[Floats], parts: int, reports: float) -> F
 
 
 def _likely_share(
-    part: int, told: Sequence[_Told], shares: Sequence[Floats], reports: float
+    part: int, noisy_tables: Sequence[_Told], shares: Sequence[Floats], reports: float
 ) -> Floats:
     """A part's shares by all tables that have it, each row's size by generalized least squares.
 
@@ -82,7 +82,7 @@ def _likely_share(
     is its sum, of none it is by how it looks like the other part's shares.
     """
     weighed = informed = np.zeros(len(shares[part]))
-    for table, pair in zip(told, tables_of(len(shares)), strict=True):
+    for table, pair in zip(noisy_tables, tables_of(len(shares)), strict=True):
         if part not in pair:
             continue
         axis = pair.index(part)

@@ -63,9 +63,9 @@ def _sums(mechanism: AnyMechanism, totals: Totals) -> Iterator[BitSum]:
         yield from family_for(mechanism).sums(mechanism, cells, totals)
 
 
-def _p_value(one: BitSum, repeats: int) -> float:
-    if one.off <= 0:
+def _p_value(bit_sum: BitSum, repeats: int) -> float:
+    if bit_sum.off <= 0:
         return 1.0
     # Reports of one device may be the same coins over again: `repeats` of them are one term.
-    spread = repeats * (one.variance + one.off / 3)
-    return one.times * exp(-(one.off**2) / (2 * spread))
+    spread = repeats * (bit_sum.variance + bit_sum.off / 3)
+    return bit_sum.times * exp(-(bit_sum.off**2) / (2 * spread))

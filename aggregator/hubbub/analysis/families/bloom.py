@@ -141,26 +141,26 @@ class Bloom(Strings):
         return Expected(every, every)
 
     def draw(
-        self, mechanism: Rappor, values: Sequence[str], held: Counts, chance: np.random.Generator
+        self, mechanism: Rappor, values: Sequence[str], counts: Counts, chance: np.random.Generator
     ) -> Counts:
         """People by cohort, then every bit by its chance."""
-        own, reports = _cohort_holders(mechanism, values, held, chance)
+        own, reports = _cohort_holders(mechanism, values, counts, chance)
         return cohort_cells(
             reports, bit_counts(own, reports[:, None], mechanism.chain.channel, chance)
         )
 
     def draw_lasting(
-        self, mechanism: Rappor, values: Sequence[str], held: Counts, chance: np.random.Generator
+        self, mechanism: Rappor, values: Sequence[str], counts: Counts, chance: np.random.Generator
     ) -> Callable[[], Counts]:
         """Cohorts and permanent bits once; the reported bits over them at every call."""
-        own, reports = _cohort_holders(mechanism, values, held, chance)
+        own, reports = _cohort_holders(mechanism, values, counts, chance)
         draw_bits = lasting_bits(own, reports[:, None], *chain_steps(mechanism.chain), chance)
         return lambda: cohort_cells(reports, draw_bits())
 
 
 def _cohort_holders(
-    mechanism: Rappor, values: Sequence[str], held: Counts, chance: np.random.Generator
+    mechanism: Rappor, values: Sequence[str], counts: Counts, chance: np.random.Generator
 ) -> tuple[Counts, Counts]:
     check_size(mechanism, len(values) * mechanism.cohorts // QUICK)
     places = bloom_places(mechanism, values).reshape(len(values), mechanism.cohorts, -1)
-    return cohort_holders(mechanism.layout, places, held, chance)
+    return cohort_holders(mechanism.layout, places, counts, chance)

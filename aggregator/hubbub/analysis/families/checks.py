@@ -11,7 +11,7 @@ from hubbub.mechanisms.pure import Pure
 
 
 def between(
-    what: str, supports: Floats, asked: Floats, pure: Pure, more: float = 0.0
+    what: str, supports: Floats, trials: Floats, pure: Pure, more: float = 0.0
 ) -> Iterator[BitSum]:
     """Whatever people hold, of those asked q to p support a cell: beyond is chance, or no honesty.
 
@@ -19,10 +19,10 @@ def between(
     nobody holds the value, of the other that everybody does.
     """
     for chance, direction, word in ((float(pure.q), -1, "least"), (float(pure.p), 1, "most")):
-        off = direction * (supports - asked * chance)
-        variance = asked * chance * (1 - chance) + more
+        off = direction * (supports - trials * chance)
+        variance = trials * chance * (1 - chance) + more
         place = int(np.argmax(off / np.sqrt(np.maximum(variance, 1))))
-        share = supports[place] / max(asked[place], 1)
+        share = supports[place] / max(trials[place], 1)
         yield BitSum(
             f"{what} {place + 1} is supported by {share:.2%} of reports, by honest ones it would "
             f"be {chance:.2%} at {word}",

@@ -257,7 +257,7 @@ class Family(ABC):
 
     @abstractmethod
     def draw(
-        self, mechanism: Any, values: Sequence[Any], held: Counts, chance: np.random.Generator
+        self, mechanism: Any, values: Sequence[Any], counts: Counts, chance: np.random.Generator
     ) -> Counts:
         """Cells of held[i] reports of values[i], drawn from their exact law.
 
@@ -269,7 +269,7 @@ class Family(ABC):
         self,
         mechanism: Any,
         values: Sequence[Any],
-        held: Counts,
+        counts: Counts,
         chance: np.random.Generator,
     ) -> Callable[[], Counts]:
         """Draw what the same devices keep for life; each call then draws the cells of one epoch.

@@ -46,12 +46,12 @@ def one_hot_chances(mechanism: AnyMechanism, value: object) -> Floats:
 
 
 def one_hot(
-    mechanism: AnyMechanism, values: Sequence[Any], held: Counts, chance: np.random.Generator
+    mechanism: AnyMechanism, values: Sequence[Any], counts: Counts, chance: np.random.Generator
 ) -> Counts:
     """Cells of payloads that are one index, by the chance of each index for each value."""
     check_size(mechanism, len(values) * mechanism.layout.size)
     cells = np.zeros(mechanism.layout.size, dtype=np.int64)
-    for value, count in zip(values, held.tolist(), strict=True):
+    for value, count in zip(values, counts.tolist(), strict=True):
         cells += chance.multinomial(count, one_hot_chances(mechanism, value))
     return cells
 
@@ -69,22 +69,22 @@ def named(own: Counts, other: float, chance: np.random.Generator) -> Counts:
     return cells
 
 
-def holders(mechanism: AnyMechanism, values: Sequence[int], held: Counts) -> Counts:
+def holders(mechanism: AnyMechanism, values: Sequence[int], counts: Counts) -> Counts:
     """Per cell, how many people hold the value that it stands for."""
     own = np.zeros(mechanism.layout.size, dtype=np.int64)
-    np.add.at(own, np.array(values), held)
+    np.add.at(own, np.array(values), counts)
     return own
 
 
 def bucket_holders(
-    buckets: Counts, width: int, held: Counts, chance: np.random.Generator
+    buckets: Counts, width: int, counts: Counts, chance: np.random.Generator
 ) -> Counts:
     """Per hash function and bucket, how many people's values are there: each takes one function.
 
     buckets: the bucket of each value under each function; shape (values, functions).
     """
     functions = buckets.shape[1]
-    sent = chance.multinomial(held, np.full(functions, 1 / functions))
+    sent = chance.multinomial(counts, np.full(functions, 1 / functions))
     own = np.zeros((functions, width), dtype=np.int64)
     np.add.at(own, (np.arange(functions), buckets), sent)
     return own
@@ -118,14 +118,14 @@ def lasting_bits(
 
 
 def cohort_holders(
-    layout: CohortBits, places: npt.NDArray[Any], held: Counts, chance: np.random.Generator
+    layout: CohortBits, places: npt.NDArray[Any], counts: Counts, chance: np.random.Generator
 ) -> tuple[Counts, Counts]:
     """Per cohort and bit, of how many people it is truly 1; and per cohort its people.
 
     places: the flat cells of each value's bits; shape (values, cohorts, bits of a value).
     """
     cohorts = layout.cohorts
-    split = chance.multinomial(held, np.full(cohorts, 1 / cohorts))  # shape (values, cohorts)
+    split = chance.multinomial(counts, np.full(cohorts, 1 / cohorts))  # shape (values, cohorts)
     ones = np.zeros(cohorts * layout.bits + 1, dtype=np.int64)
     np.add.at(ones, places, np.broadcast_to(split[:, :, None], places.shape))
     return ones[:-1].reshape(cohorts, layout.bits), split.sum(axis=0)

@@ -187,34 +187,34 @@ class Listed(Family):
         return values
 
     def draw(
-        self, mechanism: Any, values: Sequence[int], held: Counts, chance: np.random.Generator
+        self, mechanism: Any, values: Sequence[int], counts: Counts, chance: np.random.Generator
     ) -> Counts:
         """By what a report is: the index of a value or a bucket, a bit a value, a set of values."""
         match mechanism:
             case GeneralizedRandomizedResponse() | RandomizedResponse() | LongitudinalGrr():
-                own = holders(mechanism, values, held)
+                own = holders(mechanism, values, counts)
                 return named(own, float(mechanism.channel.q), chance)
             case LongitudinalHash():
-                own = _bucket_holders(mechanism, values, held, chance)
+                own = _bucket_holders(mechanism, values, counts, chance)
                 return named(own, float(mechanism.response.channel.q), chance).reshape(-1)
         match mechanism.layout:
             case BitVector():
-                own = holders(mechanism, values, held)
-                return bit_counts(own, held.sum(), mechanism.channel, chance)
+                own = holders(mechanism, values, counts)
+                return bit_counts(own, counts.sum(), mechanism.channel, chance)
             case Subset():
-                return _subsets(mechanism, values, held, chance)
+                return _subsets(mechanism, values, counts, chance)
             case _:
-                return one_hot(mechanism, values, held, chance)
+                return one_hot(mechanism, values, counts, chance)
 
     def draw_lasting(
-        self, mechanism: Any, values: Sequence[int], held: Counts, chance: np.random.Generator
+        self, mechanism: Any, values: Sequence[int], counts: Counts, chance: np.random.Generator
     ) -> Callable[[], Counts]:
         """The permanent value or bits once; what is reported of them at every call."""
         match mechanism:
             case LongitudinalGrr():
-                return _lasting_names(mechanism, holders(mechanism, values, held), chance)
+                return _lasting_names(mechanism, holders(mechanism, values, counts), chance)
             case LongitudinalHash():
-                own = _bucket_holders(mechanism, values, held, chance)
+                own = _bucket_holders(mechanism, values, counts, chance)
                 return _lasting_names(mechanism.response, own, chance)
             case LongitudinalUnary():
                 permanent = 0.5, float(mechanism.rare.exact)
@@ -223,8 +223,8 @@ class Listed(Family):
             case BasicRappor():
                 steps = chain_steps(mechanism.chain)
             case _:
-                return super().draw_lasting(mechanism, values, held, chance)
-        return lasting_bits(holders(mechanism, values, held), held.sum(), *steps, chance)
+                return super().draw_lasting(mechanism, values, counts, chance)
+        return lasting_bits(holders(mechanism, values, counts), counts.sum(), *steps, chance)
 
     def question(self, mechanism: Any) -> Mapping[str, Any]:
         """Each listed value."""
@@ -266,12 +266,12 @@ def _tail(mechanism: Any, devices: int, repeats: int) -> Tail | None:
 
 
 def _bucket_holders(
-    mechanism: LongitudinalHash, values: Sequence[int], held: Counts, chance: np.random.Generator
+    mechanism: LongitudinalHash, values: Sequence[int], counts: Counts, chance: np.random.Generator
 ) -> Counts:
     """Per function and bucket, how many people's values are there."""
     pool = mechanism.transform
     check_size(mechanism, len(values) * pool.functions // QUICK)
-    return bucket_holders(_pool_buckets(pool, tuple(values)), pool.prime, held, chance)
+    return bucket_holders(_pool_buckets(pool, tuple(values)), pool.prime, counts, chance)
 
 
 @lru_cache(maxsize=16)
@@ -280,19 +280,19 @@ def _pool_buckets(pool: HashPool, values: tuple[int, ...]) -> Counts:
 
 
 def _lasting_names(
-    mechanism: LongitudinalGrr, held: Counts, chance: np.random.Generator
+    mechanism: LongitudinalGrr, counts: Counts, chance: np.random.Generator
 ) -> Callable[[], Counts]:
     """How many reports name each, per row of devices; each device's lies are drawn for life."""
     others = mechanism.categories - 1
     forever, fresh = (
         float(keep.complement.exact) / others for keep in (mechanism.permanent, mechanism.fresh)
     )
-    permanent = named(held, forever, chance)
+    permanent = named(counts, forever, chance)
     return lambda: named(permanent, fresh, chance).reshape(-1)
 
 
 def _subsets(
-    mechanism: Any, values: Sequence[int], held: Counts, chance: np.random.Generator
+    mechanism: Any, values: Sequence[int], counts: Counts, chance: np.random.Generator
 ) -> Counts:
     """People by how many of their set are still to be picked: element by element, in order.
 
@@ -301,11 +301,11 @@ def _subsets(
     """
     size, ones = mechanism.layout.size, mechanism.layout.ones
     check_size(mechanism, size * ones // QUICK)
-    own = holders(mechanism, values, held)
-    included = int(chance.binomial(held.sum(), float(mechanism.channel.p)))
+    own = holders(mechanism, values, counts)
+    included = int(chance.binomial(counts.sum(), float(mechanism.channel.p)))
     # Of the set, beside the own element. Rows: own element to come and left out, and in; and past.
     rest = np.zeros((3, ones + 1), dtype=np.int64)
-    rest[1, ones - 1], rest[0, ones] = included, int(held.sum()) - included
+    rest[1, ones - 1], rest[0, ones] = included, int(counts.sum()) - included
     to_go, cells = np.arange(ones + 1), np.zeros(size, dtype=np.int64)
     for element in range(size):
         came = chance.multivariate_hypergeometric(

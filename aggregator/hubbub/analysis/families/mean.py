@@ -152,10 +152,14 @@ class Means(Family):
         return ["mean"]
 
     def draw(
-        self, mechanism: Meaning, values: Sequence[float], held: Counts, chance: np.random.Generator
+        self,
+        mechanism: Meaning,
+        values: Sequence[float],
+        counts: Counts,
+        chance: np.random.Generator,
     ) -> Counts:
         """Each answer, or each place, by its chance for each number."""
-        return one_hot(mechanism, values, held, chance)
+        return one_hot(mechanism, values, counts, chance)
 
     def question(self, mechanism: Meaning) -> Mapping[str, Any]:
         """One mean."""

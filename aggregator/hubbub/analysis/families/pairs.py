@@ -126,15 +126,15 @@ class Pairs(Family):
         self,
         mechanism: PairedParts,
         values: Sequence[int],
-        held: Counts,
+        counts: Counts,
         chance: np.random.Generator,
     ) -> Counts:
         """Tables by a fair coin; then, table by table, the points of each cell's reports."""
         large = sum(mechanism.cells) * mechanism.points > LARGEST
         if large:  # report by report, as there are more chances than can be worked out
-            check_size(mechanism, int(held.sum()) // QUICK)
+            check_size(mechanism, int(counts.sum()) // QUICK)
         groups = mechanism.groups
-        sent = chance.multinomial(held, np.full(groups, 1 / groups))
+        sent = chance.multinomial(counts, np.full(groups, 1 / groups))
         places = [mechanism.places_of(value) for value in values]
         cells = np.zeros((groups, mechanism.points), dtype=np.int64)
         for group, size in enumerate(mechanism.cells):

@@ -163,18 +163,26 @@ class Ranges(Family):
         return labels
 
     def draw(
-        self, mechanism: Ranged, values: Sequence[float], held: Counts, chance: np.random.Generator
+        self,
+        mechanism: Ranged,
+        values: Sequence[float],
+        counts: Counts,
+        chance: np.random.Generator,
     ) -> Counts:
         """Places by their chances; or which parts are asked about, and then each answer."""
         if isinstance(mechanism, SquareWave):
-            return one_hot(mechanism, values, held, chance)
-        return _asked_parts(mechanism, values, held, chance)
+            return one_hot(mechanism, values, counts, chance)
+        return _asked_parts(mechanism, values, counts, chance)
 
     def draw_lasting(
-        self, mechanism: Ranged, values: Sequence[float], held: Counts, chance: np.random.Generator
+        self,
+        mechanism: Ranged,
+        values: Sequence[float],
+        counts: Counts,
+        chance: np.random.Generator,
     ) -> Callable[[], Counts]:
         """Devices of `buckets` have no fresh step: they report the same again."""
-        cells = self.draw(mechanism, values, held, chance)
+        cells = self.draw(mechanism, values, counts, chance)
         return lambda: cells
 
     def question(self, mechanism: Ranged) -> Mapping[str, Any]:
@@ -250,7 +258,7 @@ def _matrix(mechanism: Ranged) -> Floats:
 
 
 def _asked_parts(
-    mechanism: BucketFlips, values: Sequence[float], held: Counts, chance: np.random.Generator
+    mechanism: BucketFlips, values: Sequence[float], counts: Counts, chance: np.random.Generator
 ) -> Counts:
     """People by how many parts they are still to be asked about, part by part, in order."""
     buckets, sampled = mechanism.layout.buckets, mechanism.layout.sampled
@@ -258,7 +266,7 @@ def _asked_parts(
     own = np.array([mechanism.range.bucket(value, buckets) for value in values])
     lie = float(mechanism.lie.exact)
     rest = np.zeros((len(values), sampled + 1), dtype=np.int64)
-    rest[:, sampled] = held
+    rest[:, sampled] = counts
     cells = np.zeros((buckets, 2), dtype=np.int64)
     for bucket in range(buckets):
         trials = chance.binomial(rest, np.minimum(np.arange(sampled + 1) / (buckets - bucket), 1.0))

@@ -104,13 +104,13 @@ class Sets(Family):
         return _listed.labels(mechanism, values)
 
     def draw(
-        self, mechanism: PrivSet, values: Sequence[int], held: Counts, chance: np.random.Generator
+        self, mechanism: PrivSet, values: Sequence[int], counts: Counts, chance: np.random.Generator
     ) -> Counts:
         """How many of a choice are of the set is multinomial; which they are is drawn by element.
 
         Elements of the set and beside it are drawn apart, for all who hold the same together.
         """
-        reported = _reported(mechanism, values, held, chance)
+        reported = _reported(mechanism, values, counts, chance)
         size, k, most = mechanism.layout.size, mechanism.layout.ones, mechanism.most
         if len(reported) * size * k > _LARGEST:
             raise BadParameter(
@@ -150,30 +150,30 @@ class Sets(Family):
         return _listed.tail(mechanism, reports)
 
 
-def _picked(own: npt.NDArray[np.bool_], left: Counts, chance: np.random.Generator) -> Counts:
+def _picked(own: npt.NDArray[np.bool_], rest: Counts, chance: np.random.Generator) -> Counts:
     """How often each element is picked, of own[i] by left[i, j] people who pick j of them."""
     cells = np.zeros(own.shape[1], dtype=np.int64)
     to_come = own.sum(axis=1)
-    to_pick = np.arange(left.shape[1])
+    to_pick = np.arange(rest.shape[1])
     for element in range(own.shape[1]):
         rows = np.flatnonzero(own[:, element])
         chances = np.minimum(to_pick / to_come[rows, None], 1.0)
-        picked = chance.binomial(left[rows], chances)
+        picked = chance.binomial(rest[rows], chances)
         cells[element] = picked.sum()
-        moved = left[rows] - picked
+        moved = rest[rows] - picked
         moved[:, :-1] += picked[:, 1:]
-        left[rows] = moved
+        rest[rows] = moved
         to_come[rows] -= 1
     return cells
 
 
 def _reported(
-    mechanism: PrivSet, values: Sequence[int], held: Counts, chance: np.random.Generator
+    mechanism: PrivSet, values: Sequence[int], counts: Counts, chance: np.random.Generator
 ) -> dict[int, int]:
     """How many people report each set: of larger ones `most` members, drawn."""
     reported: Counter[int] = Counter()
     drawn = 0
-    for value, people in zip(values, held.tolist(), strict=True):
+    for value, people in zip(values, counts.tolist(), strict=True):
         mechanism.check(value)
         own = list(members(value))
         if len(own) <= mechanism.most:

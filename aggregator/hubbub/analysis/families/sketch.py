@@ -130,18 +130,20 @@ class Sketches(Strings):
         return Expected(error(shares), error(np.zeros_like(shares)))
 
     def draw(
-        self, mechanism: Sketch, values: Sequence[str], held: Counts, chance: np.random.Generator
+        self, mechanism: Sketch, values: Sequence[str], counts: Counts, chance: np.random.Generator
     ) -> Counts:
         """A function each, all alike, then its bits, its bucket, or the sign of one entry."""
         if isinstance(mechanism, HadamardSketch):
-            return _signs(mechanism, values, held, chance)
+            return _signs(mechanism, values, counts, chance)
         check_size(mechanism, len(values) * mechanism.hashes // QUICK)
         buckets = sketch_buckets(mechanism, values)
         if isinstance(mechanism, LocalHashing):
-            own = bucket_holders(buckets, mechanism.width, held, chance)
+            own = bucket_holders(buckets, mechanism.width, counts, chance)
             return named(own, float(mechanism.channel.q), chance).reshape(-1)
         first = mechanism.width * np.arange(mechanism.hashes)
-        own, reports = cohort_holders(mechanism.layout, (buckets + first)[:, :, None], held, chance)
+        own, reports = cohort_holders(
+            mechanism.layout, (buckets + first)[:, :, None], counts, chance
+        )
         return cohort_cells(reports, bit_counts(own, reports[:, None], mechanism.channel, chance))
 
 
@@ -203,14 +205,14 @@ def count(
 
 
 def _signs(
-    mechanism: HadamardSketch, values: Sequence[str], held: Counts, chance: np.random.Generator
+    mechanism: HadamardSketch, values: Sequence[str], counts: Counts, chance: np.random.Generator
 ) -> Counts:
     """One entry of one function's row, all alike, and its sign kept or turned."""
     width, functions = mechanism.width, mechanism.hashes
     rows = _negatives(width)
     places = functions * width
     check_size(mechanism, len(values) * places // QUICK)
-    sent = chance.multinomial(held, np.full(places, 1 / places)).reshape(-1, functions, width)
+    sent = chance.multinomial(counts, np.full(places, 1 / places)).reshape(-1, functions, width)
     minus = rows[sketch_buckets(mechanism, values)]
     keep = float(mechanism.keep.exact)
     negatives = chance.binomial(sent, np.where(minus, keep, 1 - keep))

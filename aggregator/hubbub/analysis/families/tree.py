@@ -119,18 +119,18 @@ class Trees(Strings):
         self,
         mechanism: PrefixTree,
         values: Sequence[str],
-        held: Counts,
+        counts: Counts,
         chance: np.random.Generator,
     ) -> Counts:
         """Job and hash function by a fair coin, then the point as `projective` takes it."""
-        if held.sum() > _MOST:
+        if counts.sum() > _MOST:
             raise BadParameter(
-                f"{held.sum():,} reports of a tree are too many to draw: {_MOST:,} at most"
+                f"{counts.sum():,} reports of a tree are too many to draw: {_MOST:,} at most"
             )
-        some = np.nonzero(held)[0]
+        some = np.nonzero(counts)[0]
         places = _places_of(mechanism, tuple(values))[some]
         groups, points = mechanism.groups, mechanism.points
-        sent = chance.multinomial(held[some], np.full(groups, 1 / groups))
+        sent = chance.multinomial(counts[some], np.full(groups, 1 / groups))
         cells = np.zeros((groups, points), dtype=np.int64)
         for group in range(groups):
             planes = np.repeat(places[:, group], sent[:, group])
@@ -139,9 +139,9 @@ class Trees(Strings):
 
 
 def _figures(
-    told: Sequence[float], spreads: Sequence[tuple[float, float]], reports: int
+    raw_estimates: Sequence[float], spreads: Sequence[tuple[float, float]], reports: int
 ) -> ValueEstimates:
-    estimates = np.array(told)
+    estimates = np.array(raw_estimates)
     absent, growth = np.array(spreads).reshape(-1, 2).T
     true_counts = np.clip(estimates, 0.0, reports)
     return ValueEstimates(estimates, np.sqrt(absent**2 + growth * true_counts), absent, growth)
@@ -187,15 +187,15 @@ def _discovered(tiers: Sequence[Tier], confidence: float, repeats: int) -> Answe
 
 
 def _ends(
-    figures: ValueEstimates, found: Sequence[Found], reports: int, confidence: float
+    figures: ValueEstimates, discoveries: Sequence[Found], reports: int, confidence: float
 ) -> tuple[Floats, Floats]:
     """Lows and highs, right for strings that are told only for having passed their cuts.
 
     The low is the truth from which so large a score is as doubtful as it says, among all that pass
     the cut (Weinstein, Fithian and Benjamini 2013); a high is only safer for the cut.
     """
-    scores = np.array([discovery.score for discovery in found])
-    cuts = np.array([discovery.cut for discovery in found])
+    scores = np.array([discovery.score for discovery in discoveries])
+    cuts = np.array([discovery.cut for discovery in discoveries])
     plain = reach_of(confidence)
     doubt = (1 - confidence) / 2
     few, most = np.full_like(scores, -ndtri(doubt)), np.full_like(scores, _FARTHEST)

@@ -163,11 +163,11 @@ class Vectors(Family):
         self,
         mechanism: VectorCodes,
         values: Sequence[Sequence[float]],
-        held: Counts,
+        counts: Counts,
         chance: np.random.Generator,
     ) -> Counts:
         """How often each word is sent, on the real pool."""
-        vectors = np.repeat(np.array(values, dtype=np.float64), held, axis=0)
+        vectors = np.repeat(np.array(values, dtype=np.float64), counts, axis=0)
         units = unit_of(vectors / mechanism.max_length, chance)
         books, places = drawn_words(mechanism, len(units), chance)
         cells = np.zeros((mechanism.books, mechanism.words), dtype=np.int64)

@@ -120,15 +120,15 @@ def rate_of(kind: Kind, centre: Floats, noise: float) -> float:
 
 
 def stepped(
-    kind: Kind, penalty: float, state: Round, found: DirectionMoments, rate: float
+    kind: Kind, penalty: float, state: Round, moments: DirectionMoments, rate: float
 ) -> Round:
     """The state after one more round."""
     # Of ridge alone, which has one row of weights.
-    pull = np.full(len(found.mean), penalty if kind == "ridge" else 0.0)
+    pull = np.full(len(moments.mean), penalty if kind == "ridge" else 0.0)
     pull[-1] = 0.0
     # The penalty is taken after the step, where it is stable however large.
-    weights = (state.weights - rate * CLIP[kind] * found.mean) / (1 + rate * pull)
-    return Round(state.number + 1, weights, rate, found.noise, found.people, found.outer)
+    weights = (state.weights - rate * CLIP[kind] * moments.mean) / (1 + rate * pull)
+    return Round(state.number + 1, weights, rate, moments.noise, moments.people, moments.outer)
 
 
 def averaged(
@@ -155,12 +155,12 @@ def averaged_weights(states: Sequence[Round]) -> Floats:
     return mean
 
 
-def centre_of(found: DirectionMoments) -> Floats:
+def centre_of(moments: DirectionMoments) -> Floats:
     """Where columns lie, from what the first round tells, whose last number is of none.
 
     Each as far as it stands out of the noise, else 0. Stein (1956).
     """
-    mean, variances = found.mean[:-1], found.variances[:-1]
+    mean, variances = moments.mean[:-1], moments.variances[:-1]
     out = np.maximum(mean, np.sqrt(variances))
     shrinkage = np.divide(out**2 - variances, out, out=np.zeros_like(out), where=out > 0)
     return np.clip(shrinkage * longest(len(mean)), 0.0, 1.0)

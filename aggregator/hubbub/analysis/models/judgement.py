@@ -120,13 +120,13 @@ def _foretold(kind: Kind, edges: Sequence[float]) -> list[float]:
     return [0.0, *cuts, 1.0]
 
 
-def _forms(told: Floats) -> tuple[Floats, Floats]:
+def _forms(matrix: Floats) -> tuple[Floats, Floats]:
     """Of two reports what they say of pairs that are in order, and of all; shape (size, size)."""
-    places = np.arange(len(told)) // 2
-    pairs = np.zeros(told.shape)
+    places = np.arange(len(matrix)) // 2
+    pairs = np.zeros(matrix.shape)
     pairs[1::2, ::2] = 1.0  # one who has the label, and one who has not
     order = (np.sign(places[:, None] - places[None, :]) + 1) / 2 * pairs
-    above, below = (told @ (form + form.T) @ told.T / 2 for form in (order, pairs))
+    above, below = (matrix @ (form + form.T) @ matrix.T / 2 for form in (order, pairs))
     return above, below
 
 

@@ -55,10 +55,10 @@ def settled(kind: Kind, score: Floats) -> Floats:
     return np.where(s < CLIP["logistic"], chance, 1 - chance)
 
 
-def lengths_of(told: Floats) -> Floats:
+def lengths_of(chances: Floats) -> Floats:
     """Of chances of classes how long the residual is of who is of each; shape as they."""
-    square = (told**2).sum(axis=1, keepdims=True)
-    result: Floats = np.sqrt(np.maximum(square - 2 * told + 1, 0.0))
+    square = (chances**2).sum(axis=1, keepdims=True)
+    result: Floats = np.sqrt(np.maximum(square - 2 * chances + 1, 0.0))
     return result
 
 

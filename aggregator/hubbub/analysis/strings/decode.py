@@ -141,17 +141,17 @@ def decode_counts(
     )
 
 
-def _misfit(found: Fit, repeats: int) -> tuple[float, float]:
+def _misfit(fit_result: Fit, repeats: int) -> tuple[float, float]:
     """How far the residuals are from what coins make of them, and the chance of so much, at most.
 
     `repeats` reports of one device may share their permanent lies: together they are off by that
     much more than fresh ones in squares, at most. Whatever is no candidate and frequent grows with
     the reports, and still stands out.
     """
-    misfit = found.squares / found.freedom
+    misfit = fit_result.squares / fit_result.freedom
     coins = misfit / repeats
-    spread = sqrt(2 / (9 * found.freedom))  # Wilson and Hilferty (1931)
-    worse = erfc((coins ** (1 / 3) - 1 + 2 / (9 * found.freedom)) / spread / sqrt(2)) / 2
+    spread = sqrt(2 / (9 * fit_result.freedom))  # Wilson and Hilferty (1931)
+    worse = erfc((coins ** (1 / 3) - 1 + 2 / (9 * fit_result.freedom)) / spread / sqrt(2)) / 2
     return misfit, worse
 
 
@@ -192,19 +192,19 @@ def _fit(design: Design, columns: npt.NDArray[np.int64], *, everywhere: bool) ->
         return fit(design, independent(design, columns), everywhere=everywhere)
 
 
-def _fitted(found: Fit) -> Floats:
+def _fitted(fit_result: Fit) -> Floats:
     """The non-negative fit of the columns, each then shrunk towards what estimates tend to be."""
-    matrix, side = found.normal
+    matrix, side = fit_result.normal
     amounts = non_negative(matrix, side)
     indices = np.nonzero(np.append(amounts[:-1] > 0, True))[0]
     errors = np.sqrt(np.diag(np.linalg.inv(matrix[np.ix_(indices, indices)])))[:-1]
-    errors *= np.sqrt(found.squares / found.freedom)
-    values, stderrs = found.estimates.copy(), found.stderrs.copy()
-    values[found.fitted] = amounts[:-1]
-    inside = found.fitted[indices[:-1]]
+    errors *= np.sqrt(fit_result.squares / fit_result.freedom)
+    values, stderrs = fit_result.estimates.copy(), fit_result.stderrs.copy()
+    values[fit_result.fitted] = amounts[:-1]
+    inside = fit_result.fitted[indices[:-1]]
     stderrs[inside] = errors
     # A column that the constraint set to 0 keeps its own score: it is part of what there is to see.
-    scores = np.where(values > 0, values, found.estimates) / stderrs
+    scores = np.where(values > 0, values, fit_result.estimates) / stderrs
     answer: Floats = np.minimum(np.maximum(values, 0.0), shrunk(scores) * stderrs)
     return answer
 

@@ -61,14 +61,16 @@ class Likely:
     growth: float
 
 
-def likely_strings(places: Places, found: Sequence[Found], false_share: float) -> list[Likely]:
+def likely_strings(
+    places: Places, discoveries: Sequence[Found], false_share: float
+) -> list[Likely]:
     """The strings that are likely held beside those that were found, the surest first.
 
     false_share: of them, the share that nobody holds, at most on average.
     """
     if places.tree.cells < _FEWEST_CELLS:
         return []
-    search = _Wide(places, found)
+    search = _Wide(places, discoveries)
     endings = sorted((ending for ending in search.ended() if ending[0] > _CLEAR), reverse=True)
     sure = np.array([score for score, *_ in endings])
     false = np.zeros(len(endings))
@@ -136,15 +138,15 @@ def _law(groups: Floats, others: float, stderr: float) -> Floats:
 class _Wide:
     """All strings below the surest beginnings. levels: what was looked at so far."""
 
-    def __init__(self, places: Places, found: Sequence[Found]) -> None:
+    def __init__(self, places: Places, discoveries: Sequence[Found]) -> None:
         self._places = places
         self._tree = tree = places.tree
         self._held = places.held.copy()
         self._every = np.arange(tree.groups)
         self._others = places.reports / tree.jobs / tree.cells
-        self._known = {discovery.bits for discovery in found}
+        self._known = {discovery.bits for discovery in discoveries}
         self.levels: list[_Level] = []
-        for discovery in found:
+        for discovery in discoveries:
             own = self._every, places.own(discovery.bits, self._every)
             own_sums = self._held[own]
             self._held[own] -= places.taken(own_sums, float(own_sums.mean()), self._every)

@@ -141,29 +141,29 @@ class Places:
         """Which place of each of these groups a string has."""
         return np.array([self.tree.place(bits, group) for group in groups.tolist()])
 
-    def taken(self, held: Floats, mean: float, groups: "slice | Indices") -> Floats:
+    def taken(self, sums: Floats, mean: float, groups: "slice | Indices") -> Floats:
         """What a string adds to each of these groups' places, if that is so much on average.
 
         All that a place holds, as far as chance goes: who fell to which group is chance, too; of
         a frequent string that alone is more than the noise that others are seen against.
         """
         spread = _CHANCE * np.sqrt(self._noise[groups] + max(mean, 0.0) * (self._own + 1))
-        return np.clip(held, mean - spread, mean + spread)
+        return np.clip(sums, mean - spread, mean + spread)
 
-    def alone(self, held: Floats, groups: "slice | Indices") -> Floats:
+    def alone(self, sums: Floats, groups: "slice | Indices") -> Floats:
         """Of what is in a string's places, in groups of one job, what it adds itself.
 
         A place that holds more than the least of them, beyond chance, is shared: the rest is
         another string's, which would be lost with it.
         """
-        least = float(held.min())
+        least = float(sums.min())
         chance = _SHARED * np.sqrt(2 * (self._noise[groups] + max(least, 0.0) * (self._own + 1)))
-        return np.where(held - least > chance, least, held)
+        return np.where(sums - least > chance, least, sums)
 
-    def less_others(self, held: float, groups: "slice | Indices") -> float:
+    def less_others(self, total: float, groups: "slice | Indices") -> float:
         """What these groups hold together of a string, less what others put into its places."""
         cells = self.tree.cells
-        return (held - float(self._sizes[groups].sum()) / cells) * cells / (cells - 1)
+        return (total - float(self._sizes[groups].sum()) / cells) * cells / (cells - 1)
 
     def count(self, bits: int, first: int) -> float:
         """The estimate of a string by the jobs from this one on, in reports."""
@@ -371,23 +371,23 @@ class _Search:
         self._beginnings.take(bits >> self._width, score)
 
 
-def _confirmed(places: Places, seen: Sequence[tuple[int, _Node]]) -> Iterator[Found]:
+def _confirmed(places: Places, nodes: Sequence[tuple[int, _Node]]) -> Iterator[Found]:
     """Of what was seen, each with its level, what others' reports confirm, the surest first.
 
     What is confirmed is taken off its places in every group: a false string may share one with a
     frequent one. That is rarely more than one of its groups, so a string is there without it, too.
     """
     tree, residual = places.tree, places.held.copy()
-    scores = np.array([node.scores[-1] for _, node in seen])
-    weights = np.array([node.weight for _, node in seen])
-    cuts = -ndtri(FALSE_STRINGS * weights / weights.sum()) if seen else scores
+    scores = np.array([node.scores[-1] for _, node in nodes])
+    weights = np.array([node.weight for _, node in nodes])
+    cuts = -ndtri(FALSE_STRINGS * weights / weights.sum()) if nodes else scores
     every = np.arange(tree.groups)
-    for level in {level for level, _ in seen}:
-        own = np.array([node_level == level for node_level, _ in seen])
+    for level in {level for level, _ in nodes}:
+        own = np.array([node_level == level for node_level, _ in nodes])
         hits = places.by_chance(places.groups_of(level + 1, tree.jobs - 1))
         cuts[own] = hits.scores(cuts[own])
     for index in np.argsort(-scores, kind="stable").tolist():
-        level, bits = seen[index][0], seen[index][1].bits
+        level, bits = nodes[index][0], nodes[index][1].bits
         spelled = tree.read(bits)
         own = places.own(bits, every)
         groups = every[places.groups_of(level + 1, tree.jobs - 1)]

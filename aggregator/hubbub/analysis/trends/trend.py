@@ -88,7 +88,7 @@ class Line:
 
 def line_through(
     days: Sequence[int],
-    seen: Floats,
+    values: Floats,
     variances: Floats,
     confidence: float,
     *,
@@ -106,7 +106,7 @@ def line_through(
     reach = reach_of(confidence)
     own_days = np.array(days)
     names = (own_days + 3) % _WEEK  # 1970 began on a Thursday; 0 is Monday
-    columns = np.column_stack([seen, names[:, None] == np.arange(_WEEK)]).astype(np.float64)
+    columns = np.column_stack([values, names[:, None] == np.arange(_WEEK)]).astype(np.float64)
     columns = columns if weekly else columns[:, :1]
     model = _Model(own_days, columns, variances)
     steps: list[Step] = []
@@ -130,16 +130,16 @@ def line_through(
     steps.sort(key=lambda step: step.place)
     low, high = middle - half, middle + half
     own = np.where(fit.apart() > _APART, reach * np.sqrt(variances + fixed), -np.inf)
-    low, high = np.minimum(low, seen - own), np.maximum(high, seen + own)
+    low, high = np.minimum(low, values - own), np.maximum(high, values + own)
     return Line(middle, low, high, fit.weekdays(), tuple(steps))
 
 
 def _mixed(
-    one: tuple[Floats, Floats], other: tuple[Floats, Floats], share: float
+    first: tuple[Floats, Floats], other: tuple[Floats, Floats], share: float
 ) -> tuple[Floats, Floats]:
     """Mean and variance of what is the other with this chance."""
-    middle = (1 - share) * one[0] + share * other[0]
-    spread = (1 - share) * (one[1] + (one[0] - middle) ** 2)
+    middle = (1 - share) * first[0] + share * other[0]
+    spread = (1 - share) * (first[1] + (first[0] - middle) ** 2)
     return middle, spread + share * (other[1] + (other[0] - middle) ** 2)
 
 
@@ -275,9 +275,9 @@ class _Fit:
         chances = np.exp(logs - whole) if np.isfinite(whole) else np.zeros_like(logs)
         return _NextStep(whole - float(np.log(len(logs) - 1)), chances)
 
-    def step(self, found: _NextStep, confidence: float) -> tuple[Step, Floats]:
+    def step(self, next_step: _NextStep, confidence: float) -> tuple[Step, Floats]:
         """Where it likeliest is, and by how much more the level may jump each day for it."""
-        chances = found.chances
+        chances = next_step.chances
         size, spread = self._size(place := int(chances.argmax()))
         inside = np.flatnonzero(chances >= _UNLIKELY)
         order = np.argsort(-chances)
@@ -329,8 +329,8 @@ class _Fit:
         return mean, float(np.sqrt(weights @ (variance + (middle - mean) ** 2)))
 
 
-def _likelier(told: Floats, within: Floats, size: Any) -> Floats:
+def _likelier(signals: Floats, within: Floats, size: Any) -> Floats:
     """The log of how much likelier a step makes what was seen, whose square is about `size`."""
     grown = 1 + within * size
-    answer: Floats = 0.5 * told**2 * size / grown - 0.5 * np.log(grown)
+    answer: Floats = 0.5 * signals**2 * size / grown - 0.5 * np.log(grown)
     return answer

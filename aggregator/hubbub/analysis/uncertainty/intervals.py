@@ -132,7 +132,7 @@ def ranked(
 
 
 def held_between(
-    found: "tuple[Floats, Floats, Floats]",
+    columns: "tuple[Floats, Floats, Floats]",
     bend: float,
     reports: float,
     *,
@@ -145,7 +145,7 @@ def held_between(
 
     Whatever goes in steps, both ends are half of one further.
     """
-    estimates, absent, growth = found
+    estimates, absent, growth = columns
     inside = np.clip(estimates, 0.0, reports)
     far = np.broadcast_to(down, inside.shape)
     low = np.clip(_low(inside, (absent, growth, bend), far, tail) - step / 2, 0.0, reports)
@@ -212,9 +212,9 @@ def _low(
     return low
 
 
-def _spread(held: Floats, absent: Floats, growth: Floats, bend: float) -> Floats:
+def _spread(counts: Floats, absent: Floats, growth: Floats, bend: float) -> Floats:
     """The standard error of what so many hold, in that of what nobody holds, at least 1."""
-    more = np.maximum(growth * held - bend * held**2, 0.0)
+    more = np.maximum(growth * counts - bend * counts**2, 0.0)
     answer: Floats = np.sqrt(1 + more / absent**2)
     return answer
 

@@ -68,25 +68,29 @@ def _padded_tail(q: float, reports: int, dummies: int, share: float) -> Tail | N
     return Tail((counts[mask] - mean) / deviation, worth[mask])
 
 
-def repeated_tail(lied: float, shown: float, lie: float, devices: int, repeats: int) -> Tail | None:
+def repeated_tail(
+    lied: float, show_chance: float, lie: float, devices: int, repeats: int
+) -> Tail | None:
     """Of a value that none of some devices holds, each of which reports so often.
 
-    lied: the chance that a device's permanent bit is set all the same. shown, lie: the chance that
-        a report supports the value if it is, and if it is not. The sum's law is that of one device,
-        folded with itself by its characteristic function.
+    lied: the chance that a device's permanent bit is set all the same. show_chance, lie: the chance
+        that a report supports the value if it is, and if it is not. The sum's law is that of one
+        device, folded with itself by its characteristic function.
 
     None where as many bits are set as make it normal.
     """
     if devices * lied * (1 - lied) > _MANY:
         return None
-    of_device = repeats * (lied * shown + (1 - lied) * lie)
-    fresh = lied * shown * (1 - shown) + (1 - lied) * lie * (1 - lie)
-    spread = repeats * fresh + lied * (1 - lied) * (repeats * (shown - lie)) ** 2
+    of_device = repeats * (lied * show_chance + (1 - lied) * lie)
+    fresh = lied * show_chance * (1 - show_chance) + (1 - lied) * lie * (1 - lie)
+    spread = repeats * fresh + lied * (1 - lied) * (repeats * (show_chance - lie)) ** 2
     mean, deviation = devices * of_device, np.sqrt(devices * spread)
     length = 1 << int(2 * (_FAR + 2) * deviation + 20 * repeats + 64).bit_length()
     first = int(mean)
     turn = 2j * np.pi * np.fft.rfftfreq(length)
-    set_, unset = (np.exp(repeats * np.log1p(chance * np.expm1(turn))) for chance in (shown, lie))
+    set_, unset = (
+        np.exp(repeats * np.log1p(chance * np.expm1(turn))) for chance in (show_chance, lie)
+    )
     law = np.exp(devices * np.log(lied * set_ + (1 - lied) * unset) - turn * (first - length // 4))
     chances = np.fft.irfft(law.conj(), length)[length // 4 :]
     upper = np.cumsum(chances[::-1])[::-1]
@@ -97,16 +101,16 @@ def repeated_tail(lied: float, shown: float, lie: float, devices: int, repeats: 
     return Tail((counts[mask] - mean) / deviation, worth[mask])
 
 
-def collision_tail(held: Floats, deviation: float) -> Tail | None:
+def collision_tail(bucket_counts: Floats, deviation: float) -> Tail | None:
     """Of a string that nobody holds, in a sketch with so much in its buckets.
 
-    held: per function and bucket, in any unit; the string has one bucket of each, any with the same
-        chance, whatever the others have. deviation: what a score of 1 is, in that unit.
+    bucket_counts: per function and bucket, in any unit; the string has one bucket of each, any with
+        the same chance, whatever the others have. deviation: what a score of 1 is, in that unit.
 
     The law of such a sum by its saddlepoint, to a relative error of some percent however far out.
     Source: Barndorff-Nielsen (1986); Lugannani and Rice (1980).
     """
-    off = held - held.mean(axis=1, keepdims=True)
+    off = bucket_counts - bucket_counts.mean(axis=1, keepdims=True)
     own = np.sqrt(np.square(off).mean(axis=1).sum())
     widest = np.abs(off).max()
     if not own > 0:

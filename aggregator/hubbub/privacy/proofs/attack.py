@@ -115,8 +115,8 @@ class _Tells:
     trait: Hashable
     present: bool
 
-    def __call__(self, seen: dict[str, Any]) -> bool:
-        return (self.trait in seen["traits"]) is self.present
+    def __call__(self, features: dict[str, Any]) -> bool:
+        return (self.trait in features["traits"]) is self.present
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,17 +126,17 @@ class _Scores:
     sign: int
     cut: float
 
-    def __call__(self, seen: dict[str, Any]) -> bool:
-        return bool(self.sign * seen["score"] >= self.cut)
+    def __call__(self, features: dict[str, Any]) -> bool:
+        return bool(self.sign * features["score"] >= self.cut)
 
 
 def _choose(
-    one: list[dict[str, Any]], other: list[dict[str, Any]], sign: int, alarm: float
+    first: list[dict[str, Any]], other: list[dict[str, Any]], sign: int, alarm: float
 ) -> tuple[Event, str]:
     """The event that tells best on these observations, and its name."""
-    half = len(one)
+    half = len(first)
     ones, others = (
-        Counter(t for features in part for t in features["traits"]) for part in (one, other)
+        Counter(t for features in part for t in features["traits"]) for part in (first, other)
     )
     options: list[tuple[float, Event, str]] = []
     for trait in ones.keys() | others.keys():
@@ -146,19 +146,19 @@ def _choose(
         options.append((bound, _Tells(trait, present=True), name))
         bound = _bound(absent, half - others[trait], half, alarm)
         options.append((bound, _Tells(trait, present=False), f"not {name}"))
-    scores = sorted(sign * features["score"] for features in (*one, *other))
+    scores = sorted(sign * features["score"] for features in (*first, *other))
     for cut in sorted({scores[i] for i in range(0, 2 * half, max(1, half // _THRESHOLDS))}):
         past = _Scores(sign, cut)
-        bound = _bound(sum(map(past, one)), sum(map(past, other)), half, alarm)
+        bound = _bound(sum(map(past, first)), sum(map(past, other)), half, alarm)
         options.append((bound, past, "a likelihood ratio past a threshold"))
     best = max(options, key=lambda option: option[0])
     return best[1], best[2]
 
 
-def _bound(one: int, other: int, trials: int, alarm: float) -> float:
+def _bound(hits: int, other: int, trials: int, alarm: float) -> float:
     """The log ratio of the lowest chance of the one to the highest of the other."""
-    if not one:
+    if not hits:
         return -inf
-    lowest = float(betaincinv(one, trials - one + 1, alarm))
+    lowest = float(betaincinv(hits, trials - hits + 1, alarm))
     highest = float(betaincinv(other + 1, trials - other, 1 - alarm)) if other < trials else 1.0
     return log(lowest / highest) if lowest > 0 else -inf

@@ -245,14 +245,14 @@ def _under_attack(
         yield _shown(metric, plan.kind, result, plan.claim)
 
 
-def _shown(metric: Metric, kind: str, found: Attacked, claim: float) -> Check:
-    lower = max(found.lower, 0.0)
+def _shown(metric: Metric, kind: str, result: Attacked, claim: float) -> Check:
+    lower = max(result.lower, 0.0)
     text = (
         f"shows {lower:.3f} at least, of {claim:.3f} claimed "
-        f"(if all of it were spent, these draws would show about {max(found.reach, 0):.3f}); "
-        f"by {found.event}"
+        f"(if all of it were spent, these draws would show about {max(result.reach, 0):.3f}); "
+        f"by {result.event}"
     )
-    return Check(metric.name, kind, found.lower <= claim, text, lower, claim)
+    return Check(metric.name, kind, result.lower <= claim, text, lower, claim)
 
 
 def _whole_epochs(metric: Metric, source: BitSource, alarm: float) -> Iterator[Step]:

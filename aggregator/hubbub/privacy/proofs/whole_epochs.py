@@ -107,10 +107,10 @@ def attack_epochs(drawn: Neighbours, *, delta: float, claim: float, alarm: float
     return best
 
 
-def _passed(seen: Counts, cuts: Counts | Floats) -> Floats:
+def _passed(counts: Counts, cuts: Counts | Floats) -> Floats:
     """How many reach each threshold."""
-    below = np.searchsorted(np.sort(seen), cuts, side="left")
-    return np.asarray(len(seen) - below, dtype=np.float64)
+    below = np.searchsorted(np.sort(counts), cuts, side="left")
+    return np.asarray(len(counts) - below, dtype=np.float64)
 
 
 def _bounds(ones: Floats, others: Floats, trials: int, delta: float, alarm: float) -> Floats:

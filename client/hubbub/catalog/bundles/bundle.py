@@ -380,10 +380,10 @@ def _check_name(name: object) -> None:
         )
 
 
-def _unknown(kind: str, name: str, known: Mapping[str, object]) -> str:
-    near = get_close_matches(name[:_LONGEST_NAME], known, n=1)
+def _unknown(kind: str, name: str, names: Mapping[str, object]) -> str:
+    near = get_close_matches(name[:_LONGEST_NAME], names, n=1)
     meant = f'; did you mean "{near[0]}"?' if near else ""
-    return f'{kind} "{name}" is not in the bundle; it has {_list(known)}{meant}'
+    return f'{kind} "{name}" is not in the bundle; it has {_list(names)}{meant}'
 
 
 def _list(names: Mapping[str, object]) -> str:
@@ -407,5 +407,5 @@ def part_of_metric(metric: Metric, name: str) -> Metric:
     return part
 
 
-def _are_of(values: list[str], known: Mapping[str, Any]) -> bool:
-    return set(values) <= known.keys() and len(set(values)) == len(values)
+def _are_of(values: list[str], names: Mapping[str, Any]) -> bool:
+    return set(values) <= names.keys() and len(set(values)) == len(values)

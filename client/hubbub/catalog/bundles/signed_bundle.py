@@ -200,8 +200,8 @@ def _opening_key(words: Mapping[str, Any]) -> OpeningKeyPublic:
     )
 
 
-def _log(told: Mapping[str, str]) -> NoteKey:
-    return NoteKey(told["name"], from_text(told["key"]))
+def _log(table: Mapping[str, str]) -> NoteKey:
+    return NoteKey(table["name"], from_text(table["key"]))
 
 
 def _listed(thing: Any) -> list[Any]:

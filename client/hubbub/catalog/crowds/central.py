@@ -150,19 +150,19 @@ def crowd_mechanisms(table: Mapping[str, Any]) -> tuple[str, ...]:
 def crowd_table(
     table: Mapping[str, Any],
     promise: CentralPromise,
-    asked: Mapping[str, Any],
+    shape: Mapping[str, Any],
     accountant: Accountant | None,
     wrong: Complain,
 ) -> dict[str, Any]:
     """A metric's table with what follows from its central promise: mechanism, epsilon, min_batch.
 
-    A local epsilon that was written stays, if it keeps the promise. asked: `categories` of listed
+    A local epsilon that was written stays, if it keeps the promise. shape: `categories` of listed
     values, `sizes` and `ways` of parts, `dimensions` of vectors; nothing of numbers and strings.
 
     Raises:
         BadParameter: the numbers of a range, or of hash functions, are none.
     """
-    categories = asked.get("categories")
+    categories = shape.get("categories")
     settings = {**table, "min_batch": promise.crowd, "epsilon": promise.epsilon}
     settings.pop("reports", None)
     if table.get("min_batch", promise.crowd) != promise.crowd:
@@ -173,7 +173,7 @@ def crowd_table(
     promise = _padded(table, promise, categories, accountant, wrong)
     if "dummies" in table:
         settings |= {"dummies": promise.dummies, "dummies_each": promise.dummies_each}
-    planned = _planned(table, promise, asked, accountant)
+    planned = _planned(table, promise, shape, accountant)
     for name in planned.parameters.keys() & table.keys():
         wrong(name, f'is chosen by {AUTO}; leave it out, or write "{planned.mechanism}" for {AUTO}')
     settings |= {"mechanism": planned.mechanism, **planned.parameters}
@@ -202,15 +202,15 @@ def crowd_table(
 def _planned(
     table: Mapping[str, Any],
     promise: CentralPromise,
-    asked: Mapping[str, Any],
+    shape: Mapping[str, Any],
     accountant: Accountant,
 ) -> Planned:
-    if "sizes" in asked:
-        return planned_geometry(CROWD_PARTS, asked, table, promise, accountant)
-    if "dimensions" in asked:
-        return planned_vectors(asked["dimensions"], table, promise, accountant)
-    if "categories" in asked:
-        return Planned(_LISTED, {}, asked["categories"])
+    if "sizes" in shape:
+        return planned_geometry(CROWD_PARTS, shape, table, promise, accountant)
+    if "dimensions" in shape:
+        return planned_vectors(shape["dimensions"], table, promise, accountant)
+    if "categories" in shape:
+        return Planned(_LISTED, {}, shape["categories"])
     if table["domain"] == "string":
         return planned_strings(table, promise, accountant)
     return planned_number(table, promise, accountant)

@@ -65,8 +65,8 @@ _WORDS: Final = (AUTO, DEVICES)
 _DUMMIES: Final = kinds.whole(0, 1_000_000)
 
 
-def _problem(given: Any) -> str:
-    problem = "" if given in _WORDS else _DUMMIES.problem(given)
+def _problem(value: Any) -> str:
+    problem = "" if value in _WORDS else _DUMMIES.problem(value)
     return f'{problem}, "{AUTO}" or "{DEVICES}"' if problem else ""
 
 

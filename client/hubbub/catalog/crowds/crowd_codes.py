@@ -21,11 +21,11 @@ _GRAIN: Final = 1000
 _WIDE: Final = 32
 
 
-def model_promise(told: Mapping[str, Any], rounds: int) -> CentralPromise:
+def model_promise(terms: Mapping[str, Any], rounds: int) -> CentralPromise:
     """The promise that a model's fields make, of the rounds that a device is in."""
-    delta, honest, most = (float(told[name]) for name in ("delta", "honest", "max_local_epsilon"))
-    epsilon = float(told["central_epsilon"])
-    return CentralPromise(epsilon, told["crowd"], delta, honest, most, epochs=rounds)
+    delta, honest, most = (float(terms[name]) for name in ("delta", "honest", "max_local_epsilon"))
+    epsilon = float(terms["central_epsilon"])
+    return CentralPromise(epsilon, terms["crowd"], delta, honest, most, epochs=rounds)
 
 
 def planned_vectors(

@@ -62,7 +62,7 @@ def _mean(ends: Mapping[str, Any], promise: CentralPromise, accountant: Accounta
 
 def _too_fine(
     name: str,
-    given: Mapping[str, Any],
+    arguments: Mapping[str, Any],
     cells: int,
     promise: CentralPromise,
     accountant: Accountant,
@@ -72,14 +72,14 @@ def _too_fine(
     first = bisect_left(
         range(1, steps + 1),
         True,  # noqa: FBT003 from where on they are even
-        key=lambda step: lies_evenly(build(name, epsilon=step * _GRAIN, **given)),
+        key=lambda step: lies_evenly(build(name, epsilon=step * _GRAIN, **arguments)),
     )
     enough = None
     if first < steps:
         enough = accountant.crowd_needed(promise, cells, (first + 1) * _GRAIN)
     would = "raise max_local_epsilon" if enough is None else f"gather a crowd of {enough:,}"
     return (
-        f"of {promise.crowd:,} allows too small an epsilon for {given[_PARTS[name]]:,} "
+        f"of {promise.crowd:,} allows too small an epsilon for {arguments[_PARTS[name]]:,} "
         f"{_PARTS[name]}: a lie would name neighbours more often, which nobody has accounted for; "
         f"take fewer {_PARTS[name]}, or {would}"
     )

@@ -44,13 +44,13 @@ def read_token_public(folder: Path) -> bytes:
     return _public(folder / _PUBLIC)
 
 
-def take_token_public(folder: Path, given: Path) -> None:
+def take_token_public(folder: Path, source: Path) -> None:
     """Put an issuer's public key, as its party gave it, where bundles are built.
 
     Raises:
         KeysUnusable: it is none, or the folder cannot be written.
     """
-    key = _public(given)
+    key = _public(source)
     with refuse_unwritable(folder, KeysUnusable):
         folder.mkdir(parents=True, exist_ok=True)
         replace(folder / _PUBLIC, to_text(key).encode() + b"\n")

@@ -54,15 +54,15 @@ class NoteKey:
         return f"{self.name}+{self.id.hex()}+{public}"
 
     @classmethod
-    def read(cls, told: str, kind: bytes) -> Self:
+    def read(cls, text: str, kind: bytes) -> Self:
         """What `str()` made of a key of this kind. Raises BadParameter for anything else."""
-        name, _, rest = told.partition("+")
+        name, _, rest = text.partition("+")
         try:
             public = base64.b64decode(rest.partition("+")[2], validate=True)
         except ValueError:
             public = b""
         key = cls(name, public[1:], kind)
-        if str(key) != told:
+        if str(key) != text:
             raise BadParameter("its name, id and key do not fit, or it is a key of another kind")
         return key
 

@@ -140,10 +140,10 @@ def open_proof(line: bytes, content: bytes, key: NoteKey) -> LogProof:
     return proof
 
 
-def _hashes(told: Any) -> tuple[bytes, ...]:
-    if not isinstance(told, list):
+def _hashes(texts: Any) -> tuple[bytes, ...]:
+    if not isinstance(texts, list):
         raise TypeError("hashes are no list")
-    hashes = tuple(map(from_text, told))
+    hashes = tuple(map(from_text, texts))
     if any(len(digest) != HASH_BYTES for digest in hashes):
         raise ValueError("a hash has another length")
     return hashes

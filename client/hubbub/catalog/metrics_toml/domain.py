@@ -51,25 +51,25 @@ def _kind_of_auto(table: Mapping[str, Any]) -> str:
 
 
 def _problem_with_ways(
-    mechanism: str, kind: str, given: list[str], table: dict[str, Any]
+    mechanism: str, kind: str, ways: list[str], table: dict[str, Any]
 ) -> tuple[str, str] | None:
     """The field that says wrongly what can be reported, and what to write."""
     if kind in DOMAINS:
-        if given == ["domain"] and table["domain"] == DOMAINS[kind]:
+        if ways == ["domain"] and table["domain"] == DOMAINS[kind]:
             return None
         return (
             "domain",
             f'{mechanism} is over {kind}; write domain = "{DOMAINS[kind]}" and no values',
         )
     paired = mechanism != AUTO and REGISTRY[mechanism].FAMILY == "pairs"
-    if paired and given != ["parts"]:
+    if paired and ways != ["parts"]:
         return (
             "parts",
             f"{mechanism} is of parts; write parts = {{ PART = [...], ... }} and no values",
         )
-    if not paired and "parts" in given:
+    if not paired and "parts" in ways:
         return "parts", f"{mechanism} is not of parts; write values = [...] and no parts"
-    if len(given) != 1 or "domain" in given:
+    if len(ways) != 1 or "domain" in ways:
         return "values", f"{mechanism} needs its values; write values = [...] or values_file = ..."
     return None
 

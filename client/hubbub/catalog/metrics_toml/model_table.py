@@ -92,7 +92,7 @@ def _shared(table: Mapping[str, Any], wrong: Complain, *, crowded: bool) -> dict
 
 def _with_crowd(
     learning: Learning,
-    found: Mapping[str, Any],
+    settings: Mapping[str, Any],
     accountant: Accountant | None,
     wrong: Complain,
 ) -> dict[str, Any]:
@@ -102,9 +102,9 @@ def _with_crowd(
         BadParameter: no report says so little that it is kept.
     """
     usual = {field.name: field.default for field in fields_of(Metric)}
-    terms = {name: found.get(name, usual[name]) for name in CENTRAL_FIELDS}
+    terms = {name: settings.get(name, usual[name]) for name in CENTRAL_FIELDS}
     crowd = terms["crowd"]
-    if found.get("min_batch", crowd) != crowd:
+    if settings.get("min_batch", crowd) != crowd:
         wrong("min_batch", f"is the crowd, {crowd:,}, or nothing; leave it out")
     if accountant is None:
         wrong("central_epsilon", NEEDS_NUMPY)
@@ -113,7 +113,7 @@ def _with_crowd(
     arguments = promise, learning.dimensions, accountant
     judged = learning.held_out > 0
     largest = codes_epsilon(*arguments, judged=judged)
-    epsilon = found.get("epsilon", largest)
+    epsilon = settings.get("epsilon", largest)
     if epsilon > largest:
         wrong(
             "epsilon",

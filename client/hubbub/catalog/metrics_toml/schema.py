@@ -157,8 +157,8 @@ def _only(way: str, ways: Iterable[str]) -> Schema:
     return {"required": [way], "not": {"anyOf": [{"required": [w]} for w in ways if w != way]}}
 
 
-def _told(said: Mapping[str, list[str]]) -> str:
+def _told(meanings: Mapping[str, list[str]]) -> str:
     """What mechanisms say of a number: once, if all say the same."""
-    if len(said) == 1:
-        return next(iter(said))
-    return "\n".join(f"{', '.join(names)}: {sentence}" for sentence, names in said.items())
+    if len(meanings) == 1:
+        return next(iter(meanings))
+    return "\n".join(f"{', '.join(names)}: {sentence}" for sentence, names in meanings.items())

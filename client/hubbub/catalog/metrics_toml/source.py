@@ -169,11 +169,11 @@ def read_catalog(path: Path, accountant: Accountant | None = None) -> Catalog:
 
 def _asked(
     tables: Mapping[str, Any],
-    kept: Mapping[str, Any],
+    defaults: Mapping[str, Any],
     around: Around,
     complain: Callable[[str, str, str], None],
 ) -> dict[str, Metric]:
-    """The metrics of their tables. kept: what holds for those that do not say."""
+    """The metrics of their tables. defaults: what holds for those that do not say."""
     metrics: dict[str, Metric] = {}
     for name, table in tables.items():
         if not isinstance(table, dict):
@@ -184,7 +184,7 @@ def _asked(
             complain(name, "name", f"must match {NAME.pattern}; rename the metric")
         metric = read_metric(
             name if named else "renamed",
-            {**kept, **table},
+            {**defaults, **table},
             around,
             partial(complain, name),
         )
@@ -195,13 +195,13 @@ def _asked(
 
 def _learned(
     tables: Mapping[str, dict[str, Any]],
-    kept: Mapping[str, Any],
+    defaults: Mapping[str, Any],
     around: Around,
     complain: Callable[[str, str, str], None],
 ) -> dict[str, Metric]:
     """The metrics that models' reports are."""
     models = {
-        name: read_model(name, {**kept, **table}, around, partial(complain, name))
+        name: read_model(name, {**defaults, **table}, around, partial(complain, name))
         for name, table in tables.items()
     }
     return {name: metric for name, metric in models.items() if metric is not None}

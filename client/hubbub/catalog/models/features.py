@@ -39,9 +39,9 @@ class Feature:
             raise BadParameter(f"{whose}: its ends are too far apart for a float")
 
     @classmethod
-    def load(cls, told: Any) -> Self:
+    def load(cls, pair: Any) -> Self:
         """The feature of its words in a bundle. Raises ValueError or TypeError for others."""
-        name, says = told
+        name, says = pair
         return cls(name, tuple(says))
 
     @property
@@ -87,15 +87,15 @@ class Feature:
         return [float(band == at) for at in range(len(ends) - 1)], clipped
 
 
-def features_of(told: Mapping[str, Any]) -> tuple[Feature, ...]:
+def features_of(table: Mapping[str, Any]) -> tuple[Feature, ...]:
     """Features as a table of TOML has them. Raises BadParameter for others."""
     features = []
-    for name, says in told.items():
+    for name, says in table.items():
         if not isinstance(says, Sequence) or isinstance(says, str):
             raise BadParameter(f'feature "{name}": {_WRITE}')
         features.append(Feature(name, tuple(says)))
     return tuple(features)
 
 
-def _are_texts(told: Sequence[Any]) -> bool:
-    return all(isinstance(value, str) and value.strip() for value in told)
+def _are_texts(values: Sequence[Any]) -> bool:
+    return all(isinstance(value, str) and value.strip() for value in values)

@@ -47,13 +47,13 @@ class Example:
 def _features() -> kinds.Kind:
     words = "a table that gives each feature its range, the ends of its bands, or its values"
 
-    def problem(given: Any) -> str:
-        if isinstance(given, tuple) and all(isinstance(feature, Feature) for feature in given):
-            return "" if given else f"must be {words}"
-        if not isinstance(given, dict) or not given:
+    def problem(value: Any) -> str:
+        if isinstance(value, tuple) and all(isinstance(feature, Feature) for feature in value):
+            return "" if value else f"must be {words}"
+        if not isinstance(value, dict) or not value:
             return f"must be {words}"
         try:
-            features_of(given)
+            features_of(value)
         except BadParameter as error:
             return str(error)
         return ""
@@ -75,9 +75,9 @@ def _features() -> kinds.Kind:
 def _classes() -> kinds.Kind:
     words = "a list of texts, none empty and none twice"
 
-    def problem(given: Any) -> str:
-        texts = isinstance(given, list | tuple) and all(isinstance(text, str) for text in given)
-        return kinds.values().problem(given) if texts else f"must be {words}"
+    def problem(value: Any) -> str:
+        texts = isinstance(value, list | tuple) and all(isinstance(text, str) for text in value)
+        return kinds.values().problem(value) if texts else f"must be {words}"
 
     return replace(
         kinds.values(),
@@ -90,13 +90,13 @@ def _classes() -> kinds.Kind:
 def _begins() -> kinds.Kind:
     words = "a date, or a moment with its offset, as 2026-12-01T08:00:00Z"
 
-    def holds(given: Any) -> bool:
-        return isinstance(given, date) and (
-            not isinstance(given, datetime) or given.tzinfo is not None
+    def holds(value: Any) -> bool:
+        return isinstance(value, date) and (
+            not isinstance(value, datetime) or value.tzinfo is not None
         )
 
-    def load(told: str) -> date:
-        return datetime.fromisoformat(told) if "T" in told else date.fromisoformat(told)
+    def load(text: str) -> date:
+        return datetime.fromisoformat(text) if "T" in text else date.fromisoformat(text)
 
     return kinds.Kind(
         lambda: words,

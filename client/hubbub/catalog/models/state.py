@@ -65,10 +65,10 @@ class ModelState:
         }
 
     @classmethod
-    def load(cls, told: Any) -> Self:
+    def load(cls, table: Any) -> Self:
         """The state that `words()` told. Raises one of MALFORMED, or BadParameter."""
-        edges = tuple(told.get("edges", ()))
-        return cls(told["number"], tuple(told["centre"]), tuple(told["weights"]), edges)
+        edges = tuple(table.get("edges", ()))
+        return cls(table["number"], tuple(table["centre"]), tuple(table["weights"]), edges)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,10 +11,10 @@ from hubbub.mechanisms import REGISTRY
 def _kind() -> Kind:
     listed = values()
 
-    def problem(given: Any) -> str:
-        if not (isinstance(given, list | tuple) and given) or True in given or False in given:
+    def problem(value: Any) -> str:
+        if not (isinstance(value, list | tuple) and value) or True in value or False in value:
             return "must be a list of texts, one at least"
-        return listed.problem(given)
+        return listed.problem(value)
 
     array = {**strings().schema()["anyOf"][1], "maxItems": 255}
     words = "a list of 1 to 255 texts"

@@ -65,14 +65,14 @@ class PartRange:
         return part_of(self.edges, number, clamps=self.clamps)
 
 
-def _whole_edges(given: Any) -> Any:
+def _whole_edges(table: Any) -> Any:
     """The table as it was written; growing edges of a count as whole numbers."""
-    if not (isinstance(given, dict) and given.get("kind") == "count"):
-        return given
-    edge_table = given.get("edges")
+    if not (isinstance(table, dict) and table.get("kind") == "count"):
+        return table
+    edge_table = table.get("edges")
     if not isinstance(edge_table, Mapping):
-        return given
-    return {**given, "edges": [*dict.fromkeys(float(round(edge)) for edge in edges_of(edge_table))]}
+        return table
+    return {**table, "edges": [*dict.fromkeys(float(round(edge)) for edge in edges_of(edge_table))]}
 
 
 def _range_kind() -> Kind:
@@ -91,9 +91,9 @@ RANGE: Final = _range_kind()
 """A part as metrics.toml has it: { edges = [0, 18, 65, 120] }."""
 
 
-def _problem(given: Any) -> str:
-    if isinstance(given, Mapping) and all(
-        isinstance(part_range, PartRange) for part_range in given.values()
+def _problem(value: Any) -> str:
+    if isinstance(value, Mapping) and all(
+        isinstance(part_range, PartRange) for part_range in value.values()
     ):
         return ""
     return "must be ranges by part"

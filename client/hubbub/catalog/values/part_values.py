@@ -21,10 +21,10 @@ def _part_kind() -> Kind:
     words += "or a table of edges"
     listed = values_kind()
 
-    def problem(given: Any) -> str:
-        if not (isinstance(given, Mapping) and 2 <= len(given) <= MAX_PARTS):  # noqa: PLR2004 a pair
+    def problem(parts: Any) -> str:
+        if not (isinstance(parts, Mapping) and 2 <= len(parts) <= MAX_PARTS):  # noqa: PLR2004 a pair
             return f"must be {words}"
-        for part, own in given.items():
+        for part, own in parts.items():
             if not (is_text(part) and is_writable(part)) or part != part.strip() or "=" in part:
                 return 'names a part that is empty or holds "="; rename it'
             if isinstance(own, Mapping):
@@ -68,11 +68,11 @@ def asked_parts(mechanism: str, values: Sequence[str] | None) -> Mapping[str, tu
     return parts_of(values) if paired else {}  # type: ignore[arg-type]
 
 
-def ranges_of(given: Any) -> dict[str, PartRange]:
+def ranges_of(table: Any) -> dict[str, PartRange]:
     """Of parts as metrics.toml has them, those that are ranges of a number."""
-    if not isinstance(given, Mapping):
+    if not isinstance(table, Mapping):
         return {}
-    return {part: RANGE.read(own) for part, own in given.items() if isinstance(own, Mapping)}
+    return {part: RANGE.read(own) for part, own in table.items() if isinstance(own, Mapping)}
 
 
 def check_ranges(
@@ -99,7 +99,7 @@ def size_of(mechanism: str, values: Sequence[str]) -> dict[str, Any]:
 def code_of(
     mechanism: PairedParts,
     values: Sequence[str],
-    given: Any,
+    value: Any,
     ranges: Mapping[str, PartRange],
 ) -> int:
     """The mechanism's value for a value of each part, as {"theme": "dark", "age": 41}.
@@ -110,15 +110,15 @@ def code_of(
     """
     parts = parts_of(values)
     want = f'give each of {", ".join(parts)} one of its values, as {{"{next(iter(parts))}": ...}}'
-    if not isinstance(given, Mapping):
+    if not isinstance(value, Mapping):
         raise ValueOutOfDomain(f"the value is no mapping of parts; {want}")
-    if missing := [part for part in parts if part not in given]:
+    if missing := [part for part in parts if part not in value]:
         raise ValueOutOfDomain(f"part {', '.join(missing)} is missing; {want}")
-    if len(given) > len(parts):
+    if len(value) > len(parts):
         raise ValueOutOfDomain(f"a part is not one of the metric; {want}")
     places = []
     for part, own in parts.items():
-        part_value = as_python(given[part], own)
+        part_value = as_python(value[part], own)
         text = str(part_value).lower() if isinstance(part_value, bool) else part_value
         if part in ranges and not (isinstance(text, str) and text in own):
             try:

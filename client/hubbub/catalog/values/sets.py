@@ -32,7 +32,7 @@ def check_set(kind: str, mechanism: str) -> None:
         raise BadParameter(f'{mechanism} is of sets; write kind = "set"')
 
 
-def set_code(places: Mapping[str, int], given: Any, other: int | None) -> int:
+def set_code(places: Mapping[str, int], members: Any, other: int | None) -> int:
     """The mechanism's value for a list, tuple or set of values: a bit for each.
 
     other: the place of what is not listed; None where that is refused.
@@ -40,10 +40,10 @@ def set_code(places: Mapping[str, int], given: Any, other: int | None) -> int:
     Raises:
         ValueOutOfDomain: no such collection, or one of its values is not listed.
     """
-    if not isinstance(given, list | tuple | AbstractSet):
+    if not isinstance(members, list | tuple | AbstractSet):
         raise ValueOutOfDomain("the value is no list or set; give one, empty if there is nothing")
     code = 0
-    for member in given:
+    for member in members:
         value = as_python(member, places)
         text = str(value).lower() if isinstance(value, bool) else value
         place = places.get(text, other) if isinstance(text, str) else None

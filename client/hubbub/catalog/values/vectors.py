@@ -28,12 +28,12 @@ def _coordinates() -> Kind:
     words = f"a list of 2 to {MAX_DIMENSIONS} texts, none twice; or how many there are"
     listed = values_kind()
 
-    def problem(given: Any) -> str:
-        if is_whole(given):
-            return "" if 2 <= given <= MAX_DIMENSIONS else f"must be {words}"  # noqa: PLR2004 one number is a mean
-        if not (isinstance(given, list | tuple) and 2 <= len(given) <= MAX_DIMENSIONS):  # noqa: PLR2004 as above
+    def problem(value: Any) -> str:
+        if is_whole(value):
+            return "" if 2 <= value <= MAX_DIMENSIONS else f"must be {words}"  # noqa: PLR2004 one number is a mean
+        if not (isinstance(value, list | tuple) and 2 <= len(value) <= MAX_DIMENSIONS):  # noqa: PLR2004 as above
             return f"must be {words}"
-        return f"must be {words}" if True in given or False in given else listed.problem(given)
+        return f"must be {words}" if True in value or False in value else listed.problem(value)
 
     texts = {"type": "string", "minLength": 1}
     return Kind(
@@ -110,7 +110,7 @@ def check_vector(metric: Any) -> None:
 
 
 def vector_code(
-    mechanism: VectorCodes, coordinates: Sequence[str], given: Any
+    mechanism: VectorCodes, coordinates: Sequence[str], vector: Any
 ) -> tuple[float, ...]:
     """The mechanism's value for a sequence of numbers: what is too long is made shorter.
 
@@ -120,18 +120,18 @@ def vector_code(
         ValueOutOfDomain: another number of them, or one that is no finite number. The message never
             shows a value.
     """
-    if hasattr(given, "tolist"):  # an array of numpy's, or of who keeps to its types
-        given = given.tolist()
-    if not isinstance(given, Sequence) or isinstance(given, str | bytes):
+    if hasattr(vector, "tolist"):  # an array of numpy's, or of who keeps to its types
+        vector = vector.tolist()
+    if not isinstance(vector, Sequence) or isinstance(vector, str | bytes):
         raise ValueOutOfDomain(
             f"the value is no list of numbers; give {mechanism.dimensions:,} of them, in the order "
             "of the coordinates"
         )
-    if len(given) != mechanism.dimensions:
+    if len(vector) != mechanism.dimensions:
         raise ValueOutOfDomain(
-            f"{len(given):,} numbers are given, and the vector has {mechanism.dimensions:,}"
+            f"{len(vector):,} numbers are given, and the vector has {mechanism.dimensions:,}"
         )
-    numbers = [as_python(number) for number in given]
+    numbers = [as_python(number) for number in vector]
     for name, number in zip(coordinates, numbers, strict=True):
         if not is_number(number):
             raise ValueOutOfDomain(f'coordinate "{name}" is no finite number')

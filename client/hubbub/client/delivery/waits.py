@@ -47,11 +47,11 @@ class Waits:
         """
         return _random.uniform(0, self._after)
 
-    def before_trying_again(self, failures: int, asked: float) -> float:
-        """After so many failures in a row; asked: what `soon` or the shuffler say."""
+    def before_trying_again(self, failures: int, min_seconds: float) -> float:
+        """After so many failures in a row; min_seconds: what `soon` or the shuffler say."""
         if failures <= _TRIES_AT_ONCE:
-            return asked
-        return max(asked, _random.uniform(0, self._apart))
+            return min_seconds
+        return max(min_seconds, _random.uniform(0, self._apart))
 
 
 def soon(failures: int) -> float:

@@ -151,7 +151,7 @@ class State(Protocol):
         ...
 
     def take(
-        self, most: int, max_bytes: int, now: float, held: Held = NOTHING
+        self, most: int, max_bytes: int, now: float, exclusions: Held = NOTHING
     ) -> tuple[list[OutboxReport], list[Dropped]]:
         """Reports to send now, in random order, ours alone for a while; and those now too late.
 
@@ -172,7 +172,7 @@ class State(Protocol):
         """How many reports that were purged are on their way at this moment, in any process."""
         ...
 
-    def waiting(self, held: Held = NOTHING) -> int:
+    def waiting(self, exclusions: Held = NOTHING) -> int:
         """How many reports wait to be sent, but for what is held."""
         ...
 

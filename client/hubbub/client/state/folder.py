@@ -144,12 +144,12 @@ class FolderState:
             sealed_tables.save(rows, {m.base_name: standing.account(m) for m, _ in running})
 
     def take(
-        self, most: int, max_bytes: int, now: float, held: Held = NOTHING
+        self, most: int, max_bytes: int, now: float, exclusions: Held = NOTHING
     ) -> tuple[list[OutboxReport], list[Dropped]]:
         """Reports to send now, in random order, ours alone for a while; and those now too late."""
         with self._transaction() as rows:
             dropped = queries.give_up_late(rows, now)
-            drawn, damaged = queries.draw(rows, most, now, _CLAIM_SECONDS, held)
+            drawn, damaged = queries.draw(rows, most, now, _CLAIM_SECONDS, exclusions)
             dropped += damaged
             reports = fitting(drawn, max_bytes)
             rows.executemany(
@@ -179,10 +179,10 @@ class FolderState:
         with self._transaction() as rows:
             return queries.purged_in_flight(rows, now, _CLAIM_SECONDS)
 
-    def waiting(self, held: Held = NOTHING) -> int:
+    def waiting(self, exclusions: Held = NOTHING) -> int:
         """How many reports wait to be sent, but for what is held."""
         with self._transaction() as rows:
-            return queries.waiting(rows, held)
+            return queries.waiting(rows, exclusions)
 
     def payload_records(self) -> list[PayloadRecord]:
         """The payloads of the past that are still remembered, oldest first."""

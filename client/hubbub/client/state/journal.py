@@ -222,8 +222,8 @@ class Notes:
                 self._owner = self._journal.name
 
 
-def _identity(found: os.stat_result) -> tuple[int, int]:
-    return found.st_dev, found.st_ino
+def _identity(file_stat: os.stat_result) -> tuple[int, int]:
+    return file_stat.st_dev, file_stat.st_ino
 
 
 def orphans(folder: Path) -> Iterator[tuple[Path, list[tuple[int, PendingPayload]]]]:

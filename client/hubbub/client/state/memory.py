@@ -119,7 +119,7 @@ class MemoryState:
             self._standing.accounts = standing.accounts
 
     def take(
-        self, most: int, max_bytes: int, now: float, held: Held = NOTHING
+        self, most: int, max_bytes: int, now: float, exclusions: Held = NOTHING
     ) -> tuple[list[OutboxReport], list[Dropped]]:
         """Reports to send now, in random order; and those now too late."""
         with self._lock, self._shared.alone():
@@ -127,7 +127,7 @@ class MemoryState:
             late = [id_ for id_, entry in self._left().items() if entry.late <= now]
             self.record_results(dict.fromkeys(late, "expired"))
             dropped = [Dropped(self._reports[id_][0].drawn.stream, "expired") for id_ in late]
-            entries = self._left(held)
+            entries = self._left(exclusions)
             if entries:
                 self._shared.confirm(self._standing)
             drawn = secrets.SystemRandom().sample(sorted(entries), min(most, len(entries)))
@@ -151,10 +151,10 @@ class MemoryState:
         """None: there is no other process."""
         return 0
 
-    def waiting(self, held: Held = NOTHING) -> int:
+    def waiting(self, exclusions: Held = NOTHING) -> int:
         """How many reports wait to be sent, but for what is held."""
         with self._lock:
-            return len(self._left(held))
+            return len(self._left(exclusions))
 
     def payload_records(self) -> list[PayloadRecord]:
         """Every payload of this process, oldest first."""
@@ -231,13 +231,13 @@ class MemoryState:
             accounts=forgotten(standing.accounts, now),
         )
 
-    def _take_over(self, said: DeviceState) -> None:
+    def _take_over(self, standing: DeviceState) -> None:
         """Stand where another process, or the person, says."""
-        before, self._standing = self._standing, said
-        if said.secret != before.secret:
+        before, self._standing = self._standing, standing
+        if standing.secret != before.secret:
             self._reports.clear()
             self._wallet = Wallet()
-        if said.generation != before.generation:
+        if standing.generation != before.generation:
             self.record_results(dict.fromkeys(self._left(), DISABLED))
 
     def _heed(self) -> None:
@@ -245,14 +245,14 @@ class MemoryState:
         if standing:
             self._take_over(standing)
 
-    def _left(self, held: Held = NOTHING) -> dict[int, OutboxEntry]:
+    def _left(self, exclusions: Held = NOTHING) -> dict[int, OutboxEntry]:
         return {
             id_: entry
             for id_, (entry, fate) in self._reports.items()
             if not fate
             and not any(
                 stream == entry.drawn.stream and first <= entry.drawn.epoch <= last
-                for stream, first, last in held
+                for stream, first, last in exclusions
             )
         }
 

@@ -104,9 +104,9 @@ def record_results(rows: Rows, fates: Mapping[int, str]) -> None:
     _change(rows, changes)
 
 
-def waiting(rows: Rows, held: Held = NOTHING) -> int:
+def waiting(rows: Rows, exclusions: Held = NOTHING) -> int:
     """How many reports wait to be sent, but for what is held."""
-    free, arguments = _free(held)
+    free, arguments = _free(exclusions)
     row = rows.execute(
         f"SELECT count(*) FROM reports WHERE fate IS NULL{free}",  # noqa: S608 our own words
         arguments,
@@ -131,11 +131,11 @@ def give_up_late(rows: Rows, now: float) -> list[Dropped]:
 
 
 def draw(
-    rows: Rows, most: int, now: float, claim_seconds: float, held: Held = NOTHING
+    rows: Rows, most: int, now: float, claim_seconds: float, exclusions: Held = NOTHING
 ) -> tuple[list[OutboxReport], list[Dropped]]:
     """Reports that wait and nobody has claimed, in random order; and those that never can go."""
     # A claim of the future is one of a clock that has been set back since.
-    clause, arguments = _free(held)
+    clause, arguments = _free(exclusions)
     words = (
         "SELECT id FROM reports WHERE fate IS NULL AND (claimed IS NULL OR abs(? - claimed) > ?)"
     )
@@ -210,11 +210,11 @@ def _waiting(rows: Rows, id_: int) -> OutboxReport | Dropped:
     return Dropped(_text(stream), DAMAGED)
 
 
-def _free(held: Held) -> tuple[str, list[Any]]:
+def _free(exclusions: Held) -> tuple[str, list[Any]]:
     """The words of SQL, with what they take, for what is not held."""
     return (
-        " AND NOT (stream = ? AND epoch BETWEEN ? AND ?)" * len(held),
-        [value for part in held for value in part],
+        " AND NOT (stream = ? AND epoch BETWEEN ? AND ?)" * len(exclusions),
+        [value for part in exclusions for value in part],
     )
 
 

@@ -73,46 +73,48 @@ class StateMoment:
         )
 
 
-def is_continued(told: StateMoment, by: StateMoment, witnessed: str) -> bool:
+def is_continued(moment: StateMoment, by: StateMoment, witnessed: str) -> bool:
     """Whether a state is what became of the moment that its witness saw.
 
     witnessed: the head that the state knows its witness to have, if not its own.
     """
-    if told.state != by.state:
+    if moment.state != by.state:
         return False
-    if not told.head:  # told by version 0.1, which named no moments
-        return told.commits <= by.commits
-    return told.head in (by.head, witnessed)
+    if not moment.head:  # told by version 0.1, which named no moments
+        return moment.commits <= by.commits
+    return moment.head in (by.head, witnessed)
 
 
-def agree(one: StateMoment, other: StateMoment) -> StateMoment:
+def agree(moment: StateMoment, other: StateMoment) -> StateMoment:
     """One moment, with all that another place knows and it does not; allows no more than either."""
-    if one.head == other.head and one.head:
-        return one
-    ordered = one.state == other.state and one.commits != other.commits
-    earlier, later = sorted((one, other), key=lambda item: item.commits)
-    consent = one.consent or other.consent
-    if earlier.consent and later.consent and other.head not in one.merged:
+    if moment.head == other.head and moment.head:
+        return moment
+    ordered = moment.state == other.state and moment.commits != other.commits
+    earlier, later = sorted((moment, other), key=lambda item: item.commits)
+    consent = moment.consent or other.consent
+    if earlier.consent and later.consent and other.head not in moment.merged:
         consent = agreed(earlier.consent, later.consent, ordered=ordered)
     return replace(
-        one,
+        moment,
         commits=later.commits,
-        accounts=merged(one.accounts, other.accounts),
+        accounts=merged(moment.accounts, other.accounts),
         consent=consent,
-        merged=tuple(dict.fromkeys([*one.merged, *([other.head] if other.head else [])]))[-_HEARD:],
+        merged=tuple(dict.fromkeys([*moment.merged, *([other.head] if other.head else [])]))[
+            -_HEARD:
+        ],
     )
 
 
-def merged(one: Mapping[str, Account], other: Mapping[str, Account]) -> dict[str, Account]:
+def merged(accounts: Mapping[str, Account], other: Mapping[str, Account]) -> dict[str, Account]:
     """Accounts that allow no more than either's, with the responses of the first."""
     return {
-        name: merge(one.get(name, Account()), other.get(name, Account()))
-        for name in one.keys() | other.keys()
+        name: merge(accounts.get(name, Account()), other.get(name, Account()))
+        for name in accounts.keys() | other.keys()
     }
 
 
-def _sum(told: Mapping[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
+def _sum(body: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()
 
 
 def _name(thing: Any) -> str:

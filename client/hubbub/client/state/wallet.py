@@ -124,8 +124,8 @@ def _hex(pairs: Iterable[tuple[bytes, bytes]]) -> list[str]:
     return [f"{first.hex()} {other.hex()}" for first, other in pairs]
 
 
-def _pairs(told: Iterable[str]) -> Inputs:
-    parts = [tuple(map(bytes.fromhex, text.split())) for text in told]
+def _pairs(texts: Iterable[str]) -> Inputs:
+    parts = [tuple(map(bytes.fromhex, text.split())) for text in texts]
     if any(len(part) != _PARTS for part in parts):
         raise ValueError("no pair")
     return [(first, other) for first, other in parts]

@@ -76,7 +76,7 @@ class Witness:
                 folder.mkdir(mode=0o700, exist_ok=True)
         return self._is_writable()
 
-    def write(self, known: StateMoment) -> None:
+    def write(self, moment: StateMoment) -> None:
         """Replace the file, whole or not at all. Raises StateUnusable if that cannot be."""
         draft = self._path.with_name(f"{self._path.name}.{os.getpid()}.draft")
         with self._errors():
@@ -85,7 +85,7 @@ class Witness:
             with os.fdopen(
                 os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, _OWNER_ONLY), "wb"
             ) as file:
-                file.write(known.document())
+                file.write(moment.document())
                 file.flush()
                 os.fsync(file.fileno())
             if self.is_damaged:

@@ -171,5 +171,5 @@ def unknown(consent: Consent, now: float) -> Consent:
     return replace(consent, generation=generation, since=max(consent.since, now))
 
 
-def _said(known: StateMoment) -> Consent:
-    return known.consent or Consent()
+def _said(moment: StateMoment) -> Consent:
+    return moment.consent or Consent()

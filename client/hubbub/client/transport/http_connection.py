@@ -81,17 +81,17 @@ def _told(answer: bytes) -> dict[str, Any]:
     return body if isinstance(body, dict) else {}
 
 
-def _notice(told: dict[str, Any]) -> bytes:
-    text = told.get("notice")
+def _notice(body: dict[str, Any]) -> bytes:
+    text = body.get("notice")
     try:
         return binascii.a2b_base64(text) if isinstance(text, str) else b""
     except ValueError:
         return b""
 
 
-def _hint_seconds(headers: dict[str, str], told: dict[str, Any]) -> float | None:
+def _hint_seconds(headers: dict[str, str], body: dict[str, Any]) -> float | None:
     """When to come back: to the millisecond, as a shuffler says it, else as any server does."""
-    hint = told.get("retry_after_ms")
+    hint = body.get("retry_after_ms")
     if isinstance(hint, int) and 0 <= hint < 10**_LONGEST_HINT:
         return hint / 1000
     text = headers.get("retry-after", "")

@@ -18,7 +18,7 @@ def request_of(blinded: Mapping[tuple[str, int], Sequence[bytes]]) -> bytes:
     ).SerializeToString()
 
 
-def issued_in(answer: bytes, asked: int) -> list[tuple[Sequence[bytes], bytes] | None]:
+def issued_in(answer: bytes, count: int) -> list[tuple[Sequence[bytes], bytes] | None]:
     """Of each that was asked, the evaluated elements and their proof; None: nobody gets any.
 
     Raises:
@@ -28,6 +28,6 @@ def issued_in(answer: bytes, asked: int) -> list[tuple[Sequence[bytes], bytes] |
         issued = TokenResponse.FromString(answer).issued
     except DecodeError as error:
         raise TryAgain("no_issuer") from error
-    if len(issued) != asked:
+    if len(issued) != count:
         raise TryAgain("no_issuer")
     return [None if entry.not_given else (entry.evaluated, entry.proof) for entry in issued]

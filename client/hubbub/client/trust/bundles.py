@@ -215,15 +215,15 @@ class Trust:
         return folder_of(bundle.line[0]), False
 
 
-def _both(one: Pin, other: Pin) -> Pin:
+def _both(first: Pin, other: Pin) -> Pin:
     """A pin of which two places know: further down the operator's line, and with all serials."""
-    pin = other if one.operator in other.before else one
-    before = (*one.before, *other.before) if one.operator == other.operator else pin.before
+    pin = other if first.operator in other.before else first
+    before = (*first.before, *other.before) if first.operator == other.operator else pin.before
     serials = {
-        folder: max(one.serials.get(folder, 0), other.serials.get(folder, 0))
-        for folder in one.serials.keys() | other.serials.keys()
+        folder: max(first.serials.get(folder, 0), other.serials.get(folder, 0))
+        for folder in first.serials.keys() | other.serials.keys()
     }
-    logs = [one.log, other.log] if one.operator == other.operator else [pin.log]
+    logs = [first.log, other.log] if first.operator == other.operator else [pin.log]
     newest = max((log for log in logs if log), key=lambda log: log.size, default=None)
     return Pin(pin.operator, pin.folder, tuple(dict.fromkeys(before)), serials, newest)
 

@@ -38,9 +38,9 @@ class DeviceConnection(HttpToolsProtocol):
         connections: OpenConnections,
         asked_for: tuple[str, int] | None = None,
         arrived: Callable[[], None] = lambda: None,
-        **given: Any,
+        **options: Any,
     ) -> None:
-        super().__init__(**given)
+        super().__init__(**options)
         self._arrived = arrived
         self._connections = connections
         self._asked_for = asked_for

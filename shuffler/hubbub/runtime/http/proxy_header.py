@@ -30,27 +30,28 @@ class BadProxyHeader(Exception):
     """What a connection begins with is no PROXY header, or one that nobody may send."""
 
 
-async def read_caller(read: Read) -> Caller | None:
+async def read_caller(receive: Read) -> Caller | None:
     """The address and port that a connection's header names, and not a byte past the header.
 
-    None: the proxy asks for itself (a health check), or does not know. read: exactly so many bytes.
+    None: the proxy asks for itself (a health check), or does not know. receive: exactly so many
+    bytes.
 
     Raises:
         BadProxyHeader: something else came.
     """
-    beginning = await read(_BEGINNING)
+    beginning = await receive(_BEGINNING)
     if beginning == _VERSION_2:
-        return await _version_2(read)
+        return await _version_2(receive)
     if beginning.startswith(_VERSION_1):
-        return await _version_1(read, beginning)
+        return await _version_1(receive, beginning)
     raise BadProxyHeader
 
 
-async def _version_1(read: Read, line: bytes) -> Caller | None:
+async def _version_1(receive: Read, line: bytes) -> Caller | None:
     while not line.endswith(b"\r\n"):
         if len(line) >= _LONGEST_1:
             raise BadProxyHeader
-        line += await read(1)
+        line += await receive(1)
     match line[:-2].split(b" "):
         case [_, b"UNKNOWN", *_]:
             return None
@@ -70,12 +71,12 @@ def _told(family: bytes, source: bytes, port: bytes) -> Caller:
     return str(address), number
 
 
-async def _version_2(read: Read) -> Caller | None:
-    command, family, *length = await read(4)
+async def _version_2(receive: Read) -> Caller | None:
+    command, family, *length = await receive(4)
     size = int.from_bytes(length, "big")
     if command not in {_LOCAL, _PROXY} or size > _LONGEST_2:
         raise BadProxyHeader
-    body = await read(size) if size else b""
+    body = await receive(size) if size else b""
     if command == _LOCAL or family == _UNSPECIFIED:
         return None
     if family == _TCP4 and size >= 12:  # noqa: PLR2004 two addresses and two ports

@@ -41,9 +41,9 @@ async def no_terms() -> Law:
     return {}
 
 
-def add_callers(known: argparse.ArgumentParser, *, rate: float, of: str, burst: int) -> None:
+def add_callers(parser: argparse.ArgumentParser, *, rate: float, of: str, burst: int) -> None:
     """Add whom it believes about others, and how much it takes of one caller. of: of the rate."""
-    known.add_argument(
+    parser.add_argument(
         "--proxy",
         action="append",
         default=[],
@@ -51,16 +51,16 @@ def add_callers(known: argparse.ArgumentParser, *, rate: float, of: str, burst: 
         help="of a proxy before it, or a network of several, that is believed when it says for "
         "whom it asks (X-Forwarded-For; repeat)",
     )
-    known.add_argument(
+    parser.add_argument(
         "--peer-rate",
         type=float,
         default=rate,
         help=f"{of}, on average; 0: no limit (%(default)s)",
     )
-    known.add_argument("--peer-burst", type=int, default=burst, help="and at once (%(default)s)")
+    parser.add_argument("--peer-burst", type=int, default=burst, help="and at once (%(default)s)")
 
 
-def check_callers(given: argparse.Namespace) -> None:
+def check_callers(namespace: argparse.Namespace) -> None:
     """Raises BadParameter where a limit is out of range."""
-    check_range(given, "peer_rate", 0, 10**9)
-    check_range(given, "peer_burst", 1, 10**9)
+    check_range(namespace, "peer_rate", 0, 10**9)
+    check_range(namespace, "peer_burst", 1, 10**9)

@@ -17,9 +17,9 @@ _GONE: Final = "ExecuteBatchError"
 _FACTS: Final = "hubbub_facts"
 
 
-def facts(**told: Any) -> dict[str, dict[str, Any]]:
+def facts(**values: Any) -> dict[str, dict[str, Any]]:
     """What an event's line tells beside its message, by name; as `extra` of a logger's call."""
-    return {_FACTS: told}
+    return {_FACTS: values}
 
 
 class _Json(logging.Formatter):

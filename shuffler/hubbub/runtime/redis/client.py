@@ -175,21 +175,21 @@ def _check_url(url: str) -> None:
             raise StoreUnavailable(f"the Redis URL's option {name} is not understood; {_REMEDY}")
 
 
-def _check(told: Mapping[str, Any], shown: str) -> None:
-    version = str(told["redis_version"])
+def _check(info: Mapping[str, Any], url_text: str) -> None:
+    version = str(info["redis_version"])
     if tuple(int(part) for part in version.split(".")[:2]) < _OLDEST:
-        raise StoreUnavailable(f"Redis at {shown} is {version}; 6.2 or newer is needed")
-    policy = told.get("maxmemory_policy", "noeviction")
+        raise StoreUnavailable(f"Redis at {url_text} is {version}; 6.2 or newer is needed")
+    policy = info.get("maxmemory_policy", "noeviction")
     if policy != "noeviction":
         raise StoreUnavailable(
-            f"Redis at {shown} has maxmemory-policy {policy}: it would forget reports, or that "
+            f"Redis at {url_text} has maxmemory-policy {policy}: it would forget reports, or that "
             "they were counted; set maxmemory-policy noeviction"
         )
-    if not int(told.get("aof_enabled", 0)):
+    if not int(info.get("aof_enabled", 0)):
         _log.warning(
             "Redis at %s keeps no append-only file: what it holds is lost when it ends, though it "
             "was acknowledged; set appendonly yes, and appendfsync always or everysec",
-            shown,
+            url_text,
         )
-    elif told.get("aof_last_write_status", "ok") != "ok":
-        _log.warning("Redis at %s cannot write its append-only file: see its log", shown)
+    elif info.get("aof_last_write_status", "ok") != "ok":
+        _log.warning("Redis at %s cannot write its append-only file: see its log", url_text)

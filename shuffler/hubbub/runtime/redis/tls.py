@@ -63,16 +63,16 @@ def as_role(cluster: RedisCluster) -> RedisCluster:
     return cluster
 
 
-def _trusting(authorities: str, like: ssl.SSLContext, given: Any) -> ssl.SSLContext:
+def _trusting(authorities: str, like: ssl.SSLContext, ssl_options: Any) -> ssl.SSLContext:
     context = trusting(authorities)
     context.check_hostname = like.check_hostname
     context.verify_mode = like.verify_mode
     context.verify_flags = like.verify_flags & ~ssl.VERIFY_X509_STRICT  # as `trusting` does
     context.minimum_version = like.minimum_version
-    if given.ciphers is not None:
-        context.set_ciphers(given.ciphers)
-    if given.certfile or given.keyfile:
-        context.load_cert_chain(given.certfile, given.keyfile, given.password)
+    if ssl_options.ciphers is not None:
+        context.set_ciphers(ssl_options.ciphers)
+    if ssl_options.certfile or ssl_options.keyfile:
+        context.load_cert_chain(ssl_options.certfile, ssl_options.keyfile, ssl_options.password)
     if made_by_0_1(authorities) and context.verify_mode is ssl.CERT_REQUIRED:
         context.sslobject_class = _OfRole
     return context

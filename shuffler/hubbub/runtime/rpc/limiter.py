@@ -76,8 +76,8 @@ class Limiter:
                 return buckets, network_key
         return self._levels[-1], _OTHERS
 
-    def _gone(self, buckets: _Buckets, one: str) -> float:
-        gone, then = buckets.get(one, (0.0, 0.0))
+    def _gone(self, buckets: _Buckets, network_key: str) -> float:
+        gone, then = buckets.get(network_key, (0.0, 0.0))
         return max(0.0, gone - (self._clock() - then) * self._rate)
 
     def __len__(self) -> int:
