@@ -99,10 +99,8 @@ async def _serve(settings: Settings) -> None:
     intake = Intake(bundle, opener, store, stages, clocks=clocks, room=room, arrivals=arrivals)
     upstream = Shuffler(settings.shuffler_status, tls) if settings.shuffler_status else None
     answer_store, promises = RedisAnswerStore(server), RedisPromises(server)
-    live: dict[str, Any] = {"stages": stages, "clocks": clocks, "arrivals": arrivals}
-    query = QueryEngine(
-        bundle, store, upstream, answer_store=answer_store, **live, **_of_analysts(server)
-    )
+    beside = {"stages": stages, "clocks": clocks, "arrivals": arrivals, **_of_analysts(server)}
+    query = QueryEngine(bundle, store, upstream, answer_store=answer_store, **beside)
     refusals, reloads = Counter[str](), Counter[str](taken=0, refused=0)
     access = _access(settings, server)
     http = _http(settings, query, server, access, refusals=refusals)

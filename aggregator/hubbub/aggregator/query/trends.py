@@ -110,13 +110,12 @@ def series(
                     not_asked[index].append(epoch)
                 continue
             reports = sum(counted[n][epoch] for n in asking)
+            of_parts = [
+                parts[n].followed(collected, epoch, [place_maps[n][names[i]] for i in followed])
+                for n in asking
+            ]
             means = joined_shares(
-                [
-                    parts[n].followed(
-                        collected, epoch, [place_maps[n][names[index]] for index in followed]
-                    )
-                    for n in asking
-                ],
+                of_parts,
                 candidates,
                 answer.confidence,
                 picked=[picked[index] for index in followed] if picked else (),
