@@ -85,7 +85,6 @@ def series(
     Raises:
         BadParameter: a value that the metric does not have; too many series or epochs.
     """
-    metric = parts[0].metric
     numbers = _is_of_one_mean(answer)
     names = [MEAN] if numbers else _names(answer, values, number)
     whole = together([part.selection for part in parts])
@@ -95,7 +94,7 @@ def series(
     picked_by_size = not (values or numbers or answer.kind in OF_NUMBERS)
     followed_first = [places[name] for name in names] if picked_by_size else []
     picked = [(answer.values[place].rank or 1) / len(places) for place in followed_first]
-    if metric.values is None and not numbers and not candidates:
+    if parts[0].metric.values is None and not numbers and not candidates:
         # Found in the whole range: an epoch alone would find others.
         candidates, places = names, {name: place for place, name in enumerate(names)}
     place_maps = [{MEAN: 0} if numbers else places] + [_places(part.metric) for part in parts[1:]]
