@@ -34,6 +34,8 @@ class Everything:
     slow: bool = option("another", default=False, exclusive=_EITHER)
     day: date | None = option("a day", default=None)
     draws: int | None = option("perhaps without a number", default=None, bare=0)
+    loss: float = option("or inf", default=1.0, within=Interval(0.5, inf))
+    pause: float = option("long", default=1.0, within=Interval(0.1, 3600), unit="seconds")
 
 
 def _parsed(*words: str) -> Any:
@@ -49,6 +51,10 @@ def _parsed(*words: str) -> Any:
     namespace = parser.parse_args(["one", "two", *words])
     assert namespace.run(namespace) == 0
     return found[0]
+
+
+def test_a_whole_number_may_have_an_exponent() -> None:
+    assert _parsed("--quick", "--most", "1e3").most == 1000
 
 
 def test_an_option_may_have_another_name() -> None:
@@ -81,8 +87,15 @@ def test_every_kind_of_annotation_is_read() -> None:
     [
         (["--share", "0"], "--share 0 is outside (0, 1]"),
         (["--share", "nan"], "--share nan is outside (0, 1]"),
-        (["--most", "20000"], "--most 20000 is outside [1, 10,000]"),
+        (["--most", "20000"], "--most 20000 is outside [1, 10000]"),
         (["--every", "0"], "--every 0 is not above 0"),
+        (["--every", "inf"], "--every inf is outside (0, inf)"),
+        (["--every", "nan"], "--every nan is outside (0, inf)"),
+        (["--loss", "nan"], "--loss nan is outside [0.5, inf]"),
+        (["--loss", "0"], "--loss 0 is below 0.5"),
+        (["--pause", "0"], "--pause 0 is outside [0.1, 3600] seconds"),
+        (["--most", "10000001"], "--most 10000001 is outside [1, 10000]"),
+        (["--most", "1e39"], f"--most 1{'0' * 39} is outside [1, 10000]"),
     ],
 )
 def test_a_number_outside_its_interval_is_refused_by_the_options_name(
@@ -100,6 +113,11 @@ def test_a_number_outside_its_interval_is_refused_by_the_options_name(
         (["--quick", "--kind", "jsan"], 'did you mean "json"?'),
         (["--quick", "--share", "5%"], "'5%' is no number; write 0.05"),
         (["--quick", "--day", "soon"], "'soon' is no day; write YYYY-MM-DD"),
+        (["--quick", "--most", "2.5"], "'2.5' is no whole number; write one like 100 or 1e6"),
+        (["--quick", "--most", "nan"], "'nan' is no whole number"),
+        (["--quick", "--most", "1" * 41], f"'{'1' * 40}'... has more than 40 digits; write a"),
+        (["--quick", "--most", "1" * 5000], f"'{'1' * 40}'... has more than 40 digits; write a"),
+        (["--quick", "--most", "1e999999999"], "'1e999999999' has more than 40 digits"),
         (["--quick", "--slow"], "not allowed with"),
         ([], "one of the arguments --quick --slow is required"),
     ],

@@ -4,12 +4,15 @@ import argparse
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date
+from decimal import Decimal, InvalidOperation
 from difflib import get_close_matches
 from itertools import groupby
-from typing import IO, Any, NoReturn
+from typing import IO, Any, Final, NoReturn
 
 from hubbub.errors.printable import visible_lines
 from hubbub.fields.options import add_options, read_options
+
+_MAX_DIGITS: Final = 40  # A larger number means nothing here, and one of 310 is no float.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,13 +45,25 @@ def read_number(text: str) -> float:
 
 
 def read_whole_number(text: str) -> int:
-    """As int() reads it. Raises ArgumentTypeError, in words, for what is no whole number."""
+    """A whole number, in digits or as 1e6.
+
+    Raises:
+        ArgumentTypeError: in words, for what is no whole number or has too many digits.
+    """
     try:
-        return int(text)
-    except ValueError:
+        number = Decimal(text)
+    except InvalidOperation:
+        number = Decimal("nan")
+    if not number.is_finite() or number != number.to_integral_value():
         raise argparse.ArgumentTypeError(
-            f"{text[:40]!a} is no whole number; write one like 100, in digits alone"
-        ) from None
+            f"{text[:40]!a} is no whole number; write one like 100 or 1e6"
+        )
+    if number.adjusted() >= _MAX_DIGITS:
+        raise argparse.ArgumentTypeError(
+            f"{text[:40]!a}{'...' * bool(text[40:])} has more than {_MAX_DIGITS} digits; "
+            "write a smaller number"
+        )
+    return int(number)
 
 
 def _read_day(text: str) -> date:

@@ -56,7 +56,7 @@ class Option:
         other_name: another name of the option, such as -n.
         metavar: what the help prints for the value; () is made of the name.
         choices: the values it may have, beside those of a Literal.
-        within: the interval of its numbers.
+        within: the interval of its numbers. unit: what they count, as errors write it.
         parse: reads the text of a value; raises ValueError or ArgumentTypeError.
         read: checks or replaces what was parsed, unless it is the default.
         several: takes one or more values at once.
@@ -71,6 +71,7 @@ class Option:
     metavar: str | tuple[str, ...] = ()
     choices: Sequence[Any] = ()
     within: Interval | None = None
+    unit: str = ""
     parse: Callable[[str], Any] | None = None
     read: Reader | None = None
     group: Group | None = None
@@ -228,16 +229,17 @@ def _checked(entry: _Written, value: Any) -> Any:
     interval = entry.option.within
     for one in value if isinstance(value, tuple) else (value,):
         if interval is not None and one not in interval:
-            raise BadParameter(f"{entry.name} {one:g} is {_outside(interval)}")
+            unit = f" {entry.option.unit}" if entry.option.unit else ""
+            raise BadParameter(f"{entry.name} {_figure(one)} is {_outside(one, interval)}{unit}")
     return entry.option.read(entry.name, value) if entry.option.read else value
 
 
-def _outside(interval: Interval) -> str:
-    if isinf(interval.high):
+def _outside(number: float, interval: Interval) -> str:
+    if isinf(interval.high) and number <= interval.low:
         return f"{'below' if interval.ends[0] == '[' else 'not above'} {_figure(interval.low)}"
     ends = ", ".join(map(_figure, (interval.low, interval.high)))
     return f"outside {interval.ends[0]}{ends}{interval.ends[1]}"
 
 
-def _figure(end: float) -> str:
-    return f"{end:,}" if isinstance(end, int) else f"{end:g}"
+def _figure(number: float) -> str:
+    return str(number) if isinstance(number, int) else f"{number:g}"

@@ -47,7 +47,7 @@ class AuditOptions:
     samples: int = option(
         "people whose reports are drawn, of each of two values (%(default)s)",
         default=20_000,
-        within=Interval(1000, 1e8),
+        within=Interval(1000, 10**8),
     )
     no_proofs: bool = option("attack the catalog alone", default=False)
     format: Literal["table", "json", "html"] = option(

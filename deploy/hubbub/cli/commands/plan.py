@@ -13,7 +13,7 @@ from hubbub.cli.planning.capacity import CAPACITY
 from hubbub.cli.planning.central import CENTRAL
 from hubbub.cli.planning.models import MODEL
 from hubbub.cli.planning.plot import plot
-from hubbub.cli.planning.subject import SubjectOptions, draft_of, whole
+from hubbub.cli.planning.subject import SubjectOptions, draft_of
 from hubbub.cli.planning.tables import (
     found_unlisted,
     people_a_report,
@@ -51,9 +51,7 @@ class PlanOptions:
     """Options of `hubbub plan`."""
 
     subject: SubjectOptions
-    reports: int | None = option(
-        "how many in all", default=None, parse=whole, metavar="N", group=_FIGURES
-    )
+    reports: int | None = option("how many in all", default=None, metavar="N", group=_FIGURES)
     epsilon: float | None = option("of one report, nats", default=None, group=_FIGURES)
     error: float | None = option(
         "standard error aimed at", default=None, metavar="SHARE", group=_FIGURES, exclusive=_GOAL

@@ -30,15 +30,15 @@ class SimulateOptions:
         "draw N people as from a population like the file",
         default=None,
         metavar="N",
-        within=Interval(1, 1e12),
+        within=Interval(1, 10**12),
     )
     epochs: int = option(
-        "in which the same people report (%(default)s)", default=1, within=Interval(1, 1e3)
+        "in which the same people report (%(default)s)", default=1, within=Interval(1, 1000)
     )
     runs: int | None = option(
         f"how often it is repeated ({RUNS}; a model 5 times)",
         default=None,
-        within=Interval(1, 1e5),
+        within=Interval(1, 100_000),
     )
     seed: int | None = option(
         "of the coins; without it the system's", default=None, within=Interval(0)

@@ -34,7 +34,10 @@ class LookOptions:
     """How often a service is looked at, and which."""
 
     every: float = option(
-        "seconds between two looks (%(default)s)", default=2.0, within=Interval(0.1, 3600)
+        "seconds between two looks (%(default)s)",
+        default=2.0,
+        within=Interval(0.1, 3600),
+        unit="seconds",
     )
     service: ServiceOptions
 

@@ -13,7 +13,6 @@ from hubbub.analysis.families import family_for
 from hubbub.catalog import Catalog, Metric
 from hubbub.catalog.models.of_metric import codes_of_round
 from hubbub.cli.planning.chosen_metrics import MetricsOptions
-from hubbub.cli.planning.subject import whole
 from hubbub.cli.terminal.output import say, table
 from hubbub.cli.terminal.progress import progress
 from hubbub.errors import BadParameter
@@ -40,7 +39,6 @@ class AttackOptions:
     accounts: int | None = option(
         "instead of --fake, with tokens in the catalog: how many accounts who fakes has",
         default=None,
-        parse=whole,
         metavar="N",
         within=Interval(1, 10**9),
         exclusive=_WHOSE,
@@ -48,7 +46,6 @@ class AttackOptions:
     others: int | None = option(
         "with --accounts: honest reports of an epoch",
         default=None,
-        parse=whole,
         metavar="N",
         within=Interval(1, 10**12),
         needs="accounts",
@@ -59,7 +56,6 @@ class AttackOptions:
     simulate: int | None = option(
         "draw so many honest reports, add fake ones, measure",
         default=None,
-        parse=whole,
         metavar="REPORTS",
         within=Interval(100, 10_000_000),
     )

@@ -19,10 +19,10 @@ from hubbub.catalog.crowds.crowd_strings import CROWD_TREE, planned_strings, str
 from hubbub.catalog.crowds.device_dummies import each_of
 from hubbub.cli.planning.central_numbers import in_catalog, plan_numbers
 from hubbub.cli.planning.model_crowds import plan_rounds
-from hubbub.cli.planning.subject import SubjectOptions, draft_of, whole
+from hubbub.cli.planning.subject import SubjectOptions, draft_of
 from hubbub.cli.terminal.output import explain, say, several, table
 from hubbub.errors import BadParameter
-from hubbub.fields.command_line import Command
+from hubbub.fields.command_line import Command, read_whole_number
 from hubbub.fields.options import Group, option, options
 from hubbub.fields.rules import Interval
 from hubbub.mechanisms import build, even_lies
@@ -63,11 +63,9 @@ class _Way:
 def _dummies(written: str) -> int | str:
     """A whole number, "auto", or "devices"."""
     try:
-        return written if written in (AUTO, DEVICES) else int(written)
-    except ValueError:
-        raise ArgumentTypeError(
-            f'{written!a} is no whole number, nor "{AUTO}" or "{DEVICES}"'
-        ) from None
+        return written if written in (AUTO, DEVICES) else read_whole_number(written)
+    except ArgumentTypeError as error:
+        raise ArgumentTypeError(f'{error}, or "{AUTO}" or "{DEVICES}"') from None
 
 
 @options
@@ -90,7 +88,7 @@ class CentralOptions:
         group=_MODEL,
         needs="model",
     )
-    reports: int = option("how many in all", parse=whole, metavar="N", group=_PROMISE)
+    reports: int = option("how many in all", metavar="N", group=_PROMISE)
     epsilon: float = option(
         "what a whole epoch may say of one person, nats",
         within=Interval(MIN_EPSILON, MAX_EPSILON),

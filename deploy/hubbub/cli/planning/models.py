@@ -5,7 +5,6 @@ from math import ceil
 from typing import Any, Final, Literal
 
 from hubbub.analysis.models import IN_ROUNDS, noise_of
-from hubbub.cli.planning.subject import whole
 from hubbub.cli.terminal.output import say, table
 from hubbub.errors import BadParameter
 from hubbub.fields.command_line import Command
@@ -45,7 +44,6 @@ class ModelOptions:
     reports: int | None = option(
         "how many people there are, if that is known",
         default=None,
-        parse=whole,
         metavar="N",
         within=Interval(1),
     )

@@ -1,6 +1,5 @@
 """What `hubbub plan` and `hubbub plan central` are asked about: a metric, or a kind of answer."""
 
-from argparse import ArgumentTypeError
 from pathlib import Path
 from typing import Any, Final
 
@@ -8,7 +7,6 @@ from hubbub.analysis.families import family_for
 from hubbub.catalog import Metric
 from hubbub.cli.planning.chosen_metrics import CATALOG, MetricsOptions
 from hubbub.errors import BadParameter
-from hubbub.fields.command_line import read_number
 from hubbub.fields.options import Group, argument, option, options
 from hubbub.mechanisms import AnyMechanism
 from hubbub.mechanisms.pairs import PairedParts
@@ -26,14 +24,6 @@ _MAX_VALUES: Final = 1 << 20
 _STRINGS: Final = 100
 
 
-def whole(text: str) -> int:
-    """A whole number, also written as 1e6. Raises ArgumentTypeError for anything else."""
-    number = read_number(text)
-    if not number.is_integer():
-        raise ArgumentTypeError(f"{text[:40]!a} is no whole number; write one like 100 or 1e6")
-    return int(number)
-
-
 @options
 class SubjectOptions:
     """The options that say what is asked."""
@@ -41,10 +31,10 @@ class SubjectOptions:
     catalog: Path = argument("of --metric (%(default)s)", default=CATALOG)
     metric: str | None = option("of the catalog", default=None)
     values: int | None = option(
-        "one of N listed values", default=None, parse=whole, metavar="N", group=_QUESTION
+        "one of N listed values", default=None, metavar="N", group=_QUESTION
     )
     strings: int | None = option(
-        "any string; N are looked for", default=None, parse=whole, metavar="N", group=_QUESTION
+        "any string; N are looked for", default=None, metavar="N", group=_QUESTION
     )
     mean: tuple[float, float] | None = option(
         "the mean of a number in it", default=None, metavar=("LOW", "HIGH"), group=_QUESTION
@@ -55,14 +45,12 @@ class SubjectOptions:
     set: tuple[int, int] | None = option(
         "sets of N listed values, of which a person tells MOST",
         default=None,
-        parse=whole,
         metavar=("N", "MOST"),
         group=_QUESTION,
     )
     parts: tuple[int, ...] | None = option(
         "answers that belong together, with N values each",
         default=None,
-        parse=whole,
         several=True,
         metavar="N",
         group=_QUESTION,
@@ -141,7 +129,7 @@ def _size(number: float, least: int) -> int:
     if not float(number).is_integer():
         raise BadParameter(f"{number:g} is no whole number")
     if not least <= number <= _MAX_VALUES:  # as many as a bundle may list
-        raise BadParameter(f"{number:.0f} values are outside [{least}, {_MAX_VALUES}]")
+        raise BadParameter(f"{number:g} values are outside [{least}, {_MAX_VALUES}]")
     return int(number)
 
 
