@@ -204,6 +204,17 @@ def test_a_name_of_nobody_is_refused(host: str) -> None:
         names_by_role([host])
 
 
+@pytest.mark.parametrize("host", ["bad host", "a..b", "-a", "a:7070", "https://a", "[::1]"])
+def test_a_text_that_is_no_host_is_refused_with_what_to_write(host: str) -> None:
+    with pytest.raises(BadParameter, match="write ROLE=HOST, such as shuffler="):
+        names_by_role([host])
+
+
+@pytest.mark.parametrize("host", ["a", "my_redis", "*.example.org", "10.0.0.7", "::1", "xn--e-1ga"])
+def test_names_and_addresses_of_hosts_are_taken(host: str) -> None:
+    assert names_by_role([host])["redis"] == [host]
+
+
 def _bundle(made: Made, folder: Path, address: str, tls: Path) -> Bundle:
     return build_bundle(
         Catalog(address, dict(made.bundle.metrics)),

@@ -7,6 +7,7 @@ from datetime import date
 from decimal import Decimal, InvalidOperation
 from difflib import get_close_matches
 from itertools import groupby
+from pathlib import Path
 from typing import IO, Any, Final, NoReturn
 
 from hubbub.errors.printable import visible_lines
@@ -74,6 +75,13 @@ def _read_day(text: str) -> date:
         raise argparse.ArgumentTypeError(f"{text[:40]!a} is no day; write YYYY-MM-DD") from None
 
 
+def _read_path(text: str) -> Path:
+    """A path. Raises ArgumentTypeError for an empty one, which Path() takes for this folder."""
+    if not text:
+        raise argparse.ArgumentTypeError("'' is no path; write one, or . for the current folder")
+    return Path(text)
+
+
 def _meant(text: str) -> str:
     """What "95%" and "0,95" are."""
     try:
@@ -98,6 +106,7 @@ class Parser(argparse.ArgumentParser):
         self.register("type", float, read_number)
         self.register("type", int, read_whole_number)
         self.register("type", date, _read_day)
+        self.register("type", Path, _read_path)
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         """As argparse does, with what was meant."""

@@ -108,6 +108,8 @@ class _Written:
 
     @property
     def name(self) -> str:
+        if self.option.positional:
+            return self.field.name
         return self.option.name or "--" + self.field.name.replace("_", "-")
 
     @property
@@ -124,6 +126,17 @@ def _written(section: type) -> Iterator["_Written | Field[Any]"]:
             yield _Written(one, one.metadata[_KEY])
         elif isinstance(one.type, type) and is_dataclass(one.type):
             yield one
+
+
+def read_named_path(name: str, path: Path) -> Path:
+    """The path, which must end in the name of a file or folder: others are placed beside it.
+
+    Raises:
+        BadParameter: it is ".", "..", "/" or ends in one of these.
+    """
+    if path.name in {"", ".."}:
+        raise BadParameter(f"{name} {path} ends in no name of its own; write one, such as ./NAME")
+    return path
 
 
 def add_options(parser: argparse.ArgumentParser, section: type) -> None:

@@ -7,6 +7,7 @@ can pose as it, not even on one machine, where all are dialled by the same names
 
 import ipaddress
 import os
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
@@ -36,6 +37,8 @@ _AUTHORITY_DAYS: Final = 3650
 _PEM: Final = serialization.Encoding.PEM
 _LOCAL: Final = ("localhost", "127.0.0.1", "::1")
 _LONGEST_NAME: Final = 253
+_LABEL: Final = r"[A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?"
+_HOST: Final = re.compile(rf"(\*\.)?{_LABEL}(\.{_LABEL})*")
 # Of a common name (RFC 5280, appendix A.1).
 
 
@@ -50,11 +53,23 @@ def names_by_role(hosts: Sequence[str]) -> dict[str, list[str]]:
         role, equals, name = host.rpartition("=")
         if equals and role not in SERVERS:
             raise BadParameter(f"--host {host!a}: write ROLE=NAME, of {', '.join(SERVERS)}")
-        if not (0 < len(name) <= _LONGEST_NAME and name.isascii() and name.isprintable()):
-            raise BadParameter(f"--host {host!a}: not a name or an address")
+        if not _is_host(name):
+            raise BadParameter(
+                f"--host {host!a}: not a name or an address; write ROLE=HOST, such as "
+                "shuffler=metrics.example.com or shuffler=192.0.2.1, without a port"
+            )
         for one in [role] if equals else SERVERS:
             names[one].append(name)
     return names
+
+
+def _is_host(name: str) -> bool:
+    """Whether it is a host's name, perhaps with *. before it, or an IP address."""
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return len(name) <= _LONGEST_NAME and _HOST.fullmatch(name) is not None
+    return True
 
 
 def write_certificates(

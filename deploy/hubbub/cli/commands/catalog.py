@@ -16,7 +16,7 @@ from hubbub.cli.terminal.catalog_reading import read_aloud
 from hubbub.cli.terminal.expiry_notice import say_expired
 from hubbub.cli.terminal.output import explain, say, several, table
 from hubbub.fields.command_line import Command
-from hubbub.fields.options import argument, option, options
+from hubbub.fields.options import argument, option, options, read_named_path
 from hubbub.mechanisms import even_lies
 from hubbub.privacy.verdict import loud_reports, year_of_reports
 
@@ -34,7 +34,9 @@ class BuildOptions:
 
     catalog: Path = argument("the catalog (%(default)s)", default=Path("metrics.toml"))
     keys: Path = option("folder made by: hubbub keys new")
-    out: Path = option("where the bundle goes (%(default)s)", default=Path("app.hubbub"))
+    out: Path = option(
+        "where the bundle goes (%(default)s)", default=Path("app.hubbub"), read=read_named_path
+    )
     operator_out: Path | None = option(
         "where the aggregator's bundle goes (operator.hubbub beside --out)", default=None
     )

@@ -31,7 +31,7 @@ from hubbub.cli.terminal.output import say
 from hubbub.cli.witnesses import WITNESS_KEY, make_witness
 from hubbub.errors import BadParameter
 from hubbub.fields.command_line import Command
-from hubbub.fields.options import argument, option, options
+from hubbub.fields.options import argument, option, options, read_named_path
 from hubbub.fields.rules import Interval
 from hubbub.issuer.accounts import add_account
 from hubbub.tokens import TOKEN_KEY
@@ -120,7 +120,7 @@ class WitnessOptions:
 class TlsOptions:
     """Options of `hubbub keys tls`."""
 
-    folder: Path = argument("new folder for the certificates")
+    folder: Path = argument("new folder for the certificates", read=read_named_path)
     host: tuple[str, ...] = option(
         "name or address that a role is dialled by, beside localhost: shuffler, aggregator or "
         "redis; NAME alone for all of them, on one machine (repeat)",
