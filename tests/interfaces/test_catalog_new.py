@@ -79,6 +79,12 @@ def test_kinds_are_written_as_the_check_takes_them(
             "--reports: 'inf' is no whole number",
         ),
         (("other", *TOLD, "--range", "nan", "5"), "--range: must be a number"),
+        (("other", *TOLD, "--range", "0", "inf"), "--range: must be a number and a larger one"),
+        (("other", *TOLD, "--range", "5", "-5"), "--range: must be a number and a larger one"),
+        (
+            ("other", *TOLD, "--values", "a,b", "--epsilon", "nan"),
+            "hubbub: --epsilon: must be a number of nats in [0.0009765625, 16.0]\n",
+        ),
         (("other", *TOLD, "--values", "a,b", "--expires", "soon"), "write YYYY-MM-DD"),
         (("other", *TOLD, "--values", "a,b", "--shuffler", "a:1"), "leave it out"),
         (("other", *TOLD), "--boolean, --values A,B, --edges LOW:HIGH:PARTS or --range LOW HIGH"),
@@ -110,3 +116,16 @@ def test_on_a_terminal_it_asks_for_what_no_option_says(
     assert (metric.description, metric.owner) == ("What it is", "a@example.org")
     assert metric.values == ("yes", "no")
     assert next(answers, None) is None
+
+
+def test_a_terminal_that_ends_at_the_question_for_the_unit_leaves_it_out(
+    new: Callable[..., tuple[int, str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def ended(_: str) -> str:
+        raise EOFError
+
+    monkeypatch.setattr("builtins.input", ended)
+    for stream in ("stdin", "stdout"):
+        monkeypatch.setattr(f"sys.{stream}.isatty", lambda: True)
+    assert new("wait", *TOLD, "--range", "0", "5")[0] == 0
+    assert not read_catalog(tmp_path / "metrics.toml").metrics["wait"].unit

@@ -109,6 +109,15 @@ def test_in_a_pipe_progress_is_a_line_a_minute(
         (("top", "theme", "-n", "ten"), "'ten' is no whole number; write one like 100"),
         (("forget", "theme", "--before", "tomorrow"), "'tomorrow' is no day; write YYYY-MM-DD"),
         (("query", "theme", "--format", "jsn"), "there is no 'jsn': did you mean \"json\"?"),
+        (("keys", "tls", ""), "argument folder: '' is no path; write one"),
+        (("keys", "tls", "t", "--authorities", ""), "argument --authorities: '' is no path"),
+        (("catalog", "build", "--keys", "k", "--out", ""), "argument --out: '' is no path"),
+        (("keys", "new", "k", "--days", "1" * 400), "--days: '1111"),
+        (("privacy", "amplify", "--epsilon", "1", "--reports", "2.5"), "write one like 100 or 1e6"),
+        (("keys", "token", "t", "--days", "2.5"), "write one like 100 or 1e6"),
+        (("audit", "--samples", "2.5"), "write one like 100 or 1e6"),
+        (("up", "--port", "2.5"), "write one like 100 or 1e6"),
+        (("plan", "--values", "2.5"), "write one like 100 or 1e6"),
         (("mark",), "required: ACTION (choose from "),
         (("catalog", "chekc"), "there is no 'chekc': did you mean \"check\"?"),
     ],
@@ -120,6 +129,23 @@ def test_what_is_no_number_day_or_choice_is_told_in_words(
         main(arguments)
     assert ended.value.code == 2
     assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("keys", "tls", "."), "folder . ends in no name of its own; write one, such as ./NAME"),
+        (("keys", "tls", "/"), "folder / ends in no name of its own"),
+        (("catalog", "build", "--keys", "k", "--out", "."), "--out . ends in no name of its own"),
+        (("catalog", "build", "--keys", "k", "--out", ".."), "--out .. ends in no name of its own"),
+        (("catalog", "new", "a", "--catalog", "/"), "--catalog / ends in no name of its own"),
+    ],
+)
+def test_a_path_that_others_are_placed_beside_must_have_a_name(
+    words: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(words) == 2
+    assert message in capsys.readouterr().err
 
 
 def test_services_tell_wrong_numbers_in_the_same_words(capsys: pytest.CaptureFixture[str]) -> None:

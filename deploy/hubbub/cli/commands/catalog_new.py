@@ -9,6 +9,7 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from datetime import UTC, date, datetime, timedelta
 from importlib.resources import files
+from math import inf
 from pathlib import Path
 from typing import Final
 
@@ -22,8 +23,9 @@ from hubbub.errors.text_files import parse_toml, read_text
 from hubbub.errors.unwritable import refuse_unwritable
 from hubbub.fields.command_line import Command, read_number, read_whole_number
 from hubbub.fields.field import fields_of
-from hubbub.fields.options import Exclusive, argument, option, options
+from hubbub.fields.options import Exclusive, argument, option, options, read_named_path
 from hubbub.fields.rules import NAME
+from hubbub.mechanisms.probability import MAX_EPSILON, MIN_EPSILON
 
 _SCHEMA: Final = "metrics.schema.json"
 _YEAR: Final = timedelta(days=365)
@@ -52,13 +54,30 @@ def _edges(text: str) -> str:
     return f"{{ from = {low!r}, to = {high!r}, parts = {read_whole_number(ends[2])} }}"
 
 
+def _read_range(name: str, ends: tuple[float, float]) -> tuple[float, float]:
+    low, high = ends
+    if not -inf < low < high < inf:
+        raise BadParameter(
+            f"{name}: must be a number and a larger one; write one like {name} 0 100"
+        )
+    return ends
+
+
+def _read_epsilon(name: str, epsilon: float) -> float:
+    if not MIN_EPSILON <= epsilon <= MAX_EPSILON:
+        raise BadParameter(f"{name}: must be a number of nats in [{MIN_EPSILON}, {MAX_EPSILON}]")
+    return epsilon
+
+
 @options
 class NewOptions:
     """Options of `hubbub catalog new`."""
 
     name: str = argument("what apps and analysts call it")
     catalog: Path = option(
-        "the catalog, made if there is none (%(default)s)", default=Path("metrics.toml")
+        "the catalog, made if there is none (%(default)s)",
+        default=Path("metrics.toml"),
+        read=read_named_path,
     )
     description: str = option("what is asked, as people read it", default="")
     owner: str = option("who asks, and answers questions about it", default="")
@@ -80,6 +99,7 @@ class NewOptions:
         "a number between two, for its mean",
         default=None,
         metavar=("LOW", "HIGH"),
+        read=_read_range,
         exclusive=_VALUES,
     )
     kind: str = option(
@@ -89,7 +109,9 @@ class NewOptions:
     refuse: bool = option("a number outside is not counted at the nearest end", default=False)
     other: bool = option('a text that is not among --values counts as "other"', default=False)
     epoch: str = option("how long reports add up (day)", default="day", choices=WRITTEN_EPOCHS)
-    epsilon: float = option("the most that one report says, in nats (1.0)", default=1.0)
+    epsilon: float = option(
+        "the most that one report says, in nats (1.0)", default=1.0, read=_read_epsilon
+    )
     reports: int = option("how many reports you expect of an epoch (10000)", default=10_000)
     min_batch: int | None = option(
         "the fewest that leave together (a tenth, 10 at least)", default=None
@@ -214,7 +236,10 @@ def _reported(options: NewOptions, *, ask: bool) -> dict[str, str]:
         return {"values": _values(values)} | ({"other": "true"} if options.other else {})
     unit = options.unit
     if unit is None and ask:
-        unit = input("What is it measured in, as ms (nothing: no unit)? ").strip()
+        try:
+            unit = input("What is it measured in, as ms (nothing: no unit)? ").strip()
+        except EOFError:
+            unit = None
     fields = {"kind": _quoted(options.kind), **number}
     if unit:
         fields["unit"] = _quoted(unit)
@@ -278,7 +303,8 @@ NEW: Final = Command(
     text="write a metric into metrics.toml, field by field",
     description="""
 Writes a metric into the catalog, with a comment above each field; the mechanism is chosen by the
-planner (mechanism = "auto"). On a terminal it asks for what no option says. Nothing that is there
-is changed, and what would not pass `hubbub catalog check` is not written.
+planner (mechanism = "auto"). On a terminal it asks for description, owner, values and unit where no
+option gives them. Nothing that is there is changed, and what would not pass `hubbub catalog check`
+is not written.
 """,
 )
