@@ -14,6 +14,7 @@ import time
 import tomllib
 from collections import Counter, defaultdict
 from dataclasses import asdict, dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,7 +22,8 @@ from tests.support.clone import ROOT, clone_to, first_failure
 from tests.support.relevance import by_relevance
 
 RESULTS: Final = ROOT / "build/faults.json"
-FIRST_FILES: Final = 10  # in a run of their own: to collect all tests takes half a minute
+# The likeliest test file is run alone, then nine more, then all: to collect tests takes time.
+STAGES: Final = (0, 1, 10, None)
 CAUGHT, THOROUGH, SURVIVED = "caught", "caught by thorough tests", "survived"
 UNDECIDED: Final = "not decided"
 
@@ -70,7 +72,7 @@ class Laboratory:
         path, begun = self.clone / fault.file, time.monotonic()
         ranked = by_relevance(self.clone, Path(fault.file), f"{fault.what} {fault.before}")
         files = list(dict.fromkeys([*fault.tests, *ranked]))
-        stages = [(CAUGHT, files[:FIRST_FILES]), (CAUGHT, files[FIRST_FILES:])]
+        stages = [(CAUGHT, files[first:end]) for first, end in pairwise(STAGES)]
         whole = path.read_text()
         path.write_text(whole.replace(fault.before, fault.after))
         outcome, failed = SURVIVED, ""
