@@ -89,7 +89,7 @@ class Laboratory:
             path.write_text(whole)
         seconds = round(time.monotonic() - begun, 1)
         if failed and failed not in self.sound:
-            self.sound[failed] = not first_failure(self.clone, [failed], limit_seconds)
+            self.sound[failed] = not first_failure(self.clone, [failed])
         if failed and not self.sound[failed]:
             return Result(fault, UNDECIDED, f"{failed} fails without the fault, too", seconds)
         return Result(fault, outcome, failed, seconds)

@@ -31,7 +31,7 @@ def clone_to(clone: Path) -> None:
         (clone / _NODE / "ready").touch()
 
 
-def first_failure(clone: Path, arguments: list[str], seconds: float) -> str:
+def first_failure(clone: Path, arguments: list[str], seconds: float = 3600) -> str:
     """The first test of a run of pytest that fails, or "".
 
     Raises:
