@@ -4,7 +4,7 @@ import time
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from hubbub.catalog import Bundle, open_bundle, open_notice, read_bundle
 from hubbub.catalog.bundles.difference import differences
@@ -50,27 +50,28 @@ def _read_witnesses(option: str, texts: tuple[str, ...]) -> tuple[NoteKey, ...]:
     return tuple(_read_key(option, text, COSIGNATURE) for text in dict.fromkeys(texts))
 
 
-@options
-class OriginOptions:
-    """Whose log it is."""
+def _bundle_option(text: str) -> Any:
+    """The option of a bundle, which contains whose log it is in."""
+    return option(text, default=Path(), exclusive=_ORIGIN)
 
-    bundle: Path = option(
-        "an app's, which says whose log it is in; an audit finds it there",
-        default=Path(),
-        exclusive=_ORIGIN,
-    )
-    key: NoteKey | None = option(
+
+def _key_option() -> Any:
+    """The option that gives the log's key where no bundle does."""
+    return option(
         "the log's own, as NAME+ID+KEY, instead", default=None, exclusive=_ORIGIN, read=_read_key
     )
 
-    def read(self) -> tuple[Bundle | None, NoteKey]:
-        """The bundle, if one was given, and the log's key."""
-        if self.key:
-            return None, self.key
-        bundle = read_bundle(self.bundle)
-        if bundle.log is None:
-            raise BadParameter(f"--bundle {self.bundle}: it names no log")
-        return bundle, bundle.log
+
+def _origin(
+    options: "AuditOptions | CosignOptions | PublishOptions",
+) -> tuple[Bundle | None, NoteKey]:
+    """The bundle, if one was given, and the log's key."""
+    if options.key:
+        return None, options.key
+    bundle = read_bundle(options.bundle)
+    if bundle.log is None:
+        raise BadParameter(f"--bundle {options.bundle}: it names no log")
+    return bundle, bundle.log
 
 
 @options
@@ -78,7 +79,8 @@ class AuditOptions:
     """Options of `hubbub log audit`."""
 
     where: str = argument("where the log is served, or its folder", metavar="URL|FOLDER")
-    origin: OriginOptions
+    bundle: Path = _bundle_option("an app's, as its device has it: it must be in this very log")
+    key: NoteKey | None = _key_option()
     known: Path | None = option(
         "the checkpoint that was seen last: the log must have grown from it; kept there anew",
         default=None,
@@ -100,7 +102,8 @@ class CosignOptions:
     """Options of `hubbub log cosign`."""
 
     where: str = argument("where the log is served, or its folder", metavar="URL|FOLDER")
-    origin: OriginOptions
+    bundle: Path = _bundle_option("an app's, which contains whose log it is in")
+    key: NoteKey | None = _key_option()
     keys: Path = option("made by: hubbub keys witness", metavar="FOLDER")
     state: Path | None = option(
         "the checkpoint that was cosigned last, and where the new one is kept (in --keys)",
@@ -118,12 +121,13 @@ class PublishOptions:
 
     folder: Path = argument("the log's, as it is served")
     cosigned: tuple[Path, ...] = argument("that very checkpoint, cosigned", metavar="FILE")
-    origin: OriginOptions
+    bundle: Path = _bundle_option("the app's, which is in this log")
+    key: NoteKey | None = _key_option()
 
 
 def _audit(options: AuditOptions) -> int:
     fetch = _fetch(options.where)
-    bundle, key = options.origin.read()
+    bundle, key = _origin(options)
     witnesses, enough = options.witness, options.witnesses
     if enough is None:
         enough = len(witnesses)
@@ -138,7 +142,7 @@ def _audit(options: AuditOptions) -> int:
             say(line)
     if options.known:
         _refuse_unknown(log, key, options.known)
-    path = options.origin.bundle
+    path = options.bundle
     if bundle:
         _refuse_absent(log, bundle, path)
     problems = [*_problems(log), *(_gaps(log, bundle, path) if bundle else ())]
@@ -152,7 +156,7 @@ def _audit(options: AuditOptions) -> int:
 
 def _cosign(options: CosignOptions) -> int:
     fetch = _fetch(options.where)
-    _, log = options.origin.read()
+    _, log = _origin(options)
     state = options.state or cosigned_file(options.keys, log)
     made = cosign_newest(fetch, log, options.keys, state, first=options.first, now=time.time())
     grew = "taken as it was found" if options.first else "which grew from what was cosigned last"
@@ -163,7 +167,7 @@ def _cosign(options: CosignOptions) -> int:
 
 
 def _publish(options: PublishOptions) -> int:
-    _, log = options.origin.read()
+    _, log = _origin(options)
     note = publish_cosigned(options.folder, log, options.cosigned)
     say(f"{options.folder / CHECKPOINT}: has lines of {', '.join(signers(note))}")
     return 0
