@@ -183,3 +183,33 @@ def test_an_option_that_is_nearly_one_is_told_which(
     with pytest.raises(SystemExit):
         main(["query", "theme", typed])
     assert f"arguments: {typed}; did you mean --confidence?" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("action", "text"),
+    [
+        ("audit", "it must be in this very log"),
+        ("cosign", "an app's, which contains whose log it is in"),
+        ("publish", "the app's, which is in this log"),
+    ],
+)
+def test_each_action_on_a_log_describes_its_own_bundle(
+    action: str, text: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    with pytest.raises(SystemExit):
+        main(["log", action, "--help"])
+    assert text in capsys.readouterr().out
+
+
+def test_keys_in_what_is_no_folder_are_refused_without_the_number_of_an_error(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "file"
+    file.touch()
+    assert main(["keys", "gateway", str(file)]) == 2
+    printed = capsys.readouterr().err
+    assert "give a folder" in printed
+    assert "Errno" not in printed
+    assert main(["keys", "account", str(tmp_path), "--name", "a"]) == 2
+    assert "make one with: hubbub keys account FILE --name NAME" in capsys.readouterr().err

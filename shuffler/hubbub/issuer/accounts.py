@@ -82,7 +82,7 @@ def _read(path: Path) -> Mapping[str, _Known]:
         }
     except ValueError as error:
         raise KeysUnusable(
-            f"{path}: no accounts ({error}); make one with: hubbub keys account"
+            f"{path}: no accounts ({error}); make one with: hubbub keys account FILE --name NAME"
         ) from error
     if not all(_NAME.fullmatch(account.name) for account in accounts.values()):
         raise KeysUnusable(f"{path}: an account's name has a /, or is too long; write another")

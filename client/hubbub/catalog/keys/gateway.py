@@ -37,8 +37,12 @@ def make_gateway_key(folder: Path) -> int:
         folder.mkdir(parents=True, exist_ok=True)
         replace(path, "".join(f"{line}\n" for line in lines).encode(), secret=True)
         replace(folder / _PUBLIC, to_text(_config(lines[0])).encode() + b"\n")
-    except (OSError, ValueError) as error:
-        raise KeysUnusable(f"{path}: cannot be read or written: {error}") from error
+    except OSError as error:
+        raise KeysUnusable(
+            f"{path}: cannot be read or written: {error.strerror}; give a folder"
+        ) from error
+    except ValueError as error:
+        raise KeysUnusable(f"{path}: cannot be read: {error}") from error
     return len(lines)
 
 
