@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator
 from typing import Final
 
-from docs.reference.tables import cell
+from docs.reference.tables import prose
 from hubbub.cli.main import whole_parser
 
 _HEAD = """# The command line
@@ -107,7 +107,7 @@ def _epilog(text: str) -> str:
             lines = [f"    {re.sub('  +', '   # ', example)}\n" for example in examples]
             parts.append(f"{_sentence(title)}\n\n{''.join(lines)}\n")
         elif paragraph:
-            parts.append(f"{cell(paragraph)}\n\n")
+            parts.append(f"{prose(paragraph)}\n\n")
     return "".join(parts)
 
 
@@ -153,7 +153,7 @@ def _entry(action: argparse.Action) -> str:
     names = [f"`{f'{option} {value}'.strip()}`" for option in action.option_strings]
     help_text = (action.help or "") % {**vars(action), "prog": "hubbub"}
     required = " (required)" if action.option_strings and action.required else ""
-    return f"{', '.join(names or [f'`{value}`'])}: {cell(help_text)}{required}"
+    return f"{', '.join(names or [f'`{value}`'])}: {prose(help_text)}{required}"
 
 
 def _value(action: argparse.Action) -> str:
@@ -172,4 +172,4 @@ def _value(action: argparse.Action) -> str:
 
 
 def _sentence(text: str) -> str:
-    return cell(text[:1].upper() + text[1:])
+    return prose(text[:1].upper() + text[1:])

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from docs.reference.tables import cell
+from docs.reference.tables import prose
 from hubbub.aggregator.metrics import DECLARED as OF_AGGREGATOR
 from hubbub.aggregator.metrics import ESTIMATES
 from hubbub.issuer.metrics import DECLARED as OF_ISSUER
@@ -56,5 +56,5 @@ def _list(declared: Iterable[MetricDeclaration]) -> str:
     lines = []
     for metric in declared:
         labels = "".join(f", `{label}`" for label in metric.labels)
-        lines.append(f"- `{metric.name}` ({metric.kind}{labels}): {cell(metric.meaning)}\n")
+        lines.append(f"- `{metric.name}` ({metric.kind}{labels}): {prose(metric.meaning)}\n")
     return "".join(lines) + "\n"

@@ -14,4 +14,9 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 def cell(text: str) -> str:
     """Prose for a cell: on one line, without what would end the cell or be taken for markup."""
-    return re.sub(r"([|<*])", r"\\\1", " ".join(text.split()))
+    return prose(text).replace("|", r"\|")
+
+
+def prose(text: str) -> str:
+    """Prose outside tables: on one line, without what would be taken for markup."""
+    return re.sub(r"([<*])", r"\\\1", " ".join(text.split()))
