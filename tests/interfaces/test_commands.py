@@ -218,7 +218,15 @@ def test_files_are_written_by_their_names(
         (["query", "theme", "--out", str(tmp_path / "a.csv")], "--out takes --format"),
         (["export", "theme", "--out", str(tmp_path / "no" / "a.csv")], "cannot be written"),
         (["top", "theme", "-n", "0"], "number: must be 1 or more"),
-        (["watch", "--every", "0"], "--every 0 is outside"),
+        (["export", "theme", "--format", "table"], "--format table is for a screen"),
+        (["query", "theme", "--confidence", "nan"], "--confidence nan is outside [1e-06, 0.999"),
+        (["model", "churn", "--confidence", "95"], "--confidence 95.0 is outside"),
+        (["query", ""], "metric: '' is no name; write one that is listed by: hubbub metrics"),
+        (["discover", ""], "metric: '' is no name"),
+        (["cross", ""], "metric: '' is no name"),
+        (["model", ""], "model: '' is no name"),
+        (["discover", "theme", "--likely", "nan"], "--likely nan is outside [0, 1)"),
+        (["watch", "--every", "0"], "--every 0 is outside [0.1, 3600] seconds"),
         (["status", "--watch", "--every", "-1"], "--every -1 is outside"),
     ):
         assert main([*words, *where]) == 2

@@ -3,7 +3,7 @@
 from typing import Final
 
 from hubbub.cli.terminal.cross_table import show_cross
-from hubbub.cli.terminal.query_options import AnswerOptions
+from hubbub.cli.terminal.query_options import AnswerOptions, read_metric_name
 from hubbub.fields.command_line import Command
 from hubbub.fields.options import argument, options
 from hubbub.notebook import Connection
@@ -13,7 +13,7 @@ from hubbub.notebook import Connection
 class CrossOptions:
     """Options of `hubbub cross`."""
 
-    metric: str = argument("its name; NAME/EPSILON for one tier alone")
+    metric: str = argument("its name; NAME/EPSILON for one tier alone", read=read_metric_name)
     rows: str = argument("whose values are the rows", default="", metavar="PART")
     columns: str = argument("whose values are the columns", default="", metavar="PART")
     by: str = argument("whose values are tables", default="", metavar="PART")

@@ -10,28 +10,31 @@ from hubbub.catalog.values.list_versions import FINDER
 from hubbub.cli.terminal.answer_tables import show_estimates
 from hubbub.cli.terminal.candidate_file import read_candidates
 from hubbub.cli.terminal.output import say, several
-from hubbub.cli.terminal.query_options import AnswerOptions
+from hubbub.cli.terminal.query_options import AnswerOptions, read_metric_name
 from hubbub.errors import BadParameter
 from hubbub.errors.unwritable import refuse_unwritable
 from hubbub.fields.command_line import Command, read_number
 from hubbub.fields.options import argument, option, options
-from hubbub.fields.rules import NAME
+from hubbub.fields.rules import NAME, Interval
 
 
 def _false_share(written: str) -> float:
     """A number; said of a metric's name, which argparse takes for one where it stands here."""
-    if NAME.fullmatch(written.partition("/")[0]):
+    try:
+        return read_number(written)
+    except argparse.ArgumentTypeError:
+        if not NAME.fullmatch(written.partition("/")[0]):
+            raise
         raise argparse.ArgumentTypeError(
             f"{written!a} is no number; a metric goes before it: hubbub discover {written} --likely"
-        )
-    return read_number(written)
+        ) from None
 
 
 @options
 class DiscoverOptions:
     """Options of `hubbub discover`."""
 
-    metric: str = argument("its name; NAME/EPSILON for one tier alone")
+    metric: str = argument("its name; NAME/EPSILON for one tier alone", read=read_metric_name)
     as_candidates: Path | None = option(
         "write the strings that were found whole there, one a line; to a new file, unless --append",
         default=None,
@@ -47,6 +50,7 @@ class DiscoverOptions:
         bare=0.5,
         parse=_false_share,
         metavar="FALSE",
+        within=Interval(0, 1, "[)"),
     )
     answer: AnswerOptions
 

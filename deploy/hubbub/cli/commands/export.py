@@ -25,6 +25,10 @@ class ExportOptions:
 def _export(options: ExportOptions) -> int:
     question, output = options.question, options.question.answer.output
     if output.format == "table":
+        raise BadParameter(
+            "--format table is for a screen: give csv, json or parquet, or use hubbub query"
+        )
+    if output.format is None:
         suffix = output.out.suffix if output.out else ".csv"
         if suffix not in _FORMATS:
             raise BadParameter(

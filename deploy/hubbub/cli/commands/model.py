@@ -9,7 +9,12 @@ from typing import Any, Final
 from hubbub.cli.publishing_models import publish
 from hubbub.cli.terminal.model_tables import show_calibration
 from hubbub.cli.terminal.output import explain, say, table
-from hubbub.cli.terminal.query_options import OutputOptions, ServiceOptions
+from hubbub.cli.terminal.query_options import (
+    OutputOptions,
+    ServiceOptions,
+    read_confidence,
+    read_metric_name,
+)
 from hubbub.errors import BadParameter, HubbubError, ServiceUnavailable
 from hubbub.fields.command_line import Command
 from hubbub.fields.options import argument, option, options
@@ -24,8 +29,8 @@ _PUBLISH: Final = "publish"
 class ModelOptions:
     """Options of `hubbub model`."""
 
-    model: str = argument(f"its name; or {_PUBLISH}")
-    confidence: float = option("of the intervals (%(default)s)", default=0.95)
+    model: str = argument(f"its name; or {_PUBLISH}", read=read_metric_name)
+    confidence: float = option("of the intervals (%(default)s)", default=0.95, read=read_confidence)
     output: OutputOptions
     keys: Path = option(
         f"{_PUBLISH}: folder of the signing key (%(default)s)", default=Path("keys")

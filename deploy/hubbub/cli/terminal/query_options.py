@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from hubbub.aggregator.publishing.table_files import to_csv, to_parquet
+from hubbub.analysis.uncertainty.intervals import check_confidence
 from hubbub.cli.terminal.candidate_file import read_candidates
 from hubbub.cli.terminal.output import say
 from hubbub.cli.terminal.service_client import Endpoints, read_endpoints
@@ -23,6 +24,22 @@ _TOKEN: Final = "HUBBUB_TOKEN"  # noqa: S105 the name of a variable
 _AUTHORITY: Final = "HUBBUB_CA"
 _WINDOW: Final = Exclusive()
 Format = Literal["table", "json", "csv", "parquet"]
+
+
+def read_metric_name(name: str, text: str) -> str:
+    """The name of a metric or model, which the service checks; BadParameter for an empty one."""
+    if not text:
+        raise BadParameter(f"{name}: '' is no name; write one that is listed by: hubbub metrics")
+    return text
+
+
+def read_confidence(name: str, confidence: float) -> float:
+    """A level that an interval can have; BadParameter for any other number."""
+    try:
+        check_confidence(confidence)
+    except BadParameter as error:
+        raise BadParameter(f"{name} {str(error).removeprefix('confidence ')}") from None
+    return confidence
 
 
 @options
@@ -71,7 +88,9 @@ class ServiceOptions:
 class OutputOptions:
     """How an answer is written, and where."""
 
-    format: Format = option("of the output (%(default)s)", default="table")
+    format: Format | None = option(
+        "of the output (table; of hubbub export by the name of --out, else csv)", default=None
+    )
     out: Path | None = option("write it there, not to the screen", default=None, metavar="FILE")
 
     def write(self, answer: Answer, show: Callable[[Any], None]) -> None:
@@ -81,7 +100,7 @@ class OutputOptions:
             BadParameter: the file cannot be written, or the format needs one.
         """
         match self.format:
-            case "table":
+            case "table" | None:
                 if self.out:
                     raise BadParameter("--out takes --format json, csv or parquet")
                 show(answer.document)
@@ -119,7 +138,7 @@ class AnswerOptions:
         other_name="--epoch",
         exclusive=_WINDOW,
     )
-    confidence: float = option("of the intervals (%(default)s)", default=0.95)
+    confidence: float = option("of the intervals (%(default)s)", default=0.95, read=read_confidence)
     output: OutputOptions
     service: ServiceOptions
 
@@ -151,7 +170,10 @@ class AnswerOptions:
 class QuestionOptions:
     """What every question about the values of a metric has."""
 
-    metric: str = argument("its name; NAME/EPSILON for one tier alone, NAME@os=linux for a part")
+    metric: str = argument(
+        "its name; NAME/EPSILON for one tier alone, NAME@os=linux for a part",
+        read=read_metric_name,
+    )
     candidates: Path | None = option(
         "file of strings to look for, one a line; without it and --list, the catalog's own",
         default=None,
