@@ -138,6 +138,7 @@ def test_what_is_no_number_day_or_choice_is_told_in_words(
         (("keys", "tls", "/"), "folder / ends in no name of its own"),
         (("catalog", "build", "--keys", "k", "--out", "."), "--out . ends in no name of its own"),
         (("catalog", "build", "--keys", "k", "--out", ".."), "--out .. ends in no name of its own"),
+        (("model", "publish", "--out", "."), "--out . ends in no name of its own"),
         (("catalog", "new", "a", "--catalog", "/"), "--catalog / ends in no name of its own"),
     ],
 )

@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Final
 
+from hubbub.cli.terminal.query_options import read_confidence
 from hubbub.fields.options import argument, option, options
 from hubbub.fields.rules import Interval
 
@@ -46,5 +47,5 @@ class SimulateOptions:
     candidates: Path | None = option(
         "file of strings to look for beside those of --values", default=None
     )
-    confidence: float = option("of the intervals (%(default)s)", default=0.95)
+    confidence: float = option("of the intervals (%(default)s)", default=0.95, read=read_confidence)
     json: bool = option("every run, whole", default=False)

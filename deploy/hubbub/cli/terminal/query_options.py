@@ -15,7 +15,7 @@ from hubbub.cli.terminal.output import say
 from hubbub.cli.terminal.service_client import Endpoints, read_endpoints
 from hubbub.errors import BadParameter
 from hubbub.errors.unwritable import refuse_unwritable
-from hubbub.fields.options import Exclusive, argument, option, options
+from hubbub.fields.options import Exclusive, argument, option, options, read_named_path
 from hubbub.notebook import Answer, Connection
 from hubbub.notebook.service import MISSHAPEN
 from hubbub.query_results import whole_rows
@@ -91,7 +91,9 @@ class OutputOptions:
     format: Format | None = option(
         "of the output (table; of hubbub export by the name of --out, else csv)", default=None
     )
-    out: Path | None = option("write it there, not to the screen", default=None, metavar="FILE")
+    out: Path | None = option(
+        "write it there, not to the screen", default=None, metavar="FILE", read=read_named_path
+    )
 
     def write(self, answer: Answer, show: Callable[[Any], None]) -> None:
         """Write an answer as chosen. show: prints its document as a table.
