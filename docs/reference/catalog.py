@@ -18,7 +18,6 @@ from hubbub.fields.field import CatalogField, fields_of
 from hubbub.mechanisms import REGISTRY
 
 PAGE: Final = Path(__file__).with_name("catalog.md")
-_HEAD: Final = ("field", "type and range", "default", "meaning", "example")
 _INTRODUCTION: Final = """\
 # Every field of metrics.toml
 
@@ -38,7 +37,8 @@ For an existing file:
 Most metrics need only `description`, `owner`, `expires`, `epoch`, `mechanism`, `epsilon`, `values` or `kind`, `min_batch` and `limits`.
 
 Epsilons are in nats. In `[a, b)` the end `a` belongs to the range and `b` does not.
-A field with the default none is optional.
+Each entry shows a field with an example value; then, in parentheses, what it may be and its default.
+A field that is not required and has no default is optional.
 """
 
 _OF_MODELS_IN_CROWDS: Final = """\
@@ -96,28 +96,32 @@ def _mechanisms() -> list[str]:
     """The numbers that each mechanism takes."""
     own = {name: own_fields(name) for name in REGISTRY}
     none = [f"`{name}`" for name, fields in own.items() if not fields]
-    mechanisms: dict[tuple[str, ...], list[str]] = {}
+    mechanisms: dict[str, list[str]] = {}
     for name, fields in own.items():
         for field in fields:
-            mechanisms.setdefault(_row(field), []).append(f"`{name}`")
-    rows = [(", ".join(names), *row) for row, names in mechanisms.items()]
+            mechanisms.setdefault(_entry(field), []).append(f"`{name}`")
+    groups: dict[str, list[str]] = {}
+    for entry, names in mechanisms.items():
+        groups.setdefault(", ".join(names), []).append(entry)
+    lists = [part for names, entries in groups.items() for part in (f"{names}:\n", *entries, "")]
     return [
         "## Numbers of a mechanism\n",
         f"[Mechanisms](../mechanisms.md) explains them. {', '.join(none)} take none.\n",
-        *_table(("mechanism", *_HEAD), rows),
+        *lists,
     ]
 
 
 def _section(title: str, fields: Iterable[CatalogField]) -> list[str]:
-    return [f"## {title}\n", *_table(_HEAD, [_row(one) for one in fields])]
+    return [f"## {title}\n", *(_entry(field) for field in fields), ""]
 
 
-def _row(field: CatalogField) -> tuple[str, ...]:
+def _entry(field: CatalogField) -> str:
+    """One field as an item of a list: an example, type and range, default, and meaning."""
     entry = field.entry
     default = "" if field.default is None else _default(field.default)
-    example = f"`{entry.example}`" if entry.example else ""
-    needed = "required" if field.required else default or "none"
-    return (f"`{field.name}`", entry.kind.words(), needed, entry.meaning, example)
+    example = f" = {entry.example}" if entry.example else ""
+    needed = "; required" if field.required else default and f"; default {default}"
+    return f"- `{field.name}{example}` ({entry.kind.words()}{needed}): {entry.meaning}"
 
 
 def _default(value: object) -> str:
@@ -126,14 +130,6 @@ def _default(value: object) -> str:
         return f"`{str(value).lower()}`"
     is_shown = isinstance(value, int | float) or (isinstance(value, str) and value)
     return f"`{value}`" if is_shown else ""
-
-
-def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
-    lines = [head, ["---"] * len(head), *rows]
-    return [
-        *("| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in lines),
-        "",
-    ]
 
 
 if __name__ == "__main__":

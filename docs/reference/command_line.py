@@ -15,6 +15,7 @@ Made by `make reference` from the parsers; change it there.
 
 `hubbub COMMAND --help` prints the same.
 `hubbub shuffler`, `aggregator`, `relay` and `issuer` are among the [settings](settings.md).
+Arguments without dashes are typed in the listed order; those in brackets may be left out. Options may be left out unless they are `(required)`; a value in parentheses is the default.
 A command exits with 0 on success, with 2 and one line of explanation when it refuses, and with 130 after Ctrl-C.
 
 | reader | commands |
@@ -30,6 +31,7 @@ These mean the same in every command that lists them as shared.
 
 """
 _FEWEST_COMMANDS: Final = 4  # An argument that so many commands describe alike is shared.
+_TOP_LEVEL: Final = 2  # Level of the heading of a command.
 _SERVICES: Final = {"shuffler", "aggregator", "relay", "issuer"}
 
 
@@ -37,13 +39,17 @@ def page() -> str:
     """The whole page, as Markdown."""
     sections = []
     for name, help_text, parser in _commands(whole_parser()):
-        sections.append((name, help_text, parser, 2))
+        sections.append((name, help_text, parser, _TOP_LEVEL))
         for action, action_help, action_parser in _commands(parser):
-            sections.append((f"{name} {action}", action_help, action_parser, 3))
+            sections.append((f"{name} {action}", action_help, action_parser, _TOP_LEVEL + 1))
     shared = shared_entries([parser for _, _, parser, _ in sections], _FEWEST_COMMANDS)
     text = [_HEAD, "".join(f"- {entry}\n" for entry in shared), "\n"]
+    above: set[str] = set()
     for title, help_text, parser, level in sections:
-        text.append(_command(title, help_text, parser, level=level, shared=shared))
+        if level == _TOP_LEVEL:
+            above = set()
+        text.append(_command(title, help_text, parser, level=level, shared=shared, above=above))
+        above |= {_entry(action) for action in _visible(parser._actions)}
     return "".join(text).rstrip() + "\n"
 
 
@@ -80,21 +86,15 @@ def _command(
     *,
     level: int,
     shared: Collection[str],
+    above: Collection[str],
 ) -> str:
     heading = f"{'#' * level} {name}\n\n"
     if parser.get_default("run") is None:  # its actions follow
         return f"{heading}{_sentence(help_text or '')}\n\n"
-    positional = [
-        _value(action) for action in _visible(parser._actions) if not action.option_strings
-    ]
-    required = [
-        f"{action.option_strings[-1]} {_value(action)}".strip()
-        for action in parser._actions
-        if action.option_strings and action.required
-    ]
-    usage = " ".join(["hubbub", name, *required, "[OPTIONS]", *positional])
     description = _sentence(parser.description or help_text or "")
-    return f"{heading}{description}\n\n    {usage}\n\n{options(parser, shared)}{_epilog(parser.epilog or '')}"
+    return (
+        f"{heading}{description}\n\n{options(parser, shared, above)}{_epilog(parser.epilog or '')}"
+    )
 
 
 def _epilog(text: str) -> str:
@@ -111,22 +111,28 @@ def _epilog(text: str) -> str:
     return "".join(parts)
 
 
-def options(parser: argparse.ArgumentParser, shared: Collection[str] = ()) -> str:
+def options(
+    parser: argparse.ArgumentParser, shared: Collection[str] = (), above: Collection[str] = ()
+) -> str:
     """The arguments of a parser as a list, with a list for each named group.
 
     Args:
         parser: of a command.
-        shared: entries that the page describes elsewhere; here only their names are listed.
+        shared: entries that the page describes in its beginning; here only their names are listed.
+        above: entries that earlier parts of the same command describe; only their names are listed.
     """
     groups: dict[str, list[str]] = {"": []}
-    names = []
+    shared_names = []
+    names_above = []
     for group in parser._action_groups:
         title = group.title or ""
         title = "" if title in {"positional arguments", "options"} else title
         for action in _visible(group._group_actions):
             entry = _entry(action)
             if entry in shared:
-                names.append(f"`{_short_name(action)}`")
+                shared_names.append(f"`{_short_name(action)}`")
+            elif entry in above:
+                names_above.append(f"`{_short_name(action)}`")
             else:
                 groups.setdefault(title, []).append(f"- {entry}\n")
     lists = [
@@ -134,7 +140,11 @@ def options(parser: argparse.ArgumentParser, shared: Collection[str] = ()) -> st
         for title, entries in groups.items()
         if entries
     ]
-    return "".join(lists) + (f"Shared: {', '.join(names)}.\n\n" if names else "")
+    return (
+        "".join(lists)
+        + (f"As above: {', '.join(names_above)}.\n\n" if names_above else "")
+        + (f"Shared: {', '.join(shared_names)}.\n\n" if shared_names else "")
+    )
 
 
 def _visible(actions: Collection[argparse.Action]) -> Iterator[argparse.Action]:

@@ -47,7 +47,7 @@ If the service requires a token, send `Authorization: Bearer TOKEN`; [the operat
 """
 _SHARED_HEAD = """## Shared parameters
 
-These query parameters mean the same on every path that lists them as shared.
+These query parameters mean the same on every path that lists them as shared. `TYPE?` may be null.
 
 """
 _REFUSALS = """## Refusals
@@ -57,11 +57,12 @@ Each is a [Problem](#problem), with its remedy in `detail`.
 """
 _SHAPES = """## Shapes
 
-Optional fields may be missing.
+Optional fields may be missing. `TYPE[]` is an array, and `TYPE?` may be null. A field without a type is a string.
 
 """
 _PROBLEM: Final = "application/problem+json"
 _METHODS: Final = ("get", "post", "put", "delete")
+_TYPE_AND_NULL: Final = 2  # How many alternatives a type has that may be null.
 _FEWEST_PATHS: Final = 3  # A parameter that so many operations take in the same way is shared.
 
 
@@ -203,7 +204,10 @@ def _schema(name: str, schema: Mapping[str, Any]) -> str:
             described.append(f"- `{field}` ({kind}): {cell(own['description'])}\n")
         else:
             plain.setdefault(kind, []).append(f"`{field}`")
-    kinds = "; ".join(f"{', '.join(names)} ({kind})" for kind, names in plain.items())
+    kinds = "; ".join(
+        ", ".join(names) + ("" if kind == "string" else f" ({kind})")
+        for kind, names in plain.items()
+    )
     meaning = f"{cell(schema['description'])}\n\n" if schema.get("description") else ""
     return (
         f"### {name}\n\n{meaning}"
@@ -224,7 +228,9 @@ def _type(schema: Mapping[str, Any]) -> str:
         name = schema["$ref"].rpartition("/")[2]
         return f"[{name}](#{name.lower()})"
     if "anyOf" in schema:
-        return " or ".join(_type(option) for option in schema["anyOf"])
+        types = [_type(option) for option in schema["anyOf"]]
+        short = len(types) == _TYPE_AND_NULL and types[1] == "null" and " " not in types[0]
+        return f"{types[0]}?" if short else " or ".join(types)
     if choices := schema.get("enum") or [value for value in (schema.get("const"),) if value]:
         return _choices(choices)
     return _plain(schema)
@@ -242,7 +248,8 @@ def _plain(schema: Mapping[str, Any]) -> str:
     kind = str(schema.get("type", "anything"))
     more = schema.get("items") or schema.get("additionalProperties")
     if isinstance(more, dict) and more:
-        return f"{kind} of {_type(more)}"
+        item = _type(more)
+        return f"{item}[]" if kind == "array" and " " not in item else f"{kind} of {item}"
     low, high = schema.get("minimum"), schema.get("maximum")
     if low is not None and high is not None:
         return f"{kind} in [{low:.15g}, {high:.15g}]"

@@ -30,7 +30,7 @@ An argument of `Client.from_bundle()` or `hubbub.client.init()` overrides its en
 """
 _SERVICES = """## All services
 
-A service takes its settings from the command line.
+A service takes its settings from the command line: `hubbub shuffler --streams streams.json`, and so on.
 It reads these from the environment, because they may contain a password:
 
 """
@@ -80,7 +80,7 @@ def page() -> str:
         "\n",
     ]
     for name, parser in parsers.items():
-        parts.append(f"## The {name}\n\n    hubbub {name} [OPTIONS]\n\n{options(parser, shared)}")
+        parts.append(f"## The {name}\n\n{options(parser, shared)}")
     parts.append(_DEPLOY)
     return "".join(parts).rstrip() + "\n"
 

@@ -115,8 +115,8 @@ def test_one_entry_is_in_schema_reference_card_and_answers(
     homepage, theme = (read_catalog(path).metrics[name] for name in ("homepage", "theme"))
     says = schema.catalog_schema()["$defs"]["metric"]["properties"]["team"]
     assert (says["description"], says["type"]) == ("Which team looks at it.", "string")
-    row = '| `team` | a text that names a team | none | Which team looks at it. | `"shell"` |'
-    assert row in page().splitlines()
+    item = '- `team = "shell"` (a text that names a team): Which team looks at it.'
+    assert item in page().splitlines()
     team = Fact("team", "read by", "shell")
     assert team in facts(homepage)
     assert team in metric_card(homepage).facts
