@@ -139,10 +139,10 @@ BESIDE: Final[Mapping[str, Beside]] = {
 HEADER: Final = ("stage", "ours", "limit, in the same run", "ratio", "reach", "")
 
 
-def main(asked: Sequence[str]) -> int:
+def main(arguments: Sequence[str]) -> int:
     """Measure, show, keep. 2 if a stage is asked for that there is not."""
     names = [stage.__name__ for stage in (*STAGES, *ASKED)]
-    unknown = set(asked) - {*names, *BESIDE}
+    unknown = set(arguments) - {*names, *BESIDE}
     if unknown:
         print(f"no stage {', '.join(sorted(unknown))}; there are {', '.join([*names, *BESIDE])}")
         return 2
@@ -152,22 +152,22 @@ def main(asked: Sequence[str]) -> int:
         history.append(former)
     rows: list[Row] = []
     for stage in (*STAGES, *ASKED):
-        if stage.__name__ in asked or (not asked and stage not in ASKED):
+        if stage.__name__ in arguments or (not arguments and stage not in ASKED):
             _tell(stage.__name__)
             rows += stage()
     if rows:
         _show(HEADER, [_cells(row, fell(row, history)) for row in rows])
     tables: dict[str, list[list[str]]] = {}
     for name, beside in BESIDE.items():
-        if not asked or name in asked:
+        if not arguments or name in arguments:
             _tell(name)
             tables[name] = [list(row) for row in beside.make()]
             _show(beside.header, tables[name])
-    made = (
+    run_label = (
         f"{datetime.now(UTC):%Y-%m-%d}, {platform.machine()}, {os.cpu_count()} cores, "
         f"Python {platform.python_version()}"
     )
-    run = Run(made, rows, tables)
+    run = Run(run_label, rows, tables)
     write_run(run)
     RESULTS.write_text("\n".join(document([*history, run])) + "\n")
     return 0
@@ -178,10 +178,10 @@ def document(history: Sequence[Run]) -> list[str]:
     last = newest(history)
     today = history[-1].made
     cells = []
-    for row, made in last.values():
-        before = [run for run in history if run.made != made or row not in run.rows]
-        said = [fell(row, before), "" if made == today else f"of {made}"]
-        cells.append(_cells(row, "; ".join(filter(None, said))))
+    for row, run_label in last.values():
+        before = [run for run in history if run.made != run_label or row not in run.rows]
+        remarks = [fell(row, before), "" if run_label == today else f"of {run_label}"]
+        cells.append(_cells(row, "; ".join(filter(None, remarks))))
     lines = [
         "# Results",
         "",
@@ -192,10 +192,10 @@ def document(history: Sequence[Run]) -> list[str]:
         *_markdown(HEADER, cells),
     ]
     for name, beside in BESIDE.items():
-        kept = [(run.tables[name], run.made) for run in history if run.tables.get(name)]
-        if kept:
-            table, made = kept[-1]
-            lines += ["", f"## {beside.title}", "", f"{beside.about} Made on {made}.", ""]
+        table_runs = [(run.tables[name], run.made) for run in history if run.tables.get(name)]
+        if table_runs:
+            table, run_label = table_runs[-1]
+            lines += ["", f"## {beside.title}", "", f"{beside.about} Made on {run_label}.", ""]
             lines += _markdown(beside.header, table)
     return lines
 

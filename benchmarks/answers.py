@@ -57,8 +57,10 @@ def answering() -> Iterator[Row]:
 
             def timed(**parameters: str) -> float:
                 start = time.perf_counter()
-                found = client.get(ask, params={"epochs": "all", "number": "10000", **parameters})
-                assert found.json()["total"] == VALUES
+                response = client.get(
+                    ask, params={"epochs": "all", "number": "10000", **parameters}
+                )
+                assert response.json()["total"] == VALUES
                 return time.perf_counter() - start
 
             cold = timed()
@@ -90,22 +92,22 @@ def kept() -> Iterator[Row]:
     parameters = {"last": "30d", "number": "100"}
     with tempfile.TemporaryDirectory() as folder, _filled(Path(folder)) as (options, url):
         costs = list[float]()
-        for asked in (1, _ASKED):
+        for repeats in (1, _ASKED):
             with _serving(options, url) as (page, process), httpx2.Client(timeout=600) as client:
                 if costs:
                     _until_quiet(process)
                 began = _processor_ms(process)
-                for _ in range(asked):
-                    found = client.get(f"{page}/v1/metrics/wide/estimates", params=parameters)
-                    assert found.json()["total"] == VALUES
-                costs.append((_processor_ms(process) - began) / asked)
+                for _ in range(repeats):
+                    response = client.get(f"{page}/v1/metrics/wide/estimates", params=parameters)
+                    assert response.json()["total"] == VALUES
+                costs.append((_processor_ms(process) - began) / repeats)
                 _until_quiet(process)  # by then it has kept what it works out at its start
-    worked_out, read = costs
+    worked_out, cache_ms = costs
     yield Row(
         "a kept answer of 30 epochs x 10,000 values, by another aggregator, 365 epochs in Redis",
-        f"{read:.1f} ms of processor",
+        f"{cache_ms:.1f} ms of processor",
         f"the first time {worked_out:.0f} ms",
-        read / worked_out,
+        cache_ms / worked_out,
         "<= 20 ms",
     )
 
@@ -135,9 +137,9 @@ async def _viewers(page: str, process: int) -> Row:
         nonlocal wrong
         while time.monotonic() < until:
             start = time.perf_counter()
-            found = await client.get(page + paths[(number + len(seconds)) % len(paths)])
+            response = await client.get(page + paths[(number + len(seconds)) % len(paths)])
             seconds.append(time.perf_counter() - start)
-            wrong += found.status_code != 200  # noqa: PLR2004 OK
+            wrong += response.status_code != 200  # noqa: PLR2004 OK
 
     limits = httpx2.Limits(max_connections=VIEWERS, max_keepalive_connections=VIEWERS)
     async with httpx2.AsyncClient(limits=limits, timeout=60) as client:

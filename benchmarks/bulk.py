@@ -104,8 +104,8 @@ class _Aggregator:
         pid = self.child.process.pid
         children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
         ticks = 0
-        for one in (str(pid), *children):
-            fields = Path(f"/proc/{one}/stat").read_text().rpartition(")")[2].split()
+        for process_id in (str(pid), *children):
+            fields = Path(f"/proc/{process_id}/stat").read_text().rpartition(")")[2].split()
             ticks += int(fields[11]) + int(fields[12])
         return ticks / os.sysconf("SC_CLK_TCK")
 
@@ -115,24 +115,24 @@ def _growing(home: Path, stack: ExitStack, stock: Stock) -> Iterator[Row]:
     server = EmbeddedRedis(home / "redis-growth")
     stack.callback(server.stop)
     cores = sorted(os.sched_getaffinity(0))
-    one = _Aggregator(home, server.url, cores, len(cores))
-    stack.callback(one.child.stop)
-    asyncio.run(one.feed(stock, 0, 8 * _BATCH))  # its processes start with the first batches
+    aggregator = _Aggregator(home, server.url, cores, len(cores))
+    stack.callback(aggregator.child.stop)
+    asyncio.run(aggregator.feed(stock, 0, 8 * _BATCH))  # its processes start with the first batches
     seconds = []
     for size in _SIZES:
-        taken = []
+        durations = []
         for _ in range(_ROUNDS if size < max(_SIZES) else 1):
             with redis.Redis.from_url(server.url) as client:
                 client.flushall()
             began = time.perf_counter()
-            asyncio.run(one.feed(stock, 0, size))
-            taken.append(time.perf_counter() - began)
-        seconds.append(statistics.median(taken))
+            asyncio.run(aggregator.feed(stock, 0, size))
+            durations.append(time.perf_counter() - began)
+        seconds.append(statistics.median(durations))
     slope, _ = np.polyfit(np.log(_SIZES), np.log(seconds), 1)
-    shown = ", ".join(f"{size:.0e}: {t:.2f}" for size, t in zip(_SIZES, seconds, strict=True))
+    points = ", ".join(f"{size:.0e}: {t:.2f}" for size, t in zip(_SIZES, seconds, strict=True))
     yield Row(
         "growth, slope of log time by log reports",
-        f"{slope:.3f} (seconds of {shown})",
+        f"{slope:.3f} (seconds of {points})",
         "linear: 1",
         float(slope),
         "1.0 +- .05",
@@ -152,22 +152,26 @@ def _side_by_side(
     if apart:
         os.sched_setaffinity(0, cores[3:4])
     two = [_Aggregator(home, server.url, cores[n : n + 1] if apart else cores, 1) for n in range(2)]
-    for one in two:
-        stack.callback(one.child.stop)
-        asyncio.run(one.feed(stock, 0, _BATCH))
+    for aggregator in two:
+        stack.callback(aggregator.child.stop)
+        asyncio.run(aggregator.feed(stock, 0, _BATCH))
     rates, cpu = [], []
     for used in (two[:1], two):
         with redis.Redis.from_url(server.url) as client:
             client.flushall()
-        before = sum(one.cpu_seconds() for one in used)
+        before = sum(aggregator.cpu_seconds() for aggregator in used)
         began = time.perf_counter()
 
         async def all_of_them(used: Sequence[_Aggregator] = used) -> None:
-            await asyncio.gather(*(one.feed(stock, n * _EACH, _EACH) for n, one in enumerate(used)))
+            await asyncio.gather(
+                *(aggregator.feed(stock, n * _EACH, _EACH) for n, aggregator in enumerate(used))
+            )
 
         asyncio.run(all_of_them())
         rates.append(len(used) * _EACH / (time.perf_counter() - began))
-        cpu.append((sum(one.cpu_seconds() for one in used) - before) / (len(used) * _EACH))
+        cpu.append(
+            (sum(aggregator.cpu_seconds() for aggregator in used) - before) / (len(used) * _EACH)
+        )
     os.sched_setaffinity(0, everywhere)
     spent = " and ".join(f"{1e6 * seconds:.1f}" for seconds in cpu)
     # With fewer cores than parts they share them; then what a report costs says it.

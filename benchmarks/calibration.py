@@ -35,15 +35,19 @@ _WIDTH_RUNS: Final = 40
 def calibrated() -> Iterator[tuple[str, ...]]:
     """A row for every statement in every setting, the same statements together."""
     work = [(place, part) for place in range(len(SETTINGS)) for part in range(_TIMES)]
-    found: dict[tuple[str, str], list[Measured]] = {}
+    groups: dict[tuple[str, str], list[Measured]] = {}
     with ProcessPoolExecutor(os.cpu_count()) as pool:
         for some in pool.map(_measure, work, chunksize=4):
-            for one in some:
-                found.setdefault((one.statement.says, one.setting), []).append(one)
-    says = list(dict.fromkeys(statement for statement, _ in found))
-    for (statement, setting), parts in sorted(found.items(), key=lambda row: says.index(row[0][0])):
-        runs = sum(one.runs for one in parts)
-        rate = sum(one.rate * one.runs for one in parts) / runs
+            for measurement in some:
+                groups.setdefault((measurement.statement.says, measurement.setting), []).append(
+                    measurement
+                )
+    says = list(dict.fromkeys(statement for statement, _ in groups))
+    for (statement, setting), parts in sorted(
+        groups.items(), key=lambda row: says.index(row[0][0])
+    ):
+        runs = sum(part.runs for part in parts)
+        rate = sum(part.rate * part.runs for part in parts) / runs
         level, mistake = parts[0].statement.level, parts[0].statement.mistake
         whole = Measured(parts[0].statement, setting, rate, sqrt(level * (1 - level) / runs), runs)
         yield (
@@ -71,7 +75,7 @@ class _Widths:
 
     def cells(self) -> tuple[str, str, str]:
         columns = (self.ours, self.published, self.together)
-        return tuple(f"{np.median(one):.1f}" if one else "" for one in columns)  # type: ignore[return-value]
+        return tuple(f"{np.median(column):.1f}" if column else "" for column in columns)  # type: ignore[return-value]
 
 
 def widths() -> Iterator[tuple[str, ...]]:
@@ -81,19 +85,19 @@ def widths() -> Iterator[tuple[str, ...]]:
     Simultaneous: 1 - .05 / m each, of all (Bonferroni).
     """
     chance = np.random.default_rng(1)
-    for name, epsilon, size, people, shape, told in LISTS:
-        mechanism, held = built(name, epsilon, size), shape(size, people)
+    for name, epsilon, size, people, shape, shape_label in LISTS:
+        mechanism, true_counts = built(name, epsilon, size), shape(size, people)
         names = [str(value) for value in range(size)]
         first, standing = _Widths([], [], []), _Widths([], [], [])
         for _ in range(_WIDTH_RUNS):
-            totals = draw(mechanism, range(size), held, chance)
+            totals = draw(mechanism, range(size), true_counts, chance)
             values = answer_tiers([(mechanism, totals)], names).values
             ordered = sorted(values, key=lambda value: value.rank or 0)
-            marked = [one for one in values if one.detected]
+            marked = [value for value in values if value.detected]
             for rows, into in ((ordered[:10], first), (marked, standing)):
-                for one in rows:
-                    into.ours.append((one.high - one.low) / one.stderr)
+                for row in rows:
+                    into.ours.append((row.high - row.low) / row.stderr)
                     into.published.append(-2 * float(ndtri(0.025 * len(rows) / size)))
                     into.together.append(-2 * float(ndtri(0.025 / size)))
-        setting = f"{name} {epsilon:g}, {size:,} values, {people:,} reports, {told}"
+        setting = f"{name} {epsilon:g}, {size:,} values, {people:,} reports, {shape_label}"
         yield (setting, *first.cells(), *standing.cells())

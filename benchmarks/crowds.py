@@ -85,13 +85,17 @@ def crowds() -> Iterator[tuple[str, ...]]:
             print(f"measuring: a crowd of {people:,}, {values:,} values ...", file=sys.stderr)
         epsilon = largest_local(people, values, CENTRAL, DELTA)
         crowd = ShuffledEpoch(people, values, epsilon)
-        held = _held(people, values)
+        true_counts = _held(people, values)
         mechanism = build("grr", epsilon=epsilon, categories=values)
-        drawn = _errors(crowd, held, _drawn(mechanism, held))
-        nobodys, tenths = int((held == 0).sum()), int((held == held[-1]).sum())
+        drawn = _errors(crowd, true_counts, _drawn(mechanism, true_counts))
+        nobodys, tenths = int((true_counts == 0).sum()), int((true_counts == true_counts[-1]).sum())
         epochs = _SERVED.get((people, values), 0)
-        made = served(people, values, held, epochs) if epochs else _made(mechanism, held)
-        together = _over(_both(_errors(crowd, held, made), values), epochs or _MADE, nobodys or 1)
+        estimates = (
+            served(people, values, true_counts, epochs) if epochs else _made(mechanism, true_counts)
+        )
+        together = _over(
+            _both(_errors(crowd, true_counts, estimates), values), epochs or _MADE, nobodys or 1
+        )
         whole = f" (services, {epochs} epoch{'s' * (epochs > 1)})" if epochs else ""
         many = _DRAWN if values < _WIDE else _DRAWN_WIDE
         yield (
@@ -113,47 +117,47 @@ def crowds() -> Iterator[tuple[str, ...]]:
 
 def _held(people: int, values: int) -> Counts:
     """A tenth of the people hold each of the last ten values; of two, a tenth the last."""
-    held = np.zeros(values, dtype=np.int64)
-    held[-min(_TENTHS, values - 1) :] = people // 10
-    held[0] += people - held.sum()
-    return held
+    counts = np.zeros(values, dtype=np.int64)
+    counts[-min(_TENTHS, values - 1) :] = people // 10
+    counts[0] += people - counts.sum()
+    return counts
 
 
-def _drawn(mechanism: AnyMechanism, held: Counts) -> Iterator[Floats]:
+def _drawn(mechanism: AnyMechanism, true_counts: Counts) -> Iterator[Floats]:
     """Estimates of epochs drawn from the exact law."""
     chance = np.random.default_rng(19)
-    some = np.flatnonzero(held)
-    for _ in range(_DRAWN if len(held) < _WIDE else _DRAWN_WIDE):
-        totals = draw(mechanism, some.tolist(), held[some].tolist(), chance)
+    some = np.flatnonzero(true_counts)
+    for _ in range(_DRAWN if len(true_counts) < _WIDE else _DRAWN_WIDE):
+        totals = draw(mechanism, some.tolist(), true_counts[some].tolist(), chance)
         yield np.array(estimate(mechanism, totals).values)
 
 
-def _made(mechanism: AnyMechanism, held: Counts) -> Iterator[Floats]:
+def _made(mechanism: AnyMechanism, true_counts: Counts) -> Iterator[Floats]:
     """Estimates of epochs whose reports were randomized one by one, with coins of the system."""
-    coins, people = SystemBits(), int(held.sum())
+    coins, people = SystemBits(), int(true_counts.sum())
     length = mechanism.layout.payload_bytes
     for _ in range(_MADE):
         payloads = [
             mechanism.randomize(value, coins)
-            for value in np.flatnonzero(held).tolist()
-            for _ in range(int(held[value]))
+            for value in np.flatnonzero(true_counts).tolist()
+            for _ in range(int(true_counts[value]))
         ]
         matrix = np.frombuffer(b"".join(payloads), dtype=np.uint8).reshape(people, length)
         totals = Totals(fold(mechanism.layout, matrix).tolist(), people)
         yield np.array(estimate(mechanism, totals).values)
 
 
-def _errors(crowd: ShuffledEpoch, held: Counts, epochs: Iterator[Floats]) -> _Errors:
+def _errors(crowd: ShuffledEpoch, true_counts: Counts, epochs: Iterator[Floats]) -> _Errors:
     rare = tenth = 0.0
     number = 0
-    for found in epochs:
-        wrong = (found - held) ** 2
-        rare += float(wrong[held == 0].mean()) if (held == 0).any() else 0.0
-        tenth += float(wrong[held == held[-1]].mean())
+    for epoch in epochs:
+        wrong = (epoch - true_counts) ** 2
+        rare += float(wrong[true_counts == 0].mean()) if (true_counts == 0).any() else 0.0
+        tenth += float(wrong[true_counts == true_counts[-1]].mean())
         number += 1
     return _Errors(
         sqrt(rare / number) / crowd.stderr(0),
-        sqrt(tenth / number) / crowd.stderr(held[-1] / held.sum()),
+        sqrt(tenth / number) / crowd.stderr(true_counts[-1] / true_counts.sum()),
     )
 
 
@@ -183,8 +187,8 @@ def _in_batches(people: int, values: int) -> float:
             middle = (low + high) / 2
             mechanism = build(name, epsilon=middle, categories=values)
             variation = min(float(mechanism.total_variation()) * (1 + 2**-50), 1.0)
-            found = amplified(mechanism.privacy_loss(), _BATCH, DELTA, variation)
-            low, high = (middle, high) if found.epsilon <= CENTRAL else (low, middle)
+            amplified_loss = amplified(mechanism.privacy_loss(), _BATCH, DELTA, variation)
+            low, high = (middle, high) if amplified_loss.epsilon <= CENTRAL else (low, middle)
         mechanism = build(name, epsilon=low, categories=values)
         least = min(least, sqrt(mechanism.variance(0, people)))
     return least

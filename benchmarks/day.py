@@ -82,30 +82,35 @@ class OnCluster(Measured):
 
     def redis_bytes(self, what: str = "used_memory") -> int:
         """What its masters hold, by their own word."""
-        told = (node.ask("INFO", "memory").decode() for node in self._cluster.masters())
-        return sum(int(one.partition(f"\n{what}:")[2].split()[0]) for one in told)
+        info_texts = (node.ask("INFO", "memory").decode() for node in self._cluster.masters())
+        return sum(int(text.partition(f"\n{what}:")[2].split()[0]) for text in info_texts)
 
     def processor_seconds(self) -> dict[str, float]:
         """What each service, the Cluster, and devices and analyst have had of all processors."""
-        found = {child.name: processor_seconds(child.process.pid) for child in self._children}
-        found["Cluster"] = sum(processor_seconds(n.child.process.pid) for n in self._cluster.nodes)
-        return {**found, "devices": processor_seconds(os.getpid()) - sum(found.values())}
+        cpu_seconds = {child.name: processor_seconds(child.process.pid) for child in self._children}
+        cpu_seconds["Cluster"] = sum(
+            processor_seconds(n.child.process.pid) for n in self._cluster.nodes
+        )
+        return {
+            **cpu_seconds,
+            "devices": processor_seconds(os.getpid()) - sum(cpu_seconds.values()),
+        }
 
     def stage_ms(self) -> dict[str, float]:
         """What a stage of each service took on average, so far."""
-        found = {}
+        stage_times = {}
         for role, port in (
             ("shuffler", self.ports.shuffler_metrics),
             ("aggregator", self.ports.aggregator_metrics),
         ):
-            told = scraped(self, port)
+            metrics = scraped(self, port)
             for stage in _STAGES[role]:
                 name = 'hubbub_stage_seconds_{}{{stage="' + stage + '"}}'
-                calls = told.get(("", name.format("count")), 0.0)
+                calls = metrics.get(("", name.format("count")), 0.0)
                 if calls:
-                    took = 1000 * told["", name.format("sum")] / calls
-                    found[f"{role}: {stage}"] = round(took, 2)
-        return found
+                    took = 1000 * metrics["", name.format("sum")] / calls
+                    stage_times[f"{role}: {stage}"] = round(took, 2)
+        return stage_times
 
 
 @contextmanager
@@ -131,19 +136,19 @@ def measure(seconds: float, per_visit: int, idle: int = 0) -> dict[str, Any]:
         closing(Supply(run.bundle_path)) as supply,
     ):
         load = Load(run, supply, per_visit, over)
-        alone, asked = Times(), Times()
+        alone, question_times = Times(), Times()
         for _ in range(_ALONE):
             alone.add(load.visit())
-            asked.add(load.ask())
-        found = {
+            question_times.add(load.ask())
+        figures = {
             "reports_a_visit": per_visit,
             "acknowledged_alone_ms": _shares(alone),
-            "question_alone_ms": _shares(asked),
+            "question_alone_ms": _shares(question_times),
         }
-        found |= _under_load(run, load, seconds, idle)
-        found["law"] = _drained(run, load)
-        _keep({**found, "looks": load.seen.looks})
-        return found
+        figures |= _under_load(run, load, seconds, idle)
+        figures["law"] = _drained(run, load)
+        _keep({**figures, "looks": load.seen.looks})
+        return figures
 
 
 def _under_load(run: OnCluster, load: Load, seconds: float, idle: int) -> dict[str, Any]:
@@ -153,10 +158,10 @@ def _under_load(run: OnCluster, load: Load, seconds: float, idle: int) -> dict[s
     def look() -> dict[str, Any]:
         took = time.monotonic() - began
         load.seen.looks.append({"seconds": round(took, 1), **_look(run, load)})
-        found = _figures(run, load, took, load.seen.acknowledged - before, used)
-        _keep({**found, "looks": load.seen.looks})
+        figures = _figures(run, load, took, load.seen.acknowledged - before, used)
+        _keep({**figures, "looks": load.seen.looks})
         _tell(load, took)
-        return found
+        return figures
 
     with ThreadPoolExecutor(_VISITORS + 2) as everybody:
         work = [everybody.submit(load.devices) for _ in range(_VISITORS)]
@@ -164,30 +169,30 @@ def _under_load(run: OnCluster, load: Load, seconds: float, idle: int) -> dict[s
         if idle:
             work.append(everybody.submit(load.strangers, idle))
         try:
-            while (left := began + seconds - time.monotonic()) > 0:
-                if load.over.wait(min(left, max(1.0, seconds / _LOOKS))):
+            while (remaining := began + seconds - time.monotonic()) > 0:
+                if load.over.wait(min(remaining, max(1.0, seconds / _LOOKS))):
                     break
                 look()
-                for one in work:
-                    if one.done():
-                        one.result()
+                for future in work:
+                    if future.done():
+                        future.result()
         finally:
             load.over.set()
-        for one in work:
-            one.result()
+        for future in work:
+            future.result()
     return look()
 
 
 def _look(run: OnCluster, load: Load) -> dict[str, float]:
     run.check()
-    held = {name: size / 1e6 for name, size in run.resident_bytes().items()}
-    held |= {
+    memory = {name: size / 1e6 for name, size in run.resident_bytes().items()}
+    memory |= {
         "Cluster's masters": run.redis_bytes() / 1e6,
         "Cluster's masters, resident": run.redis_bytes("used_memory_rss") / 1e6,
     }
     terms = total_counts(run.endpoints)
     return {
-        **{name: round(megabytes, 2) for name, megabytes in held.items()},
+        **{name: round(megabytes, 2) for name, megabytes in memory.items()},
         "acknowledged": load.seen.acknowledged,
         "counted": terms["counted"],
         "idle": load.seen.idle,
@@ -212,17 +217,17 @@ def _drained(run: OnCluster, load: Load) -> dict[str, int]:
 def _figures(
     run: OnCluster, load: Load, took: float, acknowledged: int, used: dict[str, float]
 ) -> dict[str, Any]:
-    seen, now = load.seen, run.processor_seconds()
+    progress, now = load.seen, run.processor_seconds()
     # The first fifth is the start: opening processes, caches.
-    looks = seen.looks[len(seen.looks) // 5 :]
+    looks = progress.looks[len(progress.looks) // 5 :]
     hours = [look["seconds"] / 3600 for look in looks]
     half, flat = len(looks) // 2, {}
     for name in _SERVICES if half else ():
-        held = [look[name] for look in looks]
+        sizes = [look[name] for look in looks]
         flat[name] = {
-            "mb": max(held[half:]),
-            "mb_before": max(held[:half]),
-            "mb_an_hour": round(float(np.polyfit(hours, held, 1)[0]), 2),
+            "mb": max(sizes[half:]),
+            "mb_before": max(sizes[:half]),
+            "mb_an_hour": round(float(np.polyfit(hours, sizes, 1)[0]), 2),
         }
     bytes_a_report = 0.0
     counted = [look["counted"] for look in looks]
@@ -233,14 +238,14 @@ def _figures(
     return {
         "seconds": round(took, 1),
         "reports_a_second": round(acknowledged / took, 1),
-        "acknowledged": seen.acknowledged,
-        "visits": seen.visits.counts.total(),
-        "told_to_come_back": seen.refused,
-        "cut_off": seen.failed,
-        "idle_connections": max(look["idle"] for look in seen.looks),
-        "acknowledged_ms": _shares(seen.visits),
-        "questions": seen.questions.counts.total(),
-        "question_ms": _shares(seen.questions),
+        "acknowledged": progress.acknowledged,
+        "visits": progress.visits.counts.total(),
+        "told_to_come_back": progress.refused,
+        "cut_off": progress.failed,
+        "idle_connections": max(look["idle"] for look in progress.looks),
+        "acknowledged_ms": _shares(progress.visits),
+        "questions": progress.questions.counts.total(),
+        "question_ms": _shares(progress.questions),
         "stage_ms": run.stage_ms(),
         "processor_us_a_report": {
             name: round(1e6 * (now[name] - used[name]) / max(acknowledged, 1), 1) for name in now
@@ -255,10 +260,10 @@ def _shares(times: Times) -> dict[str, float]:
     return {name: round(1000 * times.percentile(share), 1) for name, share in shares.items()}
 
 
-def _keep(found: dict[str, Any]) -> None:
+def _keep(figures: dict[str, Any]) -> None:
     _KEPT.parent.mkdir(exist_ok=True)
     new = _KEPT.with_suffix(".new")
-    new.write_text(json.dumps(found, indent=1))
+    new.write_text(json.dumps(figures, indent=1))
     new.replace(_KEPT)
 
 
@@ -272,40 +277,41 @@ def day() -> Iterator[Row]:
     yield from _rows(measure(_SECONDS, _PER_VISIT))
 
 
-def _rows(found: dict[str, Any]) -> Iterator[Row]:
+def _rows(figures: dict[str, Any]) -> Iterator[Row]:
     what = "a day at scale, everything on 2 cores and a Cluster of six nodes"
-    spent = ", ".join(f"{name} {us:.0f}" for name, us in found["processor_us_a_report"].items())
-    stages = ", ".join(f"{name} {ms:.1f}" for name, ms in found["stage_ms"].items())
-    counted, acknowledged = found["law"]["counted"], found["acknowledged"]
+    spent = ", ".join(f"{name} {us:.0f}" for name, us in figures["processor_us_a_report"].items())
+    stages = ", ".join(f"{name} {ms:.1f}" for name, ms in figures["stage_ms"].items())
+    counted, acknowledged = figures["law"]["counted"], figures["acknowledged"]
     yield Row(
         f"{what}: counted",
-        f"{counted:,} in {found['seconds']:,.0f} s, {found['reports_a_second']:,.0f}/s in visits "
-        f"of {found['reports_a_visit']} (processor us a report: {spent}; ms a call: {stages})",
+        f"{counted:,} in {figures['seconds']:,.0f} s, {figures['reports_a_second']:,.0f}/s in "
+        f"visits of {figures['reports_a_visit']} (processor us a report: {spent}; ms a call: "
+        f"{stages})",
         f"acknowledged: {acknowledged:,}, and the law balances",
         counted / acknowledged,
         "1",
         more=True,
     )
     for name in ("acknowledged", "question"):
-        loaded, alone = found[f"{name}_ms"]["p99"], found[f"{name}_alone_ms"]["p99"]
+        loaded, alone = figures[f"{name}_ms"]["p99"], figures[f"{name}_alone_ms"]["p99"]
         yield Row(
             f"{what}: {name}, p99",
-            f"{loaded:.0f} ms (p50 {found[f'{name}_ms']['p50']:.0f}, "
-            f"longest {found[f'{name}_ms']['longest']:,.0f})",
+            f"{loaded:.0f} ms (p50 {figures[f'{name}_ms']['p50']:.0f}, "
+            f"longest {figures[f'{name}_ms']['longest']:,.0f})",
             f"alone: {alone:.0f} ms",
             loaded / alone,
             "<= 1,000 ms",
         )
-    for name, held in found["memory"].items():
+    for name, usage in figures["memory"].items():
         yield Row(
             f"{what}: memory of the {name}",
-            f"{held['mb']:.0f} MB in the second half, {held['mb_an_hour']:+.1f} MB an hour",
-            f"in the first, past its start: {held['mb_before']:.0f} MB",
-            held["mb"] / held["mb_before"],
+            f"{usage['mb']:.0f} MB in the second half, {usage['mb_an_hour']:+.1f} MB an hour",
+            f"in the first, past its start: {usage['mb_before']:.0f} MB",
+            usage["mb"] / usage["mb_before"],
             "<= 1.05",
         )
-    if found["memory"]:
-        grown = found["redis_bytes_a_report"]
+    if figures["memory"]:
+        grown = figures["redis_bytes_a_report"]
         yield Row(
             f"{what}: memory of the Cluster's masters",
             f"{grown:.1f} bytes a counted report",
@@ -321,10 +327,10 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=_SECONDS, help="for so long (%(default)s)")
     parser.add_argument("--per-visit", type=int, default=_PER_VISIT, help="reports (%(default)s)")
     parser.add_argument("--idle", type=int, default=0, help="connections of strangers (none)")
-    given = parser.parse_args()
-    found = measure(given.seconds, given.per_visit, given.idle)
-    print(json.dumps(found, indent=1))
-    for row in _rows(found):
+    args = parser.parse_args()
+    figures = measure(args.seconds, args.per_visit, args.idle)
+    print(json.dumps(figures, indent=1))
+    for row in _rows(figures):
         print(row)
     return 0
 

@@ -120,15 +120,15 @@ class Load:
 
     def _acknowledged(self, body: bytes) -> bool:
         try:
-            taken = _visit(self._run.http_door, self._trust, body)
+            success = _visit(self._run.http_door, self._trust, body)
         except OSError:
             self._run.check()
             with self.seen.lock:
                 self.seen.failed += 1
             return False
         with self.seen.lock:
-            self.seen.refused += not taken
-        return taken
+            self.seen.refused += not success
+        return success
 
     def ask(self) -> float:
         """One question: how long its answer took."""
@@ -177,5 +177,5 @@ class Load:
 
         everybody = [asyncio.ensure_future(stranger(place)) for place in range(number)]
         await asyncio.to_thread(self.over.wait)
-        for one in everybody:
-            one.cancel()
+        for task in everybody:
+            task.cancel()

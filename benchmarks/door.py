@@ -63,36 +63,36 @@ def door() -> Iterator[Row]:
 
 
 def _alone(
-    pid: int, dial: Callable[[], _Line[_Asked]], asked: Iterator[_Asked]
+    pid: int, dial: Callable[[], _Line[_Asked]], requests: Iterator[_Asked]
 ) -> tuple[float, float]:
-    [fresh], [kept] = cost([pid], dial, asked)
-    return fresh, kept
+    [fresh], [reuse_cost] = cost([pid], dial, requests)
+    return fresh, reuse_cost
 
 
 def cost(
-    pids: Sequence[int], dial: Callable[[], _Line[_Asked]], asked: Iterator[_Asked]
+    pids: Sequence[int], dial: Callable[[], _Line[_Asked]], requests: Iterator[_Asked]
 ) -> tuple[list[float], list[float]]:
     """Microseconds of each process for a report on a connection of its own, and on a kept one.
 
-    asked: what is sent, made before the clock runs. The round is taken that cost the least.
+    requests: what is sent, made before the clock runs. The round is taken that cost the least.
     """
 
     def fresh(mine: list[_Asked]) -> None:
-        for one in mine:
+        for request in mine:
             send, close = dial()
-            send(one)
+            send(request)
             close()
 
     def kept(mine: list[_Asked]) -> None:
-        for one in mine:
-            lines[id(mine)][0](one)
+        for request in mine:
+            lines[id(mine)][0](request)
 
-    found = []
+    rounds = []
     with ThreadPoolExecutor(_AT_ONCE) as devices:
         for _ in range(ROUNDS):
             round_: list[list[float]] = []
             for work, number in ((fresh, _FRESH), (kept, _KEPT)):
-                parts = [list(itertools.islice(asked, number)) for _ in range(_AT_ONCE)]
+                parts = [list(itertools.islice(requests, number)) for _ in range(_AT_ONCE)]
                 lines = {id(part): dial() for part in parts} if work is kept else {}
                 for part in parts:
                     if lines:
@@ -104,8 +104,10 @@ def cost(
                 round_.append([(b - a) / sent for a, b in zip(before, after, strict=True)])
                 for _, close in lines.values():
                     close()
-            found.append(round_)
-    return min((fresh for fresh, _ in found), key=sum), min((kept for _, kept in found), key=sum)
+            rounds.append(round_)
+    return min((fresh for fresh, _ in rounds), key=sum), min(
+        (reuse_cost for _, reuse_cost in rounds), key=sum
+    )
 
 
 def dial_http(address: str, roots: str) -> _Line[SealedReport]:
@@ -113,10 +115,10 @@ def dial_http(address: str, roots: str) -> _Line[SealedReport]:
     post, close = dial_posts(address, roots)
 
     def send(report: SealedReport) -> None:
-        one = Message(
+        message = Message(
             stream=report.stream, epoch=report.epoch, key_id=report.key_id, sealed=report.sealed
         )
-        post(REPORTS_PATH, REPORTS_TYPE, SubmitRequest(reports=[one]).SerializeToString())
+        post(REPORTS_PATH, REPORTS_TYPE, SubmitRequest(reports=[message]).SerializeToString())
 
     return send, close
 
@@ -130,7 +132,7 @@ def dial_posts(address: str, roots: str) -> tuple[_Post, _Close]:
     trust = trusting(roots)
     line = trust.wrap_socket(socket.create_connection((host, int(port))), server_hostname=host)
     line.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    heard = line.makefile("rb")
+    reader = line.makefile("rb")
 
     def post(path: str, kind: str, body: bytes) -> bytes:
         head = (
@@ -138,18 +140,18 @@ def dial_posts(address: str, roots: str) -> tuple[_Post, _Close]:
             f"content-type: {kind}\r\ncontent-length: {len(body)}\r\n\r\n"
         )
         line.sendall(head.encode() + body)
-        status = heard.readline()
+        status = reader.readline()
         length = 0
-        for field in iter(heard.readline, b"\r\n"):
+        for field in iter(reader.readline, b"\r\n"):
             if field.startswith(b"content-length:"):
                 length = int(field.partition(b":")[2])
-        answer = heard.read(length)
+        answer = reader.read(length)
         if not status.startswith(b"HTTP/1.1 200 "):
             raise AssertionError(status)
         return answer
 
     def close() -> None:
-        heard.close()
+        reader.close()
         line.close()
 
     return post, close

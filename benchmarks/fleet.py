@@ -69,8 +69,8 @@ def _simulated(devices: int, waits: Waits) -> tuple[Counter[int], list[float]]:
     events: list[tuple[float, int]] = []
     for day in range(2):
         for _ in range(devices):
-            made = day * _DAY + _HOUR * chance.randrange(24) + abs(chance.gauss(0, 1))
-            events.append((made + waits.before_sending(left_over=False), 0))
+            report_time = day * _DAY + _HOUR * chance.randrange(24) + abs(chance.gauss(0, 1))
+            events.append((report_time + waits.before_sending(left_over=False), 0))
     heapq.heapify(events)
     while events:
         moment, failures = heapq.heappop(events)

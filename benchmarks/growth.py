@@ -53,20 +53,22 @@ def growth(most: int = 7) -> Iterator[Row]:
     """Processor time and memory of a report in windows of 10^4 to 10^most."""
     sizes = [10**power for power in range(4, most + 1)]
     with own_redis() as url:
-        once, found = asyncio.run(_growing(url, sizes))
-    whole = [1e6 * (one.redis + one.ours) for one in found]
-    clock = ", ".join(f"{1e6 * one.clock / n:.2f}" for one, n in zip(found, sizes, strict=True))
+        once, fills = asyncio.run(_growing(url, sizes))
+    whole = [1e6 * (fill.redis + fill.ours) for fill in fills]
+    clock = ", ".join(f"{1e6 * fill.clock / n:.2f}" for fill, n in zip(fills, sizes, strict=True))
     for what, unit, wholes, besides in (
-        ("memory", "bytes", [one.held for one in found], f"; once a window {once:,.0f} bytes"),
-        ("processor time", "us", [1e6 * one.redis for one in found], ""),
+        ("memory", "bytes", [fill.held for fill in fills], f"; once a window {once:,.0f} bytes"),
+        ("processor time", "us", [1e6 * fill.redis for fill in fills], ""),
         ("processor time with the aggregator's", "us", whole, f"; by the clock {clock}"),
     ):
-        figures = [one / size for one, size in zip(wholes, sizes, strict=True)]
+        figures = [whole / size for whole, size in zip(wholes, sizes, strict=True)]
         slope = 1 + float(np.polyfit(np.log(sizes), np.log(figures), 1)[0])
-        shown = ", ".join(f"{n:.0e}: {one:.2f}" for n, one in zip(sizes, figures, strict=True))
+        points = ", ".join(
+            f"{n:.0e}: {figure:.2f}" for n, figure in zip(sizes, figures, strict=True)
+        )
         yield Row(
             f"growth of the totals' Redis to {sizes[-1]:.0e}, slope of log {what} by log reports",
-            f"{slope:.3f} ({unit} a report of {shown}{besides})",
+            f"{slope:.3f} ({unit} a report of {points}{besides})",
             "linear: 1",
             slope,
             "1.0 +- .05",
@@ -76,28 +78,30 @@ def growth(most: int = 7) -> Iterator[Row]:
 def commits() -> Iterator[Row]:
     """Bytes to the append-only file for a batch of one report, in windows small and large."""
     with own_redis() as url:
-        found = asyncio.run(_writing(url))
+        result = asyncio.run(_writing(url))
     for what, sizes in (("batches", _BATCHES), ("cells", _CELLS)):
-        written = [found[what, size] for size in sizes]
-        shown = ", ".join(f"{n:.0e}: {one:,.0f}" for n, one in zip(sizes, written, strict=True))
+        byte_counts = [result[what, size] for size in sizes]
+        points = ", ".join(
+            f"{n:.0e}: {byte_count:,.0f}" for n, byte_count in zip(sizes, byte_counts, strict=True)
+        )
         yield Row(
             f"bytes to the append-only file for a commit that touches one cell, by {what}",
-            shown,
-            f"{sizes[0]:.0e}: {written[0]:,.0f}",
-            written[-1] / written[0],
+            points,
+            f"{sizes[0]:.0e}: {byte_counts[0]:,.0f}",
+            byte_counts[-1] / byte_counts[0],
             "flat" if what == "batches" else "a chunk of 4 KiB at most",
         )
 
 
 async def _writing(url: str) -> dict[tuple[str, int], float]:
-    server, found = await connect_redis(url), {}
+    server, costs = await connect_redis(url), {}
     await server.client.config_set("auto-aof-rewrite-percentage", 0)
     for batches in _BATCHES:
-        found["batches", batches] = await _bytes_of_commit(server, batches, _CATEGORIES)
+        costs["batches", batches] = await _bytes_of_commit(server, batches, _CATEGORIES)
     for cells in _CELLS:
-        found["cells", cells] = await _bytes_of_commit(server, 0, cells)
+        costs["cells", cells] = await _bytes_of_commit(server, 0, cells)
     await server.close()
-    return found
+    return costs
 
 
 async def _bytes_of_commit(server: RedisServer, batches: int, cells: int) -> float:
@@ -107,28 +111,28 @@ async def _bytes_of_commit(server: RedisServer, batches: int, cells: int) -> flo
     for first in range(0, batches, 10_000):
         ids = [secrets.token_bytes(8) for _ in range(min(10_000, batches - first))]
         await client.sadd(window.key("aggregator:batches"), *ids)
-    store, one = RedisStore(server), np.zeros(cells, dtype=np.int64)
-    one[cells // 2] = 1
-    await store.add(window, _commit(1, one))  # the first writes all cells
+    store, increments = RedisStore(server), np.zeros(cells, dtype=np.int64)
+    increments[cells // 2] = 1
+    await store.add(window, _commit(1, increments))  # the first writes all cells
     before = (await client.info("persistence"))["aof_current_size"]
     for _ in range(64):
-        await store.add(window, _commit(1, one))
+        await store.add(window, _commit(1, increments))
     return float((await client.info("persistence"))["aof_current_size"] - before) / 64
 
 
 async def _growing(url: str, sizes: list[int]) -> tuple[float, list[_Filled]]:
     """Bytes of a window of one report; then of each size what a window took, and held beyond."""
-    server, found = await connect_redis(url), []
+    server, fills = await connect_redis(url), []
     await _filled(server, 0)  # the first loads the script
     once = (await _filled(server, 0)).held
     for size in sizes:
         rounds = [await _filled(server, size) for _ in range(max(_MEASURED // size, 1))]
-        held, *took = np.mean(
-            [(one.held, one.redis, one.ours, one.clock) for one in rounds], axis=0
+        memory, *took = np.mean(
+            [(fill.held, fill.redis, fill.ours, fill.clock) for fill in rounds], axis=0
         )
-        found.append(_Filled(held - once, *took))
+        fills.append(_Filled(memory - once, *took))
     await server.close()
-    return once, found
+    return once, fills
 
 
 async def _filled(server: RedisServer, reports: int) -> _Filled:
@@ -141,12 +145,12 @@ async def _filled(server: RedisServer, reports: int) -> _Filled:
     store = RedisStore(server)
     former = WindowTotals(np.zeros(1, dtype=np.int64), reports, _BATCH, 0)
     await store.restore(Window("bench", 0), former)
-    held = await _used(server)
+    bytes_before = await _used(server)
     window, began = Window("bench", 1), await _processor(server)
     ours = clock = 0.0
     for done, cells in enumerate(_totals(reports)):
         if done and done * _BATCH % _TOLD == 0:
-            used = await _processor(server) - began, await _used(server) - held
+            used = await _processor(server) - began, await _used(server) - bytes_before
             _tell(reports, done * _BATCH, *used)
         commit = _commit(_BATCH, cells)
         busy, now = time.process_time(), time.perf_counter()
@@ -155,14 +159,14 @@ async def _filled(server: RedisServer, reports: int) -> _Filled:
         clock += time.perf_counter() - now
     took = await _processor(server) - began
     await store.add(window, _commit(1, np.ones(_CATEGORIES, dtype=np.int64)))
-    return _Filled(await _used(server) - held, took, ours, clock)
+    return _Filled(await _used(server) - bytes_before, took, ours, clock)
 
 
-def _tell(reports: int, done: int, processor: float, held: int) -> None:
+def _tell(reports: int, done: int, processor: float, memory_bytes: int) -> None:
     """What there is so far of a large window: who ends it early has this."""
     print(
         f"{reports:.0e}: {done:,} reports, {1e6 * processor / done:.2f} us and "
-        f"{held / done:.1f} bytes each",
+        f"{memory_bytes / done:.1f} bytes each",
         file=sys.stderr,
     )
 
@@ -174,23 +178,23 @@ def _commit(reports: int, cells: Counts) -> Commit:
 
 
 async def _processor(server: RedisServer) -> float:
-    [told] = await server.info("cpu")
-    return float(told["used_cpu_user"]) + float(told["used_cpu_sys"])
+    [info] = await server.info("cpu")
+    return float(info["used_cpu_user"]) + float(info["used_cpu_sys"])
 
 
 async def _used(server: RedisServer) -> int:
-    [told] = await server.info("memory")
-    return int(told["used_memory"] - told["mem_clients_normal"] - told["mem_aof_buffer"])
+    [info] = await server.info("memory")
+    return int(info["used_memory"] - info["mem_clients_normal"] - info["mem_aof_buffer"])
 
 
 def _totals(reports: int) -> Iterator[Counts]:
     """The cells of one batch after the other, of values that all are held alike."""
     generator = np.random.default_rng(secrets.randbits(64))  # noqa: TID251 a simulation
     mechanism = build("unary.oue", epsilon=1.0, categories=_CATEGORIES)
-    held = [_BATCH // _CATEGORIES] * _CATEGORIES
-    held[0] += _BATCH - sum(held)
+    counts = [_BATCH // _CATEGORIES] * _CATEGORIES
+    counts[0] += _BATCH - sum(counts)
     for _ in range(reports // _BATCH):
-        yield np.array(draw(mechanism, range(_CATEGORIES), held, generator).cells)
+        yield np.array(draw(mechanism, range(_CATEGORIES), counts, generator).cells)
 
 
 if __name__ == "__main__":

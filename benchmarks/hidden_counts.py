@@ -36,14 +36,14 @@ def hidden() -> Iterator[Row]:
         sealed = 1e3 * noise.most / rate(seals, _TURNS)
         with own_redis() as url:
             steps = asyncio.run(_pooled(url, noise))
-        took, held = (median(one) for one in zip(*steps, strict=True))
+        took, memory_bytes = (median(column) for column in zip(*steps, strict=True))
         crowd = _REPORTS * _SEALED_BYTES
         yield Row(
             f"a hidden number of reports, epsilon {epsilon:g}, of an epoch",
-            f"{drawn:.0f} us to draw, {sealed:.0f} ms to seal, {took:.1f} ms and {held:,.0f} bytes "
-            f"of Redis for {noise.reach} dummies",
+            f"{drawn:.0f} us to draw, {sealed:.0f} ms to seal, {took:.1f} ms and "
+            f"{memory_bytes:,.0f} bytes of Redis for {noise.reach} dummies",
             f"a crowd of {_REPORTS:,}: {crowd:,} bytes of seals",
-            held / crowd,
+            memory_bytes / crowd,
             "what it costs",
         )
 
@@ -51,7 +51,7 @@ def hidden() -> Iterator[Row]:
 async def _pooled(url: str, noise: CountNoise) -> list[tuple[float, float]]:
     """Of some epochs with as many dummies as is likeliest: ms until pooled, and bytes of Redis."""
     server = await connect_redis(url)
-    pool, found = Pool(server), list[tuple[float, float]]()
+    pool, costs = Pool(server), list[tuple[float, float]]()
     for epoch in range(_TURNS):
         window = Window("theme", epoch)
         for _ in range(0, _REPORTS, _CALL):
@@ -65,6 +65,6 @@ async def _pooled(url: str, noise: CountNoise) -> list[tuple[float, float]]:
         await pool.hidden.pooled(window, _SEALED_BYTES)
         took = time.perf_counter() - start
         after = (await server.client.info("memory"))["used_memory"]
-        found.append((1e3 * took, after - before))
+        costs.append((1e3 * took, after - before))
     await server.close()
-    return found
+    return costs

@@ -32,14 +32,14 @@ def read_history(path: Path = _FILE) -> list[Run]:
     """Oldest first."""
     if not path.exists():
         return []
-    found = []
+    runs = []
     for line in path.read_text().splitlines():
         entry = json.loads(line)
         rows = [Row(**row) for row in entry["rows"]]
         # Once there was one table, the mechanisms'.
         tables = entry.get("tables", {"mechanisms": entry.get("grid", [])})
-        found.append(Run(entry["made"], rows, tables))
-    return found
+        runs.append(Run(entry["made"], rows, tables))
+    return runs
 
 
 def write_run(run: Run, path: Path = _FILE) -> None:
@@ -53,14 +53,14 @@ def unkept(results: str, history: Sequence[Run]) -> list[Run]:
 
     A page that is made of the history alone would lose them.
     """
-    kept, found = newest(history), dict[str, list[Row]]()
+    latest, groups = newest(history), dict[str, list[Row]]()
     today = _TODAY.search(results)
     for row, remark in _rows(results):
         older = _OF.search(remark)
-        made = older or today
-        if row.stage not in kept and made:
-            found.setdefault(made[1], []).append(row)
-    return [Run(made, rows) for made, rows in sorted(found.items())]
+        date_match = older or today
+        if row.stage not in latest and date_match:
+            groups.setdefault(date_match[1], []).append(row)
+    return [Run(run_label, rows) for run_label, rows in sorted(groups.items())]
 
 
 def _rows(results: str) -> Iterator[tuple[Row, str]]:

@@ -41,9 +41,11 @@ limits = {{ reports_per_epoch = {an_hour}, lifetime_epsilon = 1e6 }}
 def report() -> Iterator[Row]:
     """What the app's thread waits for: a client with its state on disk, reporting again."""
     with tempfile.TemporaryDirectory() as name:
-        made = _bundle(Path(name))
+        test_bundle = _bundle(Path(name))
         for mechanism, (parameters, value) in MECHANISMS.items():
-            durations = _durations(Path(name) / mechanism, made, mechanism, parameters, value)
+            durations = _durations(
+                Path(name) / mechanism, test_bundle, mechanism, parameters, value
+            )
             median, p99 = (durations[len(durations) * part // 100] for part in (50, 99))
             yield Row(
                 f"report(), {mechanism}, d = 128: p99",
@@ -74,8 +76,8 @@ def memory() -> Iterator[Row]:
             full / bare,
             "",
         )
-        files = (one for one in (Path(name) / "full").rglob("*") if one.is_file())
-        each = sum(one.stat().st_size for one in files) / 10_000
+        files = (file for file in (Path(name) / "full").rglob("*") if file.is_file())
+        each = sum(file.stat().st_size for file in files) / 10_000
         yield Row(
             "a report that waits, on the device's disk",
             f"{each:,.0f} bytes",
@@ -101,13 +103,13 @@ def latency() -> Iterator[Row]:
                 ("a report a page, server hangs", "busy", hanging),
             )
         }
-        found: dict[str, list[float]] = {what: [] for what in apps}
+        timings: dict[str, list[float]] = {what: [] for what in apps}
         for n in range(_ROUNDS):
             for what, arguments in apps.items():
-                told = [f"{a}{n}" if a == f"{name}/{what}" else a for a in arguments]
-                found[what].append(_p99(told))
-        without = sorted(found.pop("none"))[_ROUNDS // 2]
-        for what, all_p99 in found.items():
+                app_arguments = [f"{a}{n}" if a == f"{name}/{what}" else a for a in arguments]
+                timings[what].append(_p99(app_arguments))
+        without = sorted(timings.pop("none"))[_ROUNDS // 2]
+        for what, all_p99 in timings.items():
             p99 = sorted(all_p99)[_ROUNDS // 2]
             yield Row(
                 f"a web app's p99, {what}",
@@ -170,14 +172,14 @@ def _bundle(folder: Path) -> TestBundle:
 
 def _durations(
     folder: Path,
-    made: TestBundle,
+    test_bundle: TestBundle,
     mechanism: str,
     parameters: dict[str, Any],
     value: float | str,
 ) -> list[float]:
     """Of every report of one value, sorted, in microseconds."""
-    given = {"categories": 2} | parameters if mechanism == "rr" else dict(parameters)
-    categories, epsilon = given.pop("categories", None), given.pop("epsilon", 16.0)
+    options = {"categories": 2} | parameters if mechanism == "rr" else dict(parameters)
+    categories, epsilon = options.pop("categories", None), options.pop("epsilon", 16.0)
     metric = Metric(
         name="asked",
         description="What is timed",
@@ -189,11 +191,11 @@ def _durations(
         min_batch=20,
         limits=Limits(_AN_HOUR, 1e9),
         values=tuple(map(str, range(categories))) if categories else None,
-        parameters=given,
+        parameters=options,
     )
     began, durations = time.time(), list[float]()
     client = Client(
-        replace(made.bundle, metrics={"asked": metric}),
+        replace(test_bundle.bundle, metrics={"asked": metric}),
         FolderState(folder),
         FakeShuffler(),
         hold_seconds=None,

@@ -39,17 +39,17 @@ def idle() -> Iterator[Row]:
     """Beside the budgets of docs/operate/size.md; no test compares them, since machines differ."""
     rows = r"^\| ([^|]+) \| [\d.]+ MB \| (\d+) MB \|$"
     with _measured() as run, tempfile.TemporaryDirectory() as folder:
-        held = {what: found / 1e6 for what, found in run.resident_bytes().items()}
+        memory = {what: size / 1e6 for what, size in run.resident_bytes().items()}
         bare = _device()
         for transport in ("gRPC", "HTTP"):
             where = (str(run.bundle_path), f"{folder}/{transport}", transport.lower())
-            held[f"client over {transport}"] = _device(*where) - bare
+            memory[f"client over {transport}"] = _device(*where) - bare
     for what, most in re.findall(rows, _SIZES.read_text(), re.MULTILINE):
         yield Row(
             f"idle memory, {what}",
-            f"{held[what]:.0f} MB",
+            f"{memory[what]:.0f} MB",
             f"budget {most} MB",
-            held[what] / int(most),
+            memory[what] / int(most),
             "<= 1",
         )
 
@@ -62,10 +62,10 @@ def silent() -> Iterator[Row]:
         with _measured() as run:
             stock = sealed_stock(run.bundle_path, _HONEST)
             before = run.resident_bytes()["shuffler"] / 1e6
-            with ExitStack() as held:
+            with ExitStack() as stack:
                 for number in range(_CONNECTIONS):
                     address = run.http_door if door == "HTTP" else run.bundle.shuffler
-                    held.enter_context(_connection(address, number))
+                    stack.enter_context(_connection(address, number))
                 for sealed in stock.reports(0, _HONEST):
                     report = SealedReport(METRIC, stock.epoch, stock.key_id, sealed)
                     send, close = (
@@ -105,5 +105,5 @@ def _measured() -> Iterator[Measured]:
 def _device(*arguments: str) -> float:
     """Megabytes of Python, or of a device that has sent one report."""
     command = [sys.executable, "-c", _DEVICE, *arguments]
-    told = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    return int(told.split()[1]) * resource.getpagesize() / 1e6
+    process = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    return int(process.split()[1]) * resource.getpagesize() / 1e6

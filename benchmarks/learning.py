@@ -57,18 +57,18 @@ def main() -> int:
     parser.add_argument("--epsilon", type=float, default=4.0)
     parser.add_argument("--rounds", type=int, default=14)
     parser.add_argument("--seed", type=int, default=1)
-    given = parser.parse_args()
-    rows = _people(given.seed)
+    args = parser.parse_args()
+    rows = _people(args.seed)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        (folder / "metrics.toml").write_text(_catalog(rows, given.epsilon, given.rounds))
+        (folder / "metrics.toml").write_text(_catalog(rows, args.epsilon, args.rounds))
         catalog = read_catalog(folder / "metrics.toml")
         with _Learning(folder / "home", catalog, Ports.free(), development=True) as run:
             threading.Thread(target=_publishing, args=(run,), daemon=True).start()
-            told = _devices(run, rows[: given.devices], given.rounds)
-            found = run.endpoints.connection.model("income").document
+            outcomes = _devices(run, rows[: args.devices], args.rounds)
+            model = run.endpoints.connection.model("income").document
             terms = total_counts(run.endpoints)
-    result = _figures(found, rows, given.devices) | {"outcomes": told, "terms": terms}
+    result = _figures(model, rows, args.devices) | {"outcomes": outcomes, "terms": terms}
     result["balances"] = balances(terms)
     print(json.dumps(result, indent=1))
     return 0 if result["balances"] else 1
@@ -82,15 +82,15 @@ class _Learning(LocalRun):
         begins = datetime.fromtimestamp(soon, UTC)
         metrics = self._catalog.metrics.items()
         return replace(
-            self._catalog, metrics={name: in_minutes(one, begins) for name, one in metrics}
+            self._catalog, metrics={name: in_minutes(metric, begins) for name, metric in metrics}
         )
 
 
 def _people(seed: int) -> list[Person]:
     """All census people, in an order by the seed."""
-    held = files("hubbub.cli") / "demo_data" / "census_people.csv.gz"
+    people_file = files("hubbub.cli") / "demo_data" / "census_people.csv.gz"
     rows: list[Person] = list(
-        csv.DictReader(gzip.decompress(held.read_bytes()).decode().splitlines())
+        csv.DictReader(gzip.decompress(people_file.read_bytes()).decode().splitlines())
     )
     for row in rows:
         row.update({name: float(row[name]) for name in _RANGES})
@@ -100,7 +100,7 @@ def _people(seed: int) -> list[Person]:
 def _catalog(rows: list[Person], epsilon: float, rounds: int) -> str:
     features: dict[str, Any] = dict(_RANGES)
     features |= {name: sorted({row[name] for row in rows}) for name in _LISTED}
-    told = "\n".join(f"{name} = {json.dumps(says)}" for name, says in features.items())
+    feature_lines = "\n".join(f"{name} = {json.dumps(says)}" for name, says in features.items())
     return f"""
 shuffler = "127.0.0.1:1"
 
@@ -120,7 +120,7 @@ rounds = {rounds}
 held_out = 0.1
 
 [models.income.features]
-{told}
+{feature_lines}
 """
 
 
@@ -136,12 +136,12 @@ def _devices(run: LocalRun, rows: list[Person], rounds: int) -> dict[str, int]:
     """All devices say what their apps know until the last round is over: what was said to them."""
     until = time.time() + _LEAD_SECONDS + 60 * (rounds + 2)
     parts = [(str(run.bundle_path), rows[at::_PROCESSES], until) for at in range(_PROCESSES)]
-    said: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     with multiprocessing.get_context("spawn").Pool(_PROCESSES) as pool:
-        for one in pool.starmap(_tell, parts):
-            said.update(one)
+        for part_outcomes in pool.starmap(_tell, parts):
+            counts.update(part_outcomes)
     time.sleep(_DRAIN_SECONDS)
-    return dict(said)
+    return dict(counts)
 
 
 def _tell(path: str, rows: list[Person], until: float) -> Counter[str]:
@@ -149,27 +149,27 @@ def _tell(path: str, rows: list[Person], until: float) -> Counter[str]:
     shuffler = transport_to(bundle.shuffler, roots=bundle.roots)
     waiting = [(Client(bundle, MemoryState(), shuffler, hold_seconds=None), row) for row in rows]
     names = [feature.name for feature in bundle.model("income").features]
-    said: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     while waiting and time.time() < until:
-        left = []
+        remaining = []
         for device, row in waiting:
             outcome = device.learn("income", [row[name] for name in names], row["income"])
             if outcome is not Outcome.NOT_ITS_ROUND:
                 device.flush()
             if outcome is Outcome.QUEUED or outcome in _TOLD:
-                said[outcome.name] += 1
+                counts[outcome.name] += 1
             else:
-                left.append((device, row))
-        waiting = left
+                remaining.append((device, row))
+        waiting = remaining
         print(f"{len(waiting)} of {len(rows)} have yet to tell", file=sys.stderr, flush=True)
         time.sleep(1)
-    said["LEFT"] += len(waiting)
-    return said
+    counts["LEFT"] += len(waiting)
+    return counts
 
 
-def _figures(found: Mapping[str, Any], rows: list[Person], devices: int) -> dict[str, Any]:
+def _figures(model: Mapping[str, Any], rows: list[Person], devices: int) -> dict[str, Any]:
     """What the model is worth on people who are no devices here."""
-    *slopes, intercept = (one["coefficient"] for one in found["coefficients"])
+    *slopes, intercept = (coefficient["coefficient"] for coefficient in model["coefficients"])
     columns, labels = _coded(rows)
     test = slice(devices, None)
     score = columns[test] @ np.array(slopes) + intercept
@@ -179,16 +179,16 @@ def _figures(found: Mapping[str, Any], rows: list[Person], devices: int) -> dict
         "tested": len(rows) - devices,
         "auc": evaluate("logistic", score, labels[test]).auc,
         "without_privacy": evaluate("logistic", beside, labels[test]).auc,
-        "held_out": found["held_out"],
-        "reports": [one["reports"] for one in found["steps"]],
-        "noise": [round(one["noise"], 3) for one in found["steps"]],
+        "held_out": model["held_out"],
+        "reports": [step["reports"] for step in model["steps"]],
+        "noise": [round(step["noise"], 3) for step in model["steps"]],
     }
 
 
 def _coded(rows: list[Person]) -> tuple[Any, Any]:
     features = dict(_RANGES) | {name: sorted({row[name] for row in rows}) for name in _LISTED}
     every = features_of(features)
-    coded = [[x for one in every for x in one.coded(row[one.name])[0]] for row in rows]
+    coded = [[x for feature in every for x in feature.coded(row[feature.name])[0]] for row in rows]
     return np.array(coded), np.array([float(row["income"] == ">50K") for row in rows])
 
 

@@ -70,12 +70,12 @@ def peers() -> dict[tuple[str, int], Peer]:
     done = subprocess.run([_PEERS, script], stdout=subprocess.PIPE, check=True, text=True)
     best: dict[tuple[str, int], Peer] = {}
     for line in done.stdout.splitlines():
-        told = json.loads(line)
-        key = told["mechanism"], told["categories"]
-        known = best.get(key, Peer(float("inf"), 0.0))
+        document = json.loads(line)
+        key = document["mechanism"], document["categories"]
+        previous = best.get(key, Peer(float("inf"), 0.0))
         best[key] = Peer(
-            min(known.microseconds, told["us"]),
-            max(known.per_second, told.get("per_second", 0.0)),
+            min(previous.microseconds, document["us"]),
+            max(previous.per_second, document.get("per_second", 0.0)),
         )
     return best
 
@@ -93,22 +93,24 @@ def figures() -> Iterator[Figures]:
                 yield _measure(name, size, epsilon)
 
 
-def rows(found: list[Figures], best: dict[tuple[str, int], Peer]) -> list[tuple[str, ...]]:
+def rows(figures: list[Figures], best: dict[tuple[str, int], Peer]) -> list[tuple[str, ...]]:
     """Cells of the table, under HEADER."""
     return [
         (
-            one.mechanism,
-            str(one.categories),
-            f"{one.epsilon:g}",
-            f"{one.error:.2f}",
-            f"{one.microseconds:.1f}",
-            str(one.payload_bytes),
-            f"{one.per_second / 1e6:,.1f}M",
+            figure.mechanism,
+            str(figure.categories),
+            f"{figure.epsilon:g}",
+            f"{figure.error:.2f}",
+            f"{figure.microseconds:.1f}",
+            str(figure.payload_bytes),
+            f"{figure.per_second / 1e6:,.1f}M",
             f"{peer.microseconds:.1f}" if peer else "",
             f"{peer.per_second / 1e6:,.2f}M" if peer and peer.per_second else "",
         )
-        for one in found
-        for peer in [best.get((one.mechanism, one.categories)) if one.epsilon == 1 else None]
+        for figure in figures
+        for peer in [
+            best.get((figure.mechanism, figure.categories)) if figure.epsilon == 1 else None
+        ]
     ]
 
 
@@ -142,8 +144,8 @@ def _measure(name: str, size: int, epsilon: float) -> Figures:
     mechanism = build(name, **_parameters(name, size, epsilon))
     weights = 1 / np.arange(1, size + 1)
     numbers = np.random.default_rng(size).choice(size, REPORTS, p=weights / weights.sum())
-    told = [_told(mechanism, number) for number in range(size)]
-    values = [told[number] for number in numbers.tolist()]
+    choices = [_told(mechanism, number) for number in range(size)]
+    values = [choices[number] for number in numbers.tolist()]
     coins, randomize = SystemBits(), mechanism.randomize
     start = time.perf_counter()
     payloads = [randomize(value, coins) for value in values]
@@ -157,7 +159,7 @@ def _measure(name: str, size: int, epsilon: float) -> Figures:
             raise AssertionError("an honest payload was refused")
         estimate(mechanism, Totals(fold(mechanism.layout, matrix).tolist(), REPORTS))
         rates.append(REPORTS / (time.perf_counter() - start))
-    error = _error(mechanism, matrix, np.array([mechanism.row(t) for t in told], float), numbers)
+    error = _error(mechanism, matrix, np.array([mechanism.row(t) for t in choices], float), numbers)
     return Figures(name, size, epsilon, error, took / REPORTS * 1e6, length, sorted(rates)[1])
 
 
@@ -180,8 +182,8 @@ def _error(
         part = slice(first, first + many)
         totals = Totals(fold(mechanism.layout, matrix[part]).tolist(), many)
         truth = truths[numbers[part]].sum(axis=0)
-        found = np.array(estimate(mechanism, totals).values)
-        squares += float(((found - truth / groups) ** 2).sum())
+        array = np.array(estimate(mechanism, totals).values)
+        squares += float(((array - truth / groups) ** 2).sum())
         if linear:
             # A report falls in one of the groups by a fair coin: a part of the noise.
             noise = len(truth) * zero / groups + slope * truth.sum() / groups
@@ -194,9 +196,9 @@ def _error(
 
 
 def _told(mechanism: AnyMechanism, number: int) -> int | float | str:
-    told: dict[str, int | float | str] = {
+    value_by_kind: dict[str, int | float | str] = {
         "categories": number,
         "strings": f"string {number}",
         "numbers": number + 0.25,
     }
-    return told[mechanism.VALUES]
+    return value_by_kind[mechanism.VALUES]

@@ -52,13 +52,16 @@ class Measured(LocalRun):
 
     def resident_bytes(self) -> dict[str, int]:
         """What each service holds in memory now, with the processes that it started."""
-        found = {}
+        sizes = {}
         for child in self._children:
             pid = child.process.pid
             others = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-            pages = [Path(f"/proc/{one}/statm").read_text().split()[1] for one in (pid, *others)]
-            found[child.name] = sum(map(int, pages)) * os.sysconf("SC_PAGE_SIZE")
-        return found
+            pages = [
+                Path(f"/proc/{process_id}/statm").read_text().split()[1]
+                for process_id in (pid, *others)
+            ]
+            sizes[child.name] = sum(map(int, pages)) * os.sysconf("SC_PAGE_SIZE")
+        return sizes
 
     def processor_seconds(self) -> dict[str, float]:
         """What each service and each Redis has had of all processors, with what it started."""
@@ -73,12 +76,12 @@ class Measured(LocalRun):
 def processor_seconds(pid: int) -> float:
     """Of a process, those that it started, and those of them that have ended."""
     try:
-        told = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        path = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
         tasks = Path(f"/proc/{pid}/task").glob("*/children")
-        others = [int(one) for task in tasks for one in task.read_text().split()]
+        others = [int(process_id) for task in tasks for process_id in task.read_text().split()]
     except OSError:  # it has ended meanwhile, and its parent has its time
         return 0.0
-    ticks = sum(map(int, told[11:15]))
+    ticks = sum(map(int, path[11:15]))
     return ticks / os.sysconf("SC_CLK_TCK") + sum(map(processor_seconds, others))
 
 
@@ -113,12 +116,12 @@ class _Load:
 
 def overload(seconds: float = 20.0) -> Iterator[Row]:
     """The rate at which reports are counted under ten times the load, beside that without."""
-    found = measure(seconds)
+    figures = measure(seconds)
     yield Row(
         f"taken under {_TIMES} times the load, {seconds:.0f} s",
-        f"{found['taken_overloaded']:,.0f}/s",
-        f"taken without it {found['taken_unloaded']:,.0f}/s",
-        found["ratio"],
+        f"{figures['taken_overloaded']:,.0f}/s",
+        f"taken without it {figures['taken_unloaded']:,.0f}/s",
+        figures["ratio"],
         ">= .8",
         more=True,
     )

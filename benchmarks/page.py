@@ -151,14 +151,14 @@ def _tasks(browser: Browser, site: str, door: str) -> Iterator[Row]:
                 browser.start_tracing(
                     page=tab, categories=["disabled-by-default-devtools.timeline"]
                 )
-                left = tab.evaluate(script, [where, _QUEUED])
+                backlog = tab.evaluate(script, [where, _QUEUED])
                 longest.append(_longest_ms(browser.stop_tracing(), site))
-                if left != (_QUEUED if longest is queueing else 0):
-                    raise AssertionError(f"{left} reports wait")
+                if backlog != (_QUEUED if longest is queueing else 0):
+                    raise AssertionError(f"{backlog} reports wait")
                 tab.close()
             context.close()
-        for what, found in (("queued and sealed", queueing), ("sent", sending)):
-            longest_ms, worked_ms = map(statistics.median, zip(*found, strict=True))
+        for what, timings in (("queued and sealed", queueing), ("sent", sending)):
+            longest_ms, worked_ms = map(statistics.median, zip(*timings, strict=True))
             yield Row(
                 f"a page's longest task, {_QUEUED} reports {what}{processor}",
                 f"{longest_ms:.1f} ms ({worked_ms:.1f} of processor)",
@@ -200,20 +200,20 @@ def _longest_ms(trace: bytes, site: str) -> tuple[float, float]:
 
 def _first(browser: Browser, site: str, names: Sequence[str]) -> Mapping[str, float]:
     """Milliseconds, the median of some visits, in windows that keep what they keep in memory."""
-    found: dict[str, list[float]] = {name: [] for name in names}
+    timings: dict[str, list[float]] = {name: [] for name in names}
     for _ in range(_FIRST):
         for name in names:
             context = browser.new_context(ignore_https_errors=True)
-            found[name].append(_arrival(context.new_page(), site, name))
+            timings[name].append(_arrival(context.new_page(), site, name))
             context.close()
-    return {name: statistics.median(own) for name, own in found.items()}
+    return {name: statistics.median(own) for name, own in timings.items()}
 
 
 def _first_on_disk(
     browser: Browser, folder: Path, tls: Path, names: Sequence[str]
 ) -> Mapping[str, float]:
     """The same in a browser with a profile on a disk; each visit is to an origin of its own."""
-    found: dict[str, list[float]] = {name: [] for name in names}
+    timings: dict[str, list[float]] = {name: [] for name in names}
     with tempfile.TemporaryDirectory() as profile:
         context = browser.browser_type.launch_persistent_context(
             profile,
@@ -225,10 +225,10 @@ def _first_on_disk(
             for name in names:
                 with _site(folder, tls) as site:
                     tab = context.new_page()
-                    found[name].append(_arrival(tab, site, name))
+                    timings[name].append(_arrival(tab, site, name))
                     tab.close()
         context.close()
-    return {name: statistics.median(own) for name, own in found.items()}
+    return {name: statistics.median(own) for name, own in timings.items()}
 
 
 def _arrival(tab: Page, site: str, name: str) -> float:
@@ -253,7 +253,7 @@ def _bundled(folder: Path, names: Sequence[str]) -> Mapping[str, int]:
     ready = ["make", "--silent", "client/typescript/node_modules/ready"]
     subprocess.run(ready, cwd=_ROOT, check=True)
     (folder / "index.html").write_text("<!doctype html><html lang=en><title>A page</title>")
-    told = subprocess.run(
+    process = subprocess.run(
         [
             shutil.which("node") or "node",
             "bundle.js",
@@ -266,7 +266,7 @@ def _bundled(folder: Path, names: Sequence[str]) -> Mapping[str, int]:
         text=True,
         check=True,
     )
-    return {name: int(size) for name, size in json.loads(told.stdout).items()}
+    return {name: int(size) for name, size in json.loads(process.stdout).items()}
 
 
 class _Site(SimpleHTTPRequestHandler):

@@ -58,8 +58,13 @@ class PathLength:
 
 def paths() -> Iterator[tuple[str, ...]]:
     """Cells of the table, under HEADER."""
-    for one in path_lengths():
-        yield one.path, f"{one.calls:,}", f"{one.functions:,}", f"{one.files:,}"
+    for path_length in path_lengths():
+        yield (
+            path_length.path,
+            f"{path_length.calls:,}",
+            f"{path_length.functions:,}",
+            f"{path_length.files:,}",
+        )
 
 
 def path_lengths() -> Iterator[PathLength]:

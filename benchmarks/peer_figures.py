@@ -35,15 +35,15 @@ def _server(payloads, serve):
 
 def _tell(library, mechanism, categories, randomize, serve=None):
     microseconds = _client(randomize)
-    told = {
+    document = {
         "library": library,
         "mechanism": mechanism,
         "categories": categories,
         "us": microseconds,
     }
     if serve:
-        told["per_second"] = _server([randomize(v % 16) for v in range(SERVED)], serve)
-    print(json.dumps(told), flush=True)
+        document["per_second"] = _server([randomize(v % 16) for v in range(SERVED)], serve)
+    print(json.dumps(document), flush=True)
 
 
 def _pure_ldp(d):

@@ -37,12 +37,12 @@ def relayed() -> Iterator[Row]:
         within = (_within(run, report) for report in reports)
         through = cost([pid, door], lambda: _dial(address, roots), within)
     for kind, [alone], [relay, gateway] in zip(("fresh", "kept"), direct, through, strict=True):
-        for who, found in (("relay", relay), ("gateway behind it", gateway)):
+        for who, microseconds in (("relay", relay), ("gateway behind it", gateway)):
             yield Row(
                 f"{who}, a report on a device's {kind} connection",
-                f"{found:,.0f} us",
+                f"{microseconds:,.0f} us",
                 f"the door of HTTP without a relay {alone:,.0f} us",
-                found / alone,
+                microseconds / alone,
                 "what it costs",
             )
 
@@ -67,8 +67,8 @@ def _within(run: LocalRun, report: SealedReport) -> _Within:
 def _dial(address: str, roots: str) -> tuple[Callable[[_Within], None], Callable[[], object]]:
     post, close = dial_posts(address, roots)
 
-    def send(one: _Within) -> None:
-        answer = read_response(one.opened(post("/", REQUEST_TYPE, one.message)))
+    def send(request: _Within) -> None:
+        answer = read_response(request.opened(post("/", REQUEST_TYPE, request.message)))
         if answer.status != HTTPStatus.OK:
             raise AssertionError(answer.status)
 

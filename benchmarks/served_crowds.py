@@ -50,26 +50,26 @@ limits = {{ reports_per_epoch = 1, lifetime_epsilon = 500.0 }}
 """
 
 
-def served(people: int, values: int, held: Counts, epochs: int) -> Iterator[Floats]:
+def served(people: int, values: int, true_counts: Counts, epochs: int) -> Iterator[Floats]:
     """Estimates of as many metrics, each one epoch of these people, as the query service says."""
     names = [f"value {number}" for number in range(values)]
     metrics = [f"question_{number}" for number in range(epochs)]
     with TemporaryDirectory() as folder:
         path = Path(folder) / "metrics.toml"
-        asked = [
+        tables = [
             _CATALOG.format(
                 number=n, of=epochs, values=names, central=CENTRAL, delta=DELTA, people=people
             )
             for n in range(epochs)
         ]
-        path.write_text('shuffler = "127.0.0.1:1"\n' + "".join(asked))
+        path.write_text('shuffler = "127.0.0.1:1"\n' + "".join(tables))
         with LocalRun(Path(folder) / "home", read_with_promises(path), Ports.free()) as run:
-            said: list[int] = np.repeat(np.arange(values), held).tolist()
+            choices: list[int] = np.repeat(np.arange(values), true_counts).tolist()
             if people <= _OWN_DEVICES:
-                everyone = [dict.fromkeys(metrics, names[one]) for one in said]
+                everyone = [dict.fromkeys(metrics, names[choice]) for choice in choices]
                 send_everyone(everyone, run.bundle_path, lambda _: None)
             else:
-                _submit(run.bundle_path, metrics, said)
+                _submit(run.bundle_path, metrics, choices)
             close_epochs(run.shuffler_redis)
             while True:
                 counts, terms = report_counts(run.endpoints), total_counts(run.endpoints)
@@ -79,12 +79,12 @@ def served(people: int, values: int, held: Counts, epochs: int) -> Iterator[Floa
             if terms["counted"] != epochs * people or not all(map(balances, counts.values())):
                 raise AssertionError("a report was lost or counted twice")
             for metric in metrics:
-                found = run.endpoints.connection.estimates(metric)
-                rows = {row["value"]: row["estimate"] for row in found}
+                estimates = run.endpoints.connection.estimates(metric)
+                rows = {row["value"]: row["estimate"] for row in estimates}
                 yield np.array([rows[name] for name in names])
 
 
-def _submit(bundle_path: Path, metrics: Sequence[str], said: Sequence[int]) -> None:
+def _submit(bundle_path: Path, metrics: Sequence[str], choices: Sequence[int]) -> None:
     """Everybody's report to every metric, sealed by processes, some hundred a call."""
     bundle = read_bundle(bundle_path)
     transport = transport_to(bundle.shuffler, roots=bundle.roots)
@@ -98,7 +98,7 @@ def _submit(bundle_path: Path, metrics: Sequence[str], said: Sequence[int]) -> N
             else:
                 return
 
-    parts = [said[first : first + _SUBMISSION] for first in range(0, len(said), _SUBMISSION)]
+    parts = [choices[first : first + _SUBMISSION] for first in range(0, len(choices), _SUBMISSION)]
     work = [(str(bundle_path), metric, part) for metric in metrics for part in parts]
     with ProcessPoolExecutor() as sealing, ThreadPoolExecutor(_AT_ONCE) as sending:
         for _ in sending.map(send, sealing.map(sealed_reports, *zip(*work, strict=True))):

@@ -92,15 +92,15 @@ def sealed_stock(bundle_path: Path, number: int, pool: Executor | None = None) -
 
 def library_rate(home: Path) -> float:
     """How many reports one core opens a second with the library alone; keys as a local run's."""
-    one = opening(home)
-    return rate(lambda: times(4000, *one))
+    opener = opening(home)
+    return rate(lambda: times(4000, *opener))
 
 
 def opening(home: Path) -> Opening:
     """What opens one report with the library alone, and what it is given."""
     stock = sealed_stock(home / "app.hubbub", 1)
-    held = read_opening_keys(home / "keys" / "opening.keys.json")
-    private = next(key for key in held if key.id == stock.key_id).load()
+    opening_keys = read_opening_keys(home / "keys" / "opening.keys.json")
+    private = next(key for key in opening_keys if key.id == stock.key_id).load()
     [sealed] = stock.reports(0, 1)
     return open_sealed, sealed, private, _info(stock.epoch)
 
@@ -118,7 +118,9 @@ def _today(path: str) -> tuple[int, int, X25519PublicKey]:
 
 
 def _seal(path: str) -> bytes:
-    return b"".join(one.sealed for one in sealed_reports(path, METRIC, [3] * _PORTION))
+    return b"".join(
+        sealed_report.sealed for sealed_report in sealed_reports(path, METRIC, [3] * _PORTION)
+    )
 
 
 def sealed_reports(bundle_path: str, metric: str, codes: Sequence[Any]) -> list[ClientReport]:

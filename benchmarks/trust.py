@@ -73,9 +73,9 @@ def seals() -> Iterator[Row]:
     for _ in range(_TURNS):  # by turns, so that a busy moment of the machine is both's
         for kem, private in halves.items():
             public = private.public_key()
-            one = seal(payload, public, info)
+            envelope = seal(payload, public, info)
             sealed[kem].append(rate(partial(times, 300, seal, payload, public, info), 1))
-            opened[kem].append(rate(partial(times, 300, open_sealed, one, private, info), 1))
+            opened[kem].append(rate(partial(times, 300, open_sealed, envelope, private, info), 1))
     for what, turns in (("seal", sealed), ("open", opened)):
         by = {kem: median(rates) for kem, rates in turns.items()}
         yield Row(
@@ -96,7 +96,7 @@ def seals() -> Iterator[Row]:
     )
     with own_redis() as url:
         costs = asyncio.run(_pooled(url, lengths))
-    (us, held), (own_us, own_held) = costs[X_WING], costs[X25519]
+    (us, memory_bytes), (own_us, own_held) = costs[X_WING], costs[X25519]
     yield Row(
         "a report by X-Wing into the pool",
         f"{us:.1f} us",
@@ -106,9 +106,9 @@ def seals() -> Iterator[Row]:
     )
     yield Row(
         "a report by X-Wing in the pool's Redis",
-        f"{held:,.0f} bytes",
+        f"{memory_bytes:,.0f} bytes",
         f"by X25519 {own_held:,.0f} bytes",
-        held / own_held,
+        memory_bytes / own_held,
         "what it costs",
     )
 
@@ -118,12 +118,12 @@ def covers() -> Iterator[Row]:
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder) / "metrics.toml"
         source.write_text(_COVERED)
-        made = make_bundle(source)
+        bundle = make_bundle(source)
     spent: dict[bool, list[float]] = {True: [], False: []}
     sent = []
     for _ in range(_DEVICES):
         clock, shuffler = FakeClock(), FakeShuffler()
-        client = Client(made.bundle, MemoryState(), shuffler, hold_seconds=None, clock=clock)
+        client = Client(bundle.bundle, MemoryState(), shuffler, hold_seconds=None, clock=clock)
         start = time.perf_counter()
         client.report("crash", "gpu")
         spent[False].append(time.perf_counter() - start)
@@ -135,7 +135,7 @@ def covers() -> Iterator[Row]:
         client._reporter.cover()  # noqa: SLF001 the part that is timed
         spent[True].append(time.perf_counter() - start)
         client.flush()
-        sent.append(sum(len(one.sealed) for one in shuffler.reports()) / 2)
+        sent.append(sum(len(report.sealed) for report in shuffler.reports()) / 2)
     default, own = (1e6 * median(spent[which]) for which in (True, False))
     yield Row(
         "a default said of an epoch",
@@ -159,13 +159,16 @@ def fillers() -> Iterator[Row]:
     payload, public = bytes(_PAYLOAD_BYTES), private.public_key()
     report, filler = seal_info("crash", 1), filler_info("crash", 1)
     sealed = {info: seal(payload, public, info) for info in (report, filler)}
-    taken: dict[bytes, list[float]] = {report: [], filler: []}
-    made: dict[bytes, list[float]] = {report: [], filler: []}
+    open_times: dict[bytes, list[float]] = {report: [], filler: []}
+    seal_times: dict[bytes, list[float]] = {report: [], filler: []}
     for _ in range(_TURNS):
-        for info, one in sealed.items():
-            made[info].append(1e6 / rate(partial(times, 300, seal, payload, public, info), 1))
-            taken[info].append(1e6 / rate(partial(times, 300, _opened, one, private), 1))
-    for what, turns in (("sealed on the device", made), ("opened and told apart", taken)):
+        for info, envelope in sealed.items():
+            seal_times[info].append(1e6 / rate(partial(times, 300, seal, payload, public, info), 1))
+            open_times[info].append(1e6 / rate(partial(times, 300, _opened, envelope, private), 1))
+    for what, turns in (
+        ("sealed on the device", seal_times),
+        ("opened and told apart", open_times),
+    ):
         us, own = median(turns[filler]), median(turns[report])
         yield Row(
             f"a filler, {what}",
@@ -201,13 +204,15 @@ def tokens() -> Iterator[Row]:
         nonces = [new_nonce() for _ in range(number)]
         drawn = [(nonce, poprf.blind(nonce, poprf.new_blind())) for nonce in nonces]
         blinded = time.perf_counter()
-        evaluated, proof = poprf.blind_evaluate(key, [one.element for _, one in drawn], info)
+        evaluated, proof = poprf.blind_evaluate(
+            key, [blinding.element for _, blinding in drawn], info
+        )
         issued = time.perf_counter()
         outputs = poprf.finalize(drawn, evaluated, proof, public, info)
         finalized = time.perf_counter()
-        known = [poprf.evaluate(key, nonce, info) for nonce in nonces]
+        expected = [poprf.evaluate(key, nonce, info) for nonce in nonces]
         redeemed = time.perf_counter()
-        if known != outputs:
+        if expected != outputs:
             raise BadPayload("a token is none")
         device = blinded - start + finalized - issued
         for what, took in (
@@ -233,20 +238,20 @@ def tokens() -> Iterator[Row]:
 async def _pooled_paid(url: str) -> list[tuple[float, float]]:
     """Of a report without and with a token: microseconds until the pool has it, bytes of Redis."""
     server = await connect_redis(url)
-    pool, found = Pool(server), list[tuple[float, float]]()
+    pool, costs = Pool(server), list[tuple[float, float]]()
     draw = secrets.token_bytes
     for number, is_paid in enumerate((False, True)):
         reports = [draw(66) for _ in range(_REPORTS)]
-        sent = [Paid(draw(16), draw(16), one) for one in reports] if is_paid else reports
+        sent = [Paid(draw(16), draw(16), report) for report in reports] if is_paid else reports
         before = (await server.client.info("memory"))["used_memory"]
         start = time.perf_counter()
         for first in range(0, _REPORTS, _CALL):
             await pool.add({Window("bench", number): sent[first : first + _CALL]})
         took = time.perf_counter() - start
         after = (await server.client.info("memory"))["used_memory"]
-        found.append((1e6 * took / _REPORTS, (after - before) / _REPORTS))
+        costs.append((1e6 * took / _REPORTS, (after - before) / _REPORTS))
     await server.close()
-    return found
+    return costs
 
 
 def logs() -> Iterator[Row]:
@@ -275,7 +280,7 @@ def _checked(line: bytes, content: bytes, key: NoteKey, first: bytes) -> None:
 async def _pooled(url: str, lengths: dict[Kem, int]) -> dict[Kem, tuple[float, float]]:
     """Of a report of each length: microseconds until the pool has it, and bytes of Redis."""
     server = await connect_redis(url)
-    pool, found = Pool(server), dict[Kem, tuple[float, float]]()
+    pool, costs = Pool(server), dict[Kem, tuple[float, float]]()
     for number, (kem, length) in enumerate(lengths.items()):
         reports = [secrets.token_bytes(length) for _ in range(_REPORTS)]
         before = (await server.client.info("memory"))["used_memory"]
@@ -284,6 +289,6 @@ async def _pooled(url: str, lengths: dict[Kem, int]) -> dict[Kem, tuple[float, f
             await pool.add({Window("bench", number): reports[first : first + _CALL]})
         took = time.perf_counter() - start
         after = (await server.client.info("memory"))["used_memory"]
-        found[kem] = 1e6 * took / _REPORTS, (after - before) / _REPORTS
+        costs[kem] = 1e6 * took / _REPORTS, (after - before) / _REPORTS
     await server.close()
-    return found
+    return costs

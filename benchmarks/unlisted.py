@@ -49,9 +49,9 @@ def unlisted() -> Iterator[tuple[str, ...]]:
             for run in range(_RUNS):
                 chance = np.random.default_rng(run)
                 counts = chance.multinomial(reports, numbers / numbers.sum())
-                held = dict(zip(words, counts.tolist(), strict=True))
-                told[0] += _judged(_pem(held, epsilon, chance), words)
-                proven, further = _tree(held, epsilon, chance)
+                fields = dict(zip(words, counts.tolist(), strict=True))
+                told[0] += _judged(_pem(fields, epsilon, chance), words)
+                proven, further = _tree(fields, epsilon, chance)
                 told[1] += _judged(proven, words)
                 told[2] += _judged([*proven, *further][:NAMED], words)
             pem, sure, named = map(_shown, told)
@@ -60,51 +60,51 @@ def unlisted() -> Iterator[tuple[str, ...]]:
 
 def _words() -> Counter[str]:
     """Words of six letters, the most frequent first, and how often each is there."""
-    found = Counter(_six(" ".join(topics.values())))
+    counts = Counter(_six(" ".join(topics.values())))
     for file in sorted(Path(ast.__file__).parent.glob("**/*.py")):
         if not _OF_OTHERS & {*file.parts}:
-            for one in ast.walk(ast.parse(file.read_bytes())):
-                if isinstance(one, ast.Module | ast.ClassDef | ast.FunctionDef):
-                    found.update(_six(ast.get_docstring(one) or ""))
-    return Counter(dict(found.most_common()))
+            for node in ast.walk(ast.parse(file.read_bytes())):
+                if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
+                    counts.update(_six(ast.get_docstring(node) or ""))
+    return Counter(dict(counts.most_common()))
 
 
 def _six(text: str) -> list[str]:
     return re.findall(r"\b[a-z]{6}\b", text.lower())
 
 
-def _pem(held: dict[str, int], epsilon: float, chance: np.random.Generator) -> list[str]:
+def _pem(true_counts: dict[str, int], epsilon: float, chance: np.random.Generator) -> list[str]:
     p, q = 0.5, 1 / (exp(epsilon) + 1)
-    groups = chance.multinomial([*held.values()], [1 / len(_ENDS)] * len(_ENDS)).T
+    groups = chance.multinomial([*true_counts.values()], [1 / len(_ENDS)] * len(_ENDS)).T
     best = [""]
     for end, group in zip(_ENDS, groups, strict=True):
         own = Counter[str]()
-        for word, number in zip(held, group.tolist(), strict=True):
+        for word, number in zip(true_counts, group.tolist(), strict=True):
             own[word[:end]] += number
         candidates = [before + step for before in best for step in _STEP]
-        true = np.array([own[one] for one in candidates])
-        seen = chance.binomial(true, p) + chance.binomial(int(group.sum()) - true, q)
-        best = [candidates[place] for place in np.argsort(-seen, kind="stable")[:NAMED]]
+        true = np.array([own[candidate] for candidate in candidates])
+        counts = chance.binomial(true, p) + chance.binomial(int(group.sum()) - true, q)
+        best = [candidates[place] for place in np.argsort(-counts, kind="stable")[:NAMED]]
     return best
 
 
 def _tree(
-    held: dict[str, int], epsilon: float, chance: np.random.Generator
+    true_counts: dict[str, int], epsilon: float, chance: np.random.Generator
 ) -> tuple[list[str], list[str]]:
     """What is proven, and what is likely, the surest first."""
     tree = PrefixTree(epsilon, bits=_BITS)
-    totals = draw(tree, [*held], [*held.values()], chance)
+    totals = draw(tree, [*true_counts], [*true_counts.values()], chance)
     answered = answer(tree, totals, None)
     further = likely([(tree, totals)], answered, _NEARLY_ALL)
-    return [one.value for one in answered.values], [one.value for one in further]
+    return [value.value for value in answered.values], [value.value for value in further]
 
 
-def _judged(found: list[str], words: list[str]) -> list[float]:
-    exist = len(set(found) & set(words))
-    tops = [len(set(found) & set(words[:top])) / top for top in _TOPS]
-    return [exist, len(found) - exist, *tops]
+def _judged(strings: list[str], words: list[str]) -> list[float]:
+    exist = len(set(strings) & set(words))
+    tops = [len(set(strings) & set(words[:top])) / top for top in _TOPS]
+    return [exist, len(strings) - exist, *tops]
 
 
-def _shown(told: "np.typing.NDArray[np.float64]") -> tuple[str, str, str]:
-    mean = told / _RUNS
+def _shown(sums: "np.typing.NDArray[np.float64]") -> tuple[str, str, str]:
+    mean = sums / _RUNS
     return f"{mean[0]:.1f}", f"{mean[1]:.1f}", " ".join(f"{top:.2f}" for top in mean[2:])

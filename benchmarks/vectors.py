@@ -68,11 +68,11 @@ def measured(codes: VectorCodes, chance: np.random.Generator) -> tuple[float, fl
     """
     vector = chance.standard_normal(codes.dimensions)
     vector /= np.linalg.norm(vector)
-    told = told_by_cells(codes, cells_of(codes, vector, REPORTS, chance))
-    off = told.mean - vector
-    error = float(told.variances.sum()) * (REPORTS - 1) + float(off @ off)
+    estimate = told_by_cells(codes, cells_of(codes, vector, REPORTS, chance))
+    off = estimate.mean - vector
+    error = float(estimate.variances.sum()) * (REPORTS - 1) + float(off @ off)
     pool = float(codes.keep.exact) / sqrt(codes.near * codes.books * codes.dimensions) / codes.reach
-    return error, float((np.abs(off) < 1.96 * np.sqrt(told.variances + pool**2)).mean())
+    return error, float((np.abs(off) < 1.96 * np.sqrt(estimate.variances + pool**2)).mean())
 
 
 def cells_of(

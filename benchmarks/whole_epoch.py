@@ -61,10 +61,10 @@ def whole_epoch(reports: int = _REPORTS) -> Iterator[Row]:
         catalog = read_with_promises(path)
         with Measured(Path(folder) / "home", catalog, Ports.free(), max_pool=2 * reports) as run:
             os.sched_setaffinity(0, everywhere)
-            one = opening(run.home)
+            opener = opening(run.home)
             stock = sealed_stock(run.bundle_path, reports)
             os.sched_setaffinity(0, cores[2:] or cores)
-            devices, alone = Devices(run, stock, float("inf")), Alone(one)
+            devices, alone = Devices(run, stock, float("inf")), Alone(opener)
             yield from asyncio.run(_leaves(run, devices, alone))
     os.sched_setaffinity(0, everywhere)
 
@@ -72,8 +72,8 @@ def whole_epoch(reports: int = _REPORTS) -> Iterator[Row]:
 class Alone:
     """Opens a report over and over, some at a time with pauses, and knows what that takes."""
 
-    def __init__(self, one: Opening) -> None:
-        self._one = one
+    def __init__(self, opener: Opening) -> None:
+        self._one = opener
         self._number, self._seconds = 0, 0.0
 
     @property

@@ -32,12 +32,12 @@ class _Nothing(IngestServicer):
 
 def transport() -> Iterator[Row]:
     """Reports a second over one connection of this machine, both ends in this process."""
-    one, many = (asyncio.run(_rate(number)) for number in (1, 1000))
+    single_rate, many = (asyncio.run(_rate(number)) for number in (1, 1000))
     yield Row(
         "transport, messages of 1,000 reports",
         f"{many:,.0f}/s",
-        f"messages of 1: {one:,.0f}/s",
-        many / one,
+        f"messages of 1: {single_rate:,.0f}/s",
+        many / single_rate,
         "never the bottleneck",
         more=True,
     )

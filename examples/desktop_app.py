@@ -23,9 +23,9 @@ def menu(client: Client) -> dict[str, Callable[[], object]]:
 
 def show(client: Client) -> None:
     """Every payload, and what it could have meant."""
-    for one in client.ledger().payloads:
-        likeliest = ", ".join(f"{value} {chance:.0%}" for value, chance in one.meanings()[:3])
-        print(f"{one.metric} {one.fate}: {likeliest or 'any string'}")
+    for payload in client.ledger().payloads:
+        likeliest = ", ".join(f"{value} {chance:.0%}" for value, chance in payload.meanings()[:3])
+        print(f"{payload.metric} {payload.fate}: {likeliest or 'any string'}")
 
 
 def main() -> None:

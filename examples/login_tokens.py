@@ -12,8 +12,8 @@ def asking(issuer: str, token: Callable[[], str]) -> Callable[[bytes], bytes]:
     """What `account` takes. token: an ID token, or an access token for the issuer, of now."""
 
     def ask(request: bytes) -> bytes:
-        told = {"Authorization": f"Bearer {token()}", "Content-Type": "application/protobuf"}
-        answer = httpx2.post(f"{issuer}/v1/tokens", content=request, headers=told, timeout=10)
+        headers = {"Authorization": f"Bearer {token()}", "Content-Type": "application/protobuf"}
+        answer = httpx2.post(f"{issuer}/v1/tokens", content=request, headers=headers, timeout=10)
         return answer.raise_for_status().content
 
     return ask

@@ -41,14 +41,14 @@ def devices(
 
 def tell(waiting: list[Device]) -> list[Device]:
     """Say it on every device: those that have yet to tell in their round."""
-    left = []
-    for device, known, label in waiting:
-        outcome = device.learn("churn", known, label)
+    remaining = []
+    for device, features, label in waiting:
+        outcome = device.learn("churn", features, label)
         if outcome is not Outcome.NOT_ITS_ROUND:
             device.flush()
         if outcome not in {Outcome.ALREADY_REPORTED, Outcome.OVER_BUDGET}:
-            left.append((device, known, label))
-    return left
+            remaining.append((device, features, label))
+    return remaining
 
 
 def main() -> None:

@@ -19,11 +19,13 @@ def create_app(people: dict[str, str]) -> Flask:
         account = people.get(request.headers.get("Authorization", ""))
         if account is None:
             abort(401)
-        told = {"Authorization": f"Bearer {key}", "Hubbub-Account": account}
-        told["Content-Type"] = "application/protobuf"
-        asked = httpx2.post(f"{issuer}/v1/tokens", content=request.data, headers=told, timeout=10)
+        headers = {"Authorization": f"Bearer {key}", "Hubbub-Account": account}
+        headers["Content-Type"] = "application/protobuf"
+        response = httpx2.post(
+            f"{issuer}/v1/tokens", content=request.data, headers=headers, timeout=10
+        )
         return Response(
-            asked.content, asked.status_code, content_type=asked.headers["content-type"]
+            response.content, response.status_code, content_type=response.headers["content-type"]
         )
 
     return app

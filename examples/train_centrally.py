@@ -42,11 +42,15 @@ PENALTY = 0.01
 
 def people() -> tuple[Floats, Floats]:
     """Columns at length 1, shape (people, columns), a last one for the intercept; and labels."""
-    held = files("hubbub.cli") / "demo_data" / "census_people.csv.gz"
-    rows = list(csv.DictReader(gzip.decompress(held.read_bytes()).decode().splitlines()))
-    told = {**FEATURES, **{name: sorted({row[name] for row in rows}) for name in LISTED}}
+    people_file = files("hubbub.cli") / "demo_data" / "census_people.csv.gz"
+    rows = list(csv.DictReader(gzip.decompress(people_file.read_bytes()).decode().splitlines()))
+    features = {**FEATURES, **{name: sorted({row[name] for row in rows}) for name in LISTED}}
     coded = [
-        [x for one in features_of(told) for x in one.coded(_value(row, one.name))[0]]
+        [
+            x
+            for feature in features_of(features)
+            for x in feature.coded(_value(row, feature.name))[0]
+        ]
         for row in rows
     ]
     columns = np.column_stack([np.array(coded), np.ones(len(rows))])
@@ -63,8 +67,8 @@ def noise_for(epsilon: float, delta: float, sampling: float, steps: int) -> floa
     low, high = 0.3, 64.0
     while high / low > CLOSE:
         middle = (low * high) ** 0.5
-        found = compose([Event(sigma=middle, sampling=sampling, times=steps)], delta)
-        low, high = (low, middle) if found.pld <= epsilon else (middle, high)
+        composition = compose([Event(sigma=middle, sampling=sampling, times=steps)], delta)
+        low, high = (low, middle) if composition.pld <= epsilon else (middle, high)
     return high
 
 
@@ -89,14 +93,16 @@ def output_perturbation(
     n, d = columns.shape
     solved = np.zeros(d)
     for _ in range(30):
-        told = 1 / (1 + np.exp(-columns @ solved))
-        slope = columns.T @ (told - labels) / n + PENALTY * solved
-        curved = (columns * (told * (1 - told))[:, None]).T @ columns / n + PENALTY * np.eye(d)
+        probabilities = 1 / (1 + np.exp(-columns @ solved))
+        slope = columns.T @ (probabilities - labels) / n + PENALTY * solved
+        curved = (
+            columns * (probabilities * (1 - probabilities))[:, None]
+        ).T @ columns / n + PENALTY * np.eye(d)
         solved = solved - np.linalg.solve(curved, slope)
     direction = chance.standard_normal(d)
     length = chance.gamma(d, 2 / (n * PENALTY * epsilon))
-    found: Floats = solved + length * direction / np.linalg.norm(direction)
-    return found
+    weights: Floats = solved + length * direction / np.linalg.norm(direction)
+    return weights
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -105,29 +111,29 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--epsilon", type=float, default=1.0)
     parser.add_argument("--delta", type=float, default=1e-6)
     parser.add_argument("--seed", type=int, default=1)
-    given = parser.parse_args(arguments)
-    chance = np.random.default_rng(given.seed)
+    args = parser.parse_args(arguments)
+    chance = np.random.default_rng(args.seed)
     columns, labels = people()
     order = chance.permutation(len(labels))
     train, test = order[TEST:], order[:TEST]
     sampling = BATCH / len(train)
-    sigma = noise_for(given.epsilon, given.delta, sampling, STEPS)
-    spent = compose([Event(sigma=sigma, sampling=sampling, times=STEPS)], given.delta).pld
+    sigma = noise_for(args.epsilon, args.delta, sampling, STEPS)
+    spent = compose([Event(sigma=sigma, sampling=sampling, times=STEPS)], args.delta).pld
     plain = without_privacy("logistic", columns[train][:, :-1], labels[train], 0.0)
     learned = {
-        f"DP-SGD, sigma {sigma:.3f}, {STEPS} steps, epsilon {spent:.4f} at {given.delta:g}": dp_sgd(
+        f"DP-SGD, sigma {sigma:.3f}, {STEPS} steps, epsilon {spent:.4f} at {args.delta:g}": dp_sgd(
             columns[train], labels[train], sigma, chance
         ),
-        f"output perturbation, epsilon {given.epsilon:g}": output_perturbation(
-            columns[train], labels[train], given.epsilon, chance
+        f"output perturbation, epsilon {args.epsilon:g}": output_perturbation(
+            columns[train], labels[train], args.epsilon, chance
         ),
         "without privacy": plain,
     }
     for name, weights in learned.items():
         last = 1.0 if name == "without privacy" else columns[test][:, -1]
         score = columns[test][:, :-1] @ weights[:-1] + weights[-1] * last
-        found = evaluate("logistic", 1 / (1 + np.exp(-score)), labels[test])
-        print(f"{name}: AUC {found.auc:.3f}, accuracy {found.accuracy:.3f}")
+        evaluation = evaluate("logistic", 1 / (1 + np.exp(-score)), labels[test])
+        print(f"{name}: AUC {evaluation.auc:.3f}, accuracy {evaluation.accuracy:.3f}")
 
 
 if __name__ == "__main__":

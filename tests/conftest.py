@@ -175,9 +175,9 @@ def device(
 ) -> Iterator[Device]:
     (memory_folder / "tmp").mkdir()
     monkeypatch.setattr("tempfile.gettempdir", lambda: str(memory_folder / "tmp"))
-    made = Device(signed, memory_folder)
-    yield made
-    made.close()
+    new_device = Device(signed, memory_folder)
+    yield new_device
+    new_device.close()
 
 
 @pytest.fixture(scope="session")

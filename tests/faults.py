@@ -79,8 +79,8 @@ class Laboratory:
         try:
             for how, some in [*stages, (THOROUGH, files)] if thorough else stages:
                 marked = "thorough" if how == THOROUGH else "not thorough"
-                left = begun + limit_seconds - time.monotonic()
-                if failed := first_failure(self.clone, [*some, "-m", marked], left):
+                remaining = begun + limit_seconds - time.monotonic()
+                if failed := first_failure(self.clone, [*some, "-m", marked], remaining):
                     outcome = how
                     break
         except subprocess.TimeoutExpired:
@@ -106,8 +106,10 @@ def table(results: list[Result]) -> str:
     for package, own in counts.items():
         numbers = [own.total(), *(own[outcome] for outcome in outcomes)]
         lines.append(f"| {package} | {' | '.join(map(str, numbers))} |")
-    uncaught = [one for one in results if one.outcome in {SURVIVED, UNDECIDED}]
-    lines += [f"{one.outcome}: {one.fault.file}: {one.fault.what}. {one.by}" for one in uncaught]
+    uncaught = [result for result in results if result.outcome in {SURVIVED, UNDECIDED}]
+    lines += [
+        f"{trial.outcome}: {trial.fault.file}: {trial.fault.what}. {trial.by}" for trial in uncaught
+    ]
     return "\n".join([*lines, ""])
 
 
@@ -136,7 +138,9 @@ def main() -> None:
                 result = laboratory.try_out(fault, options.seconds, thorough=options.all)
                 results[fault] = result
                 RESULTS.parent.mkdir(exist_ok=True)
-                RESULTS.write_text(json.dumps([asdict(one) for one in results.values()], indent=1))
+                RESULTS.write_text(
+                    json.dumps([asdict(result) for result in results.values()], indent=1)
+                )
                 sys.stdout.write(
                     f"{result.outcome}, {result.seconds} s: {fault.what}. {result.by}\n"
                 )

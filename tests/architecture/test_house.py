@@ -41,7 +41,7 @@ def test_hubbub_is_a_namespace_over_the_source_roots() -> None:
         assert not (ROOT / root / "hubbub" / "__init__.py").exists()
         for package in (ROOT / root / "hubbub").iterdir():
             # What a renamed package leaves behind is compiled alone.
-            if package.is_dir() and {one.name for one in package.iterdir()} - {"__pycache__"}:
+            if package.is_dir() and {entry.name for entry in package.iterdir()} - {"__pycache__"}:
                 assert (package / "__init__.py").exists(), package
                 assert (package / "py.typed").exists(), package
 
@@ -70,8 +70,8 @@ def test_what_a_mechanism_is_is_asked_of_its_family_alone(path: Path) -> None:
             ):
                 parts = [part for part in ast.walk(node) if isinstance(part, ast.Attribute)]
                 assert not any(part.attr == "FAMILY" for part in parts), node.lineno
-        asked = {part.id for part in ast.walk(classes or ast.Pass()) if isinstance(part, ast.Name)}
-        assert not asked & MECHANISMS, asked & MECHANISMS
+        names = {part.id for part in ast.walk(classes or ast.Pass()) if isinstance(part, ast.Name)}
+        assert not names & MECHANISMS, names & MECHANISMS
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
@@ -91,9 +91,9 @@ def test_a_mechanisms_docstring_lets_a_reviewer_check_it_alone() -> None:
     parts = ("Idea:", "Guarantee:", "Sends:", "Estimator and variance:", "Source:")
     for mechanism in REGISTRY.values():
         docstring = inspect.getmodule(mechanism).__doc__ or ""
-        found = [docstring.find(part) for part in parts]
-        assert -1 not in found, mechanism
-        assert found == sorted(found), mechanism
+        positions = [docstring.find(part) for part in parts]
+        assert -1 not in positions, mechanism
+        assert positions == sorted(positions), mechanism
 
 
 def test_every_package_names_what_is_public() -> None:
@@ -139,8 +139,8 @@ def test_everything_committed_speaks_of_hubbub_alone() -> None:
     )
     for path in TRACKED:
         if path.suffix != ".gz" and "demo_data" not in path.parts:
-            found = machine.search(path.read_bytes())
-            assert found is None, path
+            match = machine.search(path.read_bytes())
+            assert match is None, path
 
 
 def test_locks_name_a_hash_for_everything_and_no_place() -> None:
@@ -182,5 +182,5 @@ def test_nothing_tells_a_person_to_install_hubbub_from_an_index() -> None:
     assert installs.search("npm i --save hubbub")
     for path in TRACKED:
         if path.suffix != ".gz" and "demo_data" not in path.parts and path != Path(__file__):
-            found = installs.search(path.read_text("utf-8", errors="replace"))
-            assert found is None, (path, found)
+            match = installs.search(path.read_text("utf-8", errors="replace"))
+            assert match is None, (path, match)

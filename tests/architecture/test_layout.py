@@ -19,14 +19,14 @@ def test_the_picture_is_what_the_imports_are() -> None:
 
 
 def test_every_package_is_told_and_no_other() -> None:
-    told = re.findall(r"^\| `(\w+)` \|", PAGE, re.MULTILINE)
+    matches = re.findall(r"^\| `(\w+)` \|", PAGE, re.MULTILINE)
     packages = {
         path.parent.name
         for top in FOLDERS
         for path in (ROOT / top / "hubbub").glob("*/__init__.py")
     }
-    assert set(told) == packages
-    assert len(told) == len(packages)
+    assert set(matches) == packages
+    assert len(matches) == len(packages)
 
 
 def test_the_blind_process_runs_what_the_page_says_and_nothing_else_of_ours() -> None:
@@ -35,8 +35,8 @@ def test_the_blind_process_runs_what_the_page_says_and_nothing_else_of_ours() ->
         "print(*sorted({m.split('.')[1] for m in sys.modules if m.startswith('hubbub.')}))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    [said] = re.findall(r"blind shuffler's process runs (.*?), and nothing else", PAGE)
-    assert sorted(re.findall(r"`(\w+)`", said)) == done.stdout.split()
+    [sentence] = re.findall(r"blind shuffler's process runs (.*?), and nothing else", PAGE)
+    assert sorted(re.findall(r"`(\w+)`", sentence)) == done.stdout.split()
 
 
 @pytest.mark.parametrize(

@@ -93,9 +93,9 @@ def _defined(path: Path) -> Iterator[tuple[int, str]]:
         if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             yield node.lineno, node.name
         if isinstance(node, ast.ClassDef):
-            for one in node.body:
-                if isinstance(one, ast.AnnAssign) and isinstance(one.target, ast.Name):
-                    yield one.lineno, one.target.id
+            for statement in node.body:
+                if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
+                    yield statement.lineno, statement.target.id
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: "/".join(path.parts[-4:]))
@@ -103,7 +103,9 @@ def test_no_name_is_one_that_was_rejected(path: Path) -> None:
     assert path.stem not in VAGUE_MODULES, f"{path}:1: {path.stem}; name it by what it holds"
     for line, name in _names(path):
         assert name not in REJECTED, f"{path}:{line}: {name}; say {REJECTED[name]}"
-        begins = next((one for one in BEGINNINGS if name.lstrip("_").startswith(one)), None)
+        begins = next(
+            (beginning for beginning in BEGINNINGS if name.lstrip("_").startswith(beginning)), None
+        )
         if begins and not name.endswith("most_common"):
             say = BEGINNINGS[begins]
             raise AssertionError(f"{path}:{line}: {name}; begin it with {say}")
@@ -112,12 +114,12 @@ def test_no_name_is_one_that_was_rejected(path: Path) -> None:
 
 
 def test_a_rejected_name_is_noticed(tmp_path: Path) -> None:
-    written = tmp_path / "new.py"
+    source_path = tmp_path / "new.py"
     for wrong in ("class Shelf: ...", "most_reports = 1", "def told() -> None: ..."):
-        written.write_text(wrong)
+        source_path.write_text(wrong)
         with pytest.raises(AssertionError, match=r"new\.py:1"):
-            test_no_name_is_one_that_was_rejected(written)
-    vague = written.rename(tmp_path / "kept.py")
+            test_no_name_is_one_that_was_rejected(source_path)
+    vague = source_path.rename(tmp_path / "kept.py")
     vague.write_text("")
     with pytest.raises(AssertionError, match=r"kept\.py:1"):
         test_no_name_is_one_that_was_rejected(vague)

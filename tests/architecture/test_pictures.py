@@ -23,17 +23,17 @@ def test_the_numbers_are_of_the_demo_as_it_is(tmp_path: Path) -> None:
     metrics = demo_questions(tmp_path / "home", FOUND["reports"]).metrics
     everyone = answers_of(people(FOUND["reports"]))
     for way in (ALONE, CROWD):
-        kept, metric = FOUND[way], metrics[way]
-        assert kept["epsilon"] == pytest.approx(metric.report_loss)
+        result, metric = FOUND[way], metrics[way]
+        assert result["epsilon"] == pytest.approx(metric.report_loss)
         truth = Counter(person[way] for person in everyone)
-        held = [truth[value] for value in metric.values or ()]
-        assert [row[0] for row in kept["values"]] == sorted(held, reverse=True)
-        assert kept["detected"] == sum(row[4] for row in kept["values"])
-        error = sqrt(metric.randomizer.variance(sorted(held)[len(held) // 2], FOUND["reports"]))
-        assert kept["stderr"] == pytest.approx(error, rel=0.05)
+        counts = [truth[value] for value in metric.values or ()]
+        assert [row[0] for row in result["values"]] == sorted(counts, reverse=True)
+        assert result["detected"] == sum(row[4] for row in result["values"])
+        error = sqrt(metric.randomizer.variance(sorted(counts)[len(counts) // 2], FOUND["reports"]))
+        assert result["stderr"] == pytest.approx(error, rel=0.05)
         # 224 intervals of 95%: sigma of their share is 1.5%.
-        holds = sum(low <= true <= high for true, _, low, high, _ in kept["values"])
-        assert holds >= 0.88 * len(held)
+        holds = sum(low <= true <= high for true, _, low, high, _ in result["values"])
+        assert holds >= 0.88 * len(counts)
     assert FOUND[CROWD]["central_epsilon"] <= metrics[CROWD].central_epsilon
     assert FOUND[ALONE]["central_epsilon"] is None
 

@@ -26,22 +26,22 @@ def test_every_command_and_option_is_on_the_page(capsys: pytest.CaptureFixture[s
     commands = re.findall(r"^    (\w+) ", whole_parser().format_help(), re.MULTILINE)
     assert len(commands) > 20
     for command in sorted({*commands} - {"shuffler", "aggregator", "relay", "issuer"}):
-        told = page.partition(f"## {command}\n")[2].partition("\n## ")[0]
-        assert told, command
+        section = page.partition(f"## {command}\n")[2].partition("\n## ")[0]
+        assert section, command
         for option in _options([command], capsys):
-            assert f"`{option}`" in told or f"`{option} " in told, (command, option)
+            assert f"`{option}`" in section or f"`{option} " in section, (command, option)
 
 
 def _options(command: list[str], capsys: pytest.CaptureFixture[str]) -> set[str]:
     """Those of a command's own help, and of its parts'."""
     with pytest.raises(SystemExit):
         main([*command, "--help"])
-    said = capsys.readouterr().out
-    found = set(re.findall(r"^  (?:-\w, )?(--[a-z][a-z-]+)", said, re.MULTILINE)) - {"--help"}
-    if re.search(r"\b[A-Z]+ \.\.\.", said):
-        for part in re.findall(r"^    (\w+)(?: |$)", said, re.MULTILINE):
-            found |= _options([*command, part], capsys)
-    return found
+    output = capsys.readouterr().out
+    options = set(re.findall(r"^  (?:-\w, )?(--[a-z][a-z-]+)", output, re.MULTILINE)) - {"--help"}
+    if re.search(r"\b[A-Z]+ \.\.\.", output):
+        for part in re.findall(r"^    (\w+)(?: |$)", output, re.MULTILINE):
+            options |= _options([*command, part], capsys)
+    return options
 
 
 def test_options_of_the_parts_of_a_command_are_looked_for(
@@ -66,21 +66,25 @@ def test_a_described_parameter_is_one(package: str) -> None:
 
     module = importlib.import_module(f"hubbub.{package}")
     for name in module.__all__:
-        for one in _functions(getattr(module, name)):
-            docstring = griffe.Docstring(one.__doc__ or "")
+        for function in _functions(getattr(module, name)):
+            docstring = griffe.Docstring(function.__doc__ or "")
             for section in docstring.parse("google", warnings=False):
                 if isinstance(section, griffe.DocstringSectionParameters):
-                    taken = list(one.__annotations__)
-                    described = [said.name.lstrip("*") for said in section.value]
-                    assert [given for given in taken if given in described] == described, one
+                    items = list(function.__annotations__)
+                    described = [parameter.name.lstrip("*") for parameter in section.value]
+                    assert [name for name in items if name in described] == described, function
 
 
 def _functions(thing: object) -> list[Callable[..., object]]:
     """A function, or those of a class."""
     if not isinstance(thing, type):
         return [thing] if callable(thing) else []
-    found = [getattr(one, "__func__", one) for one in vars(thing).values()]
-    return [one for one in found if callable(one) and hasattr(one, "__annotations__")]
+    functions = [getattr(var, "__func__", var) for var in vars(thing).values()]
+    return [
+        function
+        for function in functions
+        if callable(function) and hasattr(function, "__annotations__")
+    ]
 
 
 def test_every_extra_is_weighed_or_is_part_of_one_that_is() -> None:
@@ -91,4 +95,6 @@ def test_every_extra_is_weighed_or_is_part_of_one_that_is() -> None:
     for extra, purpose in EXTRAS.items():
         name = f"hubbub[{extra}]" if extra else "hubbub"
         assert f"| `{name}` | {purpose} | " in page, "run: make weights"
-    assert {part for one in COMMANDS.values() for part in one.extra.split(",") if part} <= weighed
+    assert {
+        part for command in COMMANDS.values() for part in command.extra.split(",") if part
+    } <= weighed

@@ -100,14 +100,16 @@ def _is_number(node: ast.expr) -> bool:
 def _limit(called: str, call: ast.Call) -> bool:
     """A limit in numbers: of its own, where HANG_SECONDS or none belongs."""
     verb = called.rpartition(".")[2]
-    limits = [one.value for one in call.keywords if one.arg and "timeout" in one.arg]
+    limits = [
+        keyword.value for keyword in call.keywords if keyword.arg and "timeout" in keyword.arg
+    ]
     if verb in {"wait", "join", "communicate", "flush", "close", "result", "submit"}:
         limits += call.args[-1:] if len(call.args) == 1 or verb == "submit" else []
     if called == "select.select":
         limits += call.args[3:]
     if called in {"asyncio.timeout", "asyncio.wait_for"}:
         limits += call.args[-1:]
-    return any(_is_number(one) and ast.literal_eval(one) for one in limits)
+    return any(_is_number(limit) and ast.literal_eval(limit) for limit in limits)
 
 
 def _not_in_time(path: Path) -> set[str]:
@@ -125,15 +127,15 @@ def _not_in_time(path: Path) -> set[str]:
 
 
 def _found(wrong: Callable[[str, ast.Call], bool]) -> list[str]:
-    found = []
+    calls = []
     for path in FILES:
         denied = _not_in_time(path)
-        found += [
+        calls += [
             f"{_name(path)}:{call.lineno}: {ast.unparse(call)}"
             for called, call in _calls(path)
             if wrong(called, call) and ast.unparse(call) not in denied
         ]
-    return found
+    return calls
 
 
 def _waits(node: ast.AST) -> bool:
@@ -143,7 +145,7 @@ def _waits(node: ast.AST) -> bool:
             code = ast.parse(node.value)
         except (SyntaxError, ValueError):
             return False
-        return any(_waits(one) for one in ast.walk(code) if isinstance(one, ast.Call))
+        return any(_waits(call) for call in ast.walk(code) if isinstance(call, ast.Call))
     if not isinstance(node, ast.Call):
         return False
     called = ast.unparse(node.func)
@@ -165,8 +167,8 @@ def _places(node: ast.AST, within: str = "") -> Iterator[str]:
         yield from _places(child, inside)
 
 
-def _own(paced: set[str], said: list[str]) -> list[str]:
-    return [one for one in said if one.partition(":")[0] not in paced]
+def _own(paced: set[str], calls: list[str]) -> list[str]:
+    return [call for call in calls if call.partition(":")[0] not in paced]
 
 
 def test_every_test_runs_in_make_test_or_in_make_test_rest() -> None:
@@ -228,7 +230,7 @@ def test_a_wait_is_known_when_it_is_seen(code: str, *, waits: bool) -> None:
 def test_http_is_spoken_without_the_five_seconds_of_its_client() -> None:
     def hasty(called: str, call: ast.Call) -> bool:
         if called in {"httpx2.Client", "httpx2.AsyncClient"}:
-            return "timeout" not in {one.arg for one in call.keywords}
+            return "timeout" not in {keyword.arg for keyword in call.keywords}
         return called.startswith("httpx2.") and called.partition(".")[2] in {
             *("delete", "get", "head", "options", "patch", "post", "put", "request", "stream"),
         }
@@ -247,22 +249,22 @@ def test_generators_have_a_seed() -> None:
 
 
 def test_what_the_caller_has_set_is_forgotten() -> None:
-    kept = {"PATH": "/bin", "HOME": "~", "PYTHONDONTWRITEBYTECODE": "1"}
+    environment = {"PATH": "/bin", "HOME": "~", "PYTHONDONTWRITEBYTECODE": "1"}
     caller = {
-        **kept,
+        **environment,
         **dict.fromkeys(
             ("HUBBUB_BUNDLE", "https_proxy", "NO_PROXY", "COLUMNS", "FORCE_COLOR"), "1"
         ),
         **dict.fromkeys(("PYTHONPATH", "PYTHONWARNINGS", "LANG", "LC_NUMERIC", "TERM"), "1"),
     }
     forget_the_caller(caller)
-    assert caller == {**kept, "LC_ALL": "C.UTF-8", "OPENBLAS_NUM_THREADS": "1"}
+    assert caller == {**environment, "LC_ALL": "C.UTF-8", "OPENBLAS_NUM_THREADS": "1"}
 
 
 def test_matrices_are_multiplied_by_one_thread() -> None:
     """It is said before numpy is loaded, which asks once."""
     code = "import os, tests.conftest, numpy; print(len(os.listdir('/proc/self/task')))"
-    silent = {name: told for name, told in os.environ.items() if name != "OPENBLAS_NUM_THREADS"}
+    silent = {name: value for name, value in os.environ.items() if name != "OPENBLAS_NUM_THREADS"}
     done = subprocess.run(
         [sys.executable, "-c", code],
         cwd=ROOT,
@@ -319,9 +321,9 @@ def test_no_test_compares_the_memory_of_a_process_with_a_number() -> None:
         r"assert [^\n]*(resident|rss|statm|idle)\b[^\n]*<=? *\(?[0-9]", re.IGNORECASE
     )
     assert compared.search("assert idle[what] <= 157")
-    found = {
+    comparisons = {
         _name(path)
         for path in (ROOT / "tests").rglob("*.py")
         if path != Path(__file__) and compared.search(path.read_text())
     }
-    assert found == set()
+    assert comparisons == set()

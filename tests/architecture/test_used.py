@@ -33,7 +33,7 @@ def _used(tree: ast.AST) -> Iterator[str]:
 def _defined(tree: ast.Module) -> Iterator[str]:
     """Functions and classes, and methods of classes without a base, that no decorator takes."""
     plain = [node for node in tree.body if isinstance(node, ast.ClassDef) and not node.bases]
-    for node in [*tree.body, *(one for held in plain for one in held.body)]:
+    for node in [*tree.body, *(statement for block in plain for statement in block.body)]:
         if (
             isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and not node.decorator_list
         ) or isinstance(node, ast.ClassDef):
@@ -56,6 +56,6 @@ def test_the_product_uses_all_that_it_has() -> None:
 
 
 def test_what_nothing_uses_is_noticed(tmp_path: Path) -> None:
-    written = tmp_path / "new.py"
-    written.write_text("def used() -> None: ...\n\n\ndef left() -> None:\n    used()\n")
-    assert unused([written]) == {"left"}
+    source_path = tmp_path / "new.py"
+    source_path.write_text("def used() -> None: ...\n\n\ndef left() -> None:\n    used()\n")
+    assert unused([source_path]) == {"left"}

@@ -190,7 +190,7 @@ def test_one_of_two_parties_has_its_service_and_its_redis_alone(
         assert parse_aggregator(arguments).shuffler_status == values["peer"]
     [other] = [d for d in documents if d["metadata"]["name"] == f"prod-hubbub-{party}-peer"]
     assert other["kind"] == "Service"
-    assert [one["port"] for one in other["spec"]["ports"]] == [port]
+    assert [port["port"] for port in other["spec"]["ports"]] == [port]
     [policy] = [
         document["spec"]
         for document in documents
@@ -203,7 +203,11 @@ def test_one_of_two_parties_has_its_service_and_its_redis_alone(
     assert wanted in policy["egress"]
     secrets = {v["secret"]["secretName"] for v in pods[party]["volumes"] if "secret" in v}
     assert ("hubbub-opening-keys" in secrets) is (party == "aggregator")
-    jobs = [one["metadata"]["name"] for one in documents if one["kind"] == "ServiceMonitor"]
+    jobs = [
+        document["metadata"]["name"]
+        for document in documents
+        if document["kind"] == "ServiceMonitor"
+    ]
     assert jobs == [f"prod-hubbub-{party}"]
 
 
@@ -228,7 +232,7 @@ def test_the_issuers_party_has_its_service_and_its_redis_alone(
     policies = {d["metadata"]["name"]: d["spec"] for d in documents if d["kind"] == "NetworkPolicy"}
     assert set(policies) == {"prod-hubbub-issuer", "prod-hubbub-redis-issuer"}
     outward = [
-        one["port"] for rule in policies["prod-hubbub-issuer"]["egress"] for one in rule["ports"]
+        port["port"] for rule in policies["prod-hubbub-issuer"]["egress"] for port in rule["ports"]
     ]
     assert outward == [53, 53, 6379, 443]
     [monitor] = [d for d in documents if d["kind"] == "ServiceMonitor"]
@@ -244,9 +248,11 @@ def test_a_shuffler_has_an_issuers_key_where_one_is_named(cache: Path) -> None:
     for secrets in ({}, {"tokenKey": "hubbub-token-key"}):
         pod = _pods(_documents({**NEEDED, "secrets": secrets}, cache))["shuffler"]
         [container] = pod["containers"]
-        given = "--token-key=/etc/hubbub/tokens/tokens.key" in container["args"]
-        mounted = "/etc/hubbub/tokens" in {one["mountPath"] for one in container["volumeMounts"]}
-        assert given is mounted is bool(secrets)
+        has_key = "--token-key=/etc/hubbub/tokens/tokens.key" in container["args"]
+        mounted = "/etc/hubbub/tokens" in {
+            volumemount["mountPath"] for volumemount in container["volumeMounts"]
+        }
+        assert has_key is mounted is bool(secrets)
 
 
 def test_a_third_party_has_a_relay_and_nothing_of_the_other_two(cache: Path) -> None:
@@ -254,9 +260,9 @@ def test_a_third_party_has_a_relay_and_nothing_of_the_other_two(cache: Path) -> 
     [(part, pod)] = _pods(documents).items()
     assert part == "relay"
     [container] = pod["containers"]
-    told = parse_relay(container["args"])
+    relay = parse_relay(container["args"])
     gateway, there = RELAY["relay"]["gateway"], RELAY["networkPolicies"]["peer"]
-    assert told.gateway == f"{gateway}/.well-known/ohttp-gateway"
+    assert relay.gateway == f"{gateway}/.well-known/ohttp-gateway"
     assert container["command"][1:] == ["-m", "hubbub.relay"]
     assert "envFrom" not in container
     secrets = [v["secret"]["secretName"] for v in pod["volumes"] if "secret" in v]
@@ -265,7 +271,7 @@ def test_a_third_party_has_a_relay_and_nothing_of_the_other_two(cache: Path) -> 
     assert policy["egress"][1:] == [{"ports": [{"port": 7077}], "to": there}]
     assert policy["ingress"][0] == {"ports": [{"port": 7080}]}
     [service] = [d["spec"] for d in documents if d["kind"] == "Service"]
-    assert [(one["name"], one["port"]) for one in service["ports"]] == [("devices", 443)]
+    assert [(port["name"], port["port"]) for port in service["ports"]] == [("devices", 443)]
     default = {**RELAY, "relay": {"gateway": "https://reports.example.org/gateway"}}
     [policy] = [d["spec"] for d in _documents(default, cache) if d["kind"] == "NetworkPolicy"]
     assert policy["egress"][1:] == [{"ports": [{"port": 443}], "to": there}]
@@ -281,10 +287,10 @@ def test_a_shuffler_takes_what_comes_through_relays(
         "shuffler": {"service": {"httpPort": 8443}, "arguments": ["--relay=192.0.2.9"]},
     }
     pod = _pods(_documents(values, cache))["shuffler"]
-    told = parse_shuffler(pod["containers"][0]["args"])
-    assert told.http is not None
-    assert told.http.gateway_key == Path("/etc/hubbub/gateway/gateway.key")
-    assert [str(one) for one in told.http.relays] == ["192.0.2.9/32"]
+    shuffler = parse_shuffler(pod["containers"][0]["args"])
+    assert shuffler.http is not None
+    assert shuffler.http.gateway_key == Path("/etc/hubbub/gateway/gateway.key")
+    assert [str(relay) for relay in shuffler.http.relays] == ["192.0.2.9/32"]
     secrets = [v["secret"]["secretName"] for v in pod["volumes"] if "secret" in v]
     assert "hubbub-gateway-key" in secrets
 
@@ -370,15 +376,15 @@ def test_a_prometheus_operator_is_told_what_to_scrape_and_when_to_call(
         assert monitor["metadata"]["labels"]["release"] == "prometheus"
         [endpoint] = monitor["spec"]["endpoints"]
         wanted = monitor["spec"]["selector"]
-        [found] = [
+        [service_name] = [
             service["metadata"]["name"]
             for service in services
             if _selects(wanted, service["metadata"]["labels"])
             and endpoint["port"] in [port["name"] for port in service["spec"]["ports"]]
         ]
         # A name that install.md has in the certificate.
-        assert endpoint["tlsConfig"]["serverName"] == found
-        assert found.removeprefix("prod-") in INSTALLING.read_text()
+        assert endpoint["tlsConfig"]["serverName"] == service_name
+        assert service_name.removeprefix("prod-") in INSTALLING.read_text()
         jobs |= {rule["replacement"] for rule in endpoint["relabelings"]}
     assert jobs == {"hubbub-shuffler", "hubbub-aggregator"}
     [rule] = [document for document in documents if document["kind"] == "PrometheusRule"]
@@ -398,7 +404,7 @@ def test_a_prometheus_operator_is_told_what_to_scrape_and_when_to_call(
 
 
 def test_the_ways_in_lead_to_services_that_the_chart_makes(cache: Path) -> None:
-    made = {
+    ports = {
         (service["metadata"]["name"].removeprefix("prod-"), key)
         for service in _documents(NEEDED, cache)
         if service["kind"] == "Service"
@@ -411,10 +417,10 @@ def test_the_ways_in_lead_to_services_that_the_chart_makes(cache: Path) -> None:
     [rule] = ingress["spec"]["rules"]
     [path] = rule["http"]["paths"]
     service = path["backend"]["service"]
-    assert (service["name"], service["port"]["name"]) in made
+    assert (service["name"], service["port"]["name"]) in ports
     _, route = yaml.safe_load_all((WAYS_IN / "gateway.yaml").read_text())
     [[behind]] = [rule["backendRefs"] for rule in route["spec"]["rules"]]
-    assert (behind["name"], behind["port"]) in made
+    assert (behind["name"], behind["port"]) in ports
 
 
 def test_an_aggregator_reaches_the_provider_where_people_log_in_and_otherwise_nobody(
@@ -427,8 +433,10 @@ def test_an_aggregator_reaches_the_provider_where_people_log_in_and_otherwise_no
             if document["kind"] == "NetworkPolicy"
             and document["metadata"]["name"] == "prod-hubbub-aggregator"
         ]
-        known = {53, 7073, 6379}
-        return [rule for rule in policy if not {one["port"] for one in rule["ports"]} <= known]
+        allowed_ports = {53, 7073, 6379}
+        return [
+            rule for rule in policy if not {port["port"] for port in rule["ports"]} <= allowed_ports
+        ]
 
     assert outward(NEEDED) == []
     assert outward(EVERYTHING) == [{"ports": [{"port": 443}]}]
@@ -439,7 +447,7 @@ def test_an_aggregator_reaches_the_provider_where_people_log_in_and_otherwise_no
 
 def _projected(pod: dict[str, Any]) -> list[dict[str, Any]]:
     projected = [volume.get("projected", {"sources": []}) for volume in pod["volumes"]]
-    return [source for one in projected for source in one["sources"]]
+    return [source for volume in projected for source in volume["sources"]]
 
 
 def _selects(selector: dict[str, Any] | None, labels: dict[str, str]) -> bool:

@@ -108,10 +108,11 @@ def test_every_service_is_hardened_and_reaches_what_it_must(document: dict[str, 
         assert service["user"].startswith("${HUBBUB_USER"), name
         assert "no-new-privileges:true" in service["security_opt"], name
     together = {
-        frozenset((one, other))
-        for one in services
+        frozenset((service, other))
+        for service in services
         for other in services
-        if one != other and set(services[one]["networks"]) & set(services[other]["networks"])
+        if service != other
+        and set(services[service]["networks"]) & set(services[other]["networks"])
     }
     ours = {"redis-pool", "redis-totals", "shuffler", "aggregator"}
     assert {pair for pair in together if pair <= ours} == {
@@ -221,19 +222,19 @@ def test_what_it_says_runs(machine: Machine, installed: Path) -> None:
 
 def _until_a_login_is_asked_for(machine: Machine, installed: Path) -> None:
     """The lines of access.toml that init made are filled in while it runs, as they say."""
-    written = installed / "access" / "access.toml"
+    access_file = installed / "access" / "access.toml"
     page = f"https://127.0.0.1:{machine.ports['aggregator', 7076]}"
     context = ssl.create_default_context(cafile=str(installed / "tls" / "ca.pem"))
     with (
-        provider(machine.home, page) as known,
+        provider(machine.home, page) as login_provider,
         httpx2.Client(verify=context, timeout=HANG_SECONDS) as browser,
     ):
         (installed / "access" / "oidc.secret").write_text(SECRET)
-        text = re.sub("^#(?!cert| )", "", written.read_text(), flags=re.MULTILINE)
+        text = re.sub("^#(?!cert| )", "", access_file.read_text(), flags=re.MULTILINE)
         text = text.replace("https://hubbub.example.org", page).replace('"analysts"', '"telemetry"')
-        text = text.replace("https://id.example.org/realms/company", known.issuer)
+        text = text.replace("https://id.example.org/realms/company", login_provider.issuer)
         text = text.replace("client =", f'audience = "{page}"\nclient =')
-        written.write_text(text)
+        access_file.write_text(text)
         problem: dict[str, Any] = {}
 
         def asks() -> bool:
@@ -243,14 +244,16 @@ def _until_a_login_is_asked_for(machine: Machine, installed: Path) -> None:
         eventually(asks, machine.children["aggregator"]._log.read_text)
         login = browser.get(f"{page}/login")
         assert (login.status_code, login.headers["location"].split("/auth?")[0]) == (
-            *(303, known.issuer),
+            *(303, login_provider.issuer),
         )
-        headers = {"Authorization": f"Bearer {known.script_token(page)}"}
+        headers = {"Authorization": f"Bearer {login_provider.script_token(page)}"}
         assert browser.get(f"{page}/v1/metrics/theme", headers=headers).status_code == 200
     lines = machine.children["aggregator"]._log.read_text().splitlines()
     audit = [json.loads(line) for line in lines if '"hubbub.audit"' in line]
-    asked = [(one["who"], one["by"], one["status"]) for one in audit if one.get("metric")]
-    assert asked == [("robot", "script", 200)]
+    entries = [
+        (entry["who"], entry["by"], entry["status"]) for entry in audit if entry.get("metric")
+    ]
+    assert entries == [("robot", "script", 200)]
 
 
 def test_services_of_a_development_installation_are_told_so(
@@ -301,7 +304,9 @@ def test_each_of_two_parties_has_a_file_and_all_that_it_names(
     own = extended(party, document)
     refuse_lacking(own, parties[party])
     # Beside what the whole installation is told, where the other party is; nothing else.
-    command, both = (set(one["services"][party]["command"]) for one in (own, document))
+    command, both = (
+        set(compose_file["services"][party]["command"]) for compose_file in (own, document)
+    )
     [dialled], [within] = command - both, both - command
     assert dialled.split("=")[0] == within.split("=")[0]
     assert dialled.split("=")[1].startswith("${HUBBUB_PEER:?")
@@ -326,7 +331,7 @@ def test_neither_party_has_what_is_the_others(parties: dict[str, Path]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "told"),
+    ("options", "message"),
     [
         (["--peer", "a.example.org:1"], "say which with --party"),
         (["--party", "shuffler"], "needs --peer HOST:PORT"),
@@ -335,8 +340,8 @@ def test_neither_party_has_what_is_the_others(parties: dict[str, Path]) -> None:
     ],
 )
 def test_a_half_that_could_not_run_is_refused(
-    tmp_path: Path, said: list[str], told: str, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, options: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["init", str(tmp_path / "folder"), *said]) == 2
-    assert told in capsys.readouterr().err
+    assert main(["init", str(tmp_path / "folder"), *options]) == 2
+    assert message in capsys.readouterr().err
     assert not (tmp_path / "folder").exists()

@@ -98,8 +98,8 @@ def test_a_provider_is_named_in_the_environment_of_compose(
 ) -> None:
     monkeypatch.setenv("HUBBUB_REDIS_URL", "redis://redis.example.org/0")
     command = yaml.safe_load((COMPOSE / "issuer.yaml").read_text())["services"]["issuer"]["command"]
-    told = {"HUBBUB_OIDC": "https://id.example.org", "HUBBUB_OIDC_AUDIENCE": "app"}
-    filled = [re.sub(r"\$\{(\w+):-\}", lambda name: told[name[1]], word) for word in command]
+    environment = {"HUBBUB_OIDC": "https://id.example.org", "HUBBUB_OIDC_AUDIENCE": "app"}
+    filled = [re.sub(r"\$\{(\w+):-\}", lambda name: environment[name[1]], word) for word in command]
     settings = parse(filled)
     assert (settings.provider, settings.audiences) == ("https://id.example.org", ("app",))
 
@@ -132,8 +132,8 @@ def test_what_it_says_runs_and_devices_report_by_its_tokens(
 
     def is_healthy() -> bool:
         issuer.children["issuer"].check()
-        told = file["services"]["issuer"]["healthcheck"]["test"][2:]
-        here = [issuer.here("issuer", word) for word in told]
+        command = file["services"]["issuer"]["healthcheck"]["test"][2:]
+        here = [issuer.here("issuer", word) for word in command]
         here = [re.sub(r"127\.0\.0\.1:7094", metrics, word) for word in here]
         return subprocess.run([sys.executable, *here], capture_output=True).returncode == 0  # noqa: PLW1510 asked for
 
@@ -159,8 +159,8 @@ def test_what_it_says_runs_and_devices_report_by_its_tokens(
         assert client.flush(HANG_SECONDS), client.dropped
     transport.close()
     with urllib.request.urlopen(f"http://{metrics}/metrics", timeout=HANG_SECONDS) as answer:
-        told = answer.read().decode()
-    assert re.search(r'hubbub_issued_tokens_total\{outcome="issued"\} [1-9]', told)
+        body = answer.read().decode()
+    assert re.search(r'hubbub_issued_tokens_total\{outcome="issued"\} [1-9]', body)
     log = issuer.children["issuer"]._log.read_text()
     assert "reloaded" in log
     assert "ann" not in log

@@ -43,10 +43,10 @@ def test_the_container_file_is_in_order() -> None:
 
 def test_people_can_log_in_at_the_image_of_an_aggregator() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    held = (ROOT / "locks" / "aggregator.lock").read_text()
+    lock_text = (ROOT / "locks" / "aggregator.lock").read_text()
     for needed in project["optional-dependencies"]["oidc"]:
         name = re.split(r"[<>=]", needed)[0]
-        assert re.search(rf"^{name}==", held, re.MULTILINE), name
+        assert re.search(rf"^{name}==", lock_text, re.MULTILINE), name
 
 
 def test_whatever_an_image_is_built_of_is_built_without_a_date() -> None:
@@ -55,7 +55,7 @@ def test_whatever_an_image_is_built_of_is_built_without_a_date() -> None:
     builders = {name for name, base in of.items() if base == "building"}
     assert builders == {
         "wheel",
-        *(f"{one}-installed" for one in ("shuffler", "aggregator", "tools")),
+        *(f"{service}-installed" for service in ("shuffler", "aggregator", "tools")),
     }
     assert "RUN " not in text.partition("FROM building AS wheel")[0]
     assert "RUN " not in text.partition("FROM base AS shuffler\n")[2]
@@ -113,9 +113,9 @@ def test_units_are_understood_and_give_arguments_that_services_take(
     units = [str(tmp_path / f"hubbub-{role}.service") for role in parse]
     assert _ran("systemd-analyze", "verify", *units).strip() == ""
     for unit in units:
-        told = _ran("systemd-analyze", "security", "--offline=true", unit)
-        [exposure] = re.findall(r"Overall exposure level for \S+: ([\d.]+)", told)
-        assert float(exposure) < 2.5, told
+        output = _ran("systemd-analyze", "security", "--offline=true", unit)
+        [exposure] = re.findall(r"Overall exposure level for \S+: ([\d.]+)", output)
+        assert float(exposure) < 2.5, output
 
 
 def _alerts() -> list[dict[str, Any]]:

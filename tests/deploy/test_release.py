@@ -55,8 +55,8 @@ def test_made_twice_it_is_the_same_bytes(release: dict[str, bytes], tmp_path: Pa
         os.umask(former)
     assert sorted(again) == sorted(release)
     assert len(release) == 4
-    for name, made in release.items():
-        assert made == again[name], name
+    for name, content in release.items():
+        assert content == again[name], name
 
 
 def test_the_bill_of_materials_has_everything_that_the_locks_name(
@@ -64,8 +64,14 @@ def test_the_bill_of_materials_has_everything_that_the_locks_name(
 ) -> None:
     bom = json.loads(release["sbom.cdx.json"])
     assert (bom["bomFormat"], bom["specVersion"]) == ("CycloneDX", "1.6")
-    named = {(one["name"], one["version"]): one for one in bom["components"]}
-    assert len(named) == len(bom["components"]) == len({one["bom-ref"] for one in named.values()})
+    named = {
+        (component["name"], component["version"]): component for component in bom["components"]
+    }
+    assert (
+        len(named)
+        == len(bom["components"])
+        == len({component["bom-ref"] for component in named.values()})
+    )
     for lock in LOCKS:
         text = (ROOT / "locks" / lock).read_text()
         pinned = re.findall(r"^([\w.-]+)==([^\s;]+)", text, re.MULTILINE)
@@ -73,22 +79,26 @@ def test_the_bill_of_materials_has_everything_that_the_locks_name(
         for name, version in pinned:
             assert named[name, version]["purl"] == f"pkg:pypi/{name}@{version}"
             assert named[name, version]["hashes"]
-    [sealing] = [one for one in bom["components"] if one["name"] == "@panva/hpke-noble"]
+    [sealing] = [
+        component for component in bom["components"] if component["name"] == "@panva/hpke-noble"
+    ]
     assert sealing["purl"].startswith("pkg:npm/%40panva/hpke-noble@")
-    assert not any(one["name"] == "eslint" for one in bom["components"]), "of development alone"
+    assert not any(component["name"] == "eslint" for component in bom["components"]), (
+        "of development alone"
+    )
 
 
 def test_the_statement_has_the_digest_of_every_file_and_lock(release: dict[str, bytes]) -> None:
     statement = json.loads(release["provenance.json"])
-    told = {one["name"]: one["digest"]["sha256"] for one in statement["subject"]}
-    for name, made in release.items():
+    digests = {subject["name"]: subject["digest"]["sha256"] for subject in statement["subject"]}
+    for name, content in release.items():
         if name != "provenance.json":
-            assert told.pop(name) == hashlib.sha256(made).hexdigest()
-    assert list(told) == ["content of hubbub/ as installed"]
+            assert digests.pop(name) == hashlib.sha256(content).hexdigest()
+    assert list(digests) == ["content of hubbub/ as installed"]
     built = statement["predicate"]["buildDefinition"]["resolvedDependencies"]
     assert re.fullmatch(r"[0-9a-f]{40}", built[0]["digest"]["gitCommit"])
     locks = {f"locks/{path.name}": path for path in (ROOT / "locks").glob("*.lock")}
-    assert {one["name"] for one in built[1:]} == locks.keys()
+    assert {dependency["name"] for dependency in built[1:]} == locks.keys()
 
 
 def test_what_is_installed_is_what_was_released_until_a_byte_is_another(
@@ -97,10 +107,10 @@ def test_what_is_installed_is_what_was_released_until_a_byte_is_another(
     subject = json.loads(release["provenance.json"])["subject"]
     [content] = [s for s in subject if s["name"] == "content of hubbub/ as installed"]
     [info] = site.glob("*.dist-info")
-    found = _looked_at(PathDistribution(info))
-    assert found.files > 300
-    assert found.changed == ()
-    assert found.digest == content["digest"]["sha256"]
+    installation = _looked_at(PathDistribution(info))
+    assert installation.files > 300
+    assert installation.changed == ()
+    assert installation.digest == content["digest"]["sha256"]
     grr = site / "hubbub" / "mechanisms" / "grr.py"
     grr.write_text(grr.read_text().replace("at_most", "at_least", 1))
     (site / "hubbub" / "mechanisms" / "rr.py").unlink()

@@ -38,12 +38,12 @@ def main() -> int:
     arguments = parser.parse_args()
     quiet()
     warnings.simplefilter("error")
-    known = targets()
-    unknown = sorted(set(arguments.targets) - {*known, METHODS})
+    all_targets = targets()
+    unknown = sorted(set(arguments.targets) - {*all_targets, METHODS})
     if unknown:
-        parser.error(f"no such target: {', '.join(unknown)}; there are {', '.join(known)}")
+        parser.error(f"no such target: {', '.join(unknown)}; there are {', '.join(all_targets)}")
     faults = 0
-    for name in arguments.targets or [*known, METHODS]:
+    for name in arguments.targets or [*all_targets, METHODS]:
         began = time.monotonic()
         run = Run(arguments.runs, arguments.seed, corpus(name), tell)
         guided = GUIDED and name != METHODS and not arguments.survey
@@ -53,7 +53,7 @@ def main() -> int:
             for what, number in sorted(answers.items()):
                 print(f"  {what}: {number:,}")
         elif arguments.survey:
-            lines = survey(name, known[name], run)
+            lines = survey(name, all_targets[name], run)
             faults += len(lines)
             for line in lines:
                 print(f"  {line}")
@@ -64,7 +64,7 @@ def main() -> int:
                 print(f"{name}: FAILED; the input is in {FOUND}/{name}")
                 return 1
         else:
-            blind(name, known[name], run)
+            blind(name, all_targets[name], run)
         rate = arguments.runs / (time.monotonic() - began)
         peak = resource.getrusage(resource.RUSAGE_CHILDREN if guided else resource.RUSAGE_SELF)
         how = "guided by coverage" if guided else "mutated"

@@ -62,8 +62,8 @@ class Aggregator:
         self._pools = pools
         self.good: list[int] = []
 
-    def unary_unary(self, _method: str, *_: Any, **given: Any) -> Any:
-        deserialize = given["response_deserializer"]
+    def unary_unary(self, _method: str, *_: Any, **options: Any) -> Any:
+        deserialize = options["response_deserializer"]
 
         async def call(_request: Any, **_: Any) -> Any:
             await asyncio.sleep(0)
@@ -72,13 +72,15 @@ class Aggregator:
             data = self._answers.pop(0) if self._answers else b"\0"
             code = codes[data[0] % len(codes)] if data else grpc.StatusCode.OK
             if code is not grpc.StatusCode.OK:
-                told = VALUES[data[-1] % len(VALUES)]
-                trailing = grpc.aio.Metadata(("grpc-retry-pushback-ms", told))
-                raise grpc.aio.AioRpcError(code, grpc.aio.Metadata(), trailing, "\x1b[2J" + told)
+                pushback = VALUES[data[-1] % len(VALUES)]
+                trailing = grpc.aio.Metadata(("grpc-retry-pushback-ms", pushback))
+                raise grpc.aio.AioRpcError(
+                    code, grpc.aio.Metadata(), trailing, "\x1b[2J" + pushback
+                )
             with suppress(DecodeError):
-                found = deserialize(data[1:])
+                message = deserialize(data[1:])
                 self.good.append(self._pools.asked)
-                return found
+                return message
             return None  # as gRPC has it: what cannot be read is logged, and is None
 
         return call
@@ -114,7 +116,7 @@ def aggregators() -> Mapping[str, Target]:
     def answered(data: bytes) -> None:
         """data: a list of answers in hex, as JSON."""
         try:
-            answers = [bytes.fromhex(one) for one in json.loads(data)]
+            answers = [bytes.fromhex(load) for load in json.loads(data)]
         except (ValueError, TypeError, RecursionError):
             return
         with mock.patch.object(mixer, "_LONGEST_WAIT_SECONDS", 0.0):
@@ -124,7 +126,7 @@ def aggregators() -> Mapping[str, Target]:
     examples = [[b"\x0e\1", b"\0" + good], [b"\1\2", b"\5\3", b"\0"], [b"\0\x0a", b"\0" + good]]
     return {
         "answers_apply": Target(
-            [json.dumps([one.hex() for one in several]).encode() for several in examples],
+            [json.dumps([answer.hex() for answer in several]).encode() for several in examples],
             answered,
             _odd,
         )
@@ -133,10 +135,10 @@ def aggregators() -> Mapping[str, Target]:
 
 def _odd(chance: random.Random, examples: Sequence[bytes]) -> bytes:
     try:
-        answers = [bytes.fromhex(one) for one in json.loads(chance.choice(examples))]
+        answers = [bytes.fromhex(load) for load in json.loads(chance.choice(examples))]
     except (ValueError, TypeError, RecursionError):
         return mutated(chance, examples)
-    known = [*answers, bytes([chance.randrange(17), chance.randrange(256)])]
+    choices = [*answers, bytes([chance.randrange(17), chance.randrange(256)])]
     return json.dumps(
-        [mutated(chance, known)[:64].hex() for _ in range(chance.randrange(1, 5))]
+        [mutated(chance, choices)[:64].hex() for _ in range(chance.randrange(1, 5))]
     ).encode()

@@ -52,9 +52,11 @@ class SameAnswer(HttpCalls):
 def analysts() -> Mapping[str, Target]:
     """Targets by name."""
     return {
-        "answer_json": Target([json.dumps(one).encode() for one in _ANSWERS], _notebook, varied),
+        "answer_json": Target(
+            [json.dumps(answer).encode() for answer in _ANSWERS], _notebook, varied
+        ),
         "answer_shown": Target(
-            [json.dumps(one).encode() for one in _ANSWERS], _command_line, varied
+            [json.dumps(answer).encode() for answer in _ANSWERS], _command_line, varied
         ),
     }
 
@@ -94,12 +96,14 @@ def _command_line(data: bytes) -> None:
                 to_csv(whole_rows(answer.question, answer.document))
                 if zlib.crc32(data) % SHOWN == 0:
                     show(answer.document)
-    seen = set(out.getvalue()) - {"\n"}
-    assert not any(unicodedata.category(one) in {"Cc", "Cf"} for one in seen), "a control character"
+    characters = set(out.getvalue()) - {"\n"}
+    assert not any(unicodedata.category(character) in {"Cc", "Cf"} for character in characters), (
+        "a control character"
+    )
 
 
-def _show_metrics(found: dict[str, Any]) -> None:
-    for metric in found["metrics"]:
+def _show_metrics(answer: dict[str, Any]) -> None:
+    for metric in answer["metrics"]:
         table("metrics", ("name", "asks for"), [(metric["name"], metric["description"])])
 
 

@@ -99,8 +99,8 @@ def _kind(error: BaseException) -> tuple[str, ...]:
     frames = traceback.extract_tb(error.__traceback__)
     ours = [frame for frame in frames if "/hubbub/" in frame.filename] or frames
     last = ours[-1]
-    said = str(error).splitlines()[-1:] if isinstance(error, AssertionError) else []
-    return (type(error).__name__, f"{Path(last.filename).name}:{last.lineno}", *said)
+    text = str(error).splitlines()[-1:] if isinstance(error, AssertionError) else []
+    return (type(error).__name__, f"{Path(last.filename).name}:{last.lineno}", *text)
 
 
 def _keep(folder: Path, data: bytes) -> Path:

@@ -77,13 +77,15 @@ def _proof(folder: Path, bundle: Bundle) -> Target:
     named = replace(bundle, log=NoteKey(name, LOG.public_key().public_bytes_raw()), signed=b"")
     contents = [sign_bundle(replace(named, serial=serial), OPERATOR) for serial in range(1, 6)]
     log = append(folder, name, LOG, [("bundle", content) for content in contents])
-    seen = Trust()
+    first_trust = Trust()
     first = append(folder / "first", name, LOG, [("bundle", contents[0])])
-    seen.admit("app", open_bundle(contents[0] + prove_bundle(first).dump(), "first"), None, [])
-    known = json.dumps(seen.data())
+    first_trust.admit(
+        "app", open_bundle(contents[0] + prove_bundle(first).dump(), "first"), None, []
+    )
+    trust_json = json.dumps(first_trust.data())
 
     def opened(line: bytes) -> None:
-        trust = Trust.load(json.loads(known))
+        trust = Trust.load(json.loads(trust_json))
         with suppress(BundleRefused):
             trust.admit("app", open_bundle(contents[-1] + line, "fuzzed"), None, [])
         pinned = trust.pins["app"].log

@@ -98,7 +98,7 @@ def decoders() -> Mapping[str, Target]:
         with suppress(ValueError):
             Window.parse(data)
 
-    found = {
+    all_targets = {
         "submit": Target([submit.SerializeToString()], submitted),
         "batch": Target([batch.SerializeToString()], lambda data: _unread(Batch, data)),
         "sealed": Target(
@@ -132,8 +132,8 @@ def decoders() -> Mapping[str, Target]:
     }
     for name, mechanism in REGISTRY.items():
         layout = mechanism(**mechanism.SMALL[-1]).layout
-        found[f"payload_{name}"] = _payload(layout)
-    return found
+        all_targets[f"payload_{name}"] = _payload(layout)
+    return all_targets
 
 
 def _payload(layout: Layout) -> Target:
@@ -185,8 +185,8 @@ def _trust(folder: Path, bundle: Bundle) -> Path:
 def _handovers(folder: Path) -> Path:
     path, old = folder / "example.handovers.json", Ed25519PrivateKey.from_private_bytes(bytes(32))
     word = hand_over(old, Ed25519PrivateKey.generate().public_key().public_bytes_raw())
-    told = {name: to_text(getattr(word, name)) for name in ("old", "new", "signature")}
-    path.write_text(json.dumps([told]))
+    handover = {name: to_text(getattr(word, name)) for name in ("old", "new", "signature")}
+    path.write_text(json.dumps([handover]))
     return path
 
 
@@ -210,14 +210,14 @@ def _charged(data: bytes) -> None:
 
 
 def _file(
-    path: Path, example: Path, refused: type[HubbubError], read: Callable[[Path], Any]
+    path: Path, example: Path, refused: type[HubbubError], reader: Callable[[Path], Any]
 ) -> Target:
     path.touch(mode=0o600)
 
     def run(data: bytes) -> None:
         path.write_bytes(data)
         with suppress(refused):
-            read(path)
+            reader(path)
 
     return Target([example.read_bytes()], run)
 

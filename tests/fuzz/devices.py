@@ -43,8 +43,8 @@ class Device(Client):
     def __init__(self, bundle: Bundle, state: Any, transport: Any, **settings: Any) -> None:
         transport.close()
         self.shuffler = FakeShuffler()
-        told = {**settings, "hold_seconds": None, "strict": False, "clock": FakeClock(NOW)}
-        super().__init__(bundle, state, self.shuffler, **told)
+        options = {**settings, "hold_seconds": None, "strict": False, "clock": FakeClock(NOW)}
+        super().__init__(bundle, state, self.shuffler, **options)
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,9 @@ class Room:
         self._keys = {key.id: key.load() for key in keys}
         bundle = self.signed.bundle
         self._read = mock.Mock(return_value=bundle)
-        self.bases = [self._base(made) for made in (_report, _report_and_stop, _report_less)]
+        self.bases = [
+            self._base(scenario) for scenario in (_report, _report_and_stop, _report_less)
+        ]
 
     @property
     def state(self) -> Path:
@@ -112,8 +114,10 @@ class Room:
     def opened(self, device: Device, base: Base) -> Counter[tuple[str, int]]:
         """How many new reports left a device, by stream and epoch: those that say something."""
         fresh: Counter[tuple[str, int]] = Counter()
-        left = {one.sealed: one for one in device.shuffler.reports()}
-        for report in (one for sealed, one in left.items() if sealed not in base.sealed):
+        reports = {report.sealed: report for report in device.shuffler.reports()}
+        for report in (
+            candidate for sealed, candidate in reports.items() if sealed not in base.sealed
+        ):
             with suppress(BadPayload, KeyError, TypeError, ValueError, InvalidSignature):
                 info = seal_info(report.stream, report.epoch)
                 open_sealed(report.sealed, self._keys[report.key_id], info)
@@ -127,7 +131,7 @@ class Room:
                 (self._room / folder).mkdir(exist_ok=True)
             device = self.start()
             live(device)
-            sealed = frozenset(one.sealed for one in device.shuffler.reports())
+            sealed = frozenset(report.sealed for report in device.shuffler.reports())
             device.close(0)
             # A second start, so that the witness knows all that the first one spent.
             device = self.start()
@@ -154,12 +158,12 @@ class Room:
     def _shrink(self) -> frozenset[bytes]:
         """Small pages, so that a byte that is changed is one that says something."""
         rows = sqlite3.connect(self.state / "hubbub.sqlite3")
-        found = rows.execute("SELECT sealed FROM reports WHERE sealed IS NOT NULL").fetchall()
+        records = rows.execute("SELECT sealed FROM reports WHERE sealed IS NOT NULL").fetchall()
         rows.execute("PRAGMA journal_mode = DELETE")
         rows.execute("PRAGMA page_size = 512")
         rows.execute("VACUUM")
         rows.close()
-        return frozenset(sealed for (sealed,) in found)
+        return frozenset(sealed for (sealed,) in records)
 
 
 def _report(device: Device) -> None:
@@ -187,14 +191,14 @@ def live(room: Room, base: Base, chance: random.Random, *, trusted: bool) -> Non
     with room.inside(), suppress(BundleRefused):
         first = room.start()
         _use(room, first, base, chance, trusted=trusted)
-        left = room.opened(first, base)
+        counts = room.opened(first, base)
         if chance.random() < AGAIN:
             with suppress(BundleRefused):
                 second = room.start()
                 _change_mind(second, chance)
                 _use(room, second, base, chance, trusted=False)
-                left += room.opened(second, base)
-        _within(room, base, left)
+                counts += room.opened(second, base)
+        _within(room, base, counts)
 
 
 def _use(room: Room, device: Device, base: Base, chance: random.Random, *, trusted: bool) -> None:
@@ -239,11 +243,11 @@ def _change_mind(device: Device, chance: random.Random) -> None:
                 assert device.report("theme", "dark") is Outcome.DISABLED
 
 
-def _within(room: Room, base: Base, left: Counter[tuple[str, int]]) -> None:
+def _within(room: Room, base: Base, counts: Counter[tuple[str, int]]) -> None:
     """What left and what the witness knew pass no limit."""
     spent = Counter(base.spent)
     reported = Counter(base.reported)
-    for (stream, epoch), number in left.items():
+    for (stream, epoch), number in counts.items():
         metric = room.signed.bundle.streams[stream]
         reported[metric.base_name, epoch] += number
         if not metric.memoized:

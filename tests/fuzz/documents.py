@@ -56,8 +56,8 @@ def varied(chance: random.Random, examples: Sequence[bytes], longest: int = LONG
     for name, raw in _RAW.items():
         text = text.replace(json.dumps(name).encode(), raw.encode())
     if chance.random() < 0.1 and (names := list(_NAME.finditer(text))):
-        found = chance.choice(names)  # the same name twice
-        text = text[: found.start()] + found[0] + b"0," + text[found.start() :]
+        match = chance.choice(names)  # the same name twice
+        text = text[: match.start()] + match[0] + b"0," + text[match.start() :]
     if chance.random() < 0.05:
         text = mutated(chance, [text])
     return text[:longest]

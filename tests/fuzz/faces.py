@@ -95,7 +95,7 @@ class Kept(MemoryReleaseLog):
     async def spend(self, entry: Entry, allowance: tuple[float, float]) -> tuple[Entry, bool]:
         for text in (entry.by, entry.purpose, entry.metric, entry.query, entry.value):
             text.encode()
-            assert not any(ord(one) < 32 for one in text), "control characters are kept"
+            assert not any(ord(character) < 32 for character in text), "control characters are kept"
         return await super().spend(entry, allowance)
 
 
@@ -116,8 +116,10 @@ class House:
         tokens = folder / "tokens.json"
         add_token(tokens, "fuzz", "publisher", 365, NOW)
         self._configs = []
-        for known in (None, tokens):
-            server = HttpServer("127.0.0.1:1", query, releases, access=access_of(known, None))
+        for access_tokens in (None, tokens):
+            server = HttpServer(
+                "127.0.0.1:1", query, releases, access=access_of(access_tokens, None)
+            )
             server._server.config.load()
             self._configs.append(server._server.config)
         self._faults = Faults()
@@ -129,34 +131,34 @@ class House:
         """What is answered to these bytes on a connection of their own."""
         self._faults.said.clear()
         answer = self.loop.run_until_complete(self._asked(raw, self._configs[tokens]))
-        found = [int(status) for status in _STATUS.findall(answer)]
-        assert not [status for status in found if status >= 500 and status != 501], found
+        statuses = [int(status) for status in _STATUS.findall(answer)]
+        assert not [status for status in statuses if status >= 500 and status != 501], statuses
         assert not self._faults.said, self._faults.said[0][-2000:]
         return answer
 
     async def _asked(self, raw: bytes, config: Any) -> bytes:
         state, pipe = ServerState(), Pipe()
-        made = config.http_protocol_class(
+        protocol = config.http_protocol_class(
             config=config, server_state=state, app_state={}, _loop=asyncio.get_running_loop()
         )
-        made.connection_made(pipe)
+        protocol.connection_made(pipe)
         with suppress(asyncio.CancelledError):
             for start in range(0, len(raw), 3000):
                 if not pipe.closed:
-                    made.data_received(raw[start : start + 3000])
+                    protocol.data_received(raw[start : start + 3000])
         # Whoever waits for more of this request hears that there is none.
         for _ in range(3):
             await asyncio.sleep(0)
-        if not pipe.closed and _is_half(made):
-            made.connection_lost(None)
+        if not pipe.closed and _is_half(protocol):
+            protocol.connection_lost(None)
         if state.tasks:
             _, hanging = await asyncio.wait(set(state.tasks), timeout=HANG_SECONDS)
             if hanging and not pipe.closed:
-                made.connection_lost(None)
+                protocol.connection_lost(None)
                 _, hanging = await asyncio.wait(hanging, timeout=HANG_SECONDS)
             assert not hanging, "a request hangs"
-        if made.timeout_keep_alive_task:
-            made.timeout_keep_alive_task.cancel()
+        if protocol.timeout_keep_alive_task:
+            protocol.timeout_keep_alive_task.cancel()
         return bytes(pipe.out)
 
 
@@ -178,8 +180,10 @@ def faces() -> Mapping[str, Target]:
         house.ask(request)
 
     return {
-        "http_raw": Target([_written(one) for one in _REQUESTS], raw, _raw),
-        "http_asked": Target([json.dumps(one).encode() for one in _REQUESTS], asked, varied),
+        "http_raw": Target([_written(request) for request in _REQUESTS], raw, _raw),
+        "http_asked": Target(
+            [json.dumps(request).encode() for request in _REQUESTS], asked, varied
+        ),
     }
 
 
@@ -236,8 +240,10 @@ def _written(request: Any) -> bytes:
     headers = {"Host": "127.0.0.1", **request["headers"]}
     body = b""
     if request["body"] is not None:
-        told = request["body"]
-        body = (told if isinstance(told, str) else json.dumps(told)).encode("utf-8", "replace")
+        content = request["body"]
+        body = (content if isinstance(content, str) else json.dumps(content)).encode(
+            "utf-8", "replace"
+        )
         headers = {"Content-Type": "application/json", "Content-Length": len(body), **headers}
     head = f"{request['method']} {path}{'?' + query if query else ''} HTTP/1.1\r\n"
     head += "".join(f"{name}: {value}\r\n" for name, value in headers.items())

@@ -20,8 +20,8 @@ def main() -> None:
         from tests.fuzz.targets import targets
     target = targets()[name]
     quiet()
-    found, seeds = FOUND / name, FOUND / f"{name}.seeds"
-    for folder in (found, seeds):
+    artifacts, seeds = FOUND / name, FOUND / f"{name}.seeds"
+    for folder in (artifacts, seeds):
         folder.mkdir(parents=True, exist_ok=True)
     for data in [*target.examples, *(path.read_bytes() for path in (CORPUS / name).glob("*"))]:
         (seeds / hashlib.sha256(data).hexdigest()[:16]).write_bytes(data)
@@ -34,7 +34,7 @@ def main() -> None:
         return bytes(atheris.Mutate(data, longest))
 
     options = [f"-atheris_runs={runs}", f"-seed={seed}", f"-max_len={target.longest}"]
-    options += ["-timeout=60", "-rss_limit_mb=1500", f"-artifact_prefix={found}/", str(seeds)]
+    options += ["-timeout=60", "-rss_limit_mb=1500", f"-artifact_prefix={artifacts}/", str(seeds)]
     atheris.Setup([sys.argv[0], *options], target.run, custom_mutator=mutate)
     atheris.Fuzz()
 

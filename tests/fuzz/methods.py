@@ -97,10 +97,10 @@ async def fuzz(folder: Path, number: int, seed: int, tell: Callable[[str], None]
             name: channels[method.address].unary_unary(SERVICES + name)
             for name, method in methods.items()
         }
-        left = iter(range(number))
+        steps = iter(range(number))
 
         async def worker() -> None:
-            for done in left:
+            for done in steps:
                 name = chance.choice(list(methods))
                 examples, kind = methods[name].examples, methods[name].kind
                 request = (
@@ -120,8 +120,8 @@ async def fuzz(folder: Path, number: int, seed: int, tell: Callable[[str], None]
                     tell(f"{done:,} of {number:,} requests")
 
         await asyncio.gather(*(worker() for _ in range(AT_ONCE)))
-        for one in channels.values():
-            await one.close()
+        for channel in channels.values():
+            await channel.close()
     logging.getLogger().removeHandler(faults)
     assert not faults.said, faults.said[:3]
     return answers
@@ -182,7 +182,7 @@ async def _services(folder: Path) -> AsyncIterator[dict[str, Method]]:
     key = signed.bundle.keys[0]
     sealed = [seal(b"\1", key.key, seal_info("theme", epoch)) for _ in range(30)]
     theme = {"stream": "theme", "epoch": epoch, "key_id": key.id}
-    reports = [{**theme, "sealed": one} for one in sealed]
+    reports = [{**theme, "sealed": sealed_report} for sealed_report in sealed]
     submits = [wire.SubmitRequest(reports=reports[:n]) for n in (1, 2, 25)]  # type: ignore[arg-type]
     batches = [
         wire.Batch(batch_id=bytes([n]) * 16, sealed=sealed[:n], **theme)  # type: ignore[arg-type]

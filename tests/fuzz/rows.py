@@ -43,36 +43,36 @@ def _told(cell: Any) -> Any:
     return cell
 
 
-def _meant(told: Any) -> Any:
-    match told:
+def _meant(cell: Any) -> Any:
+    match cell:
         case {"blob": str(text)} | {"text": str(text)}:
             return bytes.fromhex(text)
         case {"json": document}:
             return json.dumps(document)
         case dict() | list():
-            return json.dumps(told)
+            return json.dumps(cell)
         case bool():
-            return int(told)
-        case int() if not -(1 << 63) <= told < 1 << 63:
-            return str(told)
-    return told
+            return int(cell)
+        case int() if not -(1 << 63) <= cell < 1 << 63:
+            return str(cell)
+    return cell
 
 
-def _place(told: Any) -> str:
+def _place(cell: Any) -> str:
     """Text of any bytes, as damage leaves it, or the value itself."""
-    return "CAST(? AS TEXT)" if isinstance(told, dict) and "text" in told else "?"
+    return "CAST(? AS TEXT)" if isinstance(cell, dict) and "text" in cell else "?"
 
 
 def rewritten(chance: random.Random, examples: Sequence[bytes]) -> bytes:
     """Other rows; sometimes with a text that is no UTF-8."""
-    found = varied(chance, examples, LONGEST_ROWS)
+    content = varied(chance, examples, LONGEST_ROWS)
     old = chance.choice((b"null", b'"blob"', b'"on"'))
-    if chance.random() < 0.1 and old in found:
-        parts = found.split(old)
+    if chance.random() < 0.1 and old in content:
+        parts = content.split(old)
         at = chance.randrange(1, len(parts))
         new = b'"text"' if old == b'"blob"' else b'{"text":"41ff80"}'
-        found = old.join(parts[:at]) + new + old.join(parts[at:])
-    return found
+        content = old.join(parts[:at]) + new + old.join(parts[at:])
+    return content
 
 
 def _loaded(database: bytes) -> sqlite3.Connection:
@@ -86,11 +86,11 @@ def database_of(base: Base, tables: Mapping[str, Any]) -> bytes:
     """A base's database with other rows."""
     with closing(_loaded(base.database)) as rows:
         for table, columns in TABLES.items():
-            told = tables.get(table)
-            if told == _known(base).get(table) or not isinstance(told, list):
+            table_rows = tables.get(table)
+            if table_rows == _known(base).get(table) or not isinstance(table_rows, list):
                 continue
             rows.execute(f"DELETE FROM {table}")  # noqa: S608 ours
-            for row in told:
+            for row in table_rows:
                 told_cells = [*row, *[None] * len(columns)] if isinstance(row, list) else [None]
                 told_cells = told_cells[: len(columns)]
                 cells = [_meant(cell) for cell in told_cells]

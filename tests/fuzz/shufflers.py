@@ -62,8 +62,8 @@ class Wire:
         self.answers = list(answers)
         self.given: list[grpc.StatusCode] = []
 
-    def unary_unary(self, _method: str, *_: Any, **given: Any) -> Any:
-        deserialize = given["response_deserializer"]
+    def unary_unary(self, _method: str, *_: Any, **options: Any) -> Any:
+        deserialize = options["response_deserializer"]
 
         def call(_request: SubmitRequest, timeout: float, **_: Any) -> Any:
             assert timeout > 0
@@ -93,7 +93,7 @@ def shufflers() -> Mapping[str, Target]:
     def answered(data: bytes) -> None:
         """data: a list of answers in hex, as JSON."""
         try:
-            answers = [bytes.fromhex(one) for one in json.loads(data)]
+            answers = [bytes.fromhex(load) for load in json.loads(data)]
         except (ValueError, TypeError, RecursionError):
             return
         wire = Wire(answers)
@@ -110,17 +110,17 @@ def shufflers() -> Mapping[str, Target]:
             strict=False,
             clock=FakeClock(NOW),
         )
-        made = 0
+        queued = 0
         for name, value in (("theme", "dark"), ("crashed", "no"), ("crashed", "yes")):
-            made += client.report(name, value).name == "QUEUED"
+            queued += client.report(name, value).name == "QUEUED"
         for _ in answers:
-            asked, before = len(wire.given), (client.waiting, client.dropped)
+            count, before = len(wire.given), (client.waiting, client.dropped)
             client.flush(FLUSH_SECONDS)
-            if not {grpc.StatusCode.OK, FINAL} & set(wire.given[asked:]):
+            if not {grpc.StatusCode.OK, FINAL} & set(wire.given[count:]):
                 assert (client.waiting, client.dropped) == before, "lost by a status"
         view = client.ledger()
         fates = [payload.fate for payload in view.payloads]
-        assert len(fates) == made, "a report is gone without a word"
+        assert len(fates) == queued, "a report is gone without a word"
         assert fates.count("waiting") == client.waiting
         assert sum(client.dropped.values()) == len(fates) - fates.count("waiting") - fates.count(
             "sent"
@@ -157,8 +157,8 @@ def _trailing(data: bytes) -> Any:
         value = data[2:].decode("latin-1")
     # Keys whose name ends so carry bytes.
     name = HINTS[data[2] % len(HINTS)]
-    told = Metadatum(name, value.encode() if name.endswith("-bin") else value)
-    return (told,) * (1 + data[1] % 2)
+    metadatum = Metadatum(name, value.encode() if name.endswith("-bin") else value)
+    return (metadatum,) * (1 + data[1] % 2)
 
 
 def _odd(chance: random.Random, examples: Sequence[bytes]) -> bytes:
@@ -171,9 +171,9 @@ def _odd(chance: random.Random, examples: Sequence[bytes]) -> bytes:
 
 def _odd_list(chance: random.Random, examples: Sequence[bytes]) -> bytes:
     try:
-        answers = [bytes.fromhex(one) for one in json.loads(chance.choice(examples))]
+        answers = [bytes.fromhex(load) for load in json.loads(chance.choice(examples))]
     except (ValueError, TypeError, RecursionError):
         return mutated(chance, examples)
-    known = [*answers, bytes([chance.randrange(17), chance.randrange(256), 0])]
-    made = [_odd(chance, known).hex() for _ in range(chance.randrange(1, 5))]
-    return json.dumps(made).encode()
+    choices = [*answers, bytes([chance.randrange(17), chance.randrange(256), 0])]
+    odd_answers = [_odd(chance, choices).hex() for _ in range(chance.randrange(1, 5))]
+    return json.dumps(odd_answers).encode()

@@ -72,14 +72,14 @@ def states() -> Mapping[str, Target]:  # noqa: C901 a target is a few lines
     def noted(data: bytes) -> None:
         """data: what a process that left a journal had drawn."""
         try:
-            drawn = [_drawn(one) for one in json.loads(data)]
-            written = _journal(drawn)
+            drawn = [_drawn(load) for load in json.loads(data)]
+            content = _journal(drawn)
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError, struct.error):
             return
-        journalled(bytes([_chance(data).randrange(3)]) + written)
+        journalled(bytes([_chance(data).randrange(3)]) + content)
 
     numbered = [bytes([number]) for number in range(len(bases))]
-    whole = [_journal([_drawn(one) for one in _NOTED[:count]]) for count in (1, 3)]
+    whole = [_journal([_drawn(entry) for entry in _NOTED[:count]]) for count in (1, 3)]
     return {
         "state_file": Target(
             [n + base.database for n, base in zip(numbered, bases, strict=True)],
@@ -101,7 +101,7 @@ def states() -> Mapping[str, Target]:  # noqa: C901 a target is a few lines
             witnessed,
             _after_first(varied),
         ),
-        "journal_life": Target([b"\0" + one for one in whole], journalled),
+        "journal_life": Target([b"\0" + example for example in whole], journalled),
         "journal_noted": Target([json.dumps(_NOTED).encode()], noted, varied),
     }
 
@@ -127,16 +127,16 @@ def _chance(data: bytes) -> random.Random:
     return random.Random(zlib.crc32(data))
 
 
-def _drawn(told: Any) -> PendingPayload:
-    payload = bytes.fromhex(told["payload"])
-    return PendingPayload(**{**told, "payload": payload})
+def _drawn(entry: Any) -> PendingPayload:
+    payload = bytes.fromhex(entry["payload"])
+    return PendingPayload(**{**entry, "payload": payload})
 
 
 def _journal(drawn: Sequence[PendingPayload]) -> bytes:
     """A journal as a process leaves it, every checksum right."""
     out = b""
-    for number, one in enumerate(drawn, start=1):
-        body = journal._encode(one)
+    for number, pending in enumerate(drawn, start=1):
+        body = journal._encode(pending)
         out += journal._RECORD.pack(len(body), number, journal._checksum(number, body)) + body
     return out + bytes(4)
 

@@ -45,8 +45,8 @@ def urls() -> Mapping[str, Target]:
             mock.patch.object(AbstractConnection, "connect", _unreachable),
             mock.patch.object(redis_client, "_START_SECONDS", -1.0),
         ):
-            said = loop.run_until_complete(refused(url))
-        assert said is not None, "connected to nothing"
-        assert "\n" not in said, "an error of more than one line"
+            error_text = loop.run_until_complete(refused(url))
+        assert error_text is not None, "connected to nothing"
+        assert "\n" not in error_text, "an error of more than one line"
 
     return {"redis_url": Target(_URLS, tried)}

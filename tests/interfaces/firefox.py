@@ -46,10 +46,10 @@ class Firefox(Tab):
         self._hear()  # who it is
         self.ask("NewSession", **WISHES)
 
-    def ask(self, command: str, **told: Any) -> Any:
-        found = self._ask(f"WebDriver:{command}", **told)
+    def ask(self, command: str, **arguments: Any) -> Any:
+        answer = self._ask(f"WebDriver:{command}", **arguments)
         # What is no record of its own is told in one.
-        return found["value"] if isinstance(found, dict) and set(found) == {"value"} else found
+        return answer["value"] if isinstance(answer, dict) and set(answer) == {"value"} else answer
 
     def quit(self) -> None:
         """End the browser, as closing its last window does."""
@@ -57,14 +57,14 @@ class Firefox(Tab):
         self._heard.close()
         self._line.close()
 
-    def _ask(self, what: str, **told: Any) -> Any:
+    def _ask(self, what: str, **arguments: Any) -> Any:
         self._asked += 1
-        words = json.dumps([0, self._asked, what, told]).encode()
+        words = json.dumps([0, self._asked, what, arguments]).encode()
         self._line.sendall(b"%d:%b" % (len(words), words))
-        _, number, error, found = self._hear()
+        _, number, error, result = self._hear()
         assert number == self._asked
         assert error is None, f"{what}: {error}"
-        return found
+        return result
 
     def _hear(self) -> Any:
         size = b""
@@ -77,8 +77,8 @@ class Firefox(Tab):
 def _port(process: "subprocess.Popen[bytes]", profile: Path) -> int:
     """Marionette's, once it listens; 0 before."""
     assert process.poll() is None, (profile / "said").read_text()
-    told = profile / "MarionetteActivePort"
-    return int(told.read_text() or 0) if told.exists() else 0
+    port_file = profile / "MarionetteActivePort"
+    return int(port_file.read_text() or 0) if port_file.exists() else 0
 
 
 @contextmanager
@@ -87,7 +87,7 @@ def firefox(profile: Path) -> Iterator[Firefox]:
     assert FIREFOX is not None
     (profile / "user.js").write_text(_SETTINGS)
     command = [FIREFOX, "--headless", "--marionette", "--no-remote", "--profile", str(profile)]
-    with (profile / "said").open("w") as said, subprocess.Popen(command, stderr=said) as process:
+    with (profile / "said").open("w") as log, subprocess.Popen(command, stderr=log) as process:
         try:
             own = Firefox(eventually(partial(_port, process, profile)))
             yield own

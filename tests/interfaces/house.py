@@ -115,7 +115,11 @@ WAS_JUDGED = FinishedRound(
 )
 # Of two contrasts of three classes; the likeliest is a person's in three cases of four.
 CLASSES_TAUGHT = [
-    replace(one, weights=[*one.weights, 0.2, 0.3 * one.number, -0.3, 0.1]) for one in TAUGHT
+    replace(
+        finished_round,
+        weights=[*finished_round.weights, 0.2, 0.3 * finished_round.number, -0.3, 0.1],
+    )
+    for finished_round in TAUGHT
 ]
 CLASSES_JUDGED = replace(
     WAS_JUDGED,
@@ -175,10 +179,10 @@ class House:
         return Endpoints(page=self.page)
 
 
-def _crashed(told: Mapping[str, list[str]]) -> dict[Any, int]:
+def _crashed(parameters: Mapping[str, list[str]]) -> dict[Any, int]:
     """In old versions more; and of haiku there are too few."""
-    many = {"linux": 6000, "macos": 4000, "haiku": 20}.get(told.get("os", [""])[0], 50)
-    yes = many * (3 if told.get("version") == ["old"] else 1) // 10
+    many = {"linux": 6000, "macos": 4000, "haiku": 20}.get(parameters.get("os", [""])[0], 50)
+    yes = many * (3 if parameters.get("version") == ["old"] else 1) // 10
     return {0: many - yes, 1: yes}
 
 
@@ -191,8 +195,8 @@ def truth_of(metric: Metric, day: int) -> dict[Any, int]:  # noqa: PLR0911 a met
         case "hostile":
             return dict(enumerate([8000, 5000, 3000, 2000, 1300, 500, 200]))
         case "profile":  # theme and country go together; who is new is of no matter to either
-            held = [3000, 1500, 500, 1000, 2000, 2000]
-            return {2 * place + new: n for place, n in enumerate(held) for new in (0, 1)}
+            counts = [3000, 1500, 500, 1000, 2000, 2000]
+            return {2 * place + new: n for place, n in enumerate(counts) for new in (0, 1)}
         case "crashed":
             return _crashed(told_by(metric.name))
         case "launches":
@@ -212,12 +216,12 @@ async def _fill(signed: Signed, url: str, today: int, held_of: Held) -> None:
     server = await connect_redis(url)
     store = RedisStore(server)
     batch = 0
-    for one in TAUGHT:
-        await RedisRounds(server).write("churn", one)
-        await RedisRounds(server).write("stays", one)
+    for finished_round in TAUGHT:
+        await RedisRounds(server).write("churn", finished_round)
+        await RedisRounds(server).write("stays", finished_round)
     await RedisRounds(server).write("stays", WAS_JUDGED)
-    for one in (*CLASSES_TAUGHT, CLASSES_JUDGED):
-        await RedisRounds(server).write("tariff", one)
+    for finished_round in (*CLASSES_TAUGHT, CLASSES_JUDGED):
+        await RedisRounds(server).write("tariff", finished_round)
     for name in signed.bundle.streams:
         metric = signed.bundle.metric(name)
         if metric.base_name == "unheard" or metric.model:
@@ -225,8 +229,8 @@ async def _fill(signed: Signed, url: str, today: int, held_of: Held) -> None:
         scale = 10 if metric.tier else 1  # few choose a tier
         for day in range(DAYS):
             every = held_of.get(metric.base_name) or truth_of(metric, day)
-            held = {value: n // scale for value, n in every.items()}
-            totals = draw(metric.randomizer, list(held), list(held.values()), chance)
+            counts = {value: n // scale for value, n in every.items()}
+            totals = draw(metric.randomizer, list(counts), list(counts.values()), chance)
             window = Window(name, today - DAYS + 1 + day)
             batch += 1
             tags = [batch.to_bytes(8, "big") + n.to_bytes(8, "big") for n in range(totals.reports)]
@@ -251,22 +255,22 @@ def house(
     *options: str,
     secure: Path | None = None,
     catalog: str = CATALOG,
-    held: Held = MappingProxyType({}),
-    read: Callable[[Path], Catalog] = read_catalog,
+    truths: Held = MappingProxyType({}),
+    reader: Callable[[Path], Catalog] = read_catalog,
 ) -> Iterator[House]:
     """All of it, with these options for the aggregator, until the end of the block.
 
     secure: the authority of its certificate, where its page is served over TLS. catalog: another
-    than this one's, with what people hold of its metrics. read: how it is read.
+    than this one's, with what people hold of its metrics. reader: how it is read.
     """
     far_from_midnight()
     folder.mkdir(exist_ok=True)
     today = int(time.time()) // DAY
-    signed = make_signed(folder, catalog, start=(today - 21) * DAY, read=read)
+    signed = make_signed(folder, catalog, start=(today - 21) * DAY, reader=reader)
     with redis_server(folder / "redis") as port:
         url = f"redis://127.0.0.1:{port}/0"
         with ThreadPoolExecutor(1) as apart:  # Playwright has a loop in this thread
-            apart.submit(asyncio.run, _fill(signed, url, today, held)).result()
+            apart.submit(asyncio.run, _fill(signed, url, today, truths)).result()
         names = ("--listen", "--metrics-listen", "--http-listen")
         listen = [f"127.0.0.1:{free_port()}" for _ in names]
         chosen = [part for pair in zip(names, listen, strict=True) for part in pair]

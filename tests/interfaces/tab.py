@@ -17,17 +17,17 @@ class Tab(ABC):
     """The tab that is in front, and what opens others."""
 
     @abstractmethod
-    def ask(self, command: str, **told: Any) -> Any:
+    def ask(self, command: str, **arguments: Any) -> Any:
         """What a command, as WebDriver's standard names it, comes to."""
 
     def goto(self, address: str) -> None:
         """Open a page, and wait until it is loaded."""
         self.ask("Navigate", url=address)
 
-    def evaluate(self, function: str, *told: Any) -> Any:
+    def evaluate(self, function: str, *arguments: Any) -> Any:
         """What a function of JavaScript, or its promise, comes to in the page."""
         script = f"return window.eval({json.dumps(f'({function})')})(...arguments)"
-        return self.ask("ExecuteScript", script=script, args=list(told))
+        return self.ask("ExecuteScript", script=script, args=list(arguments))
 
     @property
     def name(self) -> str:

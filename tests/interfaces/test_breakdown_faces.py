@@ -14,10 +14,10 @@ from tests.interfaces.house import House
 from tests.support import web
 
 
-def _asked(home: House, **given: str) -> dict[str, Any]:
+def _asked(home: House, **parameters: str) -> dict[str, Any]:
     path = f"{home.page}/v1/metrics/crashed/breakdown"
-    found: dict[str, Any] = web.get(path, params=given).json()
-    return found
+    response: dict[str, Any] = web.get(path, params=parameters).json()
+    return response
 
 
 def test_a_breakdown_is_the_same_from_every_face(
@@ -39,8 +39,8 @@ def test_a_breakdown_is_the_same_from_every_face(
 
 
 def test_parts_are_near_the_truth_and_what_differs_is_found(home: House) -> None:
-    found = _asked(home, by="version", epochs="all")
-    rows = {(row["part"], row["value"]): row for row in found["values"]}
+    breakdown = _asked(home, by="version", epochs="all")
+    rows = {(row["part"], row["value"]): row for row in breakdown["values"]}
     for part, true in (("2", 0.1), ("old", 0.3)):
         row = rows[part, "yes"]
         # Of one person in ten thousand millions of such questions.
@@ -53,11 +53,11 @@ def test_parts_are_near_the_truth_and_what_differs_is_found(home: House) -> None
 
 
 def test_small_parts_are_named_and_not_answered(home: House) -> None:
-    found = _asked(home)
-    assert found["by"] == "os"
-    answered = {part["part"]: part["answered"] for part in found["parts"]}
+    breakdown = _asked(home)
+    assert breakdown["by"] == "os"
+    answered = {part["part"]: part["answered"] for part in breakdown["parts"]}
     assert answered == {"linux": True, "macos": True, "haiku": False, "unlisted": False}
-    assert {row["part"] for row in found["values"]} == {"linux", "macos"}
+    assert {row["part"] for row in breakdown["values"]} == {"linux", "macos"}
     alone = web.get(f"{home.page}/v1/metrics/crashed@os=haiku/estimates")
     assert (alone.status_code, alone.json()["title"]) == (409, "BatchTooSmall")
 
@@ -66,23 +66,27 @@ def test_parts_add_up_to_the_whole_exactly(home: House) -> None:
     """All cells are of one mechanism, so their totals add as whole numbers do."""
 
     def told(name: str) -> dict[str, Any]:
-        found: dict[str, Any] = web.get(f"{home.page}/v1/metrics/{name}/estimates").json()
-        return {one["value"]: one for one in found["values"]} | {"reports": found["reports"]}
+        response: dict[str, Any] = web.get(f"{home.page}/v1/metrics/{name}/estimates").json()
+        return {value["value"]: value for value in response["values"]} | {
+            "reports": response["reports"]
+        }
 
     pair, each = (
         told("crashed@os=linux+macos"),
         [told(f"crashed@os={o}") for o in ("linux", "macos")],
     )
-    assert pair["reports"] == sum(one["reports"] for one in each)
+    assert pair["reports"] == sum(part["reports"] for part in each)
     for value in ("no", "yes"):
-        assert pair[value]["estimate"] == pytest.approx(sum(one[value]["estimate"] for one in each))
+        assert pair[value]["estimate"] == pytest.approx(
+            sum(part[value]["estimate"] for part in each)
+        )
         assert pair[value]["stderr"] == pytest.approx(
-            sum(one[value]["stderr"] ** 2 for one in each) ** 0.5
+            sum(part[value]["stderr"] ** 2 for part in each) ** 0.5
         )
 
 
 @pytest.mark.parametrize(
-    ("path", "status", "said"),
+    ("path", "status", "message"),
     [
         ("theme/breakdown", 400, "has no breakdown"),
         ("crashed/breakdown?by=colour", 400, "told apart by os, version"),
@@ -91,10 +95,10 @@ def test_parts_add_up_to_the_whole_exactly(home: House) -> None:
     ],
 )
 def test_what_is_no_part_is_refused_with_what_there_is(
-    home: House, path: str, status: int, said: str
+    home: House, path: str, status: int, message: str
 ) -> None:
     answer = web.get(f"{home.page}/v1/metrics/{path}")
-    assert (answer.status_code, said in answer.json()["detail"]) == (status, True)
+    assert (answer.status_code, message in answer.json()["detail"]) == (status, True)
 
 
 @needs_browser
@@ -113,8 +117,8 @@ def test_the_page_draws_every_part_and_changes_with_its_field(home: House) -> No
         whiskers = page.locator("#broken svg path.whisker")
         expect(whiskers).to_have_count(4)
         ends = whiskers.evaluate_all("paths => paths.map(p => [+p.dataset.low, +p.dataset.high])")
-        found = _asked(home, by="version", epochs="all")
-        assert ends == [[row["low"], row["high"]] for row in found["values"]]
+        breakdown = _asked(home, by="version", epochs="all")
+        assert ends == [[row["low"], row["high"]] for row in breakdown["values"]]
         assert "differ from all others beyond chance" in page.inner_text("#broken")
         page.select_option("#breaking [name=by]", "os")
         expect(page.locator("#broken")).to_contain_text("without an answer: haiku")

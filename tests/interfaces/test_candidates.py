@@ -54,9 +54,9 @@ def test_the_catalogs_own_are_looked_for_and_stay_with_the_operator(tmp_path: Pa
     _packed(tmp_path)
     with page_of(tmp_path, CATALOG, {"page": HELD}) as page:
         url = f"{page}/v1/metrics/page/estimates"
-        found = web.get(url, params={"order": "listed"}).json()
-        assert [one["value"] for one in found["values"]] == LISTED
-        assert found["lists"] == ["catalog"]
+        response = web.get(url, params={"order": "listed"}).json()
+        assert [value["value"] for value in response["values"]] == LISTED
+        assert response["lists"] == ["catalog"]
         for question in ("top", "trend"):
             assert web.get(f"{page}/v1/metrics/page/{question}").json()["lists"] == ["catalog"]
         assert (
@@ -69,7 +69,7 @@ def test_the_catalogs_own_are_looked_for_and_stay_with_the_operator(tmp_path: Pa
         both = web.post(url, params={"list": "catalog"}, json=more).json()
         assert (both["total"], both["lists"]) == (4, ["catalog", "given"])
         connection = hubbub.notebook.connect(page)
-        assert connection.estimates("page").document["values"] == found["values"]
+        assert connection.estimates("page").document["values"] == response["values"]
         assert len(connection.estimates("page", candidates=["x"], lists=["catalog"])) == 4
 
 
@@ -95,7 +95,7 @@ def test_the_apps_bundle_says_nothing_of_candidates(
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("setting", "message"),
     [
         ('candidates = "nowhere.txt"', "cannot be read: No such file"),
         ("candidates = []", "must be the path of a text file"),
@@ -104,11 +104,11 @@ def test_the_apps_bundle_says_nothing_of_candidates(
     ],
 )
 def test_candidates_that_cannot_be_are_told_of_their_line(
-    given: str, said: str, tmp_path: Path
+    setting: str, message: str, tmp_path: Path
 ) -> None:
     path = tmp_path / "metrics.toml"
-    path.write_text(CATALOG.replace('candidates = "pages.txt.gz"', given))
-    with pytest.raises(CatalogInvalid, match=f'15: metric "page", field "candidates": .*{said}'):
+    path.write_text(CATALOG.replace('candidates = "pages.txt.gz"', setting))
+    with pytest.raises(CatalogInvalid, match=f'15: metric "page", field "candidates": .*{message}'):
         read_catalog(path)
     listed = CATALOG.replace('"cms"', '"grr"').replace('domain = "string"', 'values = ["a", "b"]')
     path.write_text(listed.replace("hashes = 16\nwidth = 64\n", ""))
@@ -116,16 +116,20 @@ def test_candidates_that_cannot_be_are_told_of_their_line(
         read_catalog(path)
 
 
-@pytest.mark.parametrize("kept", ["memory", "redis"])
-def test_lists_are_saved_by_name(home: House, kept: str) -> None:
+@pytest.mark.parametrize("backend", ["memory", "redis"])
+def test_lists_are_saved_by_name(home: House, backend: str) -> None:
     async def body(lists: CandidateLists, spoil: Callable[[], Awaitable[None]]) -> None:
         assert await lists.all() == []
-        made = await lists.save("mine", ["b", "a", "b"])
-        assert (made.name, made.total, made.saved) == ("mine", 2, 1000)
+        candidate_list = await lists.save("mine", ["b", "a", "b"])
+        assert (candidate_list.name, candidate_list.total, candidate_list.saved) == (
+            "mine",
+            2,
+            1000,
+        )
         assert await lists.find("mine") == ("b", "a")
         assert (await lists.save("mine", ["c"], add=True)).total == 3
         await lists.save("anyone.s", ["é\N{SNOWMAN}"], add=True)
-        assert [one.name for one in await lists.all()] == ["anyone.s", "mine"]
+        assert [candidate_list.name for candidate_list in await lists.all()] == ["anyone.s", "mine"]
         await lists.save("mine", ["c"])
         assert await lists.find("mine") == ("c",)
         for name in ("Mine", "", "catalog", "given", "a/b", "a" * 99):
@@ -133,8 +137,8 @@ def test_lists_are_saved_by_name(home: House, kept: str) -> None:
                 await lists.save(name, ["a"])
             with pytest.raises(UnknownList, match=r"saved are: anyone\.s, mine"):
                 await lists.find(name)
-        for strings, said in (([], "outside"), ([""], "empty"), (["\x1b"], "control")):
-            with pytest.raises(BadParameter, match=said):
+        for strings, message in (([], "outside"), ([""], "empty"), (["\x1b"], "control")):
+            with pytest.raises(BadParameter, match=message):
                 await lists.save("other", strings)
         await spoil()
         for name in ("mine", "anyone.s"):
@@ -143,7 +147,7 @@ def test_lists_are_saved_by_name(home: House, kept: str) -> None:
             await lists.remove("mine")
 
     async def run() -> None:
-        if kept == "memory":
+        if backend == "memory":
             await body(MemoryCandidateLists(lambda: 1000.0), lambda: asyncio.sleep(0))
             return
         server = await connect_redis(home.redis_url)
@@ -154,7 +158,10 @@ def test_lists_are_saved_by_name(home: House, kept: str) -> None:
             with pytest.raises(StoreUnavailable, match="save it again"):
                 await lists.find("mine")
             await server.ask("HSET", "aggregator:candidate_lists", "torn", b"{")
-            assert [one.name for one in await lists.all()] == ["anyone.s", "mine"]
+            assert [candidate_list.name for candidate_list in await lists.all()] == [
+                "anyone.s",
+                "mine",
+            ]
             await server.ask("HDEL", "aggregator:candidate_lists", "torn")
 
         await body(lists, spoil)
@@ -173,7 +180,7 @@ def test_lists_never_take_the_half_of_redis_that_is_left_for_reports(redis_url: 
             await lists.save("small", ["a"])
             with pytest.raises(StoreFull, match="for reports"):
                 await lists.save("large", [secrets.token_hex(400) for _ in range(2000)])
-            assert [one.name for one in await lists.all()] == ["small"]
+            assert [candidate_list.name for candidate_list in await lists.all()] == ["small"]
         finally:
             await server.ask("CONFIG", "SET", "maxmemory", 0)
             await server.close()
@@ -190,8 +197,8 @@ def test_a_saved_list_is_asked_for_by_name_from_every_face(
 
     def command(*words: str, code: int = 0) -> str:
         assert main([*words, *where]) == code
-        said = capsys.readouterr()
-        return said.out if code == 0 else said.err
+        output = capsys.readouterr()
+        return output.out if code == 0 else output.err
 
     assert "pages: 2 strings; look for them with --list pages" in command(
         "candidates", "add", "pages", str(file)
@@ -201,8 +208,8 @@ def test_a_saved_list_is_asked_for_by_name_from_every_face(
     assert command("candidates", "show", "pages").split() == STRINGS
     assert "pages" in command("candidates", "list")
     assert web.get(f"{url}/pages").json() == {"name": "pages", "total": 3, "candidates": STRINGS}
-    said = command("query", "homepage", "--list", "pages")
-    assert 'looked for: 3 strings of the list "pages"' in said
+    output = command("query", "homepage", "--list", "pages")
+    assert 'looked for: 3 strings of the list "pages"' in output
     file.write_text("\n".join(STRINGS))
     by_name, by_file = (
         json.loads(command("query", "homepage", *words, "--format", "json"))["values"]
@@ -215,7 +222,7 @@ def test_a_saved_list_is_asked_for_by_name_from_every_face(
     assert http["values"] == by_name
     put = web.put(f"{url}/short", json={"candidates": STRINGS[:1]})
     assert (put.status_code, put.json()["total"]) == (200, 1)
-    assert [one["name"] for one in web.get(url).json()["lists"]] == ["pages", "short"]
+    assert [entry["name"] for entry in web.get(url).json()["lists"]] == ["pages", "short"]
     assert web.delete(f"{url}/short").status_code == 204
     assert web.get(f"{url}/short").json()["title"] == "UnknownList"
     for words, wrong in (
@@ -234,9 +241,12 @@ def test_of_strings_that_nobody_has_nothing_stands_out(
     home: House, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "strings.txt"
-    for strings, said in (("a.invalid\nc.invalid\n", True), ("often.example\na.invalid\n", False)):
+    for strings, is_quiet in (
+        ("a.invalid\nc.invalid\n", True),
+        ("often.example\na.invalid\n", False),
+    ):
         file.write_text(strings)
         for question in ("top", "query"):
             words = (question, "homepage", "--candidates", str(file))
             assert main([*words, "--url", home.page]) == 0
-            assert ("nothing stands out from zero" in capsys.readouterr().out) is said
+            assert ("nothing stands out from zero" in capsys.readouterr().out) is is_quiet

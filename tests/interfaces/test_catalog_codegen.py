@@ -43,10 +43,10 @@ metrics.plain.report("vi", client=3)
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    made: Path = tmp_path_factory.mktemp("codegen")
-    (made / "metrics.toml").write_text(CATALOG)
-    assert _codegen(made) == 0
-    return made
+    root: Path = tmp_path_factory.mktemp("codegen")
+    (root / "metrics.toml").write_text(CATALOG)
+    assert _codegen(root) == 0
+    return root
 
 
 def _codegen(folder: Path, *options: str) -> int:
@@ -110,15 +110,15 @@ def test_a_file_that_is_behind_or_another_is_told(
 def test_names_that_are_none_in_python_become_some(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    said = 'kind = "boolean"'
-    texts = [METRIC.format(name=name, said=said) for name in ('"on.time"', "class", "timedelta")]
+    setting = 'kind = "boolean"'
+    texts = [METRIC.format(name=name, said=setting) for name in ('"on.time"', "class", "timedelta")]
     (tmp_path / "metrics.toml").write_text(HEAD + "".join(texts))
     assert _codegen(tmp_path) == 0
-    found = runpy.run_path(str(tmp_path / "metrics.py"))
-    assert [found[name].name for name in ("on_time", "class_", "timedelta")] == [
+    namespace = runpy.run_path(str(tmp_path / "metrics.py"))
+    assert [namespace[name].name for name in ("on_time", "class_", "timedelta")] == [
         *("on.time", "class", "timedelta")
     ]
-    twice = METRIC.format(name='"on-time"', said=said)
+    twice = METRIC.format(name='"on-time"', said=setting)
     (tmp_path / "metrics.toml").write_text(HEAD + "".join([*texts, twice]))
     assert _codegen(tmp_path) == 2
     assert 'metrics "on.time" and "on-time" would both be called on_time' in capsys.readouterr().err
@@ -129,15 +129,15 @@ def test_typescript_has_every_metric_with_what_it_takes(folder: Path) -> None:
     words = ["catalog", "codegen", catalog, "--typescript", str(module)]
     assert main(words) == 0
     assert main([*words, "--check"]) == 0
-    told = module.read_text()
+    text = module.read_text()
     for line in (
         '  "plain": "vi" |',
         '  "seen": boolean;',
         '  "tabs": number;',
         '  "editor": string;',
     ):
-        assert line in told
-    module.write_text(told.replace("boolean", "string"))
+        assert line in text
+    module.write_text(text.replace("boolean", "string"))
     assert main([*words, "--check"]) == 2
     module.write_text("export {};")
     assert main(words) == 2

@@ -64,7 +64,7 @@ def test_kinds_are_written_as_the_check_takes_them(
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         (("theme", *TOLD, "--values", "a,b"), "nothing is overwritten"),
         (("Theme", *TOLD, "--values", "a,b"), "choose another"),
@@ -93,13 +93,13 @@ def test_kinds_are_written_as_the_check_takes_them(
     ],
 )
 def test_what_would_not_pass_is_not_written(
-    new: Callable[..., tuple[int, str]], tmp_path: Path, options: tuple[str, ...], said: str
+    new: Callable[..., tuple[int, str]], tmp_path: Path, options: tuple[str, ...], message: str
 ) -> None:
     assert new("theme", *TOLD, "--values", "light,dark")[0] == 0
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     code, printed = new(*options)
     assert code == 2
-    assert said in printed
+    assert message in printed
     assert ".metrics.toml." not in printed
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
 

@@ -33,20 +33,20 @@ def _terminal(columns: int, *words: str) -> str:
         env={**os.environ, "COLUMNS": str(columns), "TERM": "xterm"},
     )
     os.close(child)
-    said = b""
+    output = b""
     while True:
         ready, _, _ = select.select([parent], [], [], HANG_SECONDS)
-        assert ready, said
+        assert ready, output
         try:
             part = os.read(parent, 65_536)
         except OSError:  # the terminal is closed: it has ended
             break
         if not part:
             break
-        said += part
+        output += part
     os.close(parent)
-    assert process.wait() == 0, said
-    return re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", said.decode()).replace("\r", "")
+    assert process.wait() == 0, output
+    return re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", output.decode()).replace("\r", "")
 
 
 def test_bars_stand_on_one_scale_with_their_whiskers() -> None:
@@ -62,10 +62,10 @@ def test_bars_stand_on_one_scale_with_their_whiskers() -> None:
 @pytest.mark.parametrize("columns", [70, 80, 100, 140])
 def test_a_terminal_shows_bars_that_fit(home: House, columns: int) -> None:
     for words in (("query", "theme"), ("top", "theme"), ("trend", "theme", "-n", "1")):
-        said = _terminal(columns, *words, "--url", home.page)
-        assert said.count("┼") >= 4, said
-        assert all(len(line) <= columns for line in said.splitlines() if "┼" in line)
-        assert "…" not in said, said
+        output = _terminal(columns, *words, "--url", home.page)
+        assert output.count("┼") >= 4, output
+        assert all(len(line) <= columns for line in output.splitlines() if "┼" in line)
+        assert "…" not in output, output
 
 
 @pytest.mark.parametrize("columns", [60, 80])
@@ -76,7 +76,7 @@ def test_a_narrow_terminal_shows_every_figure_whole(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     catalog = str(home.signed.path.parent / "metrics.toml")
-    asked = [
+    commands = [
         ["status"],
         ["status", "--all"],
         ["metrics"],
@@ -86,7 +86,7 @@ def test_a_narrow_terminal_shows_every_figure_whole(
         ["catalog", "check", catalog],
         ["privacy", "card", catalog],
     ]
-    for words in asked:
+    for words in commands:
         where = [] if catalog in words else ["--url", home.page]
         assert main([*words, *where]) in {0, 1}
         wide = capsys.readouterr().out
@@ -94,13 +94,13 @@ def test_a_narrow_terminal_shows_every_figure_whole(
             narrow.setenv("COLUMNS", str(columns))
             narrow.setattr("sys.stdout.isatty", lambda: True)
             assert main([*words, *where]) in {0, 1}
-        said = re.sub(r"\x1b\[[0-9;]*m", "", capsys.readouterr().out)
-        assert "…" not in said
-        tables = [line for line in said.splitlines() if re.search(r"\S {2,}\S|[│├─]", line)]
+        text = re.sub(r"\x1b\[[0-9;]*m", "", capsys.readouterr().out)
+        assert "…" not in text
+        tables = [line for line in text.splitlines() if re.search(r"\S {2,}\S|[│├─]", line)]
         assert tables
-        assert all(len(line) <= columns for line in said.splitlines()), said
-        known = set(re.findall(r"[\d,.%]+", wide))
-        assert set(re.findall(r"[\d,.%]+", "\n".join(tables))) <= known, "none is cut"
+        assert all(len(line) <= columns for line in text.splitlines()), text
+        figures = set(re.findall(r"[\d,.%]+", wide))
+        assert set(re.findall(r"[\d,.%]+", "\n".join(tables))) <= figures, "none is cut"
         assert "…" not in wide
 
 
@@ -118,13 +118,13 @@ def test_one_scale_for_all_that_a_trend_draws(
 def test_a_pipe_hears_no_picture(home: House, capsys: pytest.CaptureFixture[str]) -> None:
     where = ["--url", home.page]
     assert main(["query", "theme", *where]) == 0
-    said = capsys.readouterr().out
-    assert "┼" not in said
-    assert "not final: reports of these epochs are still taken" in said
+    output = capsys.readouterr().out
+    assert "┼" not in output
+    assert "not final: reports of these epochs are still taken" in output
     assert main(["query", "launches", "--epochs", "closed", *where]) == 0
-    said = capsys.readouterr().out
-    assert re.search(r"^mean [\d.]+ h, [\d.]+ to [\d.]+$", said, re.MULTILINE)
-    assert "not final" not in said
+    output = capsys.readouterr().out
+    assert re.search(r"^mean [\d.]+ h, [\d.]+ to [\d.]+$", output, re.MULTILINE)
+    assert "not final" not in output
     assert main(["top", "theme", "-n", "2", *where]) == 0
     assert "these are the most frequent with a confidence of 99.9%" in capsys.readouterr().out
     before, after = epoch_date(home.today - DAYS + 1, DAY), "today"
@@ -132,10 +132,10 @@ def test_a_pipe_hears_no_picture(home: House, capsys: pytest.CaptureFixture[str]
     assert re.search(r"dark .*%  +\+\d+\.\d+ .*yes", capsys.readouterr().out)
     assert main(["compare", "theme", *where]) == 0
     [old, new] = (epoch_date(home.today - ago, DAY) for ago in (4, 3))
-    said = capsys.readouterr().out
-    assert f"22,000 reports of {old}, then 22,000 of {new}" in said
+    output = capsys.readouterr().out
+    assert f"22,000 reports of {old}, then 22,000 of {new}" in output
     still = epoch_date(home.today - 2, DAY)
-    assert f"the two newest epochs that take no more reports; {still} takes late ones" in said
+    assert f"the two newest epochs that take no more reports; {still} takes late ones" in output
     assert main(["compare", "theme", "--to", "yesterday", *where]) == 0
     [old, new] = (epoch_date(home.today - ago, DAY) for ago in (2, 1))
     assert f"22,000 reports of {old}, then 22,000 of {new}" in capsys.readouterr().out
@@ -144,13 +144,13 @@ def test_a_pipe_hears_no_picture(home: House, capsys: pytest.CaptureFixture[str]
     assert main(["trend", "seconds", *where]) == 0
     assert "mean" in capsys.readouterr().out
     assert main(["metrics", *where]) == 0
-    said = capsys.readouterr().out
-    assert f"{LISTED} metrics" in said
-    assert re.search(r"unheard .* never", said)
+    output = capsys.readouterr().out
+    assert f"{LISTED} metrics" in output
+    assert re.search(r"unheard .* never", output)
     assert main(["query", "hostile", *where]) == 0
-    said = capsys.readouterr().out
-    assert r"\u202egnp.exe" in said
-    assert "\x1b[2J" not in said
+    output = capsys.readouterr().out
+    assert r"\u202egnp.exe" in output
+    assert "\x1b[2J" not in output
 
 
 def test_where_the_shuffler_tells_nothing_the_law_is_said_to_be_unknown(
@@ -158,26 +158,28 @@ def test_where_the_shuffler_tells_nothing_the_law_is_said_to_be_unknown(
 ) -> None:
     where = ["--url", home.page]
     assert main(["status", *where]) == 1
-    said = capsys.readouterr().out
-    assert re.search(r"all +\? +\? +\? +\? +[\d,]+ +\? +\?", said)
+    output = capsys.readouterr().out
+    assert re.search(r"all +\? +\? +\? +\? +[\d,]+ +\? +\?", output)
     assert main(["status", "--all", *where]) == 1
     every = capsys.readouterr().out
     assert re.search(r"all +\? +\? +\? +\? +[\d,]+ +0 +0 +0 +\? +\?", every)
-    assert len(every.splitlines()) > len(said.splitlines())
-    assert "start the aggregator with --shuffler-status" in said
+    assert len(every.splitlines()) > len(output.splitlines())
+    assert "start the aggregator with --shuffler-status" in output
     assert main(["status", *where, "--format", "json"]) == 1
-    told = json.loads(capsys.readouterr().out)
-    assert (told["acknowledged"], told["balanced"]) == (None, None)
-    assert told["counted"] == sum(line["counted"] for line in told["windows"]) > 0
+    document = json.loads(capsys.readouterr().out)
+    assert (document["acknowledged"], document["balanced"]) == (None, None)
+    assert document["counted"] == sum(line["counted"] for line in document["windows"]) > 0
 
 
 def test_a_value_may_be_called_mean(home: House, capsys: pytest.CaptureFixture[str]) -> None:
     """It is followed as a share, and not taken for the mean of numbers, nor for another value."""
     where = ["--url", home.page, "--epochs", "all", "--value", "mean"]
     assert main(["trend", "hostile", *where, "--format", "json"]) == 0
-    [one] = json.loads(capsys.readouterr().out)["series"]
-    assert one["value"] == "mean"
-    assert [point["share"] for point in one["points"]] == _shares(home, "hostile", "mean", capsys)
+    [series] = json.loads(capsys.readouterr().out)["series"]
+    assert series["value"] == "mean"
+    assert [point["share"] for point in series["points"]] == _shares(
+        home, "hostile", "mean", capsys
+    )
     assert main(["trend", "hostile", *where]) == 0
     assert "share" in capsys.readouterr().out.splitlines()[2]
 
@@ -206,14 +208,14 @@ def test_files_are_written_by_their_names(
         assert main(["export", "theme", "--out", str(path), *where]) == 0
         assert path.stat().st_size > 0
     assert "bytes" in capsys.readouterr().out
-    told = json.loads((tmp_path / "a.json").read_text())
+    document = json.loads((tmp_path / "a.json").read_text())
     table = parquet.read_table(tmp_path / "a.parquet").to_pylist()
-    assert [row["low"] for row in table] == [value["low"] for value in told["values"]]
+    assert [row["low"] for row in table] == [value["low"] for value in document["values"]]
     by_epoch = tmp_path / "b.csv"
     assert main(["export", "theme", "--by-epoch", "--out", str(by_epoch), *where]) == 0
     assert len(by_epoch.read_text().splitlines()) == 1 + 4 * DAYS
     capsys.readouterr()
-    for words, said in (
+    for words, message in (
         (["export", "theme", "--out", str(tmp_path / "a.txt")], "name it .csv"),
         (["query", "theme", "--out", str(tmp_path / "a.csv")], "--out takes --format"),
         (["export", "theme", "--out", str(tmp_path / "no" / "a.csv")], "cannot be written"),
@@ -230,7 +232,7 @@ def test_files_are_written_by_their_names(
         (["status", "--watch", "--every", "-1"], "--every -1 is outside"),
     ):
         assert main([*words, *where]) == 2
-        assert said in capsys.readouterr().err
+        assert message in capsys.readouterr().err
 
 
 def test_watching_shows_what_changed_until_ctrl_c(home: House) -> None:
@@ -245,8 +247,8 @@ def test_watching_shows_what_changed_until_ctrl_c(home: House) -> None:
     )
     assert process.stdout
     assert "theme: 22,000 reports" in process.stdout.readline()
-    asked = line.connections
-    eventually(lambda: line.connections >= asked + 3)
+    connections = line.connections
+    eventually(lambda: line.connections >= connections + 3)
     process.send_signal(signal.SIGINT)
     rest, _ = process.communicate()
     assert process.returncode == 130
@@ -257,9 +259,12 @@ def test_watching_shows_what_changed_until_ctrl_c(home: House) -> None:
 def test_what_watching_can_never_show_ends_it(
     home: House, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for name, said in (("nope", 'metric "nope" is not in the bundle'), ("homepage", "candidates")):
+    for name, message in (
+        ("nope", 'metric "nope" is not in the bundle'),
+        ("homepage", "candidates"),
+    ):
         assert main(["watch", name, "--url", home.page]) == 2
-        assert said in capsys.readouterr().err
+        assert message in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh"])
@@ -270,8 +275,10 @@ def test_a_shell_completes_commands(shell: str, capsys: pytest.CaptureFixture[st
         assert word in script
     if shell == "bash":
         subprocess.run(["bash", "-n"], input=script, text=True, check=True)
-        asked = (
+        shell_input = (
             script + "\nCOMP_WORDS=(hubbub tre); COMP_CWORD=1; _shtab_hubbub; echo ${COMPREPLY[@]}"
         )
-        done = subprocess.run(["bash"], input=asked, text=True, capture_output=True, check=True)
+        done = subprocess.run(
+            ["bash"], input=shell_input, text=True, capture_output=True, check=True
+        )
         assert "trend" in done.stdout

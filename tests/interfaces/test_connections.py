@@ -53,8 +53,8 @@ class Face:
 class Watched(HttpConnection):
     """A line that tells its face what came."""
 
-    def __init__(self, face: Face, lines: OpenConnections, **given: Any) -> None:
-        super().__init__(lines, **given)
+    def __init__(self, face: Face, lines: OpenConnections, **options: Any) -> None:
+        super().__init__(lines, **options)
         self._came = face.came
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as its base has it
@@ -176,13 +176,13 @@ def test_a_request_that_gets_on_is_not_ended(monkeypatch: pytest.MonkeyPatch) ->
             slowly = HEAD.replace(b"\r\n", b"\r\nConnection: close\r\n", 1)
             whole = await _said(face, slowly + b"\r\n", b"1234", b"5678", b"9", seconds=9.0)
             assert whole.startswith(b"HTTP/1.1 200 OK")
-        async with _served(monkeypatch) as face, _client(face) as one:
+        async with _served(monkeypatch) as face, _client(face) as client:
             for _ in range(4):
-                answer = await one.post("/told", content=b"abc")
+                answer = await client.post("/told", content=b"abc")
                 assert (answer.status_code, answer.text) == (200, "3"), "one line, kept"
                 await pass_time(4)
             # Longer than a request may take: it is being answered.
-            slow = asyncio.create_task(one.get("/slow"))
+            slow = asyncio.create_task(client.get("/slow"))
             await face.begun.wait()
             await pass_time(100)
             face.may_end.set()
@@ -220,8 +220,8 @@ def test_an_answer_that_nobody_reads_is_ended(
             assert got < LARGE
             assert face.refusals == {"too_slow": 1}
             writer.close()
-        async with _served(monkeypatch, **limits) as face, _client(face) as one:
-            assert len((await one.get("/large")).content) == LARGE
+        async with _served(monkeypatch, **limits) as face, _client(face) as client:
+            assert len((await client.get("/large")).content) == LARGE
 
     run_moved(body)
 
@@ -235,8 +235,8 @@ def test_the_connection_that_waits_longest_gives_way(
             slow = asyncio.create_task(_said(face, SLOW))
             await face.begun.wait()
             halves = [asyncio.create_task(_said(face, HEAD)) for _ in range(30)]
-            async with _client(face) as one:
-                assert (await one.post("/told", content=b"abc")).text == "3"
+            async with _client(face) as client:
+                assert (await client.post("/told", content=b"abc")).text == "3"
             face.may_end.set()
             assert (await slow).endswith(b'"done"'), "what is answered is not ended"
 
@@ -261,9 +261,9 @@ def test_answers_that_nobody_reads_give_way_the_longest_unread_first(
         number = 10
         async with _served(monkeypatch, **{limit: number}) as face:
             unread = [await _unread(face.port) for _ in range(3 * number)]
-            async with _client(face) as one:
+            async with _client(face) as client:
                 for _ in range(3):
-                    assert (await one.post("/told", content=b"abc")).text == "3"
+                    assert (await client.post("/told", content=b"abc")).text == "3"
             assert face.refusals == {"gave_way": 2 * number + 1}
             for writer in unread:
                 writer.transport.abort()
@@ -297,13 +297,13 @@ def test_connections_of_one_network_are_counted_together(monkeypatch: pytest.Mon
     async def ended(hosts: list[str], *proxies: str) -> list[bool]:
         config = uvicorn.Config(_nothing, lifespan="off", log_config=None)
         config.load()
-        lines, made = OpenConnections(proxies), []
+        lines, transports = OpenConnections(proxies), []
         for number, host in enumerate(hosts):
             state = uvicorn.server.ServerState()
-            made.append(Ended((host, number)))
+            transports.append(Ended((host, number)))
             line = HttpConnection(lines, config=config, server_state=state, app_state={})
-            line.connection_made(made[-1])
-        return [one.is_ended for one in made]
+            line.connection_made(transports[-1])
+        return [transport.is_ended for transport in transports]
 
     near = [f"2001:db8:1:1:{n:x}::1" for n in range(5)]
     far = [f"2001:db8:1:{n:x}00::1" for n in range(5)]
@@ -321,9 +321,9 @@ def test_a_fault_is_a_problem_and_its_text_stays_out_of_answer_and_log(
     async def body() -> None:
         async with (
             _served(monkeypatch) as face,
-            _client(face) as one,
+            _client(face) as client,
         ):
-            answer = await one.get("/broken")
+            answer = await client.get("/broken")
             assert answer.status_code == 500
             assert answer.headers["content-type"] == "application/problem+json"
             assert answer.json()["detail"] == "a fault of ours; see our log"
@@ -346,8 +346,8 @@ def test_thousands_of_halves_of_requests_stop_nobody(tmp_path: Path) -> None:
             halves[-1].sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\n")
         for path in ("/health", "/v1/metrics"):
             assert web.get(f"{running.page}{path}").status_code == 200
-        for one in halves:
-            one.close()
+        for halve in halves:
+            halve.close()
 
 
 @pytest.mark.parametrize("proxy", [False, True])
@@ -360,10 +360,10 @@ def test_for_whom_somebody_asks_is_believed_of_named_proxies_alone(
     named = ("--http-proxy", "127.0.0.0/24") if proxy else ()
     with (
         house(tmp_path / "house", *options, *named) as running,
-        httpx2.Client(base_url=running.page, timeout=HANG_SECONDS) as one,
+        httpx2.Client(base_url=running.page, timeout=HANG_SECONDS) as client,
     ):
         codes = [
-            one.get(
+            client.get(
                 "/v1/metrics",
                 headers={"authorization": "Bearer wrong", "x-forwarded-for": f"10.0.{n}.1"},
             ).status_code
@@ -380,13 +380,13 @@ def test_bytes_that_are_no_http_write_no_traceback(
 
     async def body() -> None:
         async with _served(monkeypatch) as face:
-            said = await asyncio.gather(
+            results = await asyncio.gather(
                 _said(face, chunked + b"secret\r\n"),
                 _said(face, b"\x16\x03\x01secret\r\n\r\n"),
                 _said(face, HEAD + b"\r\n123456789secret\r\n\r\n"),
                 _said(face, b"GET /secret\xff HTTP/1.1\r\nHost: localhost\r\n\r\n"),
             )
-            assert len(said) == 4
+            assert len(results) == 4
             reader, writer = await asyncio.open_connection("127.0.0.1", face.port)
             writer.write(chunked)
             head = await reader.readuntil(b"\r\n\r\n")

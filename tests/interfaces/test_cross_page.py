@@ -17,11 +17,11 @@ pytestmark = pytest.mark.thorough
 
 
 def _cells(home: House, rows: str, columns: str) -> list[dict[str, Any]]:
-    asked = {"rows": rows, "columns": columns, "epochs": "all"}
-    found: list[dict[str, Any]] = web.get(
-        f"{home.page}/v1/metrics/profile/cross", params=asked
+    parameters = {"rows": rows, "columns": columns, "epochs": "all"}
+    response: list[dict[str, Any]] = web.get(
+        f"{home.page}/v1/metrics/profile/cross", params=parameters
     ).json()["values"]
-    return found
+    return response
 
 
 @needs_browser
@@ -36,8 +36,8 @@ def test_a_heat_map_draws_every_interval_and_changes_with_its_parts(home: House)
         whiskers = page.locator("#crossed svg path.whisker")
         ends = whiskers.evaluate_all("paths => paths.map(p => [+p.dataset.low, +p.dataset.high])")
         assert ends == [[cell["within_low"], cell["within_high"]] for cell in cells]
-        told = drawn.locator("text").all_text_contents()
-        assert told == [f"{100 * cell['within']:.0f}%" for cell in cells]
+        labels = drawn.locator("text").all_text_contents()
+        assert labels == [f"{100 * cell['within']:.0f}%" for cell in cells]
         assert "country and theme go together (p < 1e-12); Cramer" in page.inner_text("#crossed")
         page.select_option("#crossing [name=columns]", "new")
         expect(page.locator("#crossed")).to_contain_text("country and new go together")

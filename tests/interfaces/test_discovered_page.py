@@ -64,8 +64,8 @@ HELD: dict[str, dict[Any, int]] = {
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    with chromium() as one:
-        yield one
+    with chromium() as chrome:
+        yield chrome
 
 
 @pytest.fixture(scope="module")
@@ -75,13 +75,13 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield page
 
 
-def _json(address: str, path: str, **given: Any) -> Any:
-    return web.get(f"{address}/v1/metrics/{path}", params=given).json()
+def _json(address: str, path: str, **parameters: Any) -> Any:
+    return web.get(f"{address}/v1/metrics/{path}", params=parameters).json()
 
 
 def test_what_was_found_is_drawn_beside_what_is_counted(browser: Browser, address: str) -> None:
-    told = _json(address, "plugin/estimates", tier="tree")
-    assert {one["value"] for one in told["values"]} == set(FOUND)
+    document = _json(address, "plugin/estimates", tier="tree")
+    assert {value["value"] for value in document["values"]} == set(FOUND)
     assert _json(address, "plugin")["metric"]["discover"] == 0.5
     with Watched(browser) as watched:
         page = watched.open(f"{address}/metric?name=plugin")
@@ -89,15 +89,15 @@ def test_what_was_found_is_drawn_beside_what_is_counted(browser: Browser, addres
         section = page.locator("#discovery")
         rows = section.locator("tbody tr")
         names = rows.locator("td:first-child").all_inner_texts()
-        assert names == [one["value"] for one in told["values"]]
+        assert names == [value["value"] for value in document["values"]]
         whiskers = section.locator("svg path.whisker")
         ends = whiskers.evaluate_all("paths => paths.map(p => [+p.dataset.low, +p.dataset.high])")
-        assert ends == [[one["low"], one["high"]] for one in told["values"]]
-        said = section.inner_text()
-        assert "50% of the devices tell any string, listed or not" in said
-        assert "hubbub discover plugin --as-candidates FILE" in said
-        assert "Strings that were not found: " in said
-        assert "12,000 reports" in said
+        assert ends == [[value["low"], value["high"]] for value in document["values"]]
+        text = section.inner_text()
+        assert "50% of the devices tell any string, listed or not" in text
+        assert "hubbub discover plugin --as-candidates FILE" in text
+        assert "Strings that were not found: " in text
+        assert "12,000 reports" in text
         # Its confidence is the page's; that intervals hold at every look is of the count alone.
         page.select_option("[name=confidence]", "0.99")
         wider = _json(address, "plugin/estimates", tier="tree", confidence=0.99)["values"][0]
@@ -131,8 +131,8 @@ def test_strings_that_nobody_named_are_those_that_were_found(
     with Watched(browser) as watched:
         page = watched.open(f"{address}/metric?name=sketch")
         expect(page.locator("#table tbody tr")).to_have_count(len(FOUND))
-        found = page.locator("#lists label", has_text="what was discovered").locator("input")
-        expect(found).to_be_checked()
+        element = page.locator("#lists label", has_text="what was discovered").locator("input")
+        expect(element).to_be_checked()
         assert not page.locator("#lists button").count()
         page.fill("textarea[name=typed]", "vim")
         page.locator("textarea[name=typed]").blur()
@@ -141,23 +141,23 @@ def test_strings_that_nobody_named_are_those_that_were_found(
 
 
 def test_what_is_likely_too_is_named_when_a_reader_asks(browser: Browser, address: str) -> None:
-    told = _json(address, "words/estimates", likely=0.5)
-    likely, found = told["likely"], {one["value"] for one in told["values"]}
-    held = HELD["words"]
+    document = _json(address, "words/estimates", likely=0.5)
+    likely, values = document["likely"], {value["value"] for value in document["values"]}
+    truth = HELD["words"]
     assert len(likely) > 1
-    assert not found & {one["value"] for one in likely}
-    assert max(one["doubt"] for one in likely) <= 0.5
+    assert not values & {row["value"] for row in likely}
+    assert max(row["doubt"] for row in likely) <= 0.5
     # False alarms below 1e-6: each is false by half at most, and few of them are.
-    assert sum(one["value"] in held for one in likely) > len(likely) / 4
+    assert sum(row["value"] in truth for row in likely) > len(likely) / 4
     assert not _json(address, "words/estimates")["likely"]
     with Watched(browser) as watched:
         page = watched.open(f"{address}/metric?name=words")
         page.click("#likely button")
-        said = page.locator("#likely .note")
-        expect(said).to_contain_text("Likely, too, the surest first: ")
-        for one in likely:
-            expect(said).to_contain_text(f"“{one['value']}” (at most {round(one['high']):,})")
-        expect(said).to_contain_text(f"{likely[-1]['doubt']:.0%} of them may be held by nobody")
+        element = page.locator("#likely .note")
+        expect(element).to_contain_text("Likely, too, the surest first: ")
+        for row in likely:
+            expect(element).to_contain_text(f"“{row['value']}” (at most {round(row['high']):,})")
+        expect(element).to_contain_text(f"{likely[-1]['doubt']:.0%} of them may be held by nobody")
         page = watched.open(f"{address}/metric?name=plain")
         assert not page.locator("#likely button").count()
         page = watched.open(f"{address}/metric?name=plugin")
@@ -169,7 +169,7 @@ def test_who_asks_for_likely_strings_elsewhere_is_told_the_same(
     address: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     likely = _json(address, "words/estimates", likely=0.5, order="rank")
-    names = [one["value"] for one in likely["likely"]]
+    names = [row["value"] for row in likely["likely"]]
     connection = hubbub.notebook.connect(address)
     assert connection.discover("words", likely=0.5).document["likely"] == likely["likely"]
     refused = 'answered by projective, which finds no strings, so none .* mechanism = "tree", or'
@@ -183,11 +183,11 @@ def test_who_asks_for_likely_strings_elsewhere_is_told_the_same(
     assert web.get(f"{address}/v1/metrics/sketch/estimates?likely=0.5&tier=tree").status_code == 200
     assert web.get(f"{address}/v1/metrics/words/estimates?likely=1").status_code == 422
     listed = tmp_path / "words.txt"
-    asked = ["discover", "words", "--likely", "--url", address]
-    assert main([*asked, "--as-candidates", str(listed)]) == 0
-    ranked = sorted(likely["values"], key=lambda one: int(one["rank"]))
-    assert listed.read_text().split() == [*(one["value"] for one in ranked), *names]
+    command = ["discover", "words", "--likely", "--url", address]
+    assert main([*command, "--as-candidates", str(listed)]) == 0
+    ranked = sorted(likely["values"], key=lambda row: int(row["rank"]))
+    assert listed.read_text().split() == [*(row["value"] for row in ranked), *names]
     doubt = likely["likely"][-1]["doubt"]
-    said = " ".join(capsys.readouterr().out.split())
-    assert f"but {doubt:.0%} of these {len(names)} strings may be held by nobody: " in said
-    assert f'"{names[0]}"' in said
+    output = " ".join(capsys.readouterr().out.split())
+    assert f"but {doubt:.0%} of these {len(names)} strings may be held by nobody: " in output
+    assert f'"{names[0]}"' in output

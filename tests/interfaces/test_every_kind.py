@@ -80,12 +80,12 @@ def kinds(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
         name.replace(".", "_"): f'mechanism = "{name}"\n{more}' for name, (more, _) in KINDS.items()
     } | {name: more for name, (more, _) in MORE.items()}
     catalog = HEAD + "".join(METRIC.format(name=n, more=more) for n, more in texts.items()) + MODEL
-    held = {
+    truths = {
         name.replace(".", "_"): {0: 2500, 1: 1500} if of == "bits" else HOLDS[of]
         for name, (_, of) in KINDS.items()
     } | {name: of for name, (_, of) in MORE.items() if of}
     folder = tmp_path_factory.mktemp("kinds")
-    with house(folder, "--http-rate", "0", catalog=catalog, held=held) as running:
+    with house(folder, "--http-rate", "0", catalog=catalog, truths=truths) as running:
         yield running
 
 
@@ -93,18 +93,18 @@ def test_every_mechanism_that_a_catalog_can_name_is_among_them() -> None:
     assert set(KINDS) == set(REGISTRY)
 
 
-def _in_notebook(home: House, question: str, metric: str, **given: Any) -> Any:
+def _in_notebook(home: House, question: str, metric: str, **parameters: Any) -> Any:
     asks = getattr(hubbub.notebook.connect(home.page), question)
     try:
-        return asks(metric, **given).document
+        return asks(metric, **parameters).document
     except HubbubError as error:
         return str(error)
 
 
-def _over_http(home: House, path: str, **given: Any) -> Any:
-    answer = web.get(f"{home.page}/v1/{path}", params=given)
-    found = answer.json()
-    return found if answer.status_code == 200 else found["detail"]
+def _over_http(home: House, path: str, **parameters: Any) -> Any:
+    answer = web.get(f"{home.page}/v1/{path}", params=parameters)
+    document = answer.json()
+    return document if answer.status_code == 200 else document["detail"]
 
 
 QUESTIONS: dict[str, tuple[dict[str, Any], list[str]]] = {
@@ -122,17 +122,17 @@ def test_every_question_is_answered_alike(
     kinds: House, metric: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     answers = 0
-    for question, (given, words) in QUESTIONS.items():
-        by_http = _over_http(kinds, f"metrics/{metric}/{question}", **given)
+    for question, (parameters, words) in QUESTIONS.items():
+        by_http = _over_http(kinds, f"metrics/{metric}/{question}", **parameters)
         command = [words[0], metric, *words[1:], "--url", kinds.page, "--format", "json"]
         ended = main(command)
-        shown = capsys.readouterr()
+        output = capsys.readouterr()
         refused = isinstance(by_http, str)
         assert ended == (2 if refused else 0), question
-        by_command = shown.err.strip() if refused else json.loads(shown.out)
+        by_command = output.err.strip() if refused else json.loads(output.out)
         assert by_command == (f"hubbub: {by_http}" if refused else by_http), question
         if question in {"estimates", "top", "trend"}:
-            more = {} if question == "estimates" else {"number": given["number"]}
+            more = {} if question == "estimates" else {"number": parameters["number"]}
             own = _in_notebook(kinds, question, metric, **more)
             assert own == by_http, question
         answers += not refused

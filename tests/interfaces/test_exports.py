@@ -98,24 +98,24 @@ def test_every_closed_epoch_is_dropped_once_and_whole(home: House, tmp_path: Pat
     assert f"theme/{epoch_date(home.today, DAY)}.json" not in names, "it still takes reports"
     assert f"homepage/{oldest}.csv" not in names, "nobody listed strings"
     assert not any(name.endswith(".part") for name in names)
-    told = json.loads((dropped / "theme" / f"{oldest}.json").read_text())
+    document = json.loads((dropped / "theme" / f"{oldest}.json").read_text())
     url = f"{home.page}/v1/metrics/theme/estimates"
-    asked = web.get(url, params={"epochs": oldest, "order": "listed"}).json()
-    assert {name: told[name] for name in asked} == asked
-    assert (told["id"], told["final"]) == (f"theme:{home.today - DAYS + 1}", True)
+    response = web.get(url, params={"epochs": oldest, "order": "listed"}).json()
+    assert {name: document[name] for name in response} == response
+    assert (document["id"], document["final"]) == (f"theme:{home.today - DAYS + 1}", True)
     rows = list(csv.DictReader(io.StringIO((dropped / "theme" / f"{oldest}.csv").read_text())))
-    assert [float(row["low"]) for row in rows] == [value["low"] for value in asked["values"]]
+    assert [float(row["low"]) for row in rows] == [value["low"] for value in response["values"]]
 
 
 def test_a_webhook_hears_of_an_alarm_once_and_prometheus_as_long_as_it_is_newest(
     tmp_path: Path,
 ) -> None:
-    signed, told = signed_in(tmp_path), MemoryDeliveryLog()
+    signed, delivery_log = signed_in(tmp_path), MemoryDeliveryLog()
     moved = {"shape": [0.1, 0.9]}
 
     async def body(url: str) -> str:
         query = await engine_of(signed, 3, np.random.default_rng(6), moved)
-        publisher = AlertPublisher(query, Webhook(url, b"secret", told))
+        publisher = AlertPublisher(query, Webhook(url, b"secret", delivery_log))
         Hook.refusals = 1
         assert await publisher.publish_due() == 0, "it was refused, and waits"
         assert await publisher.publish_due() == 1
@@ -136,18 +136,20 @@ def test_a_webhook_hears_of_an_alarm_once_and_prometheus_as_long_as_it_is_newest
     assert f"hubbub_alert{{{of_day.format('colour', 'change')}}} 0.0" in gauges
 
 
-@pytest.mark.parametrize("kept", ["memory", "redis"])
-def test_a_webhook_hears_of_every_epoch_until_it_answers(home: House, kept: str) -> None:
+@pytest.mark.parametrize("backend", ["memory", "redis"])
+def test_a_webhook_hears_of_every_epoch_until_it_answers(home: House, backend: str) -> None:
     async def body(url: str) -> None:
         server = await connect_redis(home.redis_url)
         clock = [1e9]
-        told: DeliveryLog = (
-            MemoryDeliveryLog() if kept == "memory" else RedisDeliveryLog(server, lambda: clock[0])
+        delivery_log: DeliveryLog = (
+            MemoryDeliveryLog()
+            if backend == "memory"
+            else RedisDeliveryLog(server, lambda: clock[0])
         )
         query = QueryEngine(home.signed.bundle, RedisStore(server))
-        publisher = EpochPublisher(query, [Webhook(url, b"secret", told)])
+        publisher = EpochPublisher(query, [Webhook(url, b"secret", delivery_log)])
         Hook.refusals = 2
-        if kept == "redis":
+        if backend == "redis":
             others = RedisDeliveryLog(server, lambda: clock[0])
             assert await others.claim(f"theme:{home.today - DAYS + 1}")
             assert await publisher.publish_closed() == 7 * CLOSED - 3, (
@@ -189,12 +191,12 @@ def _stranger() -> Iterator[str]:
 def test_a_webhook_that_is_away_or_answers_nonsense_is_tried_again_and_said(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    signed, told = signed_in(tmp_path), MemoryDeliveryLog()
+    signed, delivery_log = signed_in(tmp_path), MemoryDeliveryLog()
     moved = {"shape": [0.1, 0.9]}
 
     async def body(urls: list[str]) -> list[tuple[int, int]]:
         query = await engine_of(signed, 3, np.random.default_rng(6), moved)
-        hooks = [Webhook(url, b"", told) for url in urls]
+        hooks = [Webhook(url, b"", delivery_log) for url in urls]
         return [
             (
                 await AlertPublisher(query, hook).publish_due(),
@@ -207,15 +209,15 @@ def test_a_webhook_that_is_away_or_answers_nonsense_is_tried_again_and_said(
         nobody = f"http://127.0.0.1:{free_port()}/closed"
         assert asyncio.run(body([nobody, stranger, url])) == [(0, 0), (0, 0), (1, 9)]
         assert len(Hook.heard) == 10
-    said = [record.getMessage() for record in caplog.records]
+    messages = [record.getMessage() for record in caplog.records]
     again = "the alarm of shape, 2024-10-06, was not sent, and is sent again: the webhook"
     refused = f"{again} does not answer: [Errno 111] Connection refused"
     away = "of closed epochs 1 not taken, and given again; the first, colour of 2024-10-04: "
-    assert said[0] == refused
-    assert said[1].startswith(away)
-    assert said[1].endswith("Connection refused, and none after it was tried")
-    assert said[2] == f"{again}'s answer is no HTTP: BadStatusLine"
-    assert said[3].startswith("of closed epochs 9 not taken")
+    assert messages[0] == refused
+    assert messages[1].startswith(away)
+    assert messages[1].endswith("Connection refused, and none after it was tried")
+    assert messages[2] == f"{again}'s answer is no HTTP: BadStatusLine"
+    assert messages[3].startswith("of closed epochs 9 not taken")
 
 
 @contextmanager
@@ -245,11 +247,11 @@ def _dripping(answer: bytes) -> Iterator[str]:
     ],
 )
 def test_a_webhook_that_drips_is_given_up_and_called_again(scheme: str, answer: bytes) -> None:
-    told = MemoryDeliveryLog()
+    delivery_log = MemoryDeliveryLog()
     closed = Closed("shape:7", "shape", 7, "2024-10-06", {"id": "shape:7"})
 
     async def body(url: str) -> None:
-        hook = Webhook(url, b"", told, seconds=0.5)
+        hook = Webhook(url, b"", delivery_log, seconds=0.5)
         for _ in range(2):
             assert await hook.wants("shape", 7, closed.date)
             with pytest.raises(ConnectionError, match=r"no whole answer within|timed out"):
@@ -275,19 +277,19 @@ def asked_by(dashboard: dict[str, Any]) -> set[str]:
 
 
 def test_what_is_told_of_estimates_is_what_is_declared(home: House) -> None:
-    told = web.get(f"{home.page}/metrics").text
-    found = {tuple(line.split()[2:]) for line in told.splitlines() if line.startswith("# TYPE")}
-    assert found == {(one.name, one.kind) for one in ESTIMATES}
+    response = web.get(f"{home.page}/metrics").text
+    types = {tuple(line.split()[2:]) for line in response.splitlines() if line.startswith("# TYPE")}
+    assert types == {(estimate.name, estimate.kind) for estimate in ESTIMATES}
 
 
 def test_the_dashboard_shows_what_is_exposed(home: House) -> None:
     dashboard: dict[str, Any] = json.loads((ROOT / "deploy/grafana/hubbub.json").read_text())
-    asked = asked_by(dashboard)
-    told = web.get(f"{home.page}/metrics").text
-    exposed = set(re.findall(r"^# TYPE (\S+)", told, re.MULTILINE))
+    panel_metrics = asked_by(dashboard)
+    response = web.get(f"{home.page}/metrics").text
+    exposed = set(re.findall(r"^# TYPE (\S+)", response, re.MULTILINE))
     # At --metrics-listen of both.
     of_services = {"hubbub_reports", "hubbub_pool_reports", "hubbub_store_up"}
-    assert asked - of_services <= exposed
-    assert of_services <= asked
+    assert panel_metrics - of_services <= exposed
+    assert of_services <= panel_metrics
     ids = [panel["id"] for panel in dashboard["panels"]]
     assert len(ids) == len(set(ids))

@@ -34,14 +34,16 @@ def test_metrics_tell_what_is_held_and_what_a_report_reveals(home: House) -> Non
     assert page.headers["link"] == '</v1/metrics?first=2&number=2>; rel="next"'
     rest = _get(home, "/v1/metrics", first=2, number=100)
     assert "link" not in rest.headers
-    found = {one["name"]: one for one in (*page.json()["metrics"], *rest.json()["metrics"])}
-    theme = found["theme"]
+    metrics = {
+        metric["name"]: metric for metric in (*page.json()["metrics"], *rest.json()["metrics"])
+    }
+    theme = metrics["theme"]
     assert theme["reports"] == DAYS * 22_000
     assert len(theme["epochs"]) == DAYS
     assert (theme["waiting"], theme["withheld"]) == (None, None), "nobody told the shuffler's terms"
     assert theme["updated"].endswith("Z")
-    assert [one["closed"] for one in theme["epochs"]] == [True] * (DAYS - 3) + [False] * 3
-    assert (found["unheard"]["reports"], found["unheard"]["updated"]) == (0, None)
+    assert [epoch["closed"] for epoch in theme["epochs"]] == [True] * (DAYS - 3) + [False] * 3
+    assert (metrics["unheard"]["reports"], metrics["unheard"]["updated"]) == (0, None)
     detail = _get(home, "/v1/metrics/theme").json()
     assert 0.999 < detail["per_report"] <= 1
     assert "the odds about them change by a factor of 2.72" in detail["sentence"]
@@ -51,16 +53,16 @@ def test_metrics_tell_what_is_held_and_what_a_report_reveals(home: House) -> Non
 def test_values_are_found_and_ordered_as_asked(home: House) -> None:
     url = f"{home.page}/v1/metrics/theme/estimates"
     values = web.get(url).json()["values"]
-    found = web.get(url, params={"find": "T", "order": "-value", "number": 2}).json()
-    assert [one["value"] for one in found["values"]] == ["system", "light"]
-    assert found["total"] == 3
-    assert found["values"] == [
-        one for v in ("system", "light") for one in values if one["value"] == v
+    response = web.get(url, params={"find": "T", "order": "-value", "number": 2}).json()
+    assert [value["value"] for value in response["values"]] == ["system", "light"]
+    assert response["total"] == 3
+    assert response["values"] == [
+        value for v in ("system", "light") for value in values if value["value"] == v
     ]
     low = web.get(url, params={"order": "low"}).json()["values"]
-    assert [one["low"] for one in low] == sorted(one["low"] for one in values)
+    assert [value["low"] for value in low] == sorted(value["low"] for value in values)
     differing = web.get(f"{home.page}/v1/metrics/theme/compare", params={"order": "-difference"})
-    differences = [one["difference"] for one in differing.json()["values"]]
+    differences = [value["difference"] for value in differing.json()["values"]]
     assert differences == sorted(differences, reverse=True)
     refused = web.get(f"{home.page}/v1/metrics/theme/estimates", params={"order": "p_value"})
     assert (refused.status_code, "have no p_value" in refused.text) == (400, True)
@@ -81,9 +83,9 @@ def test_confidence_moves_intervals_and_nothing_else(home: House) -> None:
     wide, narrow = (
         _get(home, "/v1/metrics/theme/estimates", confidence=level).json() for level in (0.99, 0.5)
     )
-    for one, other in zip(wide["values"], narrow["values"], strict=True):
-        assert (one["estimate"], one["stderr"]) == (other["estimate"], other["stderr"])
-        assert one["low"] < other["low"] < other["high"] < one["high"]
+    for value, other in zip(wide["values"], narrow["values"], strict=True):
+        assert (value["estimate"], value["stderr"]) == (other["estimate"], other["stderr"])
+        assert value["low"] < other["low"] < other["high"] < value["high"]
     wide, narrow = (
         _get(home, "/v1/metrics/seconds/estimates", confidence=level).json()["values"][0]
         for level in (0.99, 0.5)
@@ -93,20 +95,20 @@ def test_confidence_moves_intervals_and_nothing_else(home: House) -> None:
 
 
 def test_the_document_is_shown_without_a_script(home: House) -> None:
-    shown = _get(home, "/docs")
-    assert shown.headers["content-type"].startswith("text/html")
-    assert "<script" not in shown.text
-    assert not re.findall(r'(?:src|href)="(?:https?:)?//', shown.text)
+    response = _get(home, "/docs")
+    assert response.headers["content-type"].startswith("text/html")
+    assert "<script" not in response.text
+    assert not re.findall(r'(?:src|href)="(?:https?:)?//', response.text)
     document = _get(home, "/openapi.json").json()
     for path, methods in document["paths"].items():
         for method in methods:
-            assert f"<code>{method.upper()} {path}</code>" in shown.text
+            assert f"<code>{method.upper()} {path}</code>" in response.text
     for shape in document["components"]["schemas"]:
-        assert f'<h3 id="{shape}">' in shown.text
+        assert f'<h3 id="{shape}">' in response.text
 
 
 @pytest.mark.parametrize(
-    ("path", "parameters", "status", "title", "said"),
+    ("path", "parameters", "status", "title", "message"),
     [
         ("/v1/metrics/colour/estimates", {}, 404, "UnknownMetric", "it has"),
         ("/v1/metrics/unheard/estimates", {}, 409, "BatchTooSmall", "minimum batch of 1,000"),
@@ -139,14 +141,14 @@ def test_the_document_is_shown_without_a_script(home: House) -> None:
     ],
 )
 def test_what_cannot_be_answered_is_a_problem_with_a_remedy(
-    home: House, path: str, parameters: dict[str, str], *, status: int, title: str, said: str
+    home: House, path: str, parameters: dict[str, str], *, status: int, title: str, message: str
 ) -> None:
-    found = _get(home, path, **parameters)
-    assert found.status_code == status
-    assert found.headers["content-type"] == "application/problem+json"
-    problem = found.json()
+    response = _get(home, path, **parameters)
+    assert response.status_code == status
+    assert response.headers["content-type"] == "application/problem+json"
+    problem = response.json()
     assert (problem["title"], problem["status"]) == (title, status)
-    assert said in problem["detail"]
+    assert message in problem["detail"]
 
 
 def test_a_parameter_that_a_path_does_not_have_is_refused_by_name(home: House) -> None:
@@ -155,12 +157,16 @@ def test_a_parameter_that_a_path_does_not_have_is_refused_by_name(home: House) -
         if not path.startswith("/v1/"):
             continue
         url = home.page + re.sub(r"{\w+}", "theme", path)
-        for method, asked in methods.items():
-            body = {"candidates": ["git"]} if "requestBody" in asked else None
-            told = web.request(method.upper(), url, params={"epohc": "3"}, json=body)
-            names = [one["name"] for one in asked.get("parameters", ()) if one["in"] == "query"]
-            problem = told.json()
-            assert (told.status_code, problem["title"]) == (400, "BadParameter"), (path, method)
+        for method, operation in methods.items():
+            body = {"candidates": ["git"]} if "requestBody" in operation else None
+            answer = web.request(method.upper(), url, params={"epohc": "3"}, json=body)
+            names = [
+                parameter["name"]
+                for parameter in operation.get("parameters", ())
+                if parameter["in"] == "query"
+            ]
+            problem = answer.json()
+            assert (answer.status_code, problem["title"]) == (400, "BadParameter"), (path, method)
             assert problem["detail"].startswith("there is no parameter 'epohc' here"), path
             if names:
                 assert problem["detail"].endswith(f"There are {', '.join(sorted(names))}"), path
@@ -174,9 +180,9 @@ def test_a_parameter_that_a_path_does_not_have_is_refused_by_name(home: House) -
 def test_a_method_that_a_path_does_not_take_is_a_problem_with_those_that_it_takes(
     home: House,
 ) -> None:
-    found = web.delete(f"{home.page}/v1/metrics")
-    assert (found.status_code, found.headers["allow"]) == (405, "GET")
-    assert "not asked by this method; /docs has all" in found.json()["detail"]
+    answer = web.delete(f"{home.page}/v1/metrics")
+    assert (answer.status_code, answer.headers["allow"]) == (405, "GET")
+    assert "not asked by this method; /docs has all" in answer.json()["detail"]
 
 
 def test_what_is_known_already_is_not_sent_again(home: House) -> None:
@@ -190,15 +196,15 @@ def test_what_is_known_already_is_not_sent_again(home: House) -> None:
 
 def test_pages_run_their_own_scripts_alone(home: House) -> None:
     for path in ("/", "/metric?name=theme", "/pipeline", "/static/style.css"):
-        found = web.get(home.page + path)
-        assert found.status_code == 200
-        policy = found.headers["content-security-policy"]
+        response = web.get(home.page + path)
+        assert response.status_code == 200
+        policy = response.headers["content-security-policy"]
         assert "script-src 'self'" in policy
         assert "unsafe" not in policy
-        assert found.headers["x-content-type-options"] == "nosniff"
-        assert "access-control-allow-origin" not in found.headers
-        assert "<script>" not in found.text
-        assert " style=" not in found.text
+        assert response.headers["x-content-type-options"] == "nosniff"
+        assert "access-control-allow-origin" not in response.headers
+        assert "<script>" not in response.text
+        assert " style=" not in response.text
 
 
 def test_pages_of_others_may_not_ask(home: House) -> None:
@@ -210,8 +216,8 @@ def test_pages_of_others_may_not_ask(home: House) -> None:
     for headers in ({"origin": "https://evil.example"}, {"sec-fetch-site": "cross-site"}):
         posted = web.post(f"{home.page}/v1/releases", json=ask, headers=headers)
         assert (posted.status_code, posted.json()["title"]) == (403, "OtherOrigin")
-    asked = web.options(f"{home.page}/v1/metrics", headers={"origin": "https://evil.example"})
-    assert "access-control-allow-origin" not in asked.headers
+    preflight = web.options(f"{home.page}/v1/metrics", headers={"origin": "https://evil.example"})
+    assert "access-control-allow-origin" not in preflight.headers
 
 
 def test_pages_of_a_named_origin_may_ask(guarded: tuple[House, Path]) -> None:
@@ -242,23 +248,23 @@ def test_large_and_endless_requests_are_refused_unread(home: House) -> None:
 
 def test_prometheus_reads_estimates_with_their_bounds(home: House) -> None:
     text = _get(home, "/metrics").text
-    found = _get(home, "/v1/metrics/theme/estimates").json()["values"][0]
+    response = _get(home, "/v1/metrics/theme/estimates").json()["values"][0]
     for name, number in (
-        ("estimate", found["estimate"]),
-        ("estimate_low", found["low"]),
-        ("estimate_high", found["high"]),
+        ("estimate", response["estimate"]),
+        ("estimate_low", response["low"]),
+        ("estimate_high", response["high"]),
     ):
-        assert f'hubbub_{name}{{metric="theme",value="{found["value"]}"}} {number}' in text
+        assert f'hubbub_{name}{{metric="theme",value="{response["value"]}"}} {number}' in text
     assert 'hubbub_metric_reports{metric="unheard"} 0.0' in text
     assert 'value="\\"><img' in text, "quotes in a value are no quotes of the format"
     assert 'hubbub_http_requests_total{code="200"}' in text
 
 
 def test_the_law_is_told_as_far_as_it_is_known(home: House) -> None:
-    found = _get(home, "/v1/status").json()
-    assert (found["complete"], found["balanced"]) == (False, None)
-    assert found["total"]["counted"] == DAYS * (5 * 20_000 + 22_000 + 20_090)
-    for line in (found["total"], *found["windows"]):
+    response = _get(home, "/v1/status").json()
+    assert (response["complete"], response["balanced"]) == (False, None)
+    assert response["total"]["counted"] == DAYS * (5 * 20_000 + 22_000 + 20_090)
+    for line in (response["total"], *response["windows"]):
         assert (line["acknowledged"], line["withheld"], line["balanced"]) == (None, None, None)
 
 
@@ -285,32 +291,34 @@ def test_tokens_open_what_their_role_may(
     guarded: tuple[House, Path], capsys: pytest.CaptureFixture[str]
 ) -> None:
     home, path = guarded
-    made = {}
+    role_tokens = {}
     for role in ("viewer", "publisher", "admin"):
         words = ["keys", "token", str(path), "--name", role, "--role", role]
         assert main(words) == 0
-        made[role] = capsys.readouterr().out.strip()
-    assert all(made[role] not in path.read_text() for role in made), "hashes alone are kept"
+        role_tokens[role] = capsys.readouterr().out.strip()
+    assert all(role_tokens[role] not in path.read_text() for role in role_tokens), (
+        "hashes alone are kept"
+    )
     assert path.stat().st_mode & 0o077 == 0
-    for token in made.values():
+    for token in role_tokens.values():
         _until_known(home, token)
     ask = {"metric": "theme", "query": "count", "purpose": "tests", "by": "me", "value": "dark"}
     paths = {"/v1/metrics": "viewer", "/v1/releases": "publisher", "/v1/tokens": "admin"}
-    ranks = list(made)
+    ranks = list(role_tokens)
     for wanted_path, wanted in paths.items():
         none = web.get(home.page + wanted_path)
         assert (none.status_code, none.headers["www-authenticate"]) == (401, "Bearer")
-        for role, token in made.items():
+        for role, token in role_tokens.items():
             headers = {"authorization": f"Bearer {token}"}
             status = web.get(home.page + wanted_path, headers=headers).status_code
             assert status == (200 if ranks.index(role) >= ranks.index(wanted) else 403)
-    viewer = {"authorization": f"Bearer {made['viewer']}"}
+    viewer = {"authorization": f"Bearer {role_tokens['viewer']}"}
     refused = web.post(f"{home.page}/v1/releases", json=ask, headers=viewer)
     assert (refused.status_code, "publisher" in refused.json()["detail"]) == (403, True)
     assert web.get(f"{home.page}/metrics").status_code == 401
     for path_of_all in ("/", "/static/style.css", "/health", "/ready", "/openapi.json"):
         assert web.get(home.page + path_of_all).status_code == 200
-    assert hubbub.notebook.connect(home.page, token=made["viewer"]).metrics()
+    assert hubbub.notebook.connect(home.page, token=role_tokens["viewer"]).metrics()
     with pytest.raises(HubbubError, match="send a token"):
         hubbub.notebook.connect(home.page).metrics()
     assert main(["keys", "token", str(path), "--remove", "--name", "viewer"]) == 0
@@ -324,15 +332,15 @@ def test_who_asks_too_often_is_told_to_wait(tmp_path: Path) -> None:
     with house(tmp_path / "house", "--http-rate", "0.1") as home:
 
         def refused() -> httpx2.Response | None:
-            found = web.get(f"{home.page}/health")
-            return found if found.status_code == 429 else None
+            response = web.get(f"{home.page}/health")
+            return response if response.status_code == 429 else None
 
-        said = eventually(refused)
-        assert said
-        assert int(said.headers["retry-after"]) >= 1
-        assert said.json()["title"] == "TooManyRequests"
-        told = web.get(f"http://{home.metrics}/metrics").text
-        assert 'hubbub_throttled_calls_total{reason="peer_limit"} ' in told
+        result = eventually(refused)
+        assert result
+        assert int(result.headers["retry-after"]) >= 1
+        assert result.json()["title"] == "TooManyRequests"
+        response = web.get(f"http://{home.metrics}/metrics").text
+        assert 'hubbub_throttled_calls_total{reason="peer_limit"} ' in response
 
 
 def test_tokens_expire_and_files_that_are_none_are_said(tmp_path: Path) -> None:
@@ -377,20 +385,20 @@ def test_away_from_this_machine_there_is_tls_and_tokens(tmp_path: Path) -> None:
             address, token=secret, authority=tmp_path / "tls" / "ca.pem"
         )
         assert len(trusted.metrics()) == LISTED
-        shown = trusted.estimates("theme").document
+        estimates = trusted.estimates("theme").document
         trust = ssl.create_default_context(cafile=tmp_path / "tls" / "ca.pem")
-        told = web.get(
+        response = web.get(
             f"{address}/v1/metrics/theme/commands",
             headers={"authorization": f"Bearer {secret}"},
             verify=trust,
         ).json()
-        given = {"HUBBUB_TOKEN": secret, "HUBBUB_CA": str(tmp_path / "tls" / "ca.pem")}
-        pasted = json.loads(in_shell(told["shell"], tmp_path, **given))
-        by_rank = sorted(shown["values"], key=lambda one: one["rank"])
+        environment = {"HUBBUB_TOKEN": secret, "HUBBUB_CA": str(tmp_path / "tls" / "ca.pem")}
+        pasted = json.loads(in_shell(response["shell"], tmp_path, **environment))
+        by_rank = sorted(estimates["values"], key=lambda row: row["rank"])
         assert pasted["values"] == by_rank
-        assert in_notebook(told["notebook"], **given)["values"] == shown["values"]
+        assert in_notebook(response["notebook"], **environment)["values"] == estimates["values"]
         with pytest.raises(AssertionError, match="put your token there first"):
-            in_shell(told["shell"], tmp_path)
+            in_shell(response["shell"], tmp_path)
         with pytest.raises(ServiceUnavailable, match="CERTIFICATE_VERIFY_FAILED"):
             hubbub.notebook.connect(address, token=secret).metrics()
     with pytest.raises(ServiceUnavailable, match="in the clear"):
@@ -402,13 +410,13 @@ def test_away_from_this_machine_there_is_tls_and_tokens(tmp_path: Path) -> None:
 def test_strings_are_asked_for_by_post(home: House) -> None:
     url = f"{home.page}/v1/metrics/homepage"
     body = {"candidates": [*STRINGS, STRINGS[0]]}
-    found = web.post(f"{url}/estimates", json=body).json()
-    assert sorted(value["value"] for value in found["values"]) == sorted(STRINGS)
-    assert found["others"] is None  # of a sketch nobody can say rightly
+    response = web.post(f"{url}/estimates", json=body).json()
+    assert sorted(value["value"] for value in response["values"]) == sorted(STRINGS)
+    assert response["others"] is None  # of a sketch nobody can say rightly
     top = web.post(f"{url}/top", json=body, params={"number": 1}).json()
     assert top["values"][0]["value"]["value"] == "often.example"
     trend = web.post(f"{url}/trend", json=body, params={"epochs": "all", "number": 2}).json()
-    assert [len(one["points"]) for one in trend["series"]] == [DAYS, DAYS]
+    assert [len(series["points"]) for series in trend["series"]] == [DAYS, DAYS]
     longest = web.post(f"{url}/estimates", json={"candidates": ["x" * 10_000]})
     assert (longest.status_code, "4096 bytes" in longest.json()["detail"]) == (400, True)
     listed = web.post(f"{home.page}/v1/metrics/theme/estimates", json=body)
@@ -454,8 +462,8 @@ def test_half_of_a_character_is_malformed_wherever_it_stands(home: House, field:
 
 
 def test_half_of_a_character_among_candidates_or_names_is_malformed(home: House) -> None:
-    url, told = f"{home.page}/v1/metrics/homepage/top", {"content-type": "application/json"}
+    url, headers = f"{home.page}/v1/metrics/homepage/top", {"content-type": "application/json"}
     for body in ({"candidates": ["a", "\udfff"]}, {"candidates": ["a"], "\ud800": 1}):
-        answer = web.post(url, content=json.dumps(body), headers=told)
+        answer = web.post(url, content=json.dumps(body), headers=headers)
         assert answer.status_code == 422
         assert answer.json()["title"] == "Malformed"

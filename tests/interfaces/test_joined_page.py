@@ -34,9 +34,9 @@ CATALOG = (
 
 @needs_browser
 def test_the_page_joins_a_renamed_metric_and_says_what_was_not_asked(tmp_path: Path) -> None:
-    held = {"theme": {0: 700, 1: 300}, "theme_2": {0: 600, 1: 300, 2: 100}}
+    truths = {"theme": {0: 700, 1: 300}, "theme_2": {0: 600, 1: 300, 2: 100}}
     with (
-        page_of(tmp_path, CATALOG, held, earlier={"theme": 1}) as address,
+        page_of(tmp_path, CATALOG, truths, earlier={"theme": 1}) as address,
         chromium() as browser,
         Watched(browser) as watched,
     ):

@@ -52,24 +52,24 @@ class House:
 
 @contextmanager
 def _house(folder: Path, skew: int = 0) -> Iterator[House]:
-    made: list[House] = []
+    houses: list[House] = []
     running: list[Any] = []
 
     def opened(address: str, query: QueryEngine) -> dict[str, Any]:
         block = provider(folder, address, skew=skew)
         running.append(block)
-        one = block.__enter__()
-        path = access_file(folder, one.issuer, address, RIGHTS, audience=AUDIENCE)
-        house = House(address, one, folder, Access(), folder / "audit.jsonl")
-        found = read_access(path)
-        house.access.use(found, login_of(found, clock=house.clock))
-        made.append(house)
+        login_provider = block.__enter__()
+        path = access_file(folder, login_provider.issuer, address, RIGHTS, audience=AUDIENCE)
+        house = House(address, login_provider, folder, Access(), folder / "audit.jsonl")
+        access = read_access(path)
+        house.access.use(access, login_of(access, clock=house.clock))
+        houses.append(house)
         audit = AuditTrail(house.audit, lambda: set(query.collected.bundle.streams), house.clock)
         return {"access": house.access, "audit": audit}
 
     try:
         with page_of(folder, CATALOG, HELD, opened=opened):
-            yield made[0]
+            yield houses[0]
     finally:
         for block in running:
             block.__exit__(None, None, None)
@@ -100,8 +100,8 @@ def _log_in(page: Page, name: str) -> None:
 
 @needs_browser
 def test_people_log_in_see_what_their_groups_may_and_log_out(home: House) -> None:
-    with chromium() as browser, Watched(browser, clean=False) as seen:
-        page = seen.page
+    with chromium() as browser, Watched(browser, clean=False) as watch:
+        page = watch.page
         page.goto(f"{home.address}/metric?name=theme&confidence=0.99#look=typed")
         _log_in(page, "ana")
         page.wait_for_selector("main[aria-busy=false]")
@@ -113,13 +113,15 @@ def test_people_log_in_see_what_their_groups_may_and_log_out(home: House) -> Non
         page.locator("#marks summary").click()
         expect(page.locator("#marks")).to_contain_text("takes the role publisher")
         assert page.locator("#marking").count() == 0
-        [session] = [one for one in seen._context.cookies() if one["name"] == SESSION]
+        [session] = [cooky for cooky in watch._context.cookies() if cooky["name"] == SESSION]
         assert (session["httpOnly"], session["secure"], session["sameSite"]) == (
             True,
             True,
             "Strict",
         )
-        assert [one["name"] for one in seen._context.cookies() if "login" in one["name"]] == []
+        assert [
+            cooky["name"] for cooky in watch._context.cookies() if "login" in cooky["name"]
+        ] == []
         assert not page.evaluate("document.cookie"), "a script can read it"
 
         page.goto(f"{home.address}/")
@@ -139,21 +141,21 @@ def test_people_log_in_see_what_their_groups_may_and_log_out(home: House) -> Non
 
 @needs_browser
 def test_who_is_in_no_group_is_told_so_and_sees_nothing(home: House) -> None:
-    with chromium() as browser, Watched(browser, clean=False) as seen:
-        page = seen.page
+    with chromium() as browser, Watched(browser, clean=False) as watch:
+        page = watch.page
         page.goto(f"{home.address}/")
         _log_in(page, "eve")
         expect(page.get_by_role("heading", name="Not logged in")).to_be_visible()
         expect(page.locator("main")).to_contain_text("eve@example.org is known, but in no group")
-        assert not [one for one in seen._context.cookies() if one["name"] == SESSION]
+        assert not [cooky for cooky in watch._context.cookies() if cooky["name"] == SESSION]
 
 
 @needs_browser
 def test_a_session_that_is_over_asks_again_and_comes_back(
     home: House, moved: Callable[[float], None]
 ) -> None:
-    with chromium() as browser, Watched(browser, clean=False) as seen:
-        page = seen.page
+    with chromium() as browser, Watched(browser, clean=False) as watch:
+        page = watch.page
         page.goto(f"{home.address}/metric?name=theme")
         _log_in(page, "ana")
         expect(page.locator("#table")).to_contain_text("dark")
@@ -170,7 +172,7 @@ def test_a_session_that_is_over_asks_again_and_comes_back(
 def test_a_program_asks_by_a_token_of_the_provider(home: House) -> None:
     token = home.provider.script_token(AUDIENCE)
     answer = home.script(token)
-    assert [one["name"] for one in answer.json()["metrics"]] == ["theme", "launches"]
+    assert [metric["name"] for metric in answer.json()["metrics"]] == ["theme", "launches"]
     me = home.script(token, "/v1/me").json()
     assert (me["way"], me["role"], me["groups"]) == ("script", "viewer", ["telemetry"])
 
@@ -178,9 +180,9 @@ def test_a_program_asks_by_a_token_of_the_provider(home: House) -> None:
 def test_a_token_for_others_says_for_whom_it_is_and_for_whom_it_should_be(home: House) -> None:
     answer = home.script(home.provider.script_token("urn:somebody-else"))
     assert answer.status_code == 401
-    said = answer.json()["detail"]
-    assert 'another audience, "urn:somebody-else"' in said
-    assert f'for "{AUDIENCE}"' in said
+    document = answer.json()["detail"]
+    assert 'another audience, "urn:somebody-else"' in document
+    assert f'for "{AUDIENCE}"' in document
 
 
 def test_a_token_that_is_over_says_since_when(home: House, moved: Callable[[float], None]) -> None:
@@ -197,13 +199,13 @@ def test_what_the_provider_did_not_sign_lets_nobody_in(home: House, broken: str)
     token = home.provider.script_token(AUDIENCE)
     head, body, signature = token.split(".")
     swapped = signature[:20] + ("A" if signature[20] != "A" else "B") + signature[21:]
-    shown = {
+    script_token = {
         "cut": token[:-40],
         "another's": f"{head}.{body}.{swapped}",
         "none": f"eyJhbGciOiJub25lIn0.{body}.",  # by the algorithm "none"
         "altered": f"{head}.{body[:-4]}AAAA.{signature}",
     }[broken]
-    answer = home.script(shown)
+    answer = home.script(script_token)
     assert answer.status_code == 401
     assert "not signed by the provider" in answer.json()["detail"]
 
@@ -258,8 +260,10 @@ def test_an_answer_to_no_login_of_this_browser_is_refused(home: House) -> None:
     altered = {"state": state[:-1] + ("b" if state[-1] == "a" else "a"), "code": "def"}
     answer = web.get(f"{home.address}/login/callback", params=altered, headers={"cookie": cookie})
     assert (answer.status_code, "begun in another browser" in answer.text) == (403, True)
-    told = {"state": state, "error": "access_denied", "error_description": "<b>no</b>"}
-    refused = web.get(f"{home.address}/login/callback", params=told, headers={"cookie": cookie})
+    parameters = {"state": state, "error": "access_denied", "error_description": "<b>no</b>"}
+    refused = web.get(
+        f"{home.address}/login/callback", params=parameters, headers={"cookie": cookie}
+    )
     assert "the provider let nobody in: access_denied &lt;b&gt;no" in refused.text.lower()
 
 
@@ -305,8 +309,8 @@ def test_other_rights_hold_from_the_next_question_on(home: House) -> None:
         path = access_file(
             home.folder, home.provider.issuer, home.address, {"telemetry": ["*"]}, audience=AUDIENCE
         )
-        found = read_access(path)
-        home.access.use(found, login_of(found, home.access.login))
+        access = read_access(path)
+        home.access.use(access, login_of(access, home.access.login))
         assert home.script(token).json()["total"] == 3
     finally:
         home.access.use(before, login_of(before, home.access.login))

@@ -13,8 +13,8 @@ from tests.interfaces.house import House
 from tests.support import web
 
 
-@pytest.mark.parametrize("kept", ["memory", "redis"])
-def test_marks_are_kept_by_name(home: House, kept: str) -> None:
+@pytest.mark.parametrize("backend", ["memory", "redis"])
+def test_marks_are_kept_by_name(home: House, backend: str) -> None:
     async def body(marks: Marks) -> None:
         late, early = Mark("late", "2026-03-01", metric="theme"), Mark("early", "2026-01-01", "é")
         for mark in (late, early):
@@ -41,7 +41,7 @@ def test_marks_are_kept_by_name(home: House, kept: str) -> None:
         assert await marks.all() == []
 
     async def run() -> None:
-        if kept == "memory":
+        if backend == "memory":
             await body(MemoryMarks())
             return
         server = await connect_redis(home.redis_url)
@@ -89,14 +89,14 @@ def test_marks_end_somewhere() -> None:
 def test_what_is_no_mark_is_refused(home: House) -> None:
     bundle = home.signed.bundle
     check_mark(Mark("release_2", "2026-11-22", "said", "theme"), bundle)
-    for wrong, said in (
+    for wrong, message in (
         (Mark("Big News", "2026-11-22"), "name must match"),
         (Mark("x", "2026-02-30"), "date is none"),
         (Mark("x", "20261122"), "date is none"),
         (Mark("x", "2026-11-22", "\x1b[2J"), "control characters"),
         (Mark("x", "2026-11-22", "y" * 401), "401 characters"),
     ):
-        with pytest.raises(BadParameter, match=said):
+        with pytest.raises(BadParameter, match=message):
             check_mark(wrong, bundle)
     with pytest.raises(UnknownMetric):
         check_mark(Mark("x", "2026-11-22", metric="nosuch"), bundle)

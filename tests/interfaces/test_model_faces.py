@@ -27,87 +27,100 @@ from tests.support import web
 def test_every_face_tells_the_same_of_a_model(
     home: House, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    told = web.get(f"{home.page}/v1/models/churn").json()
+    response = web.get(f"{home.page}/v1/models/churn").json()
     judged = web.get(f"{home.page}/v1/models/stays").json()
     classes = web.get(f"{home.page}/v1/models/tariff").json()
-    assert web.get(f"{home.page}/v1/models").json() == {"models": [told, judged, classes]}
+    assert web.get(f"{home.page}/v1/models").json() == {"models": [response, judged, classes]}
     assert main(["model", "churn", "--url", home.page, "--format", "json"]) == 0
-    assert json.loads(capsys.readouterr().out) == told
-    assert (told["number"], told["rounds"], told["reports"]) == (3, 4, 690)
-    names = [one["name"] for one in told["coefficients"]]
+    assert json.loads(capsys.readouterr().out) == response
+    assert (response["number"], response["rounds"], response["reports"]) == (3, 4, 690)
+    names = [coefficient["name"] for coefficient in response["coefficients"]]
     assert names == ["hours", "plan=free", "plan=paid", "intercept"]
     # The mean of the second and third round's, per hour.
-    assert told["coefficients"][0]["coefficient"] == pytest.approx(-1.25 / 40)
-    assert told["weights"] == TAUGHT[-1].weights
+    assert response["coefficients"][0]["coefficient"] == pytest.approx(-1.25 / 40)
+    assert response["weights"] == TAUGHT[-1].weights
     assert main(["model", "churn", "--url", home.page, "--format", "csv"]) == 0
     rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
-    assert [float(row["low"]) for row in rows] == [one["low"] for one in told["coefficients"]]
+    assert [float(row["low"]) for row in rows] == [
+        coefficient["low"] for coefficient in response["coefficients"]
+    ]
     assert main(["model", "churn", "--url", home.page]) == 0
     assert "next state: 2099-01-01T10:02:00Z" in capsys.readouterr().out
     answer = hubbub.notebook.connect(home.page).model("churn")
-    assert [dict(row) for row in answer] == told["coefficients"]
+    assert [dict(row) for row in answer] == response["coefficients"]
     assert "churn: 690 reports" in answer._repr_html_()
 
 
 def test_every_face_tells_the_same_of_who_judged_a_model(
     home: House, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    told = web.get(f"{home.page}/v1/models/stays").json()
-    found = told["held_out"]
-    assert (told["finished"], told["number"], told["reports"]) == (True, 3, 690)
-    assert (found["share"], found["date"], found["state"]) == (0.2, "2099-01-01T08:00", "finished")
-    assert found["reports"] == 220
-    assert 0.8 < found["auc_low"] < found["auc"] < found["auc_high"] <= 1
-    assert [one["estimate"] < 0.4 for one in found["calibration"]] == [True] * 4 + [False] * 4
+    response = web.get(f"{home.page}/v1/models/stays").json()
+    holdout = response["held_out"]
+    assert (response["finished"], response["number"], response["reports"]) == (True, 3, 690)
+    assert (holdout["share"], holdout["date"], holdout["state"]) == (
+        0.2,
+        "2099-01-01T08:00",
+        "finished",
+    )
+    assert holdout["reports"] == 220
+    assert 0.8 < holdout["auc_low"] < holdout["auc"] < holdout["auc_high"] <= 1
+    assert [bucket["estimate"] < 0.4 for bucket in holdout["calibration"]] == [True] * 4 + [
+        False
+    ] * 4
     assert main(["model", "stays", "--url", home.page]) == 0
-    shown = capsys.readouterr().out
-    assert f"AUC {found['auc']:.3f}, 95% interval {found['auc_low']:.3f} to" in shown
-    assert "calibration, as 220 devices tell it that taught nothing" in shown
+    output = capsys.readouterr().out
+    assert f"AUC {holdout['auc']:.3f}, 95% interval {holdout['auc_low']:.3f} to" in output
+    assert "calibration, as 220 devices tell it that taught nothing" in output
     answer = hubbub.notebook.connect(home.page).model("stays")
-    assert f"AUC {found['auc']:.3f}" in answer._repr_html_()
+    assert f"AUC {holdout['auc']:.3f}" in answer._repr_html_()
 
 
 def test_every_face_tells_the_same_of_a_model_of_classes(
     home: House, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    told = web.get(f"{home.page}/v1/models/tariff").json()
-    assert (told["kind"], len(told["weights"]), len(told["edges"])) == ("softmax", 8, 7)
-    found = told["held_out"]
-    assert found["auc"] is None
+    response = web.get(f"{home.page}/v1/models/tariff").json()
+    assert (response["kind"], len(response["weights"]), len(response["edges"])) == ("softmax", 8, 7)
+    holdout = response["held_out"]
+    assert holdout["auc"] is None
     # 176 of 240 said that the likeliest class is theirs, by grr of 16 categories.
     keep = math.exp(4) / (math.exp(4) + 15)
     other = (1 - keep) / 15
-    assert found["accuracy"] == pytest.approx((176 / 240 - 8 * other) / (keep - other), abs=1e-6)
-    assert found["accuracy_low"] < found["accuracy"] < found["accuracy_high"] < 1
-    rows = told["coefficients"]
-    assert [one["of_class"] for one in rows] == [*["none"] * 4, *["month"] * 4, *["year"] * 4]
-    assert sum(one["coefficient"] for one in rows if one["name"] == "hours") == pytest.approx(0)
+    assert holdout["accuracy"] == pytest.approx((176 / 240 - 8 * other) / (keep - other), abs=1e-6)
+    assert holdout["accuracy_low"] < holdout["accuracy"] < holdout["accuracy_high"] < 1
+    rows = response["coefficients"]
+    assert [row["of_class"] for row in rows] == [*["none"] * 4, *["month"] * 4, *["year"] * 4]
+    assert sum(row["coefficient"] for row in rows if row["name"] == "hours") == pytest.approx(0)
     assert main(["model", "tariff", "--url", home.page]) == 0
-    shown = " ".join(capsys.readouterr().out.split())
-    assert "class column coefficient 95% interval" in shown
-    assert f"accuracy {found['accuracy']:.3f}, 95% interval {found['accuracy_low']:.3f} to" in shown
+    output = " ".join(capsys.readouterr().out.split())
+    assert "class column coefficient 95% interval" in output
+    assert (
+        f"accuracy {holdout['accuracy']:.3f}, 95% interval {holdout['accuracy_low']:.3f} to"
+        in output
+    )
     assert main(["model", "tariff", "--url", home.page, "--format", "csv"]) == 0
-    written = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
-    assert [row["of_class"] for row in written] == [one["of_class"] for one in rows]
+    items = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+    assert [row["of_class"] for row in items] == [row["of_class"] for row in rows]
     answer = hubbub.notebook.connect(home.page).model("tariff")
     html = answer._repr_html_()
-    assert f"accuracy {found['accuracy']:.3f}" in html
+    assert f"accuracy {holdout['accuracy']:.3f}" in html
     assert "<th>class</th>" in html.replace(' scope="col"', "")
-    made = answer.to_sklearn()
-    people = pd.DataFrame([[0.0, 1.0, 0.0], [40.0, 0.0, 1.0]], columns=made.feature_names_in_)
-    score = np.array([[one["coefficient"] for one in rows[4 * k : 4 * k + 4]] for k in range(3)])
+    classifier = answer.to_sklearn()
+    people = pd.DataFrame([[0.0, 1.0, 0.0], [40.0, 0.0, 1.0]], columns=classifier.feature_names_in_)
+    score = np.array([[row["coefficient"] for row in rows[4 * k : 4 * k + 4]] for k in range(3)])
     parts = np.exp(people.to_numpy() @ score[:, :3].T + score[:, 3])
-    assert made.predict_proba(people) == pytest.approx(parts / parts.sum(axis=1, keepdims=True))
-    assert set(made.predict(people)) <= {"none", "month", "year"}
+    assert classifier.predict_proba(people) == pytest.approx(
+        parts / parts.sum(axis=1, keepdims=True)
+    )
+    assert set(classifier.predict(people)) <= {"none", "month", "year"}
 
 
 def test_a_model_of_scikit_learn_foretells_at_once(home: House) -> None:
-    made = hubbub.notebook.connect(home.page).model("churn").to_sklearn()
-    people = pd.DataFrame([[0.0, 1.0, 0.0], [40.0, 0.0, 1.0]], columns=made.feature_names_in_)
-    told = made.decision_function(people)
-    assert told[0] > told[1]
-    assert list(made.predict(people)) == [int(score > 0) for score in told]
-    assert made.predict_proba(people)[:, 1] == pytest.approx(1 / (1 + np.exp(-told)))
+    connection = hubbub.notebook.connect(home.page).model("churn").to_sklearn()
+    people = pd.DataFrame([[0.0, 1.0, 0.0], [40.0, 0.0, 1.0]], columns=connection.feature_names_in_)
+    scores = connection.decision_function(people)
+    assert scores[0] > scores[1]
+    assert list(connection.predict(people)) == [int(score > 0) for score in scores]
+    assert connection.predict_proba(people)[:, 1] == pytest.approx(1 / (1 + np.exp(-scores)))
 
 
 def test_a_model_written_as_json_scores_as_that_of_scikit_learn_does(
@@ -117,13 +130,13 @@ def test_a_model_written_as_json_scores_as_that_of_scikit_learn_does(
     words = ["model", "churn", "--url", home.page, "--format", "json", "--out", str(out)]
     assert main(words) == 0
     *columns, intercept = (
-        one["coefficient"] for one in json.loads(out.read_text())["coefficients"]
+        coefficient["coefficient"] for coefficient in json.loads(out.read_text())["coefficients"]
     )
-    made = hubbub.notebook.connect(home.page).model("churn").to_sklearn()
+    connection = hubbub.notebook.connect(home.page).model("churn").to_sklearn()
     for person in ([0.0, 1.0, 0.0], [40.0, 0.0, 1.0], [12.5, 1.0, 0.0]):
         score = sum(a * x for a, x in zip(columns, person, strict=True)) + intercept
-        people = pd.DataFrame([person], columns=made.feature_names_in_)
-        assert made.decision_function(people)[0] == pytest.approx(score)
+        people = pd.DataFrame([person], columns=connection.feature_names_in_)
+        assert connection.decision_function(people)[0] == pytest.approx(score)
 
 
 def test_what_is_no_model_is_told_so(home: House, capsys: pytest.CaptureFixture[str]) -> None:
@@ -133,9 +146,9 @@ def test_what_is_no_model_is_told_so(home: House, capsys: pytest.CaptureFixture[
         'model "theme" is not in the bundle; it has churn, stays, tariff; "theme" is a metric, '
         "which hubbub query answers"
     )
-    asked = web.get(f"{home.page}/v1/metrics/churn/estimates")
-    assert asked.status_code == 400
-    assert "ask hubbub model churn" in asked.json()["detail"]
+    response = web.get(f"{home.page}/v1/metrics/churn/estimates")
+    assert response.status_code == 400
+    assert "ask hubbub model churn" in response.json()["detail"]
     assert main(["query", "churn", "--url", home.page]) == 2
     assert "ask hubbub model churn" in capsys.readouterr().err
 
@@ -187,21 +200,23 @@ def test_the_page_shows_coefficients_and_rounds(home: House) -> None:
         expect(coefficients.locator("tbody tr")).to_have_count(12)
 
 
-@pytest.mark.parametrize("kept", ["memory", "redis"])
-def test_a_round_is_written_once(home: House, kept: str) -> None:
+@pytest.mark.parametrize("backend", ["memory", "redis"])
+def test_a_round_is_written_once(home: House, backend: str) -> None:
     async def body(rounds: Rounds) -> None:
         first, other = TAUGHT[0], replace(TAUGHT[0], reports=7)
         assert await rounds.finished("once") == []
-        wrote = await asyncio.gather(*(rounds.write("once", one) for one in (first, other)))
+        wrote = await asyncio.gather(
+            *(rounds.write("once", candidate) for candidate in (first, other))
+        )
         assert sorted(wrote) == [False, True]
         assert not await rounds.write("once", other)
-        [held] = await rounds.finished("once")
-        assert held in (first, other)
+        [winner] = await rounds.finished("once")
+        assert winner in (first, other)
         await rounds.write("once", replace(TAUGHT[2]))
-        assert await rounds.finished("once") == [held], "the round between is not over"
+        assert await rounds.finished("once") == [winner], "the round between is not over"
 
     async def run() -> None:
-        if kept == "memory":
+        if backend == "memory":
             await body(MemoryRounds())
             return
         server = await connect_redis(home.redis_url)

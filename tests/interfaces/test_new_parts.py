@@ -55,7 +55,7 @@ def test_a_new_column_is_in_every_face_that_shows_tables(
         notebook: Any = hubbub.notebook.connect(page).estimates("size", epochs="all")
         stderrs = {f"{row['stderr']:,.0f}" for row in notebook}
         assert "<th>throwaway</th>" in notebook._repr_html_()
-        assert all(f"<td>{one}</td></tr>" in notebook._repr_html_() for one in stderrs)
+        assert all(f"<td>{stderr}</td></tr>" in notebook._repr_html_() for stderr in stderrs)
         show_estimates(notebook.document)
         [head, _, *lines] = capsys.readouterr().out.splitlines()[2:]
         assert head.split()[-1] == "throwaway"
@@ -64,8 +64,8 @@ def test_a_new_column_is_in_every_face_that_shows_tables(
         assert "# HELP hubbub_estimate_stderr a column for a moment" in gauges
         assert 'hubbub_estimate_stderr{metric="size",value="large"}' in gauges
         with chromium() as browser, Watched(browser) as watched:
-            shown = watched.open(f"{page}/metric?name=size")
-            table = shown.locator("#table")
+            stream = watched.open(f"{page}/metric?name=size")
+            table = stream.locator("#table")
             expect(table.locator("thead th").last).to_have_text("throwaway")
             expect(table.locator("thead th").last).to_have_attribute("title", new.meaning)
             assert set(table.locator("tbody td:last-child").all_inner_texts()) == stderrs
@@ -104,18 +104,18 @@ def test_a_new_family_is_its_file_and_a_line(
     )
     for value, true in (("small", 600), ("medium", 900), ("large", 1000)):
         for run in simulated["runs"]:
-            [one] = [one for one in run["values"] if one["value"] == value]
-            assert abs(one["estimate"] - true) <= 6 * sqrt(3 * mechanism.variance(0, 1000))
+            [answer_row] = [one for one in run["values"] if one["value"] == value]
+            assert abs(answer_row["estimate"] - true) <= 6 * sqrt(3 * mechanism.variance(0, 1000))
     one_value = maximal_gain(build("unary.oue", epsilon=2.0, categories=3), [2])
     assert maximal_gain(mechanism, [2]).gain(0.01) > one_value.gain(0.01)
     drawn = draw(mechanism, list(HELD), list(HELD.values()), np.random.default_rng(1))
     assert plausibility(mechanism, drawn).findings == ()
     with page_of(tmp_path, text, {"size": HELD}) as page:
-        found = hubbub.notebook.connect(page).estimates("size", epochs="all")
+        connection = hubbub.notebook.connect(page).estimates("size", epochs="all")
         with chromium() as browser, Watched(browser) as watched:
-            shown = watched.open(f"{page}/metric?name=size")
-            cells = shown.locator("#table tbody tr").all_inner_texts()
-    by_name = {row["value"]: row for row in found}
+            stream = watched.open(f"{page}/metric?name=size")
+            cells = stream.locator("#table tbody tr").all_inner_texts()
+    by_name = {row["value"]: row for row in connection}
     for value, true in (("small", 3000), ("medium", 8000), ("large", 10_000)):
         row = by_name[value]
         assert abs(row["estimate"] - true) <= 6 * row["stderr"]

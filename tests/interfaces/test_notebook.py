@@ -52,12 +52,12 @@ def test_frames_have_a_row_per_value_and_every_digit(
 def test_a_notebook_shows_a_table_with_what_not_to_miss(
     connection: hubbub.notebook.Connection,
 ) -> None:
-    shown = connection.estimates("hostile")._repr_html_()
-    assert "<td>plain</td>" in shown
-    assert "&lt;script&gt;" in shown
-    assert "<script" not in shown
-    assert "<img" not in shown
-    assert "not final" in shown
+    table_html = connection.estimates("hostile")._repr_html_()
+    assert "<td>plain</td>" in table_html
+    assert "&lt;script&gt;" in table_html
+    assert "<script" not in table_html
+    assert "<img" not in table_html
+    assert "not final" in table_html
     for answer in (
         connection.metrics(),
         connection.top("theme"),
@@ -77,7 +77,7 @@ def test_pictures_have_every_interval(connection: hubbub.notebook.Connection) ->
         connection.estimates("homepage", candidates=[*STRINGS, *map(str, range(15))]),
     ):
         axes = answer.plot()
-        [errors] = [one for one in axes.containers if hasattr(one, "has_xerr")]
+        [errors] = [container for container in axes.containers if hasattr(container, "has_xerr")]
         whiskers = errors.lines[2][0].get_segments()
         drawn = [(segment[0][0], segment[1][0]) for segment in whiskers]
         largest = sorted(answer, key=lambda row: -row["estimate"])
@@ -93,12 +93,14 @@ def test_pictures_have_every_interval(connection: hubbub.notebook.Connection) ->
     assert len(axes.collections) == 4, "a band each"
     axes.figure.canvas.draw()
     mpl.pyplot.close(axes.figure)  # type: ignore[attr-defined]
-    one = connection.trend("theme", ["dark"], epochs="yesterday").plot()
-    [tick] = one.get_xticklabels()
+    day_axes = connection.trend("theme", ["dark"], epochs="yesterday").plot()
+    [tick] = day_axes.get_xticklabels()
     assert tick.get_text() == connection.estimates("theme", epochs="yesterday").document["dates"]
-    assert one.get_xlim()[1] - one.get_xlim()[0] < 1, "around the one day there is, not years"
-    one.figure.canvas.draw()
-    mpl.pyplot.close(one.figure)  # type: ignore[attr-defined]
+    assert day_axes.get_xlim()[1] - day_axes.get_xlim()[0] < 1, (
+        "around the one day there is, not years"
+    )
+    day_axes.figure.canvas.draw()
+    mpl.pyplot.close(day_axes.figure)  # type: ignore[attr-defined]
     with pytest.raises(TypeError, match="no estimates to plot"):
         connection.status().plot()
     with pytest.raises(TypeError, match="no estimates to plot"):
@@ -133,12 +135,12 @@ def test_what_is_missing_or_wrong_is_said(
         connection.estimates("theme", confidence=2)
     with pytest.raises(UnknownMetric, match=r'has no tier "\.\./status"; it has 0\.5'):
         connection.estimates("theme/../status")
-    for last, epochs, said in (
+    for last, epochs, message in (
         ("bad", "", "write 7, 12h"),
         ("", "bad", "write newest"),
         ("", "x" * 500, "at most 400 characters"),
     ):
-        with pytest.raises(BadParameter, match=said) as refused:
+        with pytest.raises(BadParameter, match=message) as refused:
             connection.estimates("theme", last=last, epochs=epochs)
         assert "[0-9]" not in str(refused.value), "words, and no regular expression"
     with pytest.raises(ServiceUnavailable, match="does not answer as hubbub does"):
@@ -169,7 +171,7 @@ def test_the_example_of_the_document_runs(home: House) -> None:
     text = (ROOT / "docs" / "query.md").read_text()
     [code] = re.findall(r'```python title="notebook"\n(.*?)```', text, re.DOTALL)
     code = code.replace("http://127.0.0.1:7076", home.page).replace('"education"', '"theme"')
-    made: dict[str, Any] = {}
-    exec(compile(code, "docs/query.md", "exec"), made)  # noqa: S102 the document's own
-    assert len(made["answer"]) == len(THEMES)
+    namespace: dict[str, Any] = {}
+    exec(compile(code, "docs/query.md", "exec"), namespace)  # noqa: S102 the document's own
+    assert len(namespace["answer"]) == len(THEMES)
     mpl.pyplot.close("all")  # type: ignore[attr-defined]

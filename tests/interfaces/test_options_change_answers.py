@@ -114,7 +114,7 @@ Case = tuple[str, str]
 
 def _of_house() -> dict[tuple[str, str], Case]:
     """What questions to a service have in common, then what is each one's own."""
-    found: dict[tuple[str, str], Case] = {}
+    cases: dict[tuple[str, str], Case] = {}
     bases = {
         **{question: f"{question} theme" for question in ("query", "top", "compare", "trend")},
         "export": "export theme",
@@ -123,14 +123,14 @@ def _of_house() -> dict[tuple[str, str], Case]:
         "breakdown": "breakdown homepage --candidates {listed}",
     }
     for question, base in bases.items():
-        found |= {
+        cases |= {
             (question, "--last"): (base, f"{base} --last 9d"),
             (question, "--epochs"): (base, f"{base} --epochs yesterday"),
             (question, "--confidence"): (base, f"{base} --confidence 0.5"),
         }
         if question not in {"cross", "discover"}:
             strings = f"{question} homepage"
-            found |= {
+            cases |= {
                 (question, "--candidates"): (
                     f"{strings} --candidates {{listed}}",
                     f"{strings} --candidates {{more}}",
@@ -138,7 +138,7 @@ def _of_house() -> dict[tuple[str, str], Case]:
                 (question, "--list"): (f"{strings} --list short", f"{strings} --list long"),
             }
     both = "compare theme --epochs yesterday"
-    return found | {
+    return cases | {
         ("compare", "--last"): (
             "compare theme --epochs newest --to {earlier}",
             "compare theme --last 3d --to {earlier}",
@@ -300,7 +300,7 @@ CASES = _of_house() | _of_plan() | _of_files()
 
 def _options() -> set[tuple[str, str]]:
     """Of each question, what its parser takes."""
-    found: set[tuple[str, str]] = set()
+    options: set[tuple[str, str]] = set()
 
     def add(parser: argparse.ArgumentParser, path: str) -> None:
         for action in parser._actions:
@@ -309,11 +309,11 @@ def _options() -> set[tuple[str, str]]:
                     add(below, f"{path} {name}".strip())
             elif not isinstance(action, argparse._HelpAction):
                 longest = [name for name in action.option_strings if name.startswith("--")]
-                found.add((path, longest[0] if longest else action.dest))
+                options.add((path, longest[0] if longest else action.dest))
 
     add(whole_parser(), "")
     questions = {question for question, _ in CASES}
-    return {(question, option) for question, option in found if question in questions}
+    return {(question, option) for question, option in options if question in questions}
 
 
 def test_every_option_of_a_question_has_a_case_or_is_of_form() -> None:
@@ -329,7 +329,7 @@ def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
     folder = tmp_path_factory.mktemp("options")
     catalog = CATALOG + CROWD + MODEL
     with house(
-        folder, "--http-rate", "0", catalog=catalog, held=HELD, read=read_with_promises
+        folder, "--http-rate", "0", catalog=catalog, truths=HELD, reader=read_with_promises
     ) as running:
         for name, strings in (("short", STRINGS[:1]), ("long", STRINGS)):
             put = web.put(f"{running.page}/v1/candidates/{name}", json={"candidates": strings})
@@ -385,7 +385,7 @@ def _differ(option: str, case: Case, answer: Callable[[str], Any]) -> None:
     """The same question has the same answer twice, and another with the option."""
     name = option.strip("-").replace("-", "_")
     before, after = case
-    first, again, changed = (_figures(answer(asked), name) for asked in (before, before, after))
+    first, again, changed = (_figures(answer(command), name) for command in (before, before, after))
     assert first == again, f"{before} answers by chance: what differs shows nothing"
     assert first != changed, f"{after} is answered as if {option} were not there"
 
@@ -415,7 +415,7 @@ def test_an_option_changes_an_answer(
 
 def _parameters() -> dict[tuple[str, str, str], Address]:
     """Of each method, path and parameter: the metric, then the question before and after."""
-    found: dict[tuple[str, str, str], Address] = {
+    addresses: dict[tuple[str, str, str], Address] = {
         ("get", "/v1/metrics", "first"): ("", "", "first=1"),
         ("get", "/v1/metrics", "number"): ("", "", "number=1"),
         ("get", "/v1/marks", "metric"): ("", "", "metric=theme"),
@@ -439,19 +439,23 @@ def _parameters() -> dict[tuple[str, str, str], Address]:
             path = f"/v1/metrics/{{metric}}/{question}"
             base = "list=short" if (method, question) == ("get", "breakdown") else ""
             for parameter, value in {**parameters, "last": "9d", "confidence": "0.5"}.items():
-                found[method, path, parameter] = (name, base, f"{base}&{parameter}={value}")
-            found[method, path, "epochs"] = (name, base, f"{base}&epochs=yesterday")
+                addresses[method, path, parameter] = (name, base, f"{base}&{parameter}={value}")
+            addresses[method, path, "epochs"] = (name, base, f"{base}&epochs=yesterday")
             days = (
                 "epochs={first}..{middle}&to_epochs={later}..{last}"
                 if question == "compare"
                 else "epochs=all"
             )
-            found[method, path, "tier"] = (name, f"{base}&{days}", f"{base}&{days}&tier={alone}")
+            addresses[method, path, "tier"] = (
+                name,
+                f"{base}&{days}",
+                f"{base}&{days}&tier={alone}",
+            )
             strings = "visited" if name == "theme" else name
-            found[method, path, "list"] = (strings, "list=short", "list=long")
+            addresses[method, path, "list"] = (strings, "list=short", "list=long")
         path = "/v1/metrics/{metric}/compare"
         fixed = "epochs={earlier}&to_epochs={after}"
-        found |= {
+        addresses |= {
             (method, path, "last"): (
                 metric,
                 "epochs=newest&to_epochs={earlier}",
@@ -461,9 +465,9 @@ def _parameters() -> dict[tuple[str, str, str], Address]:
             (method, path, "to_epochs"): (metric, "epochs={earlier}", fixed),
             (method, path, "to_last"): (metric, "epochs={earlier}", "epochs={earlier}&to_last=3d"),
         }
-    found["get", "/v1/metrics/{metric}/estimates", "likely"] = ("words", "", "likely=0.5")
+    addresses["get", "/v1/metrics/{metric}/estimates", "likely"] = ("words", "", "likely=0.5")
     cross = "/v1/metrics/{metric}/cross"
-    return found | {
+    return addresses | {
         ("get", cross, "rows"): ("triples", "", "rows=new"),
         ("get", cross, "columns"): ("triples", "rows=theme", "rows=theme&columns=new"),
         ("get", cross, "by"): (
@@ -508,10 +512,10 @@ def test_a_parameter_changes_an_answer(own: House, method: str, path: str, param
     days = {name: own.today - ago for name, ago in (*places, ("first", DAYS - 1))}
 
     def answer(question: str) -> Any:
-        asked = f"{url}?{question.format_map(days)}"
-        found = web.get(asked) if method == "get" else web.post(asked, json=BODY)
-        assert found.status_code == 200, found.text
-        return found.text if path.endswith("/export") else found.json()
+        query_url = f"{url}?{question.format_map(days)}"
+        response = web.get(query_url) if method == "get" else web.post(query_url, json=BODY)
+        assert response.status_code == 200, response.text
+        return response.text if path.endswith("/export") else response.json()
 
     _differ(parameter, (before, after), answer)
 
@@ -521,7 +525,7 @@ def test_a_parameter_that_goes_with_no_metric_is_refused(
     own: House, method: str, path: str, parameter: str
 ) -> None:
     name, question = REFUSED[method, path, parameter]
-    asked = f"{own.page}{path.format(metric=name)}?{question}"
-    found = web.get(asked) if method == "get" else web.post(asked, json=BODY)
-    assert found.status_code == 400
-    assert parameter in found.text or "every look" in found.text
+    query_url = f"{own.page}{path.format(metric=name)}?{question}"
+    response = web.get(query_url) if method == "get" else web.post(query_url, json=BODY)
+    assert response.status_code == 400
+    assert parameter in response.text or "every look" in response.text

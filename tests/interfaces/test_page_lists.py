@@ -15,8 +15,8 @@ pytestmark = needs_browser
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    with chromium() as one:
-        yield one
+    with chromium() as chrome:
+        yield chrome
 
 
 def _headings(page: Page, table: str) -> list[str]:
@@ -24,38 +24,41 @@ def _headings(page: Page, table: str) -> list[str]:
 
 
 def _column(page: Page, table: str, name: str) -> list[float]:
-    names = [one.strip(" ▲▼") for one in page.locator(f"{table} thead th").all_inner_texts()]
+    names = [
+        inner_text.strip(" ▲▼")
+        for inner_text in page.locator(f"{table} thead th").all_inner_texts()
+    ]
     place = names.index(name) + 1
     cells = page.locator(f"{table} tbody td:nth-child({place})").all_inner_texts()
     return [float(cell.replace(",", "").replace("%", "")) for cell in cells]
 
 
 def test_every_column_of_estimates_sorts(browser: Browser, home: House) -> None:
-    with Watched(browser) as seen:
-        page = seen.open(f"{home.page}/metric?name=theme")
+    with Watched(browser) as watch:
+        page = watch.open(f"{home.page}/metric?name=theme")
         columns = page.locator("#table thead th").count()
         assert len(_headings(page, "#table")) == columns
         for name in ("share", "consistent", "std. error"):
             page.click(f"#table thead button:has-text('{name}')")
-            seen.settled()
+            watch.settled()
             expect(page.locator("#table thead th[aria-sort=descending]")).to_have_count(1)
             figures = _column(page, "#table", name)
             assert figures == sorted(figures, reverse=True), name
         page.click("#table thead button:has-text('detected')")
-        seen.settled()
+        watch.settled()
         expect(page.locator("#table thead th[aria-sort=descending]")).to_contain_text("detected")
 
 
 def test_every_column_of_a_comparison_sorts_and_a_link_says_so(
     browser: Browser, home: House
 ) -> None:
-    with Watched(browser) as seen:
-        page = seen.open(f"{home.page}/metric?name=theme")
+    with Watched(browser) as watch:
+        page = watch.open(f"{home.page}/metric?name=theme")
         table = "#compared table"
         assert len(_headings(page, table)) == page.locator(f"{table} thead th").count()
         page.click(f"{table} thead button:has-text('after')")
         expect(page.locator(f"{table} caption")).to_have_text("Sorted by after")
-        seen.settled()
+        watch.settled()
         figures = _column(page, table, "after")
         assert figures == sorted(figures, reverse=True)
         assert parse_qs(urlsplit(page.url).query)["changes"] == ["-after"]
@@ -64,7 +67,7 @@ def test_every_column_of_a_comparison_sorts_and_a_link_says_so(
             assert _column(theirs, table, "after") == figures
         page.click(f"{table} thead button:has-text('after')")
         expect(page.locator(f"{table} thead th[aria-sort=ascending]")).to_have_count(1)
-        seen.settled()
+        watch.settled()
         assert _column(page, table, "after") == sorted(figures)
 
 
@@ -72,21 +75,21 @@ def test_strings_that_were_typed_are_kept_as_a_list_and_forgotten(
     browser: Browser, home: House
 ) -> None:
     url = f"{home.page}/v1/candidates"
-    with Watched(browser) as seen:
-        page = seen.page
+    with Watched(browser) as watch:
+        page = watch.page
         page.on("dialog", lambda dialog: dialog.accept())
-        seen.open(f"{home.page}/metric?name=homepage")
+        watch.open(f"{home.page}/metric?name=homepage")
         expect(page.locator("#keep")).to_be_hidden()
         page.fill("textarea[name=typed]", "google.com\nnever.example\n")
         page.keyboard.press("Tab")
         expect(page.locator("#table tbody tr")).to_have_count(2)
-        seen.settled()
+        watch.settled()
         page.click("text=Save the list")
         expect(page.locator("#kept")).to_have_text("Give it a name first.")
         page.fill("input[name=keep]", "mine")
         page.keyboard.press("Enter")
         expect(page.locator("#kept")).to_contain_text("Saved: mine, 2 strings.")
-        seen.settled()
+        watch.settled()
         assert parse_qs(urlsplit(page.url).query)["list"] == ["mine"]
         assert not urlsplit(page.url).fragment, "the list stands in place of what was typed"
         assert page.is_checked("#lists input[value=mine]")
@@ -94,14 +97,14 @@ def test_strings_that_were_typed_are_kept_as_a_list_and_forgotten(
         assert web.get(f"{url}/mine").json()["candidates"] == ["google.com", "never.example"]
         page.click("button[aria-label='Forget mine']")
         expect(page.locator("#lists input[value=mine]")).to_have_count(0)
-        seen.settled()
+        watch.settled()
         assert web.get(f"{url}/mine").status_code == 404
         assert "list" not in parse_qs(urlsplit(page.url).query)
 
 
 def test_a_name_that_no_list_may_have_is_refused_in_place(browser: Browser, home: House) -> None:
-    with Watched(browser, clean=False) as seen:
-        page = seen.open(f"{home.page}/metric?name=homepage#look=google.com")
+    with Watched(browser, clean=False) as watch:
+        page = watch.open(f"{home.page}/metric?name=homepage#look=google.com")
         page.fill("input[name=keep]", "no such/name")
         page.click("text=Save the list")
         expect(page.locator("#kept")).to_contain_text("name has no /")

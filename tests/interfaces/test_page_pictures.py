@@ -19,7 +19,7 @@ pytestmark = needs_browser
 
 FENCES = [f"The quick brown fox jumps over the lazy dog and the {n} fence" for n in ("1st", "2nd")]
 HEAD = 'shuffler = "127.0.0.1:1"\n'
-ALIKE = [f"org.example.browser.extension.{one}.with-a-name-of-its-own.pane" for one in "abc"]
+ALIKE = [f"org.example.browser.extension.{letter}.with-a-name-of-its-own.pane" for letter in "abc"]
 METRIC = """
 [metrics.{name}]
 description = "What is asked"
@@ -55,15 +55,15 @@ HELD: dict[str, Mapping[Any, int] | list[Mapping[Any, int]]] = {
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    with chromium() as one:
-        yield one
+    with chromium() as chrome:
+        yield chrome
 
 
 @pytest.fixture(scope="module")
 def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     folder: Path = tmp_path_factory.mktemp("pictures")
-    with page_of(folder, CATALOG, HELD, seed=2) as found:
-        yield found
+    with page_of(folder, CATALOG, HELD, seed=2) as page_url:
+        yield page_url
 
 
 def _marks(page: Page, picture: str) -> list[str]:
@@ -164,12 +164,12 @@ def test_ranges_of_numbers_are_shown_in_their_own_order(
 ) -> None:
     path = f"{address}/v1/metrics/took"
     assert [web.get(path).json()["metric"][end] for end in ("lowest", "highest")] == [0, 1000]
-    found = web.get(f"{path}/estimates", params={"order": "listed"}).json()
-    assert (found["lowest"], found["highest"]) == (0, 1000)
-    ranges = [value["value"] for value in found["values"]]
-    show_estimates(found)
-    said = capsys.readouterr().out
-    assert sorted(ranges, key=said.index) == ranges
+    response = web.get(f"{path}/estimates", params={"order": "listed"}).json()
+    assert (response["lowest"], response["highest"]) == (0, 1000)
+    ranges = [value["value"] for value in response["values"]]
+    show_estimates(response)
+    output = capsys.readouterr().out
+    assert sorted(ranges, key=output.index) == ranges
     with Watched(browser) as watched:
         page = watched.open(f"{address}/metric?name=took")
         assert page.locator("#table tbody td:first-child").all_inner_texts() == ranges

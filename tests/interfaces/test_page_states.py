@@ -17,8 +17,8 @@ pytestmark = needs_browser
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    with chromium() as one:
-        yield one
+    with chromium() as chrome:
+        yield chrome
 
 
 def _given(page: Page) -> dict[str, list[str]]:
@@ -49,11 +49,11 @@ def test_a_link_shows_the_same_to_a_colleague(browser: Browser, home: House) -> 
         assert _given(page).keys() == {
             *("name", "epochs", "confidence", "show", "before", "after", "find", "order")
         }
-        shown, said = _rows(page), page.inner_text("#compared")
-        assert [row.split()[0] for row in shown] == ["contrast", "light", "system"]
+        rows, comparison = _rows(page), page.inner_text("#compared")
+        assert [row.split()[0] for row in rows] == ["contrast", "light", "system"]
         with Watched(browser) as other:
             theirs = other.open(page.url)
-            assert (_rows(theirs), theirs.inner_text("#compared")) == (shown, said)
+            assert (_rows(theirs), theirs.inner_text("#compared")) == (rows, comparison)
             assert theirs.input_value("select[name=confidence]") == "0.99"
             assert theirs.input_value("#find") == "T"
         while _given(page).keys() != {"name"}:
@@ -66,17 +66,17 @@ def test_a_link_shows_the_same_to_a_colleague(browser: Browser, home: House) -> 
 
 
 def test_what_stands_before_an_answer_is_said_once(browser: Browser, home: House) -> None:
-    said = "theme: the number of reports is an estimate, 100 ± 3.0"
+    notice = "theme: the number of reports is an estimate, 100 ± 3.0"
 
     def say(route: Route) -> None:
-        told = web.get(route.request.url).json()
-        route.fulfill(json=told | {"notice": said})
+        response = web.get(route.request.url).json()
+        route.fulfill(json=response | {"notice": notice})
 
     with Watched(browser) as watched:
         page = watched.page
         page.route("**/v1/metrics/theme/estimates*", say)
         watched.open(f"{home.page}/metric?name=theme")
-        expect(page.locator("#answer")).to_contain_text(f". {said}")
+        expect(page.locator("#answer")).to_contain_text(f". {notice}")
         page.evaluate(
             """said => {
               const above = document.createElement("aside");
@@ -84,11 +84,11 @@ def test_what_stands_before_an_answer_is_said_once(browser: Browser, home: House
               above.textContent = `${said} Drawn.`;
               document.body.prepend(above);
             }""",
-            said,
+            notice,
         )
         page.select_option("select[name=confidence]", "0.99")
         watched.settled()
-        expect(page.locator("#answer")).not_to_contain_text(said)
+        expect(page.locator("#answer")).not_to_contain_text(notice)
 
 
 def test_intervals_for_every_look_are_in_the_link_and_in_what_is_taken_along(
@@ -101,8 +101,10 @@ def test_intervals_for_every_look_are_in_the_link_and_in_what_is_taken_along(
         expect(page.locator("#bars-said")).to_contain_text("at every look while the epochs fill")
         watched.settled()
         assert _given(page)["looks"] == ["any"]
-        told = web.get(f"{home.page}/v1/metrics/theme/estimates", params={"anytime": "true"}).json()
-        span = f"{told['values'][0]['low']:,.0f} to {told['values'][0]['high']:,.0f}"
+        response = web.get(
+            f"{home.page}/v1/metrics/theme/estimates", params={"anytime": "true"}
+        ).json()
+        span = f"{response['values'][0]['low']:,.0f} to {response['values'][0]['high']:,.0f}"
         expect(page.locator("#table")).to_contain_text(span)
         expect(page.locator("#commands")).to_contain_text("anytime=True")
         with Watched(browser) as other:
@@ -122,8 +124,8 @@ def test_strings_that_were_typed_are_in_the_link_and_reach_no_server(
 ) -> None:
     with Watched(browser) as watched:
         page = watched.open(f"{home.page}/metric?name=homepage")
-        asked: list[str] = []
-        page.on("request", lambda request: asked.append(request.url))
+        urls: list[str] = []
+        page.on("request", lambda request: urls.append(request.url))
         expect(page.locator("#flags")).to_contain_text("nobody listed them before")
         assert page.locator("#flags .bad").count() == 0
         page.fill("textarea", "often.example\nsecret?&=#.example")
@@ -134,7 +136,7 @@ def test_strings_that_were_typed_are_in_the_link_and_reach_no_server(
         watched.settled()
         assert page.input_value("textarea") == "often.example\nsecret?&=#.example"
         assert len(_rows(page)) == 2
-        assert not [url for url in asked if "secret" in url.partition("#")[0]]
+        assert not [url for url in urls if "secret" in url.partition("#")[0]]
         page.fill("textarea", "\n".join(f"host-{n}.example" for n in range(300)))
         page.keyboard.press("Tab")
         expect(page.locator("#state")).to_contain_text("too many for a link: save them as a list")
@@ -194,10 +196,10 @@ def test_too_few_reports_say_where_the_rest_is(browser: Browser, home: House) ->
     with Watched(browser) as watched:
         watched.page.route("**/v1/metrics/theme", few)
         page = watched.open(f"{home.page}/metric?name=theme")
-        said = page.inner_text("#flags")
-        assert "An answer takes 1,000 reports" in said
-        assert "161 wait at the shuffler" in said
-        assert "39 were withheld" in said
+        text = page.inner_text("#flags")
+        assert "An answer takes 1,000 reports" in text
+        assert "161 wait at the shuffler" in text
+        assert "39 were withheld" in text
         assert page.locator(".bad").count() == 0
 
 
@@ -213,18 +215,18 @@ def test_that_nothing_was_reported_is_said_where_it_is_known(
 
     with Watched(browser) as watched:
         watched.page.route("**/v1/metrics/theme", none)
-        said = watched.open(f"{home.page}/metric?name=theme").inner_text("#flags")
+        stream = watched.open(f"{home.page}/metric?name=theme").inner_text("#flags")
         unknown = "how many wait at the shuffler is not known here"
-        assert ("Nothing was reported yet" in said) == (waiting == 0)
-        assert (unknown in said) == (waiting is None)
+        assert ("Nothing was reported yet" in stream) == (waiting == 0)
+        assert (unknown in stream) == (waiting is None)
 
 
 def test_a_link_of_a_newer_page_loses_nothing(browser: Browser, home: House) -> None:
     with Watched(browser) as watched:
         page = watched.open(f"{home.page}/metric?name=theme&flavour=new&confidence=7")
-        said = page.inner_text("#state")
-        assert "“flavour” of the link is not known here" in said
-        assert "“confidence=7” of the link is none that can be shown" in said
+        text = page.inner_text("#state")
+        assert "“flavour” of the link is not known here" in text
+        assert "“confidence=7” of the link is none that can be shown" in text
         assert len(_rows(page)) == 4
         page.select_option("select[name=show]", "consistent")
         watched.settled()
@@ -315,6 +317,6 @@ def test_a_phone_shows_the_interval_and_tables_scroll_by_keyboard(
 
 
 def test_a_link_with_something_else_after_the_sign_is_shown(browser: Browser, home: House) -> None:
-    with Watched(browser) as seen:
-        page = seen.open(f"{home.page}/metric?name=theme#main")
+    with Watched(browser) as watch:
+        page = watch.open(f"{home.page}/metric?name=theme#main")
         expect(page.locator("#table")).to_contain_text("dark")

@@ -33,8 +33,8 @@ WHISKERS = """paths => paths.map(path => ({
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    with chromium() as one:
-        yield one
+    with chromium() as chrome:
+        yield chrome
 
 
 @pytest.fixture(scope="module")
@@ -52,8 +52,8 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         text=True,
     )
     assert process.stdout
-    said = iter(process.stdout.readline, "")
-    address = next(line for line in said if line.startswith("Look at it: ")).split()[3]
+    lines = iter(process.stdout.readline, "")
+    address = next(line for line in lines if line.startswith("Look at it: ")).split()[3]
     yield address.rstrip("/")
     process.send_signal(signal.SIGINT)
     assert process.wait() == 0
@@ -65,9 +65,9 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 def _json(address: str, path: str, **parameters: Any) -> Any:
-    found = web.get(f"{address}{path}", params=parameters)
-    assert found.status_code == 200, found.text
-    return found.json()
+    response = web.get(f"{address}{path}", params=parameters)
+    assert response.status_code == 200, response.text
+    return response.json()
 
 
 def _number(text: str) -> int:
@@ -79,10 +79,12 @@ def test_the_overview_shows_every_metric_of_the_demo(browser: Browser, demo: str
     with Watched(browser) as watched:
         page = watched.open(demo)
         metrics = _json(demo, "/v1/metrics")["metrics"]
-        assert page.locator("#metrics h2").all_inner_texts() == [one["name"] for one in metrics]
-        shown = page.locator("#metrics .number").all_inner_texts()
-        assert [_number(text) for text in shown] == [one["reports"] for one in metrics]
-        assert [one["epochs"][-1]["reports"] for one in metrics] == [PEOPLE] * METRICS
+        assert page.locator("#metrics h2").all_inner_texts() == [
+            metric["name"] for metric in metrics
+        ]
+        element = page.locator("#metrics .number").all_inner_texts()
+        assert [_number(text) for text in element] == [metric["reports"] for metric in metrics]
+        assert [metric["epochs"][-1]["reports"] for metric in metrics] == [PEOPLE] * METRICS
         for card in page.locator("#metrics .card").all():
             card.scroll_into_view_if_needed()
         expect(page.locator("#metrics .answer[aria-busy=false]")).to_have_count(METRICS)
@@ -93,9 +95,9 @@ def test_the_overview_shows_every_metric_of_the_demo(browser: Browser, demo: str
         assert points.count("L") + 1 == EPOCHS, "a point a day"
         best = _json(demo, "/v1/metrics/education/estimates", number=3)["values"]
         card = page.locator(".card", has=page.locator("h2", has_text=re.compile("^education$")))
-        assert card.locator("dt").all_inner_texts() == [one["value"] for one in best]
+        assert card.locator("dt").all_inner_texts() == [row["value"] for row in best]
         assert card.locator("dd b").all_inner_texts() == [f"{100 * v['share']:.1f}%" for v in best]
-        counted = sum(one["reports"] for one in metrics)
+        counted = sum(metric["reports"] for metric in metrics)
         assert f"{counted:,} reports counted" in page.inner_text("#summary")
         assert "are drawn: nobody reported then" in page.inner_text(".notice")
         page.click("text=education")
@@ -109,19 +111,19 @@ def test_a_metrics_page_draws_the_figures_of_the_api(
 ) -> None:
     with Watched(browser) as watched:
         page = watched.open(f"{demo}/metric?name={name}")
-        found = _json(demo, f"/v1/metrics/{name}/estimates")
-        _check_bars(page, found["values"])
+        document = _json(demo, f"/v1/metrics/{name}/estimates")
+        _check_bars(page, document["values"])
         rows = page.locator("#table tbody tr")
-        assert rows.count() == found["total"]
+        assert rows.count() == document["total"]
         first = rows.first.locator("td").all_inner_texts()
-        best = found["values"][0]
+        best = document["values"][0]
         assert first[0] == best["value"]
         assert _number(first[1]) == round(best["estimate"])
         assert first[3] == f"{round(best['low']):,} to {round(best['high']):,}"
         assert first[4] == f"{100 * best['share']:.1f}%"
         trend = _json(demo, f"/v1/metrics/{name}/trend", epochs="all")
         legend = page.locator("#legend span").all_inner_texts()
-        assert legend == [one["value"] for one in trend["series"]]
+        assert legend == [series["value"] for series in trend["series"]]
         told = _json(demo, f"/v1/metrics/{name}/commands", epochs="newest", confidence="0.95")
         expect(page.locator("#commands")).to_contain_text(told["notebook"].splitlines()[-2])
         assert told["shell"] in page.inner_text("#commands")
@@ -132,7 +134,7 @@ def test_a_metrics_page_draws_the_figures_of_the_api(
         detail = _json(demo, f"/v1/metrics/{name}")
         assert detail["sentence"] in page.inner_text("#card")
         chips = page.locator("#facts .chip").all_inner_texts()
-        facts = [f"{one['label']} {one['text']}" for one in detail["metric"]["facts"]]
+        facts = [f"{fact['label']} {fact['text']}" for fact in detail["metric"]["facts"]]
         assert len(facts) == 4
         assert chips[-4:] == facts
         assert "Not final" in page.inner_text("#flags")
@@ -141,17 +143,19 @@ def test_a_metrics_page_draws_the_figures_of_the_api(
 def _check_bars(page: Page, values: list[dict[str, Any]]) -> None:
     """Every whisker is there, is seen, and stands where its numbers are on one linear scale."""
     drawn = page.locator("#bars .whisker").evaluate_all(WHISKERS)
-    shown = values[:25]
-    assert [(one["low"], one["high"]) for one in drawn] == [
-        (value["low"], value["high"]) for value in shown
+    first_values = values[:25]
+    assert [(bar["low"], bar["high"]) for bar in drawn] == [
+        (value["low"], value["high"]) for value in first_values
     ]
-    scale = (drawn[0]["right"] - drawn[0]["left"]) / (shown[0]["high"] - shown[0]["low"])
-    zero = drawn[0]["left"] - scale * shown[0]["low"]
-    for one, value in zip(drawn, shown, strict=True):
-        assert one["left"] == pytest.approx(zero + scale * value["low"], abs=0.2)
-        assert one["right"] == pytest.approx(zero + scale * value["high"], abs=0.2)
-        assert one["right"] - one["left"] > 3
-        assert one["shown"] not in {"none", "rgba(0, 0, 0, 0)"}
+    scale = (drawn[0]["right"] - drawn[0]["left"]) / (
+        first_values[0]["high"] - first_values[0]["low"]
+    )
+    zero = drawn[0]["left"] - scale * first_values[0]["low"]
+    for bar, value in zip(drawn, first_values, strict=True):
+        assert bar["left"] == pytest.approx(zero + scale * value["low"], abs=0.2)
+        assert bar["right"] == pytest.approx(zero + scale * value["high"], abs=0.2)
+        assert bar["right"] - bar["left"] > 3
+        assert bar["shown"] not in {"none", "rgba(0, 0, 0, 0)"}
 
 
 @pytest.mark.thorough
@@ -160,21 +164,21 @@ def test_strings_are_looked_for_among_candidates(browser: Browser, demo: str) ->
         page = watched.open(f"{demo}/metric?name=homepage")
         watched.settled()
         assert page.locator("#table tbody tr").count() == 100, "the first of the catalog's"
-        found = _json(demo, "/v1/metrics/homepage/estimates", number=1)
-        assert found["lists"] == ["catalog"]
+        document = _json(demo, "/v1/metrics/homepage/estimates", number=1)
+        assert document["lists"] == ["catalog"]
         assert page.locator("#trend .mark text").all_text_contents() == ["yahoo"]
-        assert f"of {found['total']:,}" in page.inner_text("#pages")
+        assert f"of {document['total']:,}" in page.inner_text("#pages")
         page.fill("textarea", "google.com\nfacebook.com\nnever.example\n\ngoogle.com")
         page.keyboard.press("Tab")
-        expect(page.locator("#pages")).to_contain_text(f"of {found['total'] + 1:,}")
+        expect(page.locator("#pages")).to_contain_text(f"of {document['total'] + 1:,}")
         page.uncheck("#lists input")
         expect(page.locator("#table tbody tr")).to_have_count(3)
         watched.settled()
         names = page.locator("#table tbody tr td:first-child").all_inner_texts()
         assert sorted(names) == ["facebook.com", "google.com", "never.example"]
         estimates = page.locator("#table tbody tr td:nth-child(2)").all_inner_texts()
-        told = [_number(text) for text in estimates]
-        assert told == sorted(told, reverse=True), "the most frequent first"
+        counts = [_number(text) for text in estimates]
+        assert counts == sorted(counts, reverse=True), "the most frequent first"
 
 
 @pytest.mark.thorough
@@ -204,9 +208,9 @@ def test_the_pipeline_page_shows_the_law_as_it_runs(browser: Browser, demo: str)
         page = watched.open(f"{demo}/pipeline?rows=all")
         expect(page.locator("#law")).to_contain_text("The law balances")
         status = _json(demo, "/v1/status")
-        shown = [_number(text) for text in page.locator("#equation b").all_inner_texts()]
+        figures = [_number(text) for text in page.locator("#equation b").all_inner_texts()]
         terms = ("acknowledged", "pooled", "in_flight", "counted", "duplicate", "rejected")
-        assert shown == [status["total"][term] for term in (*terms, "withheld")]
+        assert figures == [status["total"][term] for term in (*terms, "withheld")]
         today = [line for line in status["windows"] if line["counted"] == PEOPLE]
         assert len(today) >= METRICS
         assert all(line["balanced"] for line in status["windows"])
@@ -220,9 +224,9 @@ def test_dummies_come_with_what_was_acknowledged(browser: Browser, demo: str) ->
     """The law: acknowledged + dummies = where all of them are."""
     with Watched(browser) as watched:
         page = watched.open(f"{demo}/pipeline")
-        told = _json(demo, "/v1/status")
-        told["total"] |= {"dummies": 5, "counted": told["total"]["counted"] + 5}
-        page.route("**/v1/status", lambda route: route.fulfill(json=told))
+        document = _json(demo, "/v1/status")
+        document["total"] |= {"dummies": 5, "counted": document["total"]["counted"] + 5}
+        page.route("**/v1/status", lambda route: route.fulfill(json=document))
         expect(page.locator("#equation")).to_contain_text("dummies")
         words = page.locator("#equation").inner_text().replace("\n", " ")
         came, _, there = words.partition("=")
@@ -236,8 +240,8 @@ def test_what_the_shuffler_did_not_tell_is_not_made_up(browser: Browser, home: H
         page = watched.open(f"{home.page}/pipeline")
         assert "cannot be asked from here" in page.inner_text("#law")
         counted = f"{_json(home.page, '/v1/status')['total']['counted']:,}"
-        shown = page.locator("#equation b").all_inner_texts()
-        assert shown == ["?", "?", "?", "?", counted, "0", "0", "?"]
+        element = page.locator("#equation b").all_inner_texts()
+        assert element == ["?", "?", "?", "?", counted, "0", "0", "?"]
         assert page.locator("#windows tbody td").last.inner_text() == "?"
 
 
@@ -251,11 +255,11 @@ def test_trends_and_comparisons_are_those_of_the_api(browser: Browser, home: Hou
         page.select_option("select[name=after]", index=DAYS - 1)
         watched.settled()
         first = home.today - DAYS + 1
-        found = _json(
+        document = _json(
             home.page, "/v1/metrics/theme/compare", epochs=first, to_epochs=home.today, number=100
         )
         rows = page.locator("#compared tbody tr")
-        for row, change in zip(rows.all(), found["values"], strict=True):
+        for row, change in zip(rows.all(), document["values"], strict=True):
             cells = row.locator("td").all_inner_texts()
             assert cells[0] == change["value"]
             assert cells[3] == f"{100 * change['difference']:+.2f}"
@@ -277,11 +281,11 @@ def test_numbers_are_drawn_by_range_with_their_mean(browser: Browser, home: Hous
             "[0, 2)",
             "[2, 4)",
         ]
-        said = page.inner_text("#bars-said")
-        assert re.search(r"Mean, in h: [\d.]+, [\d.]+ to [\d.]+", said)
-        told = _json(home.page, "/v1/metrics/launches/estimates")["notes"]
-        assert told
-        assert all(note in said for note in told)
+        text = page.inner_text("#bars-said")
+        assert re.search(r"Mean, in h: [\d.]+, [\d.]+ to [\d.]+", text)
+        document = _json(home.page, "/v1/metrics/launches/estimates")["notes"]
+        assert document
+        assert all(note in text for note in document)
         assert "mean, in h" in page.inner_text("#trend")
         page.select_option("select[name=show]", "consistent")
         expect(page.locator("#bars-said")).to_contain_text("Consistent: post-processed")
@@ -392,12 +396,12 @@ def test_everything_has_a_name_and_a_place_for_the_keyboard(
         assert page.evaluate("document.activeElement.className") == "skip"
         page.keyboard.press("Enter")
         assert page.evaluate("location.hash") == "#main"
-        seen = set()
+        tag_names = set()
         for _ in range(12):
             page.keyboard.press("Tab")
-            seen.add(page.evaluate("document.activeElement.tagName"))
+            tag_names.add(page.evaluate("document.activeElement.tagName"))
         if "metric" in path:
-            assert {"SELECT", "BUTTON"} <= seen
+            assert {"SELECT", "BUTTON"} <= tag_names
             page.focus("select[name=confidence]")
             page.keyboard.press("ArrowDown")
             expect(page.locator("#bars-said")).to_contain_text("99%")
@@ -408,19 +412,19 @@ def test_a_slow_answer_about_no_token_does_not_ask_for_one_again(
 ) -> None:
     folder = tmp_path_factory.mktemp("slow")
     secret = add_token(folder / "tokens.json", "me", "viewer", 1, time.time())
-    held: list[Route] = []
+    routes: list[Route] = []
     with (
         house(folder / "house", "--http-tokens", str(folder / "tokens.json")) as running,
         Watched(browser, clean=False) as watched,
     ):
         page = watched.page
-        page.route("**/v1/me", lambda route: route.continue_() if held else held.append(route))
+        page.route("**/v1/me", lambda route: route.continue_() if routes else routes.append(route))
         page.goto(running.page)
         page.fill("dialog input", secret)
         page.keyboard.press("Enter")
         watched.settled()
-        with page.expect_response(lambda one: one.url.endswith("/v1/me") and one.ok):
-            held[0].continue_()
+        with page.expect_response(lambda response: response.url.endswith("/v1/me") and response.ok):
+            routes[0].continue_()
         assert page.locator("dialog").count() == 0
 
 
@@ -456,4 +460,4 @@ def test_a_page_that_asks_for_a_token_takes_one(
         shell, _, notebook = page.inner_text("#commands").partition("\n\n")
         listed = in_notebook(notebook, HUBBUB_TOKEN=secret)["values"]
         ranked = json.loads(in_shell(shell, tmp_path, HUBBUB_TOKEN=secret))["values"]
-        assert ranked == sorted(listed, key=lambda one: one["rank"])
+        assert ranked == sorted(listed, key=lambda row: row["rank"])

@@ -28,27 +28,27 @@ def test_without_tokens_it_runs_as_printed(
 ) -> None:
     def asked(question: str) -> Any:
         url, body = f"{home.page}/v1/metrics/{metric}/{question}", {"candidates": strings}
-        found = web.post(url, params=parameters, json=body) if strings else None
-        return (found or web.get(url, params=parameters)).json()
+        response = web.post(url, params=parameters, json=body) if strings else None
+        return (response or web.get(url, params=parameters)).json()
 
-    told, shown = asked("commands"), asked("estimates")
-    by_name = {one["value"]: one for one in shown["values"]}
-    by_curl = json.loads(in_shell(told["shell"], tmp_path))
-    assert {one["value"]: one for one in by_curl["values"]} == by_name
-    by_notebook = in_notebook(told["notebook"])
-    assert {one["value"]: one for one in by_notebook["values"]} == by_name
-    assert by_curl["dates"] == by_notebook["dates"] == shown["dates"]
+    command_lines, estimates = asked("commands"), asked("estimates")
+    by_name = {value["value"]: value for value in estimates["values"]}
+    by_curl = json.loads(in_shell(command_lines["shell"], tmp_path))
+    assert {value["value"]: value for value in by_curl["values"]} == by_name
+    by_notebook = in_notebook(command_lines["notebook"])
+    assert {value["value"]: value for value in by_notebook["values"]} == by_name
+    assert by_curl["dates"] == by_notebook["dates"] == estimates["dates"]
 
 
 def test_newest_is_the_epoch_that_was_shown_and_names_are_no_code() -> None:
-    asked = EstimateQuery(EpochRange(epochs="newest"), candidates=("a'; rm -rf /; '",))
-    made = commands("theme", asked, "2026-11-22", Reached("https://h", tokens=True))
-    assert "epochs='2026-11-22'" in made.notebook
-    assert "epochs=2026-11-22" in made.shell
-    assert 'environ["HUBBUB_TOKEN"]' in made.notebook
-    assert "put your token there first" in made.shell
+    query = EstimateQuery(EpochRange(epochs="newest"), candidates=("a'; rm -rf /; '",))
+    command_lines = commands("theme", query, "2026-11-22", Reached("https://h", tokens=True))
+    assert "epochs='2026-11-22'" in command_lines.notebook
+    assert "epochs=2026-11-22" in command_lines.shell
+    assert 'environ["HUBBUB_TOKEN"]' in command_lines.notebook
+    assert "put your token there first" in command_lines.shell
     reached = Reached("http://h", tokens=False, command="/x/hubbub {} --home /y")
-    line = commands("theme", asked, "2026-11-22", reached).shell.splitlines()[-1]
+    line = commands("theme", query, "2026-11-22", reached).shell.splitlines()[-1]
     assert line == ("/x/hubbub query theme --epochs=2026-11-22 --candidates=strings.txt --home /y")
     often = commands("theme", EstimateQuery(anytime=True), "2026-11-22", reached)
     assert "--anytime" in often.shell
@@ -59,7 +59,7 @@ def test_newest_is_the_epoch_that_was_shown_and_names_are_no_code() -> None:
 
 def test_an_origin_that_is_none_is_refused(home: House) -> None:
     url = f"{home.page}/v1/metrics/theme/commands"
-    told = web.get(url, params={"origin": "https://stats.example.org"}).json()
-    assert "connect('https://stats.example.org')" in told["notebook"]
+    response = web.get(url, params={"origin": "https://stats.example.org"}).json()
+    assert "connect('https://stats.example.org')" in response["notebook"]
     for wrong in ("javascript:alert(1)", "https://a/';rm", "https://a b"):
         assert web.get(url, params={"origin": wrong}).status_code == 422

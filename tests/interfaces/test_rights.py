@@ -84,17 +84,17 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
     secrets = {
         who: add_token(tokens, who, role, 1, now, groups=groups) for who, role, groups in people
     }
-    made: list[House] = []
+    houses: list[House] = []
 
     def opened(address: str, query: QueryEngine) -> dict[str, Any]:
-        made.append(House(address, secrets, folder / "audit.jsonl", query))
+        houses.append(House(address, secrets, folder / "audit.jsonl", query))
         audit = AuditTrail(
             folder / "audit.jsonl", lambda: set(query.collected.bundle.streams), time.time
         )
         return {"access": access_of(tokens, read_access(access)), "audit": audit}
 
     with page_of(folder, CATALOG, HELD, opened=opened, earlier={"hidden": 1}):
-        yield made[0]
+        yield houses[0]
 
 
 @pytest.mark.parametrize("question", QUESTIONS)
@@ -115,7 +115,7 @@ def test_nothing_that_is_listed_names_a_hidden_metric(home: House) -> None:
         answer = home.ask("some", path)
         assert answer.status_code in {200, 404}, path
         assert "hidden" not in answer.text, path
-    assert [one["name"] for one in home.ask("some", "/v1/metrics").json()["metrics"]] == [
+    assert [metric["name"] for metric in home.ask("some", "/v1/metrics").json()["metrics"]] == [
         *("theme", "colour")
     ]
     assert home.ask("all", "/v1/metrics/colour/trend?epochs=all").json()["joined"] == ["hidden"]
@@ -125,28 +125,30 @@ def test_nothing_that_is_listed_names_a_hidden_metric(home: House) -> None:
 def test_the_law_is_added_up_over_what_is_seen(home: House) -> None:
     some: dict[str, Any] = home.ask("some", "/v1/status").json()
     whole: dict[str, Any] = home.ask("old", "/v1/status").json()
-    assert {one["stream"] for one in some["windows"]} == {"theme", "colour"}
+    assert {window["stream"] for window in some["windows"]} == {"theme", "colour"}
     assert (some["total"]["counted"], whole["total"]["counted"]) == (2800, 4200)
     assert set(some) == set(whole) == set(PipelineStatus.__slots__)
 
 
 @pytest.mark.parametrize("off", [True, False])
 def test_whether_hidden_windows_balance_is_not_told(home: House, off: bool) -> None:
-    terms: dict[str, Any] = dict.fromkeys((one.name for one in fields(ReportCounts)), 0)
-    seen, hidden = (
+    terms: dict[str, Any] = dict.fromkeys((field.name for field in fields(ReportCounts)), 0)
+    visible, hidden = (
         ReportCounts(**terms | {"stream": name, "date": None, "balanced": balanced})
         for name, balanced in (("theme", True), ("hidden", not off))
     )
 
     async def law() -> PipelineStatus:
-        return PipelineStatus(complete=True, balanced=not off, total=hidden, windows=[seen, hidden])
+        return PipelineStatus(
+            complete=True, balanced=not off, total=hidden, windows=[visible, hidden]
+        )
 
     async def body() -> PipelineStatus:
         whole = home.query.collected, CoalescedRead(law)
         return await caller_view(*whole, "theme".__eq__, {})[1].get()
 
-    told = asyncio.run(body())
-    assert (told.balanced, told.total.balanced, told.windows) == (True, True, [seen])
+    result = asyncio.run(body())
+    assert (result.balanced, result.total.balanced, result.windows) == (True, True, [visible])
 
 
 def test_answers_are_those_that_everybody_gets(home: House) -> None:
@@ -193,8 +195,8 @@ def test_a_publisher_of_one_metric_writes_marks_of_that_metric_alone(home: House
         assert home.ask("part", "/v1/marks/colours", "delete").status_code == 403
         other = home.ask("part", "/v1/marks/colours", "put", json=day | {"metric": "colour"})
         assert other.status_code == 403
-        kept = [mark["name"] for mark in home.ask("all", "/v1/marks").json()["marks"]]
-        assert kept == ["colours", "launch"]
+        names = [mark["name"] for mark in home.ask("all", "/v1/marks").json()["marks"]]
+        assert names == ["colours", "launch"]
     finally:
         for name in ("launch", "colours"):
             home.ask("all", f"/v1/marks/{name}", "delete")
@@ -208,8 +210,8 @@ def test_marks_of_a_hidden_metric_are_neither_seen_nor_written_over(home: House)
         for name in ("launch", "absent"):
             assert home.ask("part", f"/v1/marks/{name}", "delete").status_code == 404
         assert home.ask("part", "/v1/marks/other", "put", json=mark).status_code == 404
-        [kept] = home.ask("all", "/v1/marks").json()["marks"]
-        assert kept["text"] == "first"
+        [first_mark] = home.ask("all", "/v1/marks").json()["marks"]
+        assert first_mark["text"] == "first"
     finally:
         home.ask("all", "/v1/marks/launch", "delete")
 
@@ -225,16 +227,16 @@ def test_a_token_has_no_higher_role_than_its_own_or_its_groups(home: House) -> N
     assert home.ask("some", "/v1/releases", "post", json=ask).status_code == 403
     assert home.ask("all", "/v1/releases", "post", json=ask).status_code == 400, "no release"
     assert home.ask("all", "/v1/tokens").status_code == 403
-    listed = {one["name"]: one["groups"] for one in home.ask("old", "/v1/tokens").json()}
+    listed = {token["name"]: token["groups"] for token in home.ask("old", "/v1/tokens").json()}
     assert (listed["some"], listed["old"]) == (["some"], [])
 
 
 def test_what_a_purpose_has_left_is_shown_to_callers_who_see_all_metrics(home: House) -> None:
-    left = {}
+    remaining = {}
     for who in ("all", "part"):
         [purpose] = home.ask(who, "/v1/releases").json()["purposes"]
-        left[who] = purpose["epsilon"], purpose["epsilon_left"]
-    assert left == {"all": (5, 5), "part": (5, None)}
+        remaining[who] = purpose["epsilon"], purpose["epsilon_left"]
+    assert remaining == {"all": (5, 5), "part": (5, None)}
 
 
 def test_another_bundle_is_seen_through_the_same_rights(home: House) -> None:
@@ -254,8 +256,8 @@ def test_the_audit_has_every_question_and_nothing_that_was_typed(home: House) ->
     text = home.audit.read_text()
     assert "PRIVATE" not in text
     lines = [json.loads(line) for line in text.splitlines()][-5:]
-    found = [(one["who"], one["question"], one["status"]) for one in lines]
-    assert found == [
+    entries = [(line["who"], line["question"], line["status"]) for line in lines]
+    assert entries == [
         ("some", "/v1/metrics/NAME/estimates", 404),
         ("some", "/v1/metrics/NAME/estimates", 200),
         ("all", "/v1/candidates/NAME", 200),
@@ -294,17 +296,17 @@ def test_a_command_with_a_token_sees_what_its_groups_do_and_the_audit_has_its_qu
 
     def command(*words: str) -> tuple[int, str]:
         code = main([*words, "--url", home.address])
-        shown = capsys.readouterr()
-        return code, shown.out or shown.err
+        output = capsys.readouterr()
+        return code, output.out or output.err
 
     listed = json.loads(command("metrics", "--format", "json")[1])["metrics"]
-    assert [one["name"] for one in listed] == ["theme", "colour"]
+    assert [entry["name"] for entry in listed] == ["theme", "colour"]
     for words in (["query"], ["trend", "-n", "3"], ["top"], ["compare"]):
         refused = [command(words[0], metric, *words[1:]) for metric in ("hidden", "absent")]
         assert [code for code, _ in refused] == [2, 2]
         texts = [
-            said.replace(metric, "NAME")
-            for (_, said), metric in zip(refused, ("hidden", "absent"), strict=True)
+            text.replace(metric, "NAME")
+            for (_, text), metric in zip(refused, ("hidden", "absent"), strict=True)
         ]
         assert texts[0] == texts[1], words
     assert command("trend", "theme", "-n", "3")[0] == 0
@@ -313,7 +315,7 @@ def test_a_command_with_a_token_sees_what_its_groups_do_and_the_audit_has_its_qu
     assert (trend["metric"], trend["question"]) == ("theme", "/v1/metrics/NAME/trend")
     assert trend["asked"].items() >= {"number": "3", "epochs": "all"}.items()
     windows = json.loads(command("status", "--format", "json")[1])["windows"]
-    assert {one["stream"] for one in windows} == {"theme", "colour"}
+    assert {window["stream"] for window in windows} == {"theme", "colour"}
     strings = tmp_path / "strings.txt"
     strings.write_text("PRIVATE\n")
     for words in (
@@ -323,25 +325,25 @@ def test_a_command_with_a_token_sees_what_its_groups_do_and_the_audit_has_its_qu
         ["candidates", "remove", "m"],
         ["candidates", "add", "m", str(strings)],
     ):
-        code, said = command(*words)
-        assert (code, "takes the role publisher" in said) == (2, True), words
+        code, output = command(*words)
+        assert (code, "takes the role publisher" in output) == (2, True), words
     *_, last = _lines(home, 1)
     assert (last["status"], last["candidates"]) == (403, 1)
     assert "PRIVATE" not in home.audit.read_text()
     monkeypatch.delenv("HUBBUB_TOKEN")
-    code, said = command("metrics")
-    assert (code, "HUBBUB_TOKEN" in said, said.count("\n")) == (2, True, 1)
+    code, output = command("metrics")
+    assert (code, "HUBBUB_TOKEN" in output, output.count("\n")) == (2, True, 1)
 
 
 def test_tokens_of_before_groups_see_everything(tmp_path: Path, capsys: Any) -> None:
     path = tmp_path / "tokens.json"
     secret = add_token(path, "old", "viewer", 1, time.time())
     assert "groups" not in path.read_text(), "an older hubbub reads it too"
-    found = Tokens(path).find(secret)
-    assert found is not None
-    assert found.caller({}).sees_all
+    record = Tokens(path).find(secret)
+    assert record is not None
+    assert record.caller({}).sees_all
     assert main(["keys", "token", str(path), "--name", "new", "--group", "some"]) == 0
-    assert [one.groups for one in read_tokens(path)] == [(), ("some",)]
+    assert [read_token.groups for read_token in read_tokens(path)] == [(), ("some",)]
     capsys.readouterr()
     assert main(["keys", "token", str(path)]) == 0
     assert "everything" in capsys.readouterr().out

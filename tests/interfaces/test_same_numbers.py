@@ -29,16 +29,16 @@ def _ask(
     home: House, metric: str, question: str, parameters: dict[str, Any], strings: list[str]
 ) -> dict[str, Any]:
     name, _, tier = metric.partition("/")
-    given = {**parameters, **({"tier": tier} if tier else {})}
+    query = {**parameters, **({"tier": tier} if tier else {})}
     url = f"{home.page}/v1/metrics/{name}/{question}"
     answer = (
-        web.post(url, params=given, json={"candidates": strings})
+        web.post(url, params=query, json={"candidates": strings})
         if strings
-        else web.get(url, params=given)
+        else web.get(url, params=query)
     )
     assert answer.status_code == 200, answer.text
-    found: dict[str, Any] = answer.json()
-    return found
+    document: dict[str, Any] = answer.json()
+    return document
 
 
 def _command(
@@ -58,29 +58,29 @@ def test_a_guarantee_is_one_figure_in_every_face(
     catalog = str(home.signed.path.with_name("metrics.toml"))
     assert main(["privacy", "card", catalog, "--format", "json"]) == 0
     cards = json.loads(capsys.readouterr().out)["metrics"]
-    [card] = [one for one in cards if one["name"] == metric]
+    [card] = [card for card in cards if card["name"] == metric]
     detail = web.get(f"{home.page}/v1/metrics/{metric}").json()["shuffled"]
     promised = _ask(home, metric, "estimates", {}, [])["promised"]
     assert card["shuffled"]["epsilon_central"] == detail["epsilon"]
     assert detail == promised
     assert card["rests_on"] == promised["rests_on"]
-    said = f"epsilon {promised['epsilon']:.3f} at delta 1e-08. {promised['rests_on']}"
-    assert said in _command(home, capsys, ["query", metric], [])
+    guarantee = f"epsilon {promised['epsilon']:.3f} at delta 1e-08. {promised['rests_on']}"
+    assert guarantee in _command(home, capsys, ["query", metric], [])
     assert main(["privacy", "card", catalog]) == 0
-    shown = capsys.readouterr().out
-    assert f"{metric}, shuffled: {promised['rests_on']}" in shown
-    assert re.search(rf"{metric} .* {promised['epsilon']:.3f} ", shown)
+    output = capsys.readouterr().out
+    assert f"{metric}, shuffled: {promised['rests_on']}" in output
+    assert re.search(rf"{metric} .* {promised['epsilon']:.3f} ", output)
 
 
 def test_means_carry_unit_range_and_what_they_do_not_tell(
     home: House, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    found = _ask(home, "seconds", "estimates", {}, [])
-    assert (found["unit"], found["lowest"], found["highest"]) == ("s", 0, 600)
-    said = _command(home, capsys, ["query", "seconds"], [])
-    assert "95% interval (s)" in said
-    assert "Of numbers from 0 to 600 s: devices report no others." in said
-    assert "How they are spread is not known" in said
+    answer = _ask(home, "seconds", "estimates", {}, [])
+    assert (answer["unit"], answer["lowest"], answer["highest"]) == ("s", 0, 600)
+    output = _command(home, capsys, ["query", "seconds"], [])
+    assert "95% interval (s)" in output
+    assert "Of numbers from 0 to 600 s: devices report no others." in output
+    assert "How they are spread is not known" in output
     assert "mean (s)" in _command(home, capsys, ["trend", "seconds"], [])
     assert "difference (s)" in _command(home, capsys, ["compare", "seconds"], [])
     ranges = _command(home, capsys, ["query", "launches", "--epochs", "closed"], [])
@@ -89,9 +89,9 @@ def test_means_carry_unit_range_and_what_they_do_not_tell(
     assert re.search(r"^mean [\d.]+ h, ", ranges, re.MULTILINE)
     assert "each number counts as the middle of its range" in ranges
     [line] = [
-        one
-        for one in web.get(f"{home.page}/v1/metrics").json()["metrics"]
-        if one["name"] == "seconds"
+        metric
+        for metric in web.get(f"{home.page}/v1/metrics").json()["metrics"]
+        if metric["name"] == "seconds"
     ]
     assert (line["unit"], line["lowest"], line["highest"]) == ("s", 0, 600)
     info = 'hubbub_metric_info{kind="mean",metric="seconds",unit="s"} 1.0'
@@ -104,7 +104,7 @@ def test_means_carry_unit_range_and_what_they_do_not_tell(
 def test_facts_are_the_same_from_every_face(home: House) -> None:
     metrics = web.get(f"{home.page}/v1/metrics").json()["metrics"]
     notebook = hubbub.notebook.connect(home.page).metrics()
-    assert [one["facts"] for one in metrics] == [one["facts"] for one in notebook]
+    assert [metric["facts"] for metric in metrics] == [metric["facts"] for metric in notebook]
     assert metrics[0]["facts"][0] == {
         "field": "owner",
         "label": "asked by",
@@ -136,14 +136,14 @@ def test_estimates_are_the_same_from_every_face(
 
 
 def test_exports_hold_the_same_numbers_and_no_formula(home: House) -> None:
-    found = _ask(home, "hostile", "estimates", {"number": 100, "order": "listed"}, [])
+    answer = _ask(home, "hostile", "estimates", {"number": 100, "order": "listed"}, [])
     export = f"{home.page}/v1/metrics/hostile/export"
     text = web.get(export).text
     rows = list(csv.DictReader(io.StringIO(text)))
     packed = web.get(export, params={"format": "parquet"}).content
     table = parquet.read_table(io.BytesIO(packed)).to_pylist()
-    assert [row["value"] for row in table] == [value["value"] for value in found["values"]]
-    for row, line, value in zip(rows, table, found["values"], strict=True):
+    assert [row["value"] for row in table] == [value["value"] for value in answer["values"]]
+    for row, line, value in zip(rows, table, answer["values"], strict=True):
         assert float(row["low"]) == line["low"] == value["low"]
     assert {row["value"] for row in rows} >= {"'=HYPERLINK(1)"}
 
@@ -167,8 +167,8 @@ def test_a_comparison_is_the_same_from_every_face_and_finds_what_moved(
     home: House, capsys: pytest.CaptureFixture[str]
 ) -> None:
     first, last = f"{home.today - DAYS + 1}", f"{home.today}"
-    given = {"epochs": first, "to_epochs": last, "order": "listed"}
-    by_http = _ask(home, "theme", "compare", given, [])
+    parameters = {"epochs": first, "to_epochs": last, "order": "listed"}
+    by_http = _ask(home, "theme", "compare", parameters, [])
     words = ["compare", "theme", "--epochs", first, "--to", last, "--format", "json"]
     assert json.loads(_command(home, capsys, words, [])) == by_http
     notebook = hubbub.notebook.connect(home.page).compare("theme", first, last)
@@ -176,10 +176,10 @@ def test_a_comparison_is_the_same_from_every_face_and_finds_what_moved(
     assert sorted(notebook, key=lambda row: row["value"]) == sorted(
         by_http["values"], key=lambda row: row["value"]
     )
-    found = {change["value"]: change for change in by_http["values"]}
+    changes = {change["value"]: change for change in by_http["values"]}
     # 3,900 of 20,000 moved from light to dark: off by more than 6 standard errors with 2e-9.
     for name, moved in (("light", -0.195), ("dark", 0.195), ("contrast", 0)):
-        change = found[name]
+        change = changes[name]
         assert abs(change["difference"] - moved) < 6 * change["stderr"]
         assert change["changed"] is (name != "contrast")
 
@@ -191,13 +191,13 @@ def test_a_comparison_says_whether_an_epoch_still_takes_reports(
     for before, after in ((3, 1), (1, 0), (4, 3)):
         first, last = f"{home.today - before}", f"{home.today - after}"
         final = after > 2
-        found = _ask(home, "theme", "compare", {"epochs": first, "to_epochs": last}, [])
-        assert found["final"] is final
-        said = _command(home, capsys, ["compare", "theme", "--epochs", first, "--to", last], [])
-        told = "not final: reports of these epochs are still taken"
-        assert (told in said) is not final
+        answer = _ask(home, "theme", "compare", {"epochs": first, "to_epochs": last}, [])
+        assert answer["final"] is final
+        output = _command(home, capsys, ["compare", "theme", "--epochs", first, "--to", last], [])
+        notice = "not final: reports of these epochs are still taken"
+        assert (notice in output) is not final
         notebook = hubbub.notebook.connect(home.page).compare("theme", first, last)
-        assert (told in notebook._repr_html_()) is not final
+        assert (notice in notebook._repr_html_()) is not final
 
 
 @pytest.mark.parametrize("question", ["top", "trend"])
@@ -208,11 +208,11 @@ def test_a_list_and_a_line_say_whether_an_epoch_still_takes_reports(
     for newest, final in ((3, True), (1, False)):
         epochs = f"{home.today - 4}..{home.today - newest}"
         assert _ask(home, "theme", question, {"epochs": epochs}, [])["final"] is final
-        told = "not final: reports of these epochs are still taken"
-        said = _command(home, capsys, [question, "theme", "--epochs", epochs], [])
-        assert (told in said) is not final
+        notice = "not final: reports of these epochs are still taken"
+        output = _command(home, capsys, [question, "theme", "--epochs", epochs], [])
+        assert (notice in output) is not final
         notebook = getattr(hubbub.notebook.connect(home.page), question)("theme", epochs=epochs)
-        assert (told in notebook._repr_html_()) is not final
+        assert (notice in notebook._repr_html_()) is not final
 
 
 def test_a_cross_table_is_the_same_from_every_face_and_finds_what_goes_together(
@@ -244,16 +244,16 @@ def test_a_cross_table_is_the_same_from_every_face_and_finds_what_goes_together(
         assert cell["departs"]
         # Five times as wide as 95%: outside with a chance below 1e-6.
         assert abs(cell["within"] - true) < 2.5 * (cell["within_high"] - cell["within_low"])
-    told = by_http["association"]
-    assert told["p_value"] < 1e-6
-    assert 0 < told["low"] < told["cramers_v"] < told["high"] < 1
+    association = by_http["association"]
+    assert association["p_value"] < 1e-6
+    assert 0 < association["low"] < association["cramers_v"] < association["high"] < 1
     assert "country and theme go together (p < 1e-12)" in _command(home, capsys, words, [])
     alone = ["cross", "profile", "new", "theme", "--epochs", "all", "--confidence", "0.999999"]
     assert "no sign that new and theme go together" in _command(home, capsys, alone, [])
 
 
 @pytest.mark.parametrize(
-    ("asked", "said"),
+    ("crossing", "message"),
     [
         (("theme", "a", "b"), "has no parts to cross"),
         (("profile", "theme", "version"), 'version" is none of its parts: write two of theme'),
@@ -261,25 +261,25 @@ def test_a_cross_table_is_the_same_from_every_face_and_finds_what_goes_together(
     ],
 )
 def test_what_cannot_be_crossed_is_refused_with_what_to_write(
-    home: House, capsys: pytest.CaptureFixture[str], asked: tuple[str, str, str], said: str
+    home: House, capsys: pytest.CaptureFixture[str], crossing: tuple[str, str, str], message: str
 ) -> None:
-    metric, rows, columns = asked
+    metric, rows, columns = crossing
     path = f"{home.page}/v1/metrics/{metric}/cross"
     answer = web.get(path, params={"rows": rows, "columns": columns})
-    assert (answer.status_code, said in answer.json()["detail"]) == (400, True)
+    assert (answer.status_code, message in answer.json()["detail"]) == (400, True)
     assert main(["cross", metric, rows, columns, "--url", home.page]) == 2
-    assert said in capsys.readouterr().err
+    assert message in capsys.readouterr().err
 
 
 def test_estimates_are_near_the_truth(home: House) -> None:
     """Of every kind of metric, 6 standard errors."""
-    found = _ask(home, "theme", "estimates", {"tier": "0.5"}, [])
-    assert found["reports"] == 2000
+    answer = _ask(home, "theme", "estimates", {"tier": "0.5"}, [])
+    assert answer["reports"] == 2000
     for metric, strings in (("theme", []), ("hostile", []), ("homepage", STRINGS)):
-        found = _ask(home, metric, "estimates", {"order": "listed"}, strings)
-        held = list(home.truth[metric].values())[:2] if strings else home.truth[metric].values()
-        scale = found["reports"] / 20_000
-        for value, true in zip(found["values"], held, strict=not strings):
+        answer = _ask(home, metric, "estimates", {"order": "listed"}, strings)
+        items = list(home.truth[metric].values())[:2] if strings else home.truth[metric].values()
+        scale = answer["reports"] / 20_000
+        for value, true in zip(answer["values"], items, strict=not strings):
             assert abs(value["estimate"] - scale * true) < 6 * value["stderr"]
             assert value["low"] < value["estimate"] < value["high"]
     [mean] = _ask(home, "seconds", "estimates", {}, [])["values"]

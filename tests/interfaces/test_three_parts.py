@@ -43,14 +43,16 @@ ASKED = {"rows": "country", "columns": "theme", "by": "new"}
 
 @pytest.fixture(scope="module")
 def crowd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
-    folder, held = tmp_path_factory.mktemp("three"), {"profile": HELD}
-    with house(folder, catalog=CATALOG, held=held, read=read_with_promises) as running:
+    folder, truths = tmp_path_factory.mktemp("three"), {"profile": HELD}
+    with house(folder, catalog=CATALOG, truths=truths, reader=read_with_promises) as running:
         yield running
 
 
-def _found(home: House, **asked: str) -> dict[str, Any]:
-    told: dict[str, Any] = web.get(f"{home.page}/v1/metrics/profile/cross", params=asked).json()
-    return told
+def _found(home: House, **parameters: str) -> dict[str, Any]:
+    response: dict[str, Any] = web.get(
+        f"{home.page}/v1/metrics/profile/cross", params=parameters
+    ).json()
+    return response
 
 
 def test_three_parts_are_the_same_from_every_face_and_near_the_truth(
@@ -64,7 +66,7 @@ def test_three_parts_are_the_same_from_every_face_and_near_the_truth(
     assert json.loads(capsys.readouterr().out) == by_http
     assert main([*words, "--format", "csv"]) == 0
     lines = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
-    assert [(one["slice"], one["row"], one["column"]) for one in lines] == [
+    assert [(line["slice"], line["row"], line["column"]) for line in lines] == [
         (new, country, theme)
         for new in ("y", "n")
         for country in ("de", "fr", "it")
@@ -81,41 +83,41 @@ def test_three_parts_are_the_same_from_every_face_and_near_the_truth(
     assert new["association"]["low"] > old["association"]["high"]
     assert (old["association"]["low"], by_http["association"]["cramers_v"]) == (0, None)
     assert main(words) == 0
-    shown = capsys.readouterr().out
-    assert "country and theme, within new, go together (p < 1e-12)" in shown
-    assert "new=y: the two go together (p < 1e-12); Cramer's V" in shown
-    assert "new=n: no sign that the two go together" in shown
-    assert "hubbub cross profile PART PART PART;" in " ".join(shown.split())
+    output = capsys.readouterr().out
+    assert "country and theme, within new, go together (p < 1e-12)" in output
+    assert "new=y: the two go together (p < 1e-12); Cramer's V" in output
+    assert "new=n: no sign that the two go together" in output
+    assert "hubbub cross profile PART PART PART;" in " ".join(output.split())
 
 
 def test_two_of_three_parts_are_what_their_tables_add_up_to(crowd: House) -> None:
     within = _found(crowd, **ASKED)["values"]
-    found = _found(crowd, rows="country", columns="theme")
-    assert (found["by"], found["slices"]) == ("", [])
-    for place, cell in enumerate(found["values"]):
-        assert cell["estimate"] == pytest.approx(sum(one["estimate"] for one in within[place::6]))
+    table = _found(crowd, rows="country", columns="theme")
+    assert (table["by"], table["slices"]) == ("", [])
+    for place, cell in enumerate(table["values"]):
+        assert cell["estimate"] == pytest.approx(sum(part["estimate"] for part in within[place::6]))
         assert cell["low"] < cell["estimate"] < cell["high"]
         assert cell["value"] == f"theme={cell['column']}, country={cell['row']}"
-    assert found["association"]["p_value"] < 1e-12
+    assert table["association"]["p_value"] < 1e-12
 
 
 @pytest.mark.parametrize(
-    ("asked", "said"),
+    ("parameters", "message"),
     [
         ({**ASKED, "by": "theme"}, "a part stands twice: theme: write three of theme, country"),
         ({**ASKED, "by": "os"}, '"os" is none of its parts: write three of theme'),
     ],
 )
 def test_a_third_part_that_cannot_be_asked_is_refused(
-    crowd: House, asked: dict[str, str], said: str
+    crowd: House, parameters: dict[str, str], message: str
 ) -> None:
-    assert said in _found(crowd, **asked)["detail"]
+    assert message in _found(crowd, **parameters)["detail"]
 
 
 def test_a_third_part_of_a_metric_that_tells_two_is_refused(home: House) -> None:
-    said = "its devices tell two parts together: leave the third out"
-    assert said in _found(home, **ASKED)["detail"]
-    assert said in _found(home, **{**ASKED, "by": "none of them"})["detail"]
+    message = "its devices tell two parts together: leave the third out"
+    assert message in _found(home, **ASKED)["detail"]
+    assert message in _found(home, **{**ASKED, "by": "none of them"})["detail"]
 
 
 @needs_browser
@@ -128,8 +130,8 @@ def test_each_value_of_the_third_part_has_a_heat_map(crowd: House) -> None:
         expect(drawn).to_have_count(2)
         assert "within=new" in page.url
         cells = _found(crowd, **ASKED)["values"]
-        told = page.locator("#crossed svg g.cell text").all_text_contents()
-        assert told == [f"{100 * cell['within']:.0f}%" for cell in cells]
+        element = page.locator("#crossed svg g.cell text").all_text_contents()
+        assert element == [f"{100 * cell['within']:.0f}%" for cell in cells]
         expect(page.locator("#crossed")).to_contain_text("country and theme go together within new")
         expect(page.locator("#crossed")).to_contain_text("new: n, ")
         page.select_option("#crossing [name=within]", "theme")
@@ -155,11 +157,11 @@ def test_parts_that_an_address_leaves_out_are_those_that_are_free(
         page = watched.open(f"{crowd.page}/metric?name=profile&{named}")
         expect(page.locator("#crossed svg").first).to_be_visible()
         parts = ["rows", "columns", "within"]
-        shown = [page.locator(f"#crossing [name={part}]").input_value() for part in parts]
-        assert shown == chosen
+        selection = [page.locator(f"#crossing [name={part}]").input_value() for part in parts]
+        assert selection == chosen
         cells = _found(crowd, **dict(zip(["rows", "columns", "by"], chosen, strict=True)))
-        told = page.locator("#crossed svg g.cell text").all_text_contents()
-        assert told == [f"{100 * cell['within']:.0f}%" for cell in cells["values"]]
+        element = page.locator("#crossed svg g.cell text").all_text_contents()
+        assert element == [f"{100 * cell['within']:.0f}%" for cell in cells["values"]]
 
 
 @needs_browser
@@ -180,6 +182,6 @@ def test_a_notebook_draws_every_slice(crowd: House) -> None:
     mpl.use("agg")
     answer: Any = hubbub.notebook.connect(crowd.page).cross("profile", "country", "theme", "new")
     axes = answer.plot()
-    names = [one.get_text() for one in axes.get_yticklabels()]
+    names = [get_yticklabel.get_text() for get_yticklabel in axes.get_yticklabels()]
     assert names == [f"{new}: {country}" for new in "yn" for country in ("de", "fr", "it")]
     assert "new=y: the two go together" in answer._repr_html_()

@@ -51,35 +51,38 @@ def test_a_line_its_step_and_its_weekdays_are_told_by_every_face(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with page_of(tmp_path, CATALOG, HELD) as address:
-        found = web.get(
+        response = web.get(
             f"{address}/v1/metrics/theme/trend", params={"epochs": "all", "value": "dark"}
         ).json()
-        [series] = found["series"]
+        [series] = response["series"]
         points = series["points"]
         [step] = series["shifts"]
         assert step["date"] == DATE
         assert step["low"] <= 0.3 <= step["high"]
-        assert found["false_alarm"] == 0.01
+        assert response["false_alarm"] == 0.01
         assert [effect > 0 for effect in series["weekdays"]] == [False] * 5 + [True] * 2
         truth = [_held(day)[1] / 2000 for day in range(DAYS)]
-        held = [
-            one["line_low"] <= true <= one["line_high"]
-            for one, true in zip(points, truth, strict=True)
+        hits = [
+            point["line_low"] <= true <= point["line_high"]
+            for point, true in zip(points, truth, strict=True)
         ]
-        assert sum(held) >= 0.8 * DAYS
-        assert all(one["line_high"] - one["line_low"] < one["high"] - one["low"] for one in points)
+        assert sum(hits) >= 0.8 * DAYS
+        assert all(
+            point["line_high"] - point["line_low"] < point["high"] - point["low"]
+            for point in points
+        )
         answer = connect(address).trend("theme", epochs="all", values=["dark"])
-        assert answer.document["series"] == found["series"]
+        assert answer.document["series"] == response["series"]
         assert f"on {DATE}" in answer._repr_html_()
         lines = [list(line.get_ydata()) for line in answer.plot().get_lines()]
-        assert lines == [[one["line"] for one in points], [one["share"] for one in points]]
+        assert lines == [[point["line"] for point in points], [point["share"] for point in points]]
         compared = web.get(f"{address}/v1/metrics/theme/compare")
         assert compared.status_code == 409
         assert "takes two periods of 30d that take no more" in compared.json()["detail"]
-        show_trend(found)
-        told = capsys.readouterr().out
-        assert f"on {DATE}" in told
-        assert "dark: weekdays differ: Mon -" in told
+        show_trend(response)
+        output = capsys.readouterr().out
+        assert f"on {DATE}" in output
+        assert "dark: weekdays differ: Mon -" in output
         with chromium() as browser, Watched(browser, clean=False) as watched:
             page = watched.open(f"{address}/metric?name=theme&epochs=all")
             expect(page.locator("#steps")).to_contain_text("dark: a step of +3")

@@ -46,37 +46,37 @@ class WebKit(Tab):
         self._line = http.client.HTTPConnection("127.0.0.1", port, timeout=HANG_SECONDS)
         own = ["--automation", *([f"--features={features}"] if features else [])]
         wishes = {**WISHES, "webkitgtk:browserOptions": {"args": own}}
-        told = self._ask("POST", "/session", {"capabilities": {"alwaysMatch": wishes}})
-        self._session = f"/session/{told['sessionId']}"
+        answer = self._ask("POST", "/session", {"capabilities": {"alwaysMatch": wishes}})
+        self._session = f"/session/{answer['sessionId']}"
 
-    def ask(self, command: str, **told: Any) -> Any:
+    def ask(self, command: str, **arguments: Any) -> Any:
         method, path = _COMMANDS[command]
-        return self._ask(method, self._session + path, told if method == "POST" else None)
+        return self._ask(method, self._session + path, arguments if method == "POST" else None)
 
     def quit(self) -> None:
         """End the browser, and forget what it kept."""
         self._ask("DELETE", self._session)
         self._line.close()
 
-    def _ask(self, method: str, path: str, told: object = None) -> Any:
-        body = None if told is None else json.dumps(told)
+    def _ask(self, method: str, path: str, arguments: object = None) -> Any:
+        body = None if arguments is None else json.dumps(arguments)
         self._line.request(method, path, body, {"content-type": "application/json"})
         answer = self._line.getresponse()
-        found = json.load(answer)["value"]
-        assert answer.status == http.HTTPStatus.OK, f"{path}: {found}"
-        return found
+        result = json.load(answer)["value"]
+        assert answer.status == http.HTTPStatus.OK, f"{path}: {result}"
+        return result
 
 
 @contextmanager
 def _screen(folder: Path) -> Iterator[str]:
     """A display of this machine's that was free."""
     assert SCREEN is not None
-    told, tells = os.pipe()
+    reader, tells = os.pipe()
     command = [SCREEN, "-displayfd", str(tells), "-nolisten", "tcp", "-screen", "0", "1200x900x24"]
     with (
-        (folder / "screen").open("w") as said,
-        subprocess.Popen(command, stderr=said, pass_fds=(tells,)) as process,
-        os.fdopen(told) as number,
+        (folder / "screen").open("w") as log,
+        subprocess.Popen(command, stderr=log, pass_fds=(tells,)) as process,
+        os.fdopen(reader) as number,
     ):
         os.close(tells)
         try:
@@ -101,14 +101,14 @@ def webkit(folder: Path, features: str = "") -> Iterator[WebKit]:
     "+StorageAPI,-WebCryptoX25519".
     """
     assert DRIVER is not None
-    with _screen(folder) as display, (folder / "said").open("w") as said:
+    with _screen(folder) as display, (folder / "said").open("w") as log:
         port = free_port()
         # Nothing of it goes into the folders, nor onto the screen, of who runs the tests.
         own = {"HOME": str(folder), "DISPLAY": display, "GDK_BACKEND": "x11", "NO_AT_BRIDGE": "1"}
         for place in ("CACHE", "CONFIG", "DATA", "STATE"):
             own[f"XDG_{place}_HOME"] = str(folder)
         with subprocess.Popen(
-            [DRIVER, f"--port={port}"], env={**os.environ, **own}, stderr=said
+            [DRIVER, f"--port={port}"], env={**os.environ, **own}, stderr=log
         ) as process:
             try:
                 eventually(partial(_listens, process, port, folder), although=(OSError,))

@@ -16,11 +16,11 @@ def _answers(ask: Callable[[bits_module.Draw], int], draws: int) -> dict[int, Fr
     """The exact distribution of `ask` when every draw of up to `draws` bits is enumerated."""
     chances: dict[int, Fraction] = {}
     for supply in product((0, 1), repeat=draws):
-        left = list(supply)
+        items = list(supply)
 
-        def draw(bits: int, left: list[int] = left) -> int:
-            assert bits <= len(left), "more bits drawn than enumerated"
-            return sum(left.pop() << i for i in range(bits))
+        def draw(bits: int, remaining: list[int] = items) -> int:
+            assert bits <= len(remaining), "more bits drawn than enumerated"
+            return sum(remaining.pop() << i for i in range(bits))
 
         answer = ask(draw)
         chances[answer] = chances.get(answer, Fraction(0)) + Fraction(1, 2**draws)
@@ -45,8 +45,8 @@ def test_a_mask_compares_all_64_digits() -> None:
             digits = [fraction >> (63 - i) & 1 for i in range(64)]
 
             def draw(bits: int, digits: list[int] = digits) -> int:
-                taken, digits[:] = digits[:bits], digits[bits:]
-                return sum(digit << i for i, digit in enumerate(taken))
+                head, digits[:] = digits[:bits], digits[bits:]
+                return sum(digit << i for i, digit in enumerate(head))
 
             answer = bits_module._mask(draw, Probability(threshold), 1)
             assert answer == (fraction < threshold)
@@ -77,9 +77,9 @@ def test_impossible_and_certain_chances_draw_nothing() -> None:
 def test_the_same_key_gives_the_same_coins_and_another_key_others() -> None:
     half = Probability.at_most(0.5)
     first, again, other = (KeyedBits(key * 32) for key in (b"a", b"a", b"b"))
-    one = [first.mask(half, 300), first.below(10**9), first.chance(half)]
-    assert one == [again.mask(half, 300), again.below(10**9), again.chance(half)]
-    assert one[0] != other.mask(half, 300)
+    outcomes = [first.mask(half, 300), first.below(10**9), first.chance(half)]
+    assert outcomes == [again.mask(half, 300), again.below(10**9), again.chance(half)]
+    assert outcomes[0] != other.mask(half, 300)
     with pytest.raises(BadParameter, match="a key of 31 bytes is below 32"):
         KeyedBits(b"k" * 31)
 

@@ -30,15 +30,19 @@ FINE: tuple[tuple[str, dict[str, Any]], ...] = (
     ("mean.piecewise", {"epsilon": 4.0, "low": -2.5, "high": 7, "steps": 5}),
     ("mean.one_bit", {"epsilon": 2.0, "low": 0, "high": 1}),
 )
-EVERY = [build(name, **given) for name, given in FINE] + [
-    build(name, **given) for name, mechanism in REGISTRY.items() for given in mechanism.SMALL
+EVERY = [build(name, **parameters) for name, parameters in FINE] + [
+    build(name, **parameters)
+    for name, mechanism in REGISTRY.items()
+    for parameters in mechanism.SMALL
 ]
 
 
-GEOMETRIES = [one for one in EVERY if isinstance(one, PrefixTree | PairedParts)]
+GEOMETRIES = [mechanism for mechanism in EVERY if isinstance(mechanism, PrefixTree | PairedParts)]
 # Codes of directions have their own proof, below.
 OWN = (PrefixTree, PairedParts, VectorCodes)
-MIXTURES = [one for one in EVERY if lies_evenly(one) and not isinstance(one, OWN)]
+MIXTURES = [
+    mechanism for mechanism in EVERY if lies_evenly(mechanism) and not isinstance(mechanism, OWN)
+]
 
 
 @pytest.mark.parametrize("mechanism", MIXTURES, ids=repr)
@@ -72,26 +76,28 @@ def test_what_noise_hits_of_a_geometry_is_no_less_than_its_account_says(
     loss, points = mechanism.privacy_loss(), mechanism.points
     assert (lies.groups, lies.epsilon >= loss) == (mechanism.groups, True)
     noise = lies.categories / (exp(lies.epsilon) + lies.categories - 1)
-    held = [
+    likelihoods = [
         [mechanism.response.likelihood(place, {point: 1}) for point in range(points)]
         for place in range(mechanism.response.categories)
     ]
-    off = min(min(chances) for chances in held)
-    assert all(len(set(chances)) == 2 for chances in held), "a point is on the hyperplane or off"
+    off = min(min(chances) for chances in likelihoods)
+    assert all(len(set(chances)) == 2 for chances in likelihoods), (
+        "a point is on the hyperplane or off"
+    )
     assert noise <= points * off * (1 + Fraction(1, 10**12))
-    for one, other in product(held, held):
-        alone = sum(a > off and b == off for a, b in zip(one, other, strict=True))
-        assert one is other or Fraction(alone, points) >= Fraction(1, int(lies.categories))
+    for first, other in product(likelihoods, likelihoods):
+        alone = sum(a > off and b == off for a, b in zip(first, other, strict=True))
+        assert first is other or Fraction(alone, points) >= Fraction(1, int(lies.categories))
 
 
 def _epochs(mechanism: Any, values: tuple[Any, ...]) -> Iterator[tuple[tuple[int, ...], Fraction]]:
     """What these people's reports may be, shuffled, with the chance of each order."""
     space = [range(mechanism.layout.size)] * len(values)
-    for shown in product(*space):
+    for outcome in product(*space):
         chance = Fraction(1)
-        for value, cell in zip(values, shown, strict=True):
+        for value, cell in zip(values, outcome, strict=True):
             chance *= mechanism.likelihood(value, {cell: 1}) / mechanism.groups
-        yield tuple(sorted(shown)), chance
+        yield tuple(sorted(outcome)), chance
 
 
 def _tree(local: float, others: int) -> tuple[PrefixTree, list[str]]:
@@ -104,8 +110,8 @@ def _tree(local: float, others: int) -> tuple[PrefixTree, list[str]]:
 
 def _parts(local: float, others: int, ways: int) -> tuple[PairedParts, list[int]]:
     """Values that are apart in some tables, or in all."""
-    made = PairedParts(local, (2, 2, 2), ways)
-    return made, [0, 1, 7, 6][: 4 if others < 2 else 2]
+    pairs = PairedParts(local, (2, 2, 2), ways)
+    return pairs, [0, 1, 7, 6][: 4 if others < 2 else 2]
 
 
 @pytest.mark.parametrize("others", [0, 1, 2])
@@ -117,33 +123,33 @@ def test_a_crowd_of_a_geometry_is_never_told_less_than_all_outcomes_give(
     made: Callable[[float, int], tuple[Any, list[Any]]], others: int, local: float
 ) -> None:
     """Enumerated with fractions: whatever values the others hold, and every pair of them."""
-    mechanism, held = made(local, others)
+    mechanism, values = made(local, others)
     lies = even_lies(mechanism, mechanism.privacy_loss())
     crowd = ShuffledEpoch(others + 1, lies.categories, lies.epsilon, groups=lies.groups)
     shares = (0.1, 0.4, 0.8)
-    told = [delta_of(crowd, share * local) for share in shares]
-    for rest in combinations_with_replacement(held, others):
+    deltas = [delta_of(crowd, share * local) for share in shares]
+    for rest in combinations_with_replacement(values, others):
         laws = []
-        for own in held:
+        for own in values:
             law: defaultdict[tuple[int, ...], Fraction] = defaultdict(Fraction)
-            for shown, chance in _epochs(mechanism, (own, *rest)):
-                law[shown] += chance
+            for outcome, chance in _epochs(mechanism, (own, *rest)):
+                law[outcome] += chance
             laws.append(law)
-        for one, other in product(laws, laws):
-            for share, most in zip(shares, told, strict=True):
+        for first, other in product(laws, laws):
+            for share, most in zip(shares, deltas, strict=True):
                 t = Fraction(nextafter(exp(share * local), inf))
-                over = (one[shown] - t * other[shown] for shown in one)
+                over = (first[outcome] - t * other[outcome] for outcome in first)
                 assert sum((more for more in over if more > 0), Fraction(0)) <= most
 
 
 def test_windows_of_several_cells_and_sets_of_bits_are_not_even() -> None:
-    for name, given in (
+    for name, parameters in (
         ("wave", {"epsilon": 1.0, "low": 0, "high": 1, "buckets": 8}),
         ("mean.piecewise", {"epsilon": 4.0, "low": 0, "high": 1, "steps": 256}),
         ("unary.oue", {"epsilon": 1.0, "categories": 4}),
         ("buckets", {"epsilon": 1.0, "low": 0, "high": 1, "buckets": 4, "sampled": 2}),
     ):
-        assert not lies_evenly(build(name, **given))
+        assert not lies_evenly(build(name, **parameters))
     assert sum(map(lies_evenly, EVERY[:3])) == 3
 
 
@@ -179,32 +185,32 @@ def test_a_crowd_of_codes_is_never_told_less_than_all_outcomes_give(
     ]
     crowd = ShuffledEpoch(others + 1, lies.categories, lies.epsilon)
     shares = (0.1, 0.4, 0.8)
-    told = [delta_of(crowd, share * codes.epsilon) for share in shares]
+    deltas = [delta_of(crowd, share * codes.epsilon) for share in shares]
     largest = [Fraction(0)] * len(shares)
     # Which word is which is a name: one of the pair may be the first row.
     for rest in combinations_with_replacement(rows, others):
-        seen = [_histograms([own, *rest]) for own in rows]
-        for other in seen[1:]:
+        histograms = [_histograms([own, *rest]) for own in rows]
+        for other in histograms[1:]:
             for place, share in enumerate(shares):
                 t = Fraction(nextafter(exp(share * codes.epsilon), inf))
-                over = (chance - t * other[counts] for counts, chance in seen[0].items())
-                found = sum((more for more in over if more > 0), Fraction(0))
-                largest[place] = max(largest[place], found)
-    for most, exact in zip(told, largest, strict=True):
+                over = (chance - t * other[counts] for counts, chance in histograms[0].items())
+                total = sum((more for more in over if more > 0), Fraction(0))
+                largest[place] = max(largest[place], total)
+    for most, exact in zip(deltas, largest, strict=True):
         assert most >= exact
         assert most <= 1.35 * float(exact) + 1e-3, "a small crowd shows how many lied"
 
 
 def _histograms(rows: list[list[Fraction]]) -> dict[tuple[int, ...], Fraction]:
     """How many reports may be of each cell, of people with these chances of each."""
-    found = {(0,) * len(rows[0]): Fraction(1)}
+    chances = {(0,) * len(rows[0]): Fraction(1)}
     for row in rows:
         grown: defaultdict[tuple[int, ...], Fraction] = defaultdict(Fraction)
-        for counts, chance in found.items():
+        for counts, chance in chances.items():
             for cell, own in enumerate(row):
                 grown[(*counts[:cell], counts[cell] + 1, *counts[cell + 1 :])] += chance * own
-        found = grown
-    return found
+        chances = grown
+    return chances
 
 
 def test_half_of_the_words_are_too_many_to_be_accounted_for() -> None:

@@ -66,9 +66,9 @@ WEIGHTS = [0.1, -0.2, 0.05, 0.7, 0.3, -0.4, -0.6, 0.2, 0.1]
 def _told(about: Sequence[float], weights: Sequence[float]) -> list[float]:
     """Softmax of the scores of the four classes."""
     rows = [weights[at : at + 3] for at in (0, 3, 6)]
-    told = [math.fsum(x * w for x, w in zip(about, row, strict=True)) for row in rows]
+    scores = [math.fsum(x * w for x, w in zip(about, row, strict=True)) for row in rows]
     parts = [
-        math.exp(math.fsum(t * c for t, c in zip(told, own, strict=True)))
+        math.exp(math.fsum(t * c for t, c in zip(scores, own, strict=True)))
         for own in zip(*contrasts(4), strict=True)
     ]
     return [part / math.fsum(parts) for part in parts]
@@ -102,20 +102,20 @@ def test_rounds_settle_where_people_are_of_classes_with_these_chances() -> None:
     assert math.fsum(chance) == pytest.approx(1.0)
     for at in range(4):
         mean = 0.0
-        for label, one in enumerate(chance):
+        for label, label_chance in enumerate(chance):
             off = [s - (place == label) for place, s in enumerate(softmax)]
-            mean += one * off[at] / max(math.hypot(*off), CLIP["softmax"])
+            mean += label_chance * off[at] / max(math.hypot(*off), CLIP["softmax"])
         assert mean == pytest.approx(0.0, abs=1e-12)
 
 
 def test_who_judges_tells_a_score_and_the_label_or_the_likeliest_class_and_if_it_is_right() -> None:
     person, centre = [0.2, 1.0], [0.5, 0.25]
     assert to_judge("logistic", person, 1.0, centre, [1.0, 2.0, 0.5]) == pytest.approx((1.7, 1.0))
-    told = chances(_told([-0.3, 0.75, 1.0], WEIGHTS))
+    class_chances = chances(_told([-0.3, 0.75, 1.0], WEIGHTS))
     for label in range(4):
-        right = float(told[label] == max(told))
-        found = to_judge("softmax", person, float(label), centre, WEIGHTS)
-        assert found == pytest.approx((max(told), right))
+        right = float(class_chances[label] == max(class_chances))
+        judgment = to_judge("softmax", person, float(label), centre, WEIGHTS)
+        assert judgment == pytest.approx((max(class_chances), right))
 
 
 def test_where_columns_lie_is_told_over_its_clip() -> None:

@@ -47,10 +47,10 @@ def _payloads(metric: Any, score: float, label: float) -> Iterator[tuple[bytes, 
         branch = Branch(path)
         edges = [float(at) for at in range(1, bins_for(metric.epsilon))]
         yield judged(metric, score, label, edges, branch), branch.chance_of_it
-        taken = branch.taken
-        while taken and taken[-1][0] + 1 == taken[-1][1]:
-            taken.pop()
-        path = [*(one for one, _ in taken[:-1]), taken[-1][0] + 1] if taken else None
+        choices = branch.taken
+        while choices and choices[-1][0] + 1 == choices[-1][1]:
+            choices.pop()
+        path = [*(choice for choice, _ in choices[:-1]), choices[-1][0] + 1] if choices else None
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0, 4.0])
@@ -69,15 +69,24 @@ def test_what_judges_send_is_within_epsilon_whoever_they_are(epsilon: float) -> 
                 law[payload] += chance  # type: ignore[assignment]
             assert sum(law.values()) == 1
             laws.append(law)
-    told = judging(metric)
+    judge = judging(metric)
     assert all(law.keys() == laws[0].keys() for law in laws)
-    assert len(laws[0]) == told.categories
-    most = max(max(law[one] for law in laws) / min(law[one] for law in laws) for one in laws[0])
+    assert len(laws[0]) == judge.categories
+    most = max(
+        max(law[payload] for law in laws) / min(law[payload] for law in laws) for payload in laws[0]
+    )
     assert math.log(most) <= loss_of_judging(metric) <= epsilon
     # A label between the two is told as the mixture of both.
     assert all(
-        laws[1][one] == Fraction(0.3) * laws[2][one] + (1 - Fraction(0.3)) * laws[0][one]
-        or abs(float(laws[1][one] - Fraction(0.3) * laws[2][one] - Fraction(0.7) * laws[0][one]))
+        laws[1][payload]
+        == Fraction(0.3) * laws[2][payload] + (1 - Fraction(0.3)) * laws[0][payload]
+        or abs(
+            float(
+                laws[1][payload]
+                - Fraction(0.3) * laws[2][payload]
+                - Fraction(0.7) * laws[0][payload]
+            )
+        )
         < 1e-12
-        for one in laws[0]
+        for payload in laws[0]
     )

@@ -88,8 +88,8 @@ def test_any_two_values_collide_under_the_same_share_of_the_pool(
     pool = HashPool(prime, dimensions)
     values = range(prime**dimensions)
     hashed = [[pool.bucket(value, j) for j in range(pool.functions)] for value in values]
-    for one, other in combinations(hashed, 2):
-        same = sum(a == b for a, b in zip(one, other, strict=True))
+    for first, other in combinations(hashed, 2):
+        same = sum(a == b for a, b in zip(first, other, strict=True))
         assert Fraction(same, pool.functions) == pool.collisions
 
 

@@ -30,8 +30,8 @@ class FillsUpWithTheTruth(GeneralizedRandomizedResponse):
     """Lies uniformly over all values, the true one included."""
 
     def randomize(self, value: int, source: BitSource) -> bytes:
-        kept = source.chance(self.keep)
-        return self.layout.encode(value if kept else source.below(self.categories))
+        truthful = source.chance(self.keep)
+        return self.layout.encode(value if truthful else source.below(self.categories))
 
 
 class OffByOne(GeneralizedRandomizedResponse):

@@ -82,24 +82,26 @@ def test_a_channel_that_says_nothing_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("bits", "cells", "said"),
+    ("bits", "cells", "message"),
     [(9, 1 << 17, "raise bits to"), (128, 1 << 20, "lower bits, or lower hashes")],
 )
-def test_a_tree_has_room_for_its_cells_and_not_too_many(bits: int, cells: int, said: str) -> None:
-    with pytest.raises(BadParameter, match=said):
+def test_a_tree_has_room_for_its_cells_and_not_too_many(
+    bits: int, cells: int, message: str
+) -> None:
+    with pytest.raises(BadParameter, match=message):
         build("tree", epsilon=1.0, bits=bits, cells=cells, hashes=8)
 
 
 def test_a_tree_reads_what_it_told_and_knows_where_it_ends() -> None:
     tree = build("tree", epsilon=1.0, bits=64, cells=64, hashes=2)
     assert isinstance(tree, PrefixTree)
-    told = spell("dark", tree.size)
-    found = tree.read(told)
-    assert found is not None
-    assert found.text == "dark"
-    assert found.used is not None
-    ends = tree.ends_at(told)
-    assert tree.ends[ends] >= found.used > (tree.ends[ends - 1] if ends else 0)
+    code = spell("dark", tree.size)
+    spelling = tree.read(code)
+    assert spelling is not None
+    assert spelling.text == "dark"
+    assert spelling.used is not None
+    ends = tree.ends_at(code)
+    assert tree.ends[ends] >= spelling.used > (tree.ends[ends - 1] if ends else 0)
     long = spell("a string that does not fit", tree.size)
     assert tree.ends_at(long) == len(tree.ends) - 1
 
@@ -109,9 +111,9 @@ def test_a_beginning_takes_the_bits_of_a_number() -> None:
     tree = PrefixTree(1.0, bits=64, cells=64, beginnings=begun)
     short = ("https://example.org/a", "https://example.org/", "https://exam", "日本", "", "dark")
     for text in short:
-        found = tree.read(bits := tree.spelled(text))
-        assert found is not None
-        assert (found.text, found.used is None) == (text, False)
+        spelling = tree.read(bits := tree.spelled(text))
+        assert spelling is not None
+        assert (spelling.text, spelling.used is None) == (text, False)
         assert tree.read(bits >> tree.size - 12, 12) is not None
     long = tree.read(tree.spelled("https://example.org/" + "x" * 99))
     assert long is not None
@@ -121,9 +123,9 @@ def test_a_beginning_takes_the_bits_of_a_number() -> None:
 
 def test_no_text_is_told_by_a_shorter_beginning_than_it_has() -> None:
     tree = PrefixTree(1.0, bits=64, cells=64, beginnings=("ab", "abc"))
-    left = tree.size - 2
-    assert tree.read(1 << left | spell("c", left)) is None, "abc is the second"
-    assert tree.read(3 << left | spell("c", left)) is None, "there is no third"
+    width = tree.size - 2
+    assert tree.read(1 << width | spell("c", width)) is None, "abc is the second"
+    assert tree.read(3 << width | spell("c", width)) is None, "there is no third"
 
 
 @pytest.mark.parametrize("begun", [("a", "a"), ("",), tuple(map(str, range(256)))])
@@ -140,8 +142,8 @@ def test_beginnings_leave_the_first_level_some_bits() -> None:
 def test_of_large_tables_each_value_is_probed_though_not_each_cell() -> None:
     mechanism = PairedParts(epsilon=1.0, sizes=(60, 40, 7))
     assert len(mechanism.probes()) == 60
-    held = [mechanism.places_of(probe) for probe in mechanism.probes()]
-    assert [{*places} for places in zip(*held, strict=True)] == [
+    probe_places = [mechanism.places_of(probe) for probe in mechanism.probes()]
+    assert [{*places} for places in zip(*probe_places, strict=True)] == [
         {*range(size)} for size in (60, 40, 7)
     ]
 
@@ -150,17 +152,17 @@ def test_a_value_holds_the_cell_that_it_is_asked_for_and_turned_it_does_not() ->
     mechanism = PairedParts(epsilon=1.0, sizes=(2, 3, 4))
     cells = [(group, cell) for group, many in enumerate(mechanism.cells) for cell in range(many)]
     for place, (group, cell) in enumerate(cells):
-        held, turned = (mechanism.with_cell(place, turn) for turn in (0, 1))
-        assert mechanism.cell(mechanism.places_of(held), group) == cell
+        plain, turned = (mechanism.with_cell(place, turn) for turn in (0, 1))
+        assert mechanism.cell(mechanism.places_of(plain), group) == cell
         assert mechanism.cell(mechanism.places_of(turned), group) != cell
 
 
 @pytest.mark.parametrize(
-    ("sizes", "said"),
+    ("sizes", "message"),
     [((300, 300), "a table of 90,000 cells"), ((250,) * 8, "leave parts out")],
 )
-def test_tables_have_bounds(sizes: tuple[int, ...], said: str) -> None:
-    with pytest.raises(BadParameter, match=said):
+def test_tables_have_bounds(sizes: tuple[int, ...], message: str) -> None:
+    with pytest.raises(BadParameter, match=message):
         build("pairs", epsilon=1.0, sizes=sizes)
 
 
@@ -174,8 +176,8 @@ def test_cells_are_named_by_both_parts() -> None:
 
 
 def test_parameters_say_what_they_are() -> None:
-    known = described_parameters("tree")
-    assert {"bits", "cells", "hashes"} <= set(known)
+    parameters = described_parameters("tree")
+    assert {"bits", "cells", "hashes"} <= set(parameters)
 
 
 def test_a_value_that_is_of_no_part_is_refused() -> None:

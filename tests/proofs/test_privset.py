@@ -23,12 +23,12 @@ def test_larger_sets_are_told_in_part_and_as_privately() -> None:
     p, q = mechanism.channel.p, mechanism.channel.q
     for value, row in zip(values, rows, strict=True):
         for place, truth in enumerate(mechanism.row(value)):
-            seen = sum((c for payload, c in row.items() if payload[0] >> place & 1), Fraction())
-            assert seen == truth * p + (1 - truth) * q
+            total = sum((c for payload, c in row.items() if payload[0] >> place & 1), Fraction())
+            assert total == truth * p + (1 - truth) * q
         for payload, chance in row.items():
             cells = mechanism.layout.cells(payload)
-            told = mechanism.likelihood(value, cells) / mechanism.likelihood(0, cells)
-            assert told == chance / rows[0][payload]
+            ratio = mechanism.likelihood(value, cells) / mechanism.likelihood(0, cells)
+            assert ratio == chance / rows[0][payload]
 
 
 @pytest.mark.parametrize(("categories", "most"), [(8, 2), (20, 3)])
@@ -38,33 +38,33 @@ def test_of_many_values_what_is_probed_meets_and_misses(categories: int, most: i
     probes = mechanism.probes()
     assert {0, *(1 << place for place in range(categories))} <= set(probes)
     cells = dict.fromkeys(range(mechanism.layout.ones), 1)
-    told = [mechanism.likelihood(value, cells) for value in probes]
-    assert log_at_least(max(told) / min(told)) == mechanism.privacy_loss()
+    likelihoods = [mechanism.likelihood(value, cells) for value in probes]
+    assert log_at_least(max(likelihoods) / min(likelihoods)) == mechanism.privacy_loss()
 
 
 @pytest.mark.parametrize(
-    ("wrong", "said"),
+    ("wrong", "message"),
     [
         ({"categories": 5000, "most": 2}, "categories 5000 is outside [2, 4096] of sets"),
         ({"categories": 4, "most": 5}, "most 5 is outside [1, 4]"),
     ],
 )
-def test_sets_beyond_what_can_be_drawn_are_refused(wrong: dict[str, int], said: str) -> None:
+def test_sets_beyond_what_can_be_drawn_are_refused(wrong: dict[str, int], message: str) -> None:
     with pytest.raises(BadParameter) as error:
         build("privset", epsilon=1.0, **wrong)
-    assert said in str(error.value)
+    assert message in str(error.value)
 
 
 def test_subsets_are_numbered_each_once() -> None:
     for size, count in ((5, 2), (6, 0), (4, 4), (7, 3)):
-        found = {numbered(size, count, number) for number in range(comb(size, count))}
-        assert len(found) == comb(size, count)
-        assert all(len([*members(one)]) == count and one < 1 << size for one in found)
+        subsets = {numbered(size, count, number) for number in range(comb(size, count))}
+        assert len(subsets) == comb(size, count)
+        assert all(len([*members(subset)]) == count and subset < 1 << size for subset in subsets)
 
 
 def test_variances_are_those_of_the_decision() -> None:
     """Of the table in docs/research/mechanisms.md: a value that one in fifty holds, `most` = 5."""
-    for categories, epsilon, said in (
+    for categories, epsilon, expected in (
         (30, 1, 14.5),
         (100, 1, 18.7),
         (100, 2, 3.16),
@@ -72,4 +72,4 @@ def test_variances_are_those_of_the_decision() -> None:
     ):
         channel = PrivSet(epsilon, categories, 5).channel
         spread = 0.02 * channel.variance(1, 1) + 0.98 * channel.variance(0, 1)
-        assert spread == pytest.approx(said, rel=3e-3)
+        assert spread == pytest.approx(expected, rel=3e-3)

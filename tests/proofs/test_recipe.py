@@ -12,9 +12,9 @@ from tests.support.recipe import example
 
 @pytest.mark.parametrize("proof", PROOFS, ids=lambda proof: proof.__name__)
 def test_the_example_keeps_the_contract(proof: Callable[[AnyMechanism], None]) -> None:
-    shown = example()
-    for small in shown.SMALL:
-        proof(shown(**small))
+    mechanism = example()
+    for small in mechanism.SMALL:
+        proof(mechanism(**small))
 
 
 def test_the_example_broken_fails_it() -> None:

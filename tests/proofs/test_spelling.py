@@ -31,65 +31,69 @@ SCRIPTS = (
 
 @pytest.mark.parametrize("text", SCRIPTS)
 def test_every_script_is_spelled_and_read_again(text: str) -> None:
-    found = read(spell(text, ENOUGH), ENOUGH)
-    assert found is not None
-    assert found.text == text
-    assert found.used is not None
+    reading = read(spell(text, ENOUGH), ENOUGH)
+    assert reading is not None
+    assert reading.text == text
+    assert reading.used is not None
 
 
 @given(st.text(max_size=40))
 def test_any_string_is_spelled_and_read_again(text: str) -> None:
-    found = read(spell(text, ENOUGH), ENOUGH)
-    assert found is not None
-    assert (found.text, found.used is None) == (text, False)
+    reading = read(spell(text, ENOUGH), ENOUGH)
+    assert reading is not None
+    assert (reading.text, reading.used is None) == (text, False)
 
 
 @given(st.text(max_size=60), st.integers(1, 128))
 def test_the_first_bits_spell_a_beginning(text: str, size: int) -> None:
     bits = spell(text, size)
     assert bits < 1 << size
-    found = read(bits, size, complete=True)
-    assert found is not None
-    assert text.startswith(found.text)
-    assert found.used is None or found.text == text
+    reading = read(bits, size, complete=True)
+    assert reading is not None
+    assert text.startswith(reading.text)
+    assert reading.used is None or reading.text == text
 
 
 @given(st.text(max_size=30), st.text(max_size=9), st.text(max_size=9), st.integers(44, 128))
 def test_texts_with_the_same_letters_told_have_the_same_bits(
-    text: str, one: str, other: str, size: int
+    text: str, ending: str, other: str, size: int
 ) -> None:
-    bits, others = spell(text + one, size), spell(text + other, size)
-    found, second = read(bits, size, complete=True), read(others, size, complete=True)
-    assert found is not None
+    bits, others = spell(text + ending, size), spell(text + other, size)
+    reading, second = read(bits, size, complete=True), read(others, size, complete=True)
+    assert reading is not None
     assert second is not None
-    cut = found.used is None and second.used is None
-    assert (bits == others) == (found == second)
-    assert not cut or (found.text == second.text) == (bits == others)
+    cut = reading.used is None and second.used is None
+    assert (bits == others) == (reading == second)
+    assert not cut or (reading.text == second.text) == (bits == others)
 
 
 def test_bits_that_no_text_has_are_told_by_nobody() -> None:
     """Of a string that was found the rest is known, too: nothing else begins as it does."""
     size, letters = 9, "abcdefghijklmnopqrstuvwxyz .-0129"
-    texts = [*map(chr, range(32, 0x600)), *(one + two for one in letters for two in letters)]
+    texts = [*map(chr, range(32, 0x600)), *(letter + two for letter in letters for two in letters)]
     spelled = {spell(text, size) for text in texts}
     begun = [bits for bits in range(1 << size) if read(bits, size) is not None]
-    told = [bits for bits in begun if read(bits, size, complete=True) is not None]
-    assert spelled <= set(told) < set(begun)
+    readable_bits = [bits for bits in begun if read(bits, size, complete=True) is not None]
+    assert spelled <= set(readable_bits) < set(begun)
 
 
 @given(st.integers(0, 2**48 - 1))
 def test_bits_that_end_a_string_are_those_of_no_other(bits: int) -> None:
-    found = read(bits, 48)
-    if found is not None and found.used is not None:
-        assert spell(found.text, 48) == bits
+    reading = read(bits, 48)
+    if reading is not None and reading.used is not None:
+        assert spell(reading.text, 48) == bits
 
 
 def test_of_all_bits_of_a_size_each_is_a_string_of_its_own_or_none() -> None:
     """Every alphabet has codes that no letter has; what is read of the others is spelled so."""
     size = 15
-    found = {bits: read(bits, size) for bits in range(1 << size)}
-    assert None in found.values()
-    whole = {bits: one.text for bits, one in found.items() if one and one.used is not None}
+    readings = {bits: read(bits, size) for bits in range(1 << size)}
+    assert None in readings.values()
+    whole = {
+        bits: reading.text
+        for bits, reading in readings.items()
+        if reading and reading.used is not None
+    }
     assert len(set(whole.values())) == len(whole)
     assert all(spell(text, size) == bits for bits, text in whole.items())
 

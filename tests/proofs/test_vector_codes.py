@@ -51,7 +51,7 @@ def test_a_shorter_vector_is_its_direction_or_the_opposite_with_its_own_mean(
         # What a payload could have meant is weighed by the same law, exactly.
         cells = codes.layout.cells(payload)
         assert chance == codes.likelihood(vector, cells) / codes.books
-    ratio = max(law[one] / opposite[one] for one in law)
+    ratio = max(law[payload] / opposite[payload] for payload in law)
     assert log_at_least(ratio) <= codes.privacy_loss()
     rows = [codes.row(way) for way in (vector, direction, [-x for x in direction])]
     for own, ahead, behind in zip(*rows, strict=True):
@@ -81,7 +81,7 @@ class Opposite(VectorCodes):
     """Reports the opposite direction."""
 
     def randomize(self, value: Any, source: BitSource) -> bytes:
-        return VectorCodes.randomize(self, [-one for one in value], source)
+        return VectorCodes.randomize(self, [-component for component in value], source)
 
 
 class Bolder(VectorCodes):
@@ -121,8 +121,8 @@ def test_the_largest_of_normal_numbers_are_those_of_the_tables() -> None:
 
 
 def test_the_directions_are_known_answers() -> None:
-    known = json.loads(directions.FILE.read_text(encoding="utf-8"))
-    assert json.loads(json.dumps(directions.made())) == known
+    document = json.loads(directions.FILE.read_text(encoding="utf-8"))
+    assert json.loads(json.dumps(directions.made())) == document
     assert abs(sum(step * step for step in steps()) / len(steps()) / UNIT**2 - 1) < 1e-4
 
 

@@ -65,12 +65,12 @@ class Kept:
 async def _kept(made: Made, url: str, *, memory: bool = False) -> AsyncIterator[Kept]:
     server = await connect_redis(url)
     store = RedisStore(server)
-    kept = MemoryAnswerStore() if memory else RedisAnswerStore(server)
-    query = QueryEngine(made.bundle, store, clock=lambda: NOW, answer_store=kept)
+    answer_store = MemoryAnswerStore() if memory else RedisAnswerStore(server)
+    query = QueryEngine(made.bundle, store, clock=lambda: NOW, answer_store=answer_store)
     changed = set[str]()
-    keeper = EstimateKeeper(query, kept, changed, 3, lambda: NOW)
+    keeper = EstimateKeeper(query, answer_store, changed, 3, lambda: NOW)
     try:
-        yield Kept(server, store, kept, query, keeper, changed)
+        yield Kept(server, store, answer_store, query, keeper, changed)
     finally:
         await server.close()
 
@@ -87,31 +87,31 @@ def test_an_answer_that_is_kept_is_the_one_that_is_worked_out(
     made: Made, redis_url: str, memory: bool
 ) -> None:
     async def body() -> None:
-        async with _kept(made, redis_url, memory=memory) as one:
-            await one.client.flushdb()
-            await one.count("theme")
-            await one.count("theme", back=1)
-            await one.count("crashed")
+        async with _kept(made, redis_url, memory=memory) as setup:
+            await setup.client.flushdb()
+            await setup.count("theme")
+            await setup.count("theme", back=1)
+            await setup.count("crashed")
             questions = [EstimateQuery(), EstimateQuery(EpochRange(last="7d"))]
-            worked = [await one.query.estimate("theme", asked) for asked in questions]
-            mean = await one.query.estimate("crashed", EstimateQuery())
-            assert await one.keeper.look() > 4
-            assert await one.keeper.look() == 0, "nothing changed since"
+            worked = [await setup.query.estimate("theme", question) for question in questions]
+            mean = await setup.query.estimate("crashed", EstimateQuery())
+            assert await setup.keeper.look() > 4
+            assert await setup.keeper.look() == 0, "nothing changed since"
             again = QueryEngine(
-                made.bundle, _Broken(one.server), clock=lambda: NOW, answer_store=one.kept
+                made.bundle, _Broken(setup.server), clock=lambda: NOW, answer_store=setup.kept
             )
-            for asked, found in zip(questions, worked, strict=True):
-                assert await again.estimate("theme", asked) == found
+            for question, answer in zip(questions, worked, strict=True):
+                assert await again.estimate("theme", question) == answer
             assert await again.estimate("crashed", EstimateQuery()) == mean
             page = await again.estimate("theme", EstimateQuery(), Page(1, 1, "rank"))
             assert [value.rank for value in page.values] == [2]
             other = EstimateQuery(confidence=0.9)
             with pytest.raises(AssertionError, match="nobody works"):
                 await again.estimate("theme", other)
-            await one.count("theme")
+            await setup.count("theme")
             with pytest.raises(AssertionError, match="nobody works"):  # that is out of date
                 await again.estimate("theme", EstimateQuery())
-            newer = await one.query.estimate("theme", EstimateQuery())
+            newer = await setup.query.estimate("theme", EstimateQuery())
             assert newer.reports == 2 * worked[0].reports
 
     asyncio.run(body())
@@ -119,16 +119,16 @@ def test_an_answer_that_is_kept_is_the_one_that_is_worked_out(
 
 def test_another_definition_of_a_metric_has_other_answers(made: Made, redis_url: str) -> None:
     async def body() -> None:
-        async with _kept(made, redis_url) as one:
-            await one.client.flushdb()
-            await one.count("theme")
-            await one.keeper.look()
+        async with _kept(made, redis_url) as setup:
+            await setup.client.flushdb()
+            await setup.count("theme")
+            await setup.keeper.look()
             metrics = dict(made.bundle.metrics)
             metrics["theme"] = replace(metrics["theme"], description="something else")
             changed = replace(made.bundle, metrics=metrics)
-            other = QueryEngine(changed, one.store, clock=lambda: NOW, answer_store=one.kept)
-            found = await other.estimate("theme", EstimateQuery())
-            assert found.description == "something else"
+            other = QueryEngine(changed, setup.store, clock=lambda: NOW, answer_store=setup.kept)
+            answer = await other.estimate("theme", EstimateQuery())
+            assert answer.description == "something else"
 
     asyncio.run(body())
 
@@ -140,18 +140,18 @@ def test_other_programs_read_them_and_nothing_else(made: Made, tmp_path: Path) -
 
     async def body(port: int) -> None:
         url = f"redis://aggregator:CHANGE-ME-AGGREGATOR@127.0.0.1:{port}/0"
-        async with _kept(made, url) as one:
-            await one.count("theme")
-            await one.keeper.look()
-            worked = await one.query.estimate("theme", EstimateQuery())
+        async with _kept(made, url) as setup:
+            await setup.count("theme")
+            await setup.keeper.look()
+            worked = await setup.query.estimate("theme", EstimateQuery())
         viewer: Any = redis.asyncio.Redis.from_url(
             f"redis://viewer:CHANGE-ME-VIEWER@127.0.0.1:{port}/0", decode_responses=True
         )
         ranges = json.loads(await viewer.hget("aggregator:estimates", "theme"))
         assert ranges[0] == "newest"
         for range_ in ranges:
-            told = await viewer.hgetall(f"aggregator:estimates:theme:{range_}")
-            fields = {name: json.loads(one) for name, one in told.items()}
+            entries = await viewer.hgetall(f"aggregator:estimates:theme:{range_}")
+            fields = {name: json.loads(text) for name, text in entries.items()}
             assert fields["reports"] == worked.reports
             assert fields["written"] == "2025-10-09T08:53:20+00:00"
             values = [(row["value"], row["estimate"], row["low"]) for row in fields["values"]]
@@ -174,21 +174,21 @@ def test_other_programs_read_them_and_nothing_else(made: Made, tmp_path: Path) -
 @pytest.mark.parametrize("garbage", [b"{", b"null", b"[1]", b'{"a": 1}', b"\xff", b"[" * 100_000])
 def test_what_nobody_can_read_is_worked_out(made: Made, redis_url: str, garbage: bytes) -> None:
     async def body() -> None:
-        async with _kept(made, redis_url) as one:
-            await one.client.flushdb()
-            await one.count("theme")
-            await one.keeper.look()
-            worked = await one.query.estimate("theme", EstimateQuery())
+        async with _kept(made, redis_url) as setup:
+            await setup.client.flushdb()
+            await setup.count("theme")
+            await setup.keeper.look()
+            worked = await setup.query.estimate("theme", EstimateQuery())
             date = worked.dates
             for field in ("values", "promised", "twins", "unknown"):
                 key = f"aggregator:estimates:theme:{date}"
-                former = await one.client.hget(key, field)
-                await one.client.hset(key, field, garbage)
-                fresh = RedisAnswerStore(one.server)
-                other = QueryEngine(made.bundle, one.store, clock=lambda: NOW, answer_store=fresh)
+                former = await setup.client.hget(key, field)
+                await setup.client.hset(key, field, garbage)
+                fresh = RedisAnswerStore(setup.server)
+                other = QueryEngine(made.bundle, setup.store, clock=lambda: NOW, answer_store=fresh)
                 assert await other.estimate("theme", EstimateQuery()) == worked
-                await one.client.hdel(key, field)
+                await setup.client.hdel(key, field)
                 if former is not None:
-                    await one.client.hset(key, field, former)
+                    await setup.client.hset(key, field, former)
 
     asyncio.run(body())

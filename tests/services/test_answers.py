@@ -138,15 +138,15 @@ def test_a_device_bears_any_answer_over_the_wire(made: Made) -> None:
         odd.told = code, raw, chance.choice(("", "1", "-1", "9" * 30, "9" * 5000, "x"))
         if client.report("homepage", "a.example") is not Outcome.QUEUED:
             break
-        asked, before = odd.asked, (client.waiting, client.dropped)
+        request_count, before = odd.asked, (client.waiting, client.dropped)
         client.flush(FLUSH_SECONDS)
         unread = code is grpc.StatusCode.OK and raw in {b"\xff\xff", b"\x0a\x05"}
-        if odd.asked > asked and (unread or code not in {grpc.StatusCode.OK, FINAL}):
+        if odd.asked > request_count and (unread or code not in {grpc.StatusCode.OK, FINAL}):
             assert (client.waiting, client.dropped) == before, (code, raw)
     assert odd.asked > 10
-    told = [payload.fate for payload in client.ledger().payloads]
-    assert told.count("waiting") == client.waiting
-    assert len(told) == told.count("waiting") + told.count("sent") + sum(client.dropped.values())
+    fates = [payload.fate for payload in client.ledger().payloads]
+    assert fates.count("waiting") == client.waiting
+    assert len(fates) == fates.count("waiting") + fates.count("sent") + sum(client.dropped.values())
     client.disable()
     client.close()
     server.stop(0).wait()

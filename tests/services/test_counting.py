@@ -35,9 +35,9 @@ OF_FEW = 100
 
 @pytest.fixture(scope="module")
 def opener(made: Made) -> Iterator[Opener]:
-    one = Opener(made.opening, 1)
-    yield one
-    one.close()
+    new_opener = Opener(made.opening, 1)
+    yield new_opener
+    new_opener.close()
 
 
 class Counting:
@@ -450,12 +450,12 @@ def test_a_window_that_will_not_fit_is_told_by_its_first_batch(
             await counting.apply(before, counting.sealed(before, 1000))
             client = counting.server.client
             used = int((await client.info("memory"))["used_memory"])
-            for room, said in ((20_000_000, 0), (1_500_000, 1)):
+            for room, count in ((20_000_000, 0), (1_500_000, 1)):
                 await client.config_set("maxmemory", used + room)
                 counting.start(Room(counting.store, monotonic=_hurried()))
                 for _ in range(2):
                     await counting.apply(window, counting.sealed(window, 20))
-                assert caplog.text.count(f"{window.name} will not fit") == said
+                assert caplog.text.count(f"{window.name} will not fit") == count
             assert "raise maxmemory" in caplog.text
 
     with redis_server(tmp_path / "redis") as port:
@@ -483,10 +483,10 @@ def test_a_window_that_is_full_is_not_opened_again_at_once(
             opened = 0
             open_all = counting.opener.open
 
-            async def counted(*given: object) -> object:
+            async def counted(*arguments: object) -> object:
                 nonlocal opened
                 opened += 1
-                return await open_all(*given)  # type: ignore[arg-type]
+                return await open_all(*arguments)  # type: ignore[arg-type]
 
             monkeypatch.setattr(counting.opener, "open", counted)
             for _ in range(5):

@@ -82,7 +82,7 @@ def _opened(made: Made, window: Window, sealed: Sequence[bytes]) -> list[int]:
     [period] = [key for key in made.bundle.keys if key.start <= start < key.end]
     [key] = [key for key in made.opening if key.id == period.id]
     info = seal_info(window.stream, window.epoch)
-    return [int.from_bytes(open_sealed(one, key.load(), info), "little") for one in sealed]
+    return [int.from_bytes(open_sealed(report, key.load(), info), "little") for report in sealed]
 
 
 @pytest.mark.parametrize("processes", [1, 2])
@@ -103,12 +103,12 @@ def test_a_crowd_leaves_with_its_dummies_and_its_cuts_tell_sizes_alone(
             law = await _until_empty(m, window)
             assert (law["acknowledged"], law["dummies"]) == (600, 100)
             assert set(sink.delivered.values()) == set(sink.sealed.values()) == {1}
-            more = [one for one in sink.sealed if one not in set(reports)]
+            more = [report for report in sink.sealed if report not in set(reports)]
             assert sink.sealed.total() == 700
-            assert {len(one) for one in more} == {LENGTH}
-            found = _opened(made, window, more)
-            assert set(found) <= set(range(VALUES))
-            assert max(Counter(found).values()) <= binom.isf(1e-8, 100, 1 / VALUES)
+            assert {len(report) for report in more} == {LENGTH}
+            values = _opened(made, window, more)
+            assert set(values) <= set(range(VALUES))
+            assert max(Counter(values).values()) <= binom.isf(1e-8, 100, 1 / VALUES)
             assert sum(share for _, share in sink.sizes.values()) == 100
             for size, share in sink.sizes.values():
                 assert abs(share - size / 7) < 1, "its size, and not how many it has"
@@ -123,9 +123,9 @@ def test_a_crowd_leaves_with_its_dummies_and_its_cuts_tell_sizes_alone(
 
 async def _keys_of(redis_url: str, *parts: str) -> list[bytes | str]:
     server = await connect_redis(redis_url)
-    found = [one for part in parts for one in await server.client.keys(f"shuffler:{part}*")]
+    keys = [key for part in parts for key in await server.client.keys(f"shuffler:{part}*")]
     await server.close()
-    return found
+    return keys
 
 
 def test_dummies_do_not_make_a_crowd(table: StreamTable, redis_url: str) -> None:
@@ -164,8 +164,8 @@ def test_a_crowd_that_may_have_left_gets_no_more_dummies(
     """Redis sets it apart, the answer is lost, and another process cuts it: the next has others."""
     leave = Crowds.leave
 
-    async def leaves_and_says_nothing(crowds: Crowds, *given: Any, **more: Any) -> int:
-        assert await leave(crowds, *given, **more) == 320
+    async def leaves_and_says_nothing(crowds: Crowds, *arguments: Any, **more: Any) -> int:
+        assert await leave(crowds, *arguments, **more) == 320
         raise StoreUnavailable("gone")
 
     async def body() -> None:
@@ -198,19 +198,19 @@ async def _until_padded(departures: Departures, window: Window) -> None:
 async def _leave_and_cut(pool: Pool, crowd: CrowdTake, crowd_id: bytes) -> None:
     """What a mixer does of a crowd at one look."""
     await pool.crowds.leave(WINDOW, crowd, await pool.level(WINDOW), crowd_id)
-    for one in await pool.crowds.ids(WINDOW):
-        await pool.crowds.cut(WINDOW, one)
+    for cut_id in await pool.crowds.ids(WINDOW):
+        await pool.crowds.cut(WINDOW, cut_id)
 
 
 async def _in_flight(pool: Pool) -> tuple[Counter[bytes], list[tuple[int, int]]]:
     """All that is in batches of processes that live no more; of each its size and share."""
     sealed: Counter[bytes] = Counter()
-    told = []
+    batches = []
     for batch_id, owner in (await pool.batches(WINDOW)).items():
         claimed = await pool.claim(WINDOW, batch_id, owner)
         sealed.update(claimed)
-        told.append((len(claimed), await pool.share(WINDOW, batch_id)))
-    return sealed, told
+        batches.append((len(claimed), await pool.share(WINDOW, batch_id)))
+    return sealed, batches
 
 
 @pytest.mark.parametrize("hidden", [0, 7])
@@ -255,10 +255,10 @@ def test_torn_after_any_write_nothing_is_lost_or_doubled(
             law = await _law(pools[0], WINDOW)
             assert balanced(law)
             assert (law["dummies"], law["in_flight"]) == (30, 120)
-            sealed, told = await _in_flight(pools[0])
+            sealed, batches = await _in_flight(pools[0])
             assert sealed == Counter([*reports, *dummies])
-            assert sum(share for _, share in told) == 30 + hidden
-            assert all(abs(share - size * (30 + hidden) / 120) < 1 for size, share in told)
+            assert sum(share for _, share in batches) == 30 + hidden
+            assert all(abs(share - size * (30 + hidden) / 120) < 1 for size, share in batches)
             if not torn:
                 break
         assert writes >= 5, "so many places to die at, at least"
@@ -317,7 +317,7 @@ STREAM = {
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("fields", "message"),
     [
         ({"mix": "pool"}, "it leaves in parts"),
         ({"dummies": -1}, "dummies -1 is no whole number"),
@@ -326,9 +326,9 @@ STREAM = {
         ({"values": 257}, "values 257 is not how many"),
     ],
 )
-def test_dummies_that_no_crowd_could_have_are_refused(given: dict[str, Any], said: str) -> None:
-    with pytest.raises(ValueError, match=said):
-        Stream(**{**STREAM, **given})
+def test_dummies_that_no_crowd_could_have_are_refused(fields: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        Stream(**{**STREAM, **fields})
 
 
 def test_dummies_without_a_key_are_refused_when_the_table_is_read(
@@ -354,17 +354,17 @@ def test_a_table_with_other_dummies_does_not_follow(table: StreamTable) -> None:
 
 
 def test_dummies_are_even_by_the_systems_own_coins(made: Made, table: StreamTable) -> None:
-    window, found = _today(), Counter[int]()
+    window, counts = _today(), Counter[int]()
     drawn = []
     for _ in range(2):
         random.seed(5)
         sealed = sealed_dummies(table, window, table.streams["theme"], 200)
         assert len(set(sealed)) == 200
         drawn.append(_opened(made, window, sealed))
-        found.update(drawn[-1])
+        counts.update(drawn[-1])
     assert drawn[0] != drawn[1], "no seed of a program's foretells them"
-    assert set(found) == set(range(VALUES)), "one is missing once in 10^10 runs"
-    off = sum((found[value] - 400 / VALUES) ** 2 / (400 / VALUES) for value in range(VALUES))
+    assert set(counts) == set(range(VALUES)), "one is missing once in 10^10 runs"
+    off = sum((counts[value] - 400 / VALUES) ** 2 / (400 / VALUES) for value in range(VALUES))
     assert chi2.sf(off, VALUES - 1) > 1e-6
     with pytest.raises(BadPayload):
         _opened(made, Window("theme", window.epoch + 1), sealed)

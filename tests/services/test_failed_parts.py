@@ -91,31 +91,34 @@ def test_who_waits_for_a_shuffler_whose_intake_fails_is_told_at_once_to_come_aga
         tmp_path / "home", Catalog("127.0.0.1:1", dict(made.bundle.metrics)), Ports.free()
     ) as run:
         transport = transport_to(run.bundle.shuffler, roots=run.bundle.roots)
-        with closing(transport), pytest.raises(TryAgain) as told:
+        with closing(transport), pytest.raises(TryAgain) as error:
             transport.submit([_report(run.bundle)], HANG_SECONDS)
-        assert told.value.reason != "deadline_exceeded"
+        assert error.value.reason != "deadline_exceeded"
         assert run.shuffler.process.wait(HANG_SECONDS) == 1
-        said = (run.home / "log" / "shuffler.log").read_text()
-    assert "why Intake.run has failed" in said
-    assert "CRITICAL hubbub.runtime Intake.run has failed: KeyError at failing in <string>:" in said
-    assert "called by run in intake.py:" in said
-    assert SAID not in said
-    assert "Traceback" not in said
+        log_text = (run.home / "log" / "shuffler.log").read_text()
+    assert "why Intake.run has failed" in log_text
+    assert (
+        "CRITICAL hubbub.runtime Intake.run has failed: KeyError at failing in <string>:"
+        in log_text
+    )
+    assert "called by run in intake.py:" in log_text
+    assert SAID not in log_text
+    assert "Traceback" not in log_text
 
 
 @pytest.mark.parametrize(
-    ("door", "part", "told"),
+    ("door", "part", "message"),
     [
         (FOR_EVER, FAILS, "part has failed: KeyError at part in <string>:"),
         (FOR_EVER, "pass", "part has ended; this is a fault of hubbub"),
         (FAILS, FOR_EVER, "Door has failed: KeyError at serve in <string>:"),
     ],
 )
-def test_a_process_ends_with_the_first_of_its_parts(door: str, part: str, told: str) -> None:
+def test_a_process_ends_with_the_first_of_its_parts(door: str, part: str, message: str) -> None:
     code = SERVING.format(door=door, part=part)
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 1
-    assert told in done.stderr
+    assert message in done.stderr
     assert SAID not in done.stderr
     assert done.stdout == "stopped within 0.0\n"
 

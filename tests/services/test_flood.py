@@ -42,13 +42,13 @@ class Flooded(LocalRun):
 @pytest.fixture(params=["memory", "setting"])
 def run(request: pytest.FixtureRequest, made: Made, tmp_path: Path) -> Iterator[Flooded]:
     catalog = Catalog("127.0.0.1:1", dict(made.bundle.metrics))
-    one = Flooded(tmp_path / "home", catalog, Ports.free())
-    one.flood = FLOOD[request.param]
-    one.more = ("--max-window", "9000") if request.param == "setting" else ()
-    with one as running:
+    new_run = Flooded(tmp_path / "home", catalog, Ports.free())
+    new_run.flood = FLOOD[request.param]
+    new_run.more = ("--max-window", "9000") if request.param == "setting" else ()
+    with new_run as running:
         if request.param == "memory":
             _give(running, 13 << 17)
-        yield one
+        yield new_run
 
 
 def _give(run: LocalRun, more_bytes: int) -> None:
@@ -61,24 +61,24 @@ def _give(run: LocalRun, more_bytes: int) -> None:
 def _terms(run: LocalRun, stream: str) -> dict[str, int]:
     terms: dict[str, int] = {}
     exact = pool_counts(run.shuffler_redis)
-    for window, shown in report_counts(run.endpoints).items():
-        assert balances(shown), window
+    for window, counts in report_counts(run.endpoints).items():
+        assert balances(counts), window
         if window[0] == stream:
-            for term, number in {**shown, **exact.get(Window(*window), {})}.items():
+            for term, number in {**counts, **exact.get(Window(*window), {})}.items():
                 terms[term] = terms.get(term, 0) + number
     return terms
 
 
 def _until(run: LocalRun, stream: str, **expected: int) -> dict[str, int]:
-    seen: dict[str, int] = {}
+    terms: dict[str, int] = {}
 
     def there() -> bool:
-        seen.update(_terms(run, stream))
-        return all(seen.get(term) == number for term, number in expected.items())
+        terms.update(_terms(run, stream))
+        return all(terms.get(term) == number for term, number in expected.items())
 
     # An AssertionError: asked while something moved.
-    eventually(there, lambda: f"{seen} never became {expected}", although=(AssertionError,))
-    return seen
+    eventually(there, lambda: f"{terms} never became {expected}", although=(AssertionError,))
+    return terms
 
 
 def test_a_flooded_metric_stops_no_other_and_all_of_it_is_accounted_for(run: Flooded) -> None:
@@ -95,9 +95,9 @@ def test_a_flooded_metric_stops_no_other_and_all_of_it_is_accounted_for(run: Flo
     assert flooded["pooled"] + flooded["in_flight"] == run.flood - flooded["counted"], (
         "it waits there"
     )
-    told = scraped(run, run._ports.aggregator_metrics)
-    assert told["", 'hubbub_batches_total{outcome="window_full"}'] > 0
-    assert told["", "hubbub_clock_apart_seconds"] < 60
+    metrics = scraped(run, run._ports.aggregator_metrics)
+    assert metrics["", 'hubbub_batches_total{outcome="window_full"}'] > 0
+    assert metrics["", "hubbub_clock_apart_seconds"] < 60
 
     def ratio() -> float:
         return scraped(run, run._ports.aggregator_metrics)["", "hubbub_redis_memory_ratio"]
@@ -148,13 +148,13 @@ def test_a_stream_that_piles_up_leaves_memory_for_others(made: Made, redis_url: 
             used = int((await client.info("memory"))["used_memory"])
             await client.config_set("maxmemory", int((used + 2_000_000) / 0.9))
             await front.pressure.look()
-            taken = 0
+            report_count = 0
             while not front.pressure.is_crowded("theme"):
                 await front.send(front.request(500))
                 await front.pressure.look()
-                taken += 500
+                report_count += 500
             assert await _hint(front.send(front.request(1))) >= 20
-            assert 5000 <= taken < 30_000
+            assert 5000 <= report_count < 30_000
             assert front.admission.refusals == {"stream_full": 1}
             await front.send(SubmitRequest(reports=_of(made, "crashed", 100)))
             await front.pressure.look()

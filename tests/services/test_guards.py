@@ -106,10 +106,10 @@ class Front:
         epoch = int(now()) // DAY
         key = self.made.bundle.keys[0]
         info = seal_info("theme", epoch)
-        one = {"stream": "theme", "epoch": epoch, "key_id": key.id}
+        fields = {"stream": "theme", "epoch": epoch, "key_id": key.id}
         return SubmitRequest(
             reports=[
-                SealedReport(**one, sealed=seal(b"\1", key.key, info))  # type: ignore[arg-type]
+                SealedReport(**fields, sealed=seal(b"\1", key.key, info))  # type: ignore[arg-type]
                 for _ in range(number)
             ]
         )
@@ -281,9 +281,9 @@ def test_reports_that_wait_for_a_slow_redis_are_bounded(
             release = asyncio.Event()
             add = front.pool.add
 
-            async def slow(*given: Any) -> Any:
+            async def slow(*arguments: Any) -> Any:
                 await release.wait()
-                return await add(*given)
+                return await add(*arguments)
 
             front.pool.add = slow  # type: ignore[method-assign, assignment]
             waiting = asyncio.create_task(front.send(front.request(8)))
@@ -336,8 +336,8 @@ def test_what_is_no_message_or_holds_more_is_refused_by_every_method(
                 with pytest.raises(grpc.aio.AioRpcError) as caught:
                     await submit(wrong)
                 assert caught.value.code() is grpc.StatusCode.INVALID_ARGUMENT
-                told = dict(caught.value.trailing_metadata())
-                assert told["hubbub-refused"] == "for-good", "devices believe nothing else"
+                fields = dict(caught.value.trailing_metadata())
+                assert fields["hubbub-refused"] == "for-good", "devices believe nothing else"
             with pytest.raises(grpc.aio.AioRpcError) as caught:
                 await submit(bytes(LARGEST_SUBMIT_BYTES + 1))
             assert caught.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
@@ -410,26 +410,26 @@ def test_the_terms_of_the_law_are_metrics_of_both_services(
         client.report("theme", "dark")
         assert client.flush(HANG_SECONDS)
     transport.close()
-    told: dict[tuple[str, str], float] = {}
+    samples: dict[tuple[str, str], float] = {}
     mine: dict[str, float] = {}
     terms: dict[str, int] = {}
 
     def the_same() -> bool:
-        told.update(scraped(own_run, own_run._ports.shuffler_metrics))
-        told.update(scraped(own_run, own_run._ports.aggregator_metrics))
+        samples.update(scraped(own_run, own_run._ports.shuffler_metrics))
+        samples.update(scraped(own_run, own_run._ports.aggregator_metrics))
         [of_theme] = report_counts(own_run.endpoints).values()
         terms.update(of_theme)
-        mine.update({t: told.get(("theme", t), 0) for t in terms if t != "rejected"})
+        mine.update({t: samples.get(("theme", t), 0) for t in terms if t != "rejected"})
         return bool(terms["counted"]) and mine == {t: terms[t] for t in mine}
 
     eventually(the_same, lambda: (mine, terms))
     assert 20 <= mine["acknowledged"] <= 40, (
         "the reserve of 20 waits, and is in no count of a stream"
     )
-    assert told["", "hubbub_store_up"] == 1
-    assert told["", 'hubbub_submitted_reports_total{outcome="taken"}'] == 60
-    assert told["", "hubbub_opening_key_days_left"] > 100
-    assert told["", "process_resident_memory_bytes"] > 0
+    assert samples["", "hubbub_store_up"] == 1
+    assert samples["", 'hubbub_submitted_reports_total{outcome="taken"}'] == 60
+    assert samples["", "hubbub_opening_key_days_left"] > 100
+    assert samples["", "process_resident_memory_bytes"] > 0
     own_run._redis[0].child.process.kill()
     own_run._redis[0].child.process.wait()
     assert scraped(own_run, own_run._ports.shuffler_metrics)["", "hubbub_store_up"] == 0
@@ -470,17 +470,17 @@ def _named(*addresses: str) -> Iterator[str]:
 
         def answer() -> None:
             while True:
-                asked, peer = server.recvfrom(512)
-                if not asked:
+                packet, peer = server.recvfrom(512)
+                if not packet:
                     return
-                question = asked[12 : asked.index(b"\0", 12) + 5]
+                question = packet[12 : packet.index(b"\0", 12) + 5]
                 is_of_ipv4 = question[-4:-2] == b"\0\1"
-                found = [
+                records = [
                     b"\xc0\x0c\0\1\0\1\0\0\0\0\0\4" + socket.inet_aton(address)
                     for address in (addresses if is_of_ipv4 else ())
                 ]
-                head = b"\x81\x80\0\1" + struct.pack(">H", len(found)) + bytes(4)
-                server.sendto(asked[:2] + head + question + b"".join(found), peer)
+                head = b"\x81\x80\0\1" + struct.pack(">H", len(records)) + bytes(4)
+                server.sendto(packet[:2] + head + question + b"".join(records), peer)
 
         thread = threading.Thread(target=answer)
         thread.start()
@@ -509,7 +509,7 @@ def test_a_name_of_several_is_called_in_turn_and_asked_again(
 
     async def body(names: str) -> None:
         servers = []
-        one = channel(f"dns://{names}/several.example.org:{port}", "shuffler", tls=None)
+        grpc_channel = channel(f"dns://{names}/several.example.org:{port}", "shuffler", tls=None)
         for host in hosts:
             servicer = Counting(host)
             server = Server(
@@ -523,12 +523,12 @@ def test_a_name_of_several_is_called_in_turn_and_asked_again(
             servers.append(server)
 
             async def reached(host: str = host) -> bool:
-                await OperatorStub(one).Status(StatusRequest(), timeout=HANG_SECONDS)
+                await OperatorStub(grpc_channel).Status(StatusRequest(), timeout=HANG_SECONDS)
                 return bool(calls[host])
 
             # An error as long as the other one is not there yet.
             await eventually_async(reached, lambda: calls, although=(grpc.aio.AioRpcError,))
-        await one.close()
+        await grpc_channel.close()
         for server in servers:
             await server.stop(1)
 
@@ -553,9 +553,9 @@ def test_silent_connections_to_the_metrics_keep_no_scrape_waiting(
         tls = TlsFolder(tmp_path / "tls", "shuffler") if secured else None
         Metrics(nothing, {}, {}, Stages()).serve(f"127.0.0.1:{port}", tls)
         silent = [socket.create_connection(("127.0.0.1", port)) for _ in range(60)]
-        for one in silent[::2]:
+        for connection in silent[::2]:
             with suppress(OSError):  # it gave way already
-                one.sendall(b"\x16\x03\x01" if secured else b"GET")
+                connection.sendall(b"\x16\x03\x01" if secured else b"GET")
         address = f"{'https' if secured else 'http'}://localhost:{port}/metrics"
         context = _watching(tmp_path / "tls", "analyst") if secured else None
         answer = await asyncio.to_thread(
@@ -571,8 +571,8 @@ def test_silent_connections_to_the_metrics_keep_no_scrape_waiting(
                     )
                 assert caught.value.code == 403
                 caught.value.close()
-        for one in silent:
-            one.close()
+        for connection in silent:
+            connection.close()
 
     asyncio.run(body())
 

@@ -90,8 +90,8 @@ async def _ended(
 async def _told(pool: Pool, table: StreamTable) -> dict[Window, dict[str, int]]:
     """What the shuffler's Status says, to whoever may ask it."""
     service = OperatorService(ShownCounts(pool, lambda: table.streams))
-    found = await service.Status(StatusRequest(), None)  # type: ignore[arg-type]  # not used
-    return {Window(one.stream, one.epoch): dict(one.terms) for one in found.windows}
+    status = await service.Status(StatusRequest(), None)  # type: ignore[arg-type]  # not used
+    return {Window(window.stream, window.epoch): dict(window.terms) for window in status.windows}
 
 
 @pytest.mark.parametrize("processes", [1, 2])
@@ -121,11 +121,11 @@ def test_a_crowd_leaves_with_a_drawn_number_of_dummies_and_what_is_told_balances
             shares = [(size, share) for size, share in sink.sizes.values()]
             assert sum(share for _, share in shares) == expected
             assert all(abs(s - n * expected / sink.sealed.total()) < 1 for n, s in shares)
-            told = (await _told(pool, own))[window]
-            assert told["dummies"] == expected
-            assert told["acknowledged"] == 300 + drawn - NOISE.reach
+            terms = (await _told(pool, own))[window]
+            assert terms["dummies"] == expected
+            assert terms["acknowledged"] == 300 + drawn - NOISE.reach
             counted = dict.fromkeys(("duplicate", "rejected", "fillers"), 0)
-            assert balances({**told, **counted, "counted": sink.sealed.total()})
+            assert balances({**terms, **counted, "counted": sink.sealed.total()})
 
     asyncio.run(body())
 
@@ -138,9 +138,9 @@ def test_the_minimum_is_of_reports_and_dummies_and_never_of_fewer_reports_than_t
         async with _ended(table, redis_url, reports) as (window, sink, m):
             pool = m.pools[0]
             law, drawn = await law_of(pool, window), await pool.hidden.drawn(window, NOISE)
-            left = reports + drawn if leaves else 0
-            assert sink.sealed.total() == left
-            assert (law["withheld"], law["dummies"]) == (reports + drawn - left, drawn)
+            output_count = reports + drawn if leaves else 0
+            assert sink.sealed.total() == output_count
+            assert (law["withheld"], law["dummies"]) == (reports + drawn - output_count, drawn)
             assert (window in await _told(pool, table)) is leaves
 
     asyncio.run(body())
@@ -193,9 +193,9 @@ def test_as_many_dummies_are_sealed_whatever_the_number_is(
     """How long a crowd waits for them would say how many they are."""
     sealed: list[int] = []
 
-    def counting(*given: Any) -> list[bytes]:
-        sealed.append(given[-1])
-        return sealed_dummies(*given)
+    def counting(*arguments: Any) -> list[bytes]:
+        sealed.append(arguments[-1])
+        return sealed_dummies(*arguments)
 
     monkeypatch.setattr(departures_module, "sealed_dummies", counting)
 
@@ -268,18 +268,18 @@ async def _attack(table: StreamTable, redis_url: str, noise: CountNoise | None) 
     others = fewest - 1 - (noise.reach if noise else 0)
     truth = [secrets.randbelow(2) for _ in range(crowds)]
     windows = [_today(name) for name in own.streams]
-    seen: Counter[Window] = Counter()
+    counts: Counter[Window] = Counter()
     async with a_sink() as (_, address), mixers(redis_url, own, address, 1) as m:
         pool = m.pools[0]
         await pool.add(
-            {w: sealed_reports(others + one) for w, one in zip(windows, truth, strict=True)}
+            {w: sealed_reports(others + extra) for w, extra in zip(windows, truth, strict=True)}
         )
         await pool.close_windows()
         for window in windows:
             await until_empty(m, window)
-        told = await _told(pool, own)
-        seen.update({window: terms["acknowledged"] for window, terms in told.items()})
-    return [(seen[w] > others) == bool(one) for w, one in zip(windows, truth, strict=True)]
+        terms_by_window = await _told(pool, own)
+        counts.update({window: terms["acknowledged"] for window, terms in terms_by_window.items()})
+    return [(counts[w] > others) == bool(extra) for w, extra in zip(windows, truth, strict=True)]
 
 
 def test_who_knows_all_others_is_at_chance_whether_one_more_person_reported(
@@ -297,7 +297,7 @@ def test_the_same_guess_is_always_right_where_the_number_is_told(
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("settings", "message"),
     [
         ({"mix": "pool"}, "it leaves in parts"),
         ({"mix": "rolling"}, "noise goes with a whole epoch"),
@@ -306,14 +306,14 @@ def test_the_same_guess_is_always_right_where_the_number_is_told(
     ],
 )
 def test_a_number_that_nothing_would_hide_is_refused(
-    table: StreamTable, given: dict[str, Any], said: str
+    table: StreamTable, settings: dict[str, Any], message: str
 ) -> None:
     stream = table.streams["theme"]
     fields = {
         name: getattr(stream, name) for name in Stream.__dataclass_fields__ if name != "fewest"
     }
-    with pytest.raises(ValueError, match=said):
-        Stream(**{**fields, **given})
+    with pytest.raises(ValueError, match=message):
+        Stream(**{**fields, **settings})
 
 
 @pytest.mark.parametrize(
@@ -354,15 +354,15 @@ def test_who_sees_every_count_and_when_devices_connect_is_at_chance_which_metric
         before: dict[str, dict[str, int]] = {}
         for number, name in enumerate(reported, 1):
             await pool.add({Window(name, _today().epoch): sealed_reports(1)})
-            found = await service.Status(StatusRequest(), None)  # type: ignore[arg-type]  # not used
-            shown = {one.stream: dict(one.terms) for one in found.windows}
+            status = await service.Status(StatusRequest(), None)  # type: ignore[arg-type]  # not used
+            by_stream = {window.stream: dict(window.terms) for window in status.windows}
             for window, terms in (await counts.windows()).items():  # as /metrics has them
-                assert shown[window.stream] == dict(terms)
+                assert by_stream[window.stream] == dict(terms)
             if not development:
-                assert found.total["acknowledged"] == number, "operators see all of it at once"
-            grew = [stream for stream in NAMES if shown.get(stream) != before.get(stream)]
+                assert status.total["acknowledged"] == number, "operators see all of it at once"
+            grew = [stream for stream in NAMES if by_stream.get(stream) != before.get(stream)]
             hits += guesser.choice(grew or NAMES) == name
-            before = shown
+            before = by_stream
         await server.close()
         return hits
 
@@ -378,5 +378,7 @@ def test_what_has_left_is_shown_by_batches_and_balances(table: StreamTable) -> N
         gone: {"acknowledged": 90, "dummies": 7, "pooled": 25, "in_flight": 60, "withheld": 0},
         new: {"acknowledged": 4, "pooled": 4, **zero},
     }
-    shown = what_left(terms, {"plain": replace(table.streams["theme"], noise=None)}, ())
-    assert shown == {gone: {**terms[gone], "acknowledged": 65, "pooled": 0}}, "of a new one nothing"
+    counts = what_left(terms, {"plain": replace(table.streams["theme"], noise=None)}, ())
+    assert counts == {gone: {**terms[gone], "acknowledged": 65, "pooled": 0}}, (
+        "of a new one nothing"
+    )

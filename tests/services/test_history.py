@@ -46,7 +46,7 @@ def test_every_day_before_today_is_there_and_estimates_what_it_was_drawn_from(
         Window(name, today - ago) for name in metrics for ago in range(1, DAYS + 1)
     }
     # Who is drawn has anybody's value; a Bachelor's degree a fifth more rarely at most.
-    held = [person["occupation"] for person in people(PEOPLE)]
+    occupations = [person["occupation"] for person in people(PEOPLE)]
     for day in days:
         number = day.totals.counted
         assert number in {PEOPLE, round(0.9 * PEOPLE)}
@@ -55,11 +55,11 @@ def test_every_day_before_today_is_there_and_estimates_what_it_was_drawn_from(
         if day.window.stream != "occupation":
             continue
         metric = metrics["occupation"]
-        found = metric.randomizer.estimate(day.totals.totals)
-        for value, estimate in zip(metric.values or (), found.values, strict=True):
-            expected = number * held.count(value) / PEOPLE
+        estimates = metric.randomizer.estimate(day.totals.totals)
+        for value, estimate in zip(metric.values or (), estimates.values, strict=True):
+            expected = number * occupations.count(value) / PEOPLE
             lies = metric.randomizer.variance(expected, number)
-            drift = 0.2 * number * held.count(value) / PEOPLE
+            drift = 0.2 * number * occupations.count(value) / PEOPLE
             assert abs(estimate - expected) <= SIGMAS * sqrt(lies + expected) + drift
 
 
@@ -68,30 +68,32 @@ def test_the_past_is_kept_as_totals_are_and_the_law_balances(
 ) -> None:
     stream = secrets.token_hex(4)
     named = [
-        replace(one, window=Window(f"{stream}-{one.window.stream}", one.window.epoch))
-        for one in days
+        replace(day, window=Window(f"{stream}-{day.window.stream}", day.window.epoch))
+        for day in days
     ]
     write_history(named, redis_url, redis_url)
 
     async def check() -> None:
         server = await connect_redis(redis_url)
         store, pool = RedisStore(server), Pool(server)
-        read = await store.read([one.window for one in named])
-        for one, kept in zip(named, read, strict=True):
-            assert kept.cells.tolist() == one.totals.cells.tolist()
+        all_totals = await store.read([entry.window for entry in named])
+        for entry, totals in zip(named, all_totals, strict=True):
+            assert totals.cells.tolist() == entry.totals.cells.tolist()
             for part in ("counted", "batch_reports", "at"):
-                assert getattr(kept, part) == getattr(one.totals, part)
+                assert getattr(totals, part) == getattr(entry.totals, part)
         own, before = await store.report_counts(), await pool.report_counts()
-        for one in named:
-            terms = sum_terms([own[one.window], before[one.window]])
+        for entry in named:
+            terms = sum_terms([own[entry.window], before[entry.window]])
             assert balances(terms)
-            assert terms["acknowledged"] == terms["counted"] == one.totals.counted
+            assert terms["acknowledged"] == terms["counted"] == entry.totals.counted
         window = named[0].window
         with pytest.raises(BadParameter, match="holds totals already"):
             await store.restore(window, named[0].totals)
-        late = Commit(secrets.token_bytes(16), [secrets.token_bytes(16)], read[0].cells, 0, {}, 1)
+        late = Commit(
+            secrets.token_bytes(16), [secrets.token_bytes(16)], all_totals[0].cells, 0, {}, 1
+        )
         assert await store.add(window, late) == (Outcome.FORGOTTEN, frozenset())
-        assert (await store.read([window]))[0].counted == read[0].counted
+        assert (await store.read([window]))[0].counted == all_totals[0].counted
         await server.close()
 
     asyncio.run(check())
@@ -104,9 +106,9 @@ def test_restored_totals_of_many_cells_are_whole(redis_url: str) -> None:
         cells = np.zeros(1500, dtype=np.int64)
         cells[[3, 1499]] = 5, 7
         await store.restore(window, WindowTotals(cells, 12, 12, 99))
-        [kept] = await store.read([window])
-        assert kept.cells.tolist() == cells.tolist()
-        assert (kept.counted, kept.batch_reports, kept.at) == (12, 12, 99)
+        [totals] = await store.read([window])
+        assert totals.cells.tolist() == cells.tolist()
+        assert (totals.counted, totals.batch_reports, totals.at) == (12, 12, 99)
         await server.close()
 
     asyncio.run(check())
@@ -140,17 +142,17 @@ def test_the_page_is_left_open_on_a_terminal(
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
 ) -> None:
-    kept: list[tuple[Path, bool]] = []
+    calls: list[tuple[Path, bool]] = []
 
     def run(home: Path, *_: Any, keep: bool) -> int:
-        kept.append((home, keep))
+        calls.append((home, keep))
         return 0
 
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(demo, "_run", run)
     monkeypatch.setattr(sys.stdout, "isatty", lambda: terminal)
     assert main(["demo", *words]) == 0
-    [(home, keep)] = kept
+    [(home, keep)] = calls
     assert keep is keeps
     assert (home == tmp_path / "kept") is ("--keep" in words)
 

@@ -166,8 +166,8 @@ def test_a_clock_that_jumps_ahead_deletes_nothing(
         assert house.ids == every
         assert [key.id for key in read_opening_keys(house.path)] == every
         # An hour that is long over, after which others were counted, is nobody's loss.
-        left = {w for w in remembered if w.stream == "theme"}
-        assert left <= set(await house.store.remembered())
+        windows = {w for w in remembered if w.stream == "theme"}
+        assert windows <= set(await house.store.remembered())
 
     check(body)
 
@@ -204,13 +204,13 @@ def test_keys_go_one_an_hour_the_oldest_first(check: Callable[[Body], None]) -> 
         await house.collect(range(5 * days))
         house.passed = 5.0 * days * DAY
         house.start()
-        seen = []
+        counts = []
         for _ in range(6):
             await house.live(HOUR)
-            seen.append(len(every) - len(house.ids))
-        assert seen[0] <= 1
-        assert all(0 <= after - before <= 1 for before, after in pairwise(seen))
-        assert seen[-1] == 4
+            counts.append(len(every) - len(house.ids))
+        assert counts[0] <= 1
+        assert all(0 <= after - before <= 1 for before, after in pairwise(counts))
+        assert counts[-1] == 4
         assert house.ids == every[4:]
 
     check(body)
@@ -305,9 +305,9 @@ def test_no_epoch_is_told_as_closed_by_a_clock_that_jumped(
         await house.collect(range(3))
         house.passed = 2.5 * DAY
         house.start()
-        kept = Kept()
+        hook = Kept()
         publisher = EpochPublisher(
-            QueryEngine(house.signed.bundle, house.store, clocks=house.clocks), [kept]
+            QueryEngine(house.signed.bundle, house.store, clocks=house.clocks), [hook]
         )
         await house.live(2 * HOUR)
         house.ahead = 30.0 * DAY if who != "redis" else 0.0
@@ -317,7 +317,7 @@ def test_no_epoch_is_told_as_closed_by_a_clock_that_jumped(
         house.ahead = house.redis_ahead = 0.0
         await house.live(10 * HOUR)
         assert await publisher.publish_closed() == 1
-        assert kept.taken == [f"theme:{day}"]
+        assert hook.taken == [f"theme:{day}"]
 
     check(body)
 

@@ -43,9 +43,9 @@ class Answer(NamedTuple):
     @property
     def problem(self) -> dict[str, Any]:
         assert self.headers["content-type"] == "application/problem+json"
-        told: dict[str, Any] = json.loads(self.body)
-        assert told["status"] == self.status
-        return told
+        document: dict[str, Any] = json.loads(self.body)
+        assert document["status"] == self.status
+        return document
 
 
 class Door:
@@ -98,8 +98,8 @@ class Door:
             )
             connection.request(method, path, body, headers if headers is not None else TYPE)
             response = connection.getresponse()
-            told = {name.lower(): value for name, value in response.getheaders()}
-            answer = Answer(response.status, told, response.read())
+            response_headers = {name.lower(): value for name, value in response.getheaders()}
+            answer = Answer(response.status, response_headers, response.read())
             connection.close()
             return answer
 
@@ -182,9 +182,9 @@ def test_no_report_is_acknowledged_before_it_is_in_the_pool(made: Made, redis_ur
             intake, may_write = door.front.intake, asyncio.Event()
             add = intake._pool.add
 
-            async def held(*given: Any) -> frozenset[Paid]:
+            async def held(*arguments: Any) -> frozenset[Paid]:
                 await may_write.wait()
-                return await add(*given)
+                return await add(*arguments)
 
             intake._pool.add = held  # type: ignore[method-assign, assignment]
             sent = asyncio.create_task(door.send(door.front.request(2)))
@@ -228,19 +228,19 @@ def test_no_visit_of_a_device_can_be_linked_to_another_by_what_tls_leaves_there(
 def test_what_can_never_be_taken_is_marked_and_nothing_else_is(made: Made, redis_url: str) -> None:
     async def body() -> None:
         async with open_door(made, redis_url) as door:
-            one = door.front.request(1).SerializeToString()
+            request_bytes = door.front.request(1).SerializeToString()
             many = SubmitRequest(reports=[*door.front.request(1).reports] * 1001)
-            for never in (b"\xff", one + b"\x9a\x06\x02id", many.SerializeToString()):
+            for never in (b"\xff", request_bytes + b"\x9a\x06\x02id", many.SerializeToString()):
                 answer = await door.ask(body=never)
                 assert answer.status == 400
                 assert answer.headers["hubbub-refused"] == "for-good"
                 assert answer.problem["title"] == "Bad Request"
-            for status, asked in {
+            for status, pending in {
                 404: door.ask(path="/"),
                 405: door.ask("GET"),
-                415: door.ask(body=one, headers={"Content-Type": "text/plain"}),
+                415: door.ask(body=request_bytes, headers={"Content-Type": "text/plain"}),
             }.items():
-                answer = await asked
+                answer = await pending
                 assert answer.status == status
                 assert "hubbub-refused" not in answer.headers
                 assert answer.problem
@@ -280,7 +280,7 @@ def test_who_has_to_wait_hears_when_as_over_grpc(made: Made, redis_url: str) -> 
 def test_any_page_may_send_and_what_its_browser_adds_is_seen_by_nobody(
     made: Made, redis_url: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    told = {
+    headers = {
         "Cookie": "id=mallory",
         "Origin": "https://mallory.example",
         "Referer": "https://mallory.example/page",
@@ -289,18 +289,18 @@ def test_any_page_may_send_and_what_its_browser_adds_is_seen_by_nobody(
 
     async def body() -> None:
         async with open_door(made, redis_url) as door:
-            preflight = await door.ask("OPTIONS", headers=told)
+            preflight = await door.ask("OPTIONS", headers=headers)
             assert preflight.status == 204
             assert preflight.headers["access-control-max-age"] == "86400"
             assert "content-type" in preflight.headers["access-control-allow-headers"]
             request = door.front.request(1).SerializeToString()
-            answers = [preflight, await door.ask(body=request, headers={**TYPE, **told})]
+            answers = [preflight, await door.ask(body=request, headers={**TYPE, **headers})]
 
             def broken(*_: object) -> float:
                 raise RuntimeError("of mallory")
 
             door.front.admission.wait_seconds = broken  # type: ignore[assignment,method-assign]
-            answers.append(await door.ask(body=request, headers={**TYPE, **told}))
+            answers.append(await door.ask(body=request, headers={**TYPE, **headers}))
             assert [answer.status for answer in answers] == [204, 200, 500]
             for answer in answers:
                 assert answer.headers["access-control-allow-origin"] == "*"
@@ -325,11 +325,11 @@ def test_a_body_that_is_too_large_is_refused_before_it_is_here(made: Made, redis
             over = LARGEST_SUBMIT_BYTES + 1
             assert (await door.said(_head(over))).startswith(b"HTTP/1.1 413 ")
             chunk = b"10000\r\n" + b"x" * (1 << 16) + b"\r\n"
-            said = await door.said(_head(None), chunk * (over // (1 << 16)), b"1\r\nx\r\n")
-            assert said.startswith(b"HTTP/1.1 413 ")
+            reply = await door.said(_head(None), chunk * (over // (1 << 16)), b"1\r\nx\r\n")
+            assert reply.startswith(b"HTTP/1.1 413 ")
             lines = b"x: " + b"y" * 8000 + b"\r\n"
-            said = await door.said(b"GET /health HTTP/1.1\r\n" + lines * 3)
-            assert said.startswith(b"HTTP/1.1 431 ")
+            reply = await door.said(b"GET /health HTTP/1.1\r\n" + lines * 3)
+            assert reply.startswith(b"HTTP/1.1 431 ")
             assert (await door.said(b"\x16\x03\x01 no HTTP\r\n\r\n")).startswith(b"HTTP/1.1 400 ")
             await door.send(door.front.request(1))
 
@@ -521,15 +521,15 @@ def test_the_bundle_is_the_same_bytes_for_everybody_and_known_by_its_tag(
             assert first == other
             assert (first.status, first.body) == (200, b"signed")
             assert first.headers["cache-control"] == "public, max-age=300"
-            known = {"If-None-Match": first.headers["etag"]}
-            again = await door.ask("GET", "/v1/bundle", headers=known)
+            headers = {"If-None-Match": first.headers["etag"]}
+            again = await door.ask("GET", "/v1/bundle", headers=headers)
             assert (again.status, again.body) == (304, b"")
             assert "content-length" not in again.headers
             assert again.headers["access-control-allow-origin"] == "*"
             head = await door.ask("HEAD", "/v1/bundle", headers={})
             assert (head.status, head.headers["content-length"]) == (200, "6")
             path.write_bytes(b"a newer one")
-            newer = await door.ask("GET", "/v1/bundle", headers=known)
+            newer = await door.ask("GET", "/v1/bundle", headers=headers)
             assert (newer.status, newer.body) == (200, b"a newer one")
             path.unlink()
             assert (await door.ask("GET", "/v1/bundle", headers={})).body == b"a newer one"
@@ -569,9 +569,9 @@ def test_a_door_that_cannot_open_says_why(made: Made, redis_url: str, tmp_path: 
         door("127.0.0.1:1", TlsFolder(tmp_path, "shuffler"))
 
     async def body() -> None:
-        async with open_door(made, redis_url) as taken:
-            with pytest.raises(ServiceUnavailable, match=f"cannot listen on .*:{taken.port}"):
-                await door(f"127.0.0.1:{taken.port}").start()
+        async with open_door(made, redis_url) as other_door:
+            with pytest.raises(ServiceUnavailable, match=f"cannot listen on .*:{other_door.port}"):
+                await door(f"127.0.0.1:{other_door.port}").start()
 
     asyncio.run(body())
 

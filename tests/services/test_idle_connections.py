@@ -91,8 +91,8 @@ def test_past_their_limit_they_keep_others_out_for_seconds_and_are_ended(
 
             assert await eventually_async(sent, although=(grpc.aio.AioRpcError,))
             assert front.admission.counts["taken"] == 1
-            for one in silent:
-                one.close()
+            for connection in silent:
+                connection.close()
             for _, writer in idle:
                 writer.close()
 

@@ -28,10 +28,10 @@ DOCS = Path(__file__).parents[2] / "docs" / "operate" / "services.md"
 
 def _log_choose(n: Floats, k: Floats) -> Floats:
     with np.errstate(invalid="ignore"):
-        found = np.array(np.vectorize(lgamma)(np.clip(n, 0, None) + 1.0))
-        found -= np.vectorize(lgamma)(np.clip(k, 0, None) + 1.0)
-        found -= np.vectorize(lgamma)(np.clip(n - k, 0, None) + 1.0)
-    return np.where((k < 0) | (k > n), -np.inf, found)
+        array = np.array(np.vectorize(lgamma)(np.clip(n, 0, None) + 1.0))
+        array -= np.vectorize(lgamma)(np.clip(k, 0, None) + 1.0)
+        array -= np.vectorize(lgamma)(np.clip(n - k, 0, None) + 1.0)
+    return np.where((k < 0) | (k > n), -np.inf, array)
 
 
 def _leaving(pool: int, batch: int, most: int) -> Floats:
@@ -52,8 +52,8 @@ def isolation(reserve: int, batch: int, floods: int, honest_a_flush: int = 0) ->
     """
     pool, most = reserve + batch, reserve + batch
     stays = _leaving(pool, batch, most)
-    held = np.zeros(most + 1)
-    held[reserve] = 1.0
+    counts = np.zeros(most + 1)
+    counts[reserve] = 1.0
 
     def arrive(now: Floats) -> Floats:
         return np.concatenate([np.zeros(honest_a_flush), now[: most + 1 - honest_a_flush]])
@@ -66,19 +66,19 @@ def isolation(reserve: int, batch: int, floods: int, honest_a_flush: int = 0) ->
         return after
 
     for _ in range(floods):
-        held = flush(arrive(held))
+        counts = flush(arrive(counts))
     chance = 0.0
     weight = 1.0  # that the target is still in the pool
     # Given where the target is, the others are drawn from one place less.
     with_target = _leaving(pool - 1, batch - 1, most)
     without = _leaving(pool - 1, batch, most)
     for _ in range(200):
-        held = arrive(held)
-        chance += weight * batch / pool * float((held * with_target[:, 0]).sum())
+        counts = arrive(counts)
+        chance += weight * batch / pool * float((counts * with_target[:, 0]).sum())
         after = np.zeros(most + 1)
         for leaving in range(min(batch, most) + 1):
-            after[: most + 1 - leaving] += (held * without[:, leaving])[leaving:]
-        held = after
+            after[: most + 1 - leaving] += (counts * without[:, leaving])[leaving:]
+        counts = after
         weight *= reserve / pool
         if weight < 1e-12:
             break
@@ -129,24 +129,24 @@ def test_the_pool_in_redis_draws_as_the_rule_says(redis_url: str) -> None:
 
     async def body() -> Counter[int]:
         server = await connect_redis(redis_url)
-        pool, seen = Pool(server), Counter[int]()
+        pool, counts = Pool(server), Counter[int]()
         for number in range(runs):
             window = Window("isolation", number)
             reports = [secrets.token_bytes(49) for _ in range(40)]
             marked = set(reports[:4])
             await pool.add({window: reports})
-            taken = await pool.take(window, Take(20, 40), await pool.level(window))
-            assert taken is not None
-            seen[len(marked.intersection(await pool.claim(window, taken, None)))] += 1
+            batch = await pool.take(window, Take(20, 40), await pool.level(window))
+            assert batch is not None
+            counts[len(marked.intersection(await pool.claim(window, batch, None)))] += 1
         await server.client.flushdb()
         await server.close()
-        return seen
+        return counts
 
-    seen = asyncio.run(body())
+    result = asyncio.run(body())
     chances = _leaving(40, 20, 4)[4]
     for leaving, expected in enumerate(chances):
         error = sqrt(expected * (1 - expected) / runs)
-        assert abs(seen[leaving] / runs - expected) < 6 * error, (leaving, seen, chances)
+        assert abs(result[leaving] / runs - expected) < 6 * error, (leaving, result, chances)
 
 
 def test_the_documents_say_what_was_worked_out() -> None:
@@ -154,9 +154,9 @@ def test_the_documents_say_what_was_worked_out() -> None:
         r"^\| ([\d.]+) \| (\d+) \| (\d+) \| (\S+) \|$", DOCS.read_text(), re.MULTILINE
     )
     assert len(rows) >= 8
-    for reserve, floods, honest, told in rows:
-        found = isolation(round(float(reserve) * 100), 100, int(floods), int(honest))
-        assert float(told) == pytest.approx(found, rel=0.01, abs=1e-12)
+    for reserve, floods, honest, figure in rows:
+        expected = isolation(round(float(reserve) * 100), 100, int(floods), int(honest))
+        assert float(figure) == pytest.approx(expected, rel=0.01, abs=1e-12)
 
 
 def test_a_reserve_and_others_reports_make_the_attack_dearer() -> None:

@@ -58,8 +58,8 @@ def _issuer(
 
 @pytest.fixture(scope="module")
 def logins(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Provider]:
-    with provider(tmp_path_factory.mktemp("provider"), APP) as one:
-        yield one
+    with provider(tmp_path_factory.mktemp("provider"), APP) as login_provider:
+        yield login_provider
 
 
 def _today() -> int:
@@ -69,8 +69,8 @@ def _today() -> int:
 def _said(house: IssuerHouse, token: str) -> tuple[int, str]:
     """What the issuer answers who shows this, and why."""
     _, request = house._question({("theme", _today()): 1})
-    shown = {"authorization": f"Bearer {token}"}
-    answer = post(f"{house.url}/v1/tokens", content=request, headers=shown)
+    headers = {"authorization": f"Bearer {token}"}
+    answer = post(f"{house.url}/v1/tokens", content=request, headers=headers)
     is_refused = answer.status_code != 200
     return answer.status_code, answer.json()["detail"] if is_refused else ""
 
@@ -81,12 +81,12 @@ def test_whom_a_token_of_the_provider_is_about_is_an_account(
 ) -> None:
     """One for each person, however often they log in; and keys are accounts as before."""
     with _issuer(made, redis_url, tmp_path, logins.issuer, _Clock()) as house:
-        shown = [logins.id_token("ana"), logins.id_token("bo"), logins.script_token(AUDIENCE)]
-        shown.append(house.account("ana"))
-        given = [len(house.mint(one, "theme", _today(), 1)) for one in shown]
-        assert given == [1, 1, 1, 1]
+        tokens = [logins.id_token("ana"), logins.id_token("bo"), logins.script_token(AUDIENCE)]
+        tokens.append(house.account("ana"))
+        counts = [len(house.mint(token, "theme", _today(), 1)) for token in tokens]
+        assert counts == [1, 1, 1, 1]
         again = [logins.id_token("ana"), logins.script_token(AUDIENCE)]
-        assert [len(house.mint(one, "theme", _today(), 1)) for one in again] == [0, 0]
+        assert [len(house.mint(token, "theme", _today(), 1)) for token in again] == [0, 0]
         assert house.app is not None
         assert house.app.counts == {"issued": 6}
 
@@ -108,16 +108,16 @@ def test_a_token_that_is_not_for_us_not_of_now_or_not_the_providers_gets_nothing
             "a.b.c": "not signed by the provider",
             token.replace(".", ""): "no key of an account",
         }
-        for shown, why in wrong.items():
-            status, said = _said(house, shown)
-            assert (status, why in said) == (401, True), said
+        for bad_token, why in wrong.items():
+            status, detail = _said(house, bad_token)
+            assert (status, why in detail) == (401, True), detail
         clock.ahead = 600 + 3600
-        status, said = _said(house, token)
-        assert (status, "the token expired" in said) == (401, True), said
+        status, detail = _said(house, token)
+        assert (status, "the token expired" in detail) == (401, True), detail
         clock.ahead = 0
         with provider(tmp_path, APP) as other:  # which signs by the same key
-            status, said = _said(house, other.id_token("ana"))
-        assert (status, "of another issuer" in said) == (401, True), said
+            status, detail = _said(house, other.id_token("ana"))
+        assert (status, "of another issuer" in detail) == (401, True), detail
         assert house.app is not None
         assert house.app.tokens["issued"] == 0
         assert _said(house, token) == (200, ""), "none of that has used anything up"
@@ -139,23 +139,23 @@ def test_keys_of_the_provider_may_follow_each_other(
 
     clock, port = _Clock(), free_port()
     with _issuer(made, redis_url, tmp_path, f"http://127.0.0.1:{port}", clock) as house:
-        with with_keys(port, first) as one:
-            old = one.id_token("ana")
+        with with_keys(port, first) as login_provider:
+            old = login_provider.id_token("ana")
             assert _said(house, old) == (200, "")
-        with with_keys(port, second, first) as one:
-            new = one.id_token("bo")
+        with with_keys(port, second, first) as login_provider:
+            new = login_provider.id_token("bo")
             clock.ahead = 11  # it asks for keys no more than every ten seconds
             assert [_said(house, token) for token in (new, old)] == [(200, "")] * 2
         with with_keys(port, second):
             clock.ahead = 30
-            known = [_said(house, token) for token in (new, old)]
-            assert known == [(200, "")] * 2, "keys are known for an hour"
+            answers = [_said(house, token) for token in (new, old)]
+            assert answers == [(200, "")] * 2, "keys are known for an hour"
         with with_keys(port, first) as other:  # which is asked for no key that it had before
             stolen = other.id_token("eve")
         with with_keys(port, second):
             clock.ahead = 3700 - 60
-            status, said = _said(house, stolen)
-            assert (status, "signed by no key" in said) == (401, True), said
+            status, detail = _said(house, stolen)
+            assert (status, "signed by no key" in detail) == (401, True), detail
 
 
 @needs_node
@@ -164,20 +164,20 @@ def test_while_the_provider_is_away_reports_wait_and_then_go(
 ) -> None:
     """Asked as examples/login_tokens.py does it."""
     port = free_port()
-    with provider(tmp_path, APP, port=port) as one:
-        token = one.id_token("ana")
+    with provider(tmp_path, APP, port=port) as login_provider:
+        token = login_provider.id_token("ana")
 
     def devices(house: IssuerHouse, shuffler: str) -> None:
         ask = _load("login_tokens").asking(house.url, lambda: token)
         transport = transport_to(shuffler, roots=None, insecure=True)
         clock = FakeClock()
-        told: Any = {"hold_seconds": None, "ask_issuer": ask_by_app(ask), "clock": clock}
-        with Client(house.bundle, MemoryState(), transport, **told) as client:
+        options: Any = {"hold_seconds": None, "ask_issuer": ask_by_app(ask), "clock": clock}
+        with Client(house.bundle, MemoryState(), transport, **options) as client:
             client.report("theme", "dark")
             assert not client.flush(1)
             assert (client.waiting, client.dropped) == (1, {})
-            status, said = _said(house, token)
-            assert (status, "does not answer as one" in said) == (503, True), said
+            status, detail = _said(house, token)
+            assert (status, "does not answer as one" in detail) == (503, True), detail
             clock.advance(600)  # who has no tokens asks again at most so much later
             issuers_clock.ahead = 11  # the issuer asks the provider no more than every ten seconds
             with provider(tmp_path, APP, port=port):
@@ -200,12 +200,12 @@ def test_keys_that_anybody_can_name_have_the_provider_asked_once_in_ten_seconds(
     issuer, key = "https://id.example.org", RSAKey.generate_key(2048, {"kid": "own"})
     header = {"alg": "RS256", "kid": "made up"}
     token = jwt.encode(header, {"sub": "eve"}, RSAKey.generate_key(2048, {"kid": "made up"}))
-    asked: list[str] = []
+    urls: list[str] = []
 
     class Keys(ProviderKeys):
         async def ask(self, url: str, headers: Mapping[str, str] | None = None) -> dict[str, Any]:
             assert headers is None
-            asked.append(url)
+            urls.append(url)
             await asyncio.sleep(0)  # others ask meanwhile
             if fails:
                 raise self.down(OSError())
@@ -231,12 +231,12 @@ def test_keys_that_anybody_can_name_have_the_provider_asked_once_in_ten_seconds(
     async def body() -> None:
         keys = Keys(issuer, None, clock)
         await flood(keys)
-        assert len(asked) == (1 if fails else 2), "the description, and the keys"
+        assert len(urls) == (1 if fails else 2), "the description, and the keys"
         await flood(keys)
-        assert len(asked) == (1 if fails else 2)
+        assert len(urls) == (1 if fails else 2)
         clock.ahead += 11
         await flood(keys)
-        assert len(asked) == (2 if fails else 3)
+        assert len(urls) == (2 if fails else 3)
 
     asyncio.run(body())
 

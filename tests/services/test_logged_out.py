@@ -33,15 +33,15 @@ async def _redis(url: str, body: Callable[[EndedSessions, RedisServer], Awaitabl
         await server.close()
 
 
-@pytest.mark.parametrize("kept", ["memory", "redis"])
-def test_what_is_ended_stays_so_until_it_would_be_over(redis_url: str, kept: str) -> None:
+@pytest.mark.parametrize("backend", ["memory", "redis"])
+def test_what_is_ended_stays_so_until_it_would_be_over(redis_url: str, backend: str) -> None:
     async def body(ended: EndedSessions, server: RedisServer | None = None) -> None:
         until = int(time.time()) + 100
-        assert not await ended.has(f"{kept} mine")
+        assert not await ended.has(f"{backend} mine")
         for _ in range(2):
-            await ended.end(f"{kept} mine", until)
-            assert await ended.has(f"{kept} mine")
-        assert not await ended.has(f"{kept} another")
+            await ended.end(f"{backend} mine", until)
+            assert await ended.has(f"{backend} mine")
+        assert not await ended.has(f"{backend} another")
         if server:
             keys = [key.decode() for key in await server.ask("KEYS", "aggregator:ended:*")]
             assert keys
@@ -50,7 +50,7 @@ def test_what_is_ended_stays_so_until_it_would_be_over(redis_url: str, kept: str
                 assert 100 < await server.ask("TTL", key) <= 3700
 
     asyncio.run(
-        _redis(redis_url, body) if kept == "redis" else body(MemoryEndedSessions(time.time))
+        _redis(redis_url, body) if backend == "redis" else body(MemoryEndedSessions(time.time))
     )
 
 

@@ -23,16 +23,16 @@ pytestmark = pytest.mark.thorough
 def run(made: Made, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalRun]:
     theme = made.bundle.metrics["theme"]
     catalog = Catalog("127.0.0.1:1", {"theme": theme, "mood": replace(theme, name="mood")})
-    with LocalRun(tmp_path_factory.mktemp("told") / "home", catalog, Ports.free()) as one:
-        yield one
+    with LocalRun(tmp_path_factory.mktemp("told") / "home", catalog, Ports.free()) as local_run:
+        yield local_run
 
 
-def _make(run: LocalRun, *told: str) -> bytes:
+def _make(run: LocalRun, *options: str) -> bytes:
     """Make a notice, and wait until the shuffler answers with it."""
     home = run.home
     files = "--keys", str(home / "keys"), "--bundle", str(run.bundle_path)
     out = home / "notice.hubbub"
-    assert main(["notice", "make", *files, "--out", str(out), *told]) == 0
+    assert main(["notice", "make", *files, "--out", str(out), *options]) == 0
     signed = out.read_bytes()
     eventually(lambda: _fetched(run)[2] == signed)
     return signed
@@ -43,9 +43,9 @@ def _fetched(run: LocalRun, tag: str = "") -> tuple[int, str, bytes]:
     connection = http.client.HTTPSConnection(run.http_door, context=trust)
     connection.request("GET", "/v1/notice", headers={"If-None-Match": tag} if tag else {})
     answer = connection.getresponse()
-    found = answer.status, answer.headers.get("ETag", ""), answer.read()
+    result = answer.status, answer.headers.get("ETag", ""), answer.read()
     connection.close()
-    return found
+    return result
 
 
 def _over(run: LocalRun, protocol: str) -> Transport:
@@ -96,7 +96,7 @@ def test_a_metric_is_stopped_and_goes_on_without_an_apps_release(
     lifted = _make(run, "--lift", "theme")
     state = MemoryState()
     for former in (signed, lifted):
-        state.heed(former, lambda _kept: True)
+        state.heed(former, lambda _notice: True)
     with _client(run, "http", state) as client:
         # What was stopped while its day runs stays so until the day is over.
         assert client.report("theme", "dark") is Outcome.STOPPED

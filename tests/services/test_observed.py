@@ -105,7 +105,7 @@ def test_every_stage_is_timed_traced_and_logged_for_machines(
             _everyone_reports(run)
             assert main(["query", "theme", "--home", str(run.home)]) == 0
             eventually(lambda: _told(run)["", "hubbub_batches_under_way"] == 0)
-            told = _told(run)
+            samples = _told(run)
             redis = run._redis[0].child.process
             redis.kill()  # something to say
             redis.wait()
@@ -114,25 +114,25 @@ def test_every_stage_is_timed_traced_and_logged_for_machines(
         # The dashboard of operations and the alerts ask for nothing that is not there.
         dashboard = json.loads((ROOT / "deploy/grafana/operations.json").read_text())
         alerts = (ROOT / "deploy/prometheus/alerts.yml").read_text()
-        asked = asked_by(dashboard) | set(re.findall(r"\bhubbub_\w+", alerts))
-        exposed = {name.partition("{")[0] for _, name in told} | {"hubbub_reports"}
+        metric_names = asked_by(dashboard) | set(re.findall(r"\bhubbub_\w+", alerts))
+        exposed = {name.partition("{")[0] for _, name in samples} | {"hubbub_reports"}
         # No call was throttled yet, and no metric of this catalog has an alert.
         unseen = {"hubbub_throttled_calls_total", "hubbub_alert"}
-        assert asked - exposed <= unseen
+        assert metric_names - exposed <= unseen
         # Nothing is told that is not declared, and all that is declared is told.
         declared = (*EVERYWHERE, *OF_SHUFFLER, *OF_AGGREGATOR)
         families = {re.sub("_(bucket|sum|count|created)$", "", name) for name in exposed}
         own = {name for name in families if name.startswith("hubbub_")}
-        assert own == {one.name for one in declared} - unseen
+        assert own == {metric.name for metric in declared} - unseen
 
         # What a stage took is there for each.
         for stage in ("add", "deliver", "batch", "open", "fold", "commit", "answer"):
-            count = told["", f'hubbub_stage_seconds_count{{stage="{stage}"}}']
+            count = samples["", f'hubbub_stage_seconds_count{{stage="{stage}"}}']
             assert count >= 1, stage
-            assert told["", f'hubbub_stage_seconds_sum{{stage="{stage}"}}'] > 0, stage
-        assert told["", "hubbub_batch_reports_sum"] == PEOPLE
-        assert told["", "hubbub_batches_under_way"] == 0
-        assert told["", "hubbub_unwritten_reports"] == 0
+            assert samples["", f'hubbub_stage_seconds_sum{{stage="{stage}"}}'] > 0, stage
+        assert samples["", "hubbub_batch_reports_sum"] == PEOPLE
+        assert samples["", "hubbub_batches_under_way"] == 0
+        assert samples["", "hubbub_unwritten_reports"] == 0
 
         # A batch is one trace through both services; of submissions there is none.
         spans = []

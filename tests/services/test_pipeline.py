@@ -136,17 +136,17 @@ def test_values_become_estimates_near_the_truth(run: LocalRun) -> None:
         estimate(run.endpoints, "crashed")
     close_epochs(run.shuffler_redis)
     _wait(run, before, counted=240, pooled=0, in_flight=0)
-    found = estimate(run.endpoints, "theme")
-    assert found.reports == 240
-    assert (found.honest_p_value, list(found.findings)) == (1, [])
-    assert found.mechanism == "unary.oue"
-    assert 0.999 < found.epsilon <= 1.0
+    estimates = estimate(run.endpoints, "theme")
+    assert estimates.reports == 240
+    assert (estimates.honest_p_value, list(estimates.findings)) == (1, [])
+    assert estimates.mechanism == "unary.oue"
+    assert 0.999 < estimates.epsilon <= 1.0
     # Every batch had the minimum at least; what the crowd adds is worked out for the smallest.
     mechanism = run.bundle.metric("theme").randomizer
-    assert 20 <= found.shuffled.reports <= 240
-    assert found.shuffled.epsilon == amplified_of(mechanism, found.shuffled.reports).epsilon
-    assert (found.shuffled.delta, "honest" in found.shuffled.assumption) == (1e-8, True)
-    for value in found.values:
+    assert 20 <= estimates.shuffled.reports <= 240
+    assert estimates.shuffled.epsilon == amplified_of(mechanism, estimates.shuffled.reports).epsilon
+    assert (estimates.shuffled.delta, "honest" in estimates.shuffled.assumption) == (1e-8, True)
+    for value in estimates.values:
         assert abs(value.estimate - truth[value.value]) < 6 * value.stderr
         # As far up as 1.96 standard errors of a truth that is there, and half of one report's step.
         there = value.high - 0.5 / float(mechanism.total_variation())
@@ -163,7 +163,7 @@ def test_values_become_estimates_near_the_truth(run: LocalRun) -> None:
     )
     assert estimate(run.endpoints, "theme", last="7d").reports == 240
     by_name = {metric.name: metric for metric in metrics(run.endpoints).metrics}
-    assert [one.epoch for one in by_name["theme"].epochs] == list(found.epochs)
+    assert [epoch.epoch for epoch in by_name["theme"].epochs] == list(estimates.epochs)
     assert list(by_name["editor"].epochs) == []
     assert _too_late(run) == [Reason.REASON_EXPIRED], "a closed window takes no more"
 
@@ -187,9 +187,9 @@ def test_totals_that_honest_reports_cannot_make_are_flagged(
         _submit(run, SubmitRequest(reports=fakes))
     close_epochs(run.shuffler_redis)
     _wait(run, before, counted=660)
-    found = estimate(run.endpoints, "flagged")
-    assert found.honest_p_value < 1e-6
-    assert any("reports support" in finding for finding in found.findings)
+    estimates = estimate(run.endpoints, "flagged")
+    assert estimates.honest_p_value < 1e-6
+    assert any("reports support" in finding for finding in estimates.findings)
     assert main(["query", "flagged", "--home", str(run.home)]) == 0
     assert "NOT FROM HONEST REPORTS ALONE" in capsys.readouterr().out
 
@@ -200,9 +200,11 @@ def test_strings_are_found_among_candidates(run: LocalRun) -> None:
     _report(run, "homepage", ["a.example"] * 150 + ["b.example"] * 20)
     close_epochs(run.shuffler_redis)
     _wait(run, before, counted=170)
-    found = estimate(run.endpoints, "homepage", candidates=["b.example", "a.example", "c.example"])
-    assert [value.value for value in found.values] == ["b.example", "a.example", "c.example"]
-    assert found.values[1].detected
+    estimates = estimate(
+        run.endpoints, "homepage", candidates=["b.example", "a.example", "c.example"]
+    )
+    assert [value.value for value in estimates.values] == ["b.example", "a.example", "c.example"]
+    assert estimates.values[1].detected
     with pytest.raises(HubbubError, match="say which to look for"):
         estimate(run.endpoints, "homepage")
     with pytest.raises(HubbubError, match='metric "nothing" is not in the bundle'):
@@ -235,8 +237,8 @@ def test_killed_services_lose_nothing_and_count_nothing_twice(own_run: LocalRun)
         close_epochs(again.shuffler_redis)
         terms = _wait(again, acknowledged=100, counted=100, pooled=0, in_flight=0)
         assert terms["duplicate"] == terms["withheld"] == 0
-        found = estimate(again.endpoints, "theme")
-        assert found.reports == 100
+        estimates = estimate(again.endpoints, "theme")
+        assert estimates.reports == 100
 
 
 @pytest.mark.thorough
@@ -400,7 +402,7 @@ def test_tiers_travel_as_streams_of_their_own_and_are_answered_together(run: Loc
         assert estimate(run.endpoints, name, epochs).reports == reports
     by_name = {metric.name: metric for metric in metrics(run.endpoints).metrics}
     assert "crashed/1" not in by_name
-    assert {one.epoch for one in by_name["crashed"].epochs} <= set(epochs)
+    assert {epoch.epoch for epoch in by_name["crashed"].epochs} <= set(epochs)
 
 
 @pytest.mark.thorough
@@ -439,12 +441,12 @@ def test_a_folder_in_use_and_a_changed_metric_are_refused(own_run: LocalRun) -> 
         LocalRun(own_run.home, catalog, Ports.free()),
     ):
         pass
-    taken = own_run._ports
+    ports = own_run._ports
     with (
         pytest.raises(
-            ServiceUnavailable, match=rf"port {taken.shuffler} of 127\.0\.0\.1 is in use"
+            ServiceUnavailable, match=rf"port {ports.shuffler} of 127\.0\.0\.1 is in use"
         ),
-        LocalRun(own_run.home / "other", catalog, taken),
+        LocalRun(own_run.home / "other", catalog, ports),
     ):
         pass
     own_run.stop()
@@ -473,13 +475,13 @@ def test_fillers_hide_what_a_device_has_and_are_a_term_of_the_law(
     catalog = read_catalog(source)
     if switched_off:
         with LocalRun(tmp_path / "home", catalog, ports) as run:
-            known = run.bundle
+            first_bundle = run.bundle
         source.write_text(FILLED.replace("cover = true", ""))
         catalog = read_catalog(source)
     with LocalRun(tmp_path / "home", catalog, ports) as run:
         assert run.bundle.cover is not switched_off
-        bundle = known if switched_off else run.bundle
-        transport, said = _transport(run), dict.fromkeys(("asked", "crash"), 0)
+        bundle = first_bundle if switched_off else run.bundle
+        transport, counts = _transport(run), dict.fromkeys(("asked", "crash"), 0)
         for number in range(40):
             clock = FakeClock(now() - 86_400)
             client = Client(
@@ -490,13 +492,13 @@ def test_fillers_hide_what_a_device_has_and_are_a_term_of_the_law(
             clock.advance(86_400)
             assert client.flush(HANG_SECONDS)
             payloads = client.ledger().payloads
-            assert {one.fate for one in payloads} == {"sent"}
-            for one in payloads:
-                said[one.metric] += not one.is_filler
+            assert {payload.fate for payload in payloads} == {"sent"}
+            for payload in payloads:
+                counts[payload.metric] += not payload.is_filler
         transport.close()
-        assert said["crash"] == 20
+        assert counts["crash"] == 20
         close_epochs(run.shuffler_redis)
-        counted = sum(said.values())
+        counted = sum(counts.values())
         _wait(run, acknowledged=160, counted=counted, fillers=160 - counted, rejected=0)
         by_window = report_counts(run.endpoints)
         each = {stream: sum_terms([terms]) for (stream, _), terms in by_window.items()}

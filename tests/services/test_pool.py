@@ -69,10 +69,10 @@ def test_a_batch_in_flight_is_kept_until_delivered(check: Callable[[Body], None]
         assert batch_id is not None
         assert await _terms(pool, window) == (9000, 500, 8500, 0)
         assert list(await pool.batches(window)) == [batch_id]
-        taken = await pool.claim(window, batch_id, None)
-        assert len(set(taken)) == 8500
-        assert set(taken) < set(reports)
-        assert set(taken) != set(sorted(reports)[:8500]), "taken at random"
+        batch = await pool.claim(window, batch_id, None)
+        assert len(set(batch)) == 8500
+        assert set(batch) < set(reports)
+        assert set(batch) != set(sorted(reports)[:8500]), "taken at random"
         await pool.delivered(window, batch_id)
         await pool.delivered(window, batch_id)
         assert await _terms(pool, window) == (9000, 500, 0, 0)
@@ -92,8 +92,8 @@ def test_a_batch_is_sent_by_one_process_until_that_dies(check: Callable[[Body], 
         assert await other.batches(window) == {}
         assert await other.claim(window, batch_id, None) == []
         await pool.resign()
-        [(found, owner)] = (await other.batches(window)).items()
-        assert found == batch_id
+        [(other_id, owner)] = (await other.batches(window)).items()
+        assert other_id == batch_id
         assert len(await other.claim(window, batch_id, owner)) == 30
         assert await pool.claim(window, batch_id, None) == [], "it came back too late"
         await other.delivered(window, batch_id)
@@ -133,20 +133,20 @@ def test_a_take_that_arrives_late_takes_nothing(
 
     async def body(pool: Pool, _client: Client, window: Window) -> None:
         await pool.add({window: _reports(100)})
-        run, asked = pool._server.execute, list[Any]()
+        run, calls = pool._server.execute, list[Any]()
 
         async def kept(commands: Any) -> Any:
-            asked.append(commands)
+            calls.append(commands)
             return await run(commands)
 
         level = await pool.level(window)
         monkeypatch.setattr(pool._server, "execute", kept)
-        taken = await pool.take(window, Take(20, 20), level)
+        batch = await pool.take(window, Take(20, 20), level)
         monkeypatch.undo()
-        assert taken is not None
+        assert batch is not None
         assert await pool.take(window, Take(20, 20), level) is None, "somebody took since"
-        await pool.delivered(window, taken)
-        assert await run(asked[0]) == [0]
+        await pool.delivered(window, batch)
+        assert await run(calls[0]) == [0]
         assert await _terms(pool, window) == (100, 80, 0, 0)
 
     check(body)
@@ -159,8 +159,8 @@ def test_a_window_that_was_laid_aside_too_early_comes_back(
         empty = Window("empty", 1)
         await pool.add({window: _reports(30), empty: _reports(2)})
         await pool.withhold(empty, 10)
-        for one in (window, empty):
-            await pool.archive(one)
+        for idle_window in (window, empty):
+            await pool.archive(idle_window)
         assert await pool.windows() == []
         await pool.restore_archived()
         assert await pool.windows() == [window]

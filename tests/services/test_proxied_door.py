@@ -62,8 +62,8 @@ def test_devices_behind_haproxy_are_limited_one_by_one_and_named_nowhere(
     configuration, believed = told
 
     async def body() -> None:
-        given: dict[str, Any] = {"tls": TlsFolder(tmp_path, "shuffler"), "limiter": Limiter(1, 1)}
-        async with open_door(made, redis_url, **given, **believed) as door:
+        options: dict[str, Any] = {"tls": TlsFolder(tmp_path, "shuffler"), "limiter": Limiter(1, 1)}
+        async with open_door(made, redis_url, **options, **believed) as door:
             with haproxy(tmp_path, configuration, door.port) as port:
                 request = door.front.request(40).SerializeToString()
                 for source, status in (("127.0.0.2", 200), ("127.0.0.2", 429), ("127.0.0.3", 200)):
@@ -82,10 +82,10 @@ def test_devices_behind_haproxy_are_limited_one_by_one_and_named_nowhere(
 @needs_haproxy
 @both_ways
 def test_haproxy_as_told_leaves_nothing_with_a_device_that_links_its_visits(
-    made: Made, redis_url: str, tmp_path: Path, told: tuple[str, dict[str, Any]]
+    made: Made, redis_url: str, tmp_path: Path, setup: tuple[str, dict[str, Any]]
 ) -> None:
     write_certificates(tmp_path, {"shuffler": ["shuffler"]})
-    configuration, believed = told
+    configuration, believed = setup
 
     async def body() -> None:
         tls = TlsFolder(tmp_path, "shuffler")
@@ -154,10 +154,10 @@ def test_connections_of_one_address_give_way_behind_a_proxy_as_before_it(
         async with open_door(made, redis_url, header_proxies=(PROXY,), of_address=2) as door:
             opened = []
             for device in (1, 1, 2, 1):
-                told = HEADER.replace(b"192.0.2.1", b"192.0.2.%d" % device)
+                header = HEADER.replace(b"192.0.2.1", b"192.0.2.%d" % device)
                 reader, writer = await asyncio.open_connection("127.0.0.1", door.port)
                 opened.append((reader, writer))
-                writer.write(told)
+                writer.write(header)
                 await _open(door, min(len(opened), 3))
             await door.has("gave_way", 1)
             assert await opened[0][0].read() == b""

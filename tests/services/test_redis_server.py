@@ -71,23 +71,25 @@ def test_what_is_asked_while_redis_is_closed_leaves_no_connection_open(redis_url
             watching.delete("answer")
 
             def waiting() -> set[str]:
-                return {one["id"] for one in watching.client_list() if one["cmd"] == "blpop"}
+                return {
+                    client["id"] for client in watching.client_list() if client["cmd"] == "blpop"
+                }
 
             async def moved() -> bool:
                 return bool(waiting() - first)
 
             async def ended() -> bool:
-                return not again & {one["id"] for one in watching.client_list()}
+                return not again & {client["id"] for client in watching.client_list()}
 
             first: set[str] = set()
-            asked = asyncio.create_task(server.ask("BLPOP", "answer", 0))
+            task = asyncio.create_task(server.ask("BLPOP", "answer", 0))
             await eventually_async(moved)
             first = waiting()
             await server.close()
             await eventually_async(moved)
             again = waiting()
             watching.rpush("answer", "told")
-            assert list(await asked) == [b"answer", b"told"]
+            assert list(await task) == [b"answer", b"told"]
             await eventually_async(ended)
 
     asyncio.run(body())
@@ -140,10 +142,10 @@ def test_a_full_redis_refuses_whole_writes_and_still_lets_batches_out(tmp_path: 
         with pytest.raises(StoreFull):
             await store.add(WINDOW, _commit([secrets.token_bytes(16)]))
         assert await totals(store, WINDOW) == Totals([], 0), "queries are answered"
-        taken = await pool.take(WINDOW, Take(60, 60), await pool.level(WINDOW))
-        assert taken is not None
-        assert len(await pool.claim(WINDOW, taken, None)) == 60
-        await pool.delivered(WINDOW, taken)
+        batch = await pool.take(WINDOW, Take(60, 60), await pool.level(WINDOW))
+        assert batch is not None
+        assert len(await pool.claim(WINDOW, batch, None)) == 60
+        await pool.delivered(WINDOW, batch)
         assert await pool.withhold(WINDOW, 50) == 40
         await server.client.config_set("maxmemory", 0)
         assert (await pool.report_counts())[WINDOW] == {
@@ -186,9 +188,9 @@ def test_a_write_counts_once_replicas_have_it_and_survives_a_failover(tmp_path: 
         assert await store.shards(WINDOW) == 1
         commit = _commit([secrets.token_bytes(16) for _ in range(3)])
         assert (await store.add(WINDOW, commit))[0] is Outcome.APPLIED
-        taken = await pool.take(WINDOW, Take(60, 60), await pool.level(WINDOW))
-        assert taken is not None
-        before = await pool.claim(WINDOW, taken, None)
+        batch = await pool.take(WINDOW, Take(60, 60), await pool.level(WINDOW))
+        assert batch is not None
+        before = await pool.claim(WINDOW, batch, None)
         with redis.Redis(port=first) as old, redis.Redis(port=second) as new:
             old.shutdown(nosave=True)
             with pytest.raises(StoreUnavailable):
@@ -197,11 +199,11 @@ def test_a_write_counts_once_replicas_have_it_and_survives_a_failover(tmp_path: 
         line.lead_to(f"127.0.0.1:{second}")
         with pytest.raises(StoreUnavailable, match="0 of 1 replicas have the write"):
             await pool.add({WINDOW: _reports(1)})
-        assert set(await pool.batches(WINDOW)) == {taken}
+        assert set(await pool.batches(WINDOW)) == {batch}
         alone = RedisServer(server.client, "")
         assert (await Pool(alone).report_counts())[WINDOW]["acknowledged"] == 101
         assert set(before) == await server.client.smembers(
-            f"shuffler:batch:{{theme:7}}:{taken.hex()}"
+            f"shuffler:batch:{{theme:7}}:{batch.hex()}"
         )
         assert (await RedisStore(alone).add(WINDOW, commit))[0] is Outcome.ALREADY_APPLIED
         assert await totals(store, WINDOW) == Totals([3, 0], 3)
@@ -245,17 +247,19 @@ def test_each_role_may_do_its_own_work_and_nothing_else(tmp_path: Path) -> None:
         ]
         pooling, adding, issuing = [await connect_redis(url) for url in urls]
         pool, store = Pool(pooling), RedisStore(adding)
-        allowances, asked = Allowances(issuing, b"key"), {WINDOW.stream: [b"blinded"]}
+        allowances, requests = Allowances(issuing, b"key"), {WINDOW.stream: [b"blinded"]}
         for account in ("one", "one", "other"):
-            assert await allowances.allow(account, (86_400, 1), asked, devices=1, keep=60) == [True]
+            assert await allowances.allow(account, (86_400, 1), requests, devices=1, keep=60) == [
+                True
+            ]
         await pool.check()
         await pool.heartbeat()
         await pool.add({WINDOW: _reports(50)})
-        taken = await pool.take(WINDOW, Take(20, 20), await pool.level(WINDOW))
-        assert taken is not None
-        assert len(await pool.claim(WINDOW, taken, None)) == 20
-        assert set(await pool.batches(WINDOW)) == {taken}
-        await pool.delivered(WINDOW, taken)
+        batch = await pool.take(WINDOW, Take(20, 20), await pool.level(WINDOW))
+        assert batch is not None
+        assert len(await pool.claim(WINDOW, batch, None)) == 20
+        assert set(await pool.batches(WINDOW)) == {batch}
+        await pool.delivered(WINDOW, batch)
         assert await pool.close_windows() == [WINDOW]
         assert await pool.unknown_since(WINDOW, 5.0) == 5
         assert await pool.withhold(WINDOW, 100) == 30
@@ -323,16 +327,16 @@ async def _crowd_leaves(pool: Pool) -> None:
     assert await pool.crowds.stage(window, bytes(16), _reports(10)) == 10
     await pool.crowds.unstage(window, bytes(16))
     crowd = CrowdTake(50, 20, 10, noise.reach)
-    left = await pool.crowds.leave(window, crowd, await pool.level(window), crowd_id)
-    assert left == 50 + drawn
+    count = await pool.crowds.leave(window, crowd, await pool.level(window), crowd_id)
+    assert count == 50 + drawn
     cursor: bytes | None = b"0"
     while cursor:
         cursor = await pool.crowds.cut(window, crowd_id, cursor)
-    told = [
+    sizes = [
         len(await pool.claim(window, batch_id, owner))
         for batch_id, owner in (await pool.batches(window)).items()
     ]
-    assert sum(told) == 60 + drawn
+    assert sum(sizes) == 60 + drawn
     assert await pool.hidden.windows([window]) == {window}
     await pool.archive(window)
 
@@ -371,13 +375,13 @@ def test_a_shuffler_whose_user_may_too_little_is_told_so_at_once(tmp_path: Path)
 def test_each_role_may_do_whatever_its_scripts_ask(role: str) -> None:
     users = (ROOT / "deploy/hubbub/cli/redis/users.acl").read_text()
     [line] = [line for line in users.splitlines() if line.startswith(f"user {role} ")]
-    asked = {
+    commands = {
         command.lower()
         for path in ROOT.glob(f"*/hubbub/{role}/**/*.lua")
         for command in re.findall(r"redis\.p?call\(\s*'([A-Z]+)'", path.read_text())
     }
-    assert len(asked) >= 3
-    assert asked <= set(re.findall(r"\+(\S+)", line))
+    assert len(commands) >= 3
+    assert commands <= set(re.findall(r"\+(\S+)", line))
 
 
 def test_redis_over_tls_checks_who_it_is(tmp_path: Path) -> None:
@@ -438,14 +442,14 @@ def test_what_is_kept_is_there_again_though_users_are_limited(tmp_path: Path) ->
     """Redis reads its append-only file as its default user; where that may do nothing, 7.0 drops
     every script that it reads, which is everything of ours."""
     shutil.copyfile(ROOT / "deploy/hubbub/cli/redis/users.acl", tmp_path / "users.acl")
-    held = []
+    report_totals = []
 
     async def body(port: int, number: int) -> None:
         server = await connect_redis(f"redis://shuffler:CHANGE-ME-SHUFFLER@127.0.0.1:{port}/0")
         pool = Pool(server)
         if number:
             await pool.add({WINDOW: _reports(number)})
-        held.append((await pool.held_of_streams()).total())
+        report_totals.append((await pool.held_of_streams()).total())
         await server.close()
         with pytest.raises(StoreUnavailable, match=r"Auth|NOAUTH"):
             await connect_redis(f"redis://127.0.0.1:{port}/0", start_seconds=0)
@@ -455,17 +459,17 @@ def test_what_is_kept_is_there_again_though_users_are_limited(tmp_path: Path) ->
             tmp_path / "redis", appendonly="yes", aclfile=f'"{tmp_path}/users.acl"'
         ) as port:
             _run(body(port, number))
-    assert held == [50, 50]
+    assert report_totals == [50, 50]
 
 
 def test_a_backup_is_restored_as_the_runbook_says(tmp_path: Path) -> None:
-    held = []
+    report_totals = []
 
     async def fill(port: int, number: int) -> None:
         server = await connect_redis(f"redis://127.0.0.1:{port}/0")
         if number:
             await Pool(server).add({WINDOW: _reports(number)})
-        held.append((await Pool(server).held_of_streams()).total())
+        report_totals.append((await Pool(server).held_of_streams()).total())
         await server.close()
 
     with redis_server(tmp_path / "old", appendonly="yes") as port:
@@ -474,8 +478,8 @@ def test_a_backup_is_restored_as_the_runbook_says(tmp_path: Path) -> None:
             client.bgsave()
 
             def saved() -> bool:
-                told = client.info("persistence")
-                return int(told["rdb_last_bgsave_time_sec"]) >= 0
+                info = client.info("persistence")
+                return int(info["rdb_last_bgsave_time_sec"]) >= 0
 
             eventually(saved)
         (tmp_path / "new").mkdir()
@@ -485,13 +489,13 @@ def test_a_backup_is_restored_as_the_runbook_says(tmp_path: Path) -> None:
         client.config_set("appendonly", "yes")
 
         def written() -> bool:
-            told = client.info("persistence")
-            return not told["aof_rewrite_scheduled"] + told["aof_rewrite_in_progress"]
+            info = client.info("persistence")
+            return not info["aof_rewrite_scheduled"] + info["aof_rewrite_in_progress"]
 
         eventually(written)
     with redis_server(tmp_path / "new", appendonly="yes") as port:
         _run(fill(port, 0))
-    assert held == [40, 45, 40]
+    assert report_totals == [40, 45, 40]
 
 
 def test_each_role_may_do_its_work_on_a_cluster_too(tmp_path: Path) -> None:
@@ -505,8 +509,8 @@ def test_each_role_may_do_its_work_on_a_cluster_too(tmp_path: Path) -> None:
             if role == "shuffler":
                 pool = Pool(server)
                 await pool.add({WINDOW: _reports(50)})
-                taken = await pool.take(WINDOW, Take(20, 20), await pool.level(WINDOW))
-                assert len(await pool.claim(WINDOW, taken or b"", None)) == 20
+                batch = await pool.take(WINDOW, Take(20, 20), await pool.level(WINDOW))
+                assert len(await pool.claim(WINDOW, batch or b"", None)) == 20
             else:
                 store = RedisStore(server, 3)
                 assert await store.shards(WINDOW) == 3

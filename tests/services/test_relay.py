@@ -103,8 +103,8 @@ def test_reports_go_through_a_relay_that_knows_none_of_them(
                         other.submit(reports, HANG_SECONDS)
                     other.close()
                     # The SDK, by the key that its bundle signs.
-                    told: Any = {"state_dir": tls / "device", "relay": relay.url}
-                    with Client.from_bundle(_bundle(made, tls), **told) as client:
+                    options: Any = {"state_dir": tls / "device", "relay": relay.url}
+                    with Client.from_bundle(_bundle(made, tls), **options) as client:
                         assert client.report("theme", "dark") is Outcome.QUEUED
                         assert client.flush(HANG_SECONDS)
 
@@ -159,8 +159,8 @@ def test_what_a_sealed_request_says_of_its_length_is_not_believed(
         async with open_door(made, redis_url, gateway=_gateway(tls)) as door:
             headers = ((b"content-type", REPORTS_TYPE.encode()), (b"content-length", length))
             content = door.front.request(2).SerializeToString()
-            asked = Request(b"POST", b"https", b"here", REPORTS_PATH.encode(), headers, content)
-            message, opened = encapsulate(read_gateway(tls), write_request(asked))
+            request = Request(b"POST", b"https", b"here", REPORTS_PATH.encode(), headers, content)
+            message, opened = encapsulate(read_gateway(tls), write_request(request))
             sealed = {"Content-Type": REQUEST_TYPE}
             answer = await door.ask("POST", GATEWAY_PATH, message, sealed)
             assert answer.status == 200
@@ -208,11 +208,11 @@ def test_an_answers_length_depends_on_the_requests_length_alone(
         async with open_door(made, redis_url, gateway=_gateway(tls)) as door:
             door.front.admission.notice = b"n" * 3000
             door.front.admission.models = b"m" * 5000
-            taken, refused = door.front.request(7), door.front.request(7)
+            valid, refused = door.front.request(7), door.front.request(7)
             for report in refused.reports:
                 report.key_id += 1
             contents = [
-                (REPORTS_PATH, taken.SerializeToString()),
+                (REPORTS_PATH, valid.SerializeToString()),
                 (REPORTS_PATH, refused.SerializeToString()),
                 (REPORTS_PATH, b""),
                 (REPORTS_PATH, b"no message"),
@@ -225,8 +225,8 @@ def test_an_answers_length_depends_on_the_requests_length_alone(
                     waits = [9.0, 0.0] if late else [0.0, 0.0]
                     monkeypatch.setattr(door.front.admission, "wait_seconds", _pop(waits))
                     headers = ((b"content-type", REPORTS_TYPE.encode()),)
-                    asked = Request(b"POST", b"https", b"h", path.encode(), headers, content)
-                    written = write_request(asked, padded_to=4096)
+                    request = Request(b"POST", b"https", b"h", path.encode(), headers, content)
+                    written = write_request(request, padded_to=4096)
                     message, opened = encapsulate(read_gateway(tls), written)
                     sealed = {"Content-Type": REQUEST_TYPE}
                     answer = await door.ask("POST", GATEWAY_PATH, message, sealed)
@@ -249,18 +249,18 @@ def test_a_sealed_request_that_is_not_read_is_charged_by_its_size(
         async with open_door(made, redis_url, limiter=limiter, gateway=_gateway(tls)) as door:
             path, kind, status = wrong
             headers = ((b"content-type", kind.encode()),)
-            asked = Request(b"POST", b"https", b"here", path.encode(), headers, bytes(9000))
-            message, opened = encapsulate(read_gateway(tls), write_request(asked))
+            request = Request(b"POST", b"https", b"here", path.encode(), headers, bytes(9000))
+            message, opened = encapsulate(read_gateway(tls), write_request(request))
             for expected in (status, 429):
                 answer = await door.ask(
                     "POST", GATEWAY_PATH, message, {"Content-Type": REQUEST_TYPE}
                 )
-                told = (
+                answer_status = (
                     read_response(opened(answer.body)).status
                     if expected == status
                     else answer.status
                 )
-                assert told == expected
+                assert answer_status == expected
 
     asyncio.run(body())
 
@@ -333,8 +333,8 @@ def test_keys_are_added_in_front_and_what_is_none_is_refused(tmp_path: Path) -> 
 
 @pytest.mark.parametrize("relay", ["relay.example.org", "http://127.0.0.1:1", "https://"])
 def test_a_relay_needs_an_address_and_the_bundle_its_gateways_key(relay: str) -> None:
-    told = {"shuffler": "shuffler.example.org:443", "roots": None}
+    options = {"shuffler": "shuffler.example.org:443", "roots": None}
     with pytest.raises(BadParameter, match="https://HOST:PORT"):
-        relay_to(relay, gateway=b"key", **told)  # type: ignore[arg-type]
+        relay_to(relay, gateway=b"key", **options)  # type: ignore[arg-type]
     with pytest.raises(BadParameter, match="hubbub keys gateway"):
-        relay_to("https://relay.example.org", gateway=b"", **told)  # type: ignore[arg-type]
+        relay_to("https://relay.example.org", gateway=b"", **options)  # type: ignore[arg-type]

@@ -198,21 +198,21 @@ def test_a_bad_entry_is_read_round_said_and_its_cost_counted(
         record, first = RedisReleaseLog(server), _entry("first", epsilon=0.5)
         await record.spend(first, (1.0, 1e-6))
         await client.rpush("aggregator:releases", spoil(text))
-        found = await record.entries()
-        assert found.unreadable == 1
-        assert [one.id for one in found] == (["first", "spoilt"] if readable else ["first"])
-        assert found.spent("report", 2026) == pytest.approx((0.75, 1e-7))
-        assert found.spent("report", 2027) == (0, 0)
-        assert found.spent("other", 2026) == (0, 0)
+        entries = await record.entries()
+        assert entries.unreadable == 1
+        assert [entry.id for entry in entries] == (["first", "spoilt"] if readable else ["first"])
+        assert entries.spent("report", 2026) == pytest.approx((0.75, 1e-7))
+        assert entries.spent("report", 2027) == (0, 0)
+        assert entries.spent("other", 2026) == (0, 0)
         with pytest.raises(BudgetExhausted, match=r"has epsilon 0\.25"):
             await record.spend(_entry("more", epsilon=0.3), (1.0, 1e-6))
         assert await record.spend(first, (1.0, 1e-6)) == (first, True)
         last = _entry("last", epsilon=0.25)
         assert await record.spend(last, (1.0, 1e-6)) == (last, False)
-        assert [one.id for one in await RedisReleaseLog(server).entries()][-1] == "last"
-        for one in found:
-            (one.by + one.text()).encode()
-            assert one.by.isprintable()
+        assert [entry.id for entry in await RedisReleaseLog(server).entries()][-1] == "last"
+        for entry in entries:
+            (entry.by + entry.text()).encode()
+            assert entry.by.isprintable()
         await server.close()
 
     with redis_server(tmp_path / "redis", appendonly="yes") as port:
@@ -237,10 +237,10 @@ def test_a_bad_entry_is_read_round_said_and_its_cost_counted(
 def test_what_a_lost_entry_may_have_spent_counts_where_it_can_be_told(
     text: bytes, purpose: str, year: int, spent: tuple[float, float]
 ) -> None:
-    left, mended = read_entry(text)
-    assert isinstance(left, Unreadable)
+    unreadable, mended = read_entry(text)
+    assert isinstance(unreadable, Unreadable)
     assert not mended
-    assert Entries([], [left]).spent(purpose, year) == pytest.approx(spent)
+    assert Entries([], [unreadable]).spent(purpose, year) == pytest.approx(spent)
 
 
 def test_entries_by_several_at_once_keep_within_the_budget(tmp_path: Path) -> None:
@@ -251,12 +251,12 @@ def test_entries_by_several_at_once_keep_within_the_budget(tmp_path: Path) -> No
             record.spend(_entry(f"{number % 15}", epsilon=0.1), (1.0, 0.0))
             for number, record in enumerate(records * 6)
         ]
-        made = await asyncio.gather(*spending, return_exceptions=True)
-        refused = [one for one in made if isinstance(one, BudgetExhausted)]
-        entered = [one for one in made if isinstance(one, tuple) and not one[1]]
+        results = await asyncio.gather(*spending, return_exceptions=True)
+        refused = [result for result in results if isinstance(result, BudgetExhausted)]
+        entered = [result for result in results if isinstance(result, tuple) and not result[1]]
         assert len(entered) == 10
         assert len(refused) == 10, "five questions, each asked twice"
-        assert len({one.id for one in await records[0].entries()}) == 10
+        assert len({entry.id for entry in await records[0].entries()}) == 10
         await server.close()
 
     with redis_server(tmp_path / "redis") as port:
@@ -317,11 +317,13 @@ def test_callers_of_some_metrics_learn_nothing_of_what_others_spent(signed: Sign
         before = await by_part.record()
         assert (await by_all.release(hidden)).budget_left.epsilon_left == pytest.approx(44.9)
         assert await by_part.record() == before, "the release of a hidden metric changed an answer"
-        made = (await by_part.release(own)).budget_left
-        assert (made.epsilon_left, made.delta_left) == (None, None)
+        budget = (await by_part.release(own)).budget_left
+        assert (budget.epsilon_left, budget.delta_left) == (None, None)
         entries, purposes = await by_part.record()
         assert [entry.metric for entry in entries] == ["education_1"]
-        assert {(left.epsilon_left, left.delta_left) for left in purposes} == {(None, None)}
+        assert {(purpose.epsilon_left, purpose.delta_left) for purpose in purposes} == {
+            (None, None)
+        }
         [report, _] = (await by_all.record())[1]
         assert report.epsilon_left == pytest.approx(43.9)
         costly = replace(own, purpose="tiny one", query="mode")
@@ -352,20 +354,22 @@ def test_only_final_totals_of_enough_people_are_released(signed: Signed) -> None
             await releases.release(replace(ask, epochs=(today,)))
         with pytest.raises(BadParameter, match="has no final totals"):
             await releases.release(replace(ask, dates=epoch_date(today - 35, DAY)))
-        made = await releases.release(replace(ask, epochs=(today - 30, today - 40)))
-        assert made.entry.epochs == (today - 40, today - 30)
-        assert not made.again
+        release = await releases.release(replace(ask, epochs=(today - 30, today - 40)))
+        assert release.entry.epochs == (today - 40, today - 30)
+        assert not release.again
         dates = epoch_dates((today - 40, today - 30), DAY)
-        assert releases.dated(made.entry)["dates"] == dates
+        assert releases.dated(release.entry)["dates"] == dates
         by_date = await releases.release(replace(ask, dates=dates))
-        assert (by_date.entry, by_date.again) == (made.entry, True)
+        assert (by_date.entry, by_date.again) == (release.entry, True)
         # Of two days one person may have two reports.
-        one = await releases.release(replace(ask, epochs=(today - 40,)))
-        assert (made.entry.answer[0].noise or 0) > 1.9 * (one.entry.answer[0].noise or 0)
+        other_release = await releases.release(replace(ask, epochs=(today - 40,)))
+        assert (release.entry.answer[0].noise or 0) > 1.9 * (
+            other_release.entry.answer[0].noise or 0
+        )
         again = await releases.release(
             replace(ask, epochs=(today - 40, today - 30), by="you", purpose="tiny one")
         )
-        assert (again.entry, again.again) == (made.entry, True)
+        assert (again.entry, again.again) == (release.entry, True)
         assert (again.budget_left.epsilon_left, again.budget_left.delta_left) == pytest.approx(
             (0.1, 2e-9)
         )
@@ -373,7 +377,7 @@ def test_only_final_totals_of_enough_people_are_released(signed: Signed) -> None
             await releases.release(
                 replace(ask, query="mode", epochs=(today - 40,), purpose="tiny one")
             )
-        for wrong, error, said in (
+        for wrong, error, message in (
             ({"metric": "colour"}, UnknownMetric, "not in the bundle"),
             ({"metric": "kept"}, BadParameter, "the catalog gives it no release"),
             ({"purpose": "fun"}, BadParameter, "there are report, tiny one"),
@@ -385,7 +389,7 @@ def test_only_final_totals_of_enough_people_are_released(signed: Signed) -> None
                 "above what",
             ),
         ):
-            with pytest.raises(error, match=said):
+            with pytest.raises(error, match=message):
                 await releases.release(replace(ask, **wrong))  # type: ignore[arg-type]
 
     asyncio.run(body())
@@ -433,8 +437,8 @@ def running(
 
             def healthy() -> bool:
                 assert process.poll() is None
-                told = web.get(f"http://{listen[2]}/health").json()
-                return bool(told == {"status": "serving", "version": VERSION})
+                response = web.get(f"http://{listen[2]}/health").json()
+                return bool(response == {"status": "serving", "version": VERSION})
 
             eventually(healthy, although=(httpx2.TransportError,))
             yield f"http://{listen[2]}"
@@ -444,8 +448,8 @@ def running(
 
 
 def _release(running: str, *arguments: str, capsys: Any) -> dict[str, Any]:
-    asked = ["release", *arguments, "--purpose", "report", "--url", running]
-    assert main([*asked, "--format", "json"]) == 0
+    command = ["release", *arguments, "--purpose", "report", "--url", running]
+    assert main([*command, "--format", "json"]) == 0
     document: dict[str, Any] = json.loads(capsys.readouterr().out)
     return document
 
@@ -475,9 +479,9 @@ def test_the_census_is_released_with_the_errors_that_theory_says(
         [masters] = count["values"]
         assert abs(masters["estimate"] - true["Masters"]) < 9 * masters["stderr"]
         noises["count"].append(masters["noise"])
-        found = _release(running, age, "mean", capsys=capsys)["values"][0]
-        assert abs(found["estimate"] - mean) < 9 * found["stderr"]
-        noises["mean"].append(found["noise"])
+        row = _release(running, age, "mean", capsys=capsys)["values"][0]
+        assert abs(row["estimate"] - mean) < 9 * row["stderr"]
+        noises["mean"].append(row["noise"])
         mode = _release(running, education, "mode", capsys=capsys)
         assert mode["values"] == [{"value": "HS-grad"}]
     gap = 1.0  # of grr at epsilon 2 over 16 values
@@ -565,14 +569,14 @@ def test_no_face_enters_what_nobody_can_read(
     letters = json.loads(f'"{text}"')
     options = {"--by": letters} if name == "by" else {"--by": "Eve", "--value": letters}
     if "\0" not in letters:
-        given = [part for pair in options.items() for part in pair]
+        flags = [part for pair in options.items() for part in pair]
         where = ["--url", running, "--purpose", "report"]
-        assert main(["release", "education_1", "histogram", *given, *where]) == 2
-        said = capsys.readouterr().err
-        assert said.startswith("hubbub: ")
-        assert said.count("\n") == 1
-    told = web.get(url)
-    assert (told.status_code, told.json()["unreadable"]) == (200, 0)
-    assert len(told.json()["records"]) == before
+        assert main(["release", "education_1", "histogram", *flags, *where]) == 2
+        errors = capsys.readouterr().err
+        assert errors.startswith("hubbub: ")
+        assert errors.count("\n") == 1
+    response = web.get(url)
+    assert (response.status_code, response.json()["unreadable"]) == (200, 0)
+    assert len(response.json()["records"]) == before
     assert main(["release", "--url", running]) == 0
     capsys.readouterr()

@@ -68,7 +68,7 @@ def test_files_are_read_when_they_have_changed_and_stand_still(
 ) -> None:
     path = tmp_path / "file"
     path.write_text("1")
-    taken: list[str] = []
+    texts: list[str] = []
     counts: Counter[str] = Counter()
 
     def read() -> Take:
@@ -77,7 +77,7 @@ def test_files_are_read_when_they_have_changed_and_stand_still(
             raise BadParameter("file: bad; write a good one")
 
         def take() -> Mapping[str, Any]:
-            taken.append(text)
+            texts.append(text)
             return {"file": text}
 
         return take
@@ -87,13 +87,13 @@ def test_files_are_read_when_they_have_changed_and_stand_still(
         reloader = Reloader(lambda: [path], read, counts, clock)
         task = asyncio.create_task(reloader.run())
         await _looks(clock, 5)
-        assert taken == []
+        assert texts == []
         path.write_text("22")
         await _looks(clock, 5)
-        assert taken == ["22"]
+        assert texts == ["22"]
         path.write_text("bad")
         await _looks(clock, 5)
-        assert (taken, counts["refused"]) == (["22"], 1)  # once, and not at every look
+        assert (texts, counts["refused"]) == (["22"], 1)  # once, and not at every look
         reloader.reload()
         await _looks(clock, 3)
         assert counts["refused"] == 2
@@ -101,13 +101,13 @@ def test_files_are_read_when_they_have_changed_and_stand_still(
         os.utime(tmp_path)
         path.write_text("333")
         await _looks(clock, 5)
-        assert taken == ["22", "333"]
+        assert texts == ["22", "333"]
         task.cancel()
 
     with caplog.at_level(logging.INFO, "hubbub.runtime"):
         asyncio.run(live())
-    said = [record.getMessage() for record in caplog.records]
-    assert said == [
+    messages = [record.getMessage() for record in caplog.records]
+    assert messages == [
         "reloaded",
         *["not reloaded, the old goes on: file: bad; write a good one"] * 2,
         "reloaded",
@@ -119,7 +119,7 @@ def test_a_file_that_another_names_later_is_looked_at_from_then_on(tmp_path: Pat
     """Also where the naming was refused, as the named file was not there yet."""
     first, named = tmp_path / "first", tmp_path / "named"
     first.write_text("")
-    taken: list[str] = []
+    texts: list[str] = []
     counts: Counter[str] = Counter()
 
     def read() -> Take:
@@ -129,7 +129,7 @@ def test_a_file_that_another_names_later_is_looked_at_from_then_on(tmp_path: Pat
             raise BadParameter("named: cannot be read") from error
 
         def take() -> Mapping[str, Any]:
-            taken.append(text)
+            texts.append(text)
             return {}
 
         return take
@@ -143,14 +143,14 @@ def test_a_file_that_another_names_later_is_looked_at_from_then_on(tmp_path: Pat
         await _looks(clock, 3)
         first.write_text("named")
         await _looks(clock, 5)
-        assert (taken, counts["refused"]) == ([], 1)
+        assert (texts, counts["refused"]) == ([], 1)
         for text in ("one", "other two"):
             named.write_text(text)
             await _looks(clock, 5)
-        assert taken == ["one", "other two"]
+        assert texts == ["one", "other two"]
         first.write_text("")
         await _looks(clock, 5)
-        assert taken == ["one", "other two", "none"]
+        assert texts == ["one", "other two", "none"]
         task.cancel()
 
     asyncio.run(live())
@@ -277,7 +277,7 @@ def test_all_that_is_reloaded_is_reloaded_under_load(made: Made, tmp_path: Path)
             before = {name: (home / name).read_bytes() for name in (OPERATORS, "streams.json")}
             newer: list[Bundle] = []
             _said(run, lambda log: log.count(" streams 2"), lambda: newer.append(_build(run, more)))
-            taken = {name: (home / name).read_bytes() for name in before}
+            contents = {name: (home / name).read_bytes() for name in before}
             _one(newer[0], "mood", "light")
             crowd.more(3)
 
@@ -292,13 +292,13 @@ def test_all_that_is_reloaded_is_reloaded_under_load(made: Made, tmp_path: Path)
             _one(newer[0], "mood", "light")
             crowd.more(3)
             for name in (OPERATORS, "streams.json"):
-                (home / name).write_bytes(taken[name])
+                (home / name).write_bytes(contents[name])
             _certificates_limits_and_tokens(run, crowd, tmp_path / "kept", secret)
         finally:
             crowd.stop()
-        told = scraped(run, run._ports.shuffler_metrics)
-        assert told["", 'hubbub_reloads_total{outcome="taken"}'] >= 5
-        assert told["", 'hubbub_reloads_total{outcome="refused"}'] >= 1
+        metrics = scraped(run, run._ports.shuffler_metrics)
+        assert metrics["", 'hubbub_reloads_total{outcome="taken"}'] >= 5
+        assert metrics["", 'hubbub_reloads_total{outcome="refused"}'] >= 1
         close_epochs(run.shuffler_redis)
 
         def law() -> dict[str, int]:
@@ -331,11 +331,11 @@ def _certificates_limits_and_tokens(
     _said(run, _hung_up, lambda: _hang_up(run))
     crowd.more(3)
     # A token that is taken back lets nobody in any more.
-    shown = {"authorization": f"Bearer {secret}"}
+    headers = {"authorization": f"Bearer {secret}"}
     law = f"{run.endpoints.page}v1/status"
-    assert web.get(law, headers=shown).status_code == 200
+    assert web.get(law, headers=headers).status_code == 200
     remove_token(run.home / "tokens.json", "ana")
-    eventually(lambda: web.get(law, headers=shown).status_code == 401)
+    eventually(lambda: web.get(law, headers=headers).status_code == 401)
     crowd.more(3)
 
 

@@ -40,18 +40,20 @@ class Relay:
                 return
             far = socket.create_connection(("127.0.0.1", self._target))
             self.hellos.append(b"")
-            for one, other, place in ((near, far, len(self.hellos) - 1), (far, near, None)):
-                threading.Thread(target=self._pass, args=(one, other, place), daemon=True).start()
+            for source, other, place in ((near, far, len(self.hellos) - 1), (far, near, None)):
+                threading.Thread(
+                    target=self._pass, args=(source, other, place), daemon=True
+                ).start()
 
-    def _pass(self, one: socket.socket, other: socket.socket, place: int | None) -> None:
+    def _pass(self, source: socket.socket, other: socket.socket, place: int | None) -> None:
         try:
-            while said := one.recv(1 << 16):
+            while data := source.recv(1 << 16):
                 if place is not None and len(self.hellos[place]) < 1 << 14:
-                    self.hellos[place] += said
-                other.sendall(said)
+                    self.hellos[place] += data
+                other.sendall(data)
         except OSError:
             pass
-        for end in (one, other):
+        for end in (source, other):
             end.close()
 
     def close(self) -> None:
@@ -64,12 +66,12 @@ def _extensions(hello: bytes) -> dict[int, bytes]:
     for width in (1, 2, 1):  # the session's id, ciphers, compressions
         at += width + int.from_bytes(hello[at : at + width])
     end = at + 2 + int.from_bytes(hello[at : at + 2])
-    at, found = at + 2, {}
+    at, extensions = at + 2, {}
     while at < end:
         kind, length = (int.from_bytes(hello[at + n : at + n + 2]) for n in (0, 2))
-        found[kind] = hello[at + 4 : at + 4 + length]
+        extensions[kind] = hello[at + 4 : at + 4 + length]
         at += 4 + length
-    return found
+    return extensions
 
 
 @contextmanager
@@ -120,16 +122,16 @@ def test_a_device_resumes_no_session_that_a_server_offers(serving: object, tmp_p
         trust = ssl.create_default_context(cadata=roots)
         trust.set_alpn_protocols(["h2"])
         trust.maximum_version = ssl.TLSVersion.TLSv1_2  # there it has one after the handshake
-        kept = None
+        session = None
         for _ in range(2):
             line = socket.create_connection(("127.0.0.1", relay.port))
-            with trust.wrap_socket(line, server_hostname="127.0.0.1", session=kept) as spoken:
-                kept, resumed = spoken.session, spoken.session_reused
+            with trust.wrap_socket(line, server_hostname="127.0.0.1", session=session) as spoken:
+                session, resumed = spoken.session, spoken.session_reused
         assert resumed
         relay.close()
     *devices, _, resuming = map(_extensions, relay.hellos)
     assert len(devices) == 3
-    for said in devices:
-        assert PRE_SHARED_KEY not in said
-        assert not said.get(SESSION_TICKET)
+    for device in devices:
+        assert PRE_SHARED_KEY not in device
+        assert not device.get(SESSION_TICKET)
     assert resuming[SESSION_TICKET]

@@ -61,9 +61,9 @@ def test_what_is_older_than_the_catalog_keeps_goes_and_nothing_else(made: Made) 
         )
         for _ in range(2):
             await retention.look()
-            held = await store.counted(["theme", "crashed"])
-            told = {window: (one.reports, one.dummies) for window, one in held.items()}
-            assert told == {young: (20, 0), other: (10, 0)}
+            counted = await store.counted(["theme", "crashed"])
+            counts = {window: (count.reports, count.dummies) for window, count in counted.items()}
+            assert counts == {young: (20, 0), other: (10, 0)}
         assert (await store.report_counts())[old]["counted:deleted"] == 30
         assert changed == {"theme"}
         unsure = Retention(
@@ -90,33 +90,33 @@ def test_what_was_promised_is_deleted_when_the_metric_is_retired_or_its_line_cha
     async def body() -> None:
         server = await connect_redis(redis_url)
         await server.client.flushdb()
-        store, kept, changed = RedisStore(server), RedisAnswerStore(server), set[str]()
-        said = RedisPromises(server)
+        store, answer_store, changed = RedisStore(server), RedisAnswerStore(server), set[str]()
+        promises = RedisPromises(server)
         # Nobody has to be sure of the time to promise.
-        await Retention(served, store, said, kept, Clocks(), changed=changed).look()
+        await Retention(served, store, promises, answer_store, Clocks(), changed=changed).look()
         old = await _count(store, theme, 40, 30)
         tier = await _count(store, replace(theme, name="theme/1"), 40, 30)
         young = await _count(store, theme, 30, 20)
         other = await _count(store, crashed, 40, 10)
-        await Retention(after, store, said, kept, Clocks(), changed=changed).look()
+        await Retention(after, store, promises, answer_store, Clocks(), changed=changed).look()
         assert len(await store.counted(["theme", "theme/1", "crashed"])) == 4
         for _ in range(2):
-            await Retention(after, store, said, kept, Sure(), changed=changed).look()
-            held = await store.counted(["theme", "theme/1", "crashed"])
-            told = {window: (one.reports, one.dummies) for window, one in held.items()}
-            assert told == {young: (20, 0), other: (10, 0)}
+            await Retention(after, store, promises, answer_store, Sure(), changed=changed).look()
+            counted = await store.counted(["theme", "theme/1", "crashed"])
+            counts = {window: (count.reports, count.dummies) for window, count in counted.items()}
+            assert counts == {young: (20, 0), other: (10, 0)}
         law = await store.report_counts()
         assert [law[window]["counted:deleted"] for window in (old, tier)] == [30, 30]
         assert changed == set(later)
-        promise = (await promised(said))["theme"]
+        promise = (await promised(promises))["theme"]
         over = epoch_start(young.epoch + 1, "day") + 35 * DAYS
         assert promise.is_over(young.epoch, over)
         assert not promise.is_over(young.epoch, over - 1)
         # Of what comes after the longer line, the longer line says it.
         assert promise.is_over(young.epoch + 32, over + 32 * DAYS) is not bool(later)
         await server.client.hset("aggregator:retention", "theme", "{")
-        await Retention(served, store, said, kept, Sure(), changed=changed).look()
-        assert (await promised(said))["theme"].days == {"day": {35: None}}
+        await Retention(served, store, promises, answer_store, Sure(), changed=changed).look()
+        assert (await promised(promises))["theme"].days == {"day": {35: None}}
         await server.close()
 
     asyncio.run(body())
@@ -137,20 +137,24 @@ def test_a_name_used_again_with_other_epochs_has_its_old_totals_judged_by_their_
     new = replace(old, epoch=then, keep="")
     crashed = made.bundle.metrics["crashed"]
 
-    def with_theme(*one: Metric) -> Bundle:
-        metrics = {"crashed": crashed, **{metric.name: metric for metric in one}}
+    def with_theme(*themes: Metric) -> Bundle:
+        metrics = {"crashed": crashed, **{metric.name: metric for metric in themes}}
         return replace(made.bundle, metrics=metrics, history={})
 
     async def body() -> None:
         server = await connect_redis(redis_url)
         await server.client.flushdb()
-        store, said, kept = RedisStore(server), RedisPromises(server), RedisAnswerStore(server)
+        store, promises, answer_store = (
+            RedisStore(server),
+            RedisPromises(server),
+            RedisAnswerStore(server),
+        )
 
         async def look(bundle: Bundle) -> set[Window]:
-            await Retention(bundle, store, said, kept, Sure(), changed=set()).look()
+            await Retention(bundle, store, promises, answer_store, Sure(), changed=set()).look()
             return set(await store.counted(["theme"]))
 
-        gone, left, recent = [await _count(store, old, days, 7) for days in (60, 47, 22)]
+        gone, middle, recent = [await _count(store, old, days, 7) for days in (60, 47, 22)]
         # What another version wrote, which knew of one length alone.
         wrote = json.dumps({"epoch": first, "days": {"35": None}})
         await server.client.hset("aggregator:retention", "theme", wrote)
@@ -158,12 +162,12 @@ def test_a_name_used_again_with_other_epochs_has_its_old_totals_judged_by_their_
         early = await _count(store, old, 45, 7)
         own = [await _count(store, new, days, 7) for days in (55, 0)]
         assert await look(with_theme(new)) == {recent, *own}
-        assert {gone, left, early}.isdisjoint(await store.counted(["theme"]))
+        assert {gone, middle, early}.isdisjoint(await store.counted(["theme"]))
         assert await look(with_theme(replace(new, keep="40d"))) == {recent, own[1]}
-        assert set((await promised(said))["theme"].days) == {first, then}
+        assert set((await promised(promises))["theme"].days) == {first, then}
         # Back to the first length: nothing of what was promised is lost.
         assert await look(with_theme(old)) == {recent, own[1]}
-        assert list((await promised(said))["theme"].days) == [then, first]
+        assert list((await promised(promises))["theme"].days) == [then, first]
         await server.close()
 
     asyncio.run(body())
@@ -197,7 +201,7 @@ def test_a_retired_metric_is_forgotten_by_its_name_and_a_stranger_is_told_apart(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setenv("HUBBUB_REDIS_URL", redis_url)
-    shade, older = [replace(made.bundle.metrics["theme"], name=one) for one in ("shade", "older")]
+    shade, older = [replace(made.bundle.metrics["theme"], name=name) for name in ("shade", "older")]
 
     async def fill() -> None:
         server = await connect_redis(redis_url)
@@ -207,16 +211,16 @@ def test_a_retired_metric_is_forgotten_by_its_name_and_a_stranger_is_told_apart(
             await _count(store, shade, days, 30)
         await _count(store, older, 40, 7)  # of a version that remembered nothing
         served = replace(made.bundle, metrics={"shade": shade}, history={})
-        said, kept = RedisPromises(server), RedisAnswerStore(server)
-        await Retention(served, store, said, kept, Clocks(), changed=set()).look()
+        promises, answer_store = RedisPromises(server), RedisAnswerStore(server)
+        await Retention(served, store, promises, answer_store, Clocks(), changed=set()).look()
         await server.close()
 
     asyncio.run(fill())
     before = (datetime.now(UTC) - timedelta(days=20)).date().isoformat()
 
     def told(name: str, *more: str, code: int = 0, bundle: Path = made.path) -> str:
-        asked = ["forget", name, "--before", before, "--bundle", str(bundle)]
-        assert main([*asked, *more]) == code
+        command = ["forget", name, "--before", before, "--bundle", str(bundle)]
+        assert main([*command, *more]) == code
         caught = capsys.readouterr()
         return " ".join((caught.out + caught.err).split())
 
@@ -239,7 +243,7 @@ def test_an_operator_forgets_what_was_before_a_day(
     monkeypatch.setenv("HUBBUB_REDIS_URL", redis_url)
     theme = made.bundle.metrics["theme"]
     before = (datetime.now(UTC) - timedelta(days=20)).date().isoformat()
-    asked = ["forget", "theme", "--bundle", str(made.path), "--before"]
+    command = ["forget", "theme", "--bundle", str(made.path), "--before"]
 
     async def fill() -> list[Window]:
         server = await connect_redis(redis_url)
@@ -254,28 +258,28 @@ def test_an_operator_forgets_what_was_before_a_day(
     async def held() -> dict[Window, int]:
         server = await connect_redis(redis_url)
         counted = await RedisStore(server).counted(["theme"])
-        found = {window: of.reports for window, of in counted.items()}
-        assert not await server.client.exists("aggregator:estimates:theme:7d") or len(found) == 4
+        counts = {window: of.reports for window, of in counted.items()}
+        assert not await server.client.exists("aggregator:estimates:theme:7d") or len(counts) == 4
         await server.close()
-        return found
+        return counts
 
     windows = asyncio.run(fill())
-    assert main([*asked, before]) == 0
+    assert main([*command, before]) == 0
     assert "60 reports" in capsys.readouterr().out
     assert set(asyncio.run(held())) == set(windows)
-    assert main([*asked, before, "--yes"]) == 0
+    assert main([*command, before, "--yes"]) == 0
     assert "the law counts 60 as counted:deleted" in capsys.readouterr().out
     assert set(asyncio.run(held())) == set(windows[2:])
     # An epoch that still takes reports is not deleted, whatever day is named.
-    assert main([*asked, "2999-01-01", "--yes"]) == 0
+    assert main([*command, "2999-01-01", "--yes"]) == 0
     assert set(asyncio.run(held())) == {windows[3]}
-    assert main([*asked, "2999-01-01"]) == 0
-    told = capsys.readouterr().out
-    assert "is not over, and takes reports until 2" in told.splitlines()[-1]
-    assert main([*asked, before]) == 0
+    assert main([*command, "2999-01-01"]) == 0
+    output = capsys.readouterr().out
+    assert "is not over, and takes reports until 2" in output.splitlines()[-1]
+    assert main([*command, before]) == 0
     assert "nothing is held" in capsys.readouterr().out
     monkeypatch.delenv("HUBBUB_REDIS_URL")
-    assert main([*asked, before]) == 2
+    assert main([*command, before]) == 2
     assert "the URL of the aggregator's Redis in HUBBUB_REDIS_URL" in capsys.readouterr().err
 
 

@@ -137,29 +137,33 @@ def test_servers_have_their_own_names_and_an_analyst_is_a_client_alone(tmp_path:
     }
     issuers = set()
     for role, wanted in expected.items():
-        made = x509.load_pem_x509_certificate((tmp_path / "tls" / f"{role}.pem").read_bytes())
-        usages = made.extensions.get_extension_for_class(x509.ExtendedKeyUsage).value
+        certificate = x509.load_pem_x509_certificate(
+            (tmp_path / "tls" / f"{role}.pem").read_bytes()
+        )
+        usages = certificate.extensions.get_extension_for_class(x509.ExtendedKeyUsage).value
         assert ExtendedKeyUsageOID.CLIENT_AUTH in usages
         assert (ExtendedKeyUsageOID.SERVER_AUTH in usages) == (role != "analyst")
-        found = set()
+        name_texts = set()
         if wanted:
-            told = made.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-            found = {str(name.value) for name in told}
-        assert found == wanted, role
-        issuers.add(made.issuer)
+            alt_names = certificate.extensions.get_extension_for_class(
+                x509.SubjectAlternativeName
+            ).value
+            name_texts = {str(name.value) for name in alt_names}
+        assert name_texts == wanted, role
+        issuers.add(certificate.issuer)
     assert len(issuers) == 4, "an authority for each"
 
 
 def test_certificates_are_renewed_by_the_kept_authorities(tmp_path: Path) -> None:
-    tls, kept = tmp_path / "tls", tmp_path / "tls-authorities"
+    tls, authorities = tmp_path / "tls", tmp_path / "tls-authorities"
     assert main(["keys", "tls", str(tls), "--host", "shuffler=reports.example.org"]) == 0
-    assert stat.S_IMODE((kept / "shuffler.key").stat().st_mode) == 0o600
+    assert stat.S_IMODE((authorities / "shuffler.key").stat().st_mode) == 0o600
     before = {path.name: path.read_bytes() for path in tls.iterdir()}
     assert main(["keys", "tls", str(tls), "--renew", "--host", "shuffler=more.example.org"]) == 0
     after = {path.name: path.read_bytes() for path in tls.iterdir()}
     assert {name for name in before if before[name] == after[name]} == {"ca.pem"}
-    made = x509.load_pem_x509_certificate(after["shuffler.pem"])
-    names = made.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    certificate = x509.load_pem_x509_certificate(after["shuffler.pem"])
+    names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     assert names.get_values_for_type(x509.DNSName) == [
         *("localhost", "reports.example.org", "more.example.org")
     ]
@@ -169,7 +173,7 @@ def test_certificates_are_renewed_by_the_kept_authorities(tmp_path: Path) -> Non
             authorities_of(role, after["ca.pem"].decode()).encode()
         )
         x509.load_pem_x509_certificate(after[f"{role}.pem"]).verify_directly_issued_by(authority)
-    (kept / "redis.key").unlink()
+    (authorities / "redis.key").unlink()
     again = {path.name: path.read_bytes() for path in tls.iterdir()}
     assert main(["keys", "tls", str(tls), "--renew"]) == 2
     assert again == {path.name: path.read_bytes() for path in tls.iterdir()}
@@ -237,8 +241,8 @@ def test_a_device_reports_to_nobody_but_a_shuffler(
             client = Client(bundle, MemoryState(), transport, hold_seconds=None)
             assert client.report("theme", "dark") is Outcome.QUEUED
             sent = await asyncio.to_thread(client.flush, 20 if role == "shuffler" else 2)
-            told = (sent, client.waiting, client.dropped, impostor.heard)
-            assert told == ((True, 0, {}, 1) if role == "shuffler" else (False, 1, {}, 0))
+            outcome = (sent, client.waiting, client.dropped, impostor.heard)
+            assert outcome == ((True, 0, {}, 1) if role == "shuffler" else (False, 1, {}, 0))
             transport.close()
 
     asyncio.run(body())
@@ -293,12 +297,12 @@ def test_the_law_s_terms_are_the_shufflers_alone(tls: Path, role: str) -> None:
 def test_the_probe_believes_the_role_it_asks_alone(tls: Path, role: str) -> None:
     async def body() -> None:
         async with _impostor(tls, role) as (_, address):
-            for asked in ("shuffler", "aggregator"):
+            for probe_role in ("shuffler", "aggregator"):
                 probe = [sys.executable, "-m", "hubbub.runtime.probe", address]
                 probed = await asyncio.create_subprocess_exec(
-                    *probe, "--tls", str(tls), asked, stderr=subprocess.DEVNULL
+                    *probe, "--tls", str(tls), probe_role, stderr=subprocess.DEVNULL
                 )
-                assert await probed.wait() == (asked != role), asked
+                assert await probed.wait() == (probe_role != role), probe_role
 
     asyncio.run(body())
 
@@ -306,13 +310,13 @@ def test_the_probe_believes_the_role_it_asks_alone(tls: Path, role: str) -> None
 @contextmanager
 def _fake_redis(folder: Path, role: str) -> Iterator[tuple[int, bytearray]]:
     """Shows the certificate of this role, and keeps what it then hears."""
-    heard, port, loop = bytearray(), free_port(), asyncio.new_event_loop()
+    buffer, port, loop = bytearray(), free_port(), asyncio.new_event_loop()
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(folder / f"{role}.pem", folder / f"{role}.key")
 
     async def listen(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
-            heard.extend(await reader.read(4096))
+            buffer.extend(await reader.read(4096))
         finally:
             writer.close()
 
@@ -321,7 +325,7 @@ def _fake_redis(folder: Path, role: str) -> Iterator[tuple[int, bytearray]]:
     thread = threading.Thread(target=loop.run_forever)
     thread.start()
     try:
-        yield port, heard
+        yield port, buffer
     finally:
         loop.call_soon_threadsafe(server.close)
         loop.call_soon_threadsafe(loop.stop)
@@ -348,21 +352,21 @@ LEFT_OPEN = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableException
 @LEFT_OPEN
 @pytest.mark.parametrize("role", ROLES)
 def test_nobody_but_redis_hears_its_password(tls: Path, role: str) -> None:
-    with _fake_redis(tls, role) as (port, heard):
+    with _fake_redis(tls, role) as (port, traffic):
         url = f"rediss://shuffler:SECRET@127.0.0.1:{port}/0?ssl_ca_certs={tls}/ca.pem"
         asyncio.run(_dial_redis(url))
-        assert (b"SECRET" in heard) == (role == "redis")
-        assert role == "redis" or not heard
+        assert (b"SECRET" in traffic) == (role == "redis")
+        assert role == "redis" or not traffic
 
 
 @LEFT_OPEN
 @pytest.mark.parametrize("role", ROLES)
 def test_nobody_but_redis_hears_its_password_with_certificates_of_0_1(old: Path, role: str) -> None:
-    with _fake_redis(old, role) as (port, heard):
+    with _fake_redis(old, role) as (port, traffic):
         url = f"rediss://shuffler:SECRET@127.0.0.1:{port}/0?ssl_ca_certs={old}/ca.pem"
         asyncio.run(_dial_redis(url))
-        assert (b"SECRET" in heard) == (role == "redis")
-        assert role == "redis" or not heard
+        assert (b"SECRET" in traffic) == (role == "redis")
+        assert role == "redis" or not traffic
 
 
 @pytest.mark.skipif(not has_tls(), reason="the Redis server here was built without TLS")
@@ -397,8 +401,8 @@ def test_a_redis_url_with_no_authority_of_redis_is_refused(tls: Path, tmp_path: 
     (tmp_path / "ca.pem").write_text(
         authorities_of("shuffler", (tls / "ca.pem").read_text("ascii"))
     )
-    for path, said in ((tmp_path / "ca.pem", "has no authority of Redis"), (tmp_path, "read")):
-        with pytest.raises(StoreUnavailable, match=said):
+    for path, message in ((tmp_path / "ca.pem", "has no authority of Redis"), (tmp_path, "read")):
+        with pytest.raises(StoreUnavailable, match=message):
             asyncio.run(connect_redis(f"rediss://:SECRET@127.0.0.1:1/0?ssl_ca_certs={path}"))
 
 
@@ -406,7 +410,7 @@ def test_a_redis_url_with_no_authority_of_redis_is_refused(tls: Path, tmp_path: 
 def test_a_notebook_believes_an_aggregator_alone(tls: Path, role: str) -> None:
     class Face(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            heard.append(self.headers.get("Authorization"))
+            authorizations.append(self.headers.get("Authorization"))
             self.send_response(200)
             self.end_headers()
             self.wfile.write(b'{"metrics": [], "total": 0}')
@@ -414,7 +418,7 @@ def test_a_notebook_believes_an_aggregator_alone(tls: Path, role: str) -> None:
         def log_message(self, *_: Any) -> None:
             pass
 
-    heard: list[str | None] = []
+    authorizations: list[str | None] = []
     server = HTTPServer(("127.0.0.1", 0), Face)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(tls / f"{role}.pem", tls / f"{role}.key")
@@ -434,15 +438,15 @@ def test_a_notebook_believes_an_aggregator_alone(tls: Path, role: str) -> None:
         server.shutdown()
         thread.join()
         server.server_close()
-    assert heard == ([f"Bearer {token}"] if role == "aggregator" else [])
+    assert authorizations == ([f"Bearer {token}"] if role == "aggregator" else [])
 
 
 def test_the_bundle_gets_the_authority_of_the_shuffler_alone(
     made: Made, tls: Path, tmp_path: Path
 ) -> None:
     roots = _bundle(made, tmp_path, "127.0.0.1:1", tls).roots or ""
-    [one] = x509.load_pem_x509_certificates(roots.encode())
-    assert one.subject.rfc4514_string() == "CN=hubbub shuffler authority"
+    [authority] = x509.load_pem_x509_certificates(roots.encode())
+    assert authority.subject.rfc4514_string() == "CN=hubbub shuffler authority"
 
 
 def test_while_authorities_change_the_old_and_the_new_are_believed(
@@ -481,8 +485,8 @@ def test_what_version_0_1_made_still_works_and_says_so(made: Made, tmp_path: Pat
         transport.close()
         assert total_counts(run.endpoints)["acknowledged"] == 1
     for service in ("shuffler", "aggregator"):
-        said = (home / "log" / f"{service}.log").read_text()
-        assert said.count("make all anew with: hubbub keys tls") == 1, said
+        log_text = (home / "log" / f"{service}.log").read_text()
+        assert log_text.count("make all anew with: hubbub keys tls") == 1, log_text
 
 
 def test_certificates_of_now_are_not_warned_of(tls: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -79,20 +79,20 @@ def test_an_address_of_grpc_is_answered_by_one_line_that_says_what_to_write(
     words: list[str], old: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main([*words, *old]) == 2
-    said = capsys.readouterr().err
-    assert said.count("\n") == 1
-    assert "is gone: analysts ask over HTTP; give --url https://HOST:PORT" in said
+    errors = capsys.readouterr().err
+    assert errors.count("\n") == 1
+    assert "is gone: analysts ask over HTTP; give --url https://HOST:PORT" in errors
 
 
 def test_the_folder_of_an_earlier_version_is_read(tmp_path: Path) -> None:
     of_before = {"query": "127.0.0.1:9", "tls": "tls", "page": "http://127.0.0.1:9/"}
     (tmp_path / "endpoints.json").write_text(json.dumps(of_before))
-    found = read_endpoints(tmp_path)
-    assert (found.page, found.home) == ("http://127.0.0.1:9/", str(tmp_path))
+    endpoints = read_endpoints(tmp_path)
+    assert (endpoints.page, endpoints.home) == ("http://127.0.0.1:9/", str(tmp_path))
 
 
 @pytest.mark.parametrize(
-    ("option", "value", "said"),
+    ("option", "value", "message"),
     [
         ("--query-listen", "127.0.0.1:9", "is gone: analysts ask over HTTP alone"),
         ("--http-command", "hubbub {} --query HOST:9", "write it as 'hubbub {} --url https"),
@@ -101,7 +101,7 @@ def test_the_folder_of_an_earlier_version_is_read(tmp_path: Path) -> None:
 def test_a_setting_of_grpc_is_refused_with_what_to_write(
     option: str,
     value: str,
-    said: str,
+    message: str,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -109,20 +109,20 @@ def test_a_setting_of_grpc_is_refused_with_what_to_write(
     words = ["--bundle", "b", "--keys", "k", "--insecure", option, value]
     with pytest.raises((SystemExit, BadParameter)) as caught:
         parse(words)
-    assert said in capsys.readouterr().err + str(caught.value)
+    assert message in capsys.readouterr().err + str(caught.value)
 
 
 def test_pages_of_an_answer_that_changes_meanwhile_are_read_again() -> None:
     """The first page of the first reading is of 10 reports, all others of 11."""
-    asked: list[int] = []
+    offsets: list[int] = []
 
     class Changing(Service):
         def ask(self, path: str, parameters: Any = None, body: Any = None, **more: Any) -> Any:
             del path, body, more
-            asked.append(parameters["first"])
+            offsets.append(parameters["first"])
             value = {"value": f"{parameters['first']}"}
-            return {"reports": min(9 + len(asked), 11), "total": 2, "values": [value]}
+            return {"reports": min(9 + len(offsets), 11), "total": 2, "values": [value]}
 
     whole = Changing("http://127.0.0.1:1", None, HttpCalls(1.0)).pages("/", {}, None, "values", 1)
-    assert asked == [0, 1, 0, 1]
+    assert offsets == [0, 1, 0, 1]
     assert whole == {"reports": 11, "total": 2, "values": [{"value": "0"}, {"value": "1"}]}

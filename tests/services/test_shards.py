@@ -42,23 +42,23 @@ def _today() -> Window:
 
 def test_reports_are_spread_evenly_and_come_again_to_the_same() -> None:
     reports = sealed_reports(8000)
-    found = spread({WINDOW: reports}, {WINDOW: SHARDS})
-    assert found == spread({WINDOW: reports}, {WINDOW: SHARDS})
-    assert set(found) == set(places(WINDOW, SHARDS))
-    off = sum((len(one) - 2000) ** 2 / 2000 for one in found.values())
+    shards = spread({WINDOW: reports}, {WINDOW: SHARDS})
+    assert shards == spread({WINDOW: reports}, {WINDOW: SHARDS})
+    assert set(shards) == set(places(WINDOW, SHARDS))
+    off = sum((len(part) - 2000) ** 2 / 2000 for part in shards.values())
     assert chi2.sf(off, SHARDS - 1) > 1e-6
-    keys = {place.key("shuffler:pool") for place in found}
+    keys = {place.key("shuffler:pool") for place in shards}
     assert len(keys) == SHARDS
     assert WINDOW.key("shuffler:pool") in keys, "the first is where a pool without shards is"
 
 
-@pytest.mark.parametrize("given", [{"mix": "pool"}, {"dummies": 10, "values": 16}])
+@pytest.mark.parametrize("changes", [{"mix": "pool"}, {"dummies": 10, "values": 16}])
 def test_what_must_be_mixed_together_is_kept_together(
-    table: StreamTable, given: dict[str, object]
+    table: StreamTable, changes: dict[str, object]
 ) -> None:
     stream = table.streams["theme"]
     assert may_spread(stream)
-    assert not may_spread(replace(stream, **given))  # type: ignore[arg-type]
+    assert not may_spread(replace(stream, **changes))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("processes", [1, 3])
@@ -124,10 +124,10 @@ def test_nothing_is_sent_while_a_node_keeps_its_part(
     """The others' parts have been set apart, and wait; then all of them leave."""
     set_apart, away = crowds_module.Crowds._set_apart, True
 
-    async def third_is_away(crowds: crowds_module.Crowds, place: object, *given: object) -> int:
+    async def third_is_away(crowds: crowds_module.Crowds, place: object, *arguments: object) -> int:
         if away and place == places(_today(), SHARDS)[2]:
             raise StoreUnavailable("away")
-        return await set_apart(crowds, place, *given)  # type: ignore[arg-type]
+        return await set_apart(crowds, place, *arguments)  # type: ignore[arg-type]
 
     monkeypatch.setattr(crowds_module.Crowds, "_set_apart", third_is_away)
 
@@ -169,9 +169,9 @@ async def _gather_and_cut(pool: Pool) -> None:
         gathering = await pool.crowds.gathering(WINDOW)
     for crowd_id in gathering:
         await pool.crowds.gather(WINDOW, crowd, levels, crowd_id)
-    held = [(place, await pool.crowds.ids(place)) for place in places(WINDOW, SHARDS)]
+    ids_by_place = [(place, await pool.crowds.ids(place)) for place in places(WINDOW, SHARDS)]
     gathering = await pool.crowds.gathering(WINDOW)
-    for place, ids in held:
+    for place, ids in ids_by_place:
         for crowd_id in ids:
             while crowd_id not in gathering and await pool.crowds.cut(place, crowd_id):
                 pass
@@ -206,8 +206,8 @@ def test_torn_after_any_write_no_shard_is_left_behind(
             law = await law_of(pools[0], WINDOW)
             # What is half moved is in both places; it is in none at no time.
             assert law["pooled"] + law["in_flight"] >= law["acknowledged"] == 320
-            left = [await pools[0].crowds.ids(place) for place in places(WINDOW, SHARDS)]
-            if law["pooled"] == 0 and not any(left):
+            crowd_ids = [await pools[0].crowds.ids(place) for place in places(WINDOW, SHARDS)]
+            if law["pooled"] == 0 and not any(crowd_ids):
                 break
         return often
 

@@ -75,11 +75,11 @@ def test_calls_without_a_message_give_way_and_honest_ones_are_served(
     monkeypatch.setattr("hubbub.runtime.rpc.server._ARRIVE_SECONDS", 600.0)
     monkeypatch.setattr("hubbub.runtime.rpc.calls._MAX_ARRIVING", 100)
 
-    async def body(calls_of_peer: int, kept: int) -> None:
+    async def body(calls_of_peer: int, capacity: int) -> None:
         async with serving_front(made, redis_url, calls_of_peer=calls_of_peer) as front:
             channels = await _channels(front.address, 5)
             hanging = [_hang(channel) for channel in channels for _ in range(60)]
-            await _until(lambda: front.admission.refusals["gave_way"] == 300 - kept)
+            await _until(lambda: front.admission.refusals["gave_way"] == 300 - capacity)
             for _ in range(5):
                 await front.send(front.request(2))
             async with grpc.aio.insecure_channel(front.address) as channel:
@@ -88,9 +88,9 @@ def test_calls_without_a_message_give_way_and_honest_ones_are_served(
                 )
             assert healthy.status == health_pb2.HealthCheckResponse.SERVING
             assert front.admission.counts["taken"] == 10
-            await _until(lambda: sum(one.done() for one in hanging) > 300 - kept)
-            told = {one.result() for one in hanging if one.done()}
-            assert told == {grpc.StatusCode.RESOURCE_EXHAUSTED}
+            await _until(lambda: sum(call.done() for call in hanging) > 300 - capacity)
+            statuses = {call.result() for call in hanging if call.done()}
+            assert statuses == {grpc.StatusCode.RESOURCE_EXHAUSTED}
             for channel in channels:
                 await channel.close()
             await asyncio.gather(*hanging)
@@ -165,18 +165,21 @@ def test_messages_without_an_end_have_a_bounded_memory_and_honest_ones_are_serve
     async def body(connections: int, calls: int) -> None:
         async with serving_front(made, redis_url) as front:
             hoarders = [await _Hoarder.dial(front.address, calls) for _ in range(connections)]
-            sending = [asyncio.create_task(one.send()) for one in hoarders]
-            await _until(lambda: sum(one.sent for one in hoarders) >= 16 << 20)
+            sending = [asyncio.create_task(hoarder.send()) for hoarder in hoarders]
+            await _until(lambda: sum(hoarder.sent for hoarder in hoarders) >= 16 << 20)
             for _ in range(3):
                 await front.send(front.request(2))
             assert front.admission.counts["taken"] == 6
             await _until(lambda: front.admission.refusals["gave_way"] >= 8)
             # Of calls that gave way nothing is kept, and others are read in their place.
-            sent, gave_way = sum(one.sent for one in hoarders), front.admission.refusals["gave_way"]
+            sent, gave_way = (
+                sum(hoarder.sent for hoarder in hoarders),
+                front.admission.refusals["gave_way"],
+            )
             windows = connections * calls * 65535
             assert sent <= (16 << 20) + windows + (gave_way + 8) * LARGEST_SUBMIT_BYTES
-            for one in hoarders:
-                one.writer.close()
+            for hoarder in hoarders:
+                hoarder.writer.close()
             await asyncio.gather(*sending)
             await _until(lambda: not front.server._calls._arriving)
 
@@ -237,7 +240,7 @@ def test_health_is_told_once_and_not_watched(made: Made, redis_url: str) -> None
             [channel] = await _channels(front.address, 1)
             stub = health_pb2_grpc.HealthStub(channel)
             watches = [stub.Watch(health_pb2.HealthCheckRequest()) for _ in range(90)]
-            codes = {await one.code() for one in watches}
+            codes = {await watch.code() for watch in watches}
             assert codes == {grpc.StatusCode.UNIMPLEMENTED}, "by which a caller takes us as healthy"
             assert front.admission.refusals == {"watch": 90}
             await front.send(front.request(1))
@@ -268,8 +271,8 @@ def test_the_role_is_looked_at_before_the_message(tmp_path: Path) -> None:
         credentials = TlsFolder(tmp_path / "tls", "analyst").channel_credentials("aggregator")
         async with grpc.aio.secure_channel(address, credentials) as channel:
             method = "/hubbub.wire.v1.Ingest/Apply"
-            told = await asyncio.gather(*(_hang(channel, method) for _ in range(90)))
-            assert set(told) == {grpc.StatusCode.PERMISSION_DENIED}
+            results = await asyncio.gather(*(_hang(channel, method) for _ in range(90)))
+            assert set(results) == {grpc.StatusCode.PERMISSION_DENIED}
         assert refusals == {"role": 90}
         await server.stop(1)
 
@@ -360,7 +363,7 @@ def _frame(kind: int, flags: int, stream: int, payload: bytes = b"") -> bytes:
 
 def _headers(stream: int, method: str) -> bytes:
     """The headers of a call, each as a literal (RFC 7541, 6.2.2)."""
-    told = {
+    headers = {
         ":method": "POST",
         ":scheme": "http",
         ":path": method,
@@ -368,7 +371,7 @@ def _headers(stream: int, method: str) -> bytes:
         "te": "trailers",
         "content-type": "application/grpc",
     }
-    block = b"".join(b"\0" + _text(name) + _text(value) for name, value in told.items())
+    block = b"".join(b"\0" + _text(name) + _text(value) for name, value in headers.items())
     return _frame(1, 4, stream, block)
 
 

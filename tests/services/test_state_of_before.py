@@ -39,9 +39,9 @@ def _batch(number: int) -> Commit:
 async def _goes_on(url: str) -> None:
     server = await connect_redis(url)
     store, pool = RedisStore(server), Pool(server)
-    [told] = await store.read([WINDOW])
-    assert told.totals.cells == [15, 15]
-    assert told.totals.reports == 30
+    [snapshot] = await store.read([WINDOW])
+    assert snapshot.totals.cells == [15, 15]
+    assert snapshot.totals.reports == 30
     terms: Any = (await store.report_counts())[WINDOW]
     assert terms["counted"] == 30
     assert (terms["duplicate"], terms["rejected:expired"]) == (3, 3)
@@ -51,8 +51,8 @@ async def _goes_on(url: str) -> None:
     assert await store.add(WINDOW, again) == (Outcome.SEEN, frozenset([_token("tag", 29)]))
     fresh = Commit(_token("batch", 8), [_token("tag", 99)], np.array([1, 0]), 0, {}, LATER)
     assert (await store.add(WINDOW, fresh))[0] is Outcome.APPLIED
-    [told] = await store.read([WINDOW])
-    assert told.totals.cells == [16, 15]
+    [snapshot] = await store.read([WINDOW])
+    assert snapshot.totals.cells == [16, 15]
 
     law = (await pool.report_counts())[WINDOW]
     assert (law["acknowledged"], law["pooled"], law["in_flight"]) == (30, 10, 20)

@@ -138,8 +138,8 @@ def test_dummies_are_counted_by_themselves_and_have_tags(check: Callable[[Body],
         assert (await store.add(window, _commit(tags[4:], [3, 0])))[0] is Outcome.SEEN
         await store.add(window, _commit(tags[5:], [1, 1], dummies=1))
         assert await totals(store, window) == Totals([4, 3], 4, 3)
-        held = (await store.counted([window.stream]))[window]
-        assert (held.reports, held.dummies) == (4, 3)
+        counts = (await store.counted([window.stream]))[window]
+        assert (counts.reports, counts.dummies) == (4, 3)
         assert (await store.counted_by_window())[window] == 7
         law = (await store.report_counts())[window]
         assert (law["counted"], law["counted:dummies"], sum_terms([law])["counted"]) == (4, 3, 7)
@@ -193,9 +193,9 @@ def test_a_large_commit_goes_in_chunks_and_stays_exact(check: Callable[[Body], N
         await store.add(window, _commit(tags, cells))
         await store.add(window, _commit(_tags(1), cells))
         assert await totals(store, window) == Totals([2 * cell for cell in cells], 9002)
-        outcome, seen = await store.add(window, _commit([*_tags(1), *tags[-4000:]], cells))
+        outcome, duplicates = await store.add(window, _commit([*_tags(1), *tags[-4000:]], cells))
         assert outcome is Outcome.SEEN
-        assert seen == frozenset(tags[-4000:])
+        assert duplicates == frozenset(tags[-4000:])
 
     check(body)
 
@@ -209,10 +209,10 @@ def test_concurrent_batches_with_shared_tags_count_each_tag_once(
         async def worker() -> None:
             tags = list(shared)
             while tags:
-                outcome, seen = await store.add(window, _commit(tags, [len(tags)]))
+                outcome, duplicates = await store.add(window, _commit(tags, [len(tags)]))
                 if outcome is Outcome.APPLIED:
                     return
-                tags = [tag for tag in tags if tag not in seen]
+                tags = [tag for tag in tags if tag not in duplicates]
 
         await asyncio.gather(*(worker() for _ in range(8)))
         assert await totals(store, window) == Totals([50], 50)
@@ -326,20 +326,20 @@ def test_totals_of_version_0_1_are_read_and_its_batches_known(redis_url: str, fo
         window = Window(f"former-{former}", 1)
         ids = [secrets.token_bytes(16) for _ in range(former)]
         tags = _tags(former)
-        totals_key, seen = (window.key(f"aggregator:{what}") for what in ("totals", "seen"))
+        totals_key, tags_key = (window.key(f"aggregator:{what}") for what in ("totals", "seen"))
         await client.hset("aggregator:windows", window.name, "1")
-        kept = {tag: batch_id[:8] for tag, batch_id in zip(tags, ids, strict=True)}
-        await client.hset(seen, mapping=kept)
-        await client.expireat(seen, LATER)
+        batch_of_tag = {tag: batch_id[:8] for tag, batch_id in zip(tags, ids, strict=True)}
+        await client.hset(tags_key, mapping=batch_of_tag)
+        await client.expireat(tags_key, LATER)
         law = json.dumps({"counted": former})
         cells = np.array([former], dtype="<i8").tobytes()
-        batches = b"".join(one[:8] for one in ids)
+        batches = b"".join(batch_id[:8] for batch_id in ids)
         fields = {"cells": cells, "batches": batches, "law": law, "crowd": 1, "at": 7}
         await client.hset(totals_key, mapping=fields)
         assert await totals(store, window) == Totals([former], former)
         for n in (0, former // 2, former - 1):
-            known = _commit([tags[n]], [1], ids[n])
-            assert (await store.add(window, known))[0] is Outcome.ALREADY_APPLIED
+            old_commit = _commit([tags[n]], [1], ids[n])
+            assert (await store.add(window, old_commit))[0] is Outcome.ALREADY_APPLIED
         fresh = [_commit(_tags(1), [1]) for _ in range(3)]
         for commit in fresh:
             assert (await store.add(window, commit))[0] is Outcome.APPLIED
@@ -352,7 +352,7 @@ def test_totals_of_version_0_1_are_read_and_its_batches_known(redis_url: str, fo
         other = _commit([tags[0]], [1])
         assert await store.add(window, other) == (Outcome.SEEN, frozenset(tags[:1]))
         assert await totals(store, window) == Totals([former + 3], former + 3)
-        assert await client.ttl(seen) == -1, "no date forgets what is still needed"
+        assert await client.ttl(tags_key) == -1, "no date forgets what is still needed"
         assert len(await client.hget(totals_key, "batches")) <= 8 * (64 + 3)
         await server.close()
 
@@ -375,9 +375,9 @@ def test_tags_that_were_kept_in_sets_are_known_and_forgotten(redis_url: str, buc
         await keep_in_sets(client, window, tags, buckets)
         fresh = _tags(200)
         for first in range(0, 510, 170):
-            known = tags[first : first + 170]
-            told = await RedisStore(server).add(window, _commit([*fresh, *known], [1]))
-            assert told == (Outcome.SEEN, frozenset(known))
+            old_tags = tags[first : first + 170]
+            told = await RedisStore(server).add(window, _commit([*fresh, *old_tags], [1]))
+            assert told == (Outcome.SEEN, frozenset(old_tags))
         assert (await store.add(window, _commit(fresh, [200])))[0] is Outcome.APPLIED
         told = await store.add(window, _commit([*fresh, *tags, *_tags(9)], [1]))
         assert told == (Outcome.SEEN, frozenset(fresh + tags))
@@ -395,8 +395,8 @@ def test_tags_of_many_buckets_are_known_and_no_others(redis_url: str) -> None:
         server = await connect_redis(redis_url)
         client: Any = server.client
         store, window = RedisStore(server), Window("many", 1)
-        held = WindowTotals(np.zeros(1, dtype=np.int64), 600_000, 1, 0)
-        await store.restore(Window("many", 0), held)
+        totals = WindowTotals(np.zeros(1, dtype=np.int64), 600_000, 1, 0)
+        await store.restore(Window("many", 0), totals)
         tags = _tags(9000)
         assert (await store.add(window, _commit(tags[:6000], [6000])))[0] is Outcome.APPLIED
         key = window.key("aggregator:tags")
@@ -407,13 +407,13 @@ def test_tags_of_many_buckets_are_known_and_no_others(redis_url: str) -> None:
         assert (await store.add(window, _commit(tags[6000:], [3000])))[0] is Outcome.APPLIED
         assert await client.hget(key, "generations") == b"20000=1199000 119900=3000"
         for first in range(0, 9000, 3000):
-            known = tags[first : first + 3000]
-            told = await store.add(window, _commit([*known, *_tags(2000)], [5000]))
-            assert told == (Outcome.SEEN, frozenset(known))
+            old_tags = tags[first : first + 3000]
+            result = await store.add(window, _commit([*old_tags, *_tags(2000)], [5000]))
+            assert result == (Outcome.SEEN, frozenset(old_tags))
         outcome, some = await store.add(window, _commit(tags, [9000]))
         assert (outcome, len(some)) == (Outcome.SEEN, 4000), "as many as an answer takes"
         await store.forget(window)
-        assert not [left async for left in client.scan_iter(key + "*")]
+        assert not [redis_key async for redis_key in client.scan_iter(key + "*")]
         await server.close()
 
     asyncio.run(body())
@@ -429,8 +429,8 @@ def test_the_end_of_a_tag_and_the_beginning_of_the_next_are_no_tag(redis_url: st
             assert (await store.add(window, _commit([tag], [1])))[0] is Outcome.APPLIED
         for place in range(1, 9):
             between = (first[7:] + second[7:])[place : place + 9]
-            one = _commit([_tags(1)[0][:7] + between], [1])
-            assert (await store.add(window, one))[0] is Outcome.APPLIED
+            commit = _commit([_tags(1)[0][:7] + between], [1])
+            assert (await store.add(window, commit))[0] is Outcome.APPLIED
         again = _commit([first, second], [2])
         assert await store.add(window, again) == (Outcome.SEEN, frozenset([first, second]))
         await server.close()
@@ -557,9 +557,9 @@ def test_totals_that_cannot_be_read_end_no_overview_and_hold_up_no_drop(
         assert [lines[name].reports for name in names] == [50, 50]
         with pytest.raises(TotalsUnreadable):
             await query.estimate("theme", EstimateQuery())
-        told = (await exposition(query, {})).decode()
-        assert 'metric="crashed"' in told
-        assert 'hubbub_estimate{metric="theme"' not in told
+        text = (await exposition(query, {})).decode()
+        assert 'metric="crashed"' in text
+        assert 'hubbub_estimate{metric="theme"' not in text
         folder, claims = tmp_path / "dropped", RedisDeliveryLog(server)
         assert await EpochPublisher(query, [Folder(folder)]).publish_closed() == 1
         assert [path.parent.name for path in folder.rglob("*.json")] == ["crashed"]
@@ -648,9 +648,9 @@ def test_totals_put_back_and_counted_up_to_as_many_as_before_are_told_apart(
 
         async def ask() -> float:
             await query.refresh("theme", EstimateQuery(), "newest", "2026-11-25T00:00:00Z")
-            found = await query.estimate("theme", EstimateQuery())
-            assert found.reports == 100
-            return found.values[0].estimate
+            answer = await query.estimate("theme", EstimateQuery())
+            assert answer.reports == 100
+            return answer.values[0].estimate
 
         await store.shards(window)
         await add(10)

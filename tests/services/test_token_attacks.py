@@ -38,12 +38,12 @@ def _today() -> int:
 def _paid(house: IssuerHouse, tokens: Sequence[Minted], epoch: int) -> SubmitRequest:
     """A report of its own for each token."""
     reports = [house.report("homepage", epoch) for _ in tokens]
-    spent = [one.token(report.sealed) for one, report in zip(tokens, reports, strict=True)]
+    spent = [token.token(report.sealed) for token, report in zip(tokens, reports, strict=True)]
     return SubmitRequest(reports=reports, tokens=spent)
 
 
 def _minted(issued: Sequence[Issuance]) -> list[Minted]:
-    return [one.minted for one in issued]
+    return [token.minted for token in issued]
 
 
 def _issued_for(house: IssuerHouse, epoch: int) -> Minted:
@@ -64,8 +64,8 @@ def test_an_issuer_that_dies_before_its_answer_gives_the_same_tokens_once_it_is_
     with house.serving(redis_url, anew=False):
         assert not house.mint(key, "homepage", epoch, 5)
         [issued] = TokenResponse.FromString(house._send(key, request)).issued
-        told = (issued.evaluated, issued.proof, house.public, token_info("homepage", epoch))
-        assert len(poprf.finalize(drawn[0], *told)) == 5
+        evaluation = (issued.evaluated, issued.proof, house.public, token_info("homepage", epoch))
+        assert len(poprf.finalize(drawn[0], *evaluation)) == 5
 
 
 def test_the_same_tokens_at_both_doors_at_once_take_one_report_each(
@@ -74,16 +74,16 @@ def test_the_same_tokens_at_both_doors_at_once_take_one_report_each(
     house, epoch = IssuerHouse(made, tmp_path), _today()
 
     def refused(answers: Sequence[SubmitResponse]) -> list[set[int]]:
-        return [{one.index for one in answer.refused} for answer in answers]
+        return [{refusal.index for refusal in answer.refused} for answer in answers]
 
     async def body() -> None:
         async with open_door(house.made, redis_url, redeemer=Redeemer(house.key)) as door:
             with house.serving(redis_url):
                 issued = await asyncio.to_thread(house.mint, *(key, "homepage", epoch, 60))
-            one, other = (_paid(house, _minted(issued), epoch) for _ in range(2))
-            answers = await asyncio.gather(door.front.send(one), door.send(other))
-            told = {refusal.reason for answer in answers for refusal in answer.refused}
-            assert told == {_SPENT}
+            request, other = (_paid(house, _minted(issued), epoch) for _ in range(2))
+            answers = await asyncio.gather(door.front.send(request), door.send(other))
+            reasons = {refusal.reason for answer in answers for refusal in answer.refused}
+            assert reasons == {_SPENT}
             first, second = refused(answers)
             assert first ^ second == set(range(60))
             assert not first & second
@@ -105,8 +105,8 @@ def test_a_token_that_was_spent_directly_is_spent_through_a_relay_too(
     async def body() -> None:
         keys = read_gateway_keys(tmp_path / "tls" / GATEWAY_KEY)
         more: Any = {"redeemer": Redeemer(house.key), "gateway": OhttpGateway(keys, ())}
-        shown = TlsFolder(tmp_path / "tls", "shuffler")
-        async with open_door(house.made, redis_url, tls=shown, **more) as door:
+        tls = TlsFolder(tmp_path / "tls", "shuffler")
+        async with open_door(house.made, redis_url, tls=tls, **more) as door:
             relay = Relay(tmp_path / "tls", f"https://127.0.0.1:{door.port}", free_port())
             assert not (await door.front.send(_paid(house, [token], epoch))).refused
 
@@ -146,12 +146,16 @@ def test_a_token_is_worth_something_while_its_epoch_is_open(
     async def body() -> None:
         async with serving_front(house.made, redis_url, redeemer=Redeemer(house.key)) as front:
             answer = await front.send(_paid(house, [token], epoch))
-            assert [one.reason for one in answer.refused] == ([] if reason is None else [reason])
+            assert [refusal.reason for refusal in answer.refused] == (
+                [] if reason is None else [reason]
+            )
             spent = await front.pool._server.client.keys("shuffler:spent*")
             assert len(spent) == (1 if reason is None else 0)
             other = await front.send(_paid(house, [_issued_for(house, epoch - 1)], epoch))
             wrong = _NO_TOKEN if reason is None else reason
-            assert [one.reason for one in other.refused] == [wrong], "one of the epoch before"
+            assert [refusal.reason for refusal in other.refused] == [wrong], (
+                "one of the epoch before"
+            )
 
     asyncio.run(body())
 
@@ -166,16 +170,16 @@ def test_over_another_key_of_the_issuers_reports_wait_and_then_go(
 
     def device(house: IssuerHouse, address: str) -> Client:
         transport = transport_to(address, roots=None, insecure=True)
-        told: Any = {"hold_seconds": None, "clock": clock}
+        options: Any = {"hold_seconds": None, "clock": clock}
         ask = ask_issuer(house.url, house.account(f"one{house.port}"), None)
-        return Client(house.bundle, state, transport, ask_issuer=ask, **told)
+        return Client(house.bundle, state, transport, ask_issuer=ask, **options)
 
     async def body() -> None:
         async with serving_front(other.made, redis_url, redeemer=Redeemer(other.key)) as front:
             await asyncio.to_thread(devices, front.address)
             assert front.admission.counts["taken"] == 2
-            [one, another] = (await front.pool.report_counts()).values()
-            assert one["acknowledged"] + another["acknowledged"] == 2
+            [counts, another] = (await front.pool.report_counts()).values()
+            assert counts["acknowledged"] + another["acknowledged"] == 2
 
     def devices(address: str) -> None:
         with former.serving(redis_url):

@@ -70,9 +70,9 @@ def run(tmp_path: Path) -> Iterator[LocalRun]:
 
 @pytest.fixture
 def house(made: Made, redis_url: str, tmp_path: Path) -> Iterator[IssuerHouse]:
-    one = IssuerHouse(made, tmp_path)
-    with one.serving(redis_url):
-        yield one
+    issuer_house = IssuerHouse(made, tmp_path)
+    with issuer_house.serving(redis_url):
+        yield issuer_house
 
 
 def _today() -> int:
@@ -80,18 +80,18 @@ def _today() -> int:
 
 
 def _reasons(response: SubmitResponse) -> dict[int, int]:
-    return {one.index: one.reason for one in response.refused}
+    return {refusal.index: refusal.reason for refusal in response.refused}
 
 
 def _paid(house: IssuerHouse, tokens: list[Issuance], stream: str, epoch: int) -> SubmitRequest:
     reports = [house.report(stream, epoch) for _ in tokens]
-    spent = [one.minted.token(r.sealed) for one, r in zip(tokens, reports, strict=True)]
+    spent = [token.minted.token(r.sealed) for token, r in zip(tokens, reports, strict=True)]
     return SubmitRequest(reports=reports, tokens=spent)
 
 
 def _client(run: LocalRun, account: str, folder: Path) -> Client:
-    told: Any = {"state_dir": folder, "account": account, "hold_seconds": 0.0}
-    return Client.from_bundle(run.bundle_path, **told)
+    options: Any = {"state_dir": folder, "account": account, "hold_seconds": 0.0}
+    return Client.from_bundle(run.bundle_path, **options)
 
 
 @pytest.mark.slow
@@ -167,20 +167,20 @@ def test_no_token_takes_two_reports_whatever_is_tried(house: IssuerHouse, redis_
     async def body() -> None:
         async with serving_front(house.made, redis_url, redeemer=Redeemer(house.key)) as front:
             all_at_once = (
-                SubmitRequest(reports=[one], tokens=[token.minted.token(one.sealed)])
-                for one in reports
+                SubmitRequest(reports=[report], tokens=[token.minted.token(report.sealed)])
+                for report in reports
             )
-            answers = await asyncio.gather(*(front.send(one) for one in all_at_once))
-            taken = [n for n, answer in enumerate(answers) if not answer.refused]
-            assert len(taken) == 1
-            told = {reason for answer in answers for reason in _reasons(answer).values()}
-            assert told == {_SPENT}
-            first = reports[taken[0]]
+            answers = await asyncio.gather(*(front.send(request) for request in all_at_once))
+            winners = [n for n, answer in enumerate(answers) if not answer.refused]
+            assert len(winners) == 1
+            reasons = {reason for answer in answers for reason in _reasons(answer).values()}
+            assert reasons == {_SPENT}
+            first = reports[winners[0]]
             again = SubmitRequest(reports=[first], tokens=[token.minted.token(first.sealed)])
             for _ in range(3):
                 assert not (await front.send(again)).refused, "the same report is acknowledged"
-            both = [first, reports[taken[0] - 1]]
-            sent = [token.minted.token(one.sealed) for one in both]
+            both = [first, reports[winners[0] - 1]]
+            sent = [token.minted.token(report.sealed) for report in both]
             answer = await front.send(SubmitRequest(reports=both, tokens=sent))
             assert _reasons(answer) == {1: _SPENT}
             [terms] = (await front.pool.report_counts()).values()
@@ -207,15 +207,15 @@ def test_somebody_with_a_few_accounts_sends_as_many_reports_as_they_have_tokens(
             tokens += house.mint(key, "homepage", epoch, more)
         for late in (epoch - 3, epoch + 2):
             assert not house.mint(key, "homepage", late, number)
-    hoarded = [one for key in keys for one in house.mint(key, "homepage", epoch + 1, number)]
+    hoarded = [token for key in keys for token in house.mint(key, "homepage", epoch + 1, number)]
     assert len(tokens) == accounts * number
-    asked = [*tokens, *tokens, *hoarded]
-    chance.shuffle(asked)
+    attempts = [*tokens, *tokens, *hoarded]
+    chance.shuffle(attempts)
 
     async def body() -> None:
         async with serving_front(house.made, redis_url, redeemer=Redeemer(house.key)) as front:
-            for first in range(0, len(asked), 500):
-                part = asked[first : first + 500]
+            for first in range(0, len(attempts), 500):
+                part = attempts[first : first + 500]
                 await front.send(_paid(house, part, "homepage", epoch))
             [terms] = (await front.pool.report_counts()).values()
             assert terms["acknowledged"] == accounts * number
@@ -223,15 +223,16 @@ def test_somebody_with_a_few_accounts_sends_as_many_reports_as_they_have_tokens(
     asyncio.run(body())
 
 
-def _matched(seen: list[bytes], spent: list[bytes]) -> int:
+def _matched(blinds: list[bytes], spent: list[bytes]) -> int:
     """How many of what was spent are matched with what the issuer evaluated for it.
 
     By all that could be common: the closest of all that is left, in bits.
     """
-    right, left = 0, dict(enumerate(seen))
-    for place, known in enumerate(spent):
+    right, remaining = 0, dict(enumerate(blinds))
+    for place, token_hash in enumerate(spent):
         guess = min(
-            left, key=lambda n: (int.from_bytes(left[n]) ^ int.from_bytes(known)).bit_count()
+            remaining,
+            key=lambda n: (int.from_bytes(remaining[n]) ^ int.from_bytes(token_hash)).bit_count(),
         )
         right += guess == place
     return right
@@ -239,7 +240,7 @@ def _matched(seen: list[bytes], spent: list[bytes]) -> int:
 
 def _known(issued: list[Issuance]) -> list[bytes]:
     """Of each spent nonce what issuer and shuffler can work out: the element that it would be."""
-    return [poprf.hashed(one.minted.nonce) for one in issued]
+    return [poprf.hashed(token.minted.nonce) for token in issued]
 
 
 @pytest.mark.thorough
@@ -249,10 +250,10 @@ def test_issuer_and_shuffler_together_are_at_chance_whose_token_it_is(
     """300 devices: who guesses is right once, on average; 10 or more times in 1e7 trials or so."""
     epoch = _today()
     issued = [house.mint(house.account(f"d{n}"), "theme", epoch, 1)[0] for n in range(300)]
-    found = _matched([one.blinded for one in issued], _known(issued))
-    assert found < 10
+    matches = _matched([token.blinded for token in issued], _known(issued))
+    assert matches < 10
     # Every question fits every token: whoever looks for the blind finds one for each pair.
-    assert len({one.blinded for one in issued}) == 300
+    assert len({token.blinded for token in issued}) == 300
 
 
 @pytest.mark.thorough
@@ -262,7 +263,7 @@ def test_the_same_matching_finds_everybody_where_nothing_is_blinded(
     monkeypatch.setattr(poprf, "new_blind", lambda: (1).to_bytes(32, "little"))
     epoch = _today()
     issued = [house.mint(house.account(f"d{n}"), "theme", epoch, 1)[0] for n in range(300)]
-    assert _matched([one.blinded for one in issued], _known(issued)) == 300
+    assert _matched([token.blinded for token in issued], _known(issued)) == 300
 
 
 def test_an_account_has_its_tokens_for_as_many_devices_as_the_catalog_says(
@@ -271,8 +272,8 @@ def test_an_account_has_its_tokens_for_as_many_devices_as_the_catalog_says(
     house = IssuerHouse(made, tmp_path, devices=2)
     with house.serving(redis_url):
         key, epoch = house.account("one"), _today()
-        found = [len(house.mint(key, "theme", epoch, 1)) for _ in range(4)]
-        assert found == [1, 1, 0, 0]
+        counts = [len(house.mint(key, "theme", epoch, 1)) for _ in range(4)]
+        assert counts == [1, 1, 0, 0]
         other = house.account("other")
         assert len(house.mint(other, "theme", epoch, 1)) == 1
         assert house.app is not None
@@ -287,8 +288,8 @@ def test_the_same_question_has_the_same_tokens_as_often_as_it_is_asked(
     outputs: set[bytes] = set()
     for _ in range(3):
         [issued] = TokenResponse.FromString(house._send(key, request)).issued
-        told = (issued.evaluated, issued.proof, house.public)
-        outputs.add(*poprf.finalize(drawn[0], *told, b"hubbub/1 token|theme|%d" % epoch))
+        evaluation = (issued.evaluated, issued.proof, house.public)
+        outputs.add(*poprf.finalize(drawn[0], *evaluation, b"hubbub/1 token|theme|%d" % epoch))
     assert len(outputs) == 1
 
 
@@ -319,8 +320,8 @@ def test_each_stream_is_answered_by_itself(house: IssuerHouse) -> None:
     gone, theme = TokenResponse.FromString(house._send(key, request)).issued
     assert gone.not_given
     assert (len(theme.evaluated), theme.not_given) == (1, False)
-    told = (theme.evaluated, theme.proof, house.public, b"hubbub/1 token|theme|%d" % epoch)
-    assert len(poprf.finalize(drawn[1][:1], *told)) == 1
+    evaluation = (theme.evaluated, theme.proof, house.public, b"hubbub/1 token|theme|%d" % epoch)
+    assert len(poprf.finalize(drawn[1][:1], *evaluation)) == 1
     assert not house.mint(key, "theme", epoch, 1), "it has had them"
 
 
@@ -332,8 +333,8 @@ def test_tokens_are_charged_to_an_address_or_to_the_account_that_a_backend_names
     _, request = house._question({("homepage", epoch): 100})
 
     def ask(key: str, named: str = "") -> int:
-        told = {"Authorization": f"Bearer {key}", "Hubbub-Account": named}
-        return post(f"{house.url}/v1/tokens", content=request, headers=told).status_code
+        headers = {"Authorization": f"Bearer {key}", "Hubbub-Account": named}
+        return post(f"{house.url}/v1/tokens", content=request, headers=headers).status_code
 
     with house.serving(redis_url, Limiter(1e-6, 50)):
         answers = [ask(backend, named) for named in ("7", "8", "7", "9", "a/b")]
@@ -366,9 +367,9 @@ def test_an_apps_own_server_asks_for_its_people(
     def devices(address: str) -> None:
         for login in (*people, "Basic ZXZlOg=="):
 
-            def ask(request: bytes, _seconds: float, shown: str = login) -> bytes:
-                told = {"Authorization": shown}
-                answer = server.post("/tokens", data=request, headers=told)
+            def ask(request: bytes, _seconds: float, authorization: str = login) -> bytes:
+                headers = {"Authorization": authorization}
+                answer = server.post("/tokens", data=request, headers=headers)
                 if answer.status_code != 200:
                     raise TryAgain("app")
                 return bytes(answer.data)
@@ -402,9 +403,9 @@ def test_each_report_is_taken_once_with_one_token_over_devices_that_end_at_any_m
             assert not door.front.admission.counts["token_spent"]
             assert not door.front.admission.counts["no_token"]
 
-    def live(address: str, one: int) -> None:
-        chance = random.Random(one)
-        answered = ask_issuer(house.url, house.account(f"a{one}"), None)
+    def live(address: str, seed: int) -> None:
+        chance = random.Random(seed)
+        answered = ask_issuer(house.url, house.account(f"a{seed}"), None)
 
         def ask(request: bytes, seconds: float) -> bytes:
             answer = answered(request, seconds)
@@ -413,7 +414,7 @@ def test_each_report_is_taken_once_with_one_token_over_devices_that_end_at_any_m
             return answer
 
         for life in range(lives):
-            state = FolderState(tmp_path / f"device{one}")
+            state = FolderState(tmp_path / f"device{seed}")
             way = _Broken(transport_to(address, roots=None), chance)
             client = Client(house.bundle, state, way, hold_seconds=None, ask_issuer=ask)
             if life < number:
@@ -421,12 +422,12 @@ def test_each_report_is_taken_once_with_one_token_over_devices_that_end_at_any_m
             client._sender.enter()
             client._sender.fetch_tokens(HANG_SECONDS)
             client._sender.attempt(HANG_SECONDS)
-            left = client.waiting
+            waiting = client.waiting
             state.close()
             way.close()
-            if life >= number and not left:
+            if life >= number and not waiting:
                 return
-        raise AssertionError(left)
+        raise AssertionError(waiting)
 
     asyncio.run(body())
 
@@ -439,10 +440,10 @@ def test_a_token_goes_through_a_relay_with_its_report(
     [token] = house.mint(house.account("one"), "theme", _today(), 1)
 
     async def body() -> None:
-        shown = TlsFolder(tmp_path / "tls", "shuffler")
+        tls = TlsFolder(tmp_path / "tls", "shuffler")
         keys = read_gateway_keys(tmp_path / "tls" / GATEWAY_KEY)
         more: Any = {"redeemer": Redeemer(house.key), "gateway": OhttpGateway(keys, ())}
-        async with open_door(house.made, redis_url, tls=shown, **more) as door:
+        async with open_door(house.made, redis_url, tls=tls, **more) as door:
             relay = Relay(tmp_path / "tls", f"https://127.0.0.1:{door.port}", free_port())
 
             def asked() -> None:
@@ -491,7 +492,7 @@ def test_a_window_keeps_the_shards_it_began_with_so_no_token_is_spent_in_two(
         server = await connect_redis(redis_url)
         await server.client.flushdb()
         window, paid = Window("theme", 7), _pairs(40)
-        others = [Paid(one.nonce, secrets.token_bytes(16), one.sealed[::-1]) for one in paid]
+        others = [Paid(pair.nonce, secrets.token_bytes(16), pair.sealed[::-1]) for pair in paid]
         first = Pool(server, former)
         assert not await first.add({window: paid}, {window})
         for shards in (8, 2, 1, 5):
@@ -515,10 +516,10 @@ def test_shufflers_that_begin_a_window_at_once_have_one_number_of_shards(redis_u
         window, paid = Window("theme", 7), _pairs(60)
         pools = [Pool(server, shards) for shards in (1, 2, 3, 5, 8, 13)]
         marked = [[Paid(p.nonce, bytes([n]) * 16, p.sealed) for p in paid] for n in range(6)]
-        told = await asyncio.gather(
+        results = await asyncio.gather(
             *(pool.add({window: of}, {window}) for pool, of in zip(pools, marked, strict=True))
         )
-        assert sum(60 - len(refused) for refused in told) == 60
+        assert sum(60 - len(refused) for refused in results) == 60
         assert (await pools[0].report_counts())[window]["acknowledged"] == 60
         await server.close()
 
@@ -532,23 +533,25 @@ def test_a_token_is_spent_once_over_all_shards_and_after_its_window_was_archived
         server = await connect_redis(redis_url)
         await server.client.flushdb()
         pool, window = Pool(server, shards=8), Window("theme", 7)
-        for one in (*_pairs(20), *_pairs(20, b"n" * 16)):
-            await pool.add({window: [one]}, {window})
+        for pair in (*_pairs(20), *_pairs(20, b"n" * 16)):
+            await pool.add({window: [pair]}, {window})
         terms = (await pool.report_counts())[window]
         assert terms["acknowledged"] == 21
         everything = _pairs(3000)
         assert await pool.add({window: everything}) == frozenset()
         assert await pool.add({window: everything}) == frozenset()
-        others = [Paid(one.nonce, secrets.token_bytes(16), one.sealed) for one in everything]
+        others = [Paid(pair.nonce, secrets.token_bytes(16), pair.sealed) for pair in everything]
         assert await pool.add({window: others}) == frozenset(others)
         assert (await pool.report_counts())[window]["acknowledged"] == 3021
         spent = [place.key("shuffler:spent") for place in places(window, 8)]
         assert await server.client.exists(*spent)
         await pool.archive(window, 8)
         assert await pool.add({window: others}) == frozenset(others)
-        left = [await server.client.ttl(one) for one in spent if await server.client.exists(one)]
-        assert all(0 < seconds <= 6 * 3600 for seconds in left)
-        assert left
+        lifetimes = [
+            await server.client.ttl(key) for key in spent if await server.client.exists(key)
+        ]
+        assert all(0 < seconds <= 6 * 3600 for seconds in lifetimes)
+        assert lifetimes
         await server.close()
 
     asyncio.run(body())
@@ -578,8 +581,8 @@ def test_what_is_being_checked_as_its_window_closes_is_refused(
 
 
 def _stream(**more: Any) -> Stream:
-    told: Any = {"sealed_bytes": 60, "min_batch": 20, "epoch_seconds": DAY, "grace_seconds": DAY}
-    return Stream(**told, tokens=1, **more)
+    fields: Any = {"sealed_bytes": 60, "min_batch": 20, "epoch_seconds": DAY, "grace_seconds": DAY}
+    return Stream(**fields, tokens=1, **more)
 
 
 def test_a_shuffler_without_the_key_does_not_start(house: IssuerHouse) -> None:
@@ -607,8 +610,15 @@ def test_an_issuers_key_is_made_once_and_its_public_half_is_signed(
     (tmp_path / "odd.pub").write_text(to_text(bytes([1] * 32)))  # no point, as most scalars
     capsys.readouterr()
     for private in (keys / "tokens.key", tmp_path / "odd.pub", tmp_path / "none.pub"):
-        made = ["init", str(tmp_path / "made"), "--catalog", str(source), "--tokens", str(private)]
-        assert main(made) == 2
+        command = [
+            "init",
+            str(tmp_path / "made"),
+            "--catalog",
+            str(source),
+            "--tokens",
+            str(private),
+        ]
+        assert main(command) == 2
         assert str(private) in capsys.readouterr().err
     assert not (tmp_path / "made" / "app.hubbub").exists()
     assert main(["init", str(tmp_path), "--party", "issuer", "--catalog", str(source)]) == 2
@@ -617,8 +627,8 @@ def test_an_issuers_key_is_made_once_and_its_public_half_is_signed(
     assert read_stream_table(tmp_path / "streams.json").streams["theme"].tokens == 1
     accounts = tmp_path / "accounts"
     assert main(["keys", "account", str(accounts), "--name", "ann"]) == 0
-    shown = capsys.readouterr().out.splitlines()[-1]
-    assert shown not in accounts.read_text()
+    output = capsys.readouterr().out.splitlines()[-1]
+    assert output not in accounts.read_text()
     assert main(["keys", "account", str(accounts), "--name", "ann"]) == 2
     (tmp_path / "other").write_text("no key\n")
     with pytest.raises(KeysUnusable, match="hubbub keys issuer"):
@@ -626,5 +636,5 @@ def test_an_issuers_key_is_made_once_and_its_public_half_is_signed(
 
 
 def _public_of(path: Path) -> list[bytes]:
-    found = read_bundle(path).tokens
-    return [found.public] if found else []
+    bundle = read_bundle(path).tokens
+    return [bundle.public] if bundle else []

@@ -55,19 +55,19 @@ def _files(folder: Path) -> list[Path]:
     return sorted(path for path in folder.rglob("*.aof") if path.stat().st_size)
 
 
-def _tear(folder: Path, written: bytes, commands: int) -> None:
+def _tear(folder: Path, content: bytes, commands: int) -> None:
     """Undo what was written but for the first commands of its last transaction, and a bit more."""
-    start = written.rindex(MULTI)
+    start = content.rindex(MULTI)
     # Redis 8 says its database within the transaction, where others do before: it is no write.
     places = [
         place
-        for place in _commands(written[start:])
-        if not written.startswith(SELECT, start + place)
+        for place in _commands(content[start:])
+        if not content.startswith(SELECT, start + place)
     ]
     cut = start + places[commands + 1] + 9  # within the next command
-    path = next(path for path in _files(folder) if path.read_bytes().endswith(written))
+    path = next(path for path in _files(folder) if path.read_bytes().endswith(content))
     whole = path.read_bytes()
-    path.write_bytes(whole[: len(whole) - len(written) + cut])
+    path.write_bytes(whole[: len(whole) - len(content) + cut])
 
 
 def _commands(text: bytes) -> list[int]:
@@ -107,8 +107,8 @@ async def _as_kept(client: Any, former: str, ids: list[bytes], tags: list[bytes]
     more = []
     if former == "of version 0.1":
         more = [secrets.token_bytes(16) for _ in range(9000)]
-        kept = b"".join(batch_id[:8] for batch_id in ids + more)
-        await client.hset(WINDOW.key("aggregator:totals"), "batches", kept)
+        prefixes = b"".join(batch_id[:8] for batch_id in ids + more)
+        await client.hset(WINDOW.key("aggregator:totals"), "batches", prefixes)
     elif former == "in sets":
         await keep_in_sets(client, WINDOW, tags, 2)
     return more
@@ -191,15 +191,20 @@ def test_chunks_of_cells_that_come_back_are_overwritten(folder: Path, commands: 
     async def count(server: RedisServer, *commits: Commit) -> None:
         store = RedisStore(server)
         await store.shards(WINDOW)
-        for one in commits:
-            assert (await store.add(WINDOW, one))[0] is Outcome.APPLIED
+        for commit in commits:
+            assert (await store.add(WINDOW, commit))[0] is Outcome.APPLIED
 
     async def after(server: RedisServer) -> None:
-        found = await totals(RedisStore(server), WINDOW)
-        assert (sum(found.cells), found.reports) == (2, 2), "nothing of the torn batch"
+        result = await totals(RedisStore(server), WINDOW)
+        assert (sum(result.cells), result.reports) == (2, 2), "nothing of the torn batch"
         await count(server, commit(torn, tags[1], 5))
-        found = await totals(RedisStore(server), WINDOW)
-        assert (found.cells[5], found.cells[600], found.cells[1000], found.reports) == (1, 1, 1, 3)
+        result = await totals(RedisStore(server), WINDOW)
+        assert (result.cells[5], result.cells[600], result.cells[1000], result.reports) == (
+            1,
+            1,
+            1,
+            3,
+        )
 
     _run(folder, lambda server: count(server, commit(secrets.token_bytes(16), tags[0], 1000)))
     _tear(folder, _run(folder, lambda server: count(server, commit(torn, tags[1], 5))), commands)
@@ -224,14 +229,14 @@ def test_a_torn_take_loses_no_report(folder: Path, commands: int) -> None:
 
     async def after(server: RedisServer) -> None:
         pool = Pool(server)
-        held: list[bytes] = []
+        claims: list[bytes] = []
         for batch_id, owner in (await pool.batches(WINDOW)).items():
-            held += await pool.claim(WINDOW, batch_id, owner)
+            claims += await pool.claim(WINDOW, batch_id, owner)
         pooled = (await pool.report_counts())[WINDOW]["pooled"]
-        taken = await pool.take(WINDOW, Take(pooled, 0), await pool.level(WINDOW))
-        if taken:
-            held += await pool.claim(WINDOW, taken, None)
-        assert set(held) == set(reports), "none is in neither; the aggregator knows the second"
+        batch = await pool.take(WINDOW, Take(pooled, 0), await pool.level(WINDOW))
+        if batch:
+            claims += await pool.claim(WINDOW, batch, None)
+        assert set(claims) == set(reports), "none is in neither; the aggregator knows the second"
 
     _run(folder, whole)
     _tear(folder, _run(folder, cut), commands)
@@ -246,7 +251,7 @@ def test_a_torn_spend_leaves_no_token_spent_for_a_report_that_is_nowhere(
     """Whoever sent it was not answered, and sends it again; others try the same tokens."""
     draw = secrets.token_bytes
     before, torn = ([Paid(draw(16), draw(16), draw(49)) for _ in range(9)] for _ in range(2))
-    others = [Paid(one.nonce, draw(16), draw(49)) for one in before + torn]
+    others = [Paid(pair.nonce, draw(16), draw(49)) for pair in before + torn]
 
     async def whole(server: RedisServer) -> None:
         assert not await Pool(server).add({WINDOW: before})
@@ -265,8 +270,10 @@ def test_a_torn_spend_leaves_no_token_spent_for_a_report_that_is_nowhere(
             assert await pool.add({WINDOW: others}) == frozenset(others), "and no other"
         batch = await pool.take(WINDOW, Take(99, 0), await pool.level(WINDOW))
         assert batch is not None
-        held = await pool.claim(WINDOW, batch, None)
-        assert sorted(held) == sorted(one.sealed for one in before + torn), "once, and no other's"
+        claims = await pool.claim(WINDOW, batch, None)
+        assert sorted(claims) == sorted(pair.sealed for pair in before + torn), (
+            "once, and no other's"
+        )
 
     _run(folder, whole)
     _tear(folder, _run(folder, cut), commands)
@@ -305,9 +312,9 @@ def test_a_torn_leave_takes_no_dummy_from_the_crowd_that_left_instead(
     async def after(server: RedisServer) -> None:
         pool = Pool(server)
         for _ in range(9):
-            for one in await pool.crowds.ids(WINDOW):
-                await pool.crowds.cut(WINDOW, one)
-        held = [
+            for cut_id in await pool.crowds.ids(WINDOW):
+                await pool.crowds.cut(WINDOW, cut_id)
+        claims = [
             report
             for batch_id, owner in (await pool.batches(WINDOW)).items()
             for report in await pool.claim(WINDOW, batch_id, owner)
@@ -315,7 +322,7 @@ def test_a_torn_leave_takes_no_dummy_from_the_crowd_that_left_instead(
         # Where all but the end of the first leave is there, Redis brings it back before the second;
         # Valkey takes back all of a script that was torn. Never some of both.
         either = [sorted(reports + second)] + [sorted(reports + first)] * (commands == 4)
-        assert sorted(held) in either
+        assert sorted(claims) in either
         law = (await pool.report_counts())[WINDOW]
         assert (law["pooled"], law["in_flight"], law["dummies"]) == (0, 80, 20)
 

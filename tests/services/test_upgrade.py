@@ -65,8 +65,8 @@ def servers(home: Path) -> Iterator[dict[str, str]]:
 
 
 def _windows(terms: dict[str, Any]) -> dict[Window, Any]:
-    split = ((name.rpartition(":"), told) for name, told in terms.items())
-    return {Window(stream, int(epoch)): told for (stream, _, epoch), told in split}
+    split = ((name.rpartition(":"), counts) for name, counts in terms.items())
+    return {Window(stream, int(epoch)): counts for (stream, _, epoch), counts in split}
 
 
 def test_nothing_of_both_redis_is_lost(home: Path, recorded: Any, servers: dict[str, str]) -> None:
@@ -75,29 +75,32 @@ def test_nothing_of_both_redis_is_lost(home: Path, recorded: Any, servers: dict[
     async def look() -> None:
         pools, totals = [await connect_redis(servers[r]) for r in ("shuffler", "aggregator")]
         store = RedisStore(totals)
-        held = await Pool(pools).report_counts()
+        pool = await Pool(pools).report_counts()
         counted = await store.counted(bundle.streams)
-        for window, said in _windows(recorded["counts"]).items():
-            told = held[window]
-            assert (told["acknowledged"], told["pooled"]) == (said["acknowledged"], said["pooled"])
-            assert counted[window].reports == said["counted"]
-            assert told["acknowledged"] == told["pooled"] + counted[window].reports
+        for window, expected in _windows(recorded["counts"]).items():
+            terms = pool[window]
+            assert (terms["acknowledged"], terms["pooled"]) == (
+                expected["acknowledged"],
+                expected["pooled"],
+            )
+            assert counted[window].reports == expected["counted"]
+            assert terms["acknowledged"] == terms["pooled"] + counted[window].reports
             # What waits can be delivered and counted: it opens with the keys that were kept.
             mechanism = bundle.asked_in(window.stream).randomizer
             waiting = await _pooled(servers["shuffler"], window)
-            assert len(waiting) == said["pooled"]
+            assert len(waiting) == expected["pooled"]
             private = _key_of(home, bundle, window)
             for sealed in waiting:
                 payload = open_sealed(sealed, private, seal_info(window.stream, window.epoch))
                 assert len(payload) == mechanism.layout.payload_bytes
         engine = QueryEngine(bundle, store, clock=lambda: float(recorded["moment"]))
-        for name, said in recorded["estimates"].items():
-            found = await engine.estimate(name, EstimateQuery(EpochRange(epochs="all")))
-            assert found.reports == said["reports"]
-            assert {row.value for row in found.values} == said["values"].keys()
-            for row in found.values:
+        for name, expected in recorded["estimates"].items():
+            answer = await engine.estimate(name, EstimateQuery(EpochRange(epochs="all")))
+            assert answer.reports == expected["reports"]
+            assert {row.value for row in answer.values} == expected["values"].keys()
+            for row in answer.values:
                 # Of errors 0.1 thought otherwise.
-                assert row.estimate == pytest.approx(said["values"][row.value][0])
+                assert row.estimate == pytest.approx(expected["values"][row.value][0])
         for server in (pools, totals):
             await server.close()
 
@@ -109,8 +112,8 @@ def _key_of(home: Path, bundle: Bundle, window: Window) -> PrivateKey:
     begins = epoch_start(window.epoch, bundle.asked_in(window.stream).epoch)
     public = key_at(bundle.keys, begins)
     assert public is not None
-    kept = read_opening_keys(home / "keys" / "opening.keys.json")
-    return next(key for key in kept if key.id == public.id).load()
+    opening_keys = read_opening_keys(home / "keys" / "opening.keys.json")
+    return next(key for key in opening_keys if key.id == public.id).load()
 
 
 async def _pooled(url: str, window: Window) -> list[Any]:
@@ -119,25 +122,25 @@ async def _pooled(url: str, window: Window) -> list[Any]:
 
 
 def test_a_device_goes_on_with_its_budget_and_what_waits(home: Path, recorded: Any) -> None:
-    bundle, said = read_bundle(home / "app.hubbub"), recorded["device"]
+    bundle, expected = read_bundle(home / "app.hubbub"), recorded["device"]
     moment = recorded["moment"] + 60
     state = FolderState(home / "device", clock=lambda: moment)
     shuffler = FakeShuffler()
     clock = SystemClock(lambda: moment)
     with Client(bundle, state, shuffler, hold_seconds=None, clock=clock) as client:
-        shown = client.ledger()
-        assert [[m.name, m.reports, m.spent] for m in shown.metrics] == said["metrics"]
-        payloads = [[p.metric, p.epoch, p.payload.hex(), p.fate] for p in shown.payloads]
-        assert payloads == said["payloads"]
+        ledger = client.ledger()
+        assert [[m.name, m.reports, m.spent] for m in ledger.metrics] == expected["metrics"]
+        payloads = [[p.metric, p.epoch, p.payload.hex(), p.fate] for p in ledger.payloads]
+        assert payloads == expected["payloads"]
         for name, value in (("theme", "light"), ("editor", "emacs")):
             assert client.report(name, value) is Outcome.ALREADY_REPORTED
-        assert client.waiting == said["waiting"]
+        assert client.waiting == expected["waiting"]
         assert client.flush(HANG_SECONDS)
         assert {p.fate for p in client.ledger().payloads} == {"sent"}
     [report] = shuffler.reports()
     private = _key_of(home, bundle, Window(report.stream, report.epoch))
     payload = open_sealed(report.sealed, private, seal_info(report.stream, report.epoch))
-    assert payload.hex() == said["payloads"][-1][2]
+    assert payload.hex() == expected["payloads"][-1][2]
 
 
 def test_the_next_bundle_follows_the_last_one(home: Path) -> None:

@@ -159,7 +159,7 @@ def test_a_crowd_cut_by_many_hands_with_deaths_between_is_the_one_permutation(
         cuts = {}
         for batch_id, former in (await owner.batches(window)).items():
             cuts[batch_id] = await owner.claim(window, batch_id, former)
-        assert Counter(one for cut in cuts.values() for one in cut) == Counter(reports)
+        assert Counter(report for cut in cuts.values() for report in cut) == Counter(reports)
         assert len(cuts) == 50
         for cut in cuts.values():
             assert len({cut_of(report, 50) for report in cut}) == 1
@@ -199,8 +199,8 @@ def test_a_mixer_that_died_while_cutting_is_followed_by_another(
     asyncio.run(body())
 
 
-@pytest.mark.parametrize("given", [{"mix": "whole"}, {"mix": None}, {"min_batch": 10**9}])
-def test_a_stream_with_a_mix_that_there_is_not_is_refused(given: dict[str, Any]) -> None:
+@pytest.mark.parametrize("settings", [{"mix": "whole"}, {"mix": None}, {"min_batch": 10**9}])
+def test_a_stream_with_a_mix_that_there_is_not_is_refused(settings: dict[str, Any]) -> None:
     fields = {"sealed_bytes": 50, "min_batch": 100, "epoch_seconds": 60, "grace_seconds": 60}
-    with pytest.raises((ValueError, BadParameter), match=next(iter(given))):
-        Stream(**{**fields, **given})
+    with pytest.raises((ValueError, BadParameter), match=next(iter(settings))):
+        Stream(**{**fields, **settings})

@@ -29,9 +29,9 @@ def test_of_a_thousand_epochs_without_cause_as_many_are_alarms_as_promised(tmp_p
         query = await engine_of(signed, RUN + 1, chance, {})
         for name in HELD:
             for place in range(1, RUN + 1):
-                found = await judge(query, signed.bundle.metric(name), FIRST + place)
-                assert found
-                fired[name, place % 2] += found.fired
+                judgement = await judge(query, signed.bundle.metric(name), FIRST + place)
+                assert judgement
+                fired[name, place % 2] += judgement.fired
 
     for _ in range(EPOCHS // RUN):
         asyncio.run(collection())
@@ -58,11 +58,11 @@ def test_what_has_a_cause_is_called(tmp_path: Path) -> None:
             for name in HELD
         }
 
-    found = asyncio.run(collection())
-    assert found["colour"][0] is None, "there is nothing to compare with"
+    result = asyncio.run(collection())
+    assert result["colour"][0] is None, "there is nothing to compare with"
     last = {}
-    for name, alarms in found.items():
-        assert [one.fired for one in alarms[1:] if one] == [False, True], name
+    for name, alarms in result.items():
+        assert [alarm.fired for alarm in alarms[1:] if alarm] == [False, True], name
         assert alarms[2]
         last[name] = alarms[2]
         assert (last[name].date, last[name].epoch) == ("2024-10-06", FIRST + 2)
@@ -73,7 +73,7 @@ def test_what_has_a_cause_is_called(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("when", "said"),
+    ("when", "message"),
     [
         ("changes", "is no rule; write"),
         ("share of a", "is no rule"),
@@ -85,14 +85,14 @@ def test_what_has_a_cause_is_called(tmp_path: Path) -> None:
         ("", "must be a text"),
     ],
 )
-def test_a_rule_that_is_none_is_refused_with_what_is_one(when: str, said: str) -> None:
-    with pytest.raises(BadParameter, match=said):
+def test_a_rule_that_is_none_is_refused_with_what_is_one(when: str, message: str) -> None:
+    with pytest.raises(BadParameter, match=message):
         Alert(when)
 
 
 def test_a_rule_fits_its_metric(tmp_path: Path) -> None:
     path = tmp_path / "metrics.toml"
-    for old, new, said in (
+    for old, new, message in (
         ("share of x", "share of z", "'z' is not one of the metric's values"),
         ("share of x above .3", "mean above 3", "only numbers have a mean"),
         ("mean below 5", "share of x below .5", "numbers have no shares"),
@@ -100,5 +100,5 @@ def test_a_rule_fits_its_metric(tmp_path: Path) -> None:
         ('when = "change"', "", "must hold when"),
     ):
         path.write_text(CATALOG.replace(old, new))
-        with pytest.raises(CatalogInvalid, match=said):
+        with pytest.raises(CatalogInvalid, match=message):
             read_catalog(path)

@@ -67,11 +67,11 @@ def test_within_a_hundredth_above_an_independent_computation_and_never_below(
     epsilon: float, reports: int, delta: float
 ) -> None:
     exact = _independent(epsilon, reports)
-    found = amplified(epsilon, reports, delta)
+    amplified_loss = amplified(epsilon, reports, delta)
     # The exact delta falls with epsilon: where it is `delta` lies the exact epsilon.
-    assert exact.delta(found.epsilon) <= delta < exact.delta(found.epsilon / 1.01)
-    assert found.epsilon <= min(epsilon, found.closed_form)
-    assert found.closed_form == closed_form(epsilon, reports, delta)
+    assert exact.delta(amplified_loss.epsilon) <= delta < exact.delta(amplified_loss.epsilon / 1.01)
+    assert amplified_loss.epsilon <= min(epsilon, amplified_loss.closed_form)
+    assert amplified_loss.closed_form == closed_form(epsilon, reports, delta)
 
 
 def test_the_closed_form_is_the_published_one_where_it_holds() -> None:
@@ -90,16 +90,16 @@ def _shuffled(
     for value in values:
         row = distribution(lambda coins, v=value: mechanism.randomize(v, coins))  # type: ignore[misc]
         more: Counter[tuple[bytes, ...]] = Counter()
-        for held, chance in whole.items():
+        for outcome, chance in whole.items():
             for payload, own in row.items():
-                more[tuple(sorted((*held, payload)))] += chance * own  # type: ignore[assignment]
+                more[tuple(sorted((*outcome, payload)))] += chance * own  # type: ignore[assignment]
         whole = dict(more)  # type: ignore[arg-type]
     return whole
 
 
 @pytest.mark.thorough
 @pytest.mark.parametrize(
-    ("name", "given", "reports"),
+    ("name", "parameters", "reports"),
     [
         ("rr", {"epsilon": 1.0}, 7),
         ("rr", {"epsilon": 3.0}, 7),
@@ -112,20 +112,22 @@ def _shuffled(
     ],
 )
 def test_no_shuffle_of_real_reports_says_more_than_is_proven(
-    name: str, given: dict[str, float], reports: int
+    name: str, parameters: dict[str, float], reports: int
 ) -> None:
     """Every crowd there can be, every neighbour, both directions: all of it, by enumeration."""
-    mechanism = build(name, **given)
+    mechanism = build(name, **parameters)
     values = list(mechanism.probes())
     loss, variation = mechanism.privacy_loss(), float(mechanism.total_variation())
     worst = dict.fromkeys((0.0, 0.1, 0.3, 0.6), 0.0)
     for crowd in combinations_with_replacement(values, reports - 1):
         rows = [_shuffled(mechanism, (*crowd, value)) for value in values]
-        for one in rows:
+        for row in rows:
             for other in rows:
                 for central in worst:
                     t = Fraction(exp(central))
-                    apart = sum(max(one[seen] - t * other[seen], Fraction()) for seen in one)
+                    apart = sum(
+                        max(row[outcome] - t * other[outcome], Fraction()) for outcome in row
+                    )
                     worst[central] = max(worst[central], float(apart))
     assert worst[0.0] > 0
     for central, delta in worst.items():
@@ -151,19 +153,19 @@ def test_whoever_knows_a_devices_cohort_learns_no_more_than_is_proven(reports: i
     odds = np.array([chances[1] / chances[0], chances[0] / chances[1], 1.0])
 
     def delta(central: float) -> float:
-        t, found = exp(central), 0.0
+        t, total = exp(central), 0.0
         mates = np.arange(reports)
         sizes = binom.pmf(mates, reports - 1, 1 / mechanism.groups)
         for others, weight in zip(mates[sizes > 1e-16], sizes[sizes > 1e-16], strict=True):
-            seen = [(i, j) for i in range(others + 2) for j in range(others + 2 - i)]
-            counts = np.array([(i, j, others + 1 - i - j) for i, j in seen])
+            pairs = [(i, j) for i in range(others + 2) for j in range(others + 2 - i)]
+            counts = np.array([(i, j, others + 1 - i - j) for i, j in pairs])
             likely = np.exp(
                 log_gamma(others + 2) - log_gamma(counts + 1).sum(1) + counts @ np.log(chances)
             )
             ratio = counts @ odds / (others + 1)
             ways = (np.maximum(1 - t * ratio, 0), np.maximum(ratio - t, 0))
-            found += weight * max(float(likely @ way) for way in ways)
-        return found
+            total += weight * max(float(likely @ way) for way in ways)
+        return total
 
     claimed = amplified_of(mechanism, reports, 1e-8)
     assert claimed.reports == reports
@@ -186,7 +188,7 @@ def test_the_tightest_case_is_reached_by_the_oldest_mechanism() -> None:
     """Of randomized response with everybody else on one side the bound is nearly what happens."""
     mechanism = build("rr", epsilon=1.0)
     first, second = (_shuffled(mechanism, (0, 0, 0, value)) for value in (0, 1))
-    apart = float(sum(max(first[seen] - second[seen], Fraction()) for seen in first))
+    apart = float(sum(max(first[outcome] - second[outcome], Fraction()) for outcome in first))
     assert apart <= delta_at(0.0, 1.0, 4) <= 1.35 * apart
 
 
@@ -201,10 +203,10 @@ def test_total_variation_makes_it_tighter_and_never_looser() -> None:
 
 
 def test_more_reports_and_larger_deltas_say_less() -> None:
-    found = [amplified(1.0, n, 1e-8).epsilon for n in (1, 2, 10, 100, 1000, 10**5, 10**8, 10**9)]
-    assert found == sorted(found, reverse=True)
-    assert found[0] == 1.0
-    assert amplified(1.0, 1000, 1e-4).epsilon < found[4]
+    epsilons = [amplified(1.0, n, 1e-8).epsilon for n in (1, 2, 10, 100, 1000, 10**5, 10**8, 10**9)]
+    assert epsilons == sorted(epsilons, reverse=True)
+    assert epsilons[0] == 1.0
+    assert amplified(1.0, 1000, 1e-4).epsilon < epsilons[4]
     lone = amplified(1.0, 1, 1e-8)
     assert (lone.method, lone.closed_form) == ("none", inf)
 

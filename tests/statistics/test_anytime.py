@@ -55,18 +55,18 @@ async def _misses(signed: Signed, name: str, chance: np.random.Generator, *, any
     mechanism: Any = signed.bundle.metric(name).randomizer
     codes: list[Any] = [1.0, 6.0] if name == "hours" else [0, 1, 2, 3]
     parts = [0.5, 0.5] if name == "hours" else [0.6, 0.3, 0.1, 0.0]
-    cells, held, before = np.zeros(mechanism.layout.size, np.int64), np.zeros(len(codes)), 0
+    cells, counts, before = np.zeros(mechanism.layout.size, np.int64), np.zeros(len(codes)), 0
     for reports in LOOKS:
         more = chance.multinomial(reports - before, parts)
         cells += np.array(draw(mechanism, codes, more.tolist(), chance).cells)
-        held, before = held + more, reports
+        counts, before = counts + more, reports
         store = DrawnStore({Window(name, EPOCH): WindowTotals(cells.copy(), reports, 0, 0, 0)})
         query = QueryEngine(signed.bundle, store, clock=lambda: (EPOCH + 0.5) * DAY)
-        found = await query.estimate(name, EstimateQuery(anytime=anytime))
-        assert found.anytime is anytime
-        assert found.confidence == 0.95
-        true = [float(held @ codes) / reports] if name == "hours" else held.tolist()
-        rows = zip(found.values, true, strict=True)
+        answer = await query.estimate(name, EstimateQuery(anytime=anytime))
+        assert answer.anytime is anytime
+        assert answer.confidence == 0.95
+        true = [float(counts @ codes) / reports] if name == "hours" else counts.tolist()
+        rows = zip(answer.values, true, strict=True)
         # One value of the list, as somebody who watches one line does.
         if not all(value.low <= truth <= value.high for value, truth in list(rows)[:1]):
             return True
@@ -80,8 +80,8 @@ def test_who_looks_fourteen_times_is_misled_as_often_as_is_said(signed: Signed, 
     chance = np.random.default_rng(17)
 
     async def rate(*, anytime: bool) -> float:
-        found = [await _misses(signed, name, chance, anytime=anytime) for _ in range(RUNS)]
-        return sum(found) / RUNS
+        misses = [await _misses(signed, name, chance, anytime=anytime) for _ in range(RUNS)]
+        return sum(misses) / RUNS
 
     assert asyncio.run(rate(anytime=True)) <= 0.05 + 6 * sqrt(0.05 * 0.95 / RUNS)
     assert asyncio.run(rate(anytime=False)) > 0.08

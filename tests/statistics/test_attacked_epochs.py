@@ -60,7 +60,7 @@ def _drawn(crowd: ShuffledEpoch, epochs: int = EPOCHS) -> Neighbours:
         hashed = {"hashes": crowd.groups, "width": cells}
         hashing = build("local_hash", epsilon=crowd.epsilon_local, **hashed)
         strings = ("a", "b", "c")
-        assert len({position(encoded(one), 0, cells) for one in strings}) == 3
+        assert len({position(encoded(string), 0, cells) for string in strings}) == 3
         return draw_neighbours(hashing, crowd, strings, epochs, chance)
     grr = build("grr", epsilon=crowd.epsilon_local, categories=cells)
     return draw_neighbours(grr, crowd, (0, cells - 1, 1), epochs, chance)
@@ -74,8 +74,8 @@ def _attacked(drawn: Neighbours, claim: float, delta: float = DELTA) -> Attacked
 def test_an_attack_comes_near_what_is_claimed_and_never_above(crowd: ShuffledEpoch) -> None:
     drawn, claim = _drawn(crowd), central_epsilon(crowd, DELTA)
     assert 0.7 * claim < _attacked(drawn, claim).lower <= claim
-    told = central_epsilon(crowd, 1e-8)
-    assert 0.2 * told < _attacked(drawn, told, 1e-8).lower <= told
+    epsilon = central_epsilon(crowd, 1e-8)
+    assert 0.2 * epsilon < _attacked(drawn, epsilon, 1e-8).lower <= epsilon
 
 
 @pytest.mark.parametrize(
@@ -138,9 +138,9 @@ def test_others_alike_are_drawn_too_and_tell_no_more_than_is_claimed() -> None:
     claim = central_epsilon(crowd, 1e-3)
     apart, alike = (
         _attacked(
-            draw_neighbours(grr, crowd, (0, 2, held), EPOCHS, default_rng(20_261_124)), claim, 1e-3
+            draw_neighbours(grr, crowd, (0, 2, value), EPOCHS, default_rng(20_261_124)), claim, 1e-3
         ).lower
-        for held in (1, 2)
+        for value in (1, 2)
     )
     assert 0 < max(apart, alike) <= claim
     assert 0.3 * claim < alike

@@ -106,8 +106,8 @@ def test_without_a_permanent_response_the_same_attack_finds_the_value(signed: Si
                 rates[bit] += 1 / len(payloads)
     channel = mechanism.chain.channel
     loud = {bit for bit, rate in enumerate(rates) if rate > float(channel.p + channel.q) / 2}
-    found = mechanism.positions(TRUTH)[int.from_bytes(cohort, "little")]
-    assert loud == set(found)
+    positions = mechanism.positions(TRUTH)[int.from_bytes(cohort, "little")]
+    assert loud == set(positions)
 
 
 @pytest.mark.parametrize("reports", [1, 40])

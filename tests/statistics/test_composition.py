@@ -22,12 +22,12 @@ def test_the_textbooks_examples(
     epsilon: float, times: int, basic: float, leading: float, advanced: float
 ) -> None:
     """Dwork and Roth (2014), section 3.5; both terms: Abadi et al. (2016), section 2."""
-    found = compose([Event(epsilon, times=times)], 1e-5)
-    assert found.basic == pytest.approx(basic)
-    assert found.advanced_leading == pytest.approx(leading, abs=0.005)
-    assert found.advanced == pytest.approx(advanced, abs=0.05)
-    assert found.rdp is not None
-    assert found.pld < found.rdp < advanced
+    composition = compose([Event(epsilon, times=times)], 1e-5)
+    assert composition.basic == pytest.approx(basic)
+    assert composition.advanced_leading == pytest.approx(leading, abs=0.005)
+    assert composition.advanced == pytest.approx(advanced, abs=0.05)
+    assert composition.rdp is not None
+    assert composition.pld < composition.rdp < advanced
 
 
 @pytest.mark.parametrize(
@@ -35,18 +35,18 @@ def test_the_textbooks_examples(
 )
 def test_the_subsampled_gaussian(times: int, moments: float, tight: float) -> None:
     """Abadi et al. (2016): 1.26 and 2.55 by their accountant; tighter ones were found since."""
-    found = compose([Event(sigma=4.0, sampling=0.01, times=times)], 1e-5)
-    assert (found.basic, found.advanced) == (None, None)
-    assert found.rdp == pytest.approx(moments, abs=0.001)
-    assert found.pld == pytest.approx(tight, abs=0.001)
-    assert found.best == found.pld
+    composition = compose([Event(sigma=4.0, sampling=0.01, times=times)], 1e-5)
+    assert (composition.basic, composition.advanced) == (None, None)
+    assert composition.rdp == pytest.approx(moments, abs=0.001)
+    assert composition.pld == pytest.approx(tight, abs=0.001)
+    assert composition.best == composition.pld
 
 
 def test_sampling_is_the_published_amplification() -> None:
     assert sampled(1.0, 0.1) == pytest.approx(log(1 + 0.1 * (exp(1) - 1)))
     assert sampled(1.0, 1.0) == pytest.approx(1.0)
-    found = compose([Event(1.0, sampling=0.1, times=10)], 1e-6)
-    assert found.basic == pytest.approx(10 * sampled(1.0, 0.1))
+    composition = compose([Event(1.0, sampling=0.1, times=10)], 1e-6)
+    assert composition.basic == pytest.approx(10 * sampled(1.0, 0.1))
 
 
 @pytest.mark.parametrize(
@@ -64,29 +64,31 @@ def test_of_one_epsilon_the_distribution_gives_the_optimum(
             for k in range(times + 1)
         )
 
-    found = compose([Event(epsilon, times=times)], delta)
-    assert apart(found.pld * (1 + 1e-9)) <= delta * (1 + 1e-6)
-    assert apart(found.pld * (1 - 1e-3)) > delta
-    assert found.basic is not None
-    assert found.pld <= found.basic
+    composition = compose([Event(epsilon, times=times)], delta)
+    assert apart(composition.pld * (1 + 1e-9)) <= delta * (1 + 1e-6)
+    assert apart(composition.pld * (1 - 1e-3)) > delta
+    assert composition.basic is not None
+    assert composition.pld <= composition.basic
 
 
 def test_different_events_are_composed_in_any_order() -> None:
     history = [Event(1.0, times=12), Event(sigma=20.0, times=3), Event(0.05)]
     for delta, order in product((1e-5, 1e-9), (history, history[::-1])):
-        found = compose(order, delta)
-        assert found.basic is None
-        assert found.rdp is not None
+        composition = compose(order, delta)
+        assert composition.basic is None
+        assert composition.rdp is not None
         alone = compose(history[:1], delta).pld
-        assert alone < found.best <= 12.1 + compose(history[1:2], delta / 2).best
+        assert alone < composition.best <= 12.1 + compose(history[1:2], delta / 2).best
 
 
 def test_a_history_of_amplified_releases_adds_up_epsilons_and_deltas() -> None:
-    found = compose([Event(0.05, delta=1e-8, times=30)], 1e-6)
-    assert found.basic == pytest.approx(1.5)
-    assert found.rdp is None
-    assert found.advanced_leading == pytest.approx(sqrt(2 * 30 * log(1 / (1e-6 - 3e-7))) * 0.05)
-    assert found.pld < 1.5
+    composition = compose([Event(0.05, delta=1e-8, times=30)], 1e-6)
+    assert composition.basic == pytest.approx(1.5)
+    assert composition.rdp is None
+    assert composition.advanced_leading == pytest.approx(
+        sqrt(2 * 30 * log(1 / (1e-6 - 3e-7))) * 0.05
+    )
+    assert composition.pld < 1.5
     gone = compose([Event(0.05, delta=1e-6, times=3)], 1e-6)
     assert (gone.basic, gone.advanced) == (None, None)
 

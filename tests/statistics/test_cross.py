@@ -25,9 +25,9 @@ def _census() -> tuple[dict[str, list[str]], Counter[tuple[int, ...]]]:
     path = files("hubbub.cli").joinpath("demo_data/census_people.csv.gz")
     with path.open("rb") as packed, gzip.open(packed, "rt") as text:
         people = list(csv.DictReader(text))
-    listed = {part: sorted({one[part] for one in people}) for part in PARTS}
-    held = Counter(tuple(listed[part].index(one[part]) for part in PARTS) for one in people)
-    return listed, held
+    listed = {part: sorted({person[part] for person in people}) for part in PARTS}
+    counts = Counter(tuple(listed[part].index(person[part]) for part in PARTS) for person in people)
+    return listed, counts
 
 
 def _v_of(table: Floats) -> float:
@@ -38,21 +38,21 @@ def _v_of(table: Floats) -> float:
 def test_the_covariance_is_that_of_the_drawn() -> None:
     """2,000 drawings of people and coins, along 20 directions: six errors of a variance are .19."""
     mechanism, chance = PairedParts(2.0, (2, 3, 2)), np.random.default_rng(3)
-    held = np.array([8, 2, 1, 4, 6, 3, 1, 9, 2, 2, 5, 7]) / 50
+    array = np.array([8, 2, 1, 4, 6, 3, 1, 9, 2, 2, 5, 7]) / 50
     people, values = 3000, [*mechanism.probes()]
     row = np.array([mechanism.row(value) for value in values])
     drawn = []
     for _ in range(2000):
-        totals = draw(mechanism, values, chance.multinomial(people, held).tolist(), chance)
+        totals = draw(mechanism, values, chance.multinomial(people, array).tolist(), chance)
         drawn.append(family_for(mechanism).figures(mechanism, totals, (), shape=False).estimates)
-    shares = (held @ row)[:6]
-    told = table_covariance(
+    shares = (array @ row)[:6]
+    covariance = table_covariance(
         [(mechanism, totals)], [1.0], [Summed(shares, np.arange(6)[:, None])], 1
     )
-    seen = np.cov(np.array(drawn)[:, :6].T)
+    sample_covariance = np.cov(np.array(drawn)[:, :6].T)
     for direction in chance.normal(size=(20, 6)):
-        assert direction @ seen @ direction == pytest.approx(
-            direction @ told @ direction, rel=6 * np.sqrt(2 / 2000)
+        assert direction @ sample_covariance @ direction == pytest.approx(
+            direction @ covariance @ direction, rel=6 * np.sqrt(2 / 2000)
         )
 
 
@@ -60,47 +60,47 @@ def test_the_covariance_is_that_of_the_drawn() -> None:
 def test_parts_that_are_independent_are_called_so_as_often_as_is_said() -> None:
     """300 tables of two tiers: of a level of 5% beyond 35 with a chance below 1e-6."""
     mechanisms = [PairedParts(1.0, (3, 4, 2)), PairedParts(3.0, (3, 4, 2))]
-    one, other = np.array([0.7, 0.25, 0.05]), np.array([0.4, 0.3, 0.2, 0.1])
-    held = np.einsum("i,j,k->ijk", one, other, [0.9, 0.1]).reshape(-1)
+    array, other = np.array([0.7, 0.25, 0.05]), np.array([0.4, 0.3, 0.2, 0.1])
+    probabilities = np.einsum("i,j,k->ijk", array, other, [0.9, 0.1]).reshape(-1)
     chance, low, marked = np.random.default_rng(11), 0, 0
     listed = listed_parts({"a": "xyz", "b": "stuv", "c": "no"})
     for _ in range(300):
         tiers = [
-            (m, draw(m, [*m.probes()], chance.multinomial(n, held).tolist(), chance))
+            (m, draw(m, [*m.probes()], chance.multinomial(n, probabilities).tolist(), chance))
             for m, n in zip(mechanisms, (4000, 6000), strict=True)
         ]
-        found = crossed(tiers, listed, answer_tiers(tiers, listed, (), 0.95), ("b", "a"))
-        low += found.association.p_value < 0.05
-        marked += any(cell.departs for cell in found.cells)
+        table = crossed(tiers, listed, answer_tiers(tiers, listed, (), 0.95), ("b", "a"))
+        low += table.association.p_value < 0.05
+        marked += any(cell.departs for cell in table.cells)
     assert low <= 38
     assert marked <= 38
 
 
 def test_census_tables_are_as_near_as_they_were_measured_and_intervals_hold() -> None:
     """Of six pairs, four times: V in nine of ten; shares within rows in 93 of 100."""
-    listed, held = _census()
+    listed, census = _census()
     values, sizes = listed_parts(listed), tuple(map(len, listed.values()))
-    shares = np.array([*held.values()]) / held.total()
+    shares = np.array([*census.values()]) / census.total()
     # Mean total variation of the consistent tables; prototypes had .171 and .110.
     for epsilon, most in ((1.0, 0.15), (2.0, 0.1)):
         mechanism, chance = PairedParts(epsilon, sizes), np.random.default_rng(2)
-        codes = [mechanism.value_of(places) for places in held]
+        codes = [mechanism.value_of(places) for places in census]
         row = np.array([mechanism.row(code) for code in codes], dtype=np.float64)
         whole, v_held, within, far = tables(sizes, shares @ row), 0, [], []
         for _ in range(4):
             counts = chance.multinomial(100_000, shares)
             totals = draw(mechanism, codes, counts.tolist(), chance)
             found = answer(mechanism, totals, values)
-            picture = np.array([one.consistent for one in found.values])
+            picture = np.array([value.consistent for value in found.values])
             off = zip(tables(sizes, picture), tables(sizes, counts @ row), strict=True)
-            far.append(np.mean([np.abs(one - two).sum() / 200_000 for one, two in off]))
-            for true, (one, other) in zip(whole, tables_of(4), strict=True):
-                told = crossed([(mechanism, totals)], values, found, (PARTS[one], PARTS[other]))
-                v_held += told.association.low <= _v_of(true) <= told.association.high
+            far.append(np.mean([np.abs(estimate - two).sum() / 200_000 for estimate, two in off]))
+            for true, (first, other) in zip(whole, tables_of(4), strict=True):
+                table = crossed([(mechanism, totals)], values, found, (PARTS[first], PARTS[other]))
+                v_held += table.association.low <= _v_of(true) <= table.association.high
                 truth = (true / true.sum(axis=1, keepdims=True)).reshape(-1).tolist()
                 within += [
                     cell.within_low <= share <= cell.within_high
-                    for cell, share in zip(told.cells, truth, strict=True)
+                    for cell, share in zip(table.cells, truth, strict=True)
                 ]
         assert v_held >= 22
         assert np.mean(within) >= 0.93
@@ -117,16 +117,16 @@ def test_parts_that_are_independent_within_a_third_are_called_so_as_often_as_is_
     Of 150 at 5% each; of shares 93 in 100, of estimates six errors.
     """
     mechanism, chance = PairedParts(4.0, (3, 4, 2, 2), 3), np.random.default_rng(11)
-    one = np.array([[0.7, 0.2], [0.25, 0.3], [0.05, 0.5]])
+    array = np.array([[0.7, 0.2], [0.25, 0.3], [0.05, 0.5]])
     other = np.array([[0.4, 0.1], [0.3, 0.1], [0.2, 0.3], [0.1, 0.5]])
-    within = np.einsum("ik,jk,k->kij", one, other, [0.7, 0.3])
-    held = np.einsum("kij,l->ijkl", within, [0.6, 0.4]).reshape(-1)
+    within = np.einsum("ik,jk,k->kij", array, other, [0.7, 0.3])
+    probabilities = np.einsum("kij,l->ijkl", within, [0.6, 0.4]).reshape(-1)
     whole, people, listed = within.sum(axis=0), 20_000, listed_parts(THREE)
     low, in_slices, marked, v_held = 0, np.zeros(2), 0, 0
     inside: list[bool] = []
     scores = []
     for _ in range(150):
-        counts = chance.multinomial(people, held).tolist()
+        counts = chance.multinomial(people, probabilities).tolist()
         tiers = [(mechanism, draw(mechanism, [*mechanism.probes()], counts, chance))]
         found = answer(*tiers[0], listed)
         three = crossed(tiers, listed, found, ("a", "b", "c"))
@@ -166,26 +166,26 @@ def test_where_two_lines_of_a_plane_meet_is_known_as_point_by_point() -> None:
 @pytest.mark.thorough
 def test_tables_of_three_in_a_crowd_are_as_near_as_they_were_measured_and_agree() -> None:
     """100,000 people of the census: total variation of the consistent tables."""
-    listed, held = _census()
+    listed, census = _census()
     values, sizes = listed_parts(listed), tuple(map(len, listed.values()))
-    shares = np.array([*held.values()]) / held.total()
+    shares = np.array([*census.values()]) / census.total()
     # In a crowd of a central epsilon of 1; measured .0486, and alone at epsilon 1 .296.
     mechanism, chance = PairedParts(7.049, sizes, 3), np.random.default_rng(2)
-    codes = [mechanism.value_of(places) for places in held]
+    codes = [mechanism.value_of(places) for places in census]
     row = np.array([mechanism.row(code) for code in codes], dtype=np.float64)
     counts = chance.multinomial(100_000, shares)
     found = answer(mechanism, draw(mechanism, codes, counts.tolist(), chance), values)
-    picture = np.array([one.consistent for one in found.values])
+    picture = np.array([value.consistent for value in found.values])
     off = zip(tables(sizes, picture, 3), tables(sizes, counts @ row, 3), strict=True)
-    assert np.mean([np.abs(one - two).sum() / 200_000 for one, two in off]) < 0.055
+    assert np.mean([np.abs(estimate - two).sum() / 200_000 for estimate, two in off]) < 0.055
     for part in range(4):  # tables agree about every part
         own = zip(tables(sizes, picture, 3), tables_of(4, 3), strict=True)
-        told = [
+        margins = [
             table.sum(axis=tuple(axis for axis in range(3) if three[axis] != part))
             for table, three in own
             if part in three
         ]
-        assert np.abs(told - np.mean(told, axis=0)).max() < 0.015 * 100_000
+        assert np.abs(margins - np.mean(margins, axis=0)).max() < 0.015 * 100_000
 
 
 @pytest.mark.thorough

@@ -86,9 +86,9 @@ def test_a_higher_false_discovery_rate_marks_more_strings_and_never_fewer_than_i
             p = np.sort(decoded.p_values)
             stepped_up = np.nonzero(p <= rate * np.arange(1, len(p) + 1) / len(p))[0].max() + 1
             assert decoded.detected.sum() >= stepped_up
-            held = [names[i] in truth for i in np.nonzero(decoded.detected)[0]]
-            shares.append(held.count(False) / len(held))
-            true += sum(held)
+            hits = [names[i] in truth for i in np.nonzero(decoded.detected)[0]]
+            shares.append(hits.count(False) / len(hits))
+            true += sum(hits)
         assert np.mean(shares) <= rate
         marked.append(true)
     assert marked[0] < marked[1] < marked[2]
@@ -109,11 +109,11 @@ def test_detections_and_intervals_keep_their_word() -> None:
         for _ in range(20):
             simulated = simulate(setting, chance)
             decoded, truth = _decode(simulated), simulated.truth
-            found = decoded.detected
-            false.append((found & (truth == 0)).sum() / max(found.sum(), 1))
+            detections = decoded.detected
+            false.append((detections & (truth == 0)).sum() / max(detections.sum(), 1))
             holds = (decoded.low - 1e-6 <= truth) & (truth <= decoded.high + 1e-6)
-            covered += int(holds[found].sum())
-            detected += int(found.sum())
+            covered += int(holds[detections].sum())
+            detected += int(detections.sum())
             everywhere.append(holds.mean())
     assert detected > 6000
     assert np.mean(false) <= 0.05
@@ -246,17 +246,17 @@ def test_the_sparse_fit_is_the_dense_one() -> None:
     for candidate in range(len(design)):
         rows[candidate] = design.compose(np.array([candidate]), np.ones(1))
     fitted = np.array([3, 1, 60])
-    found = fit(design, fitted)
+    solution = fit(design, fitted)
     dense = np.column_stack([*rows[fitted], design.others])
     amounts, squares, *_ = np.linalg.lstsq(dense, design.target)
-    np.testing.assert_allclose(found.estimates[fitted], amounts[:-1], rtol=1e-8)
-    np.testing.assert_allclose(found.others[0], amounts[-1], rtol=1e-8)
-    np.testing.assert_allclose(found.squares, squares[0], rtol=1e-8)
-    errors = np.sqrt(np.diag(np.linalg.inv(dense.T @ dense)) * squares[0] / found.freedom)
-    np.testing.assert_allclose(found.stderrs[fitted], errors[:-1], rtol=1e-8)
+    np.testing.assert_allclose(solution.estimates[fitted], amounts[:-1], rtol=1e-8)
+    np.testing.assert_allclose(solution.others[0], amounts[-1], rtol=1e-8)
+    np.testing.assert_allclose(solution.squares, squares[0], rtol=1e-8)
+    errors = np.sqrt(np.diag(np.linalg.inv(dense.T @ dense)) * squares[0] / solution.freedom)
+    np.testing.assert_allclose(solution.stderrs[fitted], errors[:-1], rtol=1e-8)
     added = np.column_stack([*rows[fitted], design.others, rows[20]])
     np.testing.assert_allclose(
-        found.estimates[20], np.linalg.lstsq(added, design.target)[0][-1], rtol=1e-8
+        solution.estimates[20], np.linalg.lstsq(added, design.target)[0][-1], rtol=1e-8
     )
 
 

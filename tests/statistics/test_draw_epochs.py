@@ -61,12 +61,12 @@ CASES: list[tuple[str, dict[str, Any], list[Any], list[int]]] = [
 ]
 
 
-@pytest.mark.parametrize(("name", "given", "values", "counts"), CASES, ids=str)
+@pytest.mark.parametrize(("name", "parameters", "values", "counts"), CASES, ids=str)
 def test_sums_over_epochs_are_as_those_of_the_shipping_randomizer(
-    name: str, given: dict[str, Any], values: list[Any], counts: list[int]
+    name: str, parameters: dict[str, Any], values: list[Any], counts: list[int]
 ) -> None:
     """Mean and spread of every cell, summed over the epochs, beside simulated devices."""
-    mechanism = build(name, **given)
+    mechanism = build(name, **parameters)
     chance = np.random.default_rng(41)
     drawn = np.array(
         [
@@ -123,5 +123,5 @@ def test_a_set_is_drawn_by_its_own_chances() -> None:
 def test_one_epoch_of_any_mechanism_is_a_draw() -> None:
     chance = np.random.default_rng(43)
     mechanism = build("hadamard", epsilon=1.0, categories=3)
-    [one] = draw_epochs(mechanism, [0, 1, 2], [5, 5, 5], 1, chance)
-    assert one.reports == 15
+    [epoch_totals] = draw_epochs(mechanism, [0, 1, 2], [5, 5, 5], 1, chance)
+    assert epoch_totals.reports == 15

@@ -41,12 +41,12 @@ def test_a_million_values_read_back_exactly_what_one_report_supports(name: str) 
     """One report of a value supports it, or does not; and another one a known share of the time."""
     mechanism = build(name, epsilon=1.0, categories=1 << 20)
     coins = SeededBits(name)
-    held = 777_777
-    totals = tally(mechanism.layout, (mechanism.randomize(held, coins) for _ in range(2000)))
-    found = estimate(mechanism, totals)
+    value = 777_777
+    totals = tally(mechanism.layout, (mechanism.randomize(value, coins) for _ in range(2000)))
+    estimates = estimate(mechanism, totals)
     sigma = math.sqrt(mechanism.variance(2000, 2000))
-    assert abs(found.values[held] - 2000) < 5.2 * sigma
-    others = np.delete(np.array(found.values), held)
+    assert abs(estimates.values[value] - 2000) < 5.2 * sigma
+    others = np.delete(np.array(estimates.values), value)
     # The others' mean: each is within sigma of 0, and so is any average of them.
     assert abs(others.mean()) < 5.2 * math.sqrt(mechanism.variance(0, 2000))
 
@@ -78,12 +78,12 @@ def test_buckets_of_a_sketch_are_the_mechanisms_own_estimates(name: str) -> None
     coins = SeededBits(name)
     payloads = [mechanism.randomize(f"s{n % 9}", coins) for n in range(500)]
     totals = tally(mechanism.layout, payloads)
-    held, reports = buckets(mechanism, totals)
-    np.testing.assert_allclose(held.reshape(-1), mechanism.estimate(totals).values, rtol=1e-9)
+    cells, reports = buckets(mechanism, totals)
+    np.testing.assert_allclose(cells.reshape(-1), mechanism.estimate(totals).values, rtol=1e-9)
     assert reports.sum() == 500
     strings = [f"s{n}" for n in range(20)]
-    found = sketch_buckets(mechanism, strings)
-    assert found.tolist() == [mechanism.positions(string) for string in strings]
+    places = sketch_buckets(mechanism, strings)
+    assert places.tolist() == [mechanism.positions(string) for string in strings]
 
 
 def _sketched(
@@ -115,10 +115,10 @@ def test_sketched_strings_are_unbiased_with_collisions_in_the_standard_error(nam
         estimates, stderrs, absent, _ = count(mechanism, totals, strings)
         scores.append((estimates - truth) / stderrs)
         nothing.append(estimates[200:] / absent[200:])
-    for found in (np.concatenate(scores), np.concatenate(nothing)):
-        few = len(found) / 10
-        assert abs(found.mean()) < 5.2 / math.sqrt(few)
-        assert abs(found.std() - 1) < 5.2 / math.sqrt(2 * few)
+    for sample in (np.concatenate(scores), np.concatenate(nothing)):
+        few = len(sample) / 10
+        assert abs(sample.mean()) < 5.2 / math.sqrt(few)
+        assert abs(sample.std() - 1) < 5.2 / math.sqrt(2 * few)
 
 
 def test_a_sketch_answers_for_candidates_and_says_what_stands_out() -> None:

@@ -29,12 +29,12 @@ Law = dict[Any, Fraction]
 def _law(noise: CountNoise) -> Law:
     """How likely each number is, by what the draw itself answers on either side of every edge."""
     upto = [0, *accumulate(noise.weights)]
-    found: Law = {}
+    law: Law = {}
     for low, high in pairwise(upto):
         first, last = noise.draw(_answers(upto[-1], low)), noise.draw(_answers(upto[-1], high - 1))
         assert first == last
-        found[first] = Fraction(high - low, upto[-1])
-    return found
+        law[first] = Fraction(high - low, upto[-1])
+    return law
 
 
 def _answers(whole: int, drawn: int) -> Callable[[int], int]:
@@ -84,11 +84,11 @@ def test_what_epochs_say_together_is_never_below_all_outcomes_and_near_them(
     law, other = _law(noise), _moved(_law(noise), 1)
     joint, moved = Counter[int](), Counter[int]()
     for drawn in product(range(-1, noise.most + 3), repeat=epochs):
-        key = sum(one * 1000**place for place, one in enumerate(drawn))
+        key = sum(count * 1000**place for place, count in enumerate(drawn))
         for into, of in ((joint, law), (moved, other)):
             chance = Fraction(1)
-            for one in drawn:
-                chance *= of.get(one, Fraction(0))
+            for count in drawn:
+                chance *= of.get(count, Fraction(0))
             into[key] = chance  # type: ignore[assignment]  # exact
     for share in (1.5, 3.0):
         delta = share * epochs * float(noise.delta)
@@ -107,21 +107,21 @@ def _views(others: tuple[int, ...], own: int | None, dummies: int, mechanism: An
     """All that is seen of some people, the one in question among them or not, and some dummies."""
     people = [*others, *([] if own is None else [own])]
     values = mechanism.categories
-    found: Law = {}
-    for said in product(range(values), repeat=len(people) + dummies):
+    views: Law = {}
+    for outcome in product(range(values), repeat=len(people) + dummies):
         chance = Fraction(1, values**dummies)
-        for held, one in zip(people, said, strict=False):
-            chance *= mechanism.channel.p if held == one else mechanism.channel.q
-        seen = tuple(said.count(value) for value in range(values))
-        found[seen] = found.get(seen, Fraction(0)) + chance
-    return found
+        for person, report in zip(people, outcome, strict=False):
+            chance *= mechanism.channel.p if person == report else mechanism.channel.q
+        counts = tuple(outcome.count(value) for value in range(values))
+        views[counts] = views.get(counts, Fraction(0)) + chance
+    return views
 
 
 def _mixed(views: Iterator[tuple[Fraction, Law]]) -> Law:
     mixed: Law = {}
     for chance, view in views:
-        for seen, one in view.items():
-            mixed[seen] = mixed.get(seen, Fraction(0)) + chance * one
+        for counts, likelihood in view.items():
+            mixed[counts] = mixed.get(counts, Fraction(0)) + chance * likelihood
     return mixed
 
 
@@ -159,27 +159,27 @@ def test_estimates_beside_a_hidden_number_are_unbiased_and_their_variance_exact(
 ) -> None:
     """Every outcome of two people, every number of dummies, and all that these say."""
     mechanism: Any = build("grr", epsilon=1.0, categories=values)
-    held = (0, 1)
+    people = (0, 1)
     mean, square, number = np.zeros(values), np.zeros(values), 0.0
     for dummies, likely in _law(FEW).items():
-        for said in product(range(values), repeat=len(held) + dummies):
+        for outcome in product(range(values), repeat=len(people) + dummies):
             chance = likely * Fraction(1, values**dummies)
-            for own, one in zip(held, said, strict=False):
-                chance *= mechanism.channel.p if own == one else mechanism.channel.q
-            cells = [said.count(value) for value in range(values)]
-            totals = Totals(cells, len(said) - FEW.reach, FEW.reach, 0.0, FEW.variance)
-            found = np.array(estimate(mechanism, totals).values)
-            assert np.allclose(found, mechanism.estimate(totals).values)
-            mean += float(chance) * found
-            square += float(chance) * found**2
+            for own, report in zip(people, outcome, strict=False):
+                chance *= mechanism.channel.p if own == report else mechanism.channel.q
+            cells = [outcome.count(value) for value in range(values)]
+            totals = Totals(cells, len(outcome) - FEW.reach, FEW.reach, 0.0, FEW.variance)
+            array = np.array(estimate(mechanism, totals).values)
+            assert np.allclose(array, mechanism.estimate(totals).values)
+            mean += float(chance) * array
+            square += float(chance) * array**2
             number += float(chance) * totals.reports
-    true = np.array([held.count(value) for value in range(values)])
+    true = np.array([people.count(value) for value in range(values)])
     assert np.allclose(mean, true)
-    assert number == pytest.approx(len(held))
-    expected = Totals([0] * values, len(held), FEW.reach, 0.0, FEW.variance)
+    assert number == pytest.approx(len(people))
+    expected = Totals([0] * values, len(people), FEW.reach, 0.0, FEW.variance)
     more = mechanism.channel.dummies_variances(true.tolist(), expected)
-    told = [mechanism.variance(one, len(held)) for one in true.tolist()]
-    assert np.allclose(square - mean**2, np.add(told, more))
+    variances = [mechanism.variance(count, len(people)) for count in true.tolist()]
+    assert np.allclose(square - mean**2, np.add(variances, more))
 
 
 def test_of_several_epochs_each_has_a_number_of_its_own() -> None:
@@ -206,19 +206,19 @@ def test_a_share_holds_though_what_it_is_of_is_an_estimate(
     weights = np.array(noise.weights, dtype=np.float64)
     others = (1 - share) / (values - 1)
     chances = [q + share * (p - q), *[q + others * (p - q)] * (values - 1)]
-    inside, errors, told = 0, [], []
+    inside, errors, stderrs = 0, [], []
     for dummies in chance.choice(len(weights), runs, p=weights / weights.sum()).tolist():
         cells = chance.multinomial(dummies, [1 / values] * values)
         cells += chance.multinomial(people, chances)
         reports = people + dummies - noise.reach
         totals = Totals(cells.tolist(), reports, noise.reach, 0.0, noise.variance)
-        [one] = shares([(mechanism, totals)], [0])
-        inside += one.low <= share <= one.high
-        errors.append(one.estimate - share)
-        told.append(one.stderr)
+        [row] = shares([(mechanism, totals)], [0])
+        inside += row.low <= share <= row.high
+        errors.append(row.estimate - share)
+        stderrs.append(row.stderr)
     assert binom.cdf(inside, runs, 0.94) > 1e-7
     # The mean of 600 squares is within a third but for one in ten million.
-    assert np.mean(np.square(errors)) == pytest.approx(np.mean(np.square(told)), rel=0.33)
+    assert np.mean(np.square(errors)) == pytest.approx(np.mean(np.square(stderrs)), rel=0.33)
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 0.5])
@@ -231,19 +231,21 @@ def test_intervals_hold_what_nearly_everybody_holds_though_nobody_knows_how_many
     mechanism: Any = build("grr", epsilon=5.0, categories=3)
     p, q = float(mechanism.channel.p), float(mechanism.channel.q)
     chance = np.random.default_rng(5)
-    held, weights = round(share * people), np.array(noise.weights, dtype=np.float64)
+    holders, weights = round(share * people), np.array(noise.weights, dtype=np.float64)
     drawn = chance.choice(len(weights), runs, p=weights / weights.sum())
     inside = 0
     for dummies in drawn.tolist():
         cells = chance.multinomial(dummies, [1 / 3] * 3)
-        cells += chance.multinomial(held, [p, q, q]) + chance.multinomial(people - held, [q, p, q])
+        cells += chance.multinomial(holders, [p, q, q]) + chance.multinomial(
+            people - holders, [q, p, q]
+        )
         reports = people + dummies - noise.reach
         totals = Totals(cells.tolist(), reports, noise.reach, 0.0, noise.variance)
-        found = answer_tiers([(mechanism, totals)], ["a", "b", "c"])
-        one = found.values[0]
-        inside += one.low <= held <= one.high
-        assert one.low <= reports
-        assert sum(other.consistent or 0 for other in found.values) == pytest.approx(reports)
+        answer = answer_tiers([(mechanism, totals)], ["a", "b", "c"])
+        row = answer.values[0]
+        inside += row.low <= holders <= row.high
+        assert row.low <= reports
+        assert sum(other.consistent or 0 for other in answer.values) == pytest.approx(reports)
     assert binom.cdf(inside, runs, 0.95) > 1e-7
 
 
@@ -254,18 +256,18 @@ def test_a_number_of_reports_holds_of_epochs_that_barely_left(more: int, epsilon
     noise = CountNoise.least(exp_at_most(epsilon), 1e-8)
     least = 50 + noise.most
     people = 50 + more
-    left = holds = 0
+    weight_sum = holds = 0
     for dummies, weight in enumerate(noise.weights):
         above = people + dummies - least
         if above < 0:
             continue
-        left += weight
+        weight_sum += weight
         error = 1.96 * noise.variance_above(above) ** 0.5
         holds += weight * (abs(dummies - noise.reach) <= error)
     # Of whole numbers an interval holds a little less often than of a line.
     plain = 1.96 * noise.variance**0.5
     always = sum(w for k, w in enumerate(noise.weights) if abs(k - noise.reach) <= plain)
-    assert holds / left >= min(0.94, always / sum(noise.weights))
+    assert holds / weight_sum >= min(0.94, always / sum(noise.weights))
     assert noise.variance_above(2 * noise.most) == pytest.approx(noise.variance)
 
 
@@ -276,17 +278,17 @@ def test_what_is_held_by_nearly_all_of_an_epoch_that_barely_left_is_in_its_inter
     chance = np.random.default_rng(8)
     weights = np.array(noise.weights, dtype=np.float64)
     weights[: noise.most + 50 - people] = 0.0  # too few dummies to leave
-    held, counted, shared = [78, 3, 0], 0, 0
+    counts, counted, shared = [78, 3, 0], 0, 0
     for dummies in chance.choice(len(weights), runs, p=weights / weights.sum()).tolist():
-        cells = chance.multinomial(dummies, [1 / 3] * 3) + np.array(held)
+        cells = chance.multinomial(dummies, [1 / 3] * 3) + np.array(counts)
         reports = people + dummies - noise.reach
         variance = noise.variance_above(people + dummies - noise.most - 50)
         totals = Totals(cells.tolist(), reports, noise.reach, 0.0, variance)
         first = answer_tiers([(mechanism, totals)], ["a", "b", "c"]).values[0]
         assert first.share_low is not None
         assert first.share_high is not None
-        counted += first.low <= held[0] <= first.high
-        shared += first.share_low <= held[0] / people <= first.share_high
+        counted += first.low <= counts[0] <= first.high
+        shared += first.share_low <= counts[0] / people <= first.share_high
     assert binom.cdf(counted, runs, 0.94) > 1e-7
     assert binom.cdf(shared, runs, 0.94) > 1e-7
 
@@ -316,7 +318,9 @@ def test_a_small_p_value_of_a_change_is_the_chance_of_it_though_the_number_is_hi
         others = (number + noise.reach - first) / (values - 1)
         listed = [first, *[round(others)] * (values - 1)]
         totals = Totals(listed, number, noise.reach, 0.0, noise.variance)
-        answers.append(answer_tiers([(mechanism, totals)], [str(one) for one in range(values)]))
+        answers.append(
+            answer_tiers([(mechanism, totals)], [str(number) for number in range(values)])
+        )
     # Of a thousand the error is a sixth but for one in a million; a share of a number
     # that is itself far off is not quite as unlikely as its error says.
     assert 0.0007 < changes(*answers)[0].p_value < 0.002

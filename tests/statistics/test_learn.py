@@ -81,12 +81,12 @@ def test_means_are_unbiased_and_as_far_off_as_the_formula_says(epsilon: float) -
     chance = np.random.default_rng(1)
     codes = VectorCodes(epsilon, 16, 32, 1 << 16)
     vectors = np.full((20_000, 16), 0.1) * chance.random((20_000, 1)) + np.eye(1, 16) * 0.4
-    told = draw_moments(codes, unit_of(vectors, chance), chance)
+    moments = draw_moments(codes, unit_of(vectors, chance), chance)
     pool = float(codes.keep.exact) / np.sqrt(codes.near * codes.books * 16) / codes.reach
-    width = Z * np.sqrt(told.variances + 1 / 20_000 + pool**2)
-    assert (np.abs(told.mean - vectors.mean(axis=0)) < width).all()
-    own = 1 - float((told.mean**2).sum())  # what the directions themselves differ
-    error = float(told.variances.sum()) * (len(vectors) - 1) - own
+    width = Z * np.sqrt(moments.variances + 1 / 20_000 + pool**2)
+    assert (np.abs(moments.mean - vectors.mean(axis=0)) < width).all()
+    own = 1 - float((moments.mean**2).sum())  # what the directions themselves differ
+    error = float(moments.variances.sum()) * (len(vectors) - 1) - own
     assert abs(error / codes.squared_error - 1) < 0.05
 
 
@@ -138,9 +138,9 @@ def test_without_coins_the_model_is_that_of_all_the_data() -> None:
     learned = _without_coins(model, people, 40_000, every=False, rounds=64)
     plain = without_privacy("logistic", people.columns, people.labels, 0.0)
     assert np.allclose(plain[[2, 5, 7, 10]], [2.0, -1.5, 1.0, -1.0], atol=0.15)
-    told = 1 / (1 + np.exp(-(test.columns @ plain[:-1] + plain[-1])))
+    predictions = 1 / (1 + np.exp(-(test.columns @ plain[:-1] + plain[-1])))
     own = evaluate("logistic", scores("logistic", test.columns, learned.weights), test.labels)
-    best = evaluate("logistic", told, test.labels)
+    best = evaluate("logistic", predictions, test.labels)
     assert own.auc is not None
     assert best.auc is not None
     assert own.auc > best.auc - 0.005
@@ -151,8 +151,8 @@ def test_without_coins_the_model_is_that_of_all_the_data() -> None:
 def test_a_private_model_is_nearly_as_good_as_one_that_sees_all() -> None:
     model, people, test = _model(4.0), _people(8_000, 6), _people(5_000, 7)
     runs = list(rehearse_model(model, people, test, reports=None, runs=5, seed=8))
-    assert min(one.judged.auc or 0.0 for one in runs) > 0.70
-    weights = np.array([one.learned.weights for one in runs])
+    assert min(run.judged.auc or 0.0 for run in runs) > 0.70
+    weights = np.array([run.learned.weights for run in runs])
     assert (weights[:, 2] > 0).all()
     assert (weights[:, 5] < 0).all()
 
@@ -174,15 +174,15 @@ def test_without_coins_classes_are_told_apart_as_by_all_the_data() -> None:
     )
     assert own["a", "c2"] - own["d", "c2"] == pytest.approx(3.0, abs=0.2)
     assert own["c", "c7"] - own["d", "c7"] == pytest.approx(-2.0, abs=0.2)
-    told = foretold("softmax", linear("softmax", test.columns, plain))
-    best = evaluate("softmax", told, test.labels)
-    found = evaluate("softmax", scores("softmax", test.columns, learned.weights), test.labels)
+    predictions = foretold("softmax", linear("softmax", test.columns, plain))
+    best = evaluate("softmax", predictions, test.labels)
+    evaluation = evaluate("softmax", scores("softmax", test.columns, learned.weights), test.labels)
     assert best.accuracy is not None
-    assert found.accuracy is not None
-    assert found.accuracy > best.accuracy - 0.01
-    assert found.rms_error < best.rms_error + 0.01
-    assert found.miscalibration < 0.05
-    assert (found.auc, found.r_squared) == (None, None)
+    assert evaluation.accuracy is not None
+    assert evaluation.accuracy > best.accuracy - 0.01
+    assert evaluation.rms_error < best.rms_error + 0.01
+    assert evaluation.miscalibration < 0.05
+    assert (evaluation.auc, evaluation.r_squared) == (None, None)
 
 
 def test_the_devices_gradient_of_classes_is_that_of_a_rehearsal() -> None:
@@ -191,12 +191,12 @@ def test_the_devices_gradient_of_classes_is_that_of_a_rehearsal() -> None:
     weights, labels = chance.normal(size=33), np.array([0.0, 1.0, 2.0, 3.0, 0.0])
     about = np.column_stack([columns - centre, np.ones(5)])
     whole = gradients("softmax", about, labels, weights)
-    told = settled("softmax", about @ weights.reshape(3, 11).T)
+    chances = settled("softmax", about @ weights.reshape(3, 11).T)
     for at in range(5):
-        one = (columns[at].tolist(), labels[at], centre.tolist(), weights.tolist())
-        assert gradient("softmax", *one) == pytest.approx(whole[at], abs=1e-12)
-        judged = (told[at].max(), float(told[at].argmax() == labels[at]))
-        assert to_judge("softmax", *one) == pytest.approx(judged, abs=1e-12)
+        arguments = (columns[at].tolist(), labels[at], centre.tolist(), weights.tolist())
+        assert gradient("softmax", *arguments) == pytest.approx(whole[at], abs=1e-12)
+        judged = (chances[at].max(), float(chances[at].argmax() == labels[at]))
+        assert to_judge("softmax", *arguments) == pytest.approx(judged, abs=1e-12)
 
 
 def test_intervals_of_classes_hold_where_the_rounds_end_without_coins() -> None:
@@ -212,9 +212,9 @@ def test_intervals_of_classes_hold_where_the_rounds_end_without_coins() -> None:
     truth = _without_coins(model, every, 4_000, every=True, rounds=rounds)
     into = into_classes(3).T
     off = np.abs(
-        [(into @ (one.learned.weights - truth.weights).reshape(3, 11)).ravel() for one in runs]
+        [(into @ (run.learned.weights - truth.weights).reshape(3, 11)).ravel() for run in runs]
     )
-    stderrs = np.array([one.learned.stderrs for one in runs])
+    stderrs = np.array([run.learned.stderrs for run in runs])
     assert (off < 1.96 * stderrs).mean() > 0.93
     assert np.median(stderrs.mean(axis=0) / np.sqrt((off**2).mean(axis=0))) < 2
 
@@ -232,8 +232,8 @@ def test_intervals_hold_where_the_rounds_end_without_coins(kind: str, epsilon: f
     runs = list(rehearse_model(model, every, people, reports=4_000, runs=40, seed=12))
     rounds = len(runs[0].learned.rounds) - 1
     truth = _without_coins(model, every, 4_000, every=True, rounds=rounds)
-    weights = np.array([one.learned.weights for one in runs])
-    stderrs = np.array([one.learned.stderrs for one in runs])
+    weights = np.array([run.learned.weights for run in runs])
+    stderrs = np.array([run.learned.stderrs for run in runs])
     off = np.abs(weights - truth.weights)
     assert (off < 1.96 * stderrs).mean() > 0.93
     assert (stderrs.mean(axis=0) < 3 * np.sqrt((off**2).mean(axis=0))).all()
@@ -246,10 +246,10 @@ def test_a_number_is_foretold() -> None:
     people = People(columns, labels, 0)
     for kind in ("linear", "ridge"):
         model = _model(4.0, kind)
-        [one] = rehearse_model(model, people, people, reports=None, runs=1, seed=10)
-        assert one.judged.r_squared is not None
-        assert one.judged.r_squared > 0.5
-        assert one.judged.auc is None
+        [rehearsal] = rehearse_model(model, people, people, reports=None, runs=1, seed=10)
+        assert rehearsal.judged.r_squared is not None
+        assert rehearsal.judged.r_squared > 0.5
+        assert rehearsal.judged.auc is None
 
 
 def test_rounds_follow_from_the_noise() -> None:
@@ -260,11 +260,11 @@ def test_rounds_follow_from_the_noise() -> None:
 
 
 def test_auc_is_what_counting_pairs_gives() -> None:
-    told, labels = np.array([0.1, 0.4, 0.4, 0.8]), np.array([0.0, 0.0, 1.0, 1.0])
-    found = evaluate("logistic", told, labels)
-    assert found.auc == (0.5 + 1 + 1 + 1) / 4
-    assert evaluate("logistic", told, np.ones(4)).auc is None
-    assert [group.people for group in found.calibration] == [1, 1, 1, 1]
+    array, labels = np.array([0.1, 0.4, 0.4, 0.8]), np.array([0.0, 0.0, 1.0, 1.0])
+    evaluation = evaluate("logistic", array, labels)
+    assert evaluation.auc == (0.5 + 1 + 1 + 1) / 4
+    assert evaluate("logistic", array, np.ones(4)).auc is None
+    assert [group.people for group in evaluation.calibration] == [1, 1, 1, 1]
 
 
 def test_hopeless_models_are_refused() -> None:
@@ -277,6 +277,6 @@ def test_hopeless_models_are_refused() -> None:
     with pytest.raises(BadParameter, match="16 classes and 67 columns has 1020 numbers, above"):
         Model("m", epsilon=1.0, classes=sixteen, **whole)  # type: ignore[arg-type]
     for wrong in ({"kind": "tree"}, {"epsilon": 99.0}, {"rounds": -1}, {"penalty": -1.0}):
-        given: dict[str, Any] = {"name": "m", "kind": "linear", "epsilon": 1.0, **wrong}
+        fields: dict[str, Any] = {"name": "m", "kind": "linear", "epsilon": 1.0, **wrong}
         with pytest.raises(BadParameter):
-            Model(features=(Feature("a"),), **given)
+            Model(features=(Feature("a"),), **fields)

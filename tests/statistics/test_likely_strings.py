@@ -32,7 +32,7 @@ def _words() -> list[str]:
     begins = ("th", "st", "pre", "con", "in", "re", "de", "s", "m", "p", "w", "c", "an", "fo")
     middles = ("er", "in", "ou", "at", "on", "e", "a", "o", "ing", "est", "il", "ar")
     ends = ("s", "e", "ed", "er", "y", "n", "t", "ly", "d", "")
-    words = [one + two + three for three in ends for two in middles for one in begins]
+    words = [begin + two + three for three in ends for two in middles for begin in begins]
     words = [*dict.fromkeys(words)]
     return [words[place] for place in np.random.default_rng(1).permutation(len(words))[:800]]
 
@@ -41,7 +41,7 @@ def _counts() -> list[list[int]]:
     """Zipf's law, but for the first ten."""
     shares = 1 / np.arange(10.0, len(WORDS) + 10)
     drawn = np.random.default_rng(1).multinomial(REPORTS, shares / shares.sum(), 2)
-    return [[int(number) for number in one] for one in drawn]
+    return [[int(number) for number in row] for row in drawn]
 
 
 WORDS = _words()
@@ -55,39 +55,41 @@ def _likely(
     return likely([(tree, totals)], answered, false_share)
 
 
-def _drawn(held: dict[str, int], seed: int) -> Places:
-    totals = draw(TREE, [*held], [*held.values()], np.random.default_rng(seed))
+def _drawn(counts: dict[str, int], seed: int) -> Places:
+    totals = draw(TREE, [*counts], [*counts.values()], np.random.default_rng(seed))
     return Places([(TREE, totals)])
 
 
 def test_chance_makes_as_many_likely_strings_as_it_is_said_to() -> None:
     """Where there is no string but one that is found, each of the others is false."""
-    surest, told = 200, 0.0
+    surest, doubt_sum = 200, 0.0
     for seed in range(2):
         places = _drawn({"the": REPORTS}, seed)
-        found = discover(places)
-        assert [one.text for one in found] == ["the"]
-        every = likely_strings(places, found, false_share=inf)
-        told += every[surest - 1].doubt * surest
+        discoveries = discover(places)
+        assert [discovery.text for discovery in discoveries] == ["the"]
+        every = likely_strings(places, discoveries, false_share=inf)
+        doubt_sum += every[surest - 1].doubt * surest
     few, most = gamma.ppf([FAR, 1 - FAR], 2 * surest)
-    assert few <= told <= 1.3 * most  # no fewer: how many strings there are is rounded up
+    assert few <= doubt_sum <= 1.3 * most  # no fewer: how many strings there are is rounded up
 
 
 @pytest.fixture(scope="module")
 def collections() -> list[Places]:
-    return [_drawn(dict(zip(WORDS, one, strict=True)), seed) for seed, one in enumerate(COUNTS)]
+    return [_drawn(dict(zip(WORDS, count, strict=True)), seed) for seed, count in enumerate(COUNTS)]
 
 
 @pytest.mark.parametrize("share", [0.5, 0.2])
 def test_no_more_are_false_than_were_borne(collections: list[Places], share: float) -> None:
     more = false = proven = 0
     for places in collections:
-        found = discover(places)
-        told = [one.value for one in likely_strings(places, found, share)]
-        assert not {one.text for one in found} & {*told}
-        proven += len(found)
-        more += len(told)
-        false += len({*told} - {*WORDS})
+        discoveries = discover(places)
+        names = [
+            likely_string.value for likely_string in likely_strings(places, discoveries, share)
+        ]
+        assert not {discovery.text for discovery in discoveries} & {*names}
+        proven += len(discoveries)
+        more += len(names)
+        false += len({*names} - {*WORDS})
     assert false <= poisson.ppf(1 - FAR, share * more)
     assert more - false > proven / 4, "hardly a string was added to those that are proven"
 
@@ -100,29 +102,29 @@ def test_what_shares_a_place_with_a_frequent_string_is_not_taken_for_one() -> No
     tree = PrefixTree(4.0, bits=34, hashes=1)
     more = false = 0
     for seed in range(3):
-        held = chance.multinomial(1_000_000, shares / shares.sum())
-        totals = draw(tree, words, held.tolist(), np.random.default_rng(seed))
-        told = [one.value for one in _likely(tree, totals, 0.5)]
-        more += len(told)
-        false += len({*told} - {*words})
+        counts = chance.multinomial(1_000_000, shares / shares.sum())
+        totals = draw(tree, words, counts.tolist(), np.random.default_rng(seed))
+        names = [row.value for row in _likely(tree, totals, 0.5)]
+        more += len(names)
+        false += len({*names} - {*words})
     assert more > 5
     assert false <= poisson.ppf(1 - FAR, 0.5 * more)
 
 
 def test_the_surest_are_first_and_no_high_is_below_what_is_held() -> None:
     """Those that pass were seen too high rather than too low: fewer than 1 in 20 are more."""
-    seen = more = 0
+    total = more = 0
     for seed, counts in enumerate(COUNTS):
         totals = draw(TREE, WORDS, counts, np.random.default_rng(seed))
-        found = _likely(TREE, totals, 0.5, 0.9)
-        doubts = [one.doubt for one in found]
+        rows = _likely(TREE, totals, 0.5, 0.9)
+        doubts = [row.doubt for row in rows]
         assert doubts == sorted(doubts)
         assert 0 < doubts[-1] <= 0.5
-        held = dict(zip(WORDS, counts, strict=True))
-        seen += len(found)
-        more += sum(held.get(one.value, 0) > one.high for one in found)
-    assert seen > 10
-    assert more <= binom.ppf(1 - FAR, seen, 0.05)
+        fields = dict(zip(WORDS, counts, strict=True))
+        total += len(rows)
+        more += sum(fields.get(row.value, 0) > row.high for row in rows)
+    assert total > 10
+    assert more <= binom.ppf(1 - FAR, total, 0.05)
 
 
 def test_where_hardly_any_place_holds_anything_no_string_is_likely() -> None:
@@ -145,9 +147,9 @@ def test_who_asks_says_how_many_false_ones_to_bear() -> None:
         with pytest.raises(BadParameter, match=r"outside \(0, 1\)"):
             _likely(TREE, totals, share)
     other = ProjectiveResponse(4.0, 2)
-    held = Totals((1,) * other.layout.size, other.layout.size)
+    other_totals = Totals((1,) * other.layout.size, other.layout.size)
     with pytest.raises(BadParameter, match="projective finds no strings: leave likely out"):
-        likely([(other, held)], answer(other, held, ["a", "b"]), 0.5)
+        likely([(other, other_totals)], answer(other, other_totals, ["a", "b"]), 0.5)
 
 
 def test_what_an_answer_found_is_not_searched_for_again(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -30,10 +30,10 @@ def _errors(panel: Panel, people: int, epsilon: float, runs: int = 12) -> tuple[
     lines, days = [], []
     for _ in range(runs):
         truth = panel(DAYS, chance)
-        seen, variances = asked_once(truth, people, epsilon, chance)
-        line = line_through(range(FIRST, FIRST + DAYS), seen, variances, 0.95)
+        estimates, variances = asked_once(truth, people, epsilon, chance)
+        line = line_through(range(FIRST, FIRST + DAYS), estimates, variances, 0.95)
         lines.append(((line.middle - truth) ** 2).mean())
-        days.append(((seen - truth) ** 2).mean())
+        days.append(((estimates - truth) ** 2).mean())
     return sqrt(np.mean(lines)), sqrt(np.mean(days))
 
 
@@ -57,11 +57,11 @@ def test_weekdays_are_told_as_they_are() -> None:
     chance, effects = np.random.default_rng(3), np.array([-0.04, -0.04, 0, 0, 0, 0.04, 0.04])
     days = np.arange(FIRST, FIRST + 70)
     truth = 0.3 + effects[(days + 3) % 7]
-    seen = truth + chance.normal(0, 0.01, len(days))
-    line = line_through(days.tolist(), seen, np.full(len(days), 1e-4), 0.95)
+    estimates = truth + chance.normal(0, 0.01, len(days))
+    line = line_through(days.tolist(), estimates, np.full(len(days), 1e-4), 0.95)
     assert line.weekdays == pytest.approx(effects, abs=0.02)
     assert not line_through(
-        days.tolist(), seen, np.full(len(days), 1e-4), 0.95, weekly=False
+        days.tolist(), estimates, np.full(len(days), 1e-4), 0.95, weekly=False
     ).weekdays
 
 
@@ -69,8 +69,8 @@ def test_days_that_are_missing_leave_a_gap_that_the_line_bridges() -> None:
     chance = np.random.default_rng(4)
     days = [*range(FIRST, FIRST + 30), *range(FIRST + 60, FIRST + 90)]
     truth = 0.2 + 0.002 * (np.array(days) - FIRST)
-    seen = truth + chance.normal(0, 0.02, len(days))
-    line = line_through(days, seen, np.full(len(days), 4e-4), 0.95)
+    estimates = truth + chance.normal(0, 0.02, len(days))
+    line = line_through(days, estimates, np.full(len(days), 4e-4), 0.95)
     assert ((line.low <= truth) & (truth <= line.high)).mean() > 0.9
     assert not line.steps
 
@@ -81,8 +81,8 @@ def test_a_step_is_found_on_its_day_however_large(size: float, error: float) -> 
     chance = np.random.default_rng(5)
     truth: Floats = np.full(60, 0.5 - size / 2)
     truth[25:] += size
-    seen = truth + chance.normal(0, error, 60)
-    line = line_through(range(FIRST, FIRST + 60), seen, np.full(60, error**2), 0.95)
+    estimates = truth + chance.normal(0, error, 60)
+    line = line_through(range(FIRST, FIRST + 60), estimates, np.full(60, error**2), 0.95)
     [step] = line.steps
     assert step.first <= 25 <= step.last
     assert step.low <= size <= step.high
@@ -90,8 +90,10 @@ def test_a_step_is_found_on_its_day_however_large(size: float, error: float) -> 
 
 
 def test_as_few_days_as_a_line_takes_are_enough() -> None:
-    seen = np.linspace(0.2, 0.3, MIN_POINTS)
-    line = line_through(range(FIRST, FIRST + MIN_POINTS), seen, np.full(MIN_POINTS, 1e-4), 0.95)
+    estimates = np.linspace(0.2, 0.3, MIN_POINTS)
+    line = line_through(
+        range(FIRST, FIRST + MIN_POINTS), estimates, np.full(MIN_POINTS, 1e-4), 0.95
+    )
     assert np.isfinite([line.middle, line.low, line.high]).all()
     assert (line.low < line.high).all()
 
@@ -102,7 +104,7 @@ def test_a_day_unlike_all_others_is_inside_its_band() -> None:
     truth[30] = 0.45
     holds = 0
     for _ in range(40):
-        seen = truth + chance.normal(0.0, 0.049, 60)
-        line = line_through(range(18_000, 18_060), seen, np.full(60, 0.049**2), 0.95)
+        estimates = truth + chance.normal(0.0, 0.049, 60)
+        line = line_through(range(18_000, 18_060), estimates, np.full(60, 0.049**2), 0.95)
         holds += bool(line.low[30] <= 0.45 <= line.high[30])
     assert holds >= 28

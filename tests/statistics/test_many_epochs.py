@@ -42,10 +42,10 @@ def test_two_epochs_are_never_below_every_pair_of_outcomes(groups: int) -> None:
     noise = np.zeros((45, 45))  # so many lies never are on one value: their chance is below 1e-12
     noise[0, 0] = 1.0
     for _ in range(m):
-        kept = (1 - 2 * lie) * noise
-        kept[1:] += lie * noise[:-1]
-        kept[:, 1:] += lie * noise[:, :-1]
-        noise = kept
+        kernel = (1 - 2 * lie) * noise
+        kernel[1:] += lie * noise[:-1]
+        kernel[:, 1:] += lie * noise[:, :-1]
+        noise = kernel
     own, other = np.zeros_like(noise), np.zeros_like(noise)
     own[1:], other[:, 1:] = noise[:-1], noise[:, :-1]
     v = (p * own + q * other + q * noise).ravel()
@@ -55,12 +55,12 @@ def test_two_epochs_are_never_below_every_pair_of_outcomes(groups: int) -> None:
     def delta_at(epsilon: float) -> float:
         return float(np.maximum(v - exp(epsilon) * w, 0).sum())
 
-    told = composed_epsilon([(ShuffledEpoch(n, d, local, groups=groups), 2)], delta)
-    assert delta_at(told) <= delta
-    assert delta_at(0.9 * told) > delta, "and hardly above it"
+    bound = composed_epsilon([(ShuffledEpoch(n, d, local, groups=groups), 2)], delta)
+    assert delta_at(bound) <= delta
+    assert delta_at(0.9 * bound) > delta, "and hardly above it"
 
 
-def _count_of_two(crowd: ShuffledEpoch, held: int) -> tuple[list[Fraction], list[Fraction]]:
+def _count_of_two(crowd: ShuffledEpoch, holders: int) -> tuple[list[Fraction], list[Fraction]]:
     """The law of one value's count, whoever holds it, if `held` of the others do; exactly."""
     q = Fraction(crowd.lie)
 
@@ -70,8 +70,8 @@ def _count_of_two(crowd: ShuffledEpoch, held: int) -> tuple[list[Fraction], list
         ]
 
     others = [Fraction(0)] * crowd.reports
-    for i, one in enumerate(law(held, 1 - q)):
-        for k, other in enumerate(law(crowd.reports - 1 - held, q)):
+    for i, one in enumerate(law(holders, 1 - q)):
+        for k, other in enumerate(law(crowd.reports - 1 - holders, q)):
             others[i + k] += one * other
     up, stay = [Fraction(0), *others], [*others, Fraction(0)]
     holds = [(1 - q) * a + q * b for a, b in zip(up, stay, strict=True)]
@@ -82,7 +82,7 @@ def _count_of_two(crowd: ShuffledEpoch, held: int) -> tuple[list[Fraction], list
 def test_two_epochs_of_two_values_are_told_nearly_exactly() -> None:
     """Every outcome, in fractions, whatever the others hold in each epoch, in either order."""
     crowd, delta = ShuffledEpoch(8, 2, 1.5), 1e-3
-    laws = [_count_of_two(crowd, held) for held in range(crowd.reports)]
+    laws = [_count_of_two(crowd, number) for number in range(crowd.reports)]
     pairs = [(first, second[::turn]) for first in laws for second in laws for turn in (1, -1)]
 
     def delta_at(epsilon: float) -> float:
@@ -96,19 +96,19 @@ def test_two_epochs_of_two_values_are_told_nearly_exactly() -> None:
             most = max(most, sum(over, Fraction(0)))
         return float(most)
 
-    told = composed_epsilon([(crowd, 2)], delta)
-    assert delta_at(told) <= delta
-    assert delta_at(0.97 * told) > delta, "and hardly above it"
+    bound = composed_epsilon([(crowd, 2)], delta)
+    assert delta_at(bound) <= delta
+    assert delta_at(0.97 * bound) > delta, "and hardly above it"
 
 
 def test_epochs_add_up_and_different_crowds_go_together() -> None:
     small, large = ShuffledEpoch(1000, 16, 3.1), ShuffledEpoch(100_000, 16, 7.4)
-    one = central_epsilon(small, 1e-8)
-    assert composed_epsilon([(small, 1)], 1e-8) == one
+    epsilon = central_epsilon(small, 1e-8)
+    assert composed_epsilon([(small, 1)], 1e-8) == epsilon
     twice = composed_epsilon([(small, 2)], 1e-8)
-    assert one < twice < 2 * one * 1.01
+    assert epsilon < twice < 2 * epsilon * 1.01
     both = composed_epsilon([(small, 1), (large, 1)], 1e-8)
-    assert max(one, central_epsilon(large, 1e-8)) < both
+    assert max(epsilon, central_epsilon(large, 1e-8)) < both
     alone = ShuffledEpoch(1, 16, 0.5)
     assert composed_epsilon([(alone, 3)], 1e-8) <= 1.5
 
@@ -132,8 +132,8 @@ def test_the_largest_local_epsilon_of_many_epochs_is_just_below_what_an_attack_a
     The others all hold one value, which is neither where there are three.
     """
     crowd, delta = ShuffledEpoch(reports, categories, 1.0, honest), 1e-8
-    found = largest_local_together(crowd, times, central, delta, 16.0)
-    assert composed_epsilon([(replace(crowd, epsilon_local=found), times)], delta) <= central
+    largest = largest_local_together(crowd, times, central, delta, 16.0)
+    assert composed_epsilon([(replace(crowd, epsilon_local=largest), times)], delta) <= central
 
     def attacked(local: float) -> float:
         q = 1 / (exp(local) + categories - 1)
@@ -150,7 +150,11 @@ def test_the_largest_local_epsilon_of_many_epochs_is_just_below_what_an_attack_a
             neither = (1 - p - q) * noise
             laws = p * first + q * second + neither, q * first + p * second + neither
         losses = [
-            {place: log(one) for place, one in enumerate(law.ravel().tolist()) if one > 1e-300}
+            {
+                place: log(chance)
+                for place, chance in enumerate(law.ravel().tolist())
+                if chance > 1e-300
+            }
             for law in laws
         ]
         distribution = privacy_loss_distribution.from_two_probability_mass_functions(
@@ -158,12 +162,12 @@ def test_the_largest_local_epsilon_of_many_epochs_is_just_below_what_an_attack_a
         )
         return float(distribution.self_compose(times).get_epsilon_for_delta(delta))
 
-    assert attacked(found) <= central
-    assert attacked(found + 0.03) > central
+    assert attacked(largest) <= central
+    assert attacked(largest + 0.03) > central
 
 
 @pytest.mark.parametrize(
-    ("epochs", "delta", "said"),
+    ("epochs", "delta", "message"),
     [
         ([], 1e-8, "no epoch"),
         ([(ShuffledEpoch(9, 3, 1.0), 0)], 1e-8, "times 0"),
@@ -171,7 +175,7 @@ def test_the_largest_local_epsilon_of_many_epochs_is_just_below_what_an_attack_a
     ],
 )
 def test_numbers_out_of_range_are_refused(
-    epochs: list[tuple[ShuffledEpoch, int]], delta: float, said: str
+    epochs: list[tuple[ShuffledEpoch, int]], delta: float, message: str
 ) -> None:
-    with pytest.raises(BadParameter, match=said):
+    with pytest.raises(BadParameter, match=message):
         composed_epsilon(epochs, delta)

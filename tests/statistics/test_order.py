@@ -61,7 +61,7 @@ def _answer(pairs: list[tuple[float, float]], against: float = 0.0) -> Answer:
 
 def test_two_far_apart_are_surely_in_order_and_two_alike_are_not() -> None:
     sure = top(_answer([(500, 10), (300, 10), (100, 10)]), 2)
-    assert [one.value.value for one in sure.values] == ["v0", "v1"]
+    assert [value.value.value for value in sure.values] == ["v0", "v1"]
     assert sure.order_confidence == pytest.approx(1, abs=1e-12)
     alike = top(_answer([(300, 10), (300, 10)]), 1)
     assert alike.values[0].ahead_confidence == 0.5
@@ -90,18 +90,18 @@ def test_an_order_holds_as_often_as_is_said() -> None:
     counts = [3000, 2700, 2500, 1000, 500, 300]
     chance = np.random.default_rng(3)
     names = [str(i) for i in range(6)]
-    said, right, said_ahead, ahead = [], 0, [], 0
+    confidences, right, said_ahead, ahead = [], 0, [], 0
     for _ in range(2000):
         found = top(answer(mechanism, draw(mechanism, range(6), counts, chance), names), 3)
-        held = [counts[int(one.value.value)] for one in found.values]
-        right += held == counts[:3]
-        said.append(found.order_confidence)
+        actual = [counts[int(value.value.value)] for value in found.values]
+        right += actual == counts[:3]
+        confidences.append(found.order_confidence)
         first = found.values[0]
         after = found.values[1].value.value
         assert first.ahead_confidence is not None
         said_ahead.append(first.ahead_confidence)
         ahead += counts[int(first.value.value)] > counts[int(after)]
-    for claimed, times in ((said, right), (said_ahead, ahead)):
+    for claimed, times in ((confidences, right), (said_ahead, ahead)):
         assert times / 2000 >= np.mean(claimed) - 5 * math.sqrt(0.25 / 2000)
 
 
@@ -123,7 +123,7 @@ def test_a_change_is_found_as_often_as_its_interval_says() -> None:
     people = [0.5, 0.3, 0.2]
     chance = np.random.default_rng(4)
     names = ["a", "b", "c"]
-    plain = held = largest = alarms = 0
+    plain = hits = largest = alarms = 0
     for _ in range(1000):
         before, after = (
             answer(
@@ -134,14 +134,14 @@ def test_a_change_is_found_as_often_as_its_interval_says() -> None:
             for n in (1000, 2000)
         )
         found = changes(before, after)
-        plain += sum(one.p_value > 0.05 for one in found)
-        held += sum(one.low <= 0 <= one.high for one in found)
-        most = max(found, key=lambda one: abs(one.difference / one.stderr))
+        plain += sum(change.p_value > 0.05 for change in found)
+        hits += sum(change.low <= 0 <= change.high for change in found)
+        most = max(found, key=lambda change: abs(change.difference / change.stderr))
         largest += most.low <= 0 <= most.high
-        assert all(not one.low <= 0 <= one.high for one in found if one.changed)
-        alarms += any(one.changed for one in found)
+        assert all(not change.low <= 0 <= change.high for change in found if change.changed)
+        alarms += any(change.changed for change in found)
     assert abs(plain / 3000 - 0.95) < 5 * math.sqrt(0.95 * 0.05 / 3000)
-    assert held / 3000 >= 0.95 - 5 * math.sqrt(0.95 * 0.05 / 3000)
+    assert hits / 3000 >= 0.95 - 5 * math.sqrt(0.95 * 0.05 / 3000)
     assert largest / 1000 >= 0.95 - 5 * math.sqrt(0.95 * 0.05 / 1000)
     assert alarms / 1000 <= 0.05 + 5 * math.sqrt(0.05 * 0.95 / 1000)
 
@@ -167,17 +167,17 @@ def test_the_mean_of_ranges_is_unbiased_with_the_error_it_states(name: str, epsi
 
     6 standard errors; and an error within 18%, five times what 400 drawings leave open.
     """
-    given: dict[str, Any] = {"epsilon": epsilon, "low": 0, "high": 24, "buckets": 12}
-    given |= {"sampled": 3} if name == "buckets" else {}
-    mechanism = build(name, **given)
+    parameters: dict[str, Any] = {"epsilon": epsilon, "low": 0, "high": 24, "buckets": 12}
+    parameters |= {"sampled": 3} if name == "buckets" else {}
+    mechanism = build(name, **parameters)
     chance = np.random.default_rng(6)
     errors, stderrs = [], []
     for _ in range(400):
         totals = draw(mechanism, [0.0, 7.9, 20.5], [1200, 600, 200], chance)
         own = family_for(mechanism)
-        found = own.figures(mechanism, totals, [], shape=False)
-        assert found.place
-        mean = mean_of(found.place, own.ends(mechanism) or (0.0, 0.0), totals.reports, 0.95)
+        figures = own.figures(mechanism, totals, [], shape=False)
+        assert figures.place
+        mean = mean_of(figures.place, own.ends(mechanism) or (0.0, 0.0), totals.reports, 0.95)
         assert mean is not None
         errors.append(mean.estimate - (0.6 * 1 + 0.3 * 7 + 0.1 * 21))
         stderrs.append(mean.stderr)
@@ -196,10 +196,10 @@ def test_permanent_lies_that_are_repeated_widen_the_interval() -> None:
     totals = draw(mechanism, range(3), [500, 300, 200], np.random.default_rng(7))
     names = ["a", "b", "c"]
     once, often = (answer_tiers([(mechanism, totals)], names, repeats=n) for n in (1, 9))
-    for one, other in zip(once.values, often.values, strict=True):
-        assert other.estimate == one.estimate
+    for value, other in zip(once.values, often.values, strict=True):
+        assert other.estimate == value.estimate
         # The permanent part nine times over; what is fresh is not.
-        assert 1.5 * one.stderr < other.stderr < 2.9 * one.stderr
+        assert 1.5 * value.stderr < other.stderr < 2.9 * value.stderr
     fresh = build("grr", epsilon=1.0, categories=3)
     once, often = (answer_tiers([(fresh, totals)], names, repeats=n) for n in (1, 9))
     assert often.values == once.values == answer(fresh, totals, names).values
@@ -209,16 +209,16 @@ def test_shares_of_a_trend_are_those_of_the_answer() -> None:
     mechanism = build("grr", epsilon=1.0, categories=3)
     totals = draw(mechanism, range(3), [500, 300, 200], np.random.default_rng(8))
     found = answer(mechanism, totals, ["a", "b", "c"])
-    for one, place in zip(shares([(mechanism, totals)], [2, 0]), (2, 0), strict=True):
+    for share, place in zip(shares([(mechanism, totals)], [2, 0]), (2, 0), strict=True):
         value = found.values[place]
-        assert one.estimate == value.share
+        assert share.estimate == value.share
         assert value.share is not None
         others = value.share * (1 - value.share) / 1000  # who reported is chance as well
-        assert one.stderr == pytest.approx(math.hypot(value.stderr / 1000, math.sqrt(others)))
+        assert share.stderr == pytest.approx(math.hypot(value.stderr / 1000, math.sqrt(others)))
         # Where the truth's own error reaches the estimate; above, half a report's worth further;
         # below, as much further as the binomial law goes than the normal one.
         step = 1 / float(mechanism.channel.p - mechanism.channel.q) / 1000  # type: ignore[attr-defined]
-        for end, further in ((one.high - step / 2, 1.0), (one.low, 1.05)):
+        for end, further in ((share.high - step / 2, 1.0), (share.low, 1.05)):
             reported = end * (1 - end) / 1000
             off = math.sqrt(mechanism.variance(end * 1000, 1000) / 1000**2 + reported)
             reach = abs(end - value.share) / off

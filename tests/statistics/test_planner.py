@@ -37,20 +37,20 @@ EPSILONS = (0.5, 1.0, 2.0, 3.0, 4.0)
 def _settings() -> list[tuple[str, dict[str, Any]]]:
     """Every mechanism at five settings."""
     listed = ("grr", "unary.sue", "unary.oue", "subset", "hadamard", "projective")
-    found: list[tuple[str, dict[str, Any]]] = []
+    settings: list[tuple[str, dict[str, Any]]] = []
     for epsilon, d in zip(EPSILONS, (12, 20, 24, 32, 40), strict=True):
-        found += [(name, {"epsilon": epsilon, "categories": d}) for name in listed]
+        settings += [(name, {"epsilon": epsilon, "categories": d}) for name in listed]
         lasting = {"epsilon": epsilon, "permanent_epsilon": 2 * epsilon, "categories": d}
-        found += [(name, lasting) for name in ("long.grr", "long.hash", "long.unary")]
+        settings += [(name, lasting) for name in ("long.grr", "long.hash", "long.unary")]
         chain = {"f": 0.6 / epsilon**0.5, "p": 0.1, "q": 0.8}
-        found += [("rr", {"epsilon": epsilon}), ("rappor.basic", {"categories": d, **chain})]
+        settings += [("rr", {"epsilon": epsilon}), ("rappor.basic", {"categories": d, **chain})]
         ends = {"epsilon": epsilon, "low": -2, "high": 5}
-        found += [
+        settings += [
             ("wave", {**ends, "buckets": min(d, 20)}),
             ("buckets", {**ends, "buckets": d, "sampled": 3}),
         ]
         sketch = {"epsilon": epsilon, "hashes": d, "width": 16}
-        found += [(name, sketch) for name in ("cms", "hcms", "local_hash")]
+        settings += [(name, sketch) for name in ("cms", "hcms", "local_hash")]
         bloom = {
             "bits": 16,
             "hashes": 1 + d % 8 // 4,
@@ -59,12 +59,12 @@ def _settings() -> list[tuple[str, dict[str, Any]]]:
             "p": 0.2,
             "q": 0.8,
         }
-        found.append(("rappor", bloom))
-        found += [
+        settings.append(("rappor", bloom))
+        settings += [
             ("pairs", {"epsilon": epsilon, "sizes": (2, 3, d // 4)}),
             ("privset", {"epsilon": epsilon, "categories": d, "most": 1 + d % 3}),
         ]
-    return found
+    return settings
 
 
 MEANS: list[tuple[str, dict[str, Any]]] = [
@@ -126,45 +126,47 @@ def test_the_settings_are_of_every_mechanism() -> None:
     assert {name for name, _ in [*_settings(), *MEANS, *VECTORS]} == set(REGISTRY) - UNPLANNED
 
 
-@pytest.mark.parametrize(("name", "given"), _settings(), ids=str)
+@pytest.mark.parametrize(("name", "parameters"), _settings(), ids=str)
 def test_predicted_errors_are_within_two_percent_of_what_happens(
-    name: str, given: dict[str, Any]
+    name: str, parameters: dict[str, Any]
 ) -> None:
     """Exactly, where a report is one index; `test_totals_are_drawn_from_their_law` compares that.
 
     Else of as many drawings as show a difference of 2% at five standard errors (one in 2 million).
     """
-    mechanism = build(name, **given)
+    mechanism = build(name, **parameters)
     chance = np.random.default_rng(2026)
     values, shares = _question(mechanism)
     reports, squares, run = 20_000, list[float](), 0
     counts = np.rint(shares * reports).astype(np.int64)
     true = counts / counts.sum()
-    held = true
+    expected = true
     if mechanism.FAMILY in ("pairs", "sets"):  # a value is in several estimates
-        held = true @ np.array([mechanism.row(value) for value in values], dtype=np.float64)
+        expected = true @ np.array([mechanism.row(value) for value in values], dtype=np.float64)
     strings = [f"{place}" for place in range(len(true))]
     own = family_for(mechanism)
     errors = own.expected(mechanism, values or strings, true, counts.sum()).stderrs
     predicted = float((errors**2).mean())
     if isinstance(mechanism.layout, OneHot) and mechanism.FAMILY in ("listed", "ranges"):
-        exact = _mean_square(mechanism, values, counts, held)
+        exact = _mean_square(mechanism, values, counts, expected)
         assert exact == pytest.approx(predicted, rel=1e-6)
         return
     while run % 300 or run == 0 or 5 * np.std(squares) / run**0.5 > 0.04 * predicted:
         if isinstance(mechanism, CountMeanSketch | HadamardSketch | LocalHashing):
             strings = [f"{run} {place}" for place in range(len(true))]  # collisions of their own
         totals = draw(mechanism, values or strings, counts.tolist(), chance)
-        found = _estimates(mechanism, totals, strings) / counts.sum()
-        squares.append(float(((found - held) ** 2).mean()))
+        estimates = _estimates(mechanism, totals, strings) / counts.sum()
+        squares.append(float(((estimates - expected) ** 2).mean()))
         run += 1
     assert (np.mean(squares) / predicted) ** 0.5 == pytest.approx(1, abs=0.02)
 
 
-@pytest.mark.parametrize(("name", "given"), MEANS, ids=str)
-def test_predicted_errors_of_means_are_within_two_percent(name: str, given: dict[str, Any]) -> None:
+@pytest.mark.parametrize(("name", "parameters"), MEANS, ids=str)
+def test_predicted_errors_of_means_are_within_two_percent(
+    name: str, parameters: dict[str, Any]
+) -> None:
     """Where they are largest: all hold that number. 40,000 drawings show 3.5% of a variance."""
-    mechanism = build(name, **given)
+    mechanism = build(name, **parameters)
     chance, reports = np.random.default_rng(2026), 20_000
     place = max(
         (0.0, 0.25, 0.5, 0.75, 1.0), key=lambda place: mechanism.variance(place * 1000, 1000)
@@ -172,33 +174,33 @@ def test_predicted_errors_of_means_are_within_two_percent(name: str, given: dict
     chances = one_hot_chances(mechanism, -2 + 7 * place)
     size = mechanism.layout.size
     ones = (Totals([int(c == cell) for c in range(size)], 1) for cell in range(size))
-    weights = np.array([mechanism.estimate(one).values[0] for one in ones])
-    found = chance.multinomial(reports, chances, size=40_000) @ weights / reports
+    weights = np.array([mechanism.estimate(unit_totals).values[0] for unit_totals in ones])
+    counts = chance.multinomial(reports, chances, size=40_000) @ weights / reports
     [predicted] = family_for(mechanism).expected(mechanism, [0.0], np.ones(1), reports).stderrs
-    assert np.sqrt(((found - place) ** 2).mean()) / predicted == pytest.approx(1, abs=0.02)
+    assert np.sqrt(((counts - place) ** 2).mean()) / predicted == pytest.approx(1, abs=0.02)
 
 
-@pytest.mark.parametrize(("name", "given"), VECTORS, ids=str)
+@pytest.mark.parametrize(("name", "parameters"), VECTORS, ids=str)
 def test_predicted_errors_of_vectors_are_near_what_happens(
-    name: str, given: dict[str, Any]
+    name: str, parameters: dict[str, Any]
 ) -> None:
     """Of 240 drawings of three coordinates, each of its own pool: a root is known to 2.7%.
 
     Errors of few books, 512 say, are foretold as up to 12% larger than they are.
     """
     chance = np.random.default_rng(2026)
-    mechanism = build(name, **given)
+    mechanism = build(name, **parameters)
     own, values, shares = family_for(mechanism), [(0.6, 0.0, 0.8), (0.0, 0.3, 0.0)], [0.7, 0.3]
     counts, true = [1400, 600], (np.array(shares) @ np.array(values) + 1) / 2
     expected = own.expected(mechanism, values, np.array(shares), 2000).stderrs
     squares = np.zeros(3)
     for run in range(240):
-        pool = build(name, **given, seed=f"{run}")
+        pool = build(name, **parameters, seed=f"{run}")
         totals = draw(pool, values, counts, chance)
-        found = own.figures(pool, totals, (), shape=False).estimates / 2000
-        squares += (found - true) ** 2
-    told = float(np.sqrt(squares.mean() / 240 / (expected**2).mean()))
-    assert told == pytest.approx(1, abs=0.15)
+        estimates = own.figures(pool, totals, (), shape=False).estimates / 2000
+        squares += (estimates - true) ** 2
+    number = float(np.sqrt(squares.mean() / 240 / (expected**2).mean()))
+    assert number == pytest.approx(1, abs=0.15)
 
 
 @pytest.mark.parametrize("mechanism", SMALL, ids=repr)
@@ -247,14 +249,14 @@ def test_the_smallest_detectable_share_is_detected_95_times_in_a_hundred(
     question: MetricDraft, name: str
 ) -> None:
     """Of so many drawings within 2%: at a rate of 95% it fails once in a million, at 92% mostly."""
-    given = question.suitable(1.5)[name]
+    parameters = question.suitable(1.5)[name]
     if name == "cms":  # so small that it is drawn quickly
-        given = {**given, "hashes": 64, "width": 32}
+        parameters = {**parameters, "hashes": 64, "width": 32}
     if name == "rappor":
-        given = {**given, "bits": 16, "cohorts": 8}
+        parameters = {**parameters, "bits": 16, "cohorts": 8}
     reports = 60_000
-    plan_row = row(question, name, given, reports)
-    mechanism, chance = build(name, **given), np.random.default_rng(11)
+    plan_row = row(question, name, parameters, reports)
+    mechanism, chance = build(name, **parameters), np.random.default_rng(11)
     alike = question.values(), np.full(len(question.values()), 1 / len(question.values()))
     own = family_for(mechanism)
     place = int(np.argmax(own.expected(mechanism, *alike, reports).absent))
@@ -262,14 +264,14 @@ def test_the_smallest_detectable_share_is_detected_95_times_in_a_hundred(
     absent = own.expected(mechanism, values, shares, reports).absent[place]
     counts = np.rint(shares * reports).astype(np.int64)
     cut = NormalDist().inv_cdf(1 - 0.05 / question.size)
-    found, many = 0, 3000 if name not in {"rappor", "cms"} else 2800
+    detections, many = 0, 3000 if name not in {"rappor", "cms"} else 2800
     for run in range(many):
         strings = [f"{run} {place}" for place in range(question.size)]
-        asked = strings if question.kind == "strings" else values
-        totals = draw(mechanism, asked, counts.tolist(), chance)
+        candidates = strings if question.kind == "strings" else values
+        totals = draw(mechanism, candidates, counts.tolist(), chance)
         share = _estimates(mechanism, totals, strings)[place] / counts.sum()
-        found += share / absent > cut
-    assert found / many == pytest.approx(0.95, abs=0.02)
+        detections += share / absent > cut
+    assert detections / many == pytest.approx(0.95, abs=0.02)
 
 
 def test_the_recommendation_is_what_auto_chooses() -> None:
@@ -280,29 +282,31 @@ def test_the_recommendation_is_what_auto_chooses() -> None:
         )
     lasting = MetricDraft("values", 18, permanent_epsilon=3.0)
     assert plan(lasting, 1.0, 10**5)[0].mechanism == "long.hash"
-    for found in plan(lasting, 1.0, 10**5):
-        assert found.permanent_epsilon is not None
-        assert 3.0 * (1 - 1e-6) <= found.permanent_epsilon <= 3.0
+    for option in plan(lasting, 1.0, 10**5):
+        assert option.permanent_epsilon is not None
+        assert 3.0 * (1 - 1e-6) <= option.permanent_epsilon <= 3.0
 
 
 @pytest.mark.parametrize(
     "question", [MetricDraft("values", 30), MetricDraft("mean", 1), MetricDraft("ranges", 9)]
 )
-@pytest.mark.parametrize("target", [lambda one: one.stderr, lambda one: one.detectable])
+@pytest.mark.parametrize("target", [lambda option: option.stderr, lambda option: option.detectable])
 def test_the_reports_and_the_epsilon_that_are_needed_are_just_enough(
     question: MetricDraft, target: Callable[[Any], float]
 ) -> None:
-    for name, given in question.suitable(1.0).items():
-        enough = reports_for(question, name, given, target, 0.02)
-        assert target(enough) <= 0.02 < target(row(question, name, given, enough.reports * 0.99))
+    for name, parameters in question.suitable(1.0).items():
+        enough = reports_for(question, name, parameters, target, 0.02)
+        assert (
+            target(enough) <= 0.02 < target(row(question, name, parameters, enough.reports * 0.99))
+        )
         assert isfinite(enough.reports)
-        found = epsilon_for(question, name, 50_000, target, 0.02)
-        if found is None:  # some never get there
+        result = epsilon_for(question, name, 50_000, target, 0.02)
+        if result is None:  # some never get there
             most = question.suitable(15.9)[name]
             assert target(row(question, name, most, 50_000)) > 0.02
             continue
-        less = question.suitable(found.epsilon * 0.97)[name]
-        assert target(found) <= 0.02 < target(row(question, name, less, 50_000))
+        less = question.suitable(result.epsilon * 0.97)[name]
+        assert target(result) <= 0.02 < target(row(question, name, less, 50_000))
 
 
 def test_the_interval_of_a_planned_mean_is_the_populations() -> None:
@@ -314,16 +318,18 @@ def test_the_interval_of_a_planned_mean_is_the_populations() -> None:
 
 def test_what_no_number_of_reports_reaches_is_said() -> None:
     strings = MetricDraft("strings", 50)
-    given = strings.suitable(1.0)["cms"]
-    assert reports_for(strings, "cms", given, lambda one: one.stderr, 1e-5).reports == inf
-    assert epsilon_for(strings, "cms", 10, lambda one: one.stderr, 1e-4) is None
+    parameters = strings.suitable(1.0)["cms"]
+    assert (
+        reports_for(strings, "cms", parameters, lambda option: option.stderr, 1e-5).reports == inf
+    )
+    assert epsilon_for(strings, "cms", 10, lambda option: option.stderr, 1e-4) is None
     assert (
         row(MetricDraft("values", 100), "grr", {"epsilon": 0.1, "categories": 100}, 100).detectable
         == inf
     )
     for wrong in (0.0, 1.0, float("nan")):
         with pytest.raises(BadParameter, match=r"is outside \(0, 1\)"):
-            reports_for(strings, "cms", given, lambda one: one.stderr, wrong)
+            reports_for(strings, "cms", parameters, lambda option: option.stderr, wrong)
     with pytest.raises(BadParameter, match="reports 0 is outside"):
         plan(strings, 1.0, 0)
 
@@ -335,7 +341,7 @@ def test_too_much_to_draw_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "given", "size", "reports"),
+    ("name", "parameters", "size", "reports"),
     [
         ("grr", {"epsilon": 6.0}, 100, 200),
         ("grr", {"epsilon": 8.0}, 8, 100),
@@ -345,26 +351,26 @@ def test_too_much_to_draw_is_refused() -> None:
     ],
 )
 def test_of_few_reports_the_smallest_share_stands_out_as_often_as_is_said(
-    name: str, given: dict[str, float], size: int, reports: int
+    name: str, parameters: dict[str, float], size: int, reports: int
 ) -> None:
     """All others hold one other value, so that the first of the list is not made easier."""
-    planned = row(MetricDraft("values", size), name, {**given, "categories": size}, reports)
-    held = round(planned.detectable * reports)
-    assert held >= 1
-    assert held / reports == pytest.approx(planned.detectable)
-    mechanism = build(name, **given, categories=size)
+    planned = row(MetricDraft("values", size), name, {**parameters, "categories": size}, reports)
+    holders = round(planned.detectable * reports)
+    assert holders >= 1
+    assert holders / reports == pytest.approx(planned.detectable)
+    mechanism = build(name, **parameters, categories=size)
     chance, runs = np.random.default_rng(9), 60
     names = [str(value) for value in range(size)]
-    people = [held, reports - held, *[0] * (size - 2)]
+    people = [holders, reports - holders, *[0] * (size - 2)]
     marked = 0
     for _ in range(runs):
         totals = draw(mechanism, range(size), people, chance)
         marked += bool(answer_tiers([(mechanism, totals)], names).values[0].detected)
     assert binom.cdf(marked, runs, 0.95) > 1e-6
     # And no larger than it must be: of half as much, the promise is not kept.
-    fewer = max(held // 2, 1)
+    fewer = max(holders // 2, 1)
     missed = 0
     for _ in range(runs):
         totals = draw(mechanism, range(size), [fewer, reports - fewer, *[0] * (size - 2)], chance)
         missed += not answer_tiers([(mechanism, totals)], names).values[0].detected
-    assert missed > 0.05 * runs or held == fewer
+    assert missed > 0.05 * runs or holders == fewer

@@ -71,13 +71,13 @@ def _values(top: int) -> npt.NDArray[np.int64]:
 
 def _told(mechanism: AnyMechanism, number: int) -> Any:
     """The mechanism's own value for a number."""
-    told: dict[str, Any] = {
+    values: dict[str, Any] = {
         "categories": number,
         "strings": f"string {number}",
         "numbers": number + 0.25,
         "vectors": (cos(number), sin(number)),
     }
-    return told[mechanism.VALUES]
+    return values[mechanism.VALUES]
 
 
 @pytest.mark.parametrize("name", REGISTRY)
@@ -87,7 +87,7 @@ def test_estimates_at_a_real_size_are_as_near_as_their_variance_says(name: str) 
     coins, layout = SeededBits(name), mechanism.layout
     payloads = b"".join(mechanism.randomize(_told(mechanism, n), coins) for n in numbers.tolist())
     matrix = np.frombuffer(payloads, dtype=np.uint8).reshape(REPORTS, layout.payload_bytes)
-    found = estimate(mechanism, Totals(fold(layout, matrix).tolist(), REPORTS))
+    estimates = estimate(mechanism, Totals(fold(layout, matrix).tolist(), REPORTS))
 
     kinds, counts = np.unique(numbers, return_counts=True)
     rows = np.array(
@@ -98,10 +98,10 @@ def test_estimates_at_a_real_size_are_as_near_as_their_variance_says(name: str) 
     # A report falls in one of the groups by a fair coin, which adds to the noise of each.
     spread = np.array([mechanism.variance(t / groups, REPORTS // groups) for t in truth.tolist()])
     spread += truth * (1 / groups) * (1 - 1 / groups)
-    scores = (np.array(found.values) - truth / groups) / np.sqrt(spread)
+    scores = (np.array(estimates.values) - truth / groups) / np.sqrt(spread)
     cells = len(scores)
     assert np.abs(scores).max() < -NormalDist().inv_cdf(1e-7 / 2 / cells)
     if cells > 100:
         assert abs((scores**2).mean() - 1) < 6 * np.sqrt(2 / cells) + 0.02
-        claimed = np.array(found.variances)
+        claimed = np.array(estimates.variances)
         assert 0.8 < claimed.mean() / spread.mean() < 1.25

@@ -21,16 +21,16 @@ LAPLACE, GAUSSIAN = Release("laplace", 1.0), Release("gaussian", 1.0, 1e-6)
 def test_no_pair_of_payloads_changes_more_than_is_reckoned(mechanism: AnyMechanism) -> None:
     """Every payload against every other; and the estimates are what the numbers become."""
     payloads = list(rows(mechanism)[0])
-    found = [
+    stats = [
         family_for(mechanism).statistic(mechanism, tally(mechanism.layout, [payload]))
         for payload in payloads
     ]
-    l1, l2, unit, base = found[0].l1, found[0].l2, found[0].unit, found[0].base
-    whole = np.array([one.numbers for one in found])
+    l1, l2, unit, base = stats[0].l1, stats[0].l2, stats[0].unit, stats[0].base
+    whole = np.array([stat.numbers for stat in stats])
     assert (whole == np.rint(whole)).all()
     first = second = 0.0
-    for one in whole:
-        apart = np.abs(whole - one)
+    for row in whole:
+        apart = np.abs(whole - row)
         first = max(first, apart.sum(axis=1).max())
         second = max(second, np.sqrt((apart**2).sum(axis=1)).max())
     assert first <= l1
@@ -73,9 +73,9 @@ def test_the_noise_has_the_scale_that_theory_asks_for(
     totals = _totals(mechanism, [5000, 3000, 1000, 500])
     gap = float(mechanism.channel.p - mechanism.channel.q)  # type: ignore[attr-defined]
     truth = np.array(mechanism.estimate(totals).values)
-    made = [_release(mechanism, totals, "histogram", policy) for _ in range(600)]
-    off = np.array([[value.estimate for value in one] for one in made]) - truth
-    claimed = made[0][0].noise
+    answers = [_release(mechanism, totals, "histogram", policy) for _ in range(600)]
+    off = np.array([[value.estimate for value in answer] for answer in answers]) - truth
+    claimed = answers[0][0].noise
     if policy is LAPLACE:
         alpha = exp(-1 / changes)
         assert claimed == pytest.approx(sqrt(2 * alpha) / (1 - alpha) / gap)
@@ -85,7 +85,7 @@ def test_the_noise_has_the_scale_that_theory_asks_for(
     error = 6 * sqrt(5 / off.size)  # the fourth moment of Laplace is 6, of Gauss 3
     assert (off**2).mean() / claimed**2 == pytest.approx(1, abs=error)
     assert abs(off.mean()) < 6 * claimed / sqrt(off.size)
-    for value in made[0]:
+    for value in answers[0]:
         assert value.stderr > value.noise
         assert value.low < value.estimate < value.high
 
@@ -111,10 +111,10 @@ def test_a_mean_is_released_within_its_error(name: str, more: dict[str, int]) ->
     mechanism = build(name, epsilon=1.0, low=-2, high=8, **more)
     totals = draw(mechanism, [1.0, 4.0], [6000, 6000], np.random.default_rng(4))
     exact = -2 + 10 * mechanism.estimate(totals).values[0] / 12_000
-    made = [_release(mechanism, totals, "mean", LAPLACE)[0] for _ in range(400)]
-    off = np.array([one.estimate for one in made]) - exact
-    assert (off**2).mean() / (made[0].noise or 0) ** 2 == pytest.approx(1, abs=6 * sqrt(5 / 400))
-    assert abs(made[0].estimate - 2.5) < 6 * made[0].stderr
+    answers = [_release(mechanism, totals, "mean", LAPLACE)[0] for _ in range(400)]
+    off = np.array([answer.estimate for answer in answers]) - exact
+    assert (off**2).mean() / (answers[0].noise or 0) ** 2 == pytest.approx(1, abs=6 * sqrt(5 / 400))
+    assert abs(answers[0].estimate - 2.5) < 6 * answers[0].stderr
 
 
 @pytest.mark.parametrize(("name", "more"), [("wave", {}), ("buckets", {"sampled": 3})])
@@ -122,12 +122,12 @@ def test_ranges_are_released_within_their_error(name: str, more: dict[str, int])
     mechanism = build(name, epsilon=2.0, low=0, high=6, buckets=6, **more)
     counts = [4000, 3000, 2000, 1000, 500, 500]
     totals = _totals(mechanism, counts)
-    made = [_release(mechanism, totals, "histogram", LAPLACE) for _ in range(300)]
-    assert made[0][0].value == "[0, 1)"
-    values = np.array([[value.estimate for value in one] for one in made])
-    noises = np.array([value.noise for value in made[0]])
+    answers = [_release(mechanism, totals, "histogram", LAPLACE) for _ in range(300)]
+    assert answers[0][0].value == "[0, 1)"
+    values = np.array([[value.estimate for value in answer] for answer in answers])
+    noises = np.array([value.noise for value in answers[0]])
     assert (values.std(axis=0) / noises) == pytest.approx(np.ones(6), abs=6 * sqrt(1.25 / 300))
-    for value, count in zip(made[0], counts, strict=True):
+    for value, count in zip(answers[0], counts, strict=True):
         assert abs(value.estimate - count) < 6 * value.stderr
 
 
@@ -135,8 +135,8 @@ def test_the_most_common_value_is_found_as_often_as_its_lead_says() -> None:
     mechanism = build("grr", epsilon=3.0, categories=3)
     policy = Release("exponential", 1.0)
     ahead = Totals([140, 100, 60], 300)
-    found = [_release(mechanism, ahead, "mode", policy)[0].value for _ in range(40)]
-    assert found == ["value 0"] * 40  # 40 ahead of scale 2: wrong once in 10^8
+    modes = [_release(mechanism, ahead, "mode", policy)[0].value for _ in range(40)]
+    assert modes == ["value 0"] * 40  # 40 ahead of scale 2: wrong once in 10^8
     even = Totals([100, 100, 100], 300)
     picks = [_release(mechanism, even, "mode", policy)[0].value for _ in range(600)]
     for value in set(picks):
@@ -158,7 +158,7 @@ def test_people_of_several_tiers_are_released_together() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "query", "value", "policy", "said"),
+    ("name", "query", "value", "policy", "message"),
     [
         ("grr", "mean", "", LAPLACE, "grr does not answer mean"),
         ("grr", "count", "", LAPLACE, "count takes the value to count"),
@@ -172,11 +172,11 @@ def test_people_of_several_tiers_are_released_together() -> None:
     ],
 )
 def test_a_query_without_an_answer_is_named(
-    name: str, query: ReleaseKind, value: str, policy: Release, said: str
+    name: str, query: ReleaseKind, value: str, policy: Release, message: str
 ) -> None:
     [mechanism] = [m for m in SMALL if name == m.NAME][:1]
     totals = Totals([50] * mechanism.layout.size, 50 * mechanism.layout.size)
-    with pytest.raises(BadParameter, match=said):
+    with pytest.raises(BadParameter, match=message):
         _release(mechanism, totals, query, policy, value=value)
 
 

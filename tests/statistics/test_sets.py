@@ -15,9 +15,9 @@ LISTED = ("a", "b", "c", "d", "e", "f", "none")
 PEOPLE = [frozenset("ab")] * 6_000 + [frozenset("acdf")] * 5_000 + [frozenset()] * 9_000
 
 
-def _drawn(held: frozenset[str], coins: SeededBits) -> int:
+def _drawn(values: frozenset[str], coins: SeededBits) -> int:
     """As the document's line draws it: a value of the set, padded to MOST."""
-    padded = [*sorted(held), *["none"] * (MOST - len(held))]
+    padded = [*sorted(values), *["none"] * (MOST - len(values))]
     return LISTED.index(padded[coins.below(len(padded))])
 
 
@@ -25,14 +25,14 @@ def _drawn(held: frozenset[str], coins: SeededBits) -> int:
 def test_a_padded_and_sampled_set_is_counted_with_the_variance_that_is_told(name: str) -> None:
     mechanism = build(name, epsilon=2.0, categories=len(LISTED))
     coins = SeededBits(f"sets {name}")
-    reports = (mechanism.randomize(_drawn(held, coins), coins) for held in PEOPLE)
-    found = estimate(mechanism, tally(mechanism.layout, reports))
+    reports = (mechanism.randomize(_drawn(person, coins), coins) for person in PEOPLE)
+    estimates = estimate(mechanism, tally(mechanism.layout, reports))
     n = len(PEOPLE)
     for place, value in enumerate(LISTED[:-1]):
-        true = sum(value in held for held in PEOPLE)
-        told = MOST**2 * mechanism.variance(true / MOST, n) + (MOST - 1) * true
+        true = sum(value in person for person in PEOPLE)
+        variance = MOST**2 * mechanism.variance(true / MOST, n) + (MOST - 1) * true
         # Six values of three mechanisms beyond 5.7 sigma: less than once in a million.
-        assert abs(MOST * found.values[place] - true) < 5.7 * sqrt(told)
+        assert abs(MOST * estimates.values[place] - true) < 5.7 * sqrt(variance)
 
 
 @pytest.mark.parametrize("epsilon", [1.0, 2.0])
@@ -43,11 +43,13 @@ def test_the_variance_that_is_told_is_that_of_one_coin_for_drawing_and_lying(
     """A holder's report supports the value by p / most + q (1 - 1 / most), another's by q."""
     mechanism = ProjectiveResponse(epsilon, categories)
     p, q = float(mechanism.channel.p), float(mechanism.channel.q)
-    held, n = p / MOST + q * (1 - 1 / MOST), 1_000
+    own_chance, n = p / MOST + q * (1 - 1 / MOST), 1_000
     for true in (0, 10, 700):
-        exact = (true * held * (1 - held) + (n - true) * q * (1 - q)) / (held - q) ** 2
-        told = MOST**2 * mechanism.variance(true / MOST, n) + (MOST - 1) * true
-        assert told == pytest.approx(exact, rel=1e-9)
+        exact = (true * own_chance * (1 - own_chance) + (n - true) * q * (1 - q)) / (
+            own_chance - q
+        ) ** 2
+        variance = MOST**2 * mechanism.variance(true / MOST, n) + (MOST - 1) * true
+        assert variance == pytest.approx(exact, rel=1e-9)
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0])
@@ -56,10 +58,10 @@ def test_lists_win_over_questions_in_turn_from_where_the_document_says(
     most: int, epsilon: float
 ) -> None:
     """A value in turn has the variance of `rr` over a d-th of the reports."""
-    one = build("rr", epsilon=epsilon).variance(0, 1)
+    mechanism = build("rr", epsilon=epsilon).variance(0, 1)
     for values, listed_wins in ((2 * most**2, False), (8 * most**2, True)):
         listed = build("projective", epsilon=epsilon, categories=values + 1)
-        assert (most**2 * listed.variance(0, 1) < values * one) is listed_wins
+        assert (most**2 * listed.variance(0, 1) < values * mechanism) is listed_wins
 
 
 def test_no_more_than_epsilon_is_told_of_a_whole_set() -> None:
@@ -67,15 +69,15 @@ def test_no_more_than_epsilon_is_told_of_a_whole_set() -> None:
     mechanism = build("grr", epsilon=1.0, categories=len(LISTED))
     sets = [frozenset(), frozenset("a"), frozenset("ab"), frozenset("abcd"), frozenset("cdef")]
     chances = []
-    for held in sets:
-        padded = [*sorted(held), *["none"] * (MOST - len(held))]
+    for value_set in sets:
+        padded = [*sorted(value_set), *["none"] * (MOST - len(value_set))]
         chances.append(
             [
-                sum(mechanism.likelihood(LISTED.index(one), {cell: 1}) for one in padded) / MOST
+                sum(mechanism.likelihood(LISTED.index(value), {cell: 1}) for value in padded) / MOST
                 for cell in range(len(LISTED))
             ]
         )
     worst = max(
-        a / b for one in chances for other in chances for a, b in zip(one, other, strict=True)
+        a / b for chance in chances for other in chances for a, b in zip(chance, other, strict=True)
     )
     assert 0 < log(worst) <= 1.0

@@ -54,9 +54,9 @@ def _exact_delta(n: int, d: int, lie: Fraction, t: float, dummies: int = 0) -> F
     worst = Fraction(0)
     ratio, nothing = Fraction(t), Fraction(0)
     for others in combinations_with_replacement(range(d), n - 1):
-        seen = [_shown((own, *others), d, lie, dummies) for own in range(d)]
-        for one, two in permutations(seen, 2):
-            over = [p - ratio * two[counts] for counts, p in one.items()]
+        distributions = [_shown((own, *others), d, lie, dummies) for own in range(d)]
+        for first, two in permutations(distributions, 2):
+            over = [p - ratio * two[counts] for counts, p in first.items()]
             worst = max(worst, sum((more for more in over if more > 0), nothing))
     return worst
 
@@ -71,10 +71,10 @@ def test_delta_is_never_below_what_all_outcomes_give(
     lie = Fraction(1 / (exp(local) + d - 1))
     for central in (0.1 * local, 0.4 * local, 0.8 * local):
         exact = _exact_delta(n, d, lie, nextafter(exp(central), inf), dummies)
-        told = delta_of(ShuffledEpoch(n, d, local, dummies=dummies), central)
-        assert told >= exact
+        delta = delta_of(ShuffledEpoch(n, d, local, dummies=dummies), central)
+        assert delta >= exact
         if exact > 1e-3 and d == 3:
-            assert told <= 1.35 * float(exact), "a small crowd shows how many lied"
+            assert delta <= 1.35 * float(exact), "a small crowd shows how many lied"
 
 
 @pytest.mark.parametrize("d", [2, 3])
@@ -86,23 +86,23 @@ def test_delta_with_dummies_of_devices_is_never_below_what_all_outcomes_give(
     """How many there are is a sum of coins, which all can see."""
     lie, whole, coin = Fraction(1 / (exp(local) + d - 1)), int(each), Fraction(each % 1)
     for central in (0.1 * local, 0.4 * local, 0.8 * local):
-        told = delta_of(ShuffledEpoch(n, d, local, each=each), central)
+        delta = delta_of(ShuffledEpoch(n, d, local, each=each), central)
         exact, t = Fraction(0), Fraction(nextafter(exp(central), inf))
         for others in combinations_with_replacement(range(d), n - 1):
-            seen = []
+            distributions = []
             for own in range(d):
                 chances: Chances = {}
-                for made in range(n + 1 if coin else 1):
-                    likely = comb(n, made) * coin**made * (1 - coin) ** (n - made)
-                    shown = _shown((own, *others), d, lie, whole * n + made)
-                    chances |= {counts: chance * likely for counts, chance in shown.items()}
-                seen.append(chances)
-            for one, two in permutations(seen, 2):
-                over = [p - t * two[counts] for counts, p in one.items()]
+                for number in range(n + 1 if coin else 1):
+                    likely = comb(n, number) * coin**number * (1 - coin) ** (n - number)
+                    outcomes = _shown((own, *others), d, lie, whole * n + number)
+                    chances |= {counts: chance * likely for counts, chance in outcomes.items()}
+                distributions.append(chances)
+            for first, two in permutations(distributions, 2):
+                over = [p - t * two[counts] for counts, p in first.items()]
                 exact = max(exact, sum((more for more in over if more > 0), Fraction(0)))
-        assert told >= exact
+        assert delta >= exact
         if exact > 1e-3 and d == 3:
-            assert told <= 1.35 * float(exact), "a small crowd shows how many lied"
+            assert delta <= 1.35 * float(exact), "a small crowd shows how many lied"
 
 
 @pytest.mark.parametrize("d", [2, 16])
@@ -112,17 +112,17 @@ def test_dummies_of_devices_hide_as_as_many_of_the_shufflers_do_and_their_coins(
 ) -> None:
     """To those whom a known number hides, within what chance makes of the number."""
     crowd = ShuffledEpoch(10_000, d, 7.0, 0.9, each=each)
-    told = central_epsilon(crowd, DELTA)
-    made = (crowd.others + 1) * each
-    spread = 6 * (made * (1 - each % 1)) ** 0.5
+    epsilon = central_epsilon(crowd, DELTA)
+    dummy_count = (crowd.others + 1) * each
+    spread = 6 * (dummy_count * (1 - each % 1)) ** 0.5
     most, least = (
         central_epsilon(ShuffledEpoch(10_000, d, 7.0, 0.9, dummies=round(number)), DELTA)
-        for number in (made - spread, made + spread)
+        for number in (dummy_count - spread, dummy_count + spread)
     )
-    assert least < told < most
-    known = central_epsilon(ShuffledEpoch(10_000, d, 7.0, 0.9, dummies=round(made)), DELTA)
-    assert known <= told * 1.001
-    assert told <= 1.1 * known
+    assert least < epsilon < most
+    known = central_epsilon(ShuffledEpoch(10_000, d, 7.0, 0.9, dummies=round(dummy_count)), DELTA)
+    assert known <= epsilon * 1.001
+    assert epsilon <= 1.1 * known
 
 
 def _shown_hashed(values: Sequence[tuple[int, ...]], d: int, lie: Fraction) -> Chances:
@@ -153,20 +153,20 @@ def test_delta_of_hashed_strings_is_never_below_what_all_outcomes_give(
     """A string is its buckets by every function; those of others and every pair, in fractions."""
     lie, nothing = Fraction(1 / (exp(local) + d - 1)), Fraction(0)
     ratios = [Fraction(nextafter(exp(share * local), inf)) for share in (0.1, 0.4, 0.8)]
-    told = [
+    deltas = [
         delta_of(ShuffledEpoch(n, d, local, groups=groups), share * local)
         for share in (0.1, 0.4, 0.8)
     ]
     strings = list(product(range(d), repeat=groups))
     for others in combinations_with_replacement(strings, n - 1):
         # Which bucket is which by each function is a name: one of the pair may be all zeros.
-        one = _shown_hashed([strings[0], *others], d, lie)
+        first = _shown_hashed([strings[0], *others], d, lie)
         for own in strings[1:]:
             two = _shown_hashed([own, *others], d, lie)
-            for most, ratio in zip(told, ratios, strict=True):
-                over = [p - ratio * two[counts] for counts, p in one.items()]
+            for most, ratio in zip(deltas, ratios, strict=True):
+                over = [p - ratio * two[counts] for counts, p in first.items()]
                 assert sum((more for more in over if more > 0), nothing) <= most
-                back = [p - ratio * one[counts] for counts, p in two.items()]
+                back = [p - ratio * first[counts] for counts, p in two.items()]
                 assert sum((more for more in back if more > 0), nothing) <= most
 
 
@@ -184,9 +184,9 @@ def _attack(crowd: ShuffledEpoch) -> Iterator[tuple[Floats, Floats]]:
         counts = np.arange(int(mean + 14 * mean**0.5 + 60))
         noise = np.convolve(binom.pmf(counts, m, q), binom.pmf(counts, dummies, 0.5))
         own, other = np.append(0, noise), np.append(noise, 0)
-        held, not_held = p * own + q * other, q * own + p * other
-        yield held, not_held
-        yield not_held, held
+        own_law, not_held = p * own + q * other, q * own + p * other
+        yield own_law, not_held
+        yield not_held, own_law
         return
     mean = m * q / crowd.groups + dummies / d
     x, y = np.meshgrid(*[np.arange(int(mean + 10 * mean**0.5 + 40))] * 2, indexing="ij")
@@ -229,20 +229,20 @@ SETTINGS = [
 @pytest.mark.parametrize("crowd", SETTINGS, ids=repr)
 def test_the_bound_is_just_above_what_an_attack_reaches(crowd: ShuffledEpoch) -> None:
     """From below by dp-accounting's PLD of two explicit mass functions, and by 1% from above."""
-    told = central_epsilon(crowd, DELTA)
+    epsilon = central_epsilon(crowd, DELTA)
     reached = 0.0
-    for held, other in _attack(crowd):
+    for own_law, other in _attack(crowd):
         distribution = privacy_loss_distribution.from_two_probability_mass_functions(
             _logs(other),
-            _logs(held),
+            _logs(own_law),
             pessimistic_estimate=False,
-            value_discretization_interval=told * 1e-4,
+            value_discretization_interval=epsilon * 1e-4,
         )
         reached = max(reached, distribution.get_epsilon_for_delta(DELTA))
-        exact = float(np.maximum(held - exp(told) * other, 0).sum())
+        exact = float(np.maximum(own_law - exp(epsilon) * other, 0).sum())
         assert exact <= DELTA
-    assert 0.999 * reached <= told, "optimistic by the grid alone"
-    assert told <= 1.01 * reached
+    assert 0.999 * reached <= epsilon, "optimistic by the grid alone"
+    assert epsilon <= 1.01 * reached
 
 
 @dataclass(frozen=True)
@@ -290,8 +290,8 @@ class _Adversary:
             (self.crowd.dummies, values[0] / d, values[1] / d),
             (len(own) // 2, *(own or (0.0, 0.0))),
         ]
-        one, two = (np.expm1(-2j * np.pi * np.arange(n) / n) for n in shape)
-        first, second = one[:, None], two[None, : shape[1] // 2 + 1]
+        row_phase, two = (np.expm1(-2j * np.pi * np.arange(n) / n) for n in shape)
+        first, second = row_phase[:, None], two[None, : shape[1] // 2 + 1]
         logs = sum(many * np.log1p(a * first + b * second) for many, a, b in kinds)
         return np.maximum(np.fft.irfft2(np.exp(logs), s=shape, axes=(0, 1)), 0)
 
@@ -308,8 +308,8 @@ class _Adversary:
         own = np.append(np.zeros_like(noise[:1]), noise[:-1], axis=0) * 2 / np.maximum(s, 1)
         third = (self.crowd.categories - 2 - self._thirds) * q * noise
         third[:, 1:] += self._thirds * q * noise[:, :-1]
-        seen = own > _TRANSFORM * 100
-        s, own, third = s[seen], own[seen], third[seen]
+        mask = own > _TRANSFORM * 100
+        s, own, third = s[mask], own[mask], third[mask]
         edge = np.floor(((t * p - q) * s + (t - 1) * third / own) / ((p - q) * (1 + t))) + 1
         beyond = binom.sf(edge - 1, s, 0.5)
         on_first = s / 2 * binom.sf(edge - 2, s - 1, 0.5)
@@ -325,8 +325,8 @@ class _Adversary:
             return 0.0
         v, w = (self._law(shape, (1, d - 2), own, (d - 2) * q) for own in (q, p))
         return max(
-            float(np.maximum(one - t * two - (1 + t) * _TRANSFORM, 0).sum())
-            for one, two in ((v, w), (w, v))
+            float(np.maximum(first - t * two - (1 + t) * _TRANSFORM, 0).sum())
+            for first, two in ((v, w), (w, v))
         )
 
 
@@ -341,11 +341,11 @@ def test_a_wide_range_of_crowds_is_accounted_for_within_three_percent(d: int, gr
     near = 0
     for n, local in product((2, 1000, 10**6), (0.1, 2.5, 5.0, 8.0)):
         crowd = ShuffledEpoch(n, d, local, honest=0.7, groups=groups)
-        told, adversary = central_epsilon(crowd, DELTA), _Adversary(crowd)
-        assert adversary.delta(told) <= DELTA * (1 + 1e-6)
+        epsilon, adversary = central_epsilon(crowd, DELTA), _Adversary(crowd)
+        assert adversary.delta(epsilon) <= DELTA * (1 + 1e-6)
         if crowd.others * crowd.lie / groups >= 25:
             near += 1
-            assert adversary.delta(told / 1.03) > DELTA
+            assert adversary.delta(epsilon / 1.03) > DELTA
     assert near >= 4
 
 
@@ -369,12 +369,12 @@ def test_where_lies_are_few_the_better_of_two_adversaries_is_near(
     reports: int, categories: int, lies: int, honest: float, dummies: int
 ) -> None:
     """Within 1%; to the rounding of binomial chances, never below. dummies: on each value."""
-    given = round(reports / honest)
+    crowd_size = round(reports / honest)
     local = log(reports / lies - categories + 1)
-    crowd = ShuffledEpoch(given, categories, local, honest, dummies * categories)
-    told, adversary = central_epsilon(crowd, DELTA), _Adversary(crowd)
-    assert adversary.delta(told) <= DELTA * (1 + 1e-6)
-    assert adversary.delta(told / 1.01) > DELTA
+    crowd = ShuffledEpoch(crowd_size, categories, local, honest, dummies * categories)
+    epsilon, adversary = central_epsilon(crowd, DELTA), _Adversary(crowd)
+    assert adversary.delta(epsilon) <= DELTA * (1 + 1e-6)
+    assert adversary.delta(epsilon / 1.01) > DELTA
 
 
 @pytest.mark.parametrize(
@@ -387,9 +387,9 @@ def test_what_is_told_of_tiny_epochs_is_what_all_outcomes_give(
     """In fractions, whatever the others hold, several third values too; within 1%."""
     lie, crowd = Fraction(1 / (exp(local) + d - 1)), ShuffledEpoch(n, d, local, dummies=dummies)
     delta = float(_exact_delta(n, d, lie, exp(0.6 * local), dummies))
-    told = central_epsilon(crowd, delta)
-    assert _exact_delta(n, d, lie, exp(told), dummies) <= delta
-    assert told <= 0.6 * local * 1.01
+    epsilon = central_epsilon(crowd, delta)
+    assert _exact_delta(n, d, lie, exp(epsilon), dummies) <= delta
+    assert epsilon <= 0.6 * local * 1.01
 
 
 def _of_case(crowd: ShuffledEpoch, a: int, b: int) -> tuple[Floats, Floats]:
@@ -433,15 +433,15 @@ def test_the_worst_case_of_what_others_hold_is_what_is_told(
 ) -> None:
     """Every case of who holds v and w, enumerated: never below, and within 1%."""
     m = crowd.others
-    told, worst = central_epsilon(crowd, delta), 0.0
-    assert told < 0.99 * crowd.epsilon_local
+    epsilon, worst = central_epsilon(crowd, delta), 0.0
+    assert epsilon < 0.99 * crowd.epsilon_local
     for a in range(m + 1):
         for b in range(min(a, m - a) + 1):
-            seen = _of_case(crowd, a, b)
-            for one, two in (seen, seen[::-1]):
-                over = float(np.maximum(one - exp(told) * two, 0).sum())
+            laws = _of_case(crowd, a, b)
+            for first, two in (laws, laws[::-1]):
+                over = float(np.maximum(first - exp(epsilon) * two, 0).sum())
                 assert over <= delta
-                worst = max(worst, float(np.maximum(one - exp(told / 1.01) * two, 0).sum()))
+                worst = max(worst, float(np.maximum(first - exp(epsilon / 1.01) * two, 0).sum()))
     assert worst > delta
 
 
@@ -456,14 +456,18 @@ def test_few_lies_are_told_and_planned_within_what_is_promised(place: int) -> No
     crowd = ShuffledEpoch(reports, categories, local, honest, dummies)
     assert _Adversary(crowd).delta(central) <= delta * (1 + 1e-6)
     assert _Adversary(replace(crowd, epsilon_local=local + 0.03)).delta(central) > delta
-    told = central_epsilon(crowd, delta)
-    assert told <= central
-    assert _Adversary(crowd).delta(told) <= delta * (1 + 1e-6)
-    assert _Adversary(crowd).delta(told / 1.01) > delta
+    epsilon = central_epsilon(crowd, delta)
+    assert epsilon <= central
+    assert _Adversary(crowd).delta(epsilon) <= delta * (1 + 1e-6)
+    assert _Adversary(crowd).delta(epsilon / 1.01) > delta
 
 
 def _logs(chances: Floats) -> dict[int, float]:
-    return {place: log(one) for place, one in enumerate(chances.ravel().tolist()) if one > 1e-300}
+    return {
+        place: log(chance)
+        for place, chance in enumerate(chances.ravel().tolist())
+        if chance > 1e-300
+    }
 
 
 @pytest.mark.parametrize(
@@ -483,9 +487,9 @@ def test_the_largest_local_epsilon_and_its_errors_are_those_of_an_independent_co
     reports: int, categories: int, local: float, rare: float, tenth: float
 ) -> None:
     """rare, tenth: standard errors of values that nobody holds, and one in ten; rounded there."""
-    found = largest_local(reports, categories, 1.0, DELTA)
-    assert local - 0.006 <= found <= local + 0.001
-    crowd = ShuffledEpoch(reports, categories, found)
+    epsilon_local = largest_local(reports, categories, 1.0, DELTA)
+    assert local - 0.006 <= epsilon_local <= local + 0.001
+    crowd = ShuffledEpoch(reports, categories, epsilon_local)
     assert central_epsilon(crowd, DELTA) <= 1.0
     assert crowd.stderr(0.0) == pytest.approx(rare, rel=0.01)
     assert crowd.stderr(0.1) == pytest.approx(tenth, rel=0.01)
@@ -499,10 +503,10 @@ def test_the_largest_local_epsilon_is_within_three_hundredths_of_what_an_adversa
 ) -> None:
     """dummies: on each value."""
     more = dummies * categories
-    found = largest_local(reports, categories, central, DELTA, dummies=more)
-    planned = ShuffledEpoch(reports, categories, found, dummies=more)
+    epsilon_local = largest_local(reports, categories, central, DELTA, dummies=more)
+    planned = ShuffledEpoch(reports, categories, epsilon_local, dummies=more)
     assert _Adversary(planned).delta(central) <= DELTA * (1 + 1e-6)
-    above = replace(planned, epsilon_local=found + 0.03)
+    above = replace(planned, epsilon_local=epsilon_local + 0.03)
     assert _Adversary(above).delta(central) > DELTA
 
 
@@ -515,9 +519,9 @@ def test_crowds_drawn_at_random_are_told_and_planned_within_what_is_promised(pla
     central = drawn.choice((0.25, 0.5, 1.0, 2.0, 4.0))
     local = largest_local(reports, categories, central, DELTA, honest=honest, dummies=dummies)
     crowd = ShuffledEpoch(reports, categories, local, honest, dummies)
-    told, adversary = central_epsilon(crowd, DELTA), _Adversary(crowd)
-    assert adversary.delta(told) <= DELTA * (1 + 1e-6)
-    assert adversary.delta(told / 1.03) > DELTA
+    epsilon, adversary = central_epsilon(crowd, DELTA), _Adversary(crowd)
+    assert adversary.delta(epsilon) <= DELTA * (1 + 1e-6)
+    assert adversary.delta(epsilon / 1.03) > DELTA
     if local < 16 - 0.03:
         above = replace(crowd, epsilon_local=local + 0.03)
         assert _Adversary(above).delta(central) > DELTA
@@ -526,8 +530,8 @@ def test_crowds_drawn_at_random_are_told_and_planned_within_what_is_promised(pla
 def test_what_is_proven_of_listed_values_alone_is_not_told_of_codes() -> None:
     codes = even_lies(VectorCodes(3.0, 16, 16, 1), 3.0)  # of 16 words two are near
     values = ShuffledEpoch(100, 8, 3.0, 0.9)
-    told = central_epsilon(replace(values, categories=codes.categories), 1e-6)
-    assert told > 1.02 * central_epsilon(values, 1e-6)
+    epsilon = central_epsilon(replace(values, categories=codes.categories), 1e-6)
+    assert epsilon > 1.02 * central_epsilon(values, 1e-6)
 
 
 def test_more_people_fewer_lies_and_dummies_do_what_they_should() -> None:
@@ -554,18 +558,19 @@ def test_a_flooded_crowd_keeps_its_promise_up_to_the_share_that_is_counted_on(
     strangers: int, is_kept: bool
 ) -> None:
     """Who makes reports of a crowd takes them away again: the others are all that hides anybody."""
-    told = central_epsilon(ShuffledEpoch(1000, 16, 3.5, honest=0.9), DELTA)
-    left = ShuffledEpoch(1000 - strangers, 16, 3.5)
+    epsilon = central_epsilon(ShuffledEpoch(1000, 16, 3.5, honest=0.9), DELTA)
+    honest_crowd = ShuffledEpoch(1000 - strangers, 16, 3.5)
     reached = max(
-        float(np.maximum(held - exp(told) * other, 0).sum()) for held, other in _attack(left)
+        float(np.maximum(own_law - exp(epsilon) * other, 0).sum())
+        for own_law, other in _attack(honest_crowd)
     )
     assert (reached <= DELTA) is is_kept
     honest = (1000 - strangers) / 1000
     assert central_epsilon(ShuffledEpoch(1000, 16, 3.5, honest), DELTA) == central_epsilon(
-        left, DELTA
+        honest_crowd, DELTA
     )
     if strangers == 999:
-        assert central_epsilon(left, DELTA) == 3.5, "the local epsilon remains"
+        assert central_epsilon(honest_crowd, DELTA) == 3.5, "the local epsilon remains"
 
 
 def test_every_split_of_two_values_is_covered() -> None:
@@ -573,15 +578,15 @@ def test_every_split_of_two_values_is_covered() -> None:
     for n, local in ((60, 2.0), (400, 3.0), (400, 1.0)):
         p, q = exp(local) / (exp(local) + 1), 1 / (exp(local) + 1)
         central = 0.6 * central_epsilon(ShuffledEpoch(n, 2, local), 1e-4)
-        told, worst = delta_of(ShuffledEpoch(n, 2, local), central), 0.0
+        delta, worst = delta_of(ShuffledEpoch(n, 2, local), central), 0.0
         for holders in range(n):
             named = binom.pmf(np.arange(n + 1), n - 1 - holders, q)
             noise = np.convolve(named, binom.pmf(np.arange(n + 1), holders, p))
             own, other = np.append(0, noise), np.append(noise, 0)
-            held, not_held = p * own + q * other, q * own + p * other
-            for one, two in ((held, not_held), (not_held, held)):
-                worst = max(worst, float(np.maximum(one - exp(central) * two, 0).sum()))
-        assert worst <= told <= 1.05 * worst
+            own_law, not_held = p * own + q * other, q * own + p * other
+            for first, two in ((own_law, not_held), (not_held, own_law)):
+                worst = max(worst, float(np.maximum(first - exp(central) * two, 0).sum()))
+        assert worst <= delta <= 1.05 * worst
 
 
 @pytest.mark.parametrize(

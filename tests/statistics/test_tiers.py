@@ -146,14 +146,17 @@ def test_mechanisms_of_every_kind_combine(
     found = answer_tiers(tiers, values, candidates)
     assert found.reports == 4000
     place = values.index("b") if values else {"wave": 1, "buckets": 1}.get(name, 0)
-    held = found.values[place]
+    answer_value = found.values[place]
     expected = 2.5 if name == "mean.one_bit" else 4000
-    assert abs(held.estimate - expected) < 5.2 * held.stderr
+    assert abs(answer_value.estimate - expected) < 5.2 * answer_value.stderr
     alone = answer(*tiers[1], values, candidates)
-    kept = next(v for v in alone.values if v.value == held.value)
-    assert held.stderr / found.reports < kept.stderr / alone.reports or found.kind == "mean"
+    lone_value = next(v for v in alone.values if v.value == answer_value.value)
+    assert (
+        answer_value.stderr / found.reports < lone_value.stderr / alone.reports
+        or found.kind == "mean"
+    )
     if name == "wave":
-        assert held.consistent is not None
+        assert answer_value.consistent is not None
 
 
 def test_nobody_at_any_tier_is_said() -> None:

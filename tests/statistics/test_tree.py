@@ -27,11 +27,11 @@ LETTERS = "aeinorst"
 
 def _strings(many: int, seed: int, letters: str = LETTERS, longest: int = 8) -> list[str]:
     chance = np.random.default_rng(seed)
-    made = (
+    texts = (
         "".join(chance.choice(list(letters), size=chance.integers(1, longest + 1)))
         for _ in range(10 * many)
     )
-    return list(dict.fromkeys(made))[:many]
+    return list(dict.fromkeys(texts))[:many]
 
 
 def _held(many: int, reports: int, seed: int) -> list[int]:
@@ -41,9 +41,9 @@ def _held(many: int, reports: int, seed: int) -> list[int]:
     return [int(number) for number in drawn]
 
 
-def _truth(tree: PrefixTree, strings: list[str], held: list[int]) -> Counter[str]:
+def _truth(tree: PrefixTree, strings: list[str], holders: list[int]) -> Counter[str]:
     true: Counter[str] = Counter()
-    for string, number in zip(strings, held, strict=True):
+    for string, number in zip(strings, holders, strict=True):
         true[told_as(tree, string)] += number
     return true
 
@@ -51,17 +51,17 @@ def _truth(tree: PrefixTree, strings: list[str], held: list[int]) -> Counter[str
 @pytest.fixture(scope="module")
 def collections() -> list[tuple[Answer, Counter[str], float]]:
     """Answers, their truths, and from how many reports a string is found 95 times in 100."""
-    found = []
+    results = []
     for seed, (epsilon, letters) in enumerate(
         [(4.0, LETTERS), (4.0, "аеионтср"), (4.0, "xQ7#-_. "), (2.0, LETTERS), (1.0, LETTERS)]
     ):
         tree = PrefixTree(epsilon)
         strings, reports = _strings(300, seed, letters), 300_000
-        held = _held(len(strings), reports, seed)
-        totals = draw(tree, strings, held, np.random.default_rng(seed))
+        holders = _held(len(strings), reports, seed)
+        totals = draw(tree, strings, holders, np.random.default_rng(seed))
         least = found_from(tree, reports) * reports
-        found.append((answer(tree, totals, None), _truth(tree, strings, held), least))
-    return found
+        results.append((answer(tree, totals, None), _truth(tree, strings, holders), least))
+    return results
 
 
 def test_frequent_strings_are_found_and_no_others(
@@ -80,16 +80,16 @@ def test_frequent_strings_are_found_and_no_others(
 def test_intervals_of_what_was_found_hold_the_truth(
     collections: list[tuple[Answer, Counter[str], float]],
 ) -> None:
-    scores, held = [], []
+    scores, hits = [], []
     for answered, true, _ in collections:
         for value in answered.values:
             scores.append((value.estimate - true[value.value]) / value.stderr)
-            held.append(value.low <= true[value.value] <= value.high)
+            hits.append(value.low <= true[value.value] <= value.high)
         assert answered.others is not None
         missed = answered.reports - sum(true[value.value] for value in answered.values)
         assert abs(answered.others.estimate - missed) < 5.5 * answered.others.stderr
     # Binomial, 95% each: 6 standard errors below.
-    assert sum(held) >= len(held) * 0.95 - 6 * sqrt(len(held) * 0.05 * 0.95)
+    assert sum(hits) >= len(hits) * 0.95 - 6 * sqrt(len(hits) * 0.05 * 0.95)
     assert np.abs(scores).max() < 5.5
 
 
@@ -122,24 +122,24 @@ def test_nothing_is_found_where_everybody_holds_another_string() -> None:
 
 
 def test_people_at_several_epsilons_are_one_answer() -> None:
-    strings, held = ["yes", "no", "perhaps"], [20_000, 10_000, 5_000]
+    strings, holders = ["yes", "no", "perhaps"], [20_000, 10_000, 5_000]
     tiers = []
     for seed, epsilon in enumerate((2.0, 4.0)):
         tree = PrefixTree(epsilon)
-        tiers.append((tree, draw(tree, strings, held, np.random.default_rng(seed))))
-    found = {value.value: value for value in answer_tiers(tiers, None).values}
-    assert found.keys() >= {"yes", "no"}
-    for name, number in zip(strings, held, strict=True):
-        if name in found:
-            assert abs(found[name].estimate - 2 * number) < 5.5 * found[name].stderr
+        tiers.append((tree, draw(tree, strings, holders, np.random.default_rng(seed))))
+    values = {value.value: value for value in answer_tiers(tiers, None).values}
+    assert values.keys() >= {"yes", "no"}
+    for name, number in zip(strings, holders, strict=True):
+        if name in values:
+            assert abs(values[name].estimate - 2 * number) < 5.5 * values[name].stderr
 
 
 def test_strings_that_are_named_are_counted_by_every_job_that_tells_them() -> None:
     strings = _strings(40, 3)
-    held = _held(40, 200_000, 3)
-    totals = draw(SMALL, strings, held, np.random.default_rng(3))
+    holders = _held(40, 200_000, 3)
+    totals = draw(SMALL, strings, holders, np.random.default_rng(3))
     found = answer(SMALL, totals, None, strings)
-    true = _truth(SMALL, strings, held)
+    true = _truth(SMALL, strings, holders)
     scores = [(v.estimate - true[told_as(SMALL, v.value)]) / v.stderr for v in found.values]
     # What shares a place adds a little beyond the coins: 1 in 256 of the others' reports.
     assert np.abs(scores).max() < 8
@@ -151,13 +151,13 @@ def test_drawn_totals_have_the_randomizers_law() -> None:
     strings, many = ["", "a", "example.org"], 8000
     drawn = draw(tree, strings, [many] * 3, np.random.default_rng(4)).cells
     coins = KeyedBits(b"the law of drawn totals, tried!!")
-    made = b"".join(tree.randomize(string, coins) for string in strings for _ in range(many))
-    rows = np.frombuffer(made, dtype=np.uint8).reshape(3 * many, tree.layout.payload_bytes)
-    one, other = np.array(drawn), fold(tree.layout, rows)
-    assert one.sum() == other.sum() == 3 * many
-    seen = one + other > 0
-    chi2 = float((((one - other) ** 2)[seen] / (one + other)[seen]).sum())
-    cells = int(seen.sum())
+    payload = b"".join(tree.randomize(string, coins) for string in strings for _ in range(many))
+    rows = np.frombuffer(payload, dtype=np.uint8).reshape(3 * many, tree.layout.payload_bytes)
+    array, other = np.array(drawn), fold(tree.layout, rows)
+    assert array.sum() == other.sum() == 3 * many
+    mask = array + other > 0
+    chi2 = float((((array - other) ** 2)[mask] / (array + other)[mask]).sum())
+    cells = int(mask.sum())
     assert chi2 < cells + 6 * sqrt(2 * cells)
 
 
@@ -174,7 +174,7 @@ def test_reports_fold_into_what_was_found() -> None:
     payloads = b"".join(SMALL.randomize("often"[: 1 + i % 2], coins) for i in range(6000))
     rows = np.frombuffer(payloads, dtype=np.uint8).reshape(6000, SMALL.layout.payload_bytes)
     places = Places([(SMALL, Totals(fold(SMALL.layout, rows).tolist(), 6000))])
-    assert {one.text for one in discover(places)} == {"o", "of"}
+    assert {prefix.text for prefix in discover(places)} == {"o", "of"}
 
 
 def test_what_a_shared_place_holds_of_another_string_is_left_there() -> None:
@@ -191,12 +191,12 @@ def test_clear_strings_are_not_lost_to_beginnings_that_nobody_holds() -> None:
     """Of long strings a level knows hundreds of beginnings by chance; some meet others' places."""
     tree, reports = PrefixTree(4.0), 1_000_000
     chance = np.random.default_rng(1000)
-    made = ("".join(chance.choice(list("0123456789abcdef"), size=32)) for _ in range(300))
-    strings = list(made)  # 8fc6619e7dc was lost, at 7.1 standard errors
-    held = _held(len(strings), reports, 3)
-    found = answer(tree, draw(tree, strings, held, np.random.default_rng(3)), None)
+    texts = ("".join(chance.choice(list("0123456789abcdef"), size=32)) for _ in range(300))
+    strings = list(texts)  # 8fc6619e7dc was lost, at 7.1 standard errors
+    holders = _held(len(strings), reports, 3)
+    found = answer(tree, draw(tree, strings, holders, np.random.default_rng(3)), None)
     clear = 7 / 5 * found_from(tree, reports) * reports
-    true = _truth(tree, strings, held)
+    true = _truth(tree, strings, holders)
     names = {value.value for value in found.values}
     assert names <= true.keys()
     assert {name for name, number in true.items() if number > clear} <= names
@@ -208,10 +208,10 @@ def test_of_few_reports_nothing_false_is_found(reports: int) -> None:
     tree = PrefixTree(4.0)
     for seed in range(4):
         strings = _strings(40, seed)
-        held = _held(len(strings), reports, seed)
-        totals = draw(tree, strings, held, np.random.default_rng(seed))
+        holders = _held(len(strings), reports, seed)
+        totals = draw(tree, strings, holders, np.random.default_rng(seed))
         names = {value.value for value in answer(tree, totals, None).values}
-        assert names <= _truth(tree, strings, held).keys()
+        assert names <= _truth(tree, strings, holders).keys()
 
 
 @pytest.mark.parametrize("by_chance", [0.05, 3.0, 400.0, 1e6])

@@ -39,11 +39,11 @@ def test_a_million_reports_of_one_vector_are_unbiased_and_as_far_off(
     chance = np.random.default_rng(1)
     vector = chance.standard_normal(dimensions)
     vector /= np.linalg.norm(vector)
-    told = told_by_cells(codes, cells_of(codes, vector, REPORTS, chance))
-    off = told.mean - vector
+    estimate = told_by_cells(codes, cells_of(codes, vector, REPORTS, chance))
+    off = estimate.mean - vector
     pool = float(codes.keep.exact) / math.sqrt(codes.near * codes.books * dimensions) / codes.reach
-    assert (np.abs(off) < 6 * np.sqrt(told.variances + pool**2)).all()
-    error = float(told.variances.sum()) * (REPORTS - 1) + float(off @ off)
+    assert (np.abs(off) < 6 * np.sqrt(estimate.variances + pool**2)).all()
+    error = float(estimate.variances.sum()) * (REPORTS - 1) + float(off @ off)
     assert error == pytest.approx(codes.squared_error, rel=0.05)
 
 

@@ -9,7 +9,7 @@ from hubbub.cli.terminal.service_client import Endpoints
 
 
 def attributes(document: Mapping[str, Any]) -> Any:
-    return json.loads(json.dumps(document), object_hook=lambda one: SimpleNamespace(**one))
+    return json.loads(json.dumps(document), object_hook=lambda fields: SimpleNamespace(**fields))
 
 
 def estimate(

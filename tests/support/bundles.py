@@ -32,12 +32,12 @@ def make_signed(
     catalog_text: str,
     *,
     start: int,
-    read: Callable[[Path], Catalog] = read_catalog,
+    reader: Callable[[Path], Catalog] = read_catalog,
 ) -> Signed:
-    """read: how the catalog is read; one with crowds by hubbub.privacy.central_catalog."""
+    """reader: how the catalog is read; one with crowds by hubbub.privacy.central_catalog."""
     source = folder / "metrics.toml"
     source.write_text(catalog_text)
-    catalog = read(source)
+    catalog = reader(source)
     keys = folder / "keys"
     write_new_keys(keys, start=start, period_seconds=28 * DAY, periods=13)
     bundle = Bundle(

@@ -36,12 +36,12 @@ class FakeClock:
         task = asyncio.current_task()
         self._waiters[task] = waiter
         self._parked.set()
-        ends = [asyncio.create_task(one.wait()) for one in (event, waiter.moved)]
+        ends = [asyncio.create_task(signal.wait()) for signal in (event, waiter.moved)]
         try:
             await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            for one in ends:
-                one.cancel()
+            for end in ends:
+                end.cancel()
             del self._waiters[task]
         return event.is_set()
 

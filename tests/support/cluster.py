@@ -89,11 +89,11 @@ class Cluster:
     @property
     def url(self) -> str:
         """Two of its nodes: one may be down when a service starts."""
-        one, two = self.nodes[0], self.nodes[1]
+        first, two = self.nodes[0], self.nodes[1]
         if self._tls:
-            hosts = f"127.0.0.1:{one.tls_port},127.0.0.1:{two.tls_port}"
+            hosts = f"127.0.0.1:{first.tls_port},127.0.0.1:{two.tls_port}"
             return f"rediss://{hosts}/0?ssl_ca_certs={self._tls}/ca.pem"
-        return f"redis://127.0.0.1:{one.port},127.0.0.1:{two.port}/0"
+        return f"redis://127.0.0.1:{first.port},127.0.0.1:{two.port}/0"
 
     def taken_over(self) -> bool:
         """Whether those that run serve every slot among them."""
@@ -121,11 +121,11 @@ class Cluster:
 
     def has_slots(self, node: Node) -> list[int]:
         """The slots of a master, by its own word."""
-        found: list[int] = []
+        slots: list[int] = []
         for first, last, owner, *_ in node.ask("CLUSTER", "SLOTS"):
             if owner[2].decode() == node.id:
-                found += range(first, last + 1)
-        return found
+                slots += range(first, last + 1)
+        return slots
 
     def move(self, slots: list[int], source: Node, target: Node) -> None:
         """Move slots with their keys while both serve, as `redis-cli --cluster reshard` does."""

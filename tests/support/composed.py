@@ -123,7 +123,7 @@ def refuse_lacking(file: dict[str, Any], folder: Path) -> None:
         for entry in file[kind].values():
             assert (folder / entry["file"]).exists(), entry
         for service in file["services"].values():
-            assert {one["source"] for one in service[kind]} <= file[kind].keys()
+            assert {entry["source"] for entry in service[kind]} <= file[kind].keys()
     for service in file["services"].values():
         assert set(service["networks"]) <= file["networks"].keys()
         assert set(service.get("depends_on", {})) <= file["services"].keys()

@@ -56,9 +56,9 @@ class MemoryStore:
         counted = sums.terms.get("counted", 0) + sums.terms.get(DUMMIES, 0)
         if len(commit.tags) and counted and not sums.tags:
             return Outcome.FORGOTTEN, frozenset()
-        seen = sums.tags.intersection(commit.tags)
-        if seen:
-            return Outcome.SEEN, frozenset(seen)
+        duplicate_tags = sums.tags.intersection(commit.tags)
+        if duplicate_tags:
+            return Outcome.SEEN, frozenset(duplicate_tags)
         if commit.max_reports is not None and 0 < len(commit.tags) > commit.max_reports - counted:
             return Outcome.FULL, frozenset()
         self._until.setdefault(window, commit.seen_until)
@@ -105,16 +105,16 @@ class MemoryStore:
             for w, terms in counts
             if w.stream in streams
         }
-        return {window: held for window, held in found.items() if held.reports}
+        return {window: count for window, count in found.items() if count.reports}
 
     async def report_counts(self) -> Mapping[Window, Mapping[str, int]]:
         """Per window, the aggregator's terms of the conservation law."""
-        found: dict[Window, Counter[str]] = {}
+        counts: dict[Window, Counter[str]] = {}
         for window, shards in sorted(self._windows.items()):
-            found[window] = Counter()
+            counts[window] = Counter()
             for sums in shards:
-                found[window].update(sums.terms)
-        return {window: settled(terms) for window, terms in found.items()}
+                counts[window].update(sums.terms)
+        return {window: settled(terms) for window, terms in counts.items()}
 
     async def remembered(self) -> Mapping[Window, int]:
         """Every window whose tags are held, and until when they are needed."""
@@ -162,9 +162,9 @@ class MemoryPromises:
         """What `promise` was given last, by metric."""
         return self._said
 
-    async def promise(self, metric: str, said: str) -> None:
+    async def promise(self, metric: str, promise_text: str) -> None:
         """Remember this of a metric."""
-        self._said[metric] = said.encode()
+        self._said[metric] = promise_text.encode()
 
 
 @dataclass(slots=True)

@@ -41,10 +41,10 @@ class HttpShuffler(http.server.ThreadingHTTPServer):
         if isinstance(answer, TryAgain):
             if answer.after_seconds is None:
                 return 503, {}, b"{}"
-            told: dict[str, object] = {"retry_after_ms": round(1000 * answer.after_seconds)}
+            document: dict[str, object] = {"retry_after_ms": round(1000 * answer.after_seconds)}
             if answer.notice:
-                told["notice"] = base64.b64encode(answer.notice).decode()
-            return 503, {}, json.dumps(told).encode()
+                document["notice"] = base64.b64encode(answer.notice).decode()
+            return 503, {}, json.dumps(document).encode()
         refused = answer if isinstance(answer, Mapping) else {}
         reports = SubmitRequest.FromString(body).reports
         self.received += [SealedReport(r.stream, r.epoch, r.key_id, r.sealed) for r in reports]

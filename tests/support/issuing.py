@@ -80,10 +80,12 @@ class IssuerHouse:
             for key in await server.client.keys("issuer:*") if anew else ():
                 await server.client.delete(key)
             streams = read_issued_streams(self.made.streams)
-            told: Any = {"limiter": Limiter(0, 1) if limiter is None else limiter, "clock": now}
-            told["subjects"] = subjects
+            options: Any = {"limiter": Limiter(0, 1) if limiter is None else limiter, "clock": now}
+            options["subjects"] = subjects
             accounts = Accounts(self.accounts)
-            self.app = TokensApp(streams, accounts, Allowances(server, self.key), self.key, **told)
+            self.app = TokensApp(
+                streams, accounts, Allowances(server, self.key), self.key, **options
+            )
             door = HttpDoor(
                 f"127.0.0.1:{self.port}",
                 self.app,
@@ -128,8 +130,8 @@ class IssuerHouse:
             return []
         drawn = drawn[: len(issued.evaluated)]
         info = token_info(stream, epoch)
-        told = (issued.evaluated, issued.proof, self.public, info)
-        outputs = poprf.finalize(drawn, *told)
+        arguments = (issued.evaluated, issued.proof, self.public, info)
+        outputs = poprf.finalize(drawn, *arguments)
         return [
             Issuance(blinded.element, Minted(nonce, output))
             for (nonce, blinded), output in zip(drawn, outputs, strict=True)

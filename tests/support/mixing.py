@@ -136,23 +136,23 @@ async def mixers(
     await server.client.flushdb()
     pools, clock = [Pool(server, shards) for _ in range(number)], FakeClock()
     channels = [channel(address, "aggregator", tls=None) for _ in pools]
-    made = [
+    pool_mixers = [
         Mixer(
             pool,
             table,
-            [one],
+            [channel],
             Policy(max_batch=50),
             stages=Stages(),
             clocks=clocks,
             clock=clock,
         )
-        for pool, one in zip(pools, channels, strict=True)
+        for pool, channel in zip(pools, channels, strict=True)
     ]
     for pool in pools:
         await pool.heartbeat()
-    loops = [asyncio.create_task(run()) for m in made for run in (m.run, m.heartbeat)]
+    loops = [asyncio.create_task(run()) for m in pool_mixers for run in (m.run, m.heartbeat)]
     try:
-        yield Mixing(pools, clock, loops, made)
+        yield Mixing(pools, clock, loops, pool_mixers)
     finally:  # a test that failed would wait for them for ever
         await end_tasks(loops)
         for one in channels:

@@ -32,7 +32,7 @@ now: Final = Moment()
 
 def far_from_midnight(minutes: float = 10) -> None:
     """Wait for the day's end if it is nearer than that: what starts now is over before it."""
-    left = DAY - time.time() % DAY
-    if left < 60 * minutes:
-        time.sleep(left + 1)
+    remaining = DAY - time.time() % DAY
+    if remaining < 60 * minutes:
+        time.sleep(remaining + 1)
     now.begin()

@@ -53,11 +53,11 @@ class Provider:
         """What an app gets once somebody logged in, as a browser does it without a script."""
         verifier, back = secrets.token_urlsafe(32), f"{self.origin}/login/callback"
         challenge = urlsafe_b64encode(sha256(verifier.encode()).digest()).rstrip(b"=").decode()
-        asked = {"client_id": CLIENT, "response_type": "code", "scope": "openid"}
-        asked |= {"redirect_uri": back, "code_challenge": challenge}
-        asked["code_challenge_method"] = "S256"
+        query = {"client_id": CLIENT, "response_type": "code", "scope": "openid"}
+        query |= {"redirect_uri": back, "code_challenge": challenge}
+        query["code_challenge_method"] = "S256"
         with httpx2.Client(timeout=HANG_SECONDS) as browser:
-            answer = browser.get(f"{self.issuer}/auth", params=asked)
+            answer = browser.get(f"{self.issuer}/auth", params=query)
             while not (place := answer.headers.get("location", "")).startswith(back):
                 if place:
                     answer = browser.get(answer.url.join(place))
@@ -105,20 +105,20 @@ def provider(
         "response_types": [],
         "redirect_uris": [],
     }
-    told = {"port": port, "skew": skew, "people": PEOPLE, "clients": [browsers, programs]}
-    told["jwks"] = jwks
+    settings = {"port": port, "skew": skew, "people": PEOPLE, "clients": [browsers, programs]}
+    settings["jwks"] = jwks
     node = shutil.which("node") or "node"
-    command = [node, str(FOLDER / "provider.js"), json.dumps(told)]
+    command = [node, str(FOLDER / "provider.js"), json.dumps(settings)]
     child = Child("provider", command, {}, folder / f"provider-{port}.log")
-    found = Provider(f"http://127.0.0.1:{port}", child, origin)
+    oidc_provider = Provider(f"http://127.0.0.1:{port}", child, origin)
 
     def answers() -> bool:
         child.check()
-        return web.get(f"{found.issuer}/jwks").status_code == 200
+        return web.get(f"{oidc_provider.issuer}/jwks").status_code == 200
 
     try:
         eventually(answers, child._log.read_text, although=(httpx2.TransportError,))
-        yield found
+        yield oidc_provider
     finally:
         child.stop()
 

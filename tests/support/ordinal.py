@@ -54,8 +54,10 @@ class AtMost(Listed):
         figures = figures_of(self, tiers, (), repeats)
         judged = columns(figures, reports, confidence)
         rising = np.clip(np.maximum.accumulate(figures.estimates), 0.0, reports)
-        told = rows(names, reports, judged, rising)
-        return Answer("values", reports, confidence, told, 1.0, repeats=repeats, figures=figures)
+        answer_rows = rows(names, reports, judged, rising)
+        return Answer(
+            "values", reports, confidence, answer_rows, 1.0, repeats=repeats, figures=figures
+        )
 
     def correlation(self, _mechanism: Any) -> float:
         return 1.0
@@ -74,8 +76,8 @@ class AtMost(Listed):
     ) -> Expected:
         other = mechanism.variance(0.0, 1) / reports
         grown = np.arange(1, len(shares) + 1)
-        held = (mechanism.variance(1.0, 1) / reports - other) * np.cumsum(shares)
-        return Expected(np.sqrt(other * grown + held), np.full_like(shares, sqrt(other)))
+        share_variance = (mechanism.variance(1.0, 1) / reports - other) * np.cumsum(shares)
+        return Expected(np.sqrt(other * grown + share_variance), np.full_like(shares, sqrt(other)))
 
     def statistic(self, _mechanism: Any, _totals: Totals) -> Statistic:
         raise BadParameter("cumulative counts are not released: release the values' own")

@@ -29,10 +29,10 @@ Opened = Callable[[str, QueryEngine], dict[str, Any]]
 
 
 def _epochs(
-    given: Mapping[int, int] | Sequence[Mapping[int, int]],
+    epoch_counts: Mapping[int, int] | Sequence[Mapping[int, int]],
 ) -> list[tuple[int, int, Mapping[int, int]]]:
     """How many epochs, the place of each, and who holds what in it."""
-    every = [given] if isinstance(given, Mapping) else list(given)
+    every = [epoch_counts] if isinstance(epoch_counts, Mapping) else list(epoch_counts)
     return [(len(every), place, truth) for place, truth in enumerate(every)]
 
 
@@ -40,7 +40,7 @@ def _epochs(
 def page_of(
     folder: Path,
     catalog: str,
-    held: Mapping[str, Mapping[int, int] | Sequence[Mapping[int, int]]],
+    stream_counts: Mapping[str, Mapping[int, int] | Sequence[Mapping[int, int]]],
     *,
     seed: int = 1,
     earlier: Mapping[str, int] = MappingProxyType({}),
@@ -48,8 +48,8 @@ def page_of(
 ) -> Iterator[str]:
     """A page's address until the end of the block.
 
-    held: per metric, who holds each value; or a list of that, an epoch each, of which the last is
-        the one that is meant. earlier: of some metrics, by how many their epoch is.
+    stream_counts: per metric, who holds each value; or a list of that, an epoch each, of which the
+        last is the one that is meant. earlier: of some metrics, by how many their epoch is.
     opened: more arguments of its server, such as who may ask.
     """
     signed = make_signed(folder, catalog, start=(EPOCH - 14) * DAY)
@@ -59,8 +59,8 @@ def page_of(
     async def fill(store: MemoryStore) -> None:
         every = [
             (name, days - place - 1, truth)
-            for name, given in held.items()
-            for days, place, truth in _epochs(given)
+            for name, epoch_counts in stream_counts.items()
+            for days, place, truth in _epochs(epoch_counts)
         ]
         for name, before, truth in every:
             drawn = draw(

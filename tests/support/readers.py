@@ -76,12 +76,12 @@ def each_field(document: Any, odd: tuple[str, ...] = ODD) -> Iterator[str]:
 
 def slots(document: Any) -> list[tuple[Any, Any]]:
     """Every place in a document that something stands in."""
-    found: list[tuple[Any, Any]] = []
+    positions: list[tuple[Any, Any]] = []
     if isinstance(document, dict | list):
         places = list(document) if isinstance(document, dict) else range(len(document))
         for place in places:
-            found += [(document, place), *slots(document[place])]
-    return found
+            positions += [(document, place), *slots(document[place])]
+    return positions
 
 
 def python_reads(kind: str, text: str) -> Mapping[str, Any] | None:
@@ -117,7 +117,7 @@ def disagreements(documents: list[tuple[str, str]], folder: Any) -> list[str]:
     path = folder / "documents.json"
     path.write_text(json.dumps(documents))
     printed = run("node", "--input-type=module", "-e", _READ, str(path), OPERATOR)
-    found = []
+    differences = []
     for (kind, text), theirs in zip(documents, json.loads(printed), strict=True):
         ours = python_reads(kind, text)
         if kind == "bundle":
@@ -127,8 +127,8 @@ def disagreements(documents: list[tuple[str, str]], folder: Any) -> list[str]:
             if ours is not None:
                 ours = {"promises": {n: p for n, p in ours["promises"].items() if n not in unknown}}
         if ours != theirs:
-            found.append(f"Python: {ours}\nTypeScript: {theirs}\n{text}")
-    return found
+            differences.append(f"Python: {ours}\nTypeScript: {theirs}\n{text}")
+    return differences
 
 
 def some(documents: list[tuple[str, str]], count: int, seed: int) -> list[tuple[str, str]]:

@@ -15,5 +15,5 @@ def example(broken: tuple[str, str] = ("", "")) -> type[AnyMechanism]:
     assert broken[0] in code
     defined: dict[str, Any] = {"__name__": "recipe"}
     exec(compile(code.replace(*broken), str(RECIPE), "exec"), defined)  # noqa: S102 our own document
-    found: type[AnyMechanism] = defined["ForcedResponse"]
-    return found
+    mechanism_class: type[AnyMechanism] = defined["ForcedResponse"]
+    return mechanism_class

@@ -38,14 +38,14 @@ class Relay:
         return f"https://127.0.0.1:{self.port}/"
 
     def transport(self, key: bytes) -> Transport:
-        told = {"gateway": key, "shuffler": "shuffler.example.org:443", "roots": self.roots}
-        return relay_to(self.url, **told)  # type: ignore[arg-type]
+        options = {"gateway": key, "shuffler": "shuffler.example.org:443", "roots": self.roots}
+        return relay_to(self.url, **options)  # type: ignore[arg-type]
 
     def ask(self, body: bytes, kind: str = REQUEST_TYPE) -> tuple[int, str]:
-        asked = urllib.request.Request(self.url, body, {"Content-Type": kind})  # noqa: S310 https
+        request = urllib.request.Request(self.url, body, {"Content-Type": kind})  # noqa: S310 https
         trust = create_default_context(cadata=self.roots)
         try:
-            with urllib.request.urlopen(asked, timeout=HANG_SECONDS, context=trust) as answer:  # noqa: S310 https
+            with urllib.request.urlopen(request, timeout=HANG_SECONDS, context=trust) as answer:  # noqa: S310 https
                 return answer.status, answer.headers["Content-Type"]
         except urllib.error.HTTPError as error:
             with error:

@@ -20,8 +20,8 @@ def by_relevance(checkout: Path, changed: Path, description: str) -> list[str]:
     defined = re.findall(
         r"^(?:def|class) ([A-Za-z]\w+)", (checkout / changed).read_text(), re.MULTILINE
     )
-    said = re.findall(r"\w{4,}", f"{description} {changed.stem} {changed.parent.name}")
-    words = {".".join(changed.with_suffix("").parts[1:]), *defined, *said}
+    matches = re.findall(r"\w{4,}", f"{description} {changed.stem} {changed.parent.name}")
+    words = {".".join(changed.with_suffix("").parts[1:]), *defined, *matches}
     texts = {
         file.relative_to(checkout): file.read_text()
         for file in sorted((checkout / "tests").rglob("test_*.py"))

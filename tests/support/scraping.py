@@ -12,14 +12,14 @@ def scraped(run: LocalRun, port: int) -> dict[tuple[str, str], float]:
     context.load_cert_chain(tls / "analyst.pem", tls / "analyst.key")
     with urllib.request.urlopen(f"https://127.0.0.1:{port}/metrics", context=context) as answer:
         lines = answer.read().decode().splitlines()
-    found: dict[tuple[str, str], float] = {}
+    samples: dict[tuple[str, str], float] = {}
     for line in lines:
         if line.startswith("#"):
             continue
         name, _, number = line.rpartition(" ")
         if name.startswith("hubbub_reports{"):
             labels = dict(pair.split("=") for pair in name[15:-1].split(","))
-            found[labels["stream"].strip('"'), labels["state"].strip('"')] = float(number)
+            samples[labels["stream"].strip('"'), labels["state"].strip('"')] = float(number)
         else:
-            found["", name] = float(number)
-    return found
+            samples["", name] = float(number)
+    return samples

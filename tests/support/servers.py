@@ -51,9 +51,9 @@ def answering(child: Child, port: int, *, tls: bool) -> None:
         child.check()
         # Without redis-py's own tries, between which it waits for up to seconds.
         once = Retry(NoBackoff(), 0)
-        with redis.Redis(port=port, ssl=tls, ssl_cert_reqs="none", retry=once) as one:
+        with redis.Redis(port=port, ssl=tls, ssl_cert_reqs="none", retry=once) as client:
             try:
-                one.ping()
+                client.ping()
             except redis.AuthenticationError:
                 return True
         return True
@@ -66,5 +66,5 @@ def has_tls() -> bool:
     # Without a certificate it ends at once: for want of it, or since it knows nothing of TLS.
     command = [installed_redis(), "--port", "0", "--tls-port", str(free_port())]
     tried = subprocess.run(command, capture_output=True, text=True, check=False)
-    said = tried.stdout + tried.stderr
-    return "Bad directive" not in said and "Missing implement" not in said
+    output = tried.stdout + tried.stderr
+    return "Bad directive" not in output and "Missing implement" not in output

@@ -60,7 +60,7 @@ def simulate(setting: Setting, chance: np.random.Generator, repeats: int = 1) ->
     own = chance.integers(1 << 60)  # so that each collection has other places
     strings = [f"{own}/{place}" for place in range(setting.strings + setting.absent)]
     epochs = draw_epochs(mechanism, strings[: len(truth)], truth.tolist(), repeats, chance)
-    counts = np.sum([one.cells for one in epochs], axis=0)
+    counts = np.sum([epoch.cells for epoch in epochs], axis=0)
     listed = np.sort(chance.choice(setting.strings, setting.listed, replace=False))
     candidates = np.append(listed, np.arange(setting.strings, len(strings)))
     return Simulated(

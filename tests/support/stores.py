@@ -10,20 +10,20 @@ from hubbub.mechanisms import Totals
 
 
 async def totals(store: TotalsStore, window: Window) -> Totals:
-    [held] = await store.read([window])
-    return held.totals
+    [window_sums] = await store.read([window])
+    return window_sums.totals
 
 
 async def batch_reports(store: TotalsStore, window: Window) -> int:
-    [held] = await store.read([window])
-    return held.batch_reports
+    [window_sums] = await store.read([window])
+    return window_sums.batch_reports
 
 
 async def keep_in_sets(client: Any, window: Window, tags: Sequence[bytes], buckets: int) -> None:
     """Replaces a window's tags by sets of integers, the form before hashes of buckets."""
     key = window.key("aggregator:tags")
     salt = struct.unpack("<5Q", await client.hget(key, "salt"))
-    await client.unlink(*[held async for held in client.scan_iter(f"{key}:*")])
+    await client.unlink(*[set_key async for set_key in client.scan_iter(f"{key}:*")])
     changes = client.pipeline(transaction=False)
     for tag in tags:
         words = struct.unpack("<4I", tag)

@@ -20,35 +20,35 @@ Found = TypeVar("Found")
 
 def eventually(
     look: Callable[[], Found],
-    said: Callable[[], object] = lambda: "",
+    detail: Callable[[], object] = lambda: "",
     *,
     although: tuple[type[Exception], ...] = (),
 ) -> Found:
     """The first answer of `look` that is true.
 
-    said: what to say if there never is one. although: errors that mean "not yet".
+    detail: what to say if there never is one. although: errors that mean "not yet".
     """
     for _ in _looks():
         with suppress(*although):
-            if found := look():
-                return found
+            if result := look():
+                return result
         time.sleep(_LOOK_SECONDS)
-    raise AssertionError(f"it never became so: {said()}")
+    raise AssertionError(f"it never became so: {detail()}")
 
 
 async def eventually_async(
     look: Callable[[], Awaitable[Found]],
-    said: Callable[[], object] = lambda: "",
+    detail: Callable[[], object] = lambda: "",
     *,
     although: tuple[type[Exception], ...] = (),
 ) -> Found:
     """As `eventually`, while the loop goes on."""
     for _ in _looks():
         with suppress(*although):
-            if found := await look():
-                return found
+            if result := await look():
+                return result
         await asyncio.sleep(_LOOK_SECONDS)
-    raise AssertionError(f"it never became so: {said()}")
+    raise AssertionError(f"it never became so: {detail()}")
 
 
 def _looks() -> Iterator[None]:

@@ -63,30 +63,33 @@ def _observed(bundle: Bundle, secret: Secret | None, rng: random.Random) -> Seen
         clock.advance(midnight - clock.now() + rng.uniform(0, 10) * HOUR)
     lives(midnight + 20 * HOUR)
     reports = shuffler.reports()
-    streams = Counter(f"of {one.stream}" for one in reports)
+    streams = Counter(f"of {report.stream}" for report in reports)
     return {
         **dict.fromkeys((f"of {stream}" for stream in bundle.streams), 0),
         **streams,
         "reports": len(reports),
         "calls": len(shuffler.submissions),
-        "bytes": sum(len(one.sealed) for one in reports),
+        "bytes": sum(len(report.sealed) for report in reports),
         "first": min(times, default=0.0),
         "last": max(times, default=0.0),
-        "epoch": min((one.epoch for one in reports), default=0),
+        "epoch": min((report.epoch for report in reports), default=0),
     }
 
 
-def _best_stump(seen: list[Seen], truth: list[bool]) -> Callable[[Seen], bool]:
+def _best_stump(observations: list[Seen], truth: list[bool]) -> Callable[[Seen], bool]:
     """The threshold on one thing seen that is right most often of these devices."""
     best: tuple[int, str, float, bool] = (-1, "", 0.0, False)
-    for name in seen[0]:
-        values = sorted({one[name] for one in seen})
+    for name in observations[0]:
+        values = sorted({observation[name] for observation in observations})
         for threshold in values[:: max(1, len(values) // 60)]:
-            hits = sum((one[name] >= threshold) == t for one, t in zip(seen, truth, strict=True))
-            for right, above in ((hits, True), (len(seen) - hits, False)):
+            hits = sum(
+                (observation[name] >= threshold) == t
+                for observation, t in zip(observations, truth, strict=True)
+            )
+            for right, above in ((hits, True), (len(observations) - hits, False)):
                 best = max(best, (right, name, threshold, above))
     _, name, threshold, above = best
-    return lambda one: (one[name] >= threshold) is above
+    return lambda observation: (observation[name] >= threshold) is above
 
 
 def accuracy(bundle: Bundle, devices: int, secret: Secret) -> float:
@@ -99,8 +102,11 @@ def accuracy(bundle: Bundle, devices: int, secret: Secret) -> float:
     with pytest.MonkeyPatch.context() as patch:
         for module in (waits, background):  # so that a run is like any other
             patch.setattr(module, "_random", waiting)
-        seen = [_observed(bundle, secret if marked else None, rng) for marked in truth]
+        observations = [_observed(bundle, secret if marked else None, rng) for marked in truth]
     half = devices // 2
-    guess = _best_stump(seen[:half], truth[:half])
-    right = sum(guess(one) == t for one, t in zip(seen[half:], truth[half:], strict=True))
+    guess = _best_stump(observations[:half], truth[:half])
+    right = sum(
+        guess(observation) == t
+        for observation, t in zip(observations[half:], truth[half:], strict=True)
+    )
     return right / (devices - half)

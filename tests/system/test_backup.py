@@ -66,9 +66,9 @@ def kept(made: Made, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple
 
 
 def test_a_running_installation_is_restored_and_goes_on(
-    kept: tuple[Kept, LocalRun], tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    backup_and_run: tuple[Kept, LocalRun], tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    backup, run = kept
+    backup, run = backup_and_run
     folder, passphrase = str(backup.folder), str(backup.passphrase)
     assert main(_load(run.home, "theme", 3)) == 0
     eventually(lambda: _law(run.endpoints)["counted"] >= 150)
@@ -102,9 +102,9 @@ def test_a_running_installation_is_restored_and_goes_on(
 
 
 def test_what_is_damaged_or_would_overwrite_is_refused(
-    kept: tuple[Kept, LocalRun], tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    backup_and_run: tuple[Kept, LocalRun], tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    backup, run = kept
+    backup, run = backup_and_run
     passphrase = str(backup.passphrase)
     home = tmp_path / "home"
 
@@ -118,9 +118,11 @@ def test_what_is_damaged_or_would_overwrite_is_refused(
     )
     other = tmp_path / "other"
     other.write_text("another passphrase altogether")
-    said = refused("restore", str(backup.folder), "--home", str(home), "--passphrase", str(other))
-    assert "does not open by this passphrase" in said
-    assert WORDS not in said
+    message = refused(
+        "restore", str(backup.folder), "--home", str(home), "--passphrase", str(other)
+    )
+    assert "does not open by this passphrase" in message
+    assert WORDS not in message
     damaged = tmp_path / "damaged"
     for name, remedy in [
         ("shuffler.rdb", "is damaged"),
@@ -140,13 +142,13 @@ def test_what_is_damaged_or_would_overwrite_is_refused(
 
 
 def test_a_redis_that_holds_anything_is_left_alone(
-    kept: tuple[Kept, LocalRun],
+    backup_and_run: tuple[Kept, LocalRun],
     tmp_path: Path,
     request: pytest.FixtureRequest,
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    backup, run = kept
+    backup, run = backup_and_run
     shared = EmbeddedRedis(tmp_path)
     request.addfinalizer(shared.stop)
     for role in ("SHUFFLER", "AGGREGATOR"):
@@ -166,8 +168,8 @@ def test_a_redis_that_holds_anything_is_left_alone(
     key, folder, files = (tmp_path / name for name in ("identity", "shared", "files"))
     shutil.copytree(run.home / "keys", files / "keys")
     key.write_text(f"# made by age-keygen\n{identity}\n")
-    made = ["backup", str(folder), "--home", str(files), "--for", str(identity.to_public())]
-    assert main(made) == 0
+    arguments = ["backup", str(folder), "--home", str(files), "--for", str(identity.to_public())]
+    assert main(arguments) == 0
     assert main(["verify", str(folder), "--identity", str(key)]) == 0
     assert b"PRIVATE KEY" not in (folder / "installation.age").read_bytes()
     assert (folder / "shuffler.rdb").read_bytes() == (folder / "aggregator.rdb").read_bytes()

@@ -31,7 +31,7 @@ CLIENT = [
 def _interpreters() -> list[str]:
     """Every Python from 3.11 on that this machine has, besides the one that runs this."""
     own = sys.version_info[:2]
-    found: dict[tuple[int, int], str] = {}
+    interpreters: dict[tuple[int, int], str] = {}
     beside = [str(p) for p in Path(sys.base_prefix).parent.glob("*/bin/python3.*")]
     on_path = [path for minor in range(11, 20) if (path := shutil.which(f"python3.{minor}"))]
     for path in [*beside, *on_path]:
@@ -39,8 +39,8 @@ def _interpreters() -> list[str]:
         if name and int(name[1]) >= 11 and (3, int(name[1])) != own:
             works = [path, "-c", "import venv, ensurepip"]
             if subprocess.run(works, capture_output=True, check=False).returncode == 0:
-                found.setdefault((3, int(name[1])), path)
-    return [found[version] for version in sorted(found)]
+                interpreters.setdefault((3, int(name[1])), path)
+    return [interpreters[version] for version in sorted(interpreters)]
 
 
 @pytest.fixture(scope="module")
@@ -64,8 +64,8 @@ def _bare(
     interpreter: str, environment: Path, distribution: Path, installer: Sequence[str]
 ) -> Path:
     # Without a pip of its own, which takes as long to unpack as all the rest: ours works for it.
-    made = [interpreter, "-m", "venv", "--without-pip", str(environment)]
-    subprocess.run(made, check=True, env=CALLER)
+    command = [interpreter, "-m", "venv", "--without-pip", str(environment)]
+    subprocess.run(command, check=True, env=CALLER)
     python = environment / "bin" / "python"
     locked = ROOT / "locks" / "client.lock"
     runner = re.findall(
@@ -151,9 +151,9 @@ def test_a_person_looks_at_what_left_with_the_client_alone(python: Path, tmp_pat
     _command(python, *new, "--values", "dark,light", cwd=tmp_path)
     done = _there(python, "-c", app, cwd=tmp_path)
     assert done.stdout.strip() == "QUEUED", done.stderr
-    said = _command(python, "ledger", "--state-dir", "device", cwd=tmp_path).stdout
-    assert re.search(r"theme +which theme +1\.000 +1 of 1", said)
-    assert re.search(r"dark \d\d\.\d%, light \d\d\.\d%|light \d\d\.\d%, dark \d\d\.\d%", said)
+    output = _command(python, "ledger", "--state-dir", "device", cwd=tmp_path).stdout
+    assert re.search(r"theme +which theme +1\.000 +1 of 1", output)
+    assert re.search(r"dark \d\d\.\d%, light \d\d\.\d%|light \d\d\.\d%, dark \d\d\.\d%", output)
 
 
 def test_a_catalog_is_written_and_checked_with_the_client_alone(
@@ -161,9 +161,9 @@ def test_a_catalog_is_written_and_checked_with_the_client_alone(
 ) -> None:
     new = ("catalog", "new", "theme", "--description", "which theme", "--owner", "us@example.org")
     _command(python, *new, "--values", "dark,light", cwd=tmp_path)
-    said = _command(python, "catalog", "check", cwd=tmp_path).stdout
-    assert "theme" in said
-    assert "no problem found" in said
+    output = _command(python, "catalog", "check", cwd=tmp_path).stdout
+    assert "theme" in output
+    assert "no problem found" in output
     metrics = tmp_path / "metrics.toml"
     crowd = "central_epsilon = 1.0\ncrowd = 1000"
     metrics.write_text(metrics.read_text().replace("epsilon = 1.0", crowd))
@@ -181,8 +181,8 @@ def test_the_command_names_the_smallest_extra(python: Path) -> None:
         "backup": "aggregator,cli",
     }.items():
         assert name in listed
-        said = _command(python, name, "--nothing", code=2).stderr
-        assert said.startswith(f"hubbub: hubbub {name} needs ")
-        assert f"pip install 'PATH[{needed}]'" in said
+        output = _command(python, name, "--nothing", code=2).stderr
+        assert output.startswith(f"hubbub: hubbub {name} needs ")
+        assert f"pip install 'PATH[{needed}]'" in output
     built = _command(python, "catalog", "build", "--keys", "keys", code=2).stderr
     assert "pip install 'PATH[cli]'" in built

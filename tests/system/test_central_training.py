@@ -20,15 +20,19 @@ def test_both_ways_learn_at_the_epsilon_asked_for(capsys: pytest.CaptureFixture[
     sgd, output, plain = capsys.readouterr().out.splitlines()
     [spent] = re.findall(r"epsilon ([\d.]+) at 1e-06", sgd)
     assert 0.97 < float(spent) <= 1.0
-    found = [float(re.findall(r"AUC ([\d.]+)", line)[0]) for line in (sgd, output, plain)]
-    assert found[2] > found[0] > 0.86
-    assert found[1] > 0.8
+    scores = [float(re.findall(r"AUC ([\d.]+)", line)[0]) for line in (sgd, output, plain)]
+    assert scores[2] > scores[0] > 0.86
+    assert scores[1] > 0.8
 
 
 def test_its_accounting_is_that_of_dp_accounting() -> None:
     sigma, sampling, steps, delta = 3.0, 1024 / 24_000, 240, 1e-6
-    one = dp_accounting.PoissonSampledDpEvent(sampling, dp_accounting.GaussianDpEvent(sigma))
-    found = compose([Event(sigma=sigma, sampling=sampling, times=steps)], delta)
+    event = dp_accounting.PoissonSampledDpEvent(sampling, dp_accounting.GaussianDpEvent(sigma))
+    composition = compose([Event(sigma=sigma, sampling=sampling, times=steps)], delta)
     losses = pld.PLDAccountant(value_discretization_interval=1e-4)
-    assert found.pld == pytest.approx(losses.compose(one, steps).get_epsilon(delta), rel=1e-3)
-    assert found.rdp == pytest.approx(rdp.RdpAccountant().compose(one, steps).get_epsilon(delta))
+    assert composition.pld == pytest.approx(
+        losses.compose(event, steps).get_epsilon(delta), rel=1e-3
+    )
+    assert composition.rdp == pytest.approx(
+        rdp.RdpAccountant().compose(event, steps).get_epsilon(delta)
+    )

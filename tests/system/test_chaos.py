@@ -12,20 +12,20 @@ TOKEN_SECONDS = 6
 
 
 def test_nothing_is_lost_and_nothing_counted_twice_whatever_fails() -> None:
-    found = run(SECONDS, seed=20_261_121, min_kills=SECONDS, min_reports=1500)
-    assert found["wrong"] == [], found
-    assert int(found["kills"]) >= SECONDS, found  # type: ignore[call-overload]
-    assert int(found["sent"]) > 500, found  # type: ignore[call-overload]
-    assert int(found["counted_in_crowds"]) > 200, found  # type: ignore[call-overload]
-    assert int(found["dummies"]) >= 3 * DUMMIES, found  # type: ignore[call-overload]
-    assert int(found["dummies_of_devices"]) > 20, found  # type: ignore[call-overload]
+    result = run(SECONDS, seed=20_261_121, min_kills=SECONDS, min_reports=1500)
+    assert result["wrong"] == [], result
+    assert int(result["kills"]) >= SECONDS, result  # type: ignore[call-overload]
+    assert int(result["sent"]) > 500, result  # type: ignore[call-overload]
+    assert int(result["counted_in_crowds"]) > 200, result  # type: ignore[call-overload]
+    assert int(result["dummies"]) >= 3 * DUMMIES, result  # type: ignore[call-overload]
+    assert int(result["dummies_of_devices"]) > 20, result  # type: ignore[call-overload]
 
 
 def test_a_token_takes_one_report_whoever_has_it_and_whatever_fails() -> None:
     """A thief has every token as its device does; either may be first, and the other is refused."""
     kills = 2 * TOKEN_SECONDS
-    found = run(TOKEN_SECONDS, seed=20_261_125, min_kills=kills, min_reports=200, tokens=True)
-    assert found["wrong"] == [], found
-    assert int(found["sent"]) >= 200, found  # type: ignore[call-overload]
-    tried = int(found["stolen"]) + int(found["in_vain"])  # type: ignore[call-overload]
-    assert tried > 20, found
+    result = run(TOKEN_SECONDS, seed=20_261_125, min_kills=kills, min_reports=200, tokens=True)
+    assert result["wrong"] == [], result
+    assert int(result["sent"]) >= 200, result  # type: ignore[call-overload]
+    tried = int(result["stolen"]) + int(result["in_vain"])  # type: ignore[call-overload]
+    assert tried > 20, result

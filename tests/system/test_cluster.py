@@ -10,11 +10,11 @@ pytestmark = pytest.mark.thorough
 
 
 def test_a_cluster_that_fails_over_grows_and_restarts_loses_nothing(tmp_path: Path) -> None:
-    found = run_clustered(tmp_path / "house", seed=20_261_122, tell=lambda _line: None)
-    assert found["wrong"] == [], found
-    done = found["done"]
+    result = run_clustered(tmp_path / "house", seed=20_261_122, tell=lambda _line: None)
+    assert result["wrong"] == [], result
+    done = result["done"]
     assert isinstance(done, dict)
-    assert done["master killed"] == 2, found
-    assert done["failed over"] >= 1, found
-    assert done["with keys"] > 0, found
-    assert int(str(found["sent"])) > 5000, found
+    assert done["master killed"] == 2, result
+    assert done["failed over"] >= 1, result
+    assert done["with keys"] > 0, result
+    assert int(str(result["sent"])) > 5000, result

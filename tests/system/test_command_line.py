@@ -114,10 +114,10 @@ def test_a_full_disk_leaves_the_former_file_and_names_the_new(
     }.items():
         with _no_room():
             refused = hubbub(*command.split())
-        said = refused.stdout + refused.stderr
-        assert f"{name}: cannot be " in said
-        assert "File too large" in said
-        assert "None" not in said
+        output = refused.stdout + refused.stderr
+        assert f"{name}: cannot be " in output
+        assert "File too large" in output
+        assert "None" not in output
     assert {path: path.read_bytes() for path in before} == before
 
 
@@ -186,10 +186,10 @@ def test_a_wrong_catalog_is_refused(hubbub: Hubbub, process: Hubbub, tmp_path: P
 def test_an_expired_metric_is_named(hubbub: Hubbub, tmp_path: Path) -> None:
     """It may stay, for what is held of it; but nobody reports it."""
     (tmp_path / "metrics.toml").write_text(CATALOG.replace("2099-06-30", "2021-01-01", 1))
-    said = "expired on 2021-01-01, so devices do not report it"
-    assert said in hubbub("catalog", "check").stdout
+    message = "expired on 2021-01-01, so devices do not report it"
+    assert message in hubbub("catalog", "check").stdout
     assert hubbub("keys", "new", "keys").returncode == 0
-    assert said in hubbub("catalog", "build", "--keys", "keys").stdout
+    assert message in hubbub("catalog", "build", "--keys", "keys").stdout
 
 
 def test_the_version_is_that_of_the_project(process: Hubbub) -> None:
@@ -271,13 +271,13 @@ def test_a_taken_port_and_plain_text_abroad_are_refused(
     hubbub: Hubbub, process: Hubbub, made: Made, redis_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shuffler = ("shuffler", "--streams", str(made.streams), "--insecure")
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        address = f"127.0.0.1:{taken.getsockname()[1]}"
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        address = f"127.0.0.1:{listener.getsockname()[1]}"
         done = process(*shuffler, "--listen", address, HUBBUB_REDIS_URL=redis_url)
         _fails(done, f"cannot listen on {address}: it is in use")
-        port = str(taken.getsockname()[1])
+        port = str(listener.getsockname()[1])
         _fails(hubbub("up", "--port", port), f"port {port} of 127.0.0.1 is in use", "--port")
     done = process(*shuffler, "--listen", "0.0.0.0:0", HUBBUB_REDIS_URL=redis_url)
     _fails(done, "0.0.0.0:0 is not on this machine: --insecure is for loopback alone")
@@ -307,10 +307,10 @@ def test_up_serves_until_ctrl_c_and_goes_on_from_there(hubbub: Hubbub, tmp_path:
             text=True,
         )
         assert up.stdout
-        said = [up.stdout.readline() for _ in range(8)]
-        assert "hubbub is up, with the catalog of the demo; state in .hubbub" in said[0]
-        assert f"127.0.0.1:{port} with .hubbub/app.hubbub" in said[1]
-        [page] = [line.split()[-1] for line in said if "see what was found" in line]
+        lines = [up.stdout.readline() for _ in range(8)]
+        assert "hubbub is up, with the catalog of the demo; state in .hubbub" in lines[0]
+        assert f"127.0.0.1:{port} with .hubbub/app.hubbub" in lines[1]
+        [page] = [line.split()[-1] for line in lines if "see what was found" in line]
         eventually(partial(_is_complete, page))
         _fails(hubbub("up", "--port", str(port)), ".hubbub is in use by another hubbub")
         reported = subprocess.run(
@@ -335,9 +335,9 @@ def test_up_serves_until_ctrl_c_and_goes_on_from_there(hubbub: Hubbub, tmp_path:
         out, err = up.communicate()
         assert (up.returncode in {0, 130}, out) == (True, "")
         assert "still ending; who does not end in 15 seconds is killed" in err
-        for one in range(port, port + 8):
+        for number in range(port, port + 8):
             with socket.socket() as probe:
-                assert probe.connect_ex(("127.0.0.1", one)), one
+                assert probe.connect_ex(("127.0.0.1", number)), number
 
 
 def _pressed(up: "subprocess.Popen[str]") -> bool:

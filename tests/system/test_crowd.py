@@ -105,8 +105,8 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalRun]:
         sent = send_everyone(everyone, running.bundle_path, lambda _: None)
         assert sent.acknowledged == 11 * PEOPLE
         pooled = pool_counts(running.shuffler_redis)
-        made = sum(t["pooled"] for w, t in pooled.items() if w.stream != "hidden") - 10 * PEOPLE
-        assert abs(made - EACH * PEOPLE) <= 5.5 * sqrt(PEOPLE) / 2, "by each device's own coin"
+        total = sum(t["pooled"] for w, t in pooled.items() if w.stream != "hidden") - 10 * PEOPLE
+        assert abs(total - EACH * PEOPLE) <= 5.5 * sqrt(PEOPLE) / 2, "by each device's own coin"
         close_epochs(running.shuffler_redis)
 
         def all_have_left() -> bool:
@@ -132,19 +132,19 @@ def test_dummies_leave_with_the_crowd_and_are_nobodys_in_every_answer(
     assert balances(terms)
     assert (terms["acknowledged"], terms["dummies"]) == (PEOPLE, DUMMIES)
     assert terms["counted"] == PEOPLE + DUMMIES
-    found, alone = estimate(run.endpoints, "padded"), estimate(run.endpoints, "met")
-    assert found.reports == PEOPLE
-    assert found.epsilon > alone.epsilon + 0.3, "of which the dummies allow more"
-    mechanism: Any = build("grr", epsilon=found.epsilon, categories=3)
+    estimates, alone = estimate(run.endpoints, "padded"), estimate(run.endpoints, "met")
+    assert estimates.reports == PEOPLE
+    assert estimates.epsilon > alone.epsilon + 0.3, "of which the dummies allow more"
+    mechanism: Any = build("grr", epsilon=estimates.epsilon, categories=3)
     more = DUMMIES * 2 / 9 / mechanism.channel.gap**2
-    for value in found.values:
+    for value in estimates.values:
         true = {"red": 525, "blue": 175, "green": 0}[value.value]
         assert abs(value.estimate - true) <= SIGMAS * sqrt(mechanism.variance(true, PEOPLE) + more)
         assert value.stderr**2 == pytest.approx(
             mechanism.variance(min(max(value.estimate, 0), PEOPLE), PEOPLE) + more, rel=1e-6
         )
-    assert 0.5 < found.shuffled.epsilon <= 1.0
-    assert f"adds {DUMMIES} dummies to it" in found.shuffled.assumption
+    assert 0.5 < estimates.shuffled.epsilon <= 1.0
+    assert f"adds {DUMMIES} dummies to it" in estimates.shuffled.assumption
     assert main(["status", "--home", str(run.home)]) == 0
     both = 2 * DUMMIES + HIDDEN.reach
     assert f"acknowledged + {both} dummies = 0 pooled" in capsys.readouterr().out
@@ -163,20 +163,20 @@ def test_how_many_there_are_is_hidden_and_every_answer_says_how_well_it_is_known
     assert balances(terms)
     assert (terms["dummies"], terms["withheld"]) == (DUMMIES + HIDDEN.reach, 0)
     assert abs(terms["acknowledged"] - PEOPLE) <= HIDDEN.reach
-    found, padded = estimate(run.endpoints, "hidden"), estimate(run.endpoints, "padded")
-    assert found.reports == terms["acknowledged"]
-    assert found.epsilon == padded.epsilon, "the crowd is as large as it must be"
-    assert found.reports_stderr == pytest.approx(sqrt(HIDDEN.variance))
-    mechanism: Any = build("grr", epsilon=found.epsilon, categories=3)
+    estimates, padded = estimate(run.endpoints, "hidden"), estimate(run.endpoints, "padded")
+    assert estimates.reports == terms["acknowledged"]
+    assert estimates.epsilon == padded.epsilon, "the crowd is as large as it must be"
+    assert estimates.reports_stderr == pytest.approx(sqrt(HIDDEN.variance))
+    mechanism: Any = build("grr", epsilon=estimates.epsilon, categories=3)
     more = (DUMMIES + HIDDEN.reach) * 2 / 9 / mechanism.channel.gap**2 + HIDDEN.variance / 9
-    for value in found.values:
+    for value in estimates.values:
         true = {"red": 525, "blue": 175, "green": 0}[value.value]
         assert abs(value.estimate - true) <= SIGMAS * sqrt(mechanism.variance(true, PEOPLE) + more)
-        clipped = min(max(value.estimate, 0), found.reports)
-        own = mechanism.variance(clipped, found.reports)
+        clipped = min(max(value.estimate, 0), estimates.reports)
+        own = mechanism.variance(clipped, estimates.reports)
         assert value.stderr**2 == pytest.approx(own + more, rel=1e-6)
-    assert found.shuffled.reports <= PEOPLE, "as many as there are at least"
-    assert f"adds {DUMMIES} dummies to it" in found.shuffled.assumption
+    assert estimates.shuffled.reports <= PEOPLE, "as many as there are at least"
+    assert f"adds {DUMMIES} dummies to it" in estimates.shuffled.assumption
     assert main(["query", "hidden", "--home", str(run.home)]) == 0
     assert "the number of reports is an estimate" in " ".join(capsys.readouterr().out.split())
 
@@ -189,24 +189,24 @@ def test_dummies_of_devices_leave_as_reports_do_and_are_nobodys_in_every_answer(
     assert balances(terms)
     assert (terms["dummies"], terms["withheld"]) == (0, 0)
     assert terms["counted"] == terms["acknowledged"]
-    found, alone = estimate(run.endpoints, "own"), estimate(run.endpoints, "met")
-    assert found.reports == round(terms["counted"] / (1 + EACH))
-    assert found.epsilon > alone.epsilon + 0.3
-    crowd = ShuffledEpoch(PEOPLE, 3, found.epsilon, each=EACH)
-    for value in found.values:
+    estimates, alone = estimate(run.endpoints, "own"), estimate(run.endpoints, "met")
+    assert estimates.reports == round(terms["counted"] / (1 + EACH))
+    assert estimates.epsilon > alone.epsilon + 0.3
+    crowd = ShuffledEpoch(PEOPLE, 3, estimates.epsilon, each=EACH)
+    for value in estimates.values:
         true = {"red": 525, "blue": 175, "green": 0}[value.value]
         assert abs(value.estimate - true) <= SIGMAS * crowd.stderr(true / PEOPLE)
-        share = min(max(value.estimate / found.reports, 0), 1)
+        share = min(max(value.estimate / estimates.reports, 0), 1)
         assert value.stderr == pytest.approx(crowd.stderr(share), rel=0.02)
-    assert 0.2 < found.shuffled.epsilon <= 1.0, "they are more than the promise needs"
-    assert f"devices add {EACH} dummies each" in found.shuffled.assumption
+    assert 0.2 < estimates.shuffled.epsilon <= 1.0, "they are more than the promise needs"
+    assert f"devices add {EACH} dummies each" in estimates.shuffled.assumption
 
 
 def test_yes_or_no_a_mean_and_a_range_are_answered_in_a_crowd(run: LocalRun) -> None:
     sure, size, spread = (estimate(run.endpoints, name) for name in ("sure", "size", "spread"))
-    for found in (sure, size, spread):
-        assert 0.5 < found.shuffled.epsilon <= 1.0
-        assert found.shuffled.reports == PEOPLE
+    for answer in (sure, size, spread):
+        assert 0.5 < answer.shuffled.epsilon <= 1.0
+        assert answer.shuffled.reports == PEOPLE
     rows = {value.value: value.estimate for value in sure.values}
     assert abs(rows["true"] - 175) <= SIGMAS * sqrt(
         build("grr", epsilon=sure.epsilon, categories=2).variance(175, PEOPLE)
@@ -215,49 +215,49 @@ def test_yes_or_no_a_mean_and_a_range_are_answered_in_a_crowd(run: LocalRun) -> 
     assert abs(mean.estimate - 3) <= SIGMAS * mean.stderr < 1.5
     true = [PEOPLE * 2 / 7, PEOPLE * 2 / 7, PEOPLE * 2 / 7, PEOPLE / 7, 0]
     parts = build("wave", epsilon=spread.epsilon, low=0, high=10, buckets=5)
-    for value, held in zip(spread.values, true, strict=True):
-        assert abs(value.estimate - held) <= SIGMAS * sqrt(parts.variance(held, PEOPLE))
+    for value, true_share in zip(spread.values, true, strict=True):
+        assert abs(value.estimate - true_share) <= SIGMAS * sqrt(parts.variance(true_share, PEOPLE))
 
 
 def test_three_parts_arrive_by_the_real_path(run: LocalRun) -> None:
-    found = estimate(run.endpoints, "profile")
-    assert found.reports == PEOPLE
-    held = {
+    estimates = estimate(run.endpoints, "profile")
+    assert estimates.reports == PEOPLE
+    joint_counts = {
         (a, c): sum("xy"[n % 4 > 0] == a and "no"[n % 2] == c for n in range(PEOPLE))
         for a in "xy"
         for c in "no"
     }
-    for value in found.values:
+    for value in estimates.values:
         a, b, c = (part[2:] for part in value.value.split(", "))
-        true = held[a, c] if a == b else 0
+        true = joint_counts[a, c] if a == b else 0
         assert abs(value.estimate - true) <= SIGMAS * value.stderr
     table = run.endpoints.connection.cross("profile", rows="a", by="c")
-    slices = [one["value"] for one in table.document["slices"]]
+    slices = [table_slice["value"] for table_slice in table.document["slices"]]
     assert (table.document["columns"], slices) == ("b", ["n", "o"])
-    by_value = {value.value: value.estimate for value in found.values}
+    by_value = {value.value: value.estimate for value in estimates.values}
     assert {cell["value"]: cell["estimate"] for cell in table} == by_value
 
 
 def test_the_mean_of_a_vector_is_answered_in_a_crowd(run: LocalRun) -> None:
-    found = estimate(run.endpoints, "scores")
-    assert 0.9 < found.shuffled.epsilon <= 1.0
-    assert found.shuffled.reports == found.reports == PEOPLE
-    assert found.epsilon > 2, "of one report alone"
-    for row, true in zip(found.values, (0.45, -0.475), strict=True):
+    estimates = estimate(run.endpoints, "scores")
+    assert 0.9 < estimates.shuffled.epsilon <= 1.0
+    assert estimates.shuffled.reports == estimates.reports == PEOPLE
+    assert estimates.epsilon > 2, "of one report alone"
+    for row, true in zip(estimates.values, (0.45, -0.475), strict=True):
         assert abs(row.estimate - true) <= SIGMAS * row.stderr < 0.6
 
 
 def test_strings_are_answered_in_a_crowd(run: LocalRun) -> None:
-    found = estimate(run.endpoints, "word", candidates=["often", "once 5", "never"])
-    assert 0.5 < found.shuffled.epsilon <= 1.0
-    assert found.shuffled.reports == PEOPLE
-    assert found.epsilon > 1.9, "of one report alone"
+    estimates = estimate(run.endpoints, "word", candidates=["often", "once 5", "never"])
+    assert 0.5 < estimates.shuffled.epsilon <= 1.0
+    assert estimates.shuffled.reports == PEOPLE
+    assert estimates.epsilon > 1.9, "of one report alone"
     alone = sqrt(build("unary.oue", epsilon=1.0, categories=3).variance(0, PEOPLE))
-    for value in found.values:
+    for value in estimates.values:
         true = {"often": 175, "once 5": 1, "never": 0}[value.value]
         assert abs(value.estimate - true) <= SIGMAS * value.stderr
         assert value.stderr < 0.9 * alone, "as private by itself"
-    assert found.values[0].detected
+    assert estimates.values[0].detected
 
 
 def test_what_a_crowd_tells_is_published_as_it_is_and_charged_nothing(
@@ -266,28 +266,28 @@ def test_what_a_crowd_tells_is_published_as_it_is_and_charged_nothing(
     """Of a day that is over, put there as such days are kept."""
     over = epoch_at(now(), "day") - 5
     drawn = draw(run.bundle.metric("met").randomizer, [0, 2], [525, 175], default_rng(5))
-    held = WindowTotals(np.array(drawn.cells, dtype=np.int64), PEOPLE, PEOPLE, 1)
-    write_history([Day(Window("met", over), held)], run.aggregator_redis, run.shuffler_redis)
+    totals = WindowTotals(np.array(drawn.cells, dtype=np.int64), PEOPLE, PEOPLE, 1)
+    write_history([Day(Window("met", over), totals)], run.aggregator_redis, run.shuffler_redis)
     date, home = epoch_date(over, 86_400), ["--home", str(run.home)]
     assert main(["release", "met", "--epoch", date, *home, "--format", "json"]) == 0
     first = json.loads(capsys.readouterr().out)
     assert (first["epsilon"], first["promised"], first["promised_delta"]) == (0, 1, 1e-8)
-    asked = {"metric": "met", "query": "histogram", "dates": date, "by": "Bob"}
-    over_http = web.post(f"{run.endpoints.page}v1/releases", json=asked).json()
+    query = {"metric": "met", "query": "histogram", "dates": date, "by": "Bob"}
+    over_http = web.post(f"{run.endpoints.page}v1/releases", json=query).json()
     assert (over_http["again"], over_http["promised"]) == (True, 1)
     assert over_http["values"] == first["values"]
-    shown = {
+    estimates = {
         value["value"]: value for value in run.endpoints.connection.estimates("met", epochs=date)
     }
     for value in first["values"]:
-        assert value["estimate"] == pytest.approx(shown[value["value"]]["estimate"])
-        assert value["stderr"] == pytest.approx(shown[value["value"]]["stderr"], rel=1e-6)
+        assert value["estimate"] == pytest.approx(estimates[value["value"]]["estimate"])
+        assert value["stderr"] == pytest.approx(estimates[value["value"]]["stderr"], rel=1e-6)
         assert value["noise"] == 0
     assert main(["release", "met", "mode", "--epoch", date, *home]) == 0
-    told = capsys.readouterr().out
-    assert "the most common value: red" in told
-    assert "published as it is" in told
-    assert "nothing is charged" in told
+    output = capsys.readouterr().out
+    assert "the most common value: red" in output
+    assert "published as it is" in output
+    assert "nothing is charged" in output
     assert main(["release", "met", "count", "--value", "blue", "--epoch", date, *home]) == 0
     assert "central epsilon 1 at delta 1e-08" in capsys.readouterr().out
     assert main(["release", *home, "--format", "json"]) == 0
@@ -295,24 +295,24 @@ def test_what_a_crowd_tells_is_published_as_it_is_and_charged_nothing(
     assert len(record["records"]) == 3
     assert record["together"]["best"] == pytest.approx(1.0, rel=1e-3), "once, however often told"
     assert main(["release", *home]) == 0
-    told = capsys.readouterr().out
-    assert "the epsilons paid add up to 0" in told
-    assert "What each purpose may spend" not in told, "there is none"
+    output = capsys.readouterr().out
+    assert "the epsilons paid add up to 0" in output
+    assert "What each purpose may spend" not in output, "there is none"
     assert main(["release", "met", "--purpose", "fun", *home]) == 2
     assert "and what leaves as a crowd needs none; leave the purpose out" in capsys.readouterr().err
     assert main(["release", "sure", *home]) == 2
-    said = capsys.readouterr().err
-    assert re.search(r'"sure": \S+ has no final totals; .*, this one at', said), (
+    errors = capsys.readouterr().err
+    assert re.search(r'"sure": \S+ has no final totals; .*, this one at', errors), (
         "and not that none came"
     )
 
 
 def test_what_the_page_prints_runs_in_any_folder(run: LocalRun, tmp_path: Path) -> None:
     page = f"{run.endpoints.page}v1/metrics/met"
-    told, shown = web.get(f"{page}/commands").json(), web.get(f"{page}/estimates").json()
-    [red] = [one for one in shown["values"] if one["value"] == "red"]
-    assert f"{red['estimate']:,.0f}" in in_shell(told["shell"], tmp_path)
-    assert red in in_notebook(told["notebook"])["values"]
+    response, estimates = web.get(f"{page}/commands").json(), web.get(f"{page}/estimates").json()
+    [red] = [value for value in estimates["values"] if value["value"] == "red"]
+    assert f"{red['estimate']:,.0f}" in in_shell(response["shell"], tmp_path)
+    assert red in in_notebook(response["notebook"])["values"]
 
 
 @needs_browser
@@ -320,9 +320,9 @@ def test_the_page_says_what_was_withheld(run: LocalRun) -> None:
     """By the real shuffler: a hundred people too few came."""
     with chromium() as browser, Watched(browser) as watched:
         page = watched.open(f"{run.endpoints.page}metric?name=missed")
-        said = page.inner_text("#flags")
-        assert "An answer takes 800 reports" in said
-        assert "700 were withheld" in said
+        text = page.inner_text("#flags")
+        assert "An answer takes 800 reports" in text
+        assert "700 were withheld" in text
         assert page.locator("#table tbody tr").count() == 0
         assert page.locator(".bad").count() == 0
 
@@ -330,16 +330,16 @@ def test_the_page_says_what_was_withheld(run: LocalRun) -> None:
 def test_an_answer_tells_its_central_epsilon_and_what_it_rests_on(
     run: LocalRun, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    found = estimate(run.endpoints, "met")
-    values = {value.value: value.estimate for value in found.values}
-    mechanism = build("grr", epsilon=found.epsilon, categories=3)
+    estimates = estimate(run.endpoints, "met")
+    values = {value.value: value.estimate for value in estimates.values}
+    mechanism = build("grr", epsilon=estimates.epsilon, categories=3)
     for name, true in (("red", 525), ("blue", 175), ("green", 0)):
         assert abs(values[name] - true) <= SIGMAS * sqrt(mechanism.variance(true, PEOPLE))
-    assert found.epsilon > 2
-    assert 0.5 < found.shuffled.epsilon <= 1.0
-    assert found.shuffled.reports == PEOPLE
-    assert "lets the crowd leave whole" in found.shuffled.assumption
+    assert estimates.epsilon > 2
+    assert 0.5 < estimates.shuffled.epsilon <= 1.0
+    assert estimates.shuffled.reports == PEOPLE
+    assert "lets the crowd leave whole" in estimates.shuffled.assumption
     assert main(["query", "met", "--home", str(run.home)]) == 0
     assert "if it does collude, a report says epsilon" in capsys.readouterr().out
     assert main(["query", "met", "--home", str(run.home), "--format", "json"]) == 0
-    assert json.loads(capsys.readouterr().out)["shuffled"]["epsilon"] == found.shuffled.epsilon
+    assert json.loads(capsys.readouterr().out)["shuffled"]["epsilon"] == estimates.shuffled.epsilon

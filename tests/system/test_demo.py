@@ -45,11 +45,11 @@ def test_the_demo_counts_everything_once_and_its_intervals_hold(tmp_path: Path) 
     assert done.returncode == 0, done.stderr
     assert done.stderr == "", "progress is for a terminal"
     assert "The law balances." in done.stdout
-    for said in (
+    for phrase in (
         *("what coins made of it, in hex", "not even someone who breaks", "nobody reported then"),
         *("asked of the same 2,500 people in both ways", "a past to", "--keep leaves"),
     ):
-        assert said in done.stdout
+        assert phrase in done.stdout
     document = json.loads(out.read_text())
     law_terms = document["conservation"]
     assert law_terms["acknowledged"] == law_terms["counted"] == 9 * PEOPLE
@@ -130,8 +130,8 @@ def _metrics(tls: Path, port: int) -> bytes:
     context = ssl.create_default_context(cafile=str(tls / "ca.pem"))
     context.load_cert_chain(tls / "analyst.pem", tls / "analyst.key")
     with urllib.request.urlopen(f"https://127.0.0.1:{port}/metrics", context=context) as answer:
-        told: bytes = answer.read()
-        return told
+        body: bytes = answer.read()
+        return body
 
 
 def _dump(url: str) -> bytes:
@@ -167,12 +167,12 @@ def test_redis_holds_no_payload_value_or_peer_after_the_run(
     assert len(payloads) == DEVICES
     assert b"aggregator:totals:{homepage:" in dumps[1]
     logged = [path.read_bytes() for path in home.glob("redis-*/**/*") if path.is_file()]
-    for held in (*dumps, *logged):
+    for content in (*dumps, *logged):
         for payload in payloads:
-            assert payload not in held
+            assert payload not in content
         for value in _said_values():
             # Five bytes stand in a megabyte of sealed ones once in a million runs.
-            assert len(value) < 6 or value not in held
+            assert len(value) < 6 or value not in content
     for dump in dumps:
         assert b"127.0.0.1" not in dump
         assert b"pool:" not in dump
@@ -183,15 +183,15 @@ def test_logs_and_metrics_hold_no_value_payload_secret_or_peer(
     whole_run: tuple[Path, list[bytes], list[bytes]],
 ) -> None:
     home, _, payloads = whole_run
-    told = sorted((home / "log").glob("*"))
-    assert len(told) == 4
+    log_files = sorted((home / "log").glob("*"))
+    assert len(log_files) == 4
     secrets = [
         entry["private"] for entry in json.loads((home / "keys/opening.keys.json").read_bytes())
     ]
     for conf in home.glob("redis-*/redis.conf"):
         secrets += re.findall(r"^requirepass (\S+)$", conf.read_text(), re.MULTILINE)
     assert len(secrets) > 2
-    for path in told:
+    for path in log_files:
         # A start says where the service listens: its own addresses, and nobody's else.
         text, starts = re.subn(rb" hubbub\.runtime started: .*", b"", path.read_bytes())
         assert starts == (path.suffix == ".log")
@@ -206,7 +206,7 @@ def test_logs_and_metrics_hold_no_value_payload_secret_or_peer(
             b"ipv4:",
         ):
             assert secret not in text, path.name
-    metrics = b"".join(path.read_bytes() for path in told if path.suffix == ".metrics")
+    metrics = b"".join(path.read_bytes() for path in log_files if path.suffix == ".metrics")
     assert b'state="acknowledged"' in metrics
     assert b'state="counted"' in metrics
 

@@ -45,8 +45,8 @@ def test_a_single_report_is_counted_and_every_face_says_that_it_protects_nobody(
     up: Developing,
 ) -> None:
     up.report("theme", "dark", "first device")
-    found = eventually(lambda: asking.estimate(up.endpoints, "theme"), although=(HubbubError,))
-    assert (found.reports, found.notice) == (1, PROTECTS_NOBODY)
+    result = eventually(lambda: asking.estimate(up.endpoints, "theme"), although=(HubbubError,))
+    assert (result.reports, result.notice) == (1, PROTECTS_NOBODY)
     assert up.said.startswith(PROTECTS_NOBODY)
     page = up.endpoints.page
     for path in ("", "metric?name=theme", "pipeline"):
@@ -70,16 +70,18 @@ def test_reports_are_watched_as_they_come_decoded(up: Developing) -> None:
     assert watching.stdout
     assert watching.stdout.readline() == f"{PROTECTS_NOBODY}\n"
     arrivals = f"{up.endpoints.page}v1/arrivals"
-    known = max((one["number"] for one in web.get(arrivals).json()["arrivals"]), default=0)
+    largest = max(
+        (arrival["number"] for arrival in web.get(arrivals).json()["arrivals"]), default=0
+    )
     up.report("theme", "light", "third device")
     [sent] = peek(up.folder / "third device").payloads
     value, sure = sent.meanings()[0]
-    told = f"epsilon 2.000  {sent.payload.hex()}  {value} {sure:.1%}, "
-    assert any(told in line for line in iter(watching.stdout.readline, ""))
+    expected = f"epsilon 2.000  {sent.payload.hex()}  {value} {sure:.1%}, "
+    assert any(expected in line for line in iter(watching.stdout.readline, ""))
     watching.send_signal(signal.SIGINT)
     watching.communicate()
     # What an earlier device told may have been the same payload: theirs comes after it.
-    [last] = eventually(lambda: web.get(f"{arrivals}?after={known}").json()["arrivals"])
+    [last] = eventually(lambda: web.get(f"{arrivals}?after={largest}").json()["arrivals"])
     page = web.get(arrivals).json()
     assert (page["notice"], page["arrivals"][-1]) == (PROTECTS_NOBODY, last)
     assert last["payload"] == sent.payload.hex()
@@ -112,5 +114,7 @@ def test_a_changed_catalog_is_taken_while_it_runs_or_the_former_goes_on(up: Deve
     eventually(lambda: asking.estimate(up.endpoints, "font").reports == 1, although=(HubbubError,))
     path.write_text(text.replace('"system"', '"auto"'))
     eventually(lambda: "refused, the former goes on" in up.said)
-    names = [one["name"] for one in json.loads(up.run("metrics", "--format", "json"))["metrics"]]
+    names = [
+        metric["name"] for metric in json.loads(up.run("metrics", "--format", "json"))["metrics"]
+    ]
     assert names == ["theme", "font"]

@@ -78,15 +78,15 @@ def test_the_example_reports_and_is_acknowledged(run: LocalRun, tmp_path: Path) 
 
 
 def test_the_readmes_catalog_is_one(tmp_path: Path) -> None:
-    found = re.search(r"```toml\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
-    assert found
-    (tmp_path / "metrics.toml").write_text(found[1])
+    match = re.search(r"```toml\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    assert match
+    (tmp_path / "metrics.toml").write_text(match[1])
     assert set(read_catalog(tmp_path / "metrics.toml").metrics) == {"theme"}
 
 
 @pytest.mark.thorough
 def test_every_catalog_in_a_document_is_one(tmp_path: Path) -> None:
-    path, read = tmp_path / "metrics.toml", 0
+    path, catalog_count = tmp_path / "metrics.toml", 0
     (tmp_path / "plugins.txt").write_text("vim\nemacs\nspell-check\n")
     for document in DOCUMENTS:
         for block in re.findall(r"```toml.*?\n(.*?)```", document.read_text(), re.DOTALL):
@@ -97,8 +97,8 @@ def test_every_catalog_in_a_document_is_one(tmp_path: Path) -> None:
                 )
                 path.write_text(address + block)
                 assert read_with_promises(path).metrics, document
-                read += 1
-    assert read >= 5
+                catalog_count += 1
+    assert catalog_count >= 5
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
@@ -135,7 +135,7 @@ def _table(page: str, heading: str) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("page", "heading", "shown"),
+    ("page", "heading", "table_heading"),
     [
         ("client.md", "What happens when", "The client: what happens when"),
         (
@@ -146,10 +146,10 @@ def _table(page: str, heading: str) -> list[str]:
         ("operate/services.md", "Limits", "The services: limits"),
     ],
 )
-def test_no_promise_is_without_its_test(page: str, heading: str, shown: str) -> None:
+def test_no_promise_is_without_its_test(page: str, heading: str, table_heading: str) -> None:
     promised = _table(page, heading)
     assert len(promised) > 5
-    assert promised == _table("promises.md", shown)
+    assert promised == _table("promises.md", table_heading)
 
 
 def test_every_command_that_the_readme_types_is_one(capsys: pytest.CaptureFixture[str]) -> None:
@@ -205,9 +205,9 @@ def test_what_the_readme_types_in_production_works_as_it_is_pasted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """One after the other, in a folder with the README's catalog alone."""
-    found = re.search(r"```toml\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
-    assert found
-    (tmp_path / "metrics.toml").write_text(found[1])
+    match = re.search(r"```toml\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    assert match
+    (tmp_path / "metrics.toml").write_text(match[1])
     (tmp_path / "deploy").mkdir()
     monkeypatch.chdir(tmp_path)
     first = {"init", "keys", "catalog", "plan", "privacy"}
@@ -263,8 +263,8 @@ def _names() -> dict[str, Any]:
         mechanism = build("unary.oue", epsilon=epsilon, categories=values)
         return sqrt(mechanism.variance(reports / values, reports))
 
-    def rappor(**given: float) -> Any:
-        return build("rappor", bits=32, cohorts=8, **given)
+    def rappor(**settings: float) -> Any:
+        return build("rappor", bits=32, cohorts=8, **settings)
 
     return {
         "exp": exp,
@@ -285,9 +285,9 @@ def _names() -> dict[str, Any]:
 
 def test_every_number_of_the_privacy_page_is_computed() -> None:
     page = (ROOT / "docs" / "privacy.md").read_text()
-    found = COMPUTED.findall(page)
-    assert len(found) > 25
-    for printed, percent, expression in found:
+    matches = COMPUTED.findall(page)
+    assert len(matches) > 25
+    for printed, percent, expression in matches:
         value = eval(expression, _names())  # noqa: S307 our own document
         value = value * 100 if percent else value
         digits = len(printed.partition(".")[2])
@@ -312,20 +312,22 @@ def test_the_answer_that_is_read_word_by_word_has_every_column_and_each_is_read(
     from hubbub.query_results import COLUMNS
 
     page = (ROOT / "docs" / "read-an-answer.md").read_text()
-    [shown] = re.findall(r"```text\n(.*?)```", page, re.DOTALL)
+    [example] = re.findall(r"```text\n(.*?)```", page, re.DOTALL)
     titles = [column.title.format(level="95%") for column in COLUMNS["estimates"]]
-    assert shown.splitlines()[2].split() == " ".join(titles).split()
+    assert example.splitlines()[2].split() == " ".join(titles).split()
     for title in titles:
         assert f"\n**{title}** " in page, title
-    for said in re.findall(r"^(of those who reported|shuffled|not final)[,:]", shown, re.MULTILINE):
-        assert f"\n**{said}**" in page, said
+    for label in re.findall(
+        r"^(of those who reported|shuffled|not final)[,:]", example, re.MULTILINE
+    ):
+        assert f"\n**{label}**" in page, label
     [(epsilon, delta, crowd)] = re.findall(
-        r"epsilon (\S+) at delta (\S+)\. Of one report among (\S+) of", shown
+        r"epsilon (\S+) at delta (\S+)\. Of one report among (\S+) of", example
     )
     mechanism = build("unary.oue", epsilon=1.0, categories=16)
     reports, variation = int(crowd.replace(",", "")), mechanism.total_variation()
-    found = amplified(mechanism.privacy_loss(), reports, float(delta), variation)
-    assert f"{found.epsilon:.3f}" == epsilon
+    amplified_loss = amplified(mechanism.privacy_loss(), reports, float(delta), variation)
+    assert f"{amplified_loss.epsilon:.3f}" == epsilon
 
 
 def _messages(path: Path) -> Iterator[str]:
@@ -333,7 +335,7 @@ def _messages(path: Path) -> Iterator[str]:
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.JoinedStr):
             parts = (
-                str(one.value) if isinstance(one, ast.Constant) else "…" for one in node.values
+                str(part.value) if isinstance(part, ast.Constant) else "…" for part in node.values
             )
             yield "".join(parts)
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):
@@ -345,14 +347,14 @@ def test_every_message_of_the_troubleshooting_page_is_one() -> None:
     quoted = re.findall(r"^\| `(.*?)` \|", page, re.MULTILINE)
     assert len(quoted) > 40
     folders = ("client", "shuffler", "aggregator", "deploy")
-    said = [
+    texts = [
         text
         for folder in folders
         for path in (ROOT / folder / "hubbub").rglob("*.py")
         for text in _messages(path)
     ]
     for message in quoted:
-        assert any(message in text for text in said), message
+        assert any(message in text for text in texts), message
 
 
 def test_the_proof_index_names_every_proof_and_mechanisms_that_have_it() -> None:
@@ -381,12 +383,12 @@ def test_every_file_that_a_recipe_names_is_there() -> None:
     for page in sorted((ROOT / "docs" / "contribute").glob("*.md")):
         for name in re.findall(r"`([\w./]+/[\w./]*\.(?:py|proto|md|toml|yml))`", page.read_text()):
             if "NAME" not in name:
-                found = [
+                matches = [
                     *ROOT.glob(name),
                     *ROOT.glob(f"*/hubbub/{name}"),
                     *ROOT.glob(f"*/hubbub/*/{name}"),
                 ]
-                assert found, f"{page.name}: {name}"
+                assert matches, f"{page.name}: {name}"
 
 
 def test_every_document_that_is_named_anywhere_is_there() -> None:

@@ -126,18 +126,18 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalRun]:
     metrics += DISCOVERING
     path.write_text(f'shuffler = "127.0.0.1:1"\n{metrics}')
     with LocalRun(folder / "home", read_catalog(path), Ports.free()) as running:
-        asked = (*REGISTRY, "auto")
+        names = (*REGISTRY, "auto")
         everyone: list[Person] = [
             {
                 name.replace(".", "_"): _value(name, n)
-                for name in asked
+                for name in names
                 if n < PEOPLE or name == "tree"
             }
             | dict.fromkeys(("listed", "looked_for"), "often.example")
             for n in range(SEEKERS)
         ]
         sent = send_everyone(everyone, running.bundle_path, lambda _: None)
-        assert sent.acknowledged == PEOPLE * (len(asked) - 1) + SEEKERS * 3
+        assert sent.acknowledged == PEOPLE * (len(names) - 1) + SEEKERS * 3
 
         def all_left_that_may() -> bool:
             """A pool keeps its minimum batch back, and less than as much again."""
@@ -155,36 +155,36 @@ def test_a_metric_is_answered_from_end_to_end(run: LocalRun, name: str) -> None:
     """The frequent answer's estimate is within `SIGMAS` standard errors of its share."""
     strings = ["often.example", "seldom.example", "never.example"]
     candidates = strings if _kind(name) == "strings" else []
-    found = estimate(run.endpoints, name.replace(".", "_"), candidates=candidates)
+    estimates = estimate(run.endpoints, name.replace(".", "_"), candidates=candidates)
     length = EPOCHS.get(name, "day")
-    assert found.reports > PEOPLE - 2 * MIN_BATCH
+    assert estimates.reports > PEOPLE - 2 * MIN_BATCH
     begins = epoch_start(epoch_at(now(), length), length)
-    assert found.since == f"{datetime.fromtimestamp(begins, UTC):%Y-%m-%dT%H:%M:%SZ}"
-    assert found.epsilon <= EPSILON.get(name, 3.0)
+    assert estimates.since == f"{datetime.fromtimestamp(begins, UTC):%Y-%m-%dT%H:%M:%SZ}"
+    assert estimates.epsilon <= EPSILON.get(name, 3.0)
     if name != "auto":
-        assert found.mechanism == name
-    values = {value.value: value for value in found.values}
-    if found.kind == "mean":
+        assert estimates.mechanism == name
+    values = {value.value: value for value in estimates.values}
+    if estimates.kind == "mean":
         off = values["mean"].estimate - (0.75 * 6 + 0.25 * 18.5)
         assert abs(off) < SIGMAS * values["mean"].stderr
-    elif found.kind == "vector":
+    elif estimates.kind == "vector":
         for coordinate, true in (("speed", 0.8), ("ease", 0.2)):
             off = values[coordinate].estimate - true
             # Which of the people are counted so far is chance too.
             assert abs(off) < SIGMAS * values[coordinate].stderr + 10 * 1.6 / PEOPLE
-    elif found.kind == "ranges":
+    elif estimates.kind == "ranges":
         assert len(values) == 12
         six = values["[6, 8)"]
-        assert abs(six.estimate - 0.75 * found.reports) < SIGMAS * six.stderr + 10
-        mean = found.mean
+        assert abs(six.estimate - 0.75 * estimates.reports) < SIGMAS * six.stderr + 10
+        mean = estimates.mean
         assert abs(mean.estimate - (0.75 * 7 + 0.25 * 19)) < SIGMAS * mean.stderr + 0.6
     else:
         of_many = {"pairs": "colour=red, seen=true", "privset": "red"}
-        told = of_many.get(name) or str(_value(name, 1))
-        frequent = values[told]
+        expected_value = of_many.get(name) or str(_value(name, 1))
+        frequent = values[expected_value]
         # Which of the people are counted so far is chance too.
-        assert abs(frequent.estimate - 0.75 * found.reports) < SIGMAS * frequent.stderr + 10
-    assert all(value.low <= value.high for value in found.values)
+        assert abs(frequent.estimate - 0.75 * estimates.reports) < SIGMAS * frequent.stderr + 10
+    assert all(value.low <= value.high for value in estimates.values)
 
 
 def test_the_law_balances(run: LocalRun) -> None:
@@ -197,9 +197,11 @@ def test_a_consistent_histogram_stands_beside_the_estimates(
     where = ["--home", str(run.home), "--format", "json"]
     for name in ("grr", "wave", "buckets"):
         assert main(["query", name, *where]) == 0
-        found = json.loads(capsys.readouterr().out)
-        assert math.isclose(sum(value["consistent"] for value in found["values"]), found["reports"])
-        assert min(value["consistent"] for value in found["values"]) >= 0
+        document = json.loads(capsys.readouterr().out)
+        assert math.isclose(
+            sum(value["consistent"] for value in document["values"]), document["reports"]
+        )
+        assert min(value["consistent"] for value in document["values"]) >= 0
     assert main(["query", "mean_one_bit", *where]) == 0
     [mean] = json.loads(capsys.readouterr().out)["values"]
     assert mean["consistent"] is None
@@ -211,27 +213,27 @@ def test_strings_that_nobody_listed_are_found(
 ) -> None:
     """It is missed if fewer than three of some 60 reports of a level are of it: 1e-17 in all."""
     where = ["--home", str(run.home)]
-    found = json.loads(_say(capsys, "discover", "tree", *where, "--format", "json"))
-    [one] = [value for value in found["values"] if value["value"] == "often.example"]
-    assert abs(one["estimate"] - 0.75 * found["reports"]) < 7 * one["stderr"]
-    in_all = sum(value["estimate"] for value in found["values"]) + found["others"]["estimate"]
-    assert math.isclose(in_all, found["reports"])
+    document = json.loads(_say(capsys, "discover", "tree", *where, "--format", "json"))
+    [row] = [value for value in document["values"] if value["value"] == "often.example"]
+    assert abs(row["estimate"] - 0.75 * document["reports"]) < 7 * row["stderr"]
+    in_all = sum(value["estimate"] for value in document["values"]) + document["others"]["estimate"]
+    assert math.isclose(in_all, document["reports"])
     assert "other strings" in _say(capsys, "discover", "tree", *where)
-    asked = ["discover", "tree", *where, "--likely", "0.9", "--format", "json"]
-    likely = json.loads(_say(capsys, *asked))
-    assert likely["values"] == found["values"]
-    assert all(one["doubt"] <= 0.9 for one in likely["likely"])
+    arguments = ["discover", "tree", *where, "--likely", "0.9", "--format", "json"]
+    likely = json.loads(_say(capsys, *arguments))
+    assert likely["values"] == document["values"]
+    assert all(string["doubt"] <= 0.9 for string in likely["likely"])
     assert main(["discover", "tree", *where, "--likely", "2"]) == 2
     assert "likely: Input should be less than 1" in capsys.readouterr().err
     for other in ("hcms", "projective"):
         assert main(["discover", other, *where, "--likely"]) == 2
-        said = capsys.readouterr().err
-        assert f"answered by {other}, which finds no strings, so none are likely" in said
-        assert 'ask a metric with mechanism = "tree", or with discover' in said
+        errors = capsys.readouterr().err
+        assert f"answered by {other}, which finds no strings, so none are likely" in errors
+        assert 'ask a metric with mechanism = "tree", or with discover' in errors
     trend = web.get(f"{run.endpoints.page}v1/metrics/tree/trend?number=5").json()
-    [followed] = [one for one in trend["series"] if one["value"] == "often.example"]
+    [followed] = [series for series in trend["series"] if series["value"] == "often.example"]
     [point] = followed["points"]
-    assert math.isclose(point["share"], one["estimate"] / found["reports"], rel_tol=0.2)
+    assert math.isclose(point["share"], row["estimate"] / document["reports"], rel_tol=0.2)
     listed = tmp_path / "found.txt"
     _say(capsys, "discover", "tree", *where, "--as-candidates", str(listed))
     assert "often.example" in listed.read_text().splitlines()
@@ -250,23 +252,25 @@ def test_what_most_devices_find_the_others_count(
     """
     where = ["--home", str(run.home)]
     for name in ("listed", "looked_for"):
-        found = json.loads(_say(capsys, "discover", name, *where, "--format", "json"))
-        assert found["metric"] == f"{name}/tree"
-        assert abs(found["reports"] - SEEKERS * 0.9) < 7 * (SEEKERS * 0.09) ** 0.5 + 2 * MIN_BATCH
-        [one] = [value for value in found["values"] if value["value"] == "often.example"]
-        assert abs(one["share"] - 1) < 7 * one["stderr"] / found["reports"]
+        document = json.loads(_say(capsys, "discover", name, *where, "--format", "json"))
+        assert document["metric"] == f"{name}/tree"
+        assert (
+            abs(document["reports"] - SEEKERS * 0.9) < 7 * (SEEKERS * 0.09) ** 0.5 + 2 * MIN_BATCH
+        )
+        [row] = [value for value in document["values"] if value["value"] == "often.example"]
+        assert abs(row["share"] - 1) < 7 * row["stderr"] / document["reports"]
         counted = json.loads(_say(capsys, "query", name, *where, "--format", "json"))
-        assert SEEKERS - 4 * MIN_BATCH < counted["reports"] + found["reports"] <= SEEKERS
+        assert SEEKERS - 4 * MIN_BATCH < counted["reports"] + document["reports"] <= SEEKERS
         values = {value["value"]: value for value in counted["values"]}
-        told = values["other" if name == "listed" else "often.example"]
-        assert abs(told["share"] - 1) < 7 * told["stderr"] / counted["reports"]
+        other_row = values["other" if name == "listed" else "often.example"]
+        assert abs(other_row["share"] - 1) < 7 * other_row["stderr"] / counted["reports"]
         assert counted["lists"] == ([] if name == "listed" else ["catalog", "discovered"])
     listed = tmp_path / "listed.txt"
     listed.write_text("seldom.example\n")
-    asked = ["discover", "listed", *where, "--as-candidates", str(listed), "--append"]
-    assert "1 of them new" in _say(capsys, *asked)
+    arguments = ["discover", "listed", *where, "--as-candidates", str(listed), "--append"]
+    assert "1 of them new" in _say(capsys, *arguments)
     assert listed.read_text().splitlines() == ["seldom.example", "often.example"]
-    assert "0 of them new" in _say(capsys, *asked)
+    assert "0 of them new" in _say(capsys, *arguments)
     assert main(["discover", "listed", *where, "--append"]) == 2
     assert "name it with --as-candidates" in capsys.readouterr().err
     own = web.get(f"{run.endpoints.page}v1/metrics/listed/estimates?tier=tree").json()

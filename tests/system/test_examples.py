@@ -57,10 +57,10 @@ def test_the_flask_app_counts_its_server_once_however_many_visit(hubbub_reports:
 
 
 def test_the_devices_of_the_model_of_the_docs_each_tell_once(tmp_path: Path) -> None:
-    told = re.search(r"```toml\n(\[models.churn\].*?)```", LEARN.read_text(), re.DOTALL)
-    assert told
+    match = re.search(r"```toml\n(\[models.churn\].*?)```", LEARN.read_text(), re.DOTALL)
+    assert match
     begins = int(datetime(2026, 12, 1, tzinfo=UTC).timestamp())
-    catalog = f'shuffler = "127.0.0.1:1"\n{told[1]}'
+    catalog = f'shuffler = "127.0.0.1:1"\n{match[1]}'
     signed = make_signed(tmp_path, catalog, start=begins - 28 * DAY)
     model = signed.bundle.metrics["churn"].model
     assert model
@@ -94,8 +94,8 @@ def test_the_fastapi_app_counts_its_server_once_however_many_visit(
 def test_the_desktop_app_shows_lessens_stops_and_starts(tmp_path: Path) -> None:
     (tmp_path / "metrics.toml").write_text(CATALOG)
     with FakeServer() as server:
-        made = make_bundle(tmp_path / "metrics.toml", shuffler=server.address)
-    (tmp_path / "app.hubbub").write_bytes(made.signed)
+        bundle = make_bundle(tmp_path / "metrics.toml", shuffler=server.address)
+    (tmp_path / "app.hubbub").write_bytes(bundle.signed)
     choices = ["what left", "less", "as designed", "stop", "start", "stop and forget", "what left"]
     done = subprocess.run(
         [sys.executable, str(EXAMPLES / "desktop_app.py")],
@@ -117,8 +117,8 @@ def test_the_desktop_app_shows_lessens_stops_and_starts(tmp_path: Path) -> None:
 def test_the_whole_protocol_as_one_function_answers_near_the_truth() -> None:
     """2,000 people; each of three values within 6 standard errors: a false alarm in 1e8."""
     module = _load("protocol")
-    held = ["light"] * 1200 + ["dark"] * 600 + ["system"] * 200
-    found = module.protocol(held, module.THEMES, 2.0)
-    assert found.reports == 2000
-    for one, true in zip(found.values, (1200, 600, 200), strict=True):
-        assert abs(one.estimate - true) <= 6 * one.stderr
+    themes = ["light"] * 1200 + ["dark"] * 600 + ["system"] * 200
+    answer = module.protocol(themes, module.THEMES, 2.0)
+    assert answer.reports == 2000
+    for value, true in zip(answer.values, (1200, 600, 200), strict=True):
+        assert abs(value.estimate - true) <= 6 * value.stderr

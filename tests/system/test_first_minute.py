@@ -84,8 +84,8 @@ def test_the_first_minute_works_as_it_stands(tmp_path: Path) -> None:
     metrics = here / "metrics.toml"
     metrics.write_text(metrics.read_text().replace(f":{FIRST_PORT}", f":{port}"))
     (here / "app.py").write_text(app)
-    said = here / "up.log"
-    with said.open("w") as log:
+    log_path = here / "up.log"
+    with log_path.open("w") as log:
         program, *arguments = up.split()
         process = subprocess.Popen(
             [str(here / ".venv" / "bin" / program), *arguments, "--port", str(port)],
@@ -95,25 +95,27 @@ def test_the_first_minute_works_as_it_stands(tmp_path: Path) -> None:
             stderr=subprocess.STDOUT,
         )
         try:
-            eventually(lambda: "Ctrl-C ends it" in said.read_text() or process.poll() is not None)
+            eventually(
+                lambda: "Ctrl-C ends it" in log_path.read_text() or process.poll() is not None
+            )
             for line in begun.splitlines():
-                assert _shape(line) in _shape(said.read_text())
+                assert _shape(line) in _shape(log_path.read_text())
             report, question = ask.splitlines()
             _shell(f". .venv/bin/activate\n{report}", here, home)
-            shown = re.findall(r"http://(127\.0\.0\.1:\d+)/", said.read_text())[-1]
-            eventually(lambda: _reports(shown) == 1)
-            found = _shell(f". .venv/bin/activate\n{question}", here, home)
-            assert _shape(answered) in _shape(found)
+            matches = re.findall(r"http://(127\.0\.0\.1:\d+)/", log_path.read_text())[-1]
+            eventually(lambda: _reports(matches) == 1)
+            output = _shell(f". .venv/bin/activate\n{question}", here, home)
+            assert _shape(answered) in _shape(output)
         finally:
             process.send_signal(signal.SIGINT)
             process.wait()
     shutil.rmtree(here / ".venv")
-    assert process.returncode == 0, said.read_text()
+    assert process.returncode == 0, log_path.read_text()
 
 
 def _reports(place: str) -> int:
     """How many the page has of the metric; 0 before the first."""
     with contextlib.closing(http.client.HTTPConnection(place, timeout=HANG_SECONDS)) as page:
         page.request("GET", "/v1/metrics/theme/estimates")
-        told = json.load(page.getresponse())
-    return int(told.get("reports", 0))
+        document = json.load(page.getresponse())
+    return int(document.get("reports", 0))

@@ -71,15 +71,15 @@ def test_strings_are_weighed_against_candidates(
         *("--candidates", str(tmp_path / "c.txt")),
         *("--format", "json"),
     )
-    ((shown,),) = [list(json.loads(done.stdout).values())]
-    homepage = next(one for one in shown["payloads"] if one["metric"] == "homepage")
+    ((ledger,),) = [list(json.loads(done.stdout).values())]
+    homepage = next(payload for payload in ledger["payloads"] if payload["metric"] == "homepage")
     assert set(homepage["meanings"]) == {"a.example", "b.example"}
     assert abs(sum(homepage["meanings"].values()) - 1) < 1e-9
     assert homepage["fate"] == "refused_expired"
-    assert shown["counts"] == {"refused_expired": 1}
-    spent = {metric["name"]: metric["spent"] for metric in shown["metrics"]}
+    assert ledger["counts"] == {"refused_expired": 1}
+    spent = {metric["name"]: metric["spent"] for metric in ledger["metrics"]}
     assert 0.99 < spent["theme"] <= 1
-    assert shown["on"]
+    assert ledger["on"]
 
 
 def test_it_changes_nothing_and_can_be_read_while_the_app_runs(

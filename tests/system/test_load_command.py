@@ -24,25 +24,29 @@ def test_what_devices_saw_acknowledged_is_what_the_law_holds(
 ) -> None:
     catalog = Catalog("127.0.0.1:1", dict(made.bundle.metrics))
     with LocalRun(tmp_path / "home", catalog, Ports.free()) as run:
-        asked = ["load", "--home", str(run.home), "--devices", "300", "--rate", "200"]
-        assert main([*asked, "--seconds", "3", "--processes", "2", "--format", "json"]) == 0
-        found = json.loads(capsys.readouterr().out)
-        assert found["asked"] == found["acknowledged"] == 600
-        assert found["not_sent"] == {}
+        arguments = ["load", "--home", str(run.home), "--devices", "300", "--rate", "200"]
+        assert main([*arguments, "--seconds", "3", "--processes", "2", "--format", "json"]) == 0
+        document = json.loads(capsys.readouterr().out)
+        assert document["asked"] == document["acknowledged"] == 600
+        assert document["not_sent"] == {}
         assert (
-            0 < found["until_acknowledged_ms"]["p50"] <= found["until_acknowledged_ms"]["longest"]
+            0
+            < document["until_acknowledged_ms"]["p50"]
+            <= document["until_acknowledged_ms"]["longest"]
         )
-        assert 0 < found["report_call_us"]["p50"] < found["until_acknowledged_ms"]["p50"] * 1000
+        assert (
+            0 < document["report_call_us"]["p50"] < document["until_acknowledged_ms"]["p50"] * 1000
+        )
         eventually(lambda: total_counts(run.endpoints)["acknowledged"] == 600)
         # Each with a connection of its own, and one metric alone.
-        asked += ["--metric", "theme", "--seconds", "1", "--processes", "1", "--dial"]
-        assert main(asked) == 0
-        said = capsys.readouterr().out
-        assert "200 of 200 reports acknowledged" in said
-        assert "devices woke 200 times" in said
-        assert "100 of 300 had no turn" in said
+        arguments += ["--metric", "theme", "--seconds", "1", "--processes", "1", "--dial"]
+        assert main(arguments) == 0
+        output = capsys.readouterr().out
+        assert "200 of 200 reports acknowledged" in output
+        assert "devices woke 200 times" in output
+        assert "100 of 300 had no turn" in output
         # And over HTTP, where the bundle is too: on the event loop and with the doors of a service.
-        assert main([*asked, "--http", run.http_door]) == 0
+        assert main([*arguments, "--http", run.http_door]) == 0
         assert "200 of 200 reports acknowledged" in capsys.readouterr().out
         eventually(lambda: total_counts(run.endpoints)["acknowledged"] == 1000)
         trust = ssl.create_default_context(cadata=run.bundle.roots)
@@ -56,7 +60,7 @@ def test_what_devices_saw_acknowledged_is_what_the_law_holds(
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (["--devices", "0"], "--devices 0 is outside (0, 200000]"),
         (["--rate", "1e9"], "--rate 1e+09 is outside (0, 100000]"),
@@ -66,10 +70,10 @@ def test_what_devices_saw_acknowledged_is_what_the_law_holds(
     ],
 )
 def test_what_it_refuses(
-    made: Made, arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
+    made: Made, arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["load", "--bundle", str(made.path), *arguments]) == 2
-    assert said in capsys.readouterr().err
+    assert message in capsys.readouterr().err
 
 
 def test_another_machine_is_loaded_only_when_that_is_said(

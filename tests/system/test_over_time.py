@@ -97,22 +97,22 @@ def test_a_device_reports_on_one_day_and_the_page_draws_a_line_through_all(tmp_p
 
     try:
         with page_over(signed, fill, (FIRST + DAYS + 3) * DAY + 60.0) as address:
-            found = web.get(
+            response = web.get(
                 f"{address}/v1/metrics/theme/trend", params={"epochs": "all", "value": "dark"}
             ).json()
-            [dark] = found["series"]
+            [dark] = response["series"]
             assert sum(point["reports"] for point in dark["points"]) == DEVICES
             assert len(dark["points"]) == DAYS
             first, last = dark["points"][0], dark["points"][-1]
             assert first["line"] < 0.4
             assert last["line"] > 0.6
-            assert all(one["line_low"] <= one["line_high"] for one in dark["points"])
+            assert all(point["line_low"] <= point["line_high"] for point in dark["points"])
             with chromium() as browser, Watched(browser, clean=False) as watched:
                 page = watched.open(f"{address}/metric?name=theme&epochs=all")
                 expect(page.locator("#trend circle.raw")).to_have_count(2 * DAYS)
                 expect(page.locator("#trend path.band")).to_have_count(2)
             conflict = "the server responded with a status of 409 (Conflict)"
-            assert {one for one in watched.errors if conflict not in one} == set(), (
+            assert {error for error in watched.errors if conflict not in error} == set(), (
                 "one period: none to compare"
             )
     finally:

@@ -36,8 +36,18 @@ def catalog(tmp_path: Path) -> str:
 def test_every_metric_has_its_bound_and_its_measure(
     catalog: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    asked = ["plan", "attack", catalog, "--fake", "0.1", "--simulate", "3000", "--format", "json"]
-    assert main(asked) == 0
+    arguments = [
+        "plan",
+        "attack",
+        catalog,
+        "--fake",
+        "0.1",
+        "--simulate",
+        "3000",
+        "--format",
+        "json",
+    ]
+    assert main(arguments) == 0
     rows = json.loads(capsys.readouterr().out)
     assert [row["metric"] for row in rows] == ["theme", "crashed", "editor", "homepage", "hours"]
     for row in rows:
@@ -61,8 +71,8 @@ def test_with_tokens_accounts_bound_what_fakes_can_do(
     source = tmp_path / "metrics.toml"
     line = 'tokens = { issuer = "https://issuer.example.org", devices = 2 }\n'
     source.write_text(line + CATALOG)
-    asked = ["plan", "attack", str(source), "--accounts", "50", "--others", "10000"]
-    assert main([*asked, "--format", "json"]) == 0
+    arguments = ["plan", "attack", str(source), "--accounts", "50", "--others", "10000"]
+    assert main([*arguments, "--format", "json"]) == 0
     rows = {row["metric"]: row for row in json.loads(capsys.readouterr().out)}
     # Two devices; of crashed three reports of each of three tiers.
     assert {name: row["fake_reports"] for name, row in rows.items()} == {
@@ -74,12 +84,12 @@ def test_with_tokens_accounts_bound_what_fakes_can_do(
     for row in rows.values():
         assert row["fake"] == row["fake_reports"] / (row["fake_reports"] + 10_000)
         assert row["gain"] == pytest.approx(row["fake"] * (row["worth"] - row["true_share"]))
-    assert main(asked) == 0
+    assert main(arguments) == 0
     assert "50 accounts beside 10,000 honest reports an epoch" in capsys.readouterr().out
-    assert main(asked[:-2]) == 2
+    assert main(arguments[:-2]) == 2
     assert "--accounts needs --others N" in capsys.readouterr().err
     source.write_text(CATALOG)
-    assert main(asked) == 2
+    assert main(arguments) == 2
     assert "accounts bound no report where none needs a token" in capsys.readouterr().err
 
 
@@ -88,13 +98,13 @@ def test_an_option_that_cannot_be_is_named_with_an_example(
     wrong: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["plan", *wrong, "--epsilon", "1", "--reports", "1e4"]) == 2
-    said = capsys.readouterr().err
-    assert f"{wrong[0]}: " in said
-    assert f"for example: hubbub plan {wrong[0]} " in said
+    errors = capsys.readouterr().err
+    assert f"{wrong[0]}: " in errors
+    assert f"for example: hubbub plan {wrong[0]} " in errors
 
 
 @pytest.mark.parametrize(
-    ("unused", "said"),
+    ("unused", "message"),
     [
         (
             ["--values", "4", "--epsilon", "1", "--dummies", "200"],
@@ -108,11 +118,11 @@ def test_an_option_that_cannot_be_is_named_with_an_example(
     ],
 )
 def test_an_option_of_another_question_is_refused(
-    catalog: str, unused: list[str], said: str, capsys: pytest.CaptureFixture[str]
+    catalog: str, unused: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit, match="2"):
         main(["plan", catalog, "--reports", "30000", *unused])
-    assert said in capsys.readouterr().err
+    assert message in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -134,7 +144,7 @@ def test_a_form_of_before_is_answered_with_its_command(
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (["--fake", "1"], "--fake 1 is outside (0, 1)"),
         (["--fake", "nan"], "--fake nan is outside (0, 1)"),
@@ -144,10 +154,10 @@ def test_a_form_of_before_is_answered_with_its_command(
     ],
 )
 def test_what_cannot_be_is_named(
-    catalog: str, arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
+    catalog: str, arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["plan", "attack", catalog, *arguments]) == 2
-    assert said in capsys.readouterr().err
+    assert message in capsys.readouterr().err
 
 
 def _json(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
@@ -157,13 +167,13 @@ def _json(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> dict[str,
 
 
 def test_the_third_figure_is_worked_out_from_two(capsys: pytest.CaptureFixture[str]) -> None:
-    asked = ["--values", "128"]
-    known = _json([*asked, "--epsilon", "1", "--reports", "100000"], capsys)
-    best = known["rows"][0]
-    assert known["recommended"] == best["mechanism"] == "projective"
-    back = _json([*asked, "--epsilon", "1", "--detect", str(best["detectable"])], capsys)
+    arguments = ["--values", "128"]
+    document = _json([*arguments, "--epsilon", "1", "--reports", "100000"], capsys)
+    best = document["rows"][0]
+    assert document["recommended"] == best["mechanism"] == "projective"
+    back = _json([*arguments, "--epsilon", "1", "--detect", str(best["detectable"])], capsys)
     assert back["rows"][0]["reports"] == pytest.approx(100_000, rel=0.001)
-    again = _json([*asked, "--reports", "1e5", "--error", str(best["stderr"])], capsys)
+    again = _json([*arguments, "--reports", "1e5", "--error", str(best["stderr"])], capsys)
     assert again["rows"][0]["epsilon"] == pytest.approx(1, rel=0.02)
 
 
@@ -171,10 +181,10 @@ def test_a_metric_is_planned_as_the_catalog_has_it(
     catalog: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for name in ("theme", "homepage", "hours"):
-        asked = [catalog, "--metric", name, "--reports", "40000", "--simulate"]
-        found = _json([*asked, *(["--strings", "6"] if name == "homepage" else [])], capsys)
-        drawn = found["simulated"]
-        assert drawn["mechanism"] == found["metric"]["mechanism"]
+        arguments = [catalog, "--metric", name, "--reports", "40000", "--simulate"]
+        document = _json([*arguments, *(["--strings", "6"] if name == "homepage" else [])], capsys)
+        drawn = document["simulated"]
+        assert drawn["mechanism"] == document["metric"]["mechanism"]
         assert 0.2 * drawn["predicted"] < drawn["rms"] + 1e-3 < 4 * drawn["predicted"] + 2e-3
     assert main(["plan", catalog, "--metric", "theme", "--reports", "1000", "--simulate"]) == 0
     out = capsys.readouterr().out
@@ -185,20 +195,20 @@ def test_a_metric_is_planned_as_the_catalog_has_it(
 
 @pytest.mark.parametrize("kind", [".png", ".svg"])
 def test_a_plan_is_drawn(kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    asked = ["plan", "--values", "12", "--epsilon", "1", "--reports", "9000", "--plot"]
-    assert main([*asked, str(tmp_path / f"plan{kind}")]) == 0
+    arguments = ["plan", "--values", "12", "--epsilon", "1", "--reports", "9000", "--plot"]
+    assert main([*arguments, str(tmp_path / f"plan{kind}")]) == 0
     drawn = (tmp_path / f"plan{kind}").read_bytes()
     assert drawn.startswith(b"\x89PNG" if kind == ".png" else b"<?xml")
     assert len(drawn) > 10_000
     assert "drawn to" in capsys.readouterr().err
-    assert main([*asked, str(tmp_path / "plan.gif")]) == 2
+    assert main([*arguments, str(tmp_path / "plan.gif")]) == 2
     assert "draws .png and .svg" in capsys.readouterr().err
-    assert main([*asked, str(tmp_path / "no" / "plan.png")]) == 2
+    assert main([*arguments, str(tmp_path / "no" / "plan.png")]) == 2
     assert "cannot be written" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (["--values", "3"], "give two of --reports, --epsilon and --error or --detect"),
         (["--values", "3", "--epsilon", "1", "--reports", "9", "--error", "0.1"], "give two of"),
@@ -226,30 +236,30 @@ def test_a_plan_is_drawn(kind: str, tmp_path: Path, capsys: pytest.CaptureFixtur
     ],
 )
 def test_a_plan_that_cannot_be_is_named(
-    arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
+    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["plan", *arguments]) == 2
-    assert said in capsys.readouterr().err
+    assert message in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("asked", [["--parts", "7", "16"], ["--values", "200"]])
+@pytest.mark.parametrize("options", [["--parts", "7", "16"], ["--values", "200"]])
 @pytest.mark.parametrize("reports", [1, 40])
 def test_as_many_are_drawn_as_are_asked_for(
-    asked: list[str], reports: int, capsys: pytest.CaptureFixture[str]
+    options: list[str], reports: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    given = [*asked, "--epsilon", "1", "--reports", str(reports), "--simulate"]
-    assert _json(given, capsys)["simulated"]["reports"] == reports
+    arguments = [*options, "--epsilon", "1", "--reports", str(reports), "--simulate"]
+    assert _json(arguments, capsys)["simulated"]["reports"] == reports
 
 
 def test_strings_that_nobody_lists_are_planned_beside_candidates(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    asked = ["plan", "--strings", "1000", "--epsilon", "4", "--reports"]
-    assert main([*asked, "1000000"]) == 0
+    arguments = ["plan", "--strings", "1000", "--epsilon", "4", "--reports"]
+    assert main([*arguments, "1000000"]) == 0
     assert "tree finds one that 0.353% of 1,000,000 reports" in capsys.readouterr().out
-    assert main([*asked, "1000000", "--format", "json"]) == 0
+    assert main([*arguments, "1000000", "--format", "json"]) == 0
     assert json.loads(capsys.readouterr().out)["found_unlisted"] == pytest.approx(0.00353, rel=0.01)
-    assert main([*asked, "8"]) == 0
+    assert main([*arguments, "8"]) == 0
     assert "tree finds" not in capsys.readouterr().out
 
 
@@ -288,12 +298,12 @@ def test_sets_and_parts_are_planned_and_a_period_says_how_many_people_it_takes(
     path = tmp_path / "metrics.toml"
     path.write_text(CATALOG + MORE_KINDS)
     for name, estimates, people in (("plugins", 4, 30), ("profile", 16, 1)):
-        found = _json(
+        document = _json(
             [str(path), "--metric", name, "--reports", "50000", "--simulate", "--epsilon", "2"],
             capsys,
         )
-        assert found["people_a_report"] == people
-        drawn = found["simulated"]["values"]
+        assert document["people_a_report"] == people
+        drawn = document["simulated"]["values"]
         assert len(drawn) == estimates
         for value in drawn:  # one in 2 million
             assert abs(value["estimated"] - value["true"]) < 5 * value["stderr"]

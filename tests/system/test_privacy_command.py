@@ -76,16 +76,16 @@ def test_the_card_says_what_each_metric_and_all_together_reveal(
 def test_the_card_is_a_table_markdown_or_a_page(
     catalog: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    said = {}
+    outputs = {}
     for kind in ("table", "markdown", "html"):
         assert main(["privacy", "card", catalog, "--format", kind]) == 0
-        said[kind] = capsys.readouterr().out
-    for text in said.values():
+        outputs[kind] = capsys.readouterr().out
+    for text in outputs.values():
         assert "permanent_epsilon" not in text
         assert "For life the device stops at 40 nats." in text.replace("\\", "")
-    assert "| weekly |" in said["markdown"]
-    assert "\\<b\\>What\\</b\\> \\| asked" in said["markdown"]
-    assert "&lt;b&gt;What&lt;/b&gt;" in said["html"]
+    assert "| weekly |" in outputs["markdown"]
+    assert "\\<b\\>What\\</b\\> \\| asked" in outputs["markdown"]
+    assert "&lt;b&gt;What&lt;/b&gt;" in outputs["html"]
     opened: list[str] = []
 
     class Balanced(HTMLParser):
@@ -96,19 +96,19 @@ def test_the_card_is_a_table_markdown_or_a_page(
         def handle_endtag(self, tag: str) -> None:
             assert opened.pop() == tag
 
-    Balanced().feed(said["html"])
+    Balanced().feed(outputs["html"])
     assert not opened
 
 
 def test_the_card_gives_a_verdict_a_picture_and_advice_once(
     catalog: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    made = _card(catalog, capsys)
-    assert made["verdicts"]["year"] == "hides nothing"
-    verdicts = {metric["name"]: metric["verdict"] for metric in made["metrics"]}
+    document = _card(catalog, capsys)
+    assert document["verdicts"]["year"] == "hides nothing"
+    verdicts = {metric["name"]: metric["verdict"] for metric in document["metrics"]}
     assert (verdicts["theme"], verdicts["crashed"]) == ("strong", "fair")
-    [advised] = made["advice"]
-    largest = max(made["metrics"], key=lambda one: one["lifetime_epsilon"])
+    [advised] = document["advice"]
+    largest = max(document["metrics"], key=lambda metric: metric["lifetime_epsilon"])
     assert f"Most of a year is {largest['name']}" in advised
     assert main(["privacy", "card", catalog]) == 0
     out = capsys.readouterr().out
@@ -123,21 +123,21 @@ def test_the_card_says_whose_delta_is_another(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     crowd = 'mechanism = "grr"\ncentral_epsilon = 1.0\ndelta = 1e-6\ncrowd = 5000'
-    asked = MORE[: MORE.index("permanent_epsilon")].replace('"week"', '"day"')
+    template = MORE[: MORE.index("permanent_epsilon")].replace('"week"', '"day"')
     path = tmp_path / "metrics.toml"
     path.write_text(
         'shuffler = "127.0.0.1:1"\n'
-        + asked.replace('mechanism = "long.grr"\nepsilon = 1.0', crowd)
+        + template.replace('mechanism = "long.grr"\nepsilon = 1.0', crowd)
         + 'values = ["a", "b"]\nlimits = { reports_per_epoch = 1, lifetime_epsilon = 90.0 }\n'
     )
     assert main(["privacy", "card", str(path)]) == 0
-    said = " ".join(capsys.readouterr().out.split())
-    assert "as epsilon at delta 1e-08 (weekly 1e-06), in" in said
+    output = " ".join(capsys.readouterr().out.split())
+    assert "as epsilon at delta 1e-08 (weekly 1e-06), in" in output
 
 
 def test_a_word_is_said_up_to_the_certainty_that_it_stands_for() -> None:
-    said = [verdict(epsilon) for epsilon in (0.1, 1.09, 1.1, 2.2, 4.6, 7.7)]
-    assert said == ["strong", "strong", "fair", "weak", "poor", "hides nothing"]
+    verdicts = [verdict(epsilon) for epsilon in (0.1, 1.09, 1.1, 2.2, 4.6, 7.7)]
+    assert verdicts == ["strong", "strong", "fair", "weak", "poor", "hides nothing"]
 
 
 def test_the_sentences_are_bayes_rule() -> None:
@@ -158,16 +158,16 @@ def test_the_sentences_are_bayes_rule() -> None:
 
 
 def test_a_crowd_is_worked_out_for_given_numbers(capsys: pytest.CaptureFixture[str]) -> None:
-    asked = ["privacy", "amplify", "--epsilon", "1", "--reports", "100000", "--delta", "1e-6"]
-    assert main([*asked, "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert found["epsilon_central"] == amplified(1.0, 100_000, 1e-6).epsilon
-    assert found["epsilon_central"] < found["closed_form"]
-    assert (found["method"], found["reports"]) == ("numerical", 100_000)
-    assert "honest" in found["assumption"]
-    assert main(asked) == 0
+    arguments = ["privacy", "amplify", "--epsilon", "1", "--reports", "100000", "--delta", "1e-6"]
+    assert main([*arguments, "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["epsilon_central"] == amplified(1.0, 100_000, 1e-6).epsilon
+    assert document["epsilon_central"] < document["closed_form"]
+    assert (document["method"], document["reports"]) == ("numerical", 100_000)
+    assert "honest" in document["assumption"]
+    assert main(arguments) == 0
     assert "epsilon 0.01243" in capsys.readouterr().out
-    assert main([*asked[:5], "0"]) == 2
+    assert main([*arguments[:5], "0"]) == 2
     assert "reports 0 is outside" in capsys.readouterr().err
 
 
@@ -175,57 +175,57 @@ def test_a_crowd_is_worked_out_for_given_numbers(capsys: pytest.CaptureFixture[s
 def test_a_number_out_of_range_is_named_as_it_was_asked(
     option: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    asked = ["privacy", "crowd", "--reports", "100", "--values", "4", "--local-epsilon", "3"]
-    assert main([*asked, option, "-1"]) == 2
+    arguments = ["privacy", "crowd", "--reports", "100", "--values", "4", "--local-epsilon", "3"]
+    assert main([*arguments, option, "-1"]) == 2
     assert f"{option} -1 is outside [" in capsys.readouterr().err
 
 
 def test_what_bounds_a_local_epsilon_goes_with_none_that_is_given(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    asked = ["privacy", "crowd", "--reports", "100", "--values", "4", "--local-epsilon", "3"]
-    assert main([*asked, "--max-local", "2"]) == 2
+    arguments = ["privacy", "crowd", "--reports", "100", "--values", "4", "--local-epsilon", "3"]
+    assert main([*arguments, "--max-local", "2"]) == 2
     assert "--max-local goes with --central" in capsys.readouterr().err
 
 
 def test_a_crowd_that_adds_nothing_says_how_large_one_would(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    asked = ["privacy", "crowd", "--values", "16", "--central", "0.5", "--reports"]
-    assert main([*asked, "5"]) == 0
-    said = capsys.readouterr().out
-    assert "so small a crowd adds next to nothing" in said
-    needed = said.rpartition("; ")[2].partition(" reports would")[0].replace(",", "")
-    assert main([*asked, needed, "--json"]) == 0
+    arguments = ["privacy", "crowd", "--values", "16", "--central", "0.5", "--reports"]
+    assert main([*arguments, "5"]) == 0
+    output = capsys.readouterr().out
+    assert "so small a crowd adds next to nothing" in output
+    needed = output.rpartition("; ")[2].partition(" reports would")[0].replace(",", "")
+    assert main([*arguments, needed, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["epsilon_local"] >= 0.99
-    assert main([*asked, "5", "--max-local", "0.5"]) == 0
+    assert main([*arguments, "5", "--max-local", "0.5"]) == 0
     assert capsys.readouterr().out.endswith("by itself\n")
-    assert main([*asked, "300", "--max-local", "0.4"]) == 0
+    assert main([*arguments, "300", "--max-local", "0.4"]) == 0
     assert "since a report may say 0.4 at most" in capsys.readouterr().out, "which is no crowd's"
-    assert main([*asked, "300", "--hashes", "2", "--dummies", "9"]) == 2
+    assert main([*arguments, "300", "--hashes", "2", "--dummies", "9"]) == 2
     assert "--hashes 2 goes with 3 --values or more" in capsys.readouterr().err
 
 
 def test_events_are_composed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    asked = ["privacy", "compose", "--delta", "1e-5"]
-    assert main([*asked, "--epsilon", "0.1", "--times", "100", "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert found["basic"] == pytest.approx(10)
-    assert found["best"] == found["pld"]
+    arguments = ["privacy", "compose", "--delta", "1e-5"]
+    assert main([*arguments, "--epsilon", "0.1", "--times", "100", "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["basic"] == pytest.approx(10)
+    assert document["best"] == document["pld"]
     history = tmp_path / "history.json"
     history.write_text('[{"epsilon": 0.5, "times": 4}, {"sigma": 12}]')
-    assert main([*asked, "--history", str(history)]) == 0
+    assert main([*arguments, "--history", str(history)]) == 0
     out = capsys.readouterr().out
     assert "5 events together" in out
     assert "says nothing" in out
     for wrong in ("[{}]", '[{"epsilon": -1}]', "{", '[{"colour": 1}]', "7"):
         history.write_text(wrong)
-        assert main([*asked, "--history", str(history)]) == 2
+        assert main([*arguments, "--history", str(history)]) == 2
         assert capsys.readouterr().err.startswith("hubbub: ")
 
 
 @pytest.mark.parametrize(
-    ("more", "said"),
+    ("more", "message"),
     [
         ("[caps]\nepsilon_per_day = 3\n", "above the cap of 3"),
         ("[caps]\nepsilon_per_year = 10.0\n", "about one person in a year"),
@@ -235,14 +235,14 @@ def test_events_are_composed(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     ],
 )
 def test_caps_are_kept_by_the_catalog_check(
-    more: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    more: str, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "metrics.toml"
     first, rest = CATALOG.split("\n[metrics.theme]")
     path.write_text(f"{first}\n{more}[metrics.theme]{rest}")
     assert main(["catalog", "check", str(path)]) == 2
     err = capsys.readouterr().err
-    assert said in err
+    assert message in err
     if "epsilon" in more:
         line = path.read_text().splitlines().index(more.splitlines()[1]) + 1
         assert f"metrics.toml:{line}: field" in err

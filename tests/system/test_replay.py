@@ -130,9 +130,11 @@ def _totals(run: LocalRun) -> dict[Any, Any]:
     async def read() -> dict[Any, Any]:
         server = await connect_redis(run.aggregator_redis)
         store = RedisStore(server)
-        found = {window: await totals(store, window) for window in await store.report_counts()}
+        window_totals = {
+            window: await totals(store, window) for window in await store.report_counts()
+        }
         await server.close()
-        return found
+        return window_totals
 
     return asyncio.run(read())
 
@@ -147,7 +149,7 @@ def test_everything_sent_once_more_changes_no_total(made: Made, tmp_path: Path) 
         first = _drained(run)
         totals = _totals(run)
         assert (
-            sum(found.reports for found in totals.values())
+            sum(total.reports for total in totals.values())
             == len(ANSWERS) * DEVICES
             == first["counted"]
         )
@@ -185,7 +187,7 @@ def _look_at(batches: Sequence[Batch], sent: Sequence[Sequence[SealedReport]]) -
     assert len({batch.batch_id for batch in batches}) == len(batches)
     assert len({(b.stream, b.epoch, b.key_id) for b in batches}) == len(ANSWERS)
     arrived = [bytes(sealed) for batch in batches for sealed in batch.sealed]
-    submitted = [one.sealed for reports in sent for one in reports]
+    submitted = [report.sealed for reports in sent for report in reports]
     assert set(arrived) == set(submitted)
     # Order tells nothing: how a report's places there and here go together is chance.
     place = {sealed: at for at, sealed in enumerate(submitted)}

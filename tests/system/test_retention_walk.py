@@ -47,43 +47,45 @@ def _dated(days_ago: int) -> str:
 def _fill(run: LocalRun) -> None:
     """Totals of days that are over, with the shuffler's counters of them."""
     layout = run.bundle.metrics["theme"].randomizer.layout
-    held = WindowTotals(np.full(layout.size, REPORTS // 3, dtype=np.int64), REPORTS, 100, 0)
+    totals = WindowTotals(np.full(layout.size, REPORTS // 3, dtype=np.int64), REPORTS, 100, 0)
     today = epoch_at(time.time(), "day")
-    days = [Day(Window("theme", today - ago), held) for ago in DAYS_AGO]
+    days = [Day(Window("theme", today - ago), totals) for ago in DAYS_AGO]
     write_history(days, run.aggregator_redis, run.shuffler_redis)
 
 
 async def _hour_passes(run: LocalRun, days_later: int = 0) -> None:
     """What the aggregator does every hour, once its clocks agree."""
     server = await connect_redis(run.aggregator_redis)
-    store, kept = RedisStore(server), RedisAnswerStore(server)
+    store, answer_store = RedisStore(server), RedisAnswerStore(server)
     clocks = Sure(lambda: time.time() + days_later * 86_400)
-    await Retention(run.bundle, store, RedisPromises(server), kept, clocks, changed=set()).look()
+    await Retention(
+        run.bundle, store, RedisPromises(server), answer_store, clocks, changed=set()
+    ).look()
     await server.close()
 
 
 async def _promised(run: LocalRun) -> bool:
     """Whether the running aggregator remembers for how long `theme` is kept."""
     server = await connect_redis(run.aggregator_redis)
-    found = await promised(RedisPromises(server))
+    promises = await promised(RedisPromises(server))
     await server.close()
-    return "theme" in found and found["theme"].days == {"day": {35: None}}
+    return "theme" in promises and promises["theme"].days == {"day": {35: None}}
 
 
-def _then_retired(path: Path, told: Callable[..., str]) -> None:
+def _then_retired(path: Path, output_of: Callable[..., str]) -> None:
     """The metric is retired: what was promised of it holds, and it has its name."""
     path.write_text(CATALOG.replace("[metrics.theme]", "[metrics.shade]"))
     with LocalRun(path.parent / ".hubbub", read_catalog(path), Ports.free()) as run:
         assert "theme" not in run.bundle.metrics
         named = ("forget", "theme", "--before", _dated(10), "--yes")
-        assert f"300 reports, of {_dated(20)} to {_dated(20)}: deleted" in told(*named)
+        assert f"300 reports, of {_dated(20)} to {_dated(20)}: deleted" in output_of(*named)
         asyncio.run(_hour_passes(run, days_later=31))
-        assert "1,200 reports are of epochs" in told("status")
+        assert "1,200 reports are of epochs" in output_of("status")
         asyncio.run(_hour_passes(run, days_later=33))
-        law = told("status")
+        law = output_of("status")
         assert "1,500 reports are of epochs whose totals were deleted" in law
         assert "The law balances" in law
-        never = told("forget", "themes", "--before", _dated(10), code=2)
+        never = output_of("forget", "themes", "--before", _dated(10), code=2)
         assert "no retired metric of this name is known" in never
 
 

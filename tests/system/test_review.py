@@ -33,12 +33,12 @@ def catalog(tmp_path: Path) -> Path:
 def test_ten_claims_each_with_a_command_that_is_one_and_tests_that_are_there(
     catalog: Path,
 ) -> None:
-    made = claims(read_with_promises(catalog), "metrics.toml")
-    assert len(made) == 10
+    review_claims = claims(read_with_promises(catalog), "metrics.toml")
+    assert len(review_claims) == 10
     tests = "".join(path.read_text() for path in (ROOT / "tests").rglob("test_*.py"))
     proofs = {proof.__name__ for proof in PROOFS}
     parser = whole_parser()
-    for claim in made:
+    for claim in review_claims:
         assert claim.shown
         assert claim.rests_on
         assert claim.assumed
@@ -52,10 +52,10 @@ def test_ten_claims_each_with_a_command_that_is_one_and_tests_that_are_there(
 
 
 def test_the_figures_are_the_cards(catalog: Path) -> None:
-    found = card(read_with_promises(catalog))
+    privacy_card = card(read_with_promises(catalog))
     text = " ".join(claim.says for claim in claims(read_with_promises(catalog), "metrics.toml"))
-    assert f"at most {max(one.per_report for one in found.metrics):.4g} nats" in text
-    assert f"{found.together['year']:.4g} nats" in text
+    assert f"at most {max(metric.per_report for metric in privacy_card.metrics):.4g} nats" in text
+    assert f"{privacy_card.together['year']:.4g} nats" in text
     assert "20 at a time or more" in text
     assert "For theme the shuffler cannot see whether a device had something to report" in text
     assert "a quantum computer cannot open recorded reports of theme." in text
@@ -97,16 +97,16 @@ def test_a_check_warns_of_single_reports_that_hide_little_unless_a_crowd_hides_t
             DEMO.with_name("top_domains.txt.gz").read_bytes()
         )
         assert main(["catalog", "check", str(path)]) == 0
-        shown = "".join(capsys.readouterr())
-        assert shown.count("warning: ") == warnings, name
-        assert ("no problem found" in shown) is (warnings == 0), name
-        assert "all reports of one person in a year reveal at most" in shown
+        output = "".join(capsys.readouterr())
+        assert output.count("warning: ") == warnings, name
+        assert ("no problem found" in output) is (warnings == 0), name
+        assert "all reports of one person in a year reveal at most" in output
 
 
 def test_fakes_are_limited_by_accounts_where_reports_need_tokens(catalog: Path) -> None:
     def assumed() -> str:
-        made = claims(read_with_promises(catalog), "metrics.toml")
-        return next(one.assumed for one in made if "fake reports" in one.says)
+        review_claims = claims(read_with_promises(catalog), "metrics.toml")
+        return next(claim.assumed for claim in review_claims if "fake reports" in claim.says)
 
     assert "limited by address" in assumed()
     catalog.write_text(
@@ -117,11 +117,11 @@ def test_fakes_are_limited_by_accounts_where_reports_need_tokens(catalog: Path) 
 
 def test_the_page_fits_an_afternoon(catalog: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["privacy", "review", str(catalog)]) == 0
-    said = capsys.readouterr().out
-    assert re.findall(r"^## (\d+)\. ", said, re.MULTILINE) == [str(n) for n in range(1, 11)]
-    assert len(re.findall(r"^    (\S.*)$", said, re.MULTILINE)) == 10
-    assert len(said.splitlines()) <= 90
-    assert f"hubbub privacy card {shlex.quote(str(catalog))}" in said
+    output = capsys.readouterr().out
+    assert re.findall(r"^## (\d+)\. ", output, re.MULTILINE) == [str(n) for n in range(1, 11)]
+    assert len(re.findall(r"^    (\S.*)$", output, re.MULTILINE)) == 10
+    assert len(output.splitlines()) <= 90
+    assert f"hubbub privacy card {shlex.quote(str(catalog))}" in output
 
 
 def test_a_person_reads_no_nats_and_never_less_than_may_be(
@@ -132,15 +132,17 @@ def test_a_person_reads_no_nats_and_never_less_than_may_be(
     text = unescape(re.sub(r"<style>.*?</style>|<[^>]+>", " ", page, flags=re.DOTALL))
     assert not NATS.search(text)
     source = read_with_promises(catalog)
-    made = leaflet(source)
-    assert [one.right for one in made.questions] == sorted(
-        (one.right for one in made.questions), reverse=True
+    sheet = leaflet(source)
+    assert [question.right for question in sheet.questions] == sorted(
+        (question.right for question in sheet.questions), reverse=True
     )
-    for one in made.questions:
-        [metric] = [m for m in source.metrics.values() if m.description == one.asks]
-        assert one.right / 100 >= max_posterior(metric.report_loss) > (one.right - 1) / 100
-        assert one.asks in text
-        assert one.owner in text
+    for question in sheet.questions:
+        [metric] = [m for m in source.metrics.values() if m.description == question.asks]
+        assert (
+            question.right / 100 >= max_posterior(metric.report_loss) > (question.right - 1) / 100
+        )
+        assert question.asks in text
+        assert question.owner in text
     assert "silence tells nothing of: Colour theme in use" in text
 
 

@@ -69,7 +69,7 @@ def installation(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 PAGES: Final = {
-    page: [one for one in _commands(page) if not _is_elsewhere(one)]
+    page: [command for command in _commands(page) if not _is_elsewhere(command)]
     for page in sorted(OPERATE.glob("*.md"))
     if page.name != "restore.md"
 }
@@ -110,19 +110,19 @@ def test_a_backup_and_its_restore_run_to_the_letter(
 
     subprocess.run(["bash", "-c", here(secret)], check=True)
     with LocalRun(tmp_path / "home", catalog, Ports.free()):
-        for command in (one for one in _commands(page) if not _is_elsewhere(one)):
+        for command in (command for command in _commands(page) if not _is_elsewhere(command)):
             assert _run(here(command), tmp_path) == 0, command
-    said = capfd.readouterr().out
-    assert re.search(r"shuffler.rdb: verify and restore need \w+ [\d.]+ or newer here", said)
-    assert "restored, as of" in said
+    output = capfd.readouterr().out
+    assert re.search(r"shuffler.rdb: verify and restore need \w+ [\d.]+ or newer here", output)
+    assert "restored, as of" in output
 
 
 def test_every_command_of_a_runbook_is_run_somewhere() -> None:
     """A line of ELSEWHERE that no page has any more is taken out."""
-    every = [one for page in OPERATE.glob("*.md") for one in _commands(page)]
+    every = [command for page in OPERATE.glob("*.md") for command in _commands(page)]
     assert len(every) > 40
     for beginning, where in ELSEWHERE.items():
-        assert any(one.startswith(beginning) for one in every), beginning
+        assert any(command.startswith(beginning) for command in every), beginning
         named = re.findall(r"tests/\S+\.py", where)
         assert named
         for test in named:

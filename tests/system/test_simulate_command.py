@@ -116,10 +116,10 @@ def test_intervals_hold_the_truth_as_often_as_they_say(
     folder: Path, metric: str, truth: str | bytes, more: list[str]
 ) -> None:
     document = _document(folder, metric, truth, "--runs", "60", "--seed", "5", *more)
-    held, rows = _covered(document)
+    hits, rows = _covered(document)
     # Values of one run vary together: a run counts as one of its rows at least.
-    assert held / rows >= 0.95 - Z * sqrt(0.95 * 0.05 / 60)
-    assert document["summary"]["coverage"] == pytest.approx(held / rows)
+    assert hits / rows >= 0.95 - Z * sqrt(0.95 * 0.05 / 60)
+    assert document["summary"]["coverage"] == pytest.approx(hits / rows)
     assert all(any(row["shown"] for row in run["values"]) for run in document["runs"])
 
 
@@ -158,23 +158,23 @@ def test_a_rehearsal_in_crowds_tells_the_promise_and_withholds_what_has_none(
     (tmp_path / "metrics.toml").write_text(CATALOG + CROWDED)
     monkeypatch.chdir(tmp_path)
     _written(tmp_path, "a,6000\nb,3990\nc,10\n")
-    asked = ["simulate", "zoom", "--values", "truth.csv", "--epochs", "5", "--seed", "3"]
-    assert main([*asked, "--runs", "40", "--json"]) == 0
+    arguments = ["simulate", "zoom", "--values", "truth.csv", "--epochs", "5", "--seed", "3"]
+    assert main([*arguments, "--runs", "40", "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
     central, withheld = document["central"], document["summary"]["withheld"]
     assert 0.99 <= central["epoch"] <= 1 < central["all_epochs"] < 5
     assert (central["crowd"], central["honest"]) == (5000, 0.9)
     assert abs(withheld - 100) < Z * sqrt(200) / 2 + 4
-    held, rows = _covered(document)
-    assert held / rows >= 0.95 - Z * sqrt(0.95 * 0.05 / 40)
+    hits, rows = _covered(document)
+    assert hits / rows >= 0.95 - Z * sqrt(0.95 * 0.05 / 40)
     for run in document["runs"]:
         assert run["reports"] >= 5000 * (5 - run["withheld"])
         assert sum(row["true"] for row in run["values"]) == run["reports"]
-    assert main([*asked, "--runs", "2"]) == 0
-    said = capsys.readouterr().out
-    assert "to who sees the epochs shuffled: epsilon 0.99" in said
-    assert "epochs withheld: fewer reports than the crowd of 5,000" in said
-    assert main([*asked, "--reports", "4000", "--runs", "2"]) == 2
+    assert main([*arguments, "--runs", "2"]) == 0
+    output = capsys.readouterr().out
+    assert "to who sees the epochs shuffled: epsilon 0.99" in output
+    assert "epochs withheld: fewer reports than the crowd of 5,000" in output
+    assert main([*arguments, "--reports", "4000", "--runs", "2"]) == 2
     assert "no epoch of any run has a crowd of 5,000" in capsys.readouterr().err
 
 
@@ -185,19 +185,19 @@ def test_a_rehearsal_with_dummies_is_told_as_exactly_as_one_without(
     (tmp_path / "metrics.toml").write_text(CATALOG + padded)
     monkeypatch.chdir(tmp_path)
     _written(tmp_path, "a,6000\nb,3990\nc,10\n")
-    asked = ["simulate", "zoom", "--values", "truth.csv", "--epochs", "2", "--seed", "3"]
-    assert main([*asked, "--runs", "40", "--json"]) == 0
+    arguments = ["simulate", "zoom", "--values", "truth.csv", "--epochs", "2", "--seed", "3"]
+    assert main([*arguments, "--runs", "40", "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
     assert 0.2 <= document["central"]["epoch"] <= 1
     assert {run["reports"] for run in document["runs"]} == {20_000}
-    held, rows = _covered(document)
-    assert held / rows >= 0.95 - Z * sqrt(0.95 * 0.05 / 40)
+    hits, rows = _covered(document)
+    assert hits / rows >= 0.95 - Z * sqrt(0.95 * 0.05 / 40)
     for value in range(4):
         off = [
             run["values"][value]["estimate"] - run["values"][value]["true"]
             for run in document["runs"]
         ]
-        spread = sqrt(sum(one**2 for one in off) / len(off))
+        spread = sqrt(sum(deviation**2 for deviation in off) / len(off))
         assert spread > 0.6 * sqrt(8000 * 3 / 16), "which the dummies' own chance is"
         assert abs(sum(off) / len(off)) < Z * spread / sqrt(len(off))
 
@@ -214,8 +214,8 @@ def test_a_seed_repeats_a_rehearsal_and_none_does_not(folder: Path) -> None:
 def test_people_see_a_table_with_the_truth_beside_the_answers(folder: Path) -> None:
     done = _simulate(folder, "theme", "a,5000\nb,3000\n", "--runs", "20", "--seed", "1")
     assert done.returncode == 0
-    for said in ("5,000", "intervals that hold the truth", "flagged though nobody", "20 runs in"):
-        assert said in done.stdout
+    for phrase in ("5,000", "intervals that hold the truth", "flagged though nobody", "20 runs in"):
+        assert phrase in done.stdout
     assert done.stderr == ""
 
 
@@ -226,9 +226,9 @@ def test_a_run_with_too_few_reports_is_counted_and_ends_nothing(folder: Path) ->
     empty = sum(not run["values"] for run in document["runs"])
     assert 5 < empty < 35
     assert document["summary"]["refused"] == empty
-    said = _simulate(folder, "some", "a,120\nb,80\n", *more).stdout
-    assert "of 200 people 50.0% report in an epoch" in said
-    assert f"{empty} runs without an answer: fewer reports than the minimum batch of 100" in said
+    output = _simulate(folder, "some", "a,120\nb,80\n", *more).stdout
+    assert "of 200 people 50.0% report in an epoch" in output
+    assert f"{empty} runs without an answer: fewer reports than the minimum batch of 100" in output
 
 
 def test_a_mean_has_neither_marks_nor_a_top_list(folder: Path) -> None:
@@ -239,7 +239,7 @@ def test_a_mean_has_neither_marks_nor_a_top_list(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("metric", "truth", "more", "said"),
+    ("metric", "truth", "more", "message"),
     [
         ("theme", "a,1\nsecret,2\n", [], "line 2: its value is not one of metric"),
         ("theme", "a,-4\n", [], "line 1: write a value, or a value and a whole number"),
@@ -268,7 +268,7 @@ def test_what_is_wrong_is_named_in_one_line(
     metric: str,
     truth: str | bytes,
     more: list[str],
-    said: str,
+    message: str,
     *,
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
@@ -278,7 +278,7 @@ def test_what_is_wrong_is_named_in_one_line(
     assert main(["simulate", metric, "--values", file.name, *more]) == 2
     done = capsys.readouterr()
     assert done.out == ""
-    assert said in done.err
+    assert message in done.err
     assert len(done.err.splitlines()) == 1
     assert "secret" not in done.err
 
@@ -344,10 +344,10 @@ def _said(
 ) -> tuple[Any, str]:
     """The document of a rehearsal, and what people read of it."""
     file = _written(folder, truth)
-    asked = ["simulate", metric, "--values", file.name, "--seed", "4", *more]
-    assert main([*asked, "--json"]) == 0
+    arguments = ["simulate", metric, "--values", file.name, "--seed", "4", *more]
+    assert main([*arguments, "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
-    assert main(asked) == 0
+    assert main(arguments) == 0
     return document, capsys.readouterr().out
 
 
@@ -355,61 +355,61 @@ def test_two_parts_have_their_cramers_v_beside_the_truth(
     beside: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     truth = "os,mode,count\nl,dark,40000\nl,light,10000\nm,dark,20000\nm,light,30000\n"
-    document, said = _said(beside, capsys, "pair", truth, "--runs", "40")
+    document, output = _said(beside, capsys, "pair", truth, "--runs", "40")
     for run in document["runs"]:
-        [one] = run["associations"]
-        assert (one["rows"], one["columns"]) == ("os", "mode")
-        assert one["true"] == pytest.approx(0.408248)  # 20,000 / sqrt(60,000 x 40,000)
-        assert one["p_value"] < 1e-6
+        [association] = run["associations"]
+        assert (association["rows"], association["columns"]) == ("os", "mode")
+        assert association["true"] == pytest.approx(0.408248)  # 20,000 / sqrt(60,000 x 40,000)
+        assert association["p_value"] < 1e-6
         assert sum(row["consistent"] for row in run["values"]) == pytest.approx(100_000)
     assert document["summary"]["coverage_associations"] >= 0.95 - Z * sqrt(0.95 * 0.05 / 40)
-    assert "Cramer's V of os and mode: true 0.408" in said
+    assert "Cramer's V of os and mode: true 0.408" in output
 
 
 def test_what_is_public_is_rehearsed_apart(
     beside: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     truth = "os,value,count\nl,no,8000\nl,yes,2000\nm,no,3000\nm,yes,3000\nbeos,yes,500\n"
-    document, said = _said(beside, capsys, "crashed", truth, "--runs", "40")
+    document, output = _said(beside, capsys, "crashed", truth, "--runs", "40")
     for run in document["runs"]:
         shares = {(row["part"], row["value"]): row["true"] for row in run["public"]}
         assert shares["l", "yes"] == pytest.approx(0.2)
         assert shares["m", "yes"] == pytest.approx(0.5)
         assert shares["unlisted", "yes"] == 1
         assert sum(row["true"] for row in run["values"]) == 16_500
-    held, rows = _covered(document)
-    assert held / rows >= 0.95 - Z * sqrt(0.95 * 0.05 / 40)
+    hits, rows = _covered(document)
+    assert hits / rows >= 0.95 - Z * sqrt(0.95 * 0.05 / 40)
     assert document["summary"]["coverage_public"] >= 0.95 - Z * sqrt(0.95 * 0.05 / 120)
-    assert "os=unlisted" in said
+    assert "os=unlisted" in output
 
 
 def test_people_with_larger_sets_than_most_are_told(
     beside: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    document, said = _said(
+    document, output = _said(
         beside, capsys, "plugins", "a|b|c,3000\na|b,500\nd,6000\n,500\n", "--runs", "2"
     )
     assert document["people_above_most"] == 3000
-    assert "30.0% of the people hold more than most = 2" in said
-    assert "raise most, to 3 at most" in said
+    assert "30.0% of the people hold more than most = 2" in output
+    assert "raise most, to 3 at most" in output
 
 
 def test_recall_is_of_whole_strings_and_says_what_was_only_begun(
     beside: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     truth = "https://one.example,60000\nhttps://two.example,30000\nab,10000\n"
-    document, said = _said(beside, capsys, "site", truth, "--runs", "2")
+    document, output = _said(beside, capsys, "site", truth, "--runs", "2")
     for run in document["runs"]:
         assert (run["recall"], run["recall_begun"]) == (pytest.approx(1 / 3), 1)
-    assert "33.3% whole, 100.0% by its beginning at least" in said
+    assert "33.3% whole, 100.0% by its beginning at least" in output
 
 
 def test_beginnings_that_are_listed_leave_the_bits_to_what_follows(
     beside: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     catalog = beside / "metrics.toml"
-    known = 'domain = "string"\nbeginnings = ["https://", "https://o"]\nbits = 12'
-    catalog.write_text(catalog.read_text().replace('domain = "string"\nbits = 12', known))
+    beginnings = 'domain = "string"\nbeginnings = ["https://", "https://o"]\nbits = 12'
+    catalog.write_text(catalog.read_text().replace('domain = "string"\nbits = 12', beginnings))
     truth = "https://a,60000\nhttps://o,30000\n,10000\n"
     document, _ = _said(beside, capsys, "site", truth, "--runs", "2")
     for run in document["runs"]:
@@ -418,7 +418,7 @@ def test_beginnings_that_are_listed_leave_the_bits_to_what_follows(
 
 
 @pytest.mark.parametrize(
-    ("known", "said"),
+    ("beginnings", "message"),
     [
         ('beginnings = "https://"', "must be a list of texts, one at least; write beginnings"),
         ("beginnings = []", "must be a list of texts, one at least; write beginnings"),
@@ -427,20 +427,20 @@ def test_beginnings_that_are_listed_leave_the_bits_to_what_follows(
     ],
 )
 def test_beginnings_that_cannot_be_are_refused(
-    beside: Path, capsys: pytest.CaptureFixture[str], known: str, said: str
+    beside: Path, capsys: pytest.CaptureFixture[str], beginnings: str, message: str
 ) -> None:
     catalog = beside / "metrics.toml"
     head, site = catalog.read_text().split("[metrics.site]")
-    if "cms" in known:
+    if "cms" in beginnings:
         site = site.replace('mechanism = "tree"\n', "").replace("bits = 12\ncells = 2048", "")
-        known += "\nhashes = 16\nwidth = 64"
-    catalog.write_text(f"{head}[metrics.site]\n{known}{site}")
+        beginnings += "\nhashes = 16\nwidth = 64"
+    catalog.write_text(f"{head}[metrics.site]\n{beginnings}{site}")
     assert main(["simulate", "site", "--values", _written(beside, "a\n").name]) == 2
-    assert said in capsys.readouterr().err
+    assert message in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
-    ("metric", "truth", "said"),
+    ("metric", "truth", "message"),
     [
         ("odd", "a,500\n", 'its value "b|c" holds |, which stands between the values of a set'),
         ("crashed", "os,count\nl,1\n", "write a head that names a column for the value and each"),
@@ -448,10 +448,10 @@ def test_beginnings_that_cannot_be_are_refused(
     ],
 )
 def test_a_file_that_cannot_be_read_apart_is_refused(
-    beside: Path, capsys: pytest.CaptureFixture[str], metric: str, truth: str, said: str
+    beside: Path, capsys: pytest.CaptureFixture[str], metric: str, truth: str, message: str
 ) -> None:
     assert main(["simulate", metric, "--values", _written(beside, truth).name]) == 2
-    assert said in capsys.readouterr().err
+    assert message in capsys.readouterr().err
 
 
 def test_a_catalog_without_a_shuffler_is_told_what_to_write(
@@ -460,5 +460,5 @@ def test_a_catalog_without_a_shuffler_is_told_what_to_write(
     catalog = beside / "metrics.toml"
     catalog.write_text(catalog.read_text().removeprefix('shuffler = "127.0.0.1:1"\n'))
     assert main(["simulate", "pair", "--values", _written(beside, "a\n").name]) == 2
-    said = capsys.readouterr().err
-    assert 'write shuffler = "shuffler.example.org' in said
+    errors = capsys.readouterr().err
+    assert 'write shuffler = "shuffler.example.org' in errors

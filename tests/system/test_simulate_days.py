@@ -60,8 +60,8 @@ def _told(
     Path("days.csv").write_text("\n".join(lines) + "\n")
     words = ["simulate", metric, "--values", "days.csv", "--json", "--seed", "1", *more]
     assert main(words) == 0
-    found: dict[str, Any] = json.loads(capsys.readouterr().out)
-    return found
+    document: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return document
 
 
 def test_each_day_has_its_truth_beside_estimate_and_line(
@@ -72,9 +72,9 @@ def test_each_day_has_its_truth_beside_estimate_and_line(
     for day in range(DAYS):
         dark = 12_000 + 600 * day
         lines += [f"{FIRST + day},dark,{dark}", f"{FIRST + day},light,{60_000 - dark}"]
-    found = _told(capsys, "theme", lines, "--runs", "4")
-    summary = found["summary"]
-    assert (found["days"], found["period"], len(found["runs"])) == (DAYS, "30d", 4)
+    document = _told(capsys, "theme", lines, "--runs", "4")
+    summary = document["summary"]
+    assert (document["days"], document["period"], len(document["runs"])) == (DAYS, "30d", 4)
     # 2,000 reports a day at epsilon 2: within a quarter of what theory asks for.
     keep = 0.880797
     theory = sqrt((keep * (1 - keep) / (2 * keep - 1) ** 2 + 0.22) / 2000)
@@ -82,7 +82,7 @@ def test_each_day_has_its_truth_beside_estimate_and_line(
     assert summary["line_rms_error"] < summary["rms_error"]
     assert summary["coverage"] > 0.9
     assert summary["line_coverage"] > 0.9
-    [dark] = [one for one in found["runs"][0]["series"] if one["value"] == "dark"]
+    [dark] = [series for series in document["runs"][0]["series"] if series["value"] == "dark"]
     assert [row["true"] for row in dark["rows"]] == [
         pytest.approx(0.2 + 0.01 * day) for day in range(DAYS)
     ]
@@ -99,8 +99,8 @@ def test_a_person_reports_once_and_who_was_not_there_is_missed(
         for day in range(person % 2, DAYS, 1 + person % 2):
             value = ("light", "dark")[person % 4 < 2]
             lines.append(f"{person},{FIRST + day},{value}")
-    found = _told(capsys, "theme", lines, "--runs", "2")
-    for run in found["runs"]:
+    document = _told(capsys, "theme", lines, "--runs", "2")
+    for run in document["runs"]:
         assert run["reports"] + run["missed"] == 3000
         assert abs(run["missed"] - 750) < 6 * sqrt(1500 / 4)
 
@@ -114,32 +114,32 @@ def test_of_sets_each_value_has_its_days_and_of_parts_each_cell(
         git = 12_000 + 600 * day
         lines += [f"{git},{FIRST + day},git|vim", f"{40_000 - git},{FIRST + day},vim"]
         lines += [f"20000,{FIRST + day},"]
-    found = _told(capsys, "plugins", lines, "--runs", "2", "--confidence", "0.999999")
-    shares = {one["value"]: one["rows"] for one in found["runs"][0]["series"]}
+    document = _told(capsys, "plugins", lines, "--runs", "2", "--confidence", "0.999999")
+    shares = {series["value"]: series["rows"] for series in document["runs"][0]["series"]}
     for day in range(DAYS):
         assert shares["git"][day]["true"] == pytest.approx(0.2 + 0.01 * day)
         assert shares["vim"][day]["true"] == pytest.approx(2 / 3)
         assert shares["go"][day]["true"] == 0
-    assert found["summary"]["coverage"] > 0.99
-    assert found["people_above_most"] == 0
+    assert document["summary"]["coverage"] > 0.99
+    assert document["people_above_most"] == 0
     # Of parts by person: who is old goes dark; a column `Person` is a part, and `person` who it is.
     lines = ["Day,theme,Person,age,person"]
     for person in range(6000):
         theme, new, age = ("dark", "old", 40) if person % 4 else ("light", "new", 7)
         lines += [f"{FIRST + day},{theme},{new},{age},{person}" for day in range(0, DAYS, 3)]
-    found = _told(capsys, "profile", lines, "--runs", "2", "--confidence", "0.999999")
-    shares = {one["value"]: one["rows"] for one in found["runs"][0]["series"]}
+    document = _told(capsys, "profile", lines, "--runs", "2", "--confidence", "0.999999")
+    shares = {series["value"]: series["rows"] for series in document["runs"][0]["series"]}
     assert len(shares) == 3 * 2 * 2
     assert all(row["true"] == 0.75 for row in shares["theme=dark, Person=old"])
     assert all(row["true"] == 0.25 for row in shares["Person=new, age=below 18"])
-    assert found["summary"]["coverage"] > 0.99
-    assert 0 < found["runs"][0]["missed"] < 6000
+    assert document["summary"]["coverage"] > 0.99
+    assert 0 < document["runs"][0]["missed"] < 6000
 
 
 def test_a_part_that_is_called_day_is_no_day(capsys: pytest.CaptureFixture[str]) -> None:
-    found = _told(capsys, "weekly", ["day,theme,count", "work,dark,3000"], "--runs", "2")
-    assert "days" not in found
-    assert found["people"] == 3000
+    document = _told(capsys, "weekly", ["day,theme,count", "work,dark,3000"], "--runs", "2")
+    assert "days" not in document
+    assert document["people"] == 3000
 
 
 def test_sets_that_are_too_large_are_told_over_days_too(
@@ -150,9 +150,9 @@ def test_sets_that_are_too_large_are_told_over_days_too(
         lines += [f"{FIRST + day},git|vim|go,15000", f"{FIRST + day},vim,45000"]
     Path("days.csv").write_text("\n".join(lines))
     assert main(["simulate", "plugins", "--values", "days.csv", "--runs", "1", "--seed", "3"]) == 0
-    told = capsys.readouterr().out
-    assert "25.0% of the people hold more than most = 2" in told
-    assert "raise most, to 3 at most" in told
+    output = capsys.readouterr().out
+    assert "25.0% of the people hold more than most = 2" in output
+    assert "raise most, to 3 at most" in output
 
 
 def test_dates_means_and_daily_reports_are_rehearsed_too(
@@ -160,12 +160,12 @@ def test_dates_means_and_daily_reports_are_rehearsed_too(
 ) -> None:
     dates = [f"2024-10-{day}" for day in range(14, 28)]
     daily = [f"{date},{value},500" for date in dates for value in ("light", "dark")]
-    found = _told(capsys, "daily", ["day,value,count", *daily], "--runs", "2")
-    assert found["runs"][0]["reports"] == 14 * 1000
-    assert found["runs"][0]["series"][0]["rows"][0]["date"] == "2024-10-14"
+    document = _told(capsys, "daily", ["day,value,count", *daily], "--runs", "2")
+    assert document["runs"][0]["reports"] == 14 * 1000
+    assert document["runs"][0]["series"][0]["rows"][0]["date"] == "2024-10-14"
     numbers = [f"{date},{number},20000" for date in dates for number in ("2", "6.5")]
-    found = _told(capsys, "hours", ["day,value,count", *numbers], "--runs", "2")
-    [series] = found["runs"][0]["series"]
+    document = _told(capsys, "hours", ["day,value,count", *numbers], "--runs", "2")
+    [series] = document["runs"][0]["series"]
     assert {row["true"] for row in series["rows"]} == {4.25}
 
 
@@ -176,15 +176,15 @@ def test_people_read_days_lines_and_steps(capsys: pytest.CaptureFixture[str]) ->
         lines += [f"{FIRST + day},dark,{dark}", f"{FIRST + day},light,{60_000 - dark}"]
     Path("days.csv").write_text("\n".join(lines))
     assert main(["simulate", "theme", "--values", "days.csv", "--runs", "2", "--seed", "3"]) == 0
-    told = capsys.readouterr().out
-    assert "theme: dark; the last run" in told
-    assert "a step of +3" in told
-    assert "on 2024-10-29" in told
-    assert "lines: off by 0." in told
+    output = capsys.readouterr().out
+    assert "theme: dark; the last run" in output
+    assert "a step of +3" in output
+    assert "on 2024-10-29" in output
+    assert "lines: off by 0." in output
 
 
 @pytest.mark.parametrize(
-    ("metric", "lines", "more", "told"),
+    ("metric", "lines", "more", "message"),
     [
         (
             "theme",
@@ -218,9 +218,9 @@ def test_what_cannot_be_rehearsed_is_refused_with_the_remedy(
     metric: str,
     lines: list[str],
     more: list[str],
-    told: str,
+    message: str,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     Path("days.csv").write_text("\n".join(lines) + "\n")
     assert main(["simulate", metric, "--values", "days.csv", "--runs", "2", *more]) != 0
-    assert told in capsys.readouterr().err
+    assert message in capsys.readouterr().err

@@ -54,11 +54,11 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
                 chance.integers(0, 24),
                 chance.random() < 0.4,
             )
-            left = chance.random() < (0.2 if paid else 0.7)
+            churn = chance.random() < (0.2 if paid else 0.7)
             spent = min(100, max(0, 2 * (age - 18)))
-            told = ("paid" if paid else "free", "yes" if left else "no")
+            cells = ("paid" if paid else "free", "yes" if churn else "no")
             tariff = "none" if not paid else "year" if age > 50 else "month"
-            lines.append(f"{age},{hours},{told[0]},{told[1]},{spent},{tariff}")
+            lines.append(f"{age},{hours},{cells[0]},{cells[1]},{spent},{tariff}")
         Path(name).write_text("\n".join(lines) + "\n")
     return tmp_path
 
@@ -78,56 +78,61 @@ TRAIN = ("--values", "train.csv", "--seed", "1", "--runs", "2")
 
 @pytest.mark.usefixtures("folder")
 def test_a_model_is_rehearsed(capsys: pytest.CaptureFixture[str]) -> None:
-    found: dict[str, Any] = json.loads(
+    document: dict[str, Any] = json.loads(
         _said(capsys, "simulate", "churn", *TRAIN, "--test", "test.csv", "--json")
     )
-    assert found["people"] == 4000
-    assert found["tested"] == 1000
-    assert found["held_out"] is True
-    assert found["clipped"] > 0
-    assert 3.99 < found["epsilon"] <= 4.0
-    assert found["summary"]["auc"]["low"] > 0.6
-    assert found["without_privacy"]["auc"] > found["summary"]["auc"]["mean"] - 0.02
-    assert len(found["runs"]) == 2
-    names = [row["name"] for row in found["runs"][0]["coefficients"]]
+    assert document["people"] == 4000
+    assert document["tested"] == 1000
+    assert document["held_out"] is True
+    assert document["clipped"] > 0
+    assert 3.99 < document["epsilon"] <= 4.0
+    assert document["summary"]["auc"]["low"] > 0.6
+    assert document["without_privacy"]["auc"] > document["summary"]["auc"]["mean"] - 0.02
+    assert len(document["runs"]) == 2
+    names = [row["name"] for row in document["runs"][0]["coefficients"]]
     assert names[:3] == ["age", "hours in [0, 1)", "hours in [1, 5)"]
     assert names[-3:] == ["plan=free", "plan=paid", "intercept"]
-    for run in found["runs"]:
-        row = {one["name"]: one for one in run["coefficients"]}
+    for run in document["runs"]:
+        row = {coefficient["name"]: coefficient for coefficient in run["coefficients"]}
         assert row["plan=free"]["coefficient"] > row["plan=paid"]["coefficient"]
-        assert all(one["low"] < one["coefficient"] < one["high"] for one in row.values())
+        assert all(
+            weight["low"] < weight["coefficient"] < weight["high"] for weight in row.values()
+        )
         assert sum(group["people"] for group in run["calibration"]) == 1000
     again = json.loads(_said(capsys, "simulate", "churn", *TRAIN, "--test", "test.csv", "--json"))
-    assert again["runs"] == found["runs"]
+    assert again["runs"] == document["runs"]
 
 
 @pytest.mark.usefixtures("folder")
 def test_a_model_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
-    shown = _said(capsys, "simulate", "churn", *TRAIN)
-    assert "churn: logistic, 4,000 people in" in shown
-    assert "without privacy" in shown
-    assert "AUC: 0." in shown
-    assert "the same people: --test has others" in shown
+    output = _said(capsys, "simulate", "churn", *TRAIN)
+    assert "churn: logistic, 4,000 people in" in output
+    assert "without privacy" in output
+    assert "AUC: 0." in output
+    assert "the same people: --test has others" in output
     assert "R squared: 0." in _said(capsys, "simulate", "spent", *TRAIN)
 
 
 @pytest.mark.usefixtures("folder")
 def test_a_model_of_classes_is_rehearsed_and_shown(capsys: pytest.CaptureFixture[str]) -> None:
-    asked = ("simulate", "tariff", *TRAIN, "--test", "test.csv")
-    found = json.loads(_said(capsys, *asked, "--json"))
-    assert found["summary"]["accuracy"]["low"] > 0.6, "the most frequent class is that of 60%"
-    assert found["summary"]["auc"] is None
-    assert found["without_privacy"]["accuracy"] > 0.95
-    last = found["runs"][-1]
-    told = {(one["of_class"], one["name"]): one["coefficient"] for one in last["coefficients"]}
-    assert len(told) == 3 * 4
-    assert told["none", "plan=free"] > told["year", "plan=free"]
+    arguments = ("simulate", "tariff", *TRAIN, "--test", "test.csv")
+    document = json.loads(_said(capsys, *arguments, "--json"))
+    assert document["summary"]["accuracy"]["low"] > 0.6, "the most frequent class is that of 60%"
+    assert document["summary"]["auc"] is None
+    assert document["without_privacy"]["accuracy"] > 0.95
+    last = document["runs"][-1]
+    coefficients = {
+        (coefficient["of_class"], coefficient["name"]): coefficient["coefficient"]
+        for coefficient in last["coefficients"]
+    }
+    assert len(coefficients) == 3 * 4
+    assert coefficients["none", "plan=free"] > coefficients["year", "plan=free"]
     judged = last["told_by_held_out"]["accuracy"]
     assert judged["low"] < last["accuracy"] < judged["high"]
-    shown = " ".join(_said(capsys, *asked).split())
-    assert "class column coefficient 95% of coins" in shown
-    assert "none plan=free" in shown
-    assert "accuracy as they tell it: 0." in shown
+    output = " ".join(_said(capsys, *arguments).split())
+    assert "class column coefficient 95% of coins" in output
+    assert "none plan=free" in output
+    assert "accuracy as they tell it: 0." in output
     Path("wrong.csv").write_text("age,plan,tariff\n33,free,secret\n")
     refused = _refused(capsys, "simulate", "tariff", "--values", "wrong.csv")
     assert 'line 2, column "tariff": label is none of the classes as written: "none",' in refused
@@ -175,14 +180,14 @@ def test_what_is_wrong_is_named_and_never_what_a_person_holds(
 
 def test_people_needed_are_planned(capsys: pytest.CaptureFixture[str]) -> None:
     question = ("plan", "model", "logistic", "--features", "64", "--epsilon", "1")
-    found = json.loads(_said(capsys, *question, "--format", "json"))
-    [row] = found["rows"]
+    document = json.loads(_said(capsys, *question, "--format", "json"))
+    [row] = document["rows"]
     assert abs(row["squared_error"] / 432 - 1) < 0.05
     assert row["people_a_round"] == pytest.approx(row["squared_error"] / 0.04, abs=1)
     assert row["shuffled_epsilon"] < 1
     assert "people for a mean gradient" in _said(capsys, *question)
-    known = _said(capsys, *question, "--reports", "5000")
-    assert "more people, fewer columns" in known
+    output = _said(capsys, *question, "--reports", "5000")
+    assert "more people, fewer columns" in output
     assert "outside [1, 1000]" in _refused(capsys, "plan", "model", "linear", "--features", "5000")
     for words, refusal in (
         (("plan", "model", "linear"), "the following arguments are required: --features"),
@@ -213,10 +218,10 @@ def test_people_needed_are_planned(capsys: pytest.CaptureFixture[str]) -> None:
         *(capsys, "plan", "model", "softmax", "--features", "90", "--classes", "16"),
     )
     assert "classes is of softmax" in _refused(capsys, *question, "--classes", "3")
-    asked = ("plan", "model", "logistic", "--features", "4")
-    assert "epsilon nan is outside" in _refused(capsys, *asked, "--epsilon", "nan")
-    assert "--reports 0 is below 1" in _refused(capsys, *asked, "--reports", "0")
-    assert "--features 0 is below 1" in _refused(capsys, *asked[:-1], "0")
+    arguments = ("plan", "model", "logistic", "--features", "4")
+    assert "epsilon nan is outside" in _refused(capsys, *arguments, "--epsilon", "nan")
+    assert "--reports 0 is below 1" in _refused(capsys, *arguments, "--reports", "0")
+    assert "--features 0 is below 1" in _refused(capsys, *arguments[:-1], "0")
 
 
 @pytest.mark.usefixtures("folder")
@@ -231,13 +236,13 @@ def test_fake_reports_push_a_round_no_farther_than_the_farthest_word(
             'expires = 2099-12-31\nepoch = "day"\nmin_batch = 100\nbegins = 2098-12-01',
         )
     )
-    asked = ("plan", "attack", "metrics.toml", "--fake", "0.01", "--simulate", "100")
-    [row] = json.loads(_said(capsys, *asked, "--format", "json"))
+    arguments = ("plan", "attack", "metrics.toml", "--fake", "0.01", "--simulate", "100")
+    [row] = json.loads(_said(capsys, *arguments, "--format", "json"))
     assert row["gain"] == pytest.approx(0.01 * row["worth"])
     # The pool's own farthest word is near the median of such pools.
     assert row["measured"] == pytest.approx(row["gain"], rel=0.15)
     assert 1 < row["worth"] < 10
-    assert "churn" in _said(capsys, *asked)
+    assert "churn" in _said(capsys, *arguments)
 
 
 @pytest.mark.usefixtures("folder")
@@ -248,12 +253,12 @@ def test_a_rehearsal_tells_what_those_who_judge_would(capsys: pytest.CaptureFixt
     words = ("simulate", "churn", *TRAIN, "--catalog", "judged.toml", "--test", "test.csv")
     runs = json.loads(_said(capsys, *words, "--json"))["runs"]
     for run in runs:
-        told = run["told_by_held_out"]
-        assert told["reports"] == 1200
-        assert told["auc"]["low"] - 0.02 < run["auc"] < told["auc"]["high"] + 0.02
-        assert sum(one["people"] for one in told["calibration"]) == pytest.approx(1)
-    shown = _said(capsys, *words)
-    assert "as 1,200 people held out tell it by randomized reports" in shown
-    assert "AUC as they tell it: 0." in shown
+        holdout = run["told_by_held_out"]
+        assert holdout["reports"] == 1200
+        assert holdout["auc"]["low"] - 0.02 < run["auc"] < holdout["auc"]["high"] + 0.02
+        assert sum(bucket["people"] for bucket in holdout["calibration"]) == pytest.approx(1)
+    output = _said(capsys, *words)
+    assert "as 1,200 people held out tell it by randomized reports" in output
+    assert "AUC as they tell it: 0." in output
     plain = json.loads(_said(capsys, "simulate", "churn", *TRAIN, "--json"))["runs"]
     assert all(run["told_by_held_out"] is None for run in plain)

@@ -99,9 +99,11 @@ def _nav(entries: list[Any]) -> Iterator[str]:
 
 def test_every_page_has_one_place_in_the_navigation() -> None:
     named = [*_nav(tomllib.loads(CONFIGURATION.read_text())["project"]["nav"])]
-    written = {path.relative_to(ROOT / "docs").as_posix() for path in (ROOT / "docs").rglob("*.md")}
-    decisions = {name for name in written if re.match(r"decisions/\d{4}-", name)}
-    assert sorted(named) == sorted((written - decisions) | set(PROJECT.values()))
+    page_names = {
+        path.relative_to(ROOT / "docs").as_posix() for path in (ROOT / "docs").rglob("*.md")
+    }
+    decisions = {name for name in page_names if re.match(r"decisions/\d{4}-", name)}
+    assert sorted(named) == sorted((page_names - decisions) | set(PROJECT.values()))
 
 
 def test_every_link_and_anchor_leads_somewhere(site: Path, pages: dict[str, Page]) -> None:
@@ -126,8 +128,8 @@ def test_no_page_loads_anything_from_elsewhere(site: Path, pages: dict[str, Page
         assert [url for url in page.loaded if "//" in url] == [], name
     for style in site.rglob("*.css"):
         text = style.read_text()
-        found = re.findall(r"(?:url\(|@import)\s*[\"']?(?:https?:)?//[^)\"']*", text)
-        assert found == [], style
+        matches = re.findall(r"(?:url\(|@import)\s*[\"']?(?:https?:)?//[^)\"']*", text)
+        assert matches == [], style
     # The theme's script fetches libraries from elsewhere for these alone.
     for path in site.rglob("*.html"):
         assert not re.search(r'class="[^"]*\b(mermaid|glightbox|pyodide)\b', path.read_text()), path
@@ -137,9 +139,9 @@ def test_broken_links_end_the_build(tmp_path: Path) -> None:
     gather(tmp_path / "pages")
     wrong = "[a page](nowhere.md) and [a part](glossary.md#nothing)"
     (tmp_path / "pages" / "glossary.md").write_text(f"# Glossary\n\n{wrong}\n")
-    said = rendered(tmp_path)
-    assert "page does not exist" in said
-    assert "anchor does not exist" in said
+    output = rendered(tmp_path)
+    assert "page does not exist" in output
+    assert "anchor does not exist" in output
 
 
 @pytest.mark.parametrize("package", ["client", "notebook", "mechanisms"])
@@ -164,10 +166,10 @@ def test_a_browser_asks_no_other_host_and_finds_what_is_searched(site: Path) -> 
         Thread(target=server.serve_forever, daemon=True).start()
         here = f"http://127.0.0.1:{server.server_port}/"
         page = browser.new_page()
-        asked: list[str] = []
-        said: list[str] = []
-        page.on("request", lambda request: asked.append(request.url))
-        page.on("console", lambda message: said.append(message.text))
+        urls: list[str] = []
+        console_lines: list[str] = []
+        page.on("request", lambda request: urls.append(request.url))
+        page.on("console", lambda message: console_lines.append(message.text))
         for name in ("", "architecture/", "client/", "operate/services/"):
             page.goto(here + name)
             page.wait_for_load_state("networkidle")
@@ -175,8 +177,8 @@ def test_a_browser_asks_no_other_host_and_finds_what_is_searched(site: Path) -> 
         page.keyboard.type("hyperplane")
         page.get_by_text(re.compile(r"^\d+ results$")).wait_for()
         server.shutdown()
-    assert [url for url in asked if not url.startswith((here, "data:", "blob:"))] == []
-    assert said == []
+    assert [url for url in urls if not url.startswith((here, "data:", "blob:"))] == []
+    assert console_lines == []
 
 
 def test_it_is_shown_on_this_machine_alone_until_ctrl_c(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ SECONDS = 20  # strangers are all there after some four
 
 
 def test_honest_reports_are_counted_and_refusals_told_whatever_strangers_hold_open() -> None:
-    found = run(SECONDS, seed=20_261_122)
-    assert found["wrong"] == [], found
-    assert found["sent"] > 50, found
-    assert found["strangers"]["flood: OK"] > 0, found
+    result = run(SECONDS, seed=20_261_122)
+    assert result["wrong"] == [], result
+    assert result["sent"] > 50, result
+    assert result["strangers"]["flood: OK"] > 0, result

@@ -103,17 +103,17 @@ class Heard:
 
 def _torture(run: LocalRun, line: Line, folder: Path, kills: int) -> Heard:
     """Let the app be killed so often, and cut its network meanwhile; or let it say no."""
-    heard = Heard()
+    event_log = Heard()
     ear, mouth = os.pipe()
-    told = [str(run.bundle_path), str(folder), line.address, str(mouth), str(kills), str(SEED)]
+    arguments = [str(run.bundle_path), str(folder), line.address, str(mouth), str(kills), str(SEED)]
     supervisor = subprocess.Popen(
-        [sys.executable, app.__file__, *told],
+        [sys.executable, app.__file__, *arguments],
         pass_fds=[mouth],
         stdin=subprocess.PIPE,
         bufsize=0,
     )
     os.close(mouth)
-    threading.Thread(target=heard.listen, args=(ear, run), daemon=True).start()
+    threading.Thread(target=event_log.listen, args=(ear, run), daemon=True).start()
     tortured = threading.Event()
     cutting = threading.Thread(target=_cut, args=(line, tortured))
     if kills:
@@ -125,16 +125,16 @@ def _torture(run: LocalRun, line: Line, folder: Path, kills: int) -> Heard:
             ending.callback(cutting.join)
             ending.callback(tortured.set)
         enough = 2000 if kills else 50
-        eventually(lambda: len(heard.queued) > enough or supervisor.poll() is not None)
+        eventually(lambda: len(event_log.queued) > enough or supervisor.poll() is not None)
         supervisor.stdin.write(b"\n")
         if not kills:
             # Each of them has heard the no, and gone on long enough to send what should not leave.
-            eventually(lambda: sum(n > 100 for n in heard.disabled.values()) >= app.WORKERS)
+            eventually(lambda: sum(n > 100 for n in event_log.disabled.values()) >= app.WORKERS)
         supervisor.stdin.write(b"\n")
         supervisor.wait()
     assert supervisor.returncode == 0
-    assert heard.ended.wait(HANG_SECONDS), "no process of the app hangs"
-    return heard
+    assert event_log.ended.wait(HANG_SECONDS), "no process of the app hangs"
+    return event_log
 
 
 def _cut(line: Line, end: threading.Event) -> None:
@@ -150,19 +150,19 @@ def test_every_queued_report_arrives_once_waits_or_is_counted_as_dropped(
     run: LocalRun, tmp_path: Path
 ) -> None:
     line, folder = Line(run.bundle.shuffler), tmp_path / "device"
-    heard = _torture(run, line, folder, KILLS)
+    event_log = _torture(run, line, folder, KILLS)
     with _started_again(run, line, folder) as client:
         assert client.flush(HANG_SECONDS), "what the killed had noted is sent by the next start"
-        kept, standing = client._state.payload_records(), client._state.device_state()
+        records, standing = client._state.payload_records(), client._state.device_state()
     assert not list(folder.glob("*.journal"))
 
-    serials = [int.from_bytes(k.payload, "little") >> 1 for k in kept if k.stream != "limited"]
-    fates = dict(zip(serials, (k.fate for k in kept if k.stream != "limited"), strict=True))
+    serials = [int.from_bytes(k.payload, "little") >> 1 for k in records if k.stream != "limited"]
+    fates = dict(zip(serials, (k.fate for k in records if k.stream != "limited"), strict=True))
     assert len(fates) == len(serials), "nothing is in the outbox twice"
-    assert set(heard.queued.values()) == {1}
-    assert len(heard.queued) > 2000
-    assert heard.queued.keys() <= fates.keys(), "nothing that was queued is lost"
-    told_of = Counter(one.fate for one in kept if one.fate != SENT)
+    assert set(event_log.queued.values()) == {1}
+    assert len(event_log.queued) > 2000
+    assert event_log.queued.keys() <= fates.keys(), "nothing that was queued is lost"
+    told_of = Counter(record.fate for record in records if record.fate != SENT)
     # Two processes may draw the last report that is allowed; one is given up at the door.
     assert standing.counts - told_of == Counter(
         already_reported=standing.counts["already_reported"]
@@ -171,7 +171,9 @@ def test_every_queued_report_arrives_once_waits_or_is_counted_as_dropped(
     arrived = [serial for serial, fate in fates.items() if fate == SENT]
     assert len(arrived) == len(fates) - standing.counts["outbox_full"]
 
-    limited = Counter(one.epoch for one in kept if one.stream == "limited" and one.fate == SENT)
+    limited = Counter(
+        record.epoch for record in records if record.stream == "limited" and record.fate == SENT
+    )
     assert 1 <= max(limited.values()) <= 3
     assert max(standing.accounts["limited"].epochs.values()) <= 3
     _check_totals(run, arrived, sum(limited.values()))
@@ -189,10 +191,10 @@ def _started_again(run: LocalRun, line: Line, folder: Path) -> Client:
 
 def _check_no(run: LocalRun, line: Line, folder: Path) -> None:
     """The app runs again, and one of its processes says no."""
-    heard = _torture(run, line, folder, 0)
-    assert len(heard.queued) > 50
-    assert heard.acknowledged_at_no == [_acknowledged(run)], "not one left after the no"
-    assert heard.counts[app.DISABLED] > 0, "and the other processes heard of it"
+    event_log = _torture(run, line, folder, 0)
+    assert len(event_log.queued) > 50
+    assert event_log.acknowledged_at_no == [_acknowledged(run)], "not one left after the no"
+    assert event_log.counts[app.DISABLED] > 0, "and the other processes heard of it"
     before = _acknowledged(run)
     with _started_again(run, line, folder) as client:
         client.enable()
@@ -213,8 +215,8 @@ def _check_totals(run: LocalRun, arrived: Sequence[int], limited: int) -> None:
     windows = report_counts(run.endpoints)
     counted = sum(t["counted"] for (stream, _), t in windows.items() if stream != "limited")
     assert counted == len(arrived)
-    taken = [t for (stream, _), t in windows.items() if stream == "limited"]
-    assert sum(t["counted"] + t["withheld"] for t in taken) == limited
+    limited_windows = [t for (stream, _), t in windows.items() if stream == "limited"]
+    assert sum(t["counted"] + t["withheld"] for t in limited_windows) == limited
     assert terms["rejected"] == 0
 
 

@@ -49,8 +49,8 @@ def _run(line: str, folder: Path) -> str:
 @contextmanager
 def _up(folder: Path, port: int, command: str) -> Iterator[Path]:
     """`hubbub up`, as the page starts it, and what it says."""
-    said = folder / "up.log"
-    with said.open("w") as log:
+    log_path = folder / "up.log"
+    with log_path.open("w") as log:
         process = subprocess.Popen(
             [sys.executable, "-m", "hubbub.cli", *command.split()[1:], "--port", str(port)],
             cwd=folder,
@@ -58,12 +58,14 @@ def _up(folder: Path, port: int, command: str) -> Iterator[Path]:
             stderr=subprocess.STDOUT,
         )
         try:
-            eventually(lambda: "Ctrl-C ends it" in said.read_text() or process.poll() is not None)
-            yield said
+            eventually(
+                lambda: "Ctrl-C ends it" in log_path.read_text() or process.poll() is not None
+            )
+            yield log_path
         finally:
             process.send_signal(signal.SIGINT)
             process.wait()
-    assert process.returncode == 0, said.read_text()
+    assert process.returncode == 0, log_path.read_text()
 
 
 def test_the_tutorial_works_as_it_stands(tmp_path: Path) -> None:
@@ -104,17 +106,17 @@ def _split(steps: Steps) -> list[Steps]:
     ]
 
 
-def _follow(steps: Steps, folder: Path, said: str, *, development: bool = False) -> None:
+def _follow(steps: Steps, folder: Path, output: str, *, development: bool = False) -> None:
     """Take the steps; what the page shows must come out of the commands before it."""
     for kind, title, body in steps:
         if kind == "sh" and not title:
             if development and body == "hubbub query theme\n":
                 eventually(lambda: json.loads(_status(folder))["counted"] == 1)
-            said = "".join(_run(line, folder) for line in body.splitlines())
+            output = "".join(_run(line, folder) for line in body.splitlines())
             if body == "python crowd.py\n":
                 eventually(lambda: _settled(folder))
         elif kind == "text":
-            assert _shape(body) <= _shape(said)
+            assert _shape(body) <= _shape(output)
         elif title.endswith((".py", ".toml")):
             (folder / title).write_text(body)
 

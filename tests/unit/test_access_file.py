@@ -34,19 +34,19 @@ def _file(folder: Path, text: str) -> Path:
 
 
 def test_what_it_says_is_read_and_what_it_leaves_out_has_a_default(tmp_path: Path) -> None:
-    found = read_access(_file(tmp_path, WHOLE))
-    assert found.groups == {
+    access = read_access(_file(tmp_path, WHOLE))
+    assert access.groups == {
         "/analysts": Grant("viewer", ("*",)),
         "browsers": Grant("publisher", ("browser.*",)),
     }
-    assert found.oidc is not None
-    assert (found.oidc.audience, found.oidc.groups_claim) == ("hubbub", "groups")
-    assert (found.oidc.session_seconds, found.oidc.title) == (8 * 3600, "id.example.org")
+    assert access.oidc is not None
+    assert (access.oidc.audience, access.oidc.groups_claim) == ("hubbub", "groups")
+    assert (access.oidc.session_seconds, access.oidc.title) == (8 * 3600, "id.example.org")
     assert files_of(tmp_path / "access.toml") == [tmp_path / "access.toml"]
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "said"),
+    ("old", "new", "message"),
     [
         ("[oidc]", "[oidc", "cannot be read as TOML"),
         ("[oidc]", "[oicd]", "did you mean oidc"),
@@ -70,8 +70,8 @@ def test_what_it_says_is_read_and_what_it_leaves_out_has_a_default(tmp_path: Pat
         ('role = "publisher"', 'certificates = ["ana"]', "certificates is gone: .*keys token"),
     ],
 )
-def test_what_is_wrong_is_said(tmp_path: Path, old: str, new: str, said: str) -> None:
-    with pytest.raises(BadParameter, match=said):
+def test_what_is_wrong_is_said(tmp_path: Path, old: str, new: str, message: str) -> None:
+    with pytest.raises(BadParameter, match=message):
         read_access(_file(tmp_path, WHOLE.replace(old, new, 1)))
 
 
@@ -83,7 +83,7 @@ def test_a_secret_that_is_empty_makes_no_public_client(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("more", "said"),
+    ("more", "message"),
     [
         (["--name", ""], "a token's name is 1 to 100"),
         (["--name", "a", "--group", ""], "a group's name is 1 to 100"),
@@ -92,11 +92,11 @@ def test_a_secret_that_is_empty_makes_no_public_client(tmp_path: Path) -> None:
     ],
 )
 def test_a_token_of_an_empty_word_is_none(
-    more: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    more: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """As of a script's variable that is not set: it listed who may ask, or saw "everything"."""
     assert main(["keys", "token", str(tmp_path / "tokens.json"), *more]) == 2
-    assert said in capsys.readouterr().err
+    assert message in capsys.readouterr().err
     assert not (tmp_path / "tokens.json").exists()
 
 
@@ -121,9 +121,9 @@ def test_keys_of_sessions_are_made_and_changed(tmp_path: Path) -> None:
     for _ in range(3):
         assert main(["keys", "session", str(keys)]) == 0
     more = 'client = "hubbub"\nsession_keys = "session.keys"'
-    found = read_access(_file(tmp_path, WHOLE.replace('client = "hubbub"', more)))
-    assert found.oidc is not None
-    assert len(found.oidc.session_keys) == 2, "the new one and the former"
+    access = read_access(_file(tmp_path, WHOLE.replace('client = "hubbub"', more)))
+    assert access.oidc is not None
+    assert len(access.oidc.session_keys) == 2, "the new one and the former"
     assert keys.stat().st_mode & 0o777 == 0o600
     assert files_of(tmp_path / "access.toml") == [tmp_path / "access.toml", keys]
 

@@ -28,7 +28,7 @@ RELAY = ["--gateway", "https://shuffler.example.org", "--insecure"]
 
 
 @pytest.mark.parametrize(
-    ("address", "known"),
+    ("address", "valid"),
     [
         ("127.0.0.1:9072", True),
         ("[::1]:65535", True),
@@ -43,9 +43,9 @@ RELAY = ["--gateway", "https://shuffler.example.org", "--insecure"]
         ("two words:9072", False),
     ],
 )
-def test_an_address_has_a_host_and_a_port_that_there_is(address: str, known: bool) -> None:
-    assert has_port(address) is known
-    assert known or not is_address(address)
+def test_an_address_has_a_host_and_a_port_that_there_is(address: str, valid: bool) -> None:
+    assert has_port(address) is valid
+    assert valid or not is_address(address)
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ def test_a_url_without_a_host_or_with_another_port_is_none(url: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("parse", "given", "options"),
+    ("parse", "arguments", "options"),
     [
         (
             shuffler,
@@ -92,14 +92,14 @@ def test_a_url_without_a_host_or_with_another_port_is_none(url: str) -> None:
 def test_a_service_is_told_of_no_port_that_there_is_not(
     monkeypatch: pytest.MonkeyPatch,
     parse: Callable[[list[str]], object],
-    given: list[str],
+    arguments: list[str],
     options: tuple[str, ...],
 ) -> None:
     monkeypatch.setenv("HUBBUB_REDIS_URL", "redis://127.0.0.1/0")
     for option in options:
-        parse([*given, option, "127.0.0.1:65535"])
+        parse([*arguments, option, "127.0.0.1:65535"])
         with pytest.raises(BadParameter) as refused:
-            parse([*given, option, "127.0.0.1:70000"])
+            parse([*arguments, option, "127.0.0.1:70000"])
         assert str(refused.value) == (
             f"{option} '127.0.0.1:70000' is no address; write HOST:PORT, with a port of at most "
             "65535"

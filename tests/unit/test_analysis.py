@@ -46,11 +46,11 @@ def test_an_interval_is_symmetric_and_of_its_level() -> None:
 def test_discoveries_spend_the_whole_rate() -> None:
     """The worked example of 15 p-values of Benjamini and Hochberg (1995, section 3.1): their own
     procedure finds four at 5%, the adaptive one eight."""
-    found = discoveries(np.array([
+    flags = discoveries(np.array([
         0.0001, 0.0004, 0.0019, 0.0095, 0.0201, 0.0278, 0.0298, 0.0344,
         0.0459, 0.3240, 0.4262, 0.5719, 0.6528, 0.7590, 1.0,
     ]))  # fmt: skip
-    assert found.tolist() == [True] * 8 + [False] * 7
+    assert flags.tolist() == [True] * 8 + [False] * 7
     assert discoveries(np.zeros(0)).tolist() == []
     assert discoveries(np.full(9, 0.5)).tolist() == [False] * 9
     assert discoveries(np.full(9, 1e-9)).tolist() == [True] * 9
@@ -140,8 +140,8 @@ def test_strings_that_set_the_same_bits_are_named_together() -> None:
     found = answer(mechanism, totals, None, strings)
     bits = {string: mechanism.positions(string) for string in strings}
     alike = {frozenset(s for s in strings if bits[s] == bits[string]) for string in strings}
-    assert {frozenset(one.values) for one in found.twins} == {a for a in alike if len(a) > 1}
+    assert {frozenset(twin.values) for twin in found.twins} == {a for a in alike if len(a) > 1}
     assert found.twins
     figures = {value.value: (value.estimate, value.low, value.high) for value in found.values}
-    for one in found.twins:
-        assert len({figures[name] for name in one.values}) == 1
+    for twin in found.twins:
+        assert len({figures[name] for name in twin.values}) == 1

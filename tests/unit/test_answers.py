@@ -68,7 +68,7 @@ def newer() -> Iterator[Newer]:
 
 @pytest.fixture
 def client_of(signed: Signed) -> Iterator[Callable[..., Client]]:
-    made: list[Client] = []
+    clients: list[Client] = []
 
     def make(address: str) -> Client:
         client = Client(
@@ -78,11 +78,11 @@ def client_of(signed: Signed) -> Iterator[Callable[..., Client]]:
             hold_seconds=None,
             clock=FakeClock(float(signed.bundle.keys[0].start + 10 * DAY)),
         )
-        made.append(client)
+        clients.append(client)
         return client
 
     yield make
-    for client in made:
+    for client in clients:
         client.close(0)
 
 
@@ -302,8 +302,8 @@ def test_what_was_taken_before_a_failure_is_not_sent_again(device: Device) -> No
     assert client.waiting == 2
     assert client.flush(HANG_SECONDS)
     assert client.dropped == {}
-    first, taken, failed, last = shuffler.submissions
-    assert set(first) == set(taken) | set(last)
+    first, second, failed, last = shuffler.submissions
+    assert set(first) == set(second) | set(last)
     assert set(failed) == set(last)
 
 

@@ -43,15 +43,22 @@ def test_a_decode_answers_with_numbers_or_refuses(  # noqa: PLR0917
     f, p, q = (Probability.at_most(x).exact for x in chances)
     collection = Collection(np.column_stack([reports, counts]), hashes, channel(f, p, q))
     try:
-        found = decode_counts(collection, cells.reshape(candidates, -1).astype(np.int32))
+        answer = decode_counts(collection, cells.reshape(candidates, -1).astype(np.int32))
     except BatchTooSmall:
         assert np.count_nonzero(reports) * bits < 8
         return
-    numbers = (found.estimates, found.stderrs, found.p_values, found.low, found.high, found.fitted)
+    numbers = (
+        answer.estimates,
+        answer.stderrs,
+        answer.p_values,
+        answer.low,
+        answer.high,
+        answer.fitted,
+    )
     for column in numbers:
         assert np.isfinite(column).all()
-    for told in (found.misfit, found.others):
-        assert told is None or np.isfinite(told).all()
-    assert (found.low <= found.high).all()
-    assert (found.fitted >= 0).all()
-    assert (found.stderrs > 0).all()
+    for statistic in (answer.misfit, answer.others):
+        assert statistic is None or np.isfinite(statistic).all()
+    assert (answer.low <= answer.high).all()
+    assert (answer.fitted >= 0).all()
+    assert (answer.stderrs > 0).all()

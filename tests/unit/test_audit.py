@@ -54,8 +54,8 @@ def _audit(
 ) -> list[Check]:
     """With coins from fixed keys, so that a test does the same every time."""
     numbers = count(1)
-    known = devices or (lambda name: DeviceMemo(next(numbers).to_bytes(32, "big"), name))
-    steps = audit_metric(metric, source or KeyedBits(b"seed" * 8), known, people, 1e-6)
+    memo_of = devices or (lambda name: DeviceMemo(next(numbers).to_bytes(32, "big"), name))
+    steps = audit_metric(metric, source or KeyedBits(b"seed" * 8), memo_of, people, 1e-6)
     return [step for step in steps if step]
 
 
@@ -84,15 +84,17 @@ def test_a_doubled_epsilon_is_caught(metrics: dict[str, Metric]) -> None:
         honest = metric.randomizer
 
         class Bold:
-            def __getattr__(self, asked: str, bolder: Any = bolder, honest: Any = honest) -> Any:
-                draws = asked.startswith("randomize")
-                return getattr(bolder if draws else honest, asked)
+            def __getattr__(
+                self, attribute: str, bolder: Any = bolder, honest: Any = honest
+            ) -> Any:
+                draws = attribute.startswith("randomize")
+                return getattr(bolder if draws else honest, attribute)
 
-            def randomize_again(self, *given: Any, bolder: Any = bolder) -> bytes:
-                return bytes(bolder.randomize_again(*given))
+            def randomize_again(self, *arguments: Any, bolder: Any = bolder) -> bytes:
+                return bytes(bolder.randomize_again(*arguments))
 
-            def permanent_key(self, *given: Any, honest: Any = honest) -> bytes:
-                return bytes(honest.permanent_key(*given))
+            def permanent_key(self, *arguments: Any, honest: Any = honest) -> bytes:
+                return bytes(honest.permanent_key(*arguments))
 
             def permanent_loss(self, honest: Any = honest) -> float:
                 return float(honest.permanent_loss())
@@ -112,8 +114,8 @@ class _Plain:
         self.randomize = bolder.randomize
         self._honest = honest
 
-    def __getattr__(self, asked: str) -> Any:
-        return getattr(self._honest, asked)
+    def __getattr__(self, attribute: str) -> Any:
+        return getattr(self._honest, attribute)
 
 
 _ANEW = count(1)
@@ -141,10 +143,10 @@ class Repeats:
         self._real = KeyedBits(b"real" * 8)
         self._last: dict[Any, Any] = {}
 
-    def _twice(self, *asked: Any) -> Any:
-        if asked in self._last:
-            return self._last.pop(asked)
-        self._last[asked] = answer = getattr(self._real, asked[0])(*asked[1:])
+    def _twice(self, *arguments: Any) -> Any:
+        if arguments in self._last:
+            return self._last.pop(arguments)
+        self._last[arguments] = answer = getattr(self._real, arguments[0])(*arguments[1:])
         return answer
 
     def chance(self, probability: Probability, /) -> bool:
@@ -240,24 +242,24 @@ def test_the_command_tells_and_fails_as_it_should(
     monkeypatch.setattr("hubbub.cli.commands.audit.SMALL", SMALL[:3])
     path = tmp_path / "metrics.toml"
     path.write_text(CATALOG + MORE)
-    asked = ["audit", str(path), "--metric", "daily", "--metric", "theme", "--samples", "2000"]
-    assert main([*asked, "--format", "json"]) == 0
+    arguments = ["audit", str(path), "--metric", "daily", "--metric", "theme", "--samples", "2000"]
+    assert main([*arguments, "--format", "json"]) == 0
     document = json.loads(capsys.readouterr().out)
     assert document["held"] is True
     assert {check["what"] for check in document["checks"] if check["claim"]} == {"daily", "theme"}
-    assert main([*asked, "--format", "html", "--no-proofs"]) == 0
+    assert main([*arguments, "--format", "html", "--no-proofs"]) == 0
     assert "<h1>hubbub audit: all that was tried held</h1>" in capsys.readouterr().out
     monkeypatch.setattr("hubbub.cli.commands.audit.SystemBits", Floats)
-    assert main(asked) == 1
+    assert main(arguments) == 1
     out = capsys.readouterr().out
     assert "hubbub audit: FAILED" in out
     assert "not compared with all 64 digits" in out
-    for wrong, said in (
+    for wrong, message in (
         (["--samples", "5"], "--samples 5 is outside"),
         (["--metric", "colour"], 'no metric "colour"'),
     ):
         assert main(["audit", str(path), *wrong]) == 2
-        assert said in capsys.readouterr().err
+        assert message in capsys.readouterr().err
     monkeypatch.chdir(tmp_path / "..")
     assert main(["audit", "--no-proofs"]) == 2
     assert "leaves nothing to do" in capsys.readouterr().err
@@ -266,8 +268,8 @@ def test_the_command_tells_and_fails_as_it_should(
 def test_what_was_not_walked_is_not_said_to_have_held() -> None:
     from hubbub.cli.commands.audit import _found
 
-    told = {
-        kind: _found(Check("theme", kind, held=held, said=""))
-        for kind, held in ((NOT_WALKED, True), ("one report", True), ("a second report", False))
+    verdicts = {
+        kind: _found(Check("theme", kind, held=success, said=""))
+        for kind, success in ((NOT_WALKED, True), ("one report", True), ("a second report", False))
     }
-    assert list(told.values()) == ["not tried", "held", "FAILED"]
+    assert list(verdicts.values()) == ["not tried", "held", "FAILED"]

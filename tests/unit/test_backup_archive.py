@@ -81,7 +81,7 @@ def test_files_come_back_with_who_may_read_them_and_links_within(tmp_path: Path)
     archive.pack(home, tmp_path / "sealed", lambda clear: clear)
     assert archive.unpack(tmp_path / "sealed", lambda clear: clear, again) == 2
     assert (again / "newest").read_text() == "a key"
-    modes = [(again / one).stat().st_mode & 0o777 for one in ("keys", "keys/secret")]
+    modes = [(again / name).stat().st_mode & 0o777 for name in ("keys", "keys/secret")]
     assert modes == [0o700, 0o600]
 
 

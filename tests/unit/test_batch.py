@@ -35,10 +35,10 @@ def test_no_batch_is_smaller_than_the_minimum_and_no_reserve_is_touched(
 @given(mixes, st.integers(0, 10_000))
 def test_a_window_that_is_over_goes_out_whole(mix: MixRule, pooled: int) -> None:
     """What holds the minimum leaves nothing behind: no remainder is too small to send."""
-    held = pooled
+    pool_before = pooled
     while take := mix.next_take(pooled, over=True):
         pooled -= take.number
-    assert pooled == (held if held < mix.min_batch else 0)
+    assert pooled == (pool_before if pool_before < mix.min_batch else 0)
 
 
 @pytest.mark.slow

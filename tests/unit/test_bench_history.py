@@ -14,7 +14,7 @@ def _row(stage: str, ratio: float, *, more: bool = False) -> Row:
 
 
 @pytest.mark.parametrize(
-    ("before", "now", "more", "said"),
+    ("before", "now", "more", "message"),
     [
         (1.0, 0.8, True, "WORSE by 20%"),  # a rate that fell
         (1.0, 0.9, True, ""),
@@ -25,18 +25,18 @@ def _row(stage: str, ratio: float, *, more: bool = False) -> Row:
     ],
 )
 def test_a_figure_that_is_worse_by_more_than_15_percent_is_pointed_out(
-    before: float, now: float, more: bool, said: str
+    before: float, now: float, more: bool, message: str
 ) -> None:
     history = [
         Run("2026-01-01, x", [_row("a", 0.1, more=more)]),
         Run("2026-01-02, x", [_row("a", before, more=more), _row("b", 9.0)]),
         Run("2026-01-03, x", [_row("b", 9.0)]),
     ]
-    found = fell(_row("a", now, more=more), history)
-    assert found.startswith(said)
-    assert bool(found) == bool(said)
-    if found:
-        assert "2026-01-02" in found, "beside the last run that had it"
+    warning = fell(_row("a", now, more=more), history)
+    assert warning.startswith(message)
+    assert bool(warning) == bool(message)
+    if warning:
+        assert "2026-01-02" in warning, "beside the last run that had it"
 
 
 def test_a_stage_of_which_nothing_is_known_did_not_fall() -> None:
@@ -56,8 +56,8 @@ def test_every_run_is_kept_and_the_newest_figure_of_each_stage_is_shown(tmp_path
     with path.open("a") as file:  # as before there were several tables
         file.write('{"made": "zero", "rows": [], "grid": [["y"]]}\n')
     assert read_history(path)[-1] == Run("zero", [], {"mechanisms": [["y"]]})
-    shown = newest(read_history(path))
-    assert {stage: (row.ratio, made) for stage, (row, made) in shown.items()} == {
+    figures = newest(read_history(path))
+    assert {stage: (row.ratio, date) for stage, (row, date) in figures.items()} == {
         "a": (3, "two"),
         "b": (2, "one"),
     }

@@ -18,11 +18,11 @@ def test_chances_are_those_of_scipy(trials: int) -> None:
         near = generator.uniform(mean - reach, mean + reach, 300).round()
         numbers = np.clip(np.concatenate([near, [0, 1, trials - 1, trials]]), 0, trials)
         theirs = binom.pmf(numbers, trials, chance)
-        told = theirs > 1e-290
-        np.testing.assert_allclose(pmf(numbers, trials, chance)[told], theirs[told], rtol=1e-10)
+        mask = theirs > 1e-290
+        np.testing.assert_allclose(pmf(numbers, trials, chance)[mask], theirs[mask], rtol=1e-10)
         beyond = binom.sf(numbers, trials, chance)
-        told = beyond > 1e-290
-        np.testing.assert_allclose(above(numbers, trials, chance)[told], beyond[told], rtol=1e-12)
+        mask = beyond > 1e-290
+        np.testing.assert_allclose(above(numbers, trials, chance)[mask], beyond[mask], rtol=1e-12)
         for share in (1e-9, 0.1, 0.5, 0.99):
             assert least(share, trials, chance) == binom.ppf(share, trials, chance)
 
@@ -37,7 +37,7 @@ def test_outside_there_is_no_chance_and_of_sure_ones_no_doubt() -> None:
 
 def test_laws_are_of_each_number_of_trials_by_itself() -> None:
     trials = [0, 3, 1000, 0, 50_000] * 30  # more than are worked with at once
-    found = laws(trials, 0.2, 1e-9)
-    for number, law in zip(trials, found, strict=True):
+    distributions = laws(trials, 0.2, 1e-9)
+    for number, law in zip(trials, distributions, strict=True):
         np.testing.assert_allclose(law, binom.pmf(likely(number, 0.2, 1e-9), number, 0.2))
         assert law.sum() == pytest.approx(1, abs=1e-8)

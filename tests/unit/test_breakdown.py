@@ -58,12 +58,14 @@ def test_a_device_says_its_cell_and_one_that_is_in_none_the_metric_alone(tmp_pat
         ({"os": "macos", "version": lambda: "1.9"}, "theme@os=macos,version=old"),
         ({"os": "beos", "version": "2.3"}, "theme"),
     )
-    for said, stream in cases:
+    for public_values, stream in cases:
         shuffler = FakeShuffler()
-        client = memory_client(bundle, transport=shuffler, public=said)
+        client = memory_client(bundle, transport=shuffler, public=public_values)
         assert client.report("theme", "dark") is Outcome.QUEUED
         assert client.ledger().payloads[0].public == (
-            {} if stream == "theme" else {"os": said["os"], "version": stream.rpartition("=")[2]}
+            {}
+            if stream == "theme"
+            else {"os": public_values["os"], "version": stream.rpartition("=")[2]}
         )
         assert client.flush()
         assert [report.stream for report in shuffler.reports()] == [stream]
@@ -71,9 +73,9 @@ def test_a_device_says_its_cell_and_one_that_is_in_none_the_metric_alone(tmp_pat
 
 def test_a_device_that_moves_on_reports_once_an_epoch_and_lies_as_it_did(tmp_path: Path) -> None:
     version = ["1.9"]
-    said: dict[str, Any] = {"os": "linux", "version": lambda: version[0]}
+    public_values: dict[str, Any] = {"os": "linux", "version": lambda: version[0]}
     bundle = _bundle(tmp_path, rest=GRR)
-    client = memory_client(bundle, public=said)
+    client = memory_client(bundle, public=public_values)
     assert client.report("theme", "dark") is Outcome.QUEUED
     version[0] = "2.0"
     assert client.report("theme", "dark") is Outcome.ALREADY_REPORTED
@@ -81,7 +83,7 @@ def test_a_device_that_moves_on_reports_once_an_epoch_and_lies_as_it_did(tmp_pat
     path = tmp_path / "long.toml"
     often = TABLE.replace(limits, "limits = {{ reports_per_epoch = 50,")
     path.write_text(often.format(rest=LONG + BY.format(os='["linux"]')))
-    client = memory_client(make_bundle(path).bundle, public=said)
+    client = memory_client(make_bundle(path).bundle, public=public_values)
     for version[0] in ("1.9", "2.0") * 10:
         assert client.report("theme", "dark") is Outcome.QUEUED
     [metric] = client.ledger().metrics
@@ -123,12 +125,12 @@ def test_more_values_may_come_and_none_may_go(tmp_path: Path) -> None:
 def test_a_card_says_who_sees_it(tmp_path: Path) -> None:
     card = metric_card(_bundle(tmp_path).metrics["theme"])
     assert "Shuffler and aggregator see of each answer its os, version" in card.sentence
-    told = {fact.label: fact.text for fact in card.facts}
-    assert told["told apart in the clear by"] == "os (linux, macos), version (2, old)"
+    facts = {fact.label: fact.text for fact in card.facts}
+    assert facts["told apart in the clear by"] == "os (linux, macos), version (2, old)"
 
 
 @pytest.mark.parametrize(
-    ("os", "said"),
+    ("os", "message"),
     [
         ('["linux", "linux"]', "holds a value twice"),
         ('["a b"]', "write a short name"),
@@ -138,10 +140,10 @@ def test_a_card_says_who_sees_it(tmp_path: Path) -> None:
         (str([f"v{n}" for n in range(51)]), "makes 102 cells, above 100"),
     ],
 )
-def test_a_breakdown_that_is_none_is_refused(tmp_path: Path, os: str, said: str) -> None:
+def test_a_breakdown_that_is_none_is_refused(tmp_path: Path, os: str, message: str) -> None:
     path = tmp_path / "metrics.toml"
     path.write_text(TABLE.format(rest=GRR + BY.format(os=os)))
     with pytest.raises(CatalogInvalid) as error:
         read_catalog(path)
     assert 'field "breakdown"' in str(error.value)
-    assert said in str(error.value)
+    assert message in str(error.value)

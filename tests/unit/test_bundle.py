@@ -135,9 +135,9 @@ def test_a_retired_name_comes_back_with_no_more_than_it_promised(
         refuse_changes(more, second)
     refuse_changes({**rest, "theme": theme}, second)
     (difference,) = (
-        told
-        for told in differences(second, replace(second, metrics=more, promised={}))
-        if told.field != "asked"
+        difference
+        for difference in differences(second, replace(second, metrics=more, promised={}))
+        if difference.field != "asked"
     )
     assert difference.after.startswith("reports_per_epoch raised")
     unknown = replace(second, promised={})
@@ -296,9 +296,11 @@ def test_a_handover_makes_a_key_that_the_old_one_vouches_for(
     first = _build(made, keys, out)
     for number in range(1, MAX_HANDOVERS + 3):
         assert main(["keys", "handover", str(keys)]) == 0
-        kept = keys / f"operator.{number}.key"
+        old_key = keys / f"operator.{number}.key"
         assert (
-            kept.stat().st_mode & 0o777 == (keys / "operator.key").stat().st_mode & 0o777 == 0o600
+            old_key.stat().st_mode & 0o777
+            == (keys / "operator.key").stat().st_mode & 0o777
+            == 0o600
         )
         bundle = _build(made, keys, out)
         assert len(bundle.line) == min(number, MAX_HANDOVERS) + 1

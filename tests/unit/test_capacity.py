@@ -39,8 +39,8 @@ DAILY = Traffic(1e8, 86_400, 50, 128)
 
 
 def _parts(*traffic: Traffic, peak: float = 3, outage: float = 3600) -> dict[str, Need]:
-    found = needs(traffic, MACHINE, MEASURED, peak=peak, outage_seconds=outage)
-    return {need.part: need for need in found}
+    part_needs = needs(traffic, MACHINE, MEASURED, peak=peak, outage_seconds=outage)
+    return {need.part: need for need in part_needs}
 
 
 def test_ten_times_the_reports_take_ten_times_as_much() -> None:
@@ -61,9 +61,11 @@ def test_ten_times_the_reports_take_ten_times_as_much() -> None:
 
 def test_a_visit_costs_its_connection_once() -> None:
     doors: tuple[Door, ...] = ("grpc", "http")
-    asked = {"peak": 3, "outage_seconds": 3600.0}
+    options = {"peak": 3, "outage_seconds": 3600.0}
     by = {
-        (door, each): needs([DAILY], MACHINE, MEASURED, door=door, per_visit=each, **asked)[0].cores
+        (door, each): needs([DAILY], MACHINE, MEASURED, door=door, per_visit=each, **options)[
+            0
+        ].cores
         for door in doors
         for each in (1, 10)
     }
@@ -92,14 +94,14 @@ def test_epochs_that_leave_whole_wait_in_the_pool() -> None:
     assert waits.cores - mixed.cores == pytest.approx(3e8 / 86_400 * 13e-6 / 0.6)
     assert waits.why == "memory"
     assert largest_crowd([DAILY], MACHINE, MEASURED, 1) is None
-    found = largest_crowd([DAILY, replace(whole, a_day=1e6), whole], MACHINE, MEASURED, 2)
-    assert found is not None
-    assert (found.reports, found.machine_fits) == (1e8, False)
-    assert found.count_seconds == pytest.approx(1e8 * 49e-6 / (2 * 4 * 0.6))
+    crowd = largest_crowd([DAILY, replace(whole, a_day=1e6), whole], MACHINE, MEASURED, 2)
+    assert crowd is not None
+    assert (crowd.reports, crowd.machine_fits) == (1e8, False)
+    assert crowd.count_seconds == pytest.approx(1e8 * 49e-6 / (2 * 4 * 0.6))
     spread = largest_crowd([whole], MACHINE, MEASURED, 2, nodes=4)
     assert spread is not None
-    assert spread.gigabytes == pytest.approx(found.gigabytes / 4)
-    assert spread.cut_seconds == pytest.approx(found.cut_seconds / 4)
+    assert spread.gigabytes == pytest.approx(crowd.gigabytes / 4)
+    assert spread.cut_seconds == pytest.approx(crowd.cut_seconds / 4)
     assert spread.machine_fits
     hourly = largest_crowd([replace(whole, epoch_seconds=3600)], MACHINE, MEASURED, 2)
     assert hourly is not None
@@ -111,14 +113,14 @@ def test_the_command_says_what_the_largest_crowd_asks(
 ) -> None:
     crowd = 'mechanism = "auto"\ncentral_epsilon = 1.0\ncrowd = 30000'
     (tmp_path / "metrics.toml").write_text(METRIC.format(crowd=crowd))
-    asked = ["plan", "capacity", str(tmp_path / "metrics.toml"), "--devices", "1e9"]
-    assert main(asked) == 0
+    arguments = ["plan", "capacity", str(tmp_path / "metrics.toml"), "--devices", "1e9"]
+    assert main(arguments) == 0
     out = " ".join(capsys.readouterr().out.split())
     assert "the largest epoch that leaves whole has 1,000,000,000 reports" in out
     assert "one Redis must hold it, and 16 GB, used to 60%, are too few" in out
-    assert main([*asked, "--format", "json"]) == 0
-    found = json.loads(capsys.readouterr().out)["largest_crowd"]
-    assert found["reports"] == pytest.approx(1e9)
+    assert main([*arguments, "--format", "json"]) == 0
+    document = json.loads(capsys.readouterr().out)["largest_crowd"]
+    assert document["reports"] == pytest.approx(1e9)
 
 
 def test_what_is_sealed_by_x_wing_takes_longer_to_open_and_waits_in_more_memory() -> None:
@@ -146,13 +148,13 @@ def test_the_command_counts_a_catalogs_limits_and_names_the_bottleneck(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "metrics.toml").write_text(CATALOG)
-    asked = ["plan", "capacity", str(tmp_path / "metrics.toml"), "--devices", "1e6"]
-    assert main([*asked, "--format", "json"]) == 0
-    found = json.loads(capsys.readouterr().out)
+    arguments = ["plan", "capacity", str(tmp_path / "metrics.toml"), "--devices", "1e6"]
+    assert main([*arguments, "--format", "json"]) == 0
+    document = json.loads(capsys.readouterr().out)
     # theme once a day, homepage a hundred times, crashed three times an hour, editor once a week.
-    assert found["reports_a_day"] == pytest.approx(1e6 * (1 + 100 + 72 + 1 / 7))
-    assert found["bottleneck"] in {need["part"] for need in found["needs"]}
-    assert main([*asked, "--metric", "theme", "--measure"]) == 0
+    assert document["reports_a_day"] == pytest.approx(1e6 * (1 + 100 + 72 + 1 / 7))
+    assert document["bottleneck"] in {need["part"] for need in document["needs"]}
+    assert main([*arguments, "--metric", "theme", "--measure"]) == 0
     out = capsys.readouterr().out
     assert "1,000,000 reports a day" in out
     assert "(measured now)" in out
@@ -162,7 +164,7 @@ def test_the_command_counts_a_catalogs_limits_and_names_the_bottleneck(
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (["--devices", "0"], "--devices 0 is outside [1, 1e+11]"),
         (["--peak", "nan"], "--peak nan is outside [1, 24]"),
@@ -174,10 +176,10 @@ def test_the_command_counts_a_catalogs_limits_and_names_the_bottleneck(
     ],
 )
 def test_what_makes_no_sense_is_refused(
-    arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
+    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["plan", "capacity", "--per-day", "1", *arguments]) == 2
-    assert said in capsys.readouterr().err
+    assert message in capsys.readouterr().err
 
 
 def test_the_table_of_the_runbook_is_what_the_command_says(
@@ -188,10 +190,10 @@ def test_the_table_of_the_runbook_is_what_the_command_says(
     assert len(rows) >= 6
     for a_day, epoch, cells in rows:
         devices = a_day.replace(",", "")
-        asked = ["plan", "capacity", "--devices", devices, "--per-day", "1", "--epoch", epoch]
-        assert main([*asked, "--format", "json"]) == 0
-        found = json.loads(capsys.readouterr().out)
-        expected = [f"{found['peak_reports_a_second']:,.0f}"]
-        expected += [f"{need['machines']}" for need in found["needs"]]
-        expected += [f"{found['bottleneck']}, {found['why']}"]
+        arguments = ["plan", "capacity", "--devices", devices, "--per-day", "1", "--epoch", epoch]
+        assert main([*arguments, "--format", "json"]) == 0
+        document = json.loads(capsys.readouterr().out)
+        expected = [f"{document['peak_reports_a_second']:,.0f}"]
+        expected += [f"{need['machines']}" for need in document["needs"]]
+        expected += [f"{document['bottleneck']}, {document['why']}"]
         assert cells.split(" | ") == expected

@@ -45,9 +45,9 @@ class Device:
             hold_seconds=None,
             clock=SystemClock(lambda: self.now),
         )
-        said = [client.report(name, "dark") for name in names]
+        outcomes = [client.report(name, "dark") for name in names]
         client.flush(HANG_SECONDS)
-        return said
+        return outcomes
 
     def forget(self) -> None:
         """The person has everything forgotten, and then lets it report again."""
@@ -67,13 +67,13 @@ def test_renaming_a_metric_gives_no_more_than_the_cap(
     device: Device, bundle_of: Callable[..., Bundle]
 ) -> None:
     caps = Caps(epsilon_per_year=5.0)
-    said = []
+    outcomes = []
     for name in ("theme", "theme_2", "theme_3"):
         for _ in range(8):
-            said += device.report(bundle_of(caps, name), name)
+            outcomes += device.report(bundle_of(caps, name), name)
             device.pass_days(1)
-    assert said.count(Outcome.QUEUED) == 5
-    assert said[5:] == [Outcome.OVER_BUDGET] * 19
+    assert outcomes.count(Outcome.QUEUED) == 5
+    assert outcomes[5:] == [Outcome.OVER_BUDGET] * 19
     device.pass_days(360)
     assert device.report(bundle_of(caps, "theme_3"), "theme_3") == [Outcome.QUEUED]
 
@@ -103,15 +103,15 @@ def test_a_clock_set_back_gives_nothing_anew(
 def test_the_last_word_is_the_states(tmp_path: Path, bundle_of: Callable[..., Bundle]) -> None:
     bundle = bundle_of(Caps(epsilon_per_day=1.0), "one", "two")
     shuffler = FakeShuffler()
-    one, other = (
+    first, other = (
         Client(
             bundle, FolderState(tmp_path / "s"), shuffler, hold_seconds=None, clock=FakeClock(NOW)
         )
         for _ in range(2)
     )
-    assert one.report("one", "dark") is Outcome.QUEUED
+    assert first.report("one", "dark") is Outcome.QUEUED
     assert other.report("two", "dark") is Outcome.QUEUED, "drawn, and not entered yet"
-    one.close(HANG_SECONDS)
+    first.close(HANG_SECONDS)
     other.close(HANG_SECONDS)
     assert len(shuffler.reports()) == 1
     assert other.dropped == {"over_budget": 1}
@@ -135,9 +135,9 @@ def _by_0_1(metric: Metric, epochs: range) -> Account:
     account = Account()
     for epoch in epochs:
         account.add(metric, epoch, "")
-    kept = account.data()
-    del kept["days"]
-    return Account.load(kept)
+    document = account.data()
+    del document["days"]
+    return Account.load(document)
 
 
 @pytest.mark.parametrize(("epoch", "count"), [("hour", 240), ("day", 90), ("week", 20)])
@@ -209,10 +209,10 @@ def test_sums_of_days_never_count_less_than_the_days_and_never_much_longer(seed:
     assert sum(sums.days.values()) == pytest.approx(account.spent)
     for later in range(today, today + 800, 7):
         for span in SPANS.values():
-            kept = sum(loss for day, loss in sums.days.items() if day > later - span)
+            total = sum(loss for day, loss in sums.days.items() if day > later - span)
             exact = sum(loss for day, loss in days.items() if day > later - span)
             longer = sum(loss for day, loss in days.items() if day > later - 2 * 366)
-            assert exact - 1e-9 <= kept <= longer + 1e-9
+            assert exact - 1e-9 <= total <= longer + 1e-9
 
 
 def test_sums_of_a_clock_at_its_beginning_are_of_days_that_can_be_kept() -> None:

@@ -118,9 +118,9 @@ def test_a_wrong_field_is_named_with_file_line_metric_and_remedy(  # noqa: PLR09
     pattern = (
         rf'metrics\.toml:(\d+): metric "{metric.replace("|", "[|]")}", field "{field}": .*{remedy}'
     )
-    found = re.search(pattern, problem)
-    assert found, problem
-    line = text.splitlines()[int(found[1]) - 1]
+    match = re.search(pattern, problem)
+    assert match, problem
+    line = text.splitlines()[int(match[1]) - 1]
     assert field in line or metric in line
 
 
@@ -138,7 +138,9 @@ def test_a_wrong_mechanism_hides_nothing_behind_it(tmp_path: Path, mechanism: st
         .replace("expires = 2099-06-30", 'expires = "soon"', 1)
     )
     problems = _problems(tmp_path, text).splitlines()
-    fields = [found[1] for line in problems if (found := re.search('field "(\\w+)"', line))]
+    fields = [
+        field_match[1] for line in problems if (field_match := re.search('field "(\\w+)"', line))
+    ]
     assert sorted(fields) == ["epsilon", "expires", "hashes", "mechanism", "value", "values"]
     assert all('metric "theme"' in line for line in problems)
 

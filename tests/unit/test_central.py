@@ -61,9 +61,9 @@ def test_who_is_the_only_honest_person_of_a_crowd_hides_in_none(
 def test_the_largest_local_epsilon_that_keeps_the_promise_is_found(tmp_path: Path) -> None:
     metric = _read(tmp_path, THEME)
     assert (metric.mechanism, metric.min_batch, metric.mix) == ("grr", 30_000, "epoch")
-    told = central_of(metric, metric.min_batch)
-    assert told is not None
-    assert 0.99 <= told.epsilon <= 1.0
+    promise = central_of(metric, metric.min_batch)
+    assert promise is not None
+    assert 0.99 <= promise.epsilon <= 1.0
     rolling = _read(tmp_path, THEME + "rolling = true\n")
     assert (rolling.mix, rolling.epsilon) == ("rolling", metric.epsilon)
     assert _read(tmp_path, THEME + "honest = 1.0\n").epsilon > metric.epsilon
@@ -95,7 +95,7 @@ def test_of_a_promise_that_is_written_wrong_only_this_is_told(
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "said"),
+    ("old", "new", "message"),
     [
         (
             "limits",
@@ -174,9 +174,9 @@ def test_of_a_promise_that_is_written_wrong_only_this_is_told(
 )
 @pytest.mark.slow
 def test_what_cannot_be_kept_is_refused_with_its_remedy(
-    tmp_path: Path, old: str, new: str, said: str
+    tmp_path: Path, old: str, new: str, message: str
 ) -> None:
-    with pytest.raises(CatalogInvalid, match=said):
+    with pytest.raises(CatalogInvalid, match=message):
         _read(tmp_path, THEME.replace(old, new))
 
 
@@ -191,10 +191,10 @@ def test_dummies_allow_a_larger_local_epsilon_and_the_shuffler_is_told_how_to_ma
     assert chosen.dummies == 200
     with pytest.raises(BadParameter, match=r"dummies: is \"auto\" in metrics.toml alone"):
         replace(chosen, dummies="auto")  # type: ignore[arg-type]
-    told = central_of(padded, 30_000)
-    assert told is not None
-    assert 0.99 <= told.epsilon <= 1.0
-    assert "adds 200 dummies to it" in told.assumption
+    promise = central_of(padded, 30_000)
+    assert promise is not None
+    assert 0.99 <= promise.epsilon <= 1.0
+    assert "adds 200 dummies to it" in promise.assumption
     without = central_of(padded, 30_000, dummies=0)
     assert without is not None
     assert without.epsilon > 1.1, "which is what a shuffler that makes none leaves"
@@ -214,17 +214,17 @@ def test_dummies_of_devices_are_chosen_and_waited_for(tmp_path: Path) -> None:
     plain, padded = _read(tmp_path, THEME), _read(tmp_path, THEME + 'dummies = "devices"\n')
     assert (padded.dummies, padded.dummies_each) == (0, 0.00333)
     assert padded.epsilon > plain.epsilon + 0.4
-    for said in ("", 'dummies = "devices"\n'):
-        written = _read(tmp_path, THEME + said + "dummies_each = 0.00333\n")
-        assert written.digest() == padded.digest()
+    for dummies_line in ("", 'dummies = "devices"\n'):
+        explicit = _read(tmp_path, THEME + dummies_line + "dummies_each = 0.00333\n")
+        assert explicit.digest() == padded.digest()
     with pytest.raises(BadParameter, match=r"dummies: is \"devices\" in metrics.toml alone"):
         replace(padded, dummies="devices")  # type: ignore[arg-type]
-    told = central_of(padded, 30_000)
-    assert told is not None
-    assert 0.98 <= told.epsilon <= 1.0
+    promise = central_of(padded, 30_000)
+    assert promise is not None
+    assert 0.98 <= promise.epsilon <= 1.0
     assert (
         "if devices add 0.00333 dummies each to the crowd, the shuffler is honest, lets"
-        in told.assumption
+        in promise.assumption
     )
     alone = THEME.replace("central_epsilon = 1.0\ncrowd = 30000", "epsilon = 1.0\nmin_batch = 100")
     signed = make_signed(tmp_path, HEAD + alone.replace('"auto"', '"grr"'), start=0)
@@ -255,10 +255,10 @@ def test_a_hidden_number_makes_the_crowd_wait_for_as_many_more_and_the_card_says
     assert (own["min_batch"], own["values"], own["mix"]) == (30_000 + noise.most, 4, "epoch")
     assert "dummies" not in own
     assert all(len(key["public"]) == 44 for key in table["keys"])
-    said = metric_card(hidden).sentence
-    assert "says epsilon 0.5 at delta 1e-08 of whether one person reported" in said
-    assert f"the shuffler adds 0 to {noise.most} dummies" in said
-    assert "With what reports say that is 1.5 at delta 2e-08" in said
+    sentence = metric_card(hidden).sentence
+    assert "says epsilon 0.5 at delta 1e-08 of whether one person reported" in sentence
+    assert f"the shuffler adds 0 to {noise.most} dummies" in sentence
+    assert "With what reports say that is 1.5 at delta 2e-08" in sentence
     assert "whether one person reported" not in metric_card(plain).sentence
     at_least = central_of(hidden, 31_000)
     assert at_least is not None
@@ -273,7 +273,7 @@ def test_in_development_every_number_is_told(tmp_path: Path) -> None:
 def test_auto_takes_the_fewest_dummies_that_are_worth_it() -> None:
     """Beside a finer search; none where devices lie more than the promise needs."""
     assert best_dummies(1_000_000, 16, 1.0, 1e-8, honest=0.9, most=8.0) == 0
-    found = best_dummies(300, 256, 1.0, 1e-8, honest=0.9, most=8.0)
+    dummy_count = best_dummies(300, 256, 1.0, 1e-8, honest=0.9, most=8.0)
 
     def variance(dummies: int) -> float:
         local = largest_local(300, 256, 1.0, 1e-8, honest=0.9, dummies=dummies, most=8.0)
@@ -281,8 +281,8 @@ def test_auto_takes_the_fewest_dummies_that_are_worth_it() -> None:
         return crowd.stderr(0.0) ** 2 + crowd.stderr(0.1) ** 2
 
     least = min(map(variance, range(0, 1001, 50)))
-    assert variance(found) <= 1.07 * least
-    assert variance(found // 2) > 1.05 * variance(found)
+    assert variance(dummy_count) <= 1.07 * least
+    assert variance(dummy_count // 2) > 1.05 * variance(dummy_count)
 
 
 def test_parts_of_a_promise_alone_are_none(tmp_path: Path) -> None:
@@ -356,9 +356,9 @@ def test_the_page_on_crowds_says_what_its_catalog_and_its_command_say(
 ) -> None:
     page = (Path(__file__).parents[2] / "docs" / "crowd.md").read_text("utf-8")
     text, of_parts = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
-    told = tmp_path / "parts.toml"
-    told.write_text(f'shuffler = "127.0.0.1:1"\n{of_parts}')
-    assert read_with_promises(told).metrics["profile"].parameters == {"ways": 3}
+    catalog_path = tmp_path / "parts.toml"
+    catalog_path.write_text(f'shuffler = "127.0.0.1:1"\n{of_parts}')
+    assert read_with_promises(catalog_path).metrics["profile"].parameters == {"ways": 3}
     metric = _read(tmp_path, text)
     assert f"here {metric.epsilon:g}, and says so" in page
     assert main(["catalog", "check", str(tmp_path / "metrics.toml")]) == 0
@@ -376,12 +376,12 @@ def test_the_page_on_crowds_says_what_its_catalog_and_its_command_say(
     assert len(rows) == 4
     for row in rows:
         reports, values, local, error, alone = (float(cell.replace(",", "")) for cell in row)
-        asked = ["--reports", f"{reports:.0f}", "--values", f"{values:.0f}", "--central", "1"]
-        assert main(["privacy", "crowd", *asked, "--json"]) == 0
-        found = json.loads(capsys.readouterr().out)
-        assert found["epsilon_central"] <= 1
-        assert round(found["epsilon_local"], 2) == pytest.approx(local, abs=0.011)
-        assert round(found["stderr_rare"], 1) == pytest.approx(error, abs=0.051)
+        options = ["--reports", f"{reports:.0f}", "--values", f"{values:.0f}", "--central", "1"]
+        assert main(["privacy", "crowd", *options, "--json"]) == 0
+        document = json.loads(capsys.readouterr().out)
+        assert document["epsilon_central"] <= 1
+        assert round(document["epsilon_local"], 2) == pytest.approx(local, abs=0.011)
+        assert round(document["stderr_rare"], 1) == pytest.approx(error, abs=0.051)
         today = build("unary.oue", epsilon=1.0, categories=2)
         assert sqrt(today.variance(0, int(reports))) == pytest.approx(alone, rel=0.005)
 
@@ -389,14 +389,14 @@ def test_the_page_on_crowds_says_what_its_catalog_and_its_command_say(
 def test_a_crowd_is_told_in_words_with_and_without_trust(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    asked = ["privacy", "crowd", "--reports", "100000", "--local-epsilon", "7"]
-    assert main([*asked, "--values", "16"]) == 0
+    arguments = ["privacy", "crowd", "--reports", "100000", "--local-epsilon", "7"]
+    assert main([*arguments, "--values", "16"]) == 0
     shuffled, together = capsys.readouterr().out.strip().splitlines()[-2:]
     assert "to who sees it shuffled (but for a chance of 1e-08 that it says more)" in shuffled
     assert "19.3 percentage points" in shuffled
     assert "if the shuffler and the aggregator work together against them" in together
     assert "a factor of 1,097" in together
-    assert main([*asked, "--values", "1"]) == 2
+    assert main([*arguments, "--values", "1"]) == 2
     assert "--values 1 is outside [2, 16777216]" in capsys.readouterr().err
 
 
@@ -404,8 +404,8 @@ def test_a_crowd_is_told_in_words_with_and_without_trust(
 def test_a_plan_shows_floors_beside_what_reports_alone_and_a_curator_would_do(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    asked = ["plan", "central", "--values", "16", "--reports", "30000", "--epsilon", "1"]
-    assert main([*asked, "--format", "json"]) == 0
+    arguments = ["plan", "central", "--values", "16", "--reports", "30000", "--epsilon", "1"]
+    assert main([*arguments, "--format", "json"]) == 0
     rows = json.loads(capsys.readouterr().out)["rows"]
     crowds = [row for row in rows if row["way"] == "crowd"]
     errors = [row["stderr_rare"] for row in crowds]
@@ -415,19 +415,19 @@ def test_a_plan_shows_floors_beside_what_reports_alone_and_a_curator_would_do(
     [curator] = [row for row in rows if row["way"].startswith("trusted")]
     assert alone["stderr_rare"] > 30 * errors[-1]
     assert curator["stderr_rare"] == pytest.approx(2 * 2**0.5)
-    assert main(asked) == 0
+    assert main(arguments) == 0
     assert "crowd = 30000" in capsys.readouterr().out
     with pytest.raises(SystemExit, match="2"):
-        main([*asked[:4], *asked[6:]])
+        main([*arguments[:4], *arguments[6:]])
     assert "the following arguments are required: --reports" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("asked", [["--mean", "0", "100"], ["--ranges", "16", "0", "100"]])
+@pytest.mark.parametrize("options", [["--mean", "0", "100"], ["--ranges", "16", "0", "100"]])
 @pytest.mark.thorough
 def test_a_plan_of_numbers_shows_the_same_trade(
-    asked: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    options: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    command = ["plan", "central", *asked, "--reports", "30000", "--epsilon", "1"]
+    command = ["plan", "central", *options, "--reports", "30000", "--epsilon", "1"]
     assert main([*command, "--format", "json"]) == 0
     rows = json.loads(capsys.readouterr().out)["rows"]
     crowds = [row for row in rows if row["way"] == "crowd"]
@@ -438,10 +438,10 @@ def test_a_plan_of_numbers_shows_the_same_trade(
     [curator] = [row for row in rows if row["way"].startswith("trusted")]
     assert curator["stderr"] < errors[-1] < alone["stderr"] / 5
     # What the catalog would take is what the plan says.
-    said = re.sub(r"(?m)^values = .*$", 'domain = "number"\nlow = 0\nhigh = 100', THEME)
-    if asked[0] == "--ranges":
-        said = said.replace('"auto"', '"wave"\nbuckets = 16', 1)
-    metric = _read(tmp_path, said)
+    text = re.sub(r"(?m)^values = .*$", 'domain = "number"\nlow = 0\nhigh = 100', THEME)
+    if options[0] == "--ranges":
+        text = text.replace('"auto"', '"wave"\nbuckets = 16', 1)
+    metric = _read(tmp_path, text)
     assert (metric.mechanism, metric.epsilon) == (
         crowds[-1]["mechanism"],
         crowds[-1]["epsilon_local"],
@@ -453,7 +453,7 @@ def test_a_plan_of_numbers_shows_the_same_trade(
 
 
 @pytest.mark.parametrize(
-    ("dummies", "values", "said"),
+    ("dummies", "values", "message"),
     [
         ("4000", "16", "leave the dummies out: without them the errors are 8."),
         ("4000", "256", "the dummies win for a rare value and one in ten"),
@@ -463,12 +463,12 @@ def test_a_plan_of_numbers_shows_the_same_trade(
 )
 @pytest.mark.slow
 def test_a_plan_says_whether_dummies_win(
-    dummies: str, values: str, said: str, capsys: pytest.CaptureFixture[str]
+    dummies: str, values: str, message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    asked = ["plan", "central", "--values", values, "--reports", "30000", "--epsilon", "1"]
-    assert main([*asked, "--dummies", dummies]) == 0
+    arguments = ["plan", "central", "--values", values, "--reports", "30000", "--epsilon", "1"]
+    assert main([*arguments, "--dummies", dummies]) == 0
     out = capsys.readouterr().out
-    assert said in out
+    assert message in out
     assert dummies == "auto" or f"dummies = {dummies}" in out
 
 
@@ -483,8 +483,8 @@ def test_the_card_says_what_all_crowds_say_in_a_day_a_month_and_a_year(
     assert 0.9 < central["day"] <= 1 < central["month"] < central["year"] < together["year"]
     [metric] = card["metrics"]
     assert "if it does collude, a report says epsilon" in metric["shuffled"]["assumption"]
-    said = " ".join(card["sentences"])
-    assert "To who sees whole epochs shuffled, all answers of one person in a month" in said
+    text = " ".join(card["sentences"])
+    assert "To who sees whole epochs shuffled, all answers of one person in a month" in text
 
 
 def test_people_are_told_what_their_crowd_hides_and_operators_how_many_it_waits_for(
@@ -493,8 +493,8 @@ def test_people_are_told_what_their_crowd_hides_and_operators_how_many_it_waits_
     _read(tmp_path, THEME.replace("30000", "300\ncount_epsilon = 0.5"))
     path = str(tmp_path / "metrics.toml")
     assert main(["privacy", "leaflet", path]) == 0
-    told = capsys.readouterr().out
-    assert "right 74 times in 100 at most, but for one chance in 100,000,000: What theme." in told
+    output = capsys.readouterr().out
+    assert "right 74 times in 100 at most, but for one chance in 100,000,000: What theme." in output
     assert main(["catalog", "check", path]) == 0
     said = "".join(capsys.readouterr())
     assert "adds 0 to 70 dummies" in said

@@ -90,8 +90,8 @@ def test_what_a_report_alone_says_is_a_gaussians(epsilon: float) -> None:
     mu, lie = mu_of_pure(epsilon), 1 / (1 + exp(epsilon))
     for share in (0.0, 0.2, 0.5, 0.9, 1.0, 1.1):
         at = share * epsilon
-        told = max(0.0, 1 - lie - exp(at) * lie)  # of a coin, which tells most
-        assert delta_of_mu(mu, at) >= told * (1 - 1e-12)
+        largest = max(0.0, 1 - lie - exp(at) * lie)  # of a coin, which tells most
+        assert delta_of_mu(mu, at) >= largest * (1 - 1e-12)
     assert delta_of_mu(mu * 0.99, 0.0) < 1 - 2 * lie, "and of none much nearer"
 
 
@@ -122,14 +122,14 @@ def test_no_crowd_costs_more_than_its_reports_say_alone() -> None:
 
 @pytest.mark.slow
 def test_a_catalog_above_the_cap_is_refused_with_the_sum_and_the_remedy(tmp_path: Path) -> None:
-    found = _read(tmp_path, "central_epsilon_per_year = 35", "one")
-    assert set(found.caps.central_mu) == {"one"}
+    catalog = _read(tmp_path, "central_epsilon_per_year = 35", "one")
+    assert set(catalog.caps.central_mu) == {"one"}
     with pytest.raises(CatalogInvalid) as caught:
         _read(tmp_path, "central_epsilon_per_year = 35", "one", "other")
-    said = str(caught.value)
-    assert 'field "central_epsilon_per_year": all crowds together can say 5' in said
-    assert "above the cap of 35 (one 31.89, other 31.89 by itself)" in said
-    assert "choose longer epochs, or raise the cap" in said
+    text = str(caught.value)
+    assert 'field "central_epsilon_per_year": all crowds together can say 5' in text
+    assert "above the cap of 35 (one 31.89, other 31.89 by itself)" in text
+    assert "choose longer epochs, or raise the cap" in text
     # With a limit for life of twenty reports each, both are far below it.
     limited = _text("central_epsilon_per_year = 35", "one", "other").replace(
         "lifetime_epsilon = 5000.0", "lifetime_epsilon = 5000.0, lifetime_central_epsilon = 20.0"
@@ -139,15 +139,15 @@ def test_a_catalog_above_the_cap_is_refused_with_the_sum_and_the_remedy(tmp_path
 
 
 @pytest.mark.parametrize(
-    ("caps", "said"),
+    ("caps", "message"),
     [
         ("central_epsilon_per_year = 0", "must be a number of nats"),
         ("central_epsilon_per_year = 9\ncentral_delta_per_year = 0", "must be a chance"),
         ("central_mu = { one = 0.1 }", "central_mu.*is not known in"),
     ],
 )
-def test_a_wrong_cap_is_named(tmp_path: Path, caps: str, said: str) -> None:
-    with pytest.raises(CatalogInvalid, match=said):
+def test_a_wrong_cap_is_named(tmp_path: Path, caps: str, message: str) -> None:
+    with pytest.raises(CatalogInvalid, match=message):
         _read(tmp_path, caps, "one")
 
 
@@ -155,17 +155,18 @@ def test_a_wrong_cap_is_named(tmp_path: Path, caps: str, said: str) -> None:
 def test_the_cap_travels_in_the_bundle_and_is_on_the_card(catalog: Catalog, tmp_path: Path) -> None:
     path = tmp_path / "app.hubbub"
     path.write_bytes(sign_bundle(_bundle(catalog), OPERATOR))
-    read = read_bundle(path)
-    assert read.caps == catalog.caps
-    assert crowd_cost(read.metrics["one"]) == crowd_cost(catalog.metrics["one"]) > 0
-    assert crowd_cost(read.metrics["alone"]) == 0
-    made = card(catalog)
-    assert made.central_cap == 60
+    bundle = read_bundle(path)
+    assert bundle.caps == catalog.caps
+    assert crowd_cost(bundle.metrics["one"]) == crowd_cost(catalog.metrics["one"]) > 0
+    assert crowd_cost(bundle.metrics["alone"]) == 0
+    privacy_card = card(catalog)
+    assert privacy_card.central_cap == 60
     assert any(
-        "A device stops when all its crowds of a year can say 60" in s for s in made.sentences
+        "A device stops when all its crowds of a year can say 60" in s
+        for s in privacy_card.sentences
     )
-    assert made.central is not None
-    assert made.central["year"] <= 60, "the exact account is below the devices' rule"
+    assert privacy_card.central is not None
+    assert privacy_card.central["year"] <= 60, "the exact account is below the devices' rule"
 
 
 def test_an_app_tests_its_caps_without_numpy(tmp_path: Path) -> None:
@@ -193,17 +194,17 @@ def test_a_device_stops_at_the_cap_over_all_crowds_and_goes_on_a_year_later(
 ) -> None:
     metrics = _tight(catalog, 5.5)
     bundle = replace(_bundle(catalog), metrics=metrics, caps=metrics["one"].caps)
-    state, said = MemoryState(), []
+    state, outcomes = MemoryState(), []
     for day in (0, 1, 2, 366, 367):
         clock = SystemClock(lambda day=day: float((TODAY + day) * DAY + 600))  # type: ignore[misc]
         client = Client(bundle, state, FakeShuffler(), hold_seconds=None, clock=clock)
-        said += [client.report(name, "dark") for name in ("one", "other")]
+        outcomes += [client.report(name, "dark") for name in ("one", "other")]
         assert client.report("alone", "yes") is Outcome.QUEUED, "what is in no crowd is not stopped"
         client.flush(HANG_SECONDS)
         view = client.ledger()
         client.close()
     queued, over = Outcome.QUEUED, Outcome.OVER_BUDGET
-    assert said == [*[queued] * 5, over, queued, queued, queued, queued]
+    assert outcomes == [*[queued] * 5, over, queued, queued, queued, queued]
     assert view.crowds_cap == bundle.caps.central_epsilon_per_year
     room = room_of(bundle.caps)
     assert room is not None
@@ -222,22 +223,22 @@ def test_what_was_spent_is_kept_and_of_two_accounts_the_larger(catalog: Catalog)
         *(None, None),
         Outcome.OVER_BUDGET,
     ]
-    kept = Account.load(json.loads(json.dumps(accounts["one"].data())))
-    assert kept == accounts["one"]
-    lost = replace(kept, crowds={TODAY: kept.crowds[TODAY]})
-    assert merge(lost, kept).crowds == merge(kept, lost).crowds == kept.crowds
+    account = Account.load(json.loads(json.dumps(accounts["one"].data())))
+    assert account == accounts["one"]
+    lost = replace(account, crowds={TODAY: account.crowds[TODAY]})
+    assert merge(lost, account).crowds == merge(account, lost).crowds == account.crowds
     # A name that is gone counts all the same; version 0.1 knew no crowds.
-    accounts = {"gone": kept, "other": Account()}
+    accounts = {"gone": account, "other": Account()}
     assert charge(accounts, metrics["other"], TODAY + 3, "") is Outcome.OVER_BUDGET
-    told = accounts["other"].data()
-    assert "crowds" not in told
-    assert Account.load(told).crowds == {}
+    document = accounts["other"].data()
+    assert "crowds" not in document
+    assert Account.load(document).crowds == {}
     # Who has all forgotten has not said less.
-    left = forgotten({"gone": kept}, float(TODAY * DAY))
-    assert crowds_since(left.values(), TODAY - 366) == pytest.approx(sum(kept.crowds.values()))
-    accounts = {**left, "other": Account()}
+    rest = forgotten({"gone": account}, float(TODAY * DAY))
+    assert crowds_since(rest.values(), TODAY - 366) == pytest.approx(sum(account.crowds.values()))
+    accounts = {**rest, "other": Account()}
     assert charge(accounts, metrics["other"], TODAY + 3, "") is Outcome.OVER_BUDGET
-    assert crowds_since([kept], TODAY) == pytest.approx(crowd_cost(metrics["one"]))
+    assert crowds_since([account], TODAY) == pytest.approx(crowd_cost(metrics["one"]))
 
 
 def test_no_cap_costs_nothing(tmp_path: Path) -> None:

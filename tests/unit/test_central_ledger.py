@@ -82,28 +82,28 @@ def test_a_device_counts_both_and_stops_at_either(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     memory = MemoryState()
-    said = []
+    outcomes = []
     for day in range(5):
         state = memory if kind == "memory" else FolderState(tmp_path / "s")
         client = device(state, day)
-        said.append(client.report("crowded", "dark"))
+        outcomes.append(client.report("crowded", "dark"))
         assert client.report("alone", "yes") is Outcome.QUEUED
         client.flush(HANG_SECONDS)
         if day == 4:
             view = client.ledger()
         client.close()
-    assert said == [*[Outcome.QUEUED] * 3, *[Outcome.OVER_BUDGET] * 2]
-    shown = {one.name: one for one in view.metrics}
-    crowded, alone = shown["crowded"], shown["alone"]
+    assert outcomes == [*[Outcome.QUEUED] * 3, *[Outcome.OVER_BUDGET] * 2]
+    metrics_by_name = {metric.name: metric for metric in view.metrics}
+    crowded, alone = metrics_by_name["crowded"], metrics_by_name["alone"]
     assert (crowded.central, crowded.central_epsilon, crowded.delta) == (3.0, 1.0, 1e-8)
     assert crowded.spent == pytest.approx(3 * metrics["crowded"].report_loss)
     assert crowded.lifetime_central_epsilon == 3.5
     assert (alone.central, alone.central_epsilon) == (alone.spent, None)
     ledger._show("folder", view, [])
-    told = capsys.readouterr().out
-    assert "work together against you" in told.replace("\n", " ")
-    assert "rests on this device alone" in told
-    in_json = {one["name"]: one for one in ledger._json(view, [])["metrics"]}
+    output = capsys.readouterr().out
+    assert "work together against you" in output.replace("\n", " ")
+    assert "rests on this device alone" in output
+    in_json = {metric["name"]: metric for metric in ledger._json(view, [])["metrics"]}
     assert in_json["crowded"]["central"] == 3.0
 
 
@@ -126,8 +126,8 @@ def test_what_former_versions_wrote_counts_as_it_does_for_whoever_looks() -> Non
     former = Account(spent=18.3, epochs={TODAY: 1}, losses={TODAY: 6.1}).data()
     del former["central"]
     assert Account.load(former).central == 18.3
-    one, other = Account(spent=2.0, central=1.0), Account(spent=1.0, central=1.5)
-    assert merge(one, other).central == 1.5
+    first, other = Account(spent=2.0, central=1.0), Account(spent=1.0, central=1.5)
+    assert merge(first, other).central == 1.5
     for wrong in (-1, float("nan"), "1", None, True):
         with pytest.raises((ValueError, TypeError)):
             Account.load({**former, "central": wrong})
@@ -172,11 +172,11 @@ def test_the_card_says_both_and_what_the_limit_leaves(tmp_path: Path) -> None:
     path = tmp_path / "metrics.toml"
     path.write_text(CATALOG)
     catalog = read_with_promises(path)
-    shown = metric_card(catalog.metrics["crowded"])
-    assert "For life the device stops at 500 nats." in shown.sentence
-    assert "For life the device stops at 3.5 nats of that." in shown.sentence
-    assert "if it does collude, a report says epsilon" in shown.sentence
-    assert shown.lifetime_central_epsilon == 3.5
+    privacy_card = metric_card(catalog.metrics["crowded"])
+    assert "For life the device stops at 500 nats." in privacy_card.sentence
+    assert "For life the device stops at 3.5 nats of that." in privacy_card.sentence
+    assert "if it does collude, a report says epsilon" in privacy_card.sentence
+    assert privacy_card.lifetime_central_epsilon == 3.5
     central = card(catalog).central
     assert central is not None
     assert central["month"] == central["year"] <= 3.5, "three reports at most, ever"
@@ -198,12 +198,12 @@ def test_a_person_says_how_much_of_each_promise(
         day += 1
         if limits:
             client.prefer(limits[0], max_local=limits[1])
-        said = [
+        outcomes = [
             client.report(name, value) for name, value in (("crowded", "dark"), ("alone", "no"))
         ]
         client.flush(HANG_SECONDS)
         client.close()
-        return said
+        return outcomes
 
     yes, no = Outcome.QUEUED, Outcome.DECLINED
     assert says(1.0, None) == [no, yes]
@@ -229,8 +229,8 @@ def test_what_was_said_of_each_outlives_the_state_and_the_careful_word_holds(
     client.flush(HANG_SECONDS)
     client.close()
     [path] = folder.glob("*.sqlite3")
-    for one in folder.iterdir():
-        one.unlink()
+    for file in folder.iterdir():
+        file.unlink()
     state = FolderState(folder)
     assert (state.device_state().preference, state.device_state().max_local) == (1.0, 7.0)
     state.close()
@@ -243,7 +243,7 @@ def test_what_was_said_of_each_outlives_the_state_and_the_careful_word_holds(
     both, alone = Consent(0, 1.0, 0.0, 7.0), Consent(0, 2.0)
     assert agreed(both, alone, ordered=False) == Consent(0, 1.0, 0.0, 2.0)
     assert agreed(both, alone, ordered=True) == alone
-    told = StateMoment("state", 1, "head", {}, both)
-    assert StateMoment.load(told.document()).consent == both
-    former = json.loads(replace(told, consent=alone).document())
+    moment = StateMoment("state", 1, "head", {}, both)
+    assert StateMoment.load(moment.document()).consent == both
+    former = json.loads(replace(moment, consent=alone).document())
     assert "max_local" not in former

@@ -43,16 +43,16 @@ def test_all_epochs_of_a_period_together_keep_the_promise(metric: Metric) -> Non
     assert kept_by(metric) == composed_epsilon([(crowd, 7)], metric.delta)
     more = replace(crowd, epsilon_local=metric.epsilon + 0.03)
     assert composed_epsilon([(more, 7)], metric.delta) > 1.0
-    said = metric_card(metric).sentence
-    assert "All epochs of any 7 days, 7 at most, say epsilon 1 together at delta 1e-08." in said
+    sentence = metric_card(metric).sentence
+    assert "All epochs of any 7 days, 7 at most, say epsilon 1 together at delta 1e-08." in sentence
 
 
 def test_a_device_is_charged_the_promise_once_in_so_many_days(metric: Metric) -> None:
     """Days 0 to 6 since 1970 are such days, and so on; its limit has room for three of them."""
     accounts = {"theme": Account()}
-    found = [charge(accounts, metric, day, "") for day in range(2, 30)]
-    assert found[:19] == [None] * 19, "5 days of one week, two whole ones"
-    assert set(found[19:]) == {Outcome.OVER_BUDGET}
+    outcomes = [charge(accounts, metric, day, "") for day in range(2, 30)]
+    assert outcomes[:19] == [None] * 19, "5 days of one week, two whole ones"
+    assert set(outcomes[19:]) == {Outcome.OVER_BUDGET}
     assert accounts["theme"].central == pytest.approx(3.0)
     assert crowds_within(metric, 366) >= 21
     # Never too small: of those days, the exact account of all that was reported.
@@ -87,7 +87,7 @@ def test_no_span_of_the_ledger_has_more_epochs_than_the_promise_is_of(
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "said"),
+    ("old", "new", "message"),
     [
         ('"7d"', '"1d"', r'"central_period": must be "month", or from 2 to 366 days'),
         ('"7d"', "7", r'"central_period": must be "month"'),
@@ -117,23 +117,23 @@ def test_no_span_of_the_ledger_has_more_epochs_than_the_promise_is_of(
     ],
 )
 def test_what_does_not_go_with_it_is_refused_with_the_remedy(
-    old: str, new: str, said: str, tmp_path: Path
+    old: str, new: str, message: str, tmp_path: Path
 ) -> None:
     path = tmp_path / "metrics.toml"
     path.write_text(CATALOG.replace(old, new, 1))
-    with pytest.raises(CatalogInvalid, match=said):
+    with pytest.raises(CatalogInvalid, match=message):
         read_with_promises(path)
 
 
 def test_the_command_finds_the_local_epsilon_of_many_epochs(
     capsys: pytest.CaptureFixture[str], metric: Metric
 ) -> None:
-    asked = ["privacy", "crowd", "--reports", "3000", "--values", "4", "--honest", "0.9"]
-    assert main([*asked, "--central", "1", "--epochs", "7", "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert metric.epsilon == pytest.approx(found["epsilon_local"], abs=1e-3)
-    assert 0.99 <= found["epsilon_all_epochs"] <= 1.0
-    assert found["epsilon_central"] < 0.5
+    arguments = ["privacy", "crowd", "--reports", "3000", "--values", "4", "--honest", "0.9"]
+    assert main([*arguments, "--central", "1", "--epochs", "7", "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert metric.epsilon == pytest.approx(document["epsilon_local"], abs=1e-3)
+    assert 0.99 <= document["epsilon_all_epochs"] <= 1.0
+    assert document["epsilon_central"] < 0.5
 
 
 def test_a_tree_whose_part_of_the_promise_is_below_any_epsilon_keeps_it_by_its_crowd(
@@ -149,6 +149,6 @@ def test_a_tree_whose_part_of_the_promise_is_below_any_epsilon_keeps_it_by_its_c
     metric = read_with_promises(path).metrics["theme"]
     assert metric.central is not None
     assert metric.central.epsilon / metric.central.epochs < MIN_EPSILON < metric.epsilon
-    told = kept_by(metric)
-    assert told is not None
-    assert told <= metric.central.epsilon
+    promise_epsilon = kept_by(metric)
+    assert promise_epsilon is not None
+    assert promise_epsilon <= metric.central.epsilon

@@ -33,7 +33,7 @@ def _catalog(folder: Path, more: str, epsilon: float = 1.0) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("epsilon", "categories", "told", "best"),
+    ("epsilon", "categories", "options", "best"),
     [
         (1.0, 2, {}, "rr"),
         (3.0, 10, {}, "grr"),  # d < 3e + 2
@@ -50,9 +50,9 @@ def _catalog(folder: Path, more: str, epsilon: float = 1.0) -> Path:
     ],
 )
 def test_the_best_is_chosen(
-    epsilon: float, categories: int | None, told: dict[str, Any], best: str
+    epsilon: float, categories: int | None, options: dict[str, Any], best: str
 ) -> None:
-    choice = choose(epsilon, categories, {"reports": 100_000, **told})
+    choice = choose(epsilon, categories, {"reports": 100_000, **options})
     assert choice.best.mechanism == best
     assert choice.runner_up is None or choice.best.stderr**2 <= 1.05 * choice.runner_up.stderr**2
 

@@ -112,19 +112,19 @@ def test_a_developer_is_told_what_is_permitted(client_of: Callable[..., Client])
     ):
         with pytest.raises(ValueOutOfDomain) as caught:
             client.report("theme", value)
-        told = str(caught.value)
-        assert told.startswith('metric "theme": the value is not one of its 3 values: "light", ')
-        assert told.endswith(ending)
-        assert str(value) not in told.replace("3 values", "")
+        text = str(caught.value)
+        assert text.startswith('metric "theme": the value is not one of its 3 values: "light", ')
+        assert text.endswith(ending)
+        assert str(value) not in text.replace("3 values", "")
     with pytest.raises(ValueOutOfDomain, match='metric "homepage": value is not a string'):
         client.report("homepage", 7)
 
 
 def test_a_long_list_of_values_is_cut_and_still_searched() -> None:
     values = [f"item-{number:03}" for number in range(1000)]
-    told = value_hint(values, "ITEM-907")
-    assert told.endswith('"item-011" and 988 more; did you mean "item-907"?')
-    assert "item-012" not in told
+    hint = value_hint(values, "ITEM-907")
+    assert hint.endswith('"item-011" and 988 more; did you mean "item-907"?')
+    assert "item-012" not in hint
 
 
 def test_limits_are_kept_before_any_coin_is_drawn(
@@ -242,15 +242,15 @@ def test_what_cannot_be_sent_in_time_waits(client_of: Callable[..., Client]) -> 
 
 
 def test_what_is_refused_for_good_is_dropped_and_counted(client_of: Callable[..., Client]) -> None:
-    told: list[tuple[str, str]] = []
+    drops: list[tuple[str, str]] = []
     shuffler = FakeShuffler({0: "refused_expired"}, GivenUp("invalid_argument"))
-    client = client_of(shuffler, on_drop=lambda *drop: told.append(drop))
+    client = client_of(shuffler, on_drop=lambda *drop: drops.append(drop))
     client.report("theme", "dark")
     assert client.flush(HANG_SECONDS)
     client.report("homepage", "a.example")
     assert client.flush(HANG_SECONDS)
     assert client.dropped == {"refused_expired": 1, "rejected_invalid_argument": 1}
-    assert told == [("theme", "refused_expired"), ("homepage", "rejected_invalid_argument")]
+    assert drops == [("theme", "refused_expired"), ("homepage", "rejected_invalid_argument")]
     assert client.ledger().counts == client.dropped
     assert client.waiting == 0
 
@@ -358,9 +358,9 @@ def test_grpc_is_loaded_at_the_first_send_and_not_before(signed: Signed, tmp_pat
         "client.close(0)\n"
     )
     with FakeServer() as server:
-        told = [str(signed.path), str(tmp_path / "state"), server.address]
+        arguments = [str(signed.path), str(tmp_path / "state"), server.address]
         done = subprocess.run(
-            [sys.executable, "-c", code, *told], capture_output=True, text=True, check=False
+            [sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=False
         )
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[:2] == ["[]", "[]"]

@@ -26,7 +26,7 @@ Make = Callable[..., Client]
 
 @pytest.fixture
 def client_of(signed: Signed, tmp_path: Path) -> Iterator[Make]:
-    made: list[Client] = []
+    clients: list[Client] = []
     start = signed.bundle.keys[0].start + 10 * DAY
 
     def make(
@@ -44,11 +44,11 @@ def client_of(signed: Signed, tmp_path: Path) -> Iterator[Make]:
             on_drop=on_drop,
             max_epsilon=max_epsilon,
         )
-        made.append(client)
+        clients.append(client)
         return client
 
     yield make
-    for client in made:
+    for client in clients:
         client.close(0)
 
 
@@ -71,9 +71,9 @@ def test_off_stops_at_once_and_what_waited_is_never_sent(client_of: Make) -> Non
 
 def test_off_survives_a_restart_and_reaches_other_processes(client_of: Make) -> None:
     shuffler = FakeShuffler()
-    one, other = client_of(shuffler), client_of(shuffler)
+    first, other = client_of(shuffler), client_of(shuffler)
     other.report("homepage", "a.example")
-    one.disable()
+    first.disable()
     assert client_of(shuffler).report("theme", "dark") is Outcome.DISABLED
     assert other.report("theme", "dark") is Outcome.QUEUED, "it has not looked yet"
     assert other.flush(HANG_SECONDS)
@@ -84,10 +84,10 @@ def test_off_survives_a_restart_and_reaches_other_processes(client_of: Make) -> 
 
 def test_what_another_process_drew_while_off_is_never_sent(client_of: Make) -> None:
     shuffler = FakeShuffler()
-    one, other = client_of(shuffler), client_of(shuffler)
+    first, other = client_of(shuffler), client_of(shuffler)
     other.report("homepage", "a.example")
-    one.disable()
-    one.enable()
+    first.disable()
+    first.enable()
     assert other.flush(HANG_SECONDS)
     assert shuffler.submissions == []
     assert other.report("homepage", "a.example") is Outcome.QUEUED
@@ -96,18 +96,18 @@ def test_what_another_process_drew_while_off_is_never_sent(client_of: Make) -> N
 
 
 @pytest.mark.parametrize("forget", [False, True])
-@pytest.mark.parametrize("kept", [False, True])
+@pytest.mark.parametrize("on_disk", [False, True])
 def test_an_app_is_told_what_a_no_discards_each_payload_once(
-    client_of: Make, *, forget: bool, kept: bool
+    client_of: Make, *, forget: bool, on_disk: bool
 ) -> None:
-    told: list[tuple[str, str]] = []
-    state = None if kept else MemoryState()
-    client = client_of(state=state, on_drop=lambda *drop: told.append(drop))
+    drops: list[tuple[str, str]] = []
+    state = None if on_disk else MemoryState()
+    client = client_of(state=state, on_drop=lambda *drop: drops.append(drop))
     assert client.report("theme", "dark") is Outcome.QUEUED
     client.flush(0)  # it is entered, and not sent
     assert client.report("crashed", "yes") is Outcome.QUEUED
     client.disable(forget=forget)
-    assert sorted(told) == [("crashed", "disabled"), ("theme", "disabled")]
+    assert sorted(drops) == [("crashed", "disabled"), ("theme", "disabled")]
     assert client.dropped == {"disabled": 2}
     client.disable(forget=forget)
     client.close()
@@ -278,7 +278,7 @@ def test_the_ledger_tells_what_left_and_what_it_could_have_meant(client_of: Make
     client._sender.enter()
     view = client.ledger()
     assert view.on
-    assert [(one.metric, one.fate) for one in view.payloads] == [
+    assert [(payload.metric, payload.fate) for payload in view.payloads] == [
         ("theme", "sent"),
         ("homepage", "refused_expired"),
         ("editor", "waiting"),
@@ -297,13 +297,15 @@ def test_the_ledger_tells_what_left_and_what_it_could_have_meant(client_of: Make
     assert epoch_at(view.payloads[0].made, "day") == view.payloads[0].epoch
 
 
-@pytest.mark.parametrize("kept", [FolderState, MemoryState])
+@pytest.mark.parametrize("state_class", [FolderState, MemoryState])
 def test_the_ledger_shows_a_report_at_once(
-    client_of: Make, tmp_path: Path, kept: type[FolderState | MemoryState]
+    client_of: Make, tmp_path: Path, state_class: type[FolderState | MemoryState]
 ) -> None:
-    client = client_of(state=MemoryState() if kept is MemoryState else FolderState(tmp_path / "s"))
+    client = client_of(
+        state=MemoryState() if state_class is MemoryState else FolderState(tmp_path / "s")
+    )
     assert client.report("theme", "dark") is Outcome.QUEUED
     view = client.ledger()
-    assert [(one.metric, one.fate) for one in view.payloads] == [("theme", "waiting")]
+    assert [(payload.metric, payload.fate) for payload in view.payloads] == [("theme", "waiting")]
     [spent] = [metric.spent for metric in view.metrics if metric.name == "theme"]
     assert spent > 0

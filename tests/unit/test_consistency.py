@@ -31,10 +31,10 @@ def test_a_histogram_is_the_nearest_one(
     size = 1 + np.abs(estimates).max() + reports
     np.testing.assert_allclose(answer.sum(), reports, atol=1e-7 * size)
     pulls = (estimates - answer) / variances
-    kept = answer > 1e-9 * size
-    if kept.any():
-        np.testing.assert_allclose(pulls[kept], pulls[kept][0], atol=1e-6 * size)
-        assert (pulls[~kept] <= pulls[kept][0] + 1e-6 * size).all()
+    mask = answer > 1e-9 * size
+    if mask.any():
+        np.testing.assert_allclose(pulls[mask], pulls[mask][0], atol=1e-6 * size)
+        assert (pulls[~mask] <= pulls[mask][0] + 1e-6 * size).all()
 
 
 def test_norm_sub_is_the_sorted_form_and_not_the_usual_loop() -> None:

@@ -65,9 +65,11 @@ def _said(signed: Signed, shuffler: FakeShuffler) -> list[tuple[int, str]]:
     keys = {key.id: key.load() for key in read_opening_keys(signed.keys / "opening.keys.json")}
     first = signed.bundle.keys[0].start // DAY
     return [
-        (one.epoch - first, metric.values[payload[0]])  # type: ignore[index]
-        for one in shuffler.reports()
-        for payload in [open_sealed(one.sealed, keys[one.key_id], seal_info(one.stream, one.epoch))]
+        (report.epoch - first, metric.values[payload[0]])  # type: ignore[index]
+        for report in shuffler.reports()
+        for payload in [
+            open_sealed(report.sealed, keys[report.key_id], seal_info(report.stream, report.epoch))
+        ]
     ]
 
 
@@ -135,7 +137,7 @@ def test_two_processes_say_it_once(covered: Signed, tmp_path: Path, clock: FakeC
 
 
 @pytest.mark.parametrize(
-    ("written", "said"),
+    ("line", "message"),
     [
         ("reports_per_epoch = 2", "how many reports there are would say"),
         ('breakdown = { os = ["linux", "mac"] }', "does not go with a default"),
@@ -144,16 +146,16 @@ def test_two_processes_say_it_once(covered: Signed, tmp_path: Path, clock: FakeC
     ],
 )
 def test_a_default_that_would_tell_or_is_none_is_refused(
-    tmp_path: Path, written: str, said: str
+    tmp_path: Path, line: str, message: str
 ) -> None:
-    name = written.split(" = ", maxsplit=1)[0]
+    name = line.split(" = ", maxsplit=1)[0]
     former = {"reports_per_epoch": "reports_per_epoch = 1", "default": 'default = "none"'}
     catalog = (
-        COVERED.replace(former[name], written)
+        COVERED.replace(former[name], line)
         if name in former
-        else COVERED.replace("min_batch", f"{written}\nmin_batch")
+        else COVERED.replace("min_batch", f"{line}\nmin_batch")
     )
-    with pytest.raises(CatalogInvalid, match=said):
+    with pytest.raises(CatalogInvalid, match=message):
         make_signed(tmp_path, catalog, start=0)
 
 
@@ -186,7 +188,7 @@ def test_it_is_of_the_promise_and_of_bundles_without_it_nothing_changes(
 ) -> None:
     metric = covered.bundle.metric("crash")
     assert metric.definition()["default"] == "none"
-    assert all("default" not in one.definition() for one in signed.bundle.metrics.values())
+    assert all("default" not in metric.definition() for metric in signed.bundle.metrics.values())
 
 
 def _crashes(client: Client, rng: random.Random) -> None:

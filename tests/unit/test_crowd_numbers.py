@@ -70,19 +70,19 @@ class _Roughly:
 @pytest.mark.slow
 def test_auto_takes_the_steps_with_the_least_worst_error(crowd: int) -> None:
     promise, table = CentralPromise(1.0, crowd, 1e-8, 0.9, 16.0), {"low": 0, "high": 10}
-    found = planned_number({**table, "mechanism": "auto"}, promise, _Roughly())
+    plan = planned_number({**table, "mechanism": "auto"}, promise, _Roughly())
 
     def worst(name: str, steps: int) -> float:
         own = {"steps": steps} if steps > 1 else {}
         epsilon = _Roughly().local_epsilon(promise, steps + 1)
-        one = build(name, epsilon=epsilon, **table, **own)
-        if not lies_evenly(one):
+        mechanism = build(name, epsilon=epsilon, **table, **own)
+        if not lies_evenly(mechanism):
             return 1e99
-        return max(one.variance(x / 199 * crowd, crowd) for x in range(200))
+        return max(mechanism.variance(x / 199 * crowd, crowd) for x in range(200))
 
     every = [worst("mean.piecewise" if s > 1 else "mean.one_bit", s) for s in range(1, 71)]
-    assert worst(found.mechanism, int(found.categories) - 1) <= 1.06 * min(every)
-    assert (found.categories > 20) == (crowd > 10**5)
+    assert worst(plan.mechanism, int(plan.categories) - 1) <= 1.06 * min(every)
+    assert (plan.categories > 20) == (crowd > 10**5)
 
 
 @pytest.mark.slow
@@ -93,9 +93,9 @@ def test_a_mean_and_the_parts_of_a_range_keep_the_promise(tmp_path: Path) -> Non
     for metric, cells in ((mean, int(mean.parameters["steps"]) + 1), (parts, 20)):
         assert metric.randomizer.layout.size == cells
         assert (metric.mix, metric.min_batch) == ("epoch", 30_000)
-        told = central_of(metric, 30_000)
-        assert told is not None
-        assert 0.99 <= told.epsilon <= 1.0
+        promise = central_of(metric, 30_000)
+        assert promise is not None
+        assert 0.99 <= promise.epsilon <= 1.0
     alone = build("mean.piecewise", epsilon=1.0, low=0, high=10)
     rate = alone.variance(15_000, 30_000) / mean.randomizer.variance(15_000, 30_000)
     assert rate > 100, "ten times nearer than each report alone at the same epsilon"
@@ -104,9 +104,9 @@ def test_a_mean_and_the_parts_of_a_range_keep_the_promise(tmp_path: Path) -> Non
 def test_parts_too_fine_for_a_crowd_are_refused_with_the_crowd_that_would_do() -> None:
     promise = CentralPromise(1.0, 1000, 1e-8, 0.9, 8.0)
     table = {"mechanism": "wave", "low": 0, "high": 10, "buckets": 400}
-    with pytest.raises(BadParameter, match="take fewer buckets, or gather a crowd of ") as told:
+    with pytest.raises(BadParameter, match="take fewer buckets, or gather a crowd of ") as error:
         planned_number(table, promise, _Roughly())
-    epsilon = float(str(told.value).rpartition(" ")[2].replace(",", "")) / 1000
+    epsilon = float(str(error.value).rpartition(" ")[2].replace(",", "")) / 1000
     even = [
         lies_evenly(build("wave", epsilon=e, low=0, high=10, buckets=400))
         for e in (epsilon, epsilon - 0.011)
@@ -118,7 +118,7 @@ def test_parts_too_fine_for_a_crowd_are_refused_with_the_crowd_that_would_do() -
 
 
 @pytest.mark.parametrize(
-    ("more", "said"),
+    ("more", "message"),
     [
         ('mechanism = "buckets"\nbuckets = 8\nsampled = 2\n', r"of numbers, with wave, mean\."),
         ('mechanism = "grr"\n', r"of numbers, with wave"),
@@ -132,8 +132,8 @@ def test_parts_too_fine_for_a_crowd_are_refused_with_the_crowd_that_would_do() -
         ('mechanism = "mean.one_bit"\nepsilon = "much"\n', r'field "epsilon"'),
     ],
 )
-def test_what_is_no_number_of_a_crowd_is_named(tmp_path: Path, more: str, said: str) -> None:
-    with pytest.raises(CatalogInvalid, match=said):
+def test_what_is_no_number_of_a_crowd_is_named(tmp_path: Path, more: str, message: str) -> None:
+    with pytest.raises(CatalogInvalid, match=message):
         _read(tmp_path, more)
 
 
@@ -151,9 +151,9 @@ def test_yes_or_no_is_two_listed_values(tmp_path: Path) -> None:
     path.write_text(text + 'mechanism = "auto"\n')
     metric = read_with_promises(path).metrics["start"]
     assert (metric.code(True), metric.code(False)) == (0, 1)  # noqa: FBT003 the value itself
-    told = central_of(metric, 30_000)
-    assert told is not None
-    assert 0.99 <= told.epsilon <= 1.0
+    promise = central_of(metric, 30_000)
+    assert promise is not None
+    assert 0.99 <= promise.epsilon <= 1.0
 
 
 def test_a_bundle_with_parts_too_fine_is_refused(tmp_path: Path) -> None:

@@ -48,16 +48,16 @@ def _read(folder: Path, more: str) -> Metric:
 @pytest.mark.slow
 def test_auto_takes_the_buckets_with_the_least_worst_error(crowd: int) -> None:
     promise, accountant = CentralPromise(1.0, crowd, 1e-8, 0.9, 16.0), ExactAccountant()
-    found = planned_strings({"mechanism": "auto", "domain": "string"}, promise, accountant)
+    plan = planned_strings({"mechanism": "auto", "domain": "string"}, promise, accountant)
 
     def worst(width: int) -> float:
-        epsilon = accountant.local_epsilon(promise, width, found.groups)
-        return max(string_errors(width, found.groups, epsilon, crowd))
+        epsilon = accountant.local_epsilon(promise, width, plan.groups)
+        return max(string_errors(width, plan.groups, epsilon, crowd))
 
-    assert found.groups == found.parameters["hashes"] == 4
-    assert found.parameters["width"] == found.categories
+    assert plan.groups == plan.parameters["hashes"] == 4
+    assert plan.parameters["width"] == plan.categories
     least = min(worst(1 << power) for power in range(4, 17))
-    assert worst(int(found.categories)) == least
+    assert worst(int(plan.categories)) == least
     by_itself = build("unary.oue", epsilon=1.0, categories=2).variance(0, crowd)
     assert least < 1.2 * sqrt(by_itself)
     if crowd == 100_000:
@@ -78,9 +78,9 @@ def test_what_is_planned_is_what_answers_will_tell() -> None:
         _, stderrs, absent, _ = count(mechanism, totals, strings)
         rare.append(absent[1000] ** 2)
         tenth.append(stderrs[0] ** 2)  # it is held by an eighth
-    told = string_errors(2048, 4, 7.0, people)
-    assert sqrt(np.mean(rare)) == pytest.approx(told[0], rel=0.05)
-    assert sqrt(np.mean(tenth)) == pytest.approx(told[1], rel=0.15)
+    errors = string_errors(2048, 4, 7.0, people)
+    assert sqrt(np.mean(rare)) == pytest.approx(errors[0], rel=0.05)
+    assert sqrt(np.mean(tenth)) == pytest.approx(errors[1], rel=0.15)
 
 
 @pytest.mark.slow
@@ -88,9 +88,9 @@ def test_strings_keep_the_promise_in_a_bundle_too(tmp_path: Path) -> None:
     metric = _read(tmp_path, AUTO)
     assert (metric.mechanism, metric.parameters["hashes"]) == ("local_hash", 4)
     assert (metric.mix, metric.min_batch) == ("epoch", 30_000)
-    told = central_of(metric, 30_000)
-    assert told is not None
-    assert 0.99 <= told.epsilon <= 1.0
+    promise = central_of(metric, 30_000)
+    assert promise is not None
+    assert 0.99 <= promise.epsilon <= 1.0
     more = central_of(metric, 60_000)
     assert more is not None
     assert more.epsilon < 0.8
@@ -109,9 +109,9 @@ def test_more_hash_functions_lie_more_for_the_same_promise(tmp_path: Path) -> No
     eight = _read(tmp_path, HASHED.replace("2", "8") + "width = 64\n")
     assert eight.epsilon < two.epsilon - 1
     for metric in (two, eight):
-        told = central_of(metric, 30_000)
-        assert told is not None
-        assert 0.99 <= told.epsilon <= 1.0
+        promise = central_of(metric, 30_000)
+        assert promise is not None
+        assert 0.99 <= promise.epsilon <= 1.0
 
 
 TREE = 'mechanism = "tree"\nbits = 20\ncells = 1024\n'
@@ -121,9 +121,9 @@ TREE = 'mechanism = "tree"\nbits = 20\ncells = 1024\n'
 def test_a_prefix_tree_keeps_the_promise_by_the_lies_of_its_geometry(tmp_path: Path) -> None:
     metric = _read(tmp_path, TREE)
     assert (metric.mechanism, metric.min_batch) == ("tree", 30_000)
-    told = central_of(metric, 30_000)
-    assert told is not None
-    assert 0.97 <= told.epsilon <= 1.0
+    promise = central_of(metric, 30_000)
+    assert promise is not None
+    assert 0.97 <= promise.epsilon <= 1.0
     lies = even_lies(metric.randomizer, metric.report_loss)
     crowd = ShuffledEpoch(30_000, lies.categories, lies.epsilon, 0.9, groups=lies.groups)
     assert smallest_crowd(metric) == crowd
@@ -131,7 +131,7 @@ def test_a_prefix_tree_keeps_the_promise_by_the_lies_of_its_geometry(tmp_path: P
 
 
 @pytest.mark.parametrize(
-    ("more", "said"),
+    ("more", "message"),
     [
         pytest.param(
             TREE + "epsilon = 7.9\n",
@@ -167,26 +167,26 @@ def test_a_prefix_tree_keeps_the_promise_by_the_lies_of_its_geometry(tmp_path: P
     ],
 )
 def test_what_cannot_be_kept_is_refused_with_its_remedy(
-    tmp_path: Path, more: str, said: str
+    tmp_path: Path, more: str, message: str
 ) -> None:
-    with pytest.raises(CatalogInvalid, match=said) as told:
+    with pytest.raises(CatalogInvalid, match=message) as error:
         _read(tmp_path, more)
-    assert '"reports"' not in str(told.value), "which nobody wrote"
+    assert '"reports"' not in str(error.value), "which nobody wrote"
 
 
 @pytest.mark.thorough
 def test_a_plan_shows_the_same_trade(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     command = ["plan", "central", "--strings", "500", "--reports", "30000", "--epsilon", "1"]
     assert main([*command, "--format", "json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    crowds = [row for row in found["rows"] if row["way"].startswith("crowd")]
+    document = json.loads(capsys.readouterr().out)
+    crowds = [row for row in document["rows"] if row["way"].startswith("crowd")]
     worst = [max(row["stderr_rare"], row["stderr_tenth"]) for row in crowds]
     assert worst == sorted(worst, reverse=True)
     assert all(row["epsilon_central"] <= 1 for row in crowds)
-    [alone] = [row for row in found["rows"] if row["way"].startswith("alone")]
+    [alone] = [row for row in document["rows"] if row["way"].startswith("alone")]
     assert alone["stderr_rare"] > 3 * crowds[-1]["stderr_rare"]
-    assert found["tree"]["epsilon_local"] > 3
-    assert found["tree"]["found_from"] < 0.05, "alone at epsilon 1 from an eighth"
+    assert document["tree"]["epsilon_local"] > 3
+    assert document["tree"]["found_from"] < 0.05, "alone at epsilon 1 from an eighth"
     # What the catalog would take is what the plan says.
     metric = _read(tmp_path, AUTO)
     assert metric.epsilon == crowds[-1]["epsilon_local"]
@@ -207,16 +207,16 @@ def test_what_a_crowd_of_hashed_strings_says_is_worked_out_for_given_numbers(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     metric = _read(tmp_path, AUTO)
-    asked = ["privacy", "crowd", "--reports", "30000", "--honest", "0.9", "--hashes", "4"]
-    asked += ["--values", str(metric.parameters["width"])]
-    asked += ["--local-epsilon", str(metric.epsilon)]
-    assert main([*asked, "--json"]) == 0
-    told = central_of(metric, 30_000)
-    assert told is not None
-    found = json.loads(capsys.readouterr().out)
-    assert found["hashes"] == 4
-    assert found["epsilon_central"] == pytest.approx(told.epsilon, rel=1e-6)
-    assert main(asked) == 0
-    said = capsys.readouterr().out
-    assert "buckets of 4 hash functions" in said
-    assert "and collisions" in said
+    arguments = ["privacy", "crowd", "--reports", "30000", "--honest", "0.9", "--hashes", "4"]
+    arguments += ["--values", str(metric.parameters["width"])]
+    arguments += ["--local-epsilon", str(metric.epsilon)]
+    assert main([*arguments, "--json"]) == 0
+    promise = central_of(metric, 30_000)
+    assert promise is not None
+    document = json.loads(capsys.readouterr().out)
+    assert document["hashes"] == 4
+    assert document["epsilon_central"] == pytest.approx(promise.epsilon, rel=1e-6)
+    assert main(arguments) == 0
+    output = capsys.readouterr().out
+    assert "buckets of 4 hash functions" in output
+    assert "and collisions" in output

@@ -153,17 +153,17 @@ def test_flipped_bytes_in_the_witness_hurt_nobody(reported: Device, seed: int) -
     assert _limits_held(reported)
 
 
-@pytest.mark.parametrize("told", HOSTILE, ids=range(len(HOSTILE)))
+@pytest.mark.parametrize("content", HOSTILE, ids=range(len(HOSTILE)))
 @pytest.mark.parametrize("folder", [True, False])
 def test_a_witness_that_holds_anything_hurts_nobody(
-    reported: Device, told: str, *, folder: bool
+    reported: Device, content: str, *, folder: bool
 ) -> None:
     witness = reported.witness
     shapes = [
-        told,
-        '{"state": "s", "commits": 1, "accounts": {"theme": %s}}' % told,  # noqa: UP031 braces
-        '{"state": %s, "commits": 1, "accounts": {}}' % told,  # noqa: UP031 braces
-        '{"state": "s", "commits": %s, "accounts": {}}' % told,  # noqa: UP031 braces
+        content,
+        '{"state": "s", "commits": 1, "accounts": {"theme": %s}}' % content,  # noqa: UP031 braces
+        '{"state": %s, "commits": 1, "accounts": {}}' % content,  # noqa: UP031 braces
+        '{"state": "s", "commits": %s, "accounts": {}}' % content,  # noqa: UP031 braces
     ]
     for shape in shapes:
         witness.write_text(shape)

@@ -110,8 +110,8 @@ def production(tmp_path: Path) -> tuple[Bundle, StreamTable]:
 def test_each_kind_of_service_refuses_the_files_of_the_other(
     dev: tuple[Bundle, StreamTable], production: tuple[Bundle, StreamTable]
 ) -> None:
-    for made, own in ((dev, True), (production, False)):
-        bundle, table = made
+    for installation, own in ((dev, True), (production, False)):
+        bundle, table = installation
         bundle.refuse_elsewhere(development=own, path="app.hubbub")
         table.refuse_elsewhere(development=own, path=Path("streams.json"))
         says = "with --dev" if own else "started with --dev refuses"
@@ -138,8 +138,8 @@ def test_what_is_said_of_a_metric_is_the_batch_that_is_in_force(
     """The page's chip, and the privacy card: the catalog's number is not what protects here."""
     for (bundle, _), batch in ((dev, "1"), (production, "100")):
         metric = bundle.metric("theme")
-        said = {fact.label: fact.text for fact in facts(metric)}
-        assert said["minimum batch"] == batch
+        texts = {fact.label: fact.text for fact in facts(metric)}
+        assert texts["minimum batch"] == batch
         assert metric_card(metric).min_batch == int(batch)
 
 
@@ -210,25 +210,25 @@ def test_every_answer_of_development_says_it_in_every_face(
 ) -> None:
     answers = asyncio.run(_asked(dev[0]))
     assert answers.keys() == SHOWN.keys()
-    for question, found in answers.items():
-        told = found["metrics"][0] if question == "metrics" else found
-        assert told["notice"] == PROTECTS_NOBODY, question
-        SHOWN[question](found)
+    for question, answer in answers.items():
+        document = answer["metrics"][0] if question == "metrics" else answer
+        assert document["notice"] == PROTECTS_NOBODY, question
+        SHOWN[question](answer)
         assert capsys.readouterr().out.startswith(PROTECTS_NOBODY), question
-        in_notebook = Answer(question, found)
+        in_notebook = Answer(question, answer)
         assert in_notebook._repr_html_().startswith(f"<p><strong>{PROTECTS_NOBODY}"), question
         assert PROTECTS_NOBODY in repr(in_notebook), question
-        assert {row["notice"] for row in whole_rows(question, found)} <= {PROTECTS_NOBODY}
+        assert {row["notice"] for row in whole_rows(question, answer)} <= {PROTECTS_NOBODY}
 
 
 def test_production_says_nothing_of_it(
     production: tuple[Bundle, StreamTable], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for question, found in asyncio.run(_asked(production[0])).items():
-        SHOWN[question](found)
+    for question, answer in asyncio.run(_asked(production[0])).items():
+        SHOWN[question](answer)
         assert "DEVELOPMENT" not in capsys.readouterr().out
-        assert "DEVELOPMENT" not in Answer(question, found)._repr_html_()
-        assert not any("notice" in row for row in whole_rows(question, found) if "value" in row)
+        assert "DEVELOPMENT" not in Answer(question, answer)._repr_html_()
+        assert not any("notice" in row for row in whole_rows(question, answer) if "value" in row)
 
 
 @pytest.mark.parametrize("each", [0.5, 1.0])
@@ -245,20 +245,20 @@ def test_a_number_of_reports_that_is_an_estimate_is_called_one_in_every_face(
         min_batch=100,
     )
     metrics = {**production[0].metrics, "theme": font}
-    history = {name: one.digest() for name, one in metrics.items()}
+    history = {name: metric.digest() for name, metric in metrics.items()}
     bundle = replace(production[0], metrics=metrics, history=history)
     reports = 300 / (1 + each)
     error = sqrt(reports * (each % 1) * (1 - each % 1)) / (1 + each)
     answers = asyncio.run(_asked(bundle))
     for question in ("estimates", "top", "compare", "trend", "metrics"):
-        found = answers[question]
-        told = found["metrics"][0] if question == "metrics" else found
+        answer = answers[question]
+        document = answer["metrics"][0] if question == "metrics" else answer
         number, its = (reports, error) if question == "compare" else (2 * reports, error * sqrt(2))
-        said = f"the number of reports is an estimate, {number:,.0f} ± {its:,.1f}"
-        assert said in told["notice"], question
-        SHOWN[question](found)
-        assert said in " ".join(capsys.readouterr().out.split()), question
-        assert said in Answer(question, found)._repr_html_(), question
+        notice = f"the number of reports is an estimate, {number:,.0f} ± {its:,.1f}"
+        assert notice in document["notice"], question
+        SHOWN[question](answer)
+        assert notice in " ".join(capsys.readouterr().out.split()), question
+        assert notice in Answer(question, answer)._repr_html_(), question
     assert answers["estimates"]["reports_stderr"] == pytest.approx(error * sqrt(2))
     rows = whole_rows("estimates", answers["estimates"])
     assert {row["reports_stderr"] for row in rows} == {answers["estimates"]["reports_stderr"]}
@@ -274,13 +274,16 @@ def test_a_report_is_watched_with_what_it_could_have_meant(
     arrivals, window = Arrivals(), Window("theme", FIRST)
     arrivals.add(window, [b"\1", b"\2"], at=FIRST * DAY + 61)
     arrivals.add(Window("gone", FIRST), [b"\1"], at=FIRST * DAY + 62)
-    found = asyncio.run(_watched(dev[0], arrivals))
-    assert found.notice == PROTECTS_NOBODY
-    assert [(one.number, one.payload) for one in found.arrivals] == [(1, "01"), (2, "02")]
-    first = found.arrivals[0]
+    result = asyncio.run(_watched(dev[0], arrivals))
+    assert result.notice == PROTECTS_NOBODY
+    assert [(arrival.number, arrival.payload) for arrival in result.arrivals] == [
+        (1, "01"),
+        (2, "02"),
+    ]
+    first = result.arrivals[0]
     assert (first.stream, first.date, first.at) == ("theme", "2024-10-04", "2024-10-04T00:01:01Z")
-    assert [one.value for one in first.meanings] == ["dark", "light", "system"]
-    assert (sum(one.probability for one in first.meanings), first.others) == (1, 0)
+    assert [meaning.value for meaning in first.meanings] == ["dark", "light", "system"]
+    assert (sum(meaning.probability for meaning in first.meanings), first.others) == (1, 0)
     assert first.meanings[0].probability / first.meanings[1].probability == pytest.approx(exp(2))
     [second] = asyncio.run(_watched(dev[0], arrivals, after=1)).arrivals
     assert second.number == 2
@@ -291,9 +294,9 @@ def test_a_report_is_watched_with_what_it_could_have_meant(
 def test_only_the_newest_reports_are_remembered() -> None:
     arrivals = Arrivals()
     arrivals.add(Window("theme", FIRST), [b"\1"] * 1000, at=0)
-    held = arrivals.after(0)
-    assert len(held) < 1000
-    assert [one.number for one in held] == list(range(1001 - len(held), 1001))
+    newest = arrivals.after(0)
+    assert len(newest) < 1000
+    assert [arrival.number for arrival in newest] == list(range(1001 - len(newest), 1001))
 
 
 def test_production_tells_of_no_single_report(production: tuple[Bundle, StreamTable]) -> None:

@@ -30,7 +30,7 @@ def signed(tmp_path_factory: pytest.TempPathFactory) -> Signed:
     found = make_signed(folder, text, start=FIRST * DAY)
     (folder / "metrics.toml").write_text(CROWD)
     metrics = read_with_promises(folder / "metrics.toml").metrics
-    history = {name: one.digest() for name, one in metrics.items()}
+    history = {name: metric.digest() for name, metric in metrics.items()}
     return replace(found, bundle=replace(found.bundle, metrics=metrics, history=history))
 
 
@@ -52,16 +52,20 @@ def _sent(signed: Signed, bundle: Bundle, state: State, value: str) -> list[int]
     assert client.flush(HANG_SECONDS)
     [key] = read_opening_keys(signed.keys / "opening.keys.json")[:1]
     sent = shuffler.reports()
-    assert {(one.stream, one.epoch, len(one.sealed)) for one in sent} == {
+    assert {(report.stream, report.epoch, len(report.sealed)) for report in sent} == {
         ("theme", FIRST + 3, bundle.metric("theme").sealed_bytes)
     }
     [view] = client.ledger().metrics
     assert (view.reports, view.spent) == (1, bundle.metric("theme").report_loss)
-    kept = client.ledger().payloads
-    assert sum(not one.is_filler for one in kept) == 1, "of a dummy is kept that it was none"
-    assert len(kept) == len(sent)
+    payloads = client.ledger().payloads
+    assert sum(not payload.is_filler for payload in payloads) == 1, (
+        "of a dummy is kept that it was none"
+    )
+    assert len(payloads) == len(sent)
     info = seal_info("theme", FIRST + 3)
-    return [int.from_bytes(open_sealed(one.sealed, key.load(), info), "little") for one in sent]
+    return [
+        int.from_bytes(open_sealed(report.sealed, key.load(), info), "little") for report in sent
+    ]
 
 
 def test_a_device_sends_its_dummies_as_reports_and_charges_none(
@@ -73,18 +77,18 @@ def test_a_device_sends_its_dummies_as_reports_and_charges_none(
 def test_how_many_they_are_and_what_they_name_are_coins(signed: Signed) -> None:
     """2 of each device and a third of one in four; each of four values as likely."""
     devices = 400
-    found = [_sent(signed, signed.bundle, MemoryState(), "dark") for _ in range(devices)]
-    numbers = Counter(map(len, found))
+    device_values = [_sent(signed, signed.bundle, MemoryState(), "dark") for _ in range(devices)]
+    numbers = Counter(map(len, device_values))
     assert numbers.keys() == {3, 4}
     assert abs(numbers[4] - devices / 4) <= 5.5 * (devices * 3 / 16) ** 0.5
     mechanism: Any = signed.bundle.metric("theme").randomizer
     keep, lie = float(mechanism.channel.p), float(mechanism.channel.q)
-    made = sum(map(len, found)) - devices
-    named = Counter(value for one in found for value in one)
+    total = sum(map(len, device_values)) - devices
+    named = Counter(value for values in device_values for value in values)
     off = 0.0
     for value in range(VALUES):
-        expected = made / VALUES + devices * (keep if value == 1 else lie)
-        off += (named[value] - expected) ** 2 / (made / VALUES)
+        expected = total / VALUES + devices * (keep if value == 1 else lie)
+        off += (named[value] - expected) ** 2 / (total / VALUES)
     assert chi2.sf(off, VALUES - 1) > 1e-6
 
 

@@ -59,7 +59,7 @@ def test_the_tree_is_a_stream_of_the_metric_at_its_epsilon(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         (("other = true\n", ""), "write other = true"),
         (("0.25", "0.95"), "write discover = 0.2"),
@@ -74,14 +74,14 @@ def test_the_tree_is_a_stream_of_the_metric_at_its_epsilon(tmp_path: Path) -> No
     ],
 )
 def test_what_cannot_look_for_strings_is_told_what_to_write(
-    tmp_path: Path, change: tuple[str, str], said: str
+    tmp_path: Path, change: tuple[str, str], message: str
 ) -> None:
     text = PLUGIN.replace(*change)
     if "bits" in text:
         text = text.replace("grr", "tree")
     with pytest.raises(CatalogInvalid) as caught:
         _metric(tmp_path, text)
-    assert said in str(caught.value)
+    assert message in str(caught.value)
 
 
 def test_a_share_may_change_under_its_name_and_looking_may_not_begin(tmp_path: Path) -> None:
@@ -98,13 +98,15 @@ def test_a_share_may_change_under_its_name_and_looking_may_not_begin(tmp_path: P
 
 def test_people_are_told_that_some_devices_tell_what_is_on_no_list(tmp_path: Path) -> None:
     _metric(tmp_path)
-    told = leaflet(read_catalog(tmp_path / "metrics.toml")).sentences
-    assert any("on no list" in one and "A plugin that is in use" in one for one in told)
+    sentences = leaflet(read_catalog(tmp_path / "metrics.toml")).sentences
+    assert any(
+        "on no list" in sentence and "A plugin that is in use" in sentence for sentence in sentences
+    )
 
 
 def _streams(bundle: Bundle, state: MemoryState, days: range, value: str) -> list[str]:
     """In which streams a device says it, which is started anew each day; nothing is said twice."""
-    found: list[str] = []
+    streams: list[str] = []
     for day in days:
         shuffler = FakeShuffler()
         clock = SystemClock(lambda: float((FIRST + day) * DAY))  # noqa: B023 of this day alone
@@ -112,10 +114,10 @@ def _streams(bundle: Bundle, state: MemoryState, days: range, value: str) -> lis
             if client.report("plugin", value) is Outcome.QUEUED:
                 assert client.report("plugin", value) is Outcome.ALREADY_REPORTED
             client.flush()
-            (own,) = (one for one in client.ledger().metrics if one.name == "plugin")
-            assert own.spent <= own.epsilon * (len(found) + 1) + 1e-9
-        found += [one.stream for call in shuffler.submissions for one in call]
-    return found
+            (own,) = (metric for metric in client.ledger().metrics if metric.name == "plugin")
+            assert own.spent <= own.epsilon * (len(streams) + 1) + 1e-9
+        streams += [report.stream for call in shuffler.submissions for report in call]
+    return streams
 
 
 @pytest.mark.slow
@@ -123,15 +125,15 @@ def test_a_device_draws_its_half_from_its_secret_whatever_it_says(tmp_path: Path
     """Six standard errors of a quarter of 400 devices: a false alarm of 2e-9 a value."""
     signed = make_signed(tmp_path, CATALOG + PLUGIN, start=20_000 * DAY)
     for value in ("git", "never listed"):
-        found = Counter[str]()
+        counts = Counter[str]()
         for _ in range(200):
             state = MemoryState()
             again = MemoryState(state.device_state().secret)
             drawn = _streams(signed.bundle, state, range(2), value)
             assert drawn == _streams(signed.bundle, again, range(2), "vim")
-            found.update(drawn)
-        assert found.keys() == {"plugin", "plugin/tree"}
-        assert abs(found["plugin/tree"] - 100) < 6 * sqrt(400 * 0.25 * 0.75)
+            counts.update(drawn)
+        assert counts.keys() == {"plugin", "plugin/tree"}
+        assert abs(counts["plugin/tree"] - 100) < 6 * sqrt(400 * 0.25 * 0.75)
 
 
 @pytest.mark.slow
@@ -153,10 +155,10 @@ def test_what_is_no_text_is_refused_on_every_device_alike(tmp_path: Path) -> Non
             ("x" * 70_000, "value is longer than"),
             (7, "the value is not a string"),
         ):
-            with pytest.raises(ValueOutOfDomain) as told:
+            with pytest.raises(ValueOutOfDomain) as error:
                 client.report("plugin", value)
-            assert str(told.value).startswith(f'metric "plugin": {wrong}')
-            assert "git" not in str(told.value)
+            assert str(error.value).startswith(f'metric "plugin": {wrong}')
+            assert "git" not in str(error.value)
         client.close()
 
 
@@ -165,9 +167,9 @@ def test_the_check_says_how_many_reports_the_tree_waits_for(
 ) -> None:
     _metric(tmp_path)
     assert main(["catalog", "check", str(tmp_path / "metrics.toml")]) == 0
-    said = " ".join(capsys.readouterr().out.split())
-    assert "0.25 of its devices feed plugin/tree" in said
-    assert "20 reports: some 80 of all" in said
+    output = " ".join(capsys.readouterr().out.split())
+    assert "0.25 of its devices feed plugin/tree" in output
+    assert "20 reports: some 80 of all" in output
 
 
 def test_a_list_that_is_there_is_not_overwritten(
@@ -176,14 +178,14 @@ def test_a_list_that_is_there_is_not_overwritten(
     listed = tmp_path / "plugins.txt"
     listed.write_text("git\n")
     assert main(["discover", "plugin", "--as-candidates", str(listed)]) == 2
-    said = capsys.readouterr().err
-    assert f"{listed}: is there already" in said
-    assert "add --append" in said
+    errors = capsys.readouterr().err
+    assert f"{listed}: is there already" in errors
+    assert "add --append" in errors
     assert listed.read_text() == "git\n"
 
 
 @pytest.mark.parametrize(
-    ("likely", "said"),
+    ("likely", "message"),
     [
         (
             "plugin",
@@ -194,8 +196,8 @@ def test_a_list_that_is_there_is_not_overwritten(
     ],
 )
 def test_a_metric_behind_likely_is_told_to_go_before_it(
-    likely: str, said: str, capsys: pytest.CaptureFixture[str]
+    likely: str, message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit):
         main(["discover", "--likely", likely])
-    assert said in capsys.readouterr().err
+    assert message in capsys.readouterr().err

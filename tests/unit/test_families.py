@@ -29,25 +29,27 @@ from tests.support.waiting import HANG_SECONDS
 def test_the_recipe_s_mechanism_is_answered_as_its_family_is() -> None:
     """Nothing but its own file knows of it: 5,000 people, each figure within 6 standard errors."""
     mechanism = example()(epsilon=2.0, categories=4)  # type: ignore[call-arg]
-    held, names = [3000, 1500, 500, 0], ["a", "b", "c", "d"]
+    true_counts, names = [3000, 1500, 500, 0], ["a", "b", "c", "d"]
     coins, chance = KeyedBits(b"recipe".ljust(32)), np.random.default_rng(1)
-    payloads = [mechanism.randomize(value, coins) for value in np.repeat(range(4), held).tolist()]
+    payloads = [
+        mechanism.randomize(value, coins) for value in np.repeat(range(4), true_counts).tolist()
+    ]
     totals = tally(mechanism.layout, payloads)
     found = answer(mechanism, totals, names)
-    for one, true in zip(found.values, held, strict=True):
+    for one, true in zip(found.values, true_counts, strict=True):
         assert abs(one.estimate - true) <= 6 * one.stderr
     [point] = shares([(mechanism, totals)], [0])
     assert point.low < 0.6 < point.high
     assert plausibility(mechanism, totals).findings == ()
     assert maximal_gain(mechanism, [3]).gain(0.01) > 0.01
-    errors = family_for(mechanism).expected(mechanism, range(4), np.array(held) / 5000, 5000)
-    said = [one.stderr / 5000 for one in found.values]
-    assert errors.stderrs == pytest.approx(said, rel=0.1)
-    drawn = draw(mechanism, range(4), held, chance)
+    errors = family_for(mechanism).expected(mechanism, range(4), np.array(true_counts) / 5000, 5000)
+    stderrs = [value.stderr / 5000 for value in found.values]
+    assert errors.stderrs == pytest.approx(stderrs, rel=0.1)
+    drawn = draw(mechanism, range(4), true_counts, chance)
     assert drawn.reports == 5000
     policy = Release("laplace", 1.0)
     released = release([(mechanism, totals)], names, "histogram", "", policy=policy, reports_each=1)
-    assert [one.value for one in released] == names
+    assert [estimate.value for estimate in released] == names
 
 
 CATALOG = """
@@ -95,20 +97,20 @@ def test_a_line_in_the_registry_is_enough_for_sdk_planner_audit_and_query(
         command("plan", "--values", "4", "--epsilon", "2", "--reports", "1000", "--format", "json")
     )
     # Of several families for one question `plan` recommends those that are listed.
-    assert ("forced" in {one["mechanism"] for one in rows["rows"]}) == (family == "listed")
-    asked = row(MetricDraft("values", 4), "forced", {"epsilon": 2.0, "categories": 4}, 1000)
-    assert 0 < asked.stderr < asked.detectable < 1
+    assert ("forced" in {row["mechanism"] for row in rows["rows"]}) == (family == "listed")
+    plan_row = row(MetricDraft("values", 4), "forced", {"epsilon": 2.0, "categories": 4}, 1000)
+    assert 0 < plan_row.stderr < plan_row.detectable < 1
     assert "theme" in command("catalog", "check", str(catalog))
     assert "forced" in command("privacy", "card", str(catalog))
     assert "theme" in command("audit", str(catalog), "--no-proofs", "--samples", "2000")
-    told = json.loads(
+    document = json.loads(
         command(
             *("simulate", "theme", "--catalog", str(catalog), "--values", str(people)),
             *("--runs", "3", "--seed", "1", "--json"),
         )
     )
-    assert len(told["runs"]) == 3
-    assert {value["value"] for value in told["runs"][0]["values"]} == {"a", "b", "c", "d"}
+    assert len(document["runs"]) == 3
+    assert {value["value"] for value in document["runs"][0]["values"]} == {"a", "b", "c", "d"}
     shuffler = FakeShuffler()
     client = memory_client(make_bundle(catalog).bundle, transport=shuffler)
     assert client.report("theme", "a") is Outcome.QUEUED

@@ -46,12 +46,12 @@ def _every_field() -> Iterator[CatalogField]:
         yield from own_fields(mechanism)
 
 
-@pytest.mark.parametrize("one", [*_every_field()], ids=lambda one: one.name)
-def test_a_field_says_what_it_means_and_its_example_may_stand(one: CatalogField) -> None:
-    assert one.entry.meaning.endswith(".")
-    assert one.entry.kind.words()
-    ways = [one.entry, *one.entry.others.values()]
-    if one.entry.written and one.name != "metrics":
+@pytest.mark.parametrize("field", [*_every_field()], ids=lambda field: field.name)
+def test_a_field_says_what_it_means_and_its_example_may_stand(field: CatalogField) -> None:
+    assert field.entry.meaning.endswith(".")
+    assert field.entry.kind.words()
+    ways = [field.entry, *field.entry.others.values()]
+    if field.entry.written and field.name != "metrics":
         for says in ways:
             assert says.kind.problem(tomllib.loads(f"it = {says.example}")["it"]) == ""
 
@@ -164,23 +164,25 @@ def test_a_boolean_is_reported_as_it_is(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("written", "values"),
+    ("values_text", "values"),
     [("[true, false]", ("true", "false")), ("[false, true]", ("false", "true"))],
 )
 def test_true_and_false_may_be_listed_and_reported(
-    tmp_path: Path, written: str, values: tuple[str, str]
+    tmp_path: Path, values_text: str, values: tuple[str, str]
 ) -> None:
-    text = CATALOG.replace('values = ["no", "yes"]', f"values = {written}")
+    text = CATALOG.replace('values = ["no", "yes"]', f"values = {values_text}")
     crashed = make_signed(tmp_path, text, start=20_000 * DAY).bundle.metric("crashed")
     assert crashed.values == values
     assert crashed.code(True) == crashed.code("true") == values.index("true")  # noqa: FBT003 a value
     assert crashed.code(False) == crashed.code("false") == values.index("false")  # noqa: FBT003 as above
 
 
-@pytest.mark.parametrize("written", ["[true]", "[true, true]", '[true, "no"]', "[true, false, 1]"])
-def test_true_and_false_are_listed_together_and_alone(tmp_path: Path, written: str) -> None:
+@pytest.mark.parametrize(
+    "values_text", ["[true]", "[true, true]", '[true, "no"]', "[true, false, 1]"]
+)
+def test_true_and_false_are_listed_together_and_alone(tmp_path: Path, values_text: str) -> None:
     path = tmp_path / "metrics.toml"
-    path.write_text(CATALOG.replace('values = ["no", "yes"]', f"values = {written}"))
+    path.write_text(CATALOG.replace('values = ["no", "yes"]', f"values = {values_text}"))
     with pytest.raises(CatalogInvalid, match=r'"values": must be a list of texts, none empty; or'):
         read_catalog(path)
 

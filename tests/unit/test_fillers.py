@@ -61,25 +61,25 @@ class Device:
         self.clock.advance(DAY)
         self.client.flush(HANG_SECONDS)
         [key] = read_opening_keys(self.signed.keys / "opening.keys.json")[:1]
-        found: dict[str, list[str]] = {}
-        for one in self.shuffler.reports()[before:]:
-            assert len(one.sealed) == self.signed.bundle.streams[one.stream].sealed_bytes
-            assert one.epoch == self.clock.now() // DAY - 1
+        kinds: dict[str, list[str]] = {}
+        for report in self.shuffler.reports()[before:]:
+            assert len(report.sealed) == self.signed.bundle.streams[report.stream].sealed_bytes
+            assert report.epoch == self.clock.now() // DAY - 1
             try:
-                open_sealed(one.sealed, key.load(), seal_info(one.stream, one.epoch))
+                open_sealed(report.sealed, key.load(), seal_info(report.stream, report.epoch))
                 kind = "report"
             except BadPayload:
-                open_sealed(one.sealed, key.load(), filler_info(one.stream, one.epoch))
+                open_sealed(report.sealed, key.load(), filler_info(report.stream, report.epoch))
                 kind = "filler"
-            found.setdefault(one.stream, []).append(kind)
-        return dict(sorted(found.items()))
+            kinds.setdefault(report.stream, []).append(kind)
+        return dict(sorted(kinds.items()))
 
 
 def test_whatever_a_device_says_it_sends_one_of_every_stream(
     filled: Signed, state: State, clock: FakeClock
 ) -> None:
     device = Device(filled, state, clock)
-    seen = []
+    daily_names = []
     for day in range(6):
         if day == 1:
             assert device.client.report("crash", "gpu") is Outcome.QUEUED
@@ -90,13 +90,15 @@ def test_whatever_a_device_says_it_sends_one_of_every_stream(
         sent = device.next_day()
         assert list(sent) == STREAMS
         assert all(len(kinds) == 1 for kinds in sent.values())
-        seen.append([name for name in STREAMS if sent[name] == ["report"] and name != "asked"])
+        daily_names.append(
+            [name for name in STREAMS if sent[name] == ["report"] and name != "asked"]
+        )
     # Said, said, over the limit of 9, at the person's own tier of half a nat twice, declined.
-    assert seen == [["crash"], ["crash"], [], ["crash/0.5"], ["crash/0.5"], []]
-    fillers = [one for one in device.client.ledger().payloads if one.is_filler]
+    assert daily_names == [["crash"], ["crash"], [], ["crash/0.5"], ["crash/0.5"], []]
+    fillers = [payload for payload in device.client.ledger().payloads if payload.is_filler]
     assert len(fillers) >= 6 * 4 - 4 - 6, "of asked there may be a report on every day"
-    assert all(one.meanings() == [] for one in fillers)
-    spent = {one.name: one.spent for one in device.client.ledger().metrics}
+    assert all(filler.meanings() == [] for filler in fillers)
+    spent = {metric.name: metric.spent for metric in device.client.ledger().metrics}
     assert spent["crash"] < 9.0 + 1e-9, "fillers cost nothing"
 
 
@@ -110,8 +112,8 @@ def test_two_processes_and_a_restart_send_it_once(
     other.client = other.start()
     other.client.flush(HANG_SECONDS)
     assert [len(kinds) for kinds in device.next_day().values()] == [1] * 4
-    for one in (other.client, device.start()):
-        one.flush(HANG_SECONDS)
+    for client in (other.client, device.start()):
+        client.flush(HANG_SECONDS)
     assert len(device.shuffler.reports()) == 4
     for used in (device, other):
         used.state.close()
@@ -127,7 +129,7 @@ def test_a_program_that_ends_as_it_reports_is_filled_up_by_the_next(
     clock.advance(DAY)
     device = Device(filled, FolderState(tmp_path / "state"), clock)
     device.client.flush(HANG_SECONDS)
-    sent = [one.stream for one in device.shuffler.reports() if one.epoch == FIRST + 3]
+    sent = [report.stream for report in device.shuffler.reports() if report.epoch == FIRST + 3]
     assert sorted(sent) == STREAMS
     device.state.close()
 
@@ -145,7 +147,9 @@ def test_cover_is_switched_off_and_on_and_nothing_is_lost_or_sent_twice(
         sent.pop("asked", None)
         filler = {} if signed is plain else {"crash": ["filler"], "crash/0.5": ["filler"]}
         assert sent == {**filler, "crash/1": ["report"]}
-        [spent] = [one.spent for one in device.client.ledger().metrics if one.name == "crash"]
+        [spent] = [
+            metric.spent for metric in device.client.ledger().metrics if metric.name == "crash"
+        ]
         device.client.close(HANG_SECONDS)
     assert 2.9 < spent <= 3.0
 
@@ -175,16 +179,16 @@ def _without_default(text: str) -> str:
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         (_without_default, r'"asked", field "default": is needed with cover: a report without it'),
         (lambda text: text.replace("cover = true", "cover = 1"), '"cover": must be true or false'),
     ],
 )
 def test_what_cover_would_not_cover_is_refused(
-    tmp_path: Path, change: Callable[[str], str], said: str
+    tmp_path: Path, change: Callable[[str], str], message: str
 ) -> None:
-    with pytest.raises(CatalogInvalid, match=said):
+    with pytest.raises(CatalogInvalid, match=message):
         make_signed(tmp_path, change(FILLED), start=0)
 
 

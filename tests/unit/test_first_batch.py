@@ -79,9 +79,9 @@ def test_of_a_hidden_number_of_reports_nobody_says_that_none_wait(
 ) -> None:
     plain = replace(metrics["crowded"], development=True)
     hidden = replace(plain, count_epsilon=0.5, development=False)
-    told = {Window("crowded", 19_000): {"pooled": 7, "in_flight": 0, "withheld": 2}}
-    assert upstream_reports(EpochSelection(plain, (19_000,), {}), told) == (7, 2)
-    assert upstream_reports(EpochSelection(hidden, (19_000,), {}), told) == (None, None)
+    upstream = {Window("crowded", 19_000): {"pooled": 7, "in_flight": 0, "withheld": 2}}
+    assert upstream_reports(EpochSelection(plain, (19_000,), {}), upstream) == (7, 2)
+    assert upstream_reports(EpochSelection(hidden, (19_000,), {}), upstream) == (None, None)
     assert notice_of(EpochSelection(hidden, (), {})) == (
         "crowded: nothing has left the shuffler, which tells nobody how much waits."
     )

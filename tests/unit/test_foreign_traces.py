@@ -23,8 +23,8 @@ def test_no_trace_of_another_tool_goes_with_reports_over_http(
     """Sentry and Datadog add the ids of an app's traces, and what page a person is on."""
     begin = http.client.HTTPConnection.putrequest
 
-    def traced(connection: Any, *given: Any, **more: Any) -> None:
-        begin(connection, *given, **more)
+    def traced(connection: Any, *arguments: Any, **more: Any) -> None:
+        begin(connection, *arguments, **more)
         connection.putheader(TRACE, "9cf359b248404f12a2f1119af8b19f85")
 
     monkeypatch.setattr(http.client.HTTPConnection, "putrequest", traced)
@@ -40,7 +40,7 @@ def test_no_trace_of_another_tool_goes_with_reports_over_http(
 
 def test_no_tool_that_wraps_grpc_is_asked_for_a_channel(monkeypatch: pytest.MonkeyPatch) -> None:
     @functools.wraps(grpc.insecure_channel)
-    def traced(*_given: Any, **_more: Any) -> None:
+    def traced(*_arguments: Any, **_more: Any) -> None:
         pytest.fail("a channel with another tool's ids")
 
     monkeypatch.setattr(grpc, "insecure_channel", traced)

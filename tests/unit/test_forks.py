@@ -75,8 +75,8 @@ def _run(signed: Signed, folder: Path, hold: str) -> dict[str, dict[str, Any]]:
 def test_a_child_repeats_no_coin_and_sends_nothing_of_its_parents(
     signed: Signed, tmp_path: Path, hold: str
 ) -> None:
-    told = _run(signed, tmp_path / "state", hold)
-    parent, child = told["parent"], told["child"]
+    output = _run(signed, tmp_path / "state", hold)
+    parent, child = output["parent"], output["child"]
     assert child["inherited"] == 0
     assert parent["outcomes"] == ["queued"] * 31
     assert child["outcomes"] == ["queued"] * 30 + ["already_reported"]
@@ -89,8 +89,8 @@ def test_a_child_repeats_no_coin_and_sends_nothing_of_its_parents(
 @pytest.mark.slow
 def test_a_child_shares_its_parents_permanent_response(signed: Signed, tmp_path: Path) -> None:
     """Same device, same secret: one cohort, one permanent response."""
-    told = _run(signed, tmp_path / "state", "none")
-    payloads = told["parent"]["drawn"][:30] + told["child"]["drawn"]
+    output = _run(signed, tmp_path / "state", "none")
+    payloads = output["parent"]["drawn"][:30] + output["child"]["drawn"]
     assert len({payload[:4] for payload in payloads}) == 1
 
 
@@ -123,12 +123,12 @@ assert client.close(900)
 def test_a_child_whose_parent_has_used_grpc_leaves_its_reports_to_it(tmp_path: Path) -> None:
     (tmp_path / "metrics.toml").write_text(CATALOG)
     with FakeServer() as nobody:
-        made = make_bundle(tmp_path / "metrics.toml", shuffler=nobody.address)
-    (tmp_path / "app.hubbub").write_bytes(made.signed)
-    with FakeServer(made.opening) as server:
-        told = [str(tmp_path / "app.hubbub"), str(tmp_path / "state"), server.address]
+        bundle = make_bundle(tmp_path / "metrics.toml", shuffler=nobody.address)
+    (tmp_path / "app.hubbub").write_bytes(bundle.signed)
+    with FakeServer(bundle.opening) as server:
+        arguments = [str(tmp_path / "app.hubbub"), str(tmp_path / "state"), server.address]
         done = subprocess.run(
-            [sys.executable, "-c", LEAVES, *told],
+            [sys.executable, "-c", LEAVES, *arguments],
             cwd=ROOT,
             capture_output=True,
             text=True,
@@ -173,7 +173,7 @@ def test_a_child_of_a_fork_that_python_does_not_see_starts_anew(
     signed: Signed, tmp_path: Path
 ) -> None:
     with http_shuffler() as server:
-        told = [str(signed.path), str(tmp_path / "state"), server.address]
-        subprocess.run([sys.executable, "-c", UNSEEN, *told], check=True)
+        arguments = [str(signed.path), str(tmp_path / "state"), server.address]
+        subprocess.run([sys.executable, "-c", UNSEEN, *arguments], check=True)
         assert len(server.received) == 2 + 4 * 5, "each is there once"
-        assert len({one.sealed for one in server.received}) == 2 + 4 * 5
+        assert len({report.sealed for report in server.received}) == 2 + 4 * 5

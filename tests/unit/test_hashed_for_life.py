@@ -25,17 +25,17 @@ limits = {{ reports_per_epoch = 1, lifetime_epsilon = 50.0 }}
 
 
 @pytest.mark.parametrize(
-    ("mechanism", "said"), [("long.hash", True), ("long.grr", False), ("long.unary", False)]
+    ("mechanism", "expected"), [("long.hash", True), ("long.grr", False), ("long.unary", False)]
 )
 def test_a_card_says_what_all_answers_say_however_many_values_there_were(
-    tmp_path: Path, mechanism: str, said: bool
+    tmp_path: Path, mechanism: str, expected: bool
 ) -> None:
     path = tmp_path / "metrics.toml"
     path.write_text(CATALOG.format(mechanism=mechanism))
     metric = read_catalog(path).metrics["theme"]
     sentence = metric_card(metric).sentence
-    assert ("however many values" in sentence) is said
-    if said:
+    assert ("however many values" in sentence) is expected
+    if expected:
         assert isinstance(metric.randomizer, LongitudinalHash)
         buckets = metric.randomizer.layout.size // metric.randomizer.transform.functions
         assert f"one of {buckets} buckets of values" in sentence

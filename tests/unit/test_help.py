@@ -16,8 +16,8 @@ from hubbub.shuffler.settings import parser as shuffler_parser
 def _options(parser: argparse.ArgumentParser, path: str) -> Iterator[tuple[str, argparse.Action]]:
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
-            for name, one in action.choices.items():
-                yield from _options(one, f"{path} {name}")
+            for name, subparser in action.choices.items():
+                yield from _options(subparser, f"{path} {name}")
         else:
             yield path, action
 
@@ -30,8 +30,8 @@ def _options(parser: argparse.ArgumentParser, path: str) -> Iterator[tuple[str, 
     ],
 )
 def test_every_option_says_in_words_what_it_is(path: str, action: argparse.Action) -> None:
-    said = (action.help or "").partition("(")[0].strip()
-    assert said, f"{path}: {'/'.join(action.option_strings) or action.dest} has no help"
+    purpose = (action.help or "").partition("(")[0].strip()
+    assert purpose, f"{path}: {'/'.join(action.option_strings) or action.dest} has no help"
 
 
 def test_no_command_shows_help_and_a_slip_what_was_meant(
@@ -60,10 +60,10 @@ def test_no_command_shows_help_and_a_slip_what_was_meant(
 
 def test_help_names_every_command_once_by_its_purpose() -> None:
     parser = whole_parser()
-    [known] = [a for a in parser._actions if isinstance(a, argparse._SubParsersAction)]
+    [subparsers] = [a for a in parser._actions if isinstance(a, argparse._SubParsersAction)]
     lines = parser.format_help().partition("by purpose:")[2].strip().splitlines()
     named = [name for line in lines for name in line.strip()[13:].split(", ")]
-    assert sorted(named) == sorted(known.choices)
+    assert sorted(named) == sorted(subparsers.choices)
 
 
 def test_capacity_needs_no_catalog_and_says_what_it_supposes(
@@ -85,8 +85,8 @@ def test_what_is_watched_before_it_runs_is_said_to_be_waited_for(
         raise KeyboardInterrupt
 
     monkeypatch.setattr("hubbub.cli.terminal.output.time.sleep", ended)
-    for asked in (["watch", "theme"], ["watch"], ["status", "--watch"]):
-        assert main([*asked, "--url", "http://127.0.0.1:9"]) == 130
+    for command in (["watch", "theme"], ["watch"], ["status", "--watch"]):
+        assert main([*command, "--url", "http://127.0.0.1:9"]) == 130
         assert "; waiting until it starts; Ctrl-C ends" in capsys.readouterr().out
 
 
@@ -101,7 +101,7 @@ def test_in_a_pipe_progress_is_a_line_a_minute(
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (("query", "theme", "--confidence", "95%"), "'95%' is no number; write 0.95"),
         (("query", "theme", "--confidence", "0,9"), "'0,9' is no number; write 0.9"),
@@ -123,12 +123,12 @@ def test_in_a_pipe_progress_is_a_line_a_minute(
     ],
 )
 def test_what_is_no_number_day_or_choice_is_told_in_words(
-    arguments: tuple[str, ...], said: str, capsys: pytest.CaptureFixture[str]
+    arguments: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit) as ended:
         main(arguments)
     assert ended.value.code == 2
-    assert said in capsys.readouterr().err
+    assert message in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -172,9 +172,9 @@ def test_an_option_that_is_none_is_refused_with_the_usage_of_its_own_command(
 ) -> None:
     with pytest.raises(SystemExit):
         main(typed)
-    said = capsys.readouterr().err
-    assert said.startswith(f"usage: {whose} ")
-    assert f"{whose}: error: unrecognized arguments: {typed[-1]}" in said
+    errors = capsys.readouterr().err
+    assert errors.startswith(f"usage: {whose} ")
+    assert f"{whose}: error: unrecognized arguments: {typed[-1]}" in errors
 
 
 @pytest.mark.parametrize("typed", ["--confidance", "--confidance=.9"])

@@ -43,8 +43,8 @@ def _signed(body: bytes, key: Ed25519PrivateKey = OPERATOR) -> bytes:
 
 @pytest.fixture
 def body(signed: Signed) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(signed.path.read_bytes().split(b"\n")[1])
-    return found
+    document: dict[str, Any] = json.loads(signed.path.read_bytes().split(b"\n")[1])
+    return document
 
 
 def _theme(**changes: Any) -> Change:
@@ -138,10 +138,10 @@ def test_what_a_catalog_would_be_refused_for_a_bundle_is(
     change(body)
     with pytest.raises(BundleRefused) as caught:
         open_bundle(_signed(json.dumps(body).encode()), "app.hubbub")
-    said = str(caught.value)
-    assert said.startswith("app.hubbub: signed, but not readable by this version: ")
-    assert said.isprintable()
-    assert len(said) < 500
+    text = str(caught.value)
+    assert text.startswith("app.hubbub: signed, but not readable by this version: ")
+    assert text.isprintable()
+    assert len(text) < 500
 
 
 @pytest.mark.parametrize(
@@ -184,8 +184,8 @@ def test_no_point_of_small_order_is_a_key(signed: Signed) -> None:
         with pytest.raises(BadParameter, match="small order"):
             points.refuse_weak_signing_key(raw[:-1] + bytes([raw[-1] | 0x80]))
     # R = A and S = 0 "sign" anything by a point of order one.
-    one = base64.b64encode(b"\1" + bytes(31)).decode()
-    forged = {"operator": one, "signature": base64.b64encode(b"\1" + bytes(63)).decode()}
+    point = base64.b64encode(b"\1" + bytes(31)).decode()
+    forged = {"operator": point, "signature": base64.b64encode(b"\1" + bytes(63)).decode()}
     with pytest.raises(BundleRefused, match="not a bundle"):
         open_bundle(json.dumps(forged).encode() + b"\n{}", "app.hubbub")
 
@@ -252,9 +252,9 @@ def test_a_catalog_is_refused_in_lines_and_never_with_a_traceback(
     path.write_text(CATALOG.replace(old, new, 1))
     for command in (["catalog", "check"], ["privacy", "card"]):
         assert main([*command, str(path)]) == 2
-        said = capsys.readouterr().err
-        assert said.startswith("hubbub: ")
-        assert all(line.isprintable() and "metrics.toml" in line for line in said.splitlines())
+        errors = capsys.readouterr().err
+        assert errors.startswith("hubbub: ")
+        assert all(line.isprintable() and "metrics.toml" in line for line in errors.splitlines())
 
 
 @pytest.mark.skipif(not Path("/dev/zero").exists(), reason="nothing here never ends")
@@ -287,8 +287,8 @@ def test_files_of_commands_are_read_to_the_end_or_refused(tmp_path: Path) -> Non
     deep = tmp_path / "deep.json"
     for content in (b"[" * 10**5, b'[{"epsilon": 1e999}]', b"7", b'[{"epsilon": "x"}]', b"\xff"):
         deep.write_bytes(content)
-        given = ["privacy", "compose", "--delta", "1e-6", "--history", str(deep)]
-        assert main(given) == 2
+        arguments = ["privacy", "compose", "--delta", "1e-6", "--history", str(deep)]
+        assert main(arguments) == 2
     (tmp_path / "opening.pub.json").write_text(
         json.dumps(
             [{"id": 1, "start": 0, "end": 1, "public": base64.b64encode(bytes(32)).decode()}]

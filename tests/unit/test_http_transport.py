@@ -27,8 +27,8 @@ PAGE = b"<html>log in to the hotel's network</html>"
 
 @pytest.fixture
 def server() -> Iterator[HttpShuffler]:
-    with http_shuffler() as one:
-        yield one
+    with http_shuffler() as shuffler:
+        yield shuffler
 
 
 @pytest.mark.parametrize(
@@ -64,13 +64,13 @@ def test_what_a_proxy_answers_loses_no_report(
 
 
 @pytest.mark.parametrize(
-    ("told", "after_seconds"),
+    ("retry_after", "after_seconds"),
     [("7", 7.0), ("Fri, 31 Dec 2027 23:59:59 GMT", None), ("-1", None), ("9" * 30, None)],
 )
 def test_a_hint_of_any_server_is_heard_if_it_is_one(
-    server: HttpShuffler, told: str, after_seconds: float | None
+    server: HttpShuffler, retry_after: str, after_seconds: float | None
 ) -> None:
-    server.answers.append((429, {"Retry-After": told}, b"no JSON"))
+    server.answers.append((429, {"Retry-After": retry_after}, b"no JSON"))
     transport = transport_to(server.address, roots=None)
     with pytest.raises(TryAgain, match="resource_exhausted") as caught:
         transport.submit(REPORTS, HANG_SECONDS)
@@ -97,7 +97,7 @@ def test_calls_at_once_have_a_connection_each(server: HttpShuffler) -> None:
     with ThreadPoolExecutor(2) as aside:
         waiting = [aside.submit(transport.submit, REPORTS, HANG_SECONDS) for _ in range(2)]
         server.ending.set()
-        assert [one.result().results for one in waiting] == [[None], [None]]
+        assert [future.result().results for future in waiting] == [[None], [None]]
     transport.close()
 
 
@@ -165,9 +165,11 @@ def test_the_environments_proxy_is_asked_for_a_tunnel(monkeypatch: pytest.Monkey
         with ThreadPoolExecutor(1) as aside:
             sent = aside.submit(transport.submit, REPORTS, HANG_SECONDS)
             connection, _ = proxy.accept()
-            with connection, connection.makefile("rb") as heard:
-                assert heard.readline().startswith(b"CONNECT reports.example.org:443 HTTP/1.")
-                head = b"".join(iter(heard.readline, b"\r\n"))
+            with connection, connection.makefile("rb") as request_file:
+                assert request_file.readline().startswith(
+                    b"CONNECT reports.example.org:443 HTTP/1."
+                )
+                head = b"".join(iter(request_file.readline, b"\r\n"))
                 assert b"Proxy-Authorization: Basic dXNlcjpwYXNz\r\n" in head
                 assert b"User-Agent" not in head
                 connection.sendall(b"HTTP/1.1 407 Proxy Authentication Required\r\n\r\n")

@@ -46,8 +46,8 @@ async def _store() -> MemoryStore:
 
 def test_the_terms_of_both_are_one_law() -> None:
     async def body() -> None:
-        told = {WINDOW: {"acknowledged": 7, "pooled": 1}, Window("new", 8): {"acknowledged": 5}}
-        found = await status(await _store(), Told(told))
+        upstream = {WINDOW: {"acknowledged": 7, "pooled": 1}, Window("new", 8): {"acknowledged": 5}}
+        found = await status(await _store(), Told(upstream))
         assert (found.complete, found.balanced) == (True, False), "5 of another window are lost"
         theme = next(line for line in found.windows if line.stream == "theme")
         assert (theme.counted, theme.duplicate, theme.rejected, theme.pooled) == (1, 2, 3, 1)
@@ -68,7 +68,7 @@ def test_a_report_that_is_nowhere_or_twice_breaks_the_law(term: str, off: int) -
 def test_of_a_hidden_number_nobody_says_that_none_wait_or_were_withheld(tmp_path: Path) -> None:
     path = tmp_path / "metrics.toml"
     hidden = "count_epsilon = 0.5\n"
-    for more, development, said in (
+    for more, development, expected in (
         ("", True, (4, 5)),
         ("", False, (None, 5)),
         (hidden, False, (None, None)),
@@ -76,8 +76,8 @@ def test_of_a_hidden_number_nobody_says_that_none_wait_or_were_withheld(tmp_path
         path.write_text('shuffler = "127.0.0.1:1"\n' + crowd_text(1000, more))
         metric = replace(read_with_promises(path).metrics["theme"], development=development)
         selection = EpochSelection(metric, (7,), {})
-        told = {WINDOW: {"pooled": 3, "in_flight": 1, "withheld": 5}}
-        assert upstream_reports(selection, told) == said
+        upstream = {WINDOW: {"pooled": 3, "in_flight": 1, "withheld": 5}}
+        assert upstream_reports(selection, upstream) == expected
 
 
 def test_of_production_what_waits_is_shown_over_all_streams_and_of_none() -> None:

@@ -15,9 +15,9 @@ DAYS = 14
 
 def _window(stream: str, day: int, **terms: int) -> dict[str, Any]:
     """One in which all was counted, but for these."""
-    told = dict.fromkeys(TERMS, 0) | {"acknowledged": 100, "counted": 100} | terms
+    counts = dict.fromkeys(TERMS, 0) | {"acknowledged": 100, "counted": 100} | terms
     date = f"2026-11-{day:02}"
-    return {"stream": stream, "epoch": day, "date": date, **told, "balanced": balances(told)}
+    return {"stream": stream, "epoch": day, "date": date, **counts, "balanced": balances(counts)}
 
 
 def _law(windows: list[dict[str, Any]], *, complete: bool = True) -> dict[str, Any]:
@@ -47,41 +47,41 @@ def test_any_number_of_streams_fits_a_screen(
     monkeypatch.setenv("COLUMNS", str(columns))
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
     show_pipeline(_law(_many()))
-    said = re.sub(r"\x1b\[\d*m", "", capsys.readouterr().out)
-    assert len(said.splitlines()) <= (55 if columns == 60 else 24), said
-    assert all(len(line) <= columns for line in said.splitlines())
-    assert "THE LAW DOES NOT BALANCE." in " ".join(said.split())
-    found = re.findall(r"stream_\d\d", said)
-    assert found[:2] == ["stream_39", "stream_30"], "what asks for a look stands first"
-    assert "28 streams more" in " ".join(said.split())
+    text = re.sub(r"\x1b\[\d*m", "", capsys.readouterr().out)
+    assert len(text.splitlines()) <= (55 if columns == 60 else 24), text
+    assert all(len(line) <= columns for line in text.splitlines())
+    assert "THE LAW DOES NOT BALANCE." in " ".join(text.split())
+    matches = re.findall(r"stream_\d\d", text)
+    assert matches[:2] == ["stream_39", "stream_30"], "what asks for a look stands first"
+    assert "28 streams more" in " ".join(text.split())
 
 
 def test_every_window_is_shown_when_asked(capsys: pytest.CaptureFixture[str]) -> None:
     windows = _many()
     show_pipeline(_law(windows), whole=True)
-    said = capsys.readouterr().out
-    assert len(re.findall(r"^ +stream_\d\d ", said, re.MULTILINE)) == len(windows)
+    output = capsys.readouterr().out
+    assert len(re.findall(r"^ +stream_\d\d ", output, re.MULTILINE)) == len(windows)
 
 
 def test_a_lost_report_stays_lost_beside_balanced_epochs(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     show_pipeline(_law([_window("theme", 1), _window("theme", 2, acknowledged=101)]))
-    said = capsys.readouterr().out
-    assert re.search(r"theme +2 epochs +201 +200 +NO", said), said
-    assert "0 in all of them: dummies, pooled" in said
+    output = capsys.readouterr().out
+    assert re.search(r"theme +2 epochs +201 +200 +NO", output), output
+    assert "0 in all of them: dummies, pooled" in output
 
 
 def test_what_the_shuffler_did_not_tell_is_no_zero(capsys: pytest.CaptureFixture[str]) -> None:
     unknown = {"acknowledged": None, "dummies": None, "pooled": None, "withheld": None}
     windows = [{**_window("theme", day), **unknown, "balanced": None} for day in (1, 2)]
-    found = _law([_window("theme", 1)], complete=False)
-    found |= {"windows": windows, "total": {**found["total"], **unknown}, "balanced": None}
-    show_pipeline(found)
-    said = capsys.readouterr().out
-    assert said.startswith("? acknowledged = ? pooled + "), said
-    assert re.search(r"theme +2 epochs +\? +\? +\? +200 +\? +\?", said), said
-    assert "BALANCE" not in said.upper().replace("BALANCED", "")
+    document = _law([_window("theme", 1)], complete=False)
+    document |= {"windows": windows, "total": {**document["total"], **unknown}, "balanced": None}
+    show_pipeline(document)
+    output = capsys.readouterr().out
+    assert output.startswith("? acknowledged = ? pooled + "), output
+    assert re.search(r"theme +2 epochs +\? +\? +\? +200 +\? +\?", output), output
+    assert "BALANCE" not in output.upper().replace("BALANCED", "")
 
 
 def test_sentences_are_cut_between_words_and_whole_in_a_pipe(

@@ -30,13 +30,13 @@ def test_a_burst_is_let_in_and_then_so_much_a_second() -> None:
     assert limit.wait_seconds(OTHER) == 0
     clock.now += 5
     assert limit.wait_seconds(ONE) == 0
-    taken = 0
+    total = 0
     for _ in range(1000):
         if not limit.wait_seconds(ONE):
             limit.charge(ONE, 7)
-            taken += 7
+            total += 7
         clock.now += 0.1
-    assert 1000 <= taken <= 1000 + 7
+    assert 1000 <= total <= 1000 + 7
 
 
 def test_a_peer_is_forgotten_once_it_owes_nothing() -> None:
@@ -104,7 +104,7 @@ def test_peers_who_owe_nothing_make_place_when_there_is_none(
 
 
 @pytest.mark.parametrize(
-    ("one", "other", "same"),
+    ("first", "other", "same"),
     [
         ("ipv4:192.0.2.1:1", "ipv4:192.0.2.1:2", True),
         ("ipv4:192.0.2.1:1", "ipv4:192.0.2.3:1", False),
@@ -116,8 +116,8 @@ def test_peers_who_owe_nothing_make_place_when_there_is_none(
         ("unix:/run/one", "unix:/run/two", True),
     ],
 )
-def test_a_peer_is_an_address_without_its_port(one: str, other: str, *, same: bool) -> None:
-    assert (known_as(one) == known_as(other)) is same
+def test_a_peer_is_an_address_without_its_port(first: str, other: str, *, same: bool) -> None:
+    assert (known_as(first) == known_as(other)) is same
 
 
 def test_without_a_rate_nobody_waits_and_nobody_is_remembered() -> None:

@@ -130,9 +130,9 @@ def test_what_was_appended_cannot_be_taken_away_or_exchanged(installation: Insta
 def test_other_keeps_its_place_as_a_list_grows(installation: Installation) -> None:
     rest = "other = true"
     installation.build(THREE, rest=rest)
-    for values, held in ((FOUR, ("other", "sepia")), (FOUR, ("other", "sepia")), (FIVE, ("blue",))):
+    for values, tail in ((FOUR, ("other", "sepia")), (FOUR, ("other", "sepia")), (FIVE, ("blue",))):
         metric = installation.build(values, rest=rest).metric("theme")
-        assert (metric.values or ())[-len(held) :] == held
+        assert (metric.values or ())[-len(tail) :] == tail
     assert metric.grown == (4, 5)
     assert metric.streams == ("theme", "theme/v5", "theme/v6")
     assert [metric.code(value) for value in ("blue", "sepia", "never heard of")] == [5, 4, 3]
@@ -152,41 +152,47 @@ def test_the_none_of_a_default_keeps_its_place_and_is_asked_of_everybody(
     assert metric.values == (*THREE, "none", "sepia")
     assert [metric.code(value) for value in ("none", "sepia")] == [3, 4]
     assert installation.build(FIVE, rest=rest).metric("theme").grown == (4, 5)
-    held = {
+    window_totals = {
         ("theme", FIRST): _drawn(bundle, "theme", [300, 200, 100, 900], 1),
         ("theme/v5/0.5", FIRST): _drawn(bundle, "theme/v5/0.5", [300, 200, 100, 900, 300], 2),
         ("theme", FIRST + 1): _drawn(bundle, "theme", [300, 200, 100, 900], 4),
         ("theme/v5", FIRST + 1): _drawn(bundle, "theme/v5", [300, 200, 100, 900, 200], 3),
         ("theme/v5", FIRST + 2): _drawn(bundle, "theme/v5", [300, 200, 100, 900, 200], 5),
     }
-    found = _asked(bundle, held)[0]
-    rows = {row.value: row for row in found.values}
+    joint_answer = _asked(bundle, window_totals)[0]
+    rows = {row.value: row for row in joint_answer.values}
     assert abs(rows["none"].estimate - 4500) < 5 * rows["none"].stderr
     assert abs(rows["sepia"].estimate - 700) < 5 * rows["sepia"].stderr
-    assert "Not asked in 3,000 of 8,200 reports, as appended since: sepia." in found.notes[0]
+    assert "Not asked in 3,000 of 8,200 reports, as appended since: sepia." in joint_answer.notes[0]
 
 
 def test_what_was_other_before_is_not_what_it_is_now(installation: Installation) -> None:
     installation.build(THREE, rest="other = true")
     bundle = installation.build(FOUR, rest="other = true")
     first = _drawn(bundle, "theme", [600, 300, 100, 500], 1)  # of the 500 some meant sepia
-    held = {
+    window_totals = {
         ("theme", FIRST): first,
         ("theme", FIRST + 1): first,
         ("theme/v5", FIRST + 1): _drawn(bundle, "theme/v5", [500, 600, 200, 300, 400], 2),
         ("theme/v5", FIRST + 2): _drawn(bundle, "theme/v5", [500, 600, 200, 300, 400], 3),
     }
-    found, _, compared, _ = _asked(bundle, held)
-    rows = {row.value: row for row in found.values}
+    joint_answer, _, compared, _ = _asked(bundle, window_totals)
+    rows = {row.value: row for row in joint_answer.values}
     for value, true in (("light", 2200), ("sepia", 800), ("other", 600)):
         assert abs(rows[value].estimate - true) < 5 * rows[value].stderr
     assert rows["other"].share == pytest.approx(rows["other"].estimate / 4000)
-    assert "Not asked in 3,000 of 7,000 reports, as appended since: other, sepia." in found.notes[0]
-    assert '"other" of a shorter list held what was appended since: it is left out.' in found.notes
+    assert (
+        "Not asked in 3,000 of 7,000 reports, as appended since: other, sepia."
+        in joint_answer.notes[0]
+    )
+    assert (
+        '"other" of a shorter list held what was appended since: it is left out.'
+        in joint_answer.notes
+    )
     assert [row.value for row in compared.values] == THREE
 
     async def follow() -> Trended:
-        engine = QueryEngine(bundle, await _store(held), clock=lambda: (FIRST + 9) * DAY)
+        engine = QueryEngine(bundle, await _store(window_totals), clock=lambda: (FIRST + 9) * DAY)
         every = EstimateQuery(EpochRange(epochs="all"))
         return await engine.trend("theme", every, ["dark", "other"])
 
@@ -200,36 +206,43 @@ def test_every_tier_and_cell_of_every_list_is_counted(installation: Installation
     rest = 'tiers = [0.5]\nbreakdown = { os = ["linux", "macos"] }'
     installation.build(THREE, rest=rest)
     bundle = installation.build(FOUR, rest=rest)
-    held, linux = {}, []
+    window_totals, linux = {}, []
     for number, stream in enumerate(bundle.metric("theme").streams):
         size = len(bundle.asked_in(stream).values or ())
-        held[stream, FIRST] = _drawn(bundle, stream, [100 * size + number] * size, number)
-        linux += [held[stream, FIRST].reports] if "linux" in stream else []
-    assert len(held) == 12
+        window_totals[stream, FIRST] = _drawn(bundle, stream, [100 * size + number] * size, number)
+        linux += [window_totals[stream, FIRST].reports] if "linux" in stream else []
+    assert len(window_totals) == 12
 
     async def ask() -> tuple[list[Estimated], BrokenDown]:
-        engine = QueryEngine(bundle, await _store(held), clock=lambda: (FIRST + 9) * DAY)
+        engine = QueryEngine(bundle, await _store(window_totals), clock=lambda: (FIRST + 9) * DAY)
         every = EstimateQuery(EpochRange(epochs="all"))
-        asked = [f"theme{cell}{tier}" for cell in ("", "@os=linux") for tier in ("", "/0.5")]
-        found = [await engine.estimate(name, every) for name in asked]
+        names = [f"theme{cell}{tier}" for cell in ("", "@os=linux") for tier in ("", "/0.5")]
+        answers = [await engine.estimate(name, every) for name in names]
         # Of one list alone, as its own stream has it.
-        found.append(await engine.estimate("theme/v4/0.5", every))
-        return found, await engine.breakdown("theme", every)
+        answers.append(await engine.estimate("theme/v4/0.5", every))
+        return answers, await engine.breakdown("theme", every)
 
     answers, table = asyncio.run(ask())
-    for found in answers:
-        cell, _, tier = found.metric.partition("/")
-        streams = [s for s in held if cell.partition("@")[2] in s[0] and s[0].endswith(tier)]
-        assert found.reports == sum(held[one].reports for one in streams), found.metric
-        for place, row in enumerate(found.values):
-            own = [held[one].reports / len(bundle.asked_in(one[0]).values or ()) for one in streams]
+    for part_answer in answers:
+        cell, _, tier = part_answer.metric.partition("/")
+        streams = [
+            s for s in window_totals if cell.partition("@")[2] in s[0] and s[0].endswith(tier)
+        ]
+        assert part_answer.reports == sum(window_totals[stream].reports for stream in streams), (
+            part_answer.metric
+        )
+        for place, row in enumerate(part_answer.values):
+            own = [
+                window_totals[stream].reports / len(bundle.asked_in(stream[0]).values or ())
+                for stream in streams
+            ]
             longer = [
                 share
-                for share, one in zip(own, streams, strict=True)
-                if len(bundle.asked_in(one[0]).values or ()) > place
+                for share, stream in zip(own, streams, strict=True)
+                if len(bundle.asked_in(stream[0]).values or ()) > place
             ]
             assert abs(row.estimate - sum(longer)) < 5 * row.stderr, row.value
-    assert {one.part: one.reports for one in table.parts}["linux"] == sum(linux)
+    assert {part.part: part.reports for part in table.parts}["linux"] == sum(linux)
 
 
 @pytest.mark.slow
@@ -238,18 +251,20 @@ def test_each_list_fills_a_crowd_of_its_own(installation: Installation) -> None:
     first = installation.build(THREE, rest=rest)
     bundle = installation.build(FOUR, rest=rest)
     table = read_stream_table(installation.folder / "streams.json").streams
-    assert {name: (one.mix, one.min_batch) for name, one in table.items()} == {
+    assert {name: (policy.mix, policy.min_batch) for name, policy in table.items()} == {
         "theme": ("epoch", 1000),
         "theme/v4": ("epoch", 1000),
     }
     assert first.metric("theme").central == bundle.asked_in("theme").central
-    held = {
+    window_totals = {
         ("theme", FIRST): _drawn(bundle, "theme", [600, 300, 100], 1),
         ("theme/v4", FIRST): _drawn(bundle, "theme/v4", [500, 600, 200, 200], 2),
     }
-    days = {(stream, day + n): own for (stream, day), own in held.items() for n in range(3)}
-    found = _asked(bundle, days)[0]
-    rows = {row.value: row for row in found.values}
+    days = {
+        (stream, day + n): own for (stream, day), own in window_totals.items() for n in range(3)
+    }
+    joint_answer = _asked(bundle, days)[0]
+    rows = {row.value: row for row in joint_answer.values}
     for value, true in (("light", 3300), ("sepia", 600)):
         assert abs(rows[value].estimate - true) < 5 * rows[value].stderr
 
@@ -260,8 +275,8 @@ def test_a_crowd_that_chose_goes_on_once_its_choice_is_written(installation: Ins
     few = installation.build(THREE, "auto", rest).metric("theme")
     with pytest.raises(BundleRefused) as refused:
         installation.build(FOUR, "auto", rest)
-    written = f'mechanism = "{few.mechanism}" and epsilon = {few.epsilon:g}'
-    assert f"values can be appended once it is written: {written}" in str(refused.value)
+    choice_line = f'mechanism = "{few.mechanism}" and epsilon = {few.epsilon:g}'
+    assert f"values can be appended once it is written: {choice_line}" in str(refused.value)
     many = installation.build(FOUR, few.mechanism, f"{rest}\nepsilon = {few.epsilon:g}")
     assert many.metric("theme").grown == (3,)
 
@@ -303,7 +318,7 @@ def test_a_device_takes_the_longer_list_and_keeps_one_budget(installation: Insta
         assert app.report("theme/v4", "sepia") is Outcome.UNKNOWN_METRIC
         assert app.flush(HANG_SECONDS)
         assert app.ledger().metrics[0].spent == pytest.approx(2 * new.metric("theme").report_loss)
-        assert {one.metric for one in app.ledger().payloads} == {"theme"}
+        assert {payload.metric for payload in app.ledger().payloads} == {"theme"}
     assert [report.stream for report in shuffler.reports()] == ["theme", "theme/v4"]
 
 
@@ -322,16 +337,16 @@ def test_who_knows_of_one_list_alone_refuses_the_bundle(installation: Installati
 FIRST = 20_000
 
 
-async def _store(held: Mapping[tuple[str, int], Totals]) -> MemoryStore:
+async def _store(window_totals: Mapping[tuple[str, int], Totals]) -> MemoryStore:
     store = MemoryStore()
-    for (stream, epoch), totals in held.items():
+    for (stream, epoch), totals in window_totals.items():
         await store.count(Window(stream, epoch), totals)
     return store
 
 
-def _drawn(bundle: Bundle, stream: str, held: list[int], seed: int) -> Totals:
+def _drawn(bundle: Bundle, stream: str, true_counts: list[int], seed: int) -> Totals:
     mechanism = bundle.asked_in(stream).randomizer
-    return draw(mechanism, range(len(held)), held, np.random.default_rng(seed))
+    return draw(mechanism, range(len(true_counts)), true_counts, np.random.default_rng(seed))
 
 
 @pytest.fixture
@@ -350,10 +365,10 @@ def counted(
 
 
 def _asked(
-    bundle: Bundle, held: Mapping[tuple[str, int], Totals]
+    bundle: Bundle, window_totals: Mapping[tuple[str, int], Totals]
 ) -> tuple[Estimated, Trended, Compared, list[int]]:
     async def ask() -> tuple[Estimated, Trended, Compared, list[int]]:
-        store = await _store(held)
+        store = await _store(window_totals)
         engine = QueryEngine(bundle, store, clock=lambda: (FIRST + 9) * DAY)
         every = EstimateQuery(EpochRange(epochs="all"))
         days = [EpochRange(epochs=str(FIRST + n)) for n in (1, 2)]
@@ -361,7 +376,7 @@ def _asked(
             await engine.estimate("theme", every),
             await engine.trend("theme", every, ["dark", "sepia"]),
             await engine.compare("theme", EstimateQuery(days[0]), days[1]),
-            [one.reports for one in await engine.metrics()],
+            [metric.reports for metric in await engine.metrics()],
         )
 
     return asyncio.run(ask())
@@ -370,16 +385,16 @@ def _asked(
 def test_answers_join_all_lists_with_exact_variances(
     counted: tuple[Bundle, dict[tuple[str, int], Totals]],
 ) -> None:
-    bundle, held = counted
-    found, trend, compared, reports = _asked(bundle, held)
-    assert found.reports == 4500
+    bundle, window_totals = counted
+    joint_answer, trend, compared, reports = _asked(bundle, window_totals)
+    assert joint_answer.reports == 4500
     assert reports == [4500]
-    rows = {row.value: row for row in found.values}
+    rows = {row.value: row for row in joint_answer.values}
     parts = [
         answer(bundle.asked_in(stream).randomizer, totals, bundle.asked_in(stream).values)
         for stream, totals in (
-            ("theme", _sum(held, "theme")),
-            ("theme/v4", _sum(held, "theme/v4")),
+            ("theme", _sum(window_totals, "theme")),
+            ("theme/v4", _sum(window_totals, "theme/v4")),
         )
     ]
     dark = [next(row for row in part.values if row.value == "dark") for part in parts]
@@ -390,7 +405,7 @@ def test_answers_join_all_lists_with_exact_variances(
     assert rows["sepia"].stderr == pytest.approx(sepia.stderr)
     assert rows["sepia"].share == pytest.approx(sepia.estimate / 2700)
     assert rows["dark"].share == pytest.approx(rows["dark"].estimate / 4500)
-    [note] = found.notes
+    [note] = joint_answer.notes
     assert "Not asked in 1,800 of 4,500 reports, as appended since: sepia." in note
     assert "Its share is of the 2,700 that could say it." in note
     for value, true in (("light", 1800), ("dark", 1700), ("system", 600), ("sepia", 400)):
@@ -405,8 +420,8 @@ def test_answers_join_all_lists_with_exact_variances(
     assert [row.value for row in compared.values] == THREE
 
 
-def _sum(held: Mapping[tuple[str, int], Totals], stream: str) -> Totals:
-    own = [totals for (name, _), totals in held.items() if name == stream]
+def _sum(window_totals: Mapping[tuple[str, int], Totals], stream: str) -> Totals:
+    own = [totals for (name, _), totals in window_totals.items() if name == stream]
     cells = np.sum([totals.cells for totals in own], axis=0).tolist()
     return Totals(cells, sum(totals.reports for totals in own))
 
@@ -422,14 +437,17 @@ def test_the_errors_of_joined_lists_are_what_they_say() -> None:
         old = chance.multinomial(700, [0.2, 0.3, 0.5]).tolist()
         new = chance.multinomial(500, [0.3, 0.3, 0.2, 0.2]).tolist()
         lists = [
-            ([(mechanism, draw(mechanism, range(len(held)), held, chance))], len(held))
-            for mechanism, held in ((three, old), (four, new))
+            (
+                [(mechanism, draw(mechanism, range(len(true_counts)), true_counts, chance))],
+                len(true_counts),
+            )
+            for mechanism, true_counts in ((three, old), (four, new))
         ]
-        found = answer_lists(lists, FOUR)
+        joint_answer = answer_lists(lists, FOUR)
         for place, (row, true) in enumerate(((1, old[1] + new[1]), (3, new[3]))):
-            told = found.values[row]
-            scores[run, place] = (told.estimate - true) / told.stderr
-            inside[place] += told.low <= true <= told.high
+            cell = joint_answer.values[row]
+            scores[run, place] = (cell.estimate - true) / cell.stderr
+            inside[place] += cell.low <= true <= cell.high
     assert np.all(np.abs(scores.mean(axis=0)) < 5 / sqrt(600))
     assert np.all(np.abs((scores**2).mean(axis=0) - 1) < 5 * sqrt(2 / 600))
     assert np.all(inside / 600 > 0.95 - 5 * sqrt(0.95 * 0.05 / 600))

@@ -85,9 +85,9 @@ def test_trees_have_the_roots_of_the_reference() -> None:
 
 def test_proofs_are_those_of_the_reference() -> None:
     leaves = hashes(LEAVES)
-    assert [one.hex() for one in consistency_proof(leaves, 6)] == SIX_TO_EIGHT
-    assert [one.hex() for one in consistency_proof(leaves, 1)] == ONE_TO_EIGHT
-    assert [one.hex() for one in inclusion_proof(leaves, 0)] == ONE_TO_EIGHT
+    assert [digest.hex() for digest in consistency_proof(leaves, 6)] == SIX_TO_EIGHT
+    assert [digest.hex() for digest in consistency_proof(leaves, 1)] == ONE_TO_EIGHT
+    assert [digest.hex() for digest in inclusion_proof(leaves, 0)] == ONE_TO_EIGHT
 
 
 def test_every_proof_of_small_trees_holds_and_none_of_another_place_or_tree() -> None:
@@ -142,7 +142,7 @@ def test_tiles_are_where_the_specification_has_them() -> None:
     assert entry_tiles(70_000)[-2:] == ["tile/entries/272", "tile/entries/273.p/112"]
     assert entry_tiles(1_234_067 * 256)[-1] == "tile/entries/x001/x234/066"
     packed = dict(packed_entries(entries))
-    back = [one for path in entry_tiles(len(entries)) for one in entries_in(packed[path])]
+    back = [entry for path in entry_tiles(len(entries)) for entry in entries_in(packed[path])]
     assert back == entries
     with pytest.raises(BadParameter):
         entries_in(packed["tile/entries/000"][:-1])
@@ -188,9 +188,9 @@ class Operator:
 @pytest.fixture
 def operator(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Operator:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "xdg"))
-    made = Operator(tmp_path)
-    assert made.build() == 0
-    return made
+    log_operator = Operator(tmp_path)
+    assert log_operator.build() == 0
+    return log_operator
 
 
 @pytest.fixture
@@ -304,21 +304,21 @@ def test_an_audit_checks_how_the_log_grew_from_every_bundle_before(
     head, body, line = operator.out.read_bytes().splitlines()
     audit = ["log", "audit", str(operator.log), "--bundle", str(operator.out)]
     assert main(audit) == 0
-    told = json.loads(line)
-    grown = told["grown"]
+    document = json.loads(line)
+    grown = document["grown"]
     assert sorted(grown) == ["2", "3", "4"]
     wrong = base64.urlsafe_b64encode(bytes(32)).decode()
-    for other, said in (
+    for other, message in (
         ({**grown, "3": grown["2"]}, "how the log grew from 3 entries is wrong"),
         ({**grown, "4": [wrong]}, "how the log grew from 4 entries is wrong"),
         ({**grown, "9": []}, "how the log grew from 9 entries is wrong"),
         ({"2": grown["2"], "4": grown["4"]}, "does not say how the log grew from 3 entries"),
     ):
-        altered = json.dumps({**told, "grown": other}).encode()
+        altered = json.dumps({**document, "grown": other}).encode()
         operator.out.write_bytes(b"\n".join([head, body, altered, b""]))
         capsys.readouterr()
         assert main(audit) == 1
-        assert said in capsys.readouterr().out
+        assert message in capsys.readouterr().out
 
 
 def test_a_proof_of_another_bundle_or_altered_is_refused(operator: Operator) -> None:
@@ -370,15 +370,15 @@ def test_a_reviewer_reads_every_bundle_ever_shipped_and_what_each_changed(
     notice += ["--bundle", str(operator.out), "--out", str(operator.folder / "notice.hubbub")]
     assert main(notice) == 0
     assert operator.build(lifetime=30.0) == 0
-    known = ["--known", str(operator.folder / "known")]
+    options = ["--known", str(operator.folder / "known")]
     capsys.readouterr()
-    audit = ["log", "audit", served, "--bundle", str(operator.out), *known]
+    audit = ["log", "audit", served, "--bundle", str(operator.out), *options]
     assert main(audit) == 0
-    said = capsys.readouterr().out
-    assert "4 entries" in said
-    assert "number" in said
-    assert "lifetime_epsilon" in said
-    assert "less" in said
+    output = capsys.readouterr().out
+    assert "4 entries" in output
+    assert "number" in output
+    assert "lifetime_epsilon" in output
+    assert "less" in output
     assert operator.build() == 2  # more under an old name
     assert operator.build(lifetime=20.0) == 0
     assert main(audit) == 0
@@ -406,9 +406,9 @@ def test_two_bundles_at_once_and_more_under_an_old_name_show_in_the_audit(
     things = [("bundle", operator.sign(metrics={"theme": more}))]
     append(operator.log, ORIGIN, log_key(operator.keys), things)
     assert main(["log", "audit", str(operator.log), "--bundle", str(operator.out)]) == 1
-    said = capsys.readouterr().out
-    assert "two bundles at once" in said
-    assert "lifetime_epsilon raised from 40 to 80" in said
+    output = capsys.readouterr().out
+    assert "two bundles at once" in output
+    assert "lifetime_epsilon raised from 40 to 80" in output
 
 
 def test_more_under_a_name_that_was_retired_in_between_shows_in_the_audit(
@@ -435,11 +435,11 @@ def test_what_is_missing_or_altered_in_a_served_log_is_named(
         for path in (operator.log / "content").iterdir()
         if path.name in entry_of("bundle", path.read_bytes()).decode()
     )
-    kept = content.read_bytes()
-    content.write_bytes(kept + b" ")
+    original = content.read_bytes()
+    content.write_bytes(original + b" ")
     assert main(audit) == 1
     assert "is not what was logged" in capsys.readouterr().out
-    content.write_bytes(kept)
+    content.write_bytes(original)
     tile = operator.log / "tile/0/000.p/2"
     tile.write_bytes(bytes(64))
     assert main(audit) == 2
@@ -450,11 +450,11 @@ def test_what_is_missing_or_altered_in_a_served_log_is_named(
 def test_an_auditor_is_neither_led_elsewhere_nor_filled_nor_held_up(
     answer: str, operator: Operator, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:
-    seen: list[str] = []
+    paths: list[str] = []
 
     class Hostile(http.server.BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            seen.append(self.path)
+            paths.append(self.path)
             self.send_response(302 if answer == "redirect" else 200)
             self.send_header("Location", "/private")
             self.end_headers()
@@ -479,7 +479,7 @@ def test_an_auditor_is_neither_led_elsewhere_nor_filled_nor_held_up(
         done.set()
         server.shutdown()
         server.server_close()
-    assert seen == ["/checkpoint"]
+    assert paths == ["/checkpoint"]
     assert "cannot be read" in capsys.readouterr().err
 
 
@@ -492,8 +492,8 @@ def test_privacy_diff_says_what_a_person_gives_more_and_less(
     assert "nothing differs" in capsys.readouterr().out
     assert operator.build(lifetime=30.0) == 0
     assert main(["privacy", "diff", str(old), str(operator.out)]) == 0
-    assert "less" in (said := capsys.readouterr().out)
-    assert "more" not in said
+    assert "less" in (output := capsys.readouterr().out)
+    assert "more" not in output
     assert main(["privacy", "diff", str(operator.out), str(old)]) == 0
     assert "more" in capsys.readouterr().out
 

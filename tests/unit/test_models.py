@@ -167,23 +167,24 @@ class Devices:
             if self.model == "tariff":
                 label = "year" if paid else "none" if hours < 20 else "month"
             plan = "paid" if paid else "free"
-            said = client.learn(self.model, {"hours": hours, "plan": plan}, label)
-            if said is not Outcome.NOT_ITS_ROUND:
+            outcome = client.learn(self.model, {"hours": hours, "plan": plan}, label)
+            if outcome is not Outcome.NOT_ITS_ROUND:
                 client.flush()
         return len(shuffler.reports())
 
     async def count(self, shuffler: FakeShuffler) -> None:
         keys = {
-            one.id: one.load() for one in read_opening_keys(self.signed.keys / "opening.keys.json")
+            opening_key.id: opening_key.load()
+            for opening_key in read_opening_keys(self.signed.keys / "opening.keys.json")
         }
         layout = self.metric.randomizer.layout
         payloads = [
-            open_sealed(one.sealed, keys[one.key_id], seal_info(one.stream, one.epoch))
-            for one in shuffler.reports()
+            open_sealed(report.sealed, keys[report.key_id], seal_info(report.stream, report.epoch))
+            for report in shuffler.reports()
         ]
-        [window] = {Window(one.stream, one.epoch) for one in shuffler.reports()}
+        [window] = {Window(report.stream, report.epoch) for report in shuffler.reports()}
         cells = np.array(tally(layout, payloads).cells, dtype=np.int64)
-        tags = [hashlib.sha256(one.sealed).digest()[:16] for one in shuffler.reports()]
+        tags = [hashlib.sha256(report.sealed).digest()[:16] for report in shuffler.reports()]
         commit = Commit(b"%016d" % window.epoch, tags, cells, 0, {}, 1 << 40)
         await self.store.add(window, commit)
 
@@ -197,9 +198,12 @@ class Devices:
         return await learned_model(query, self.model, 0.95)
 
     async def state(self) -> bytes:
-        one = await self.learned()
-        told = ModelState(one.number, *map(tuple, (one.centre, one.weights, one.edges)))
-        return sign_models({self.model: told}, read_operator_key(self.signed.keys))
+        round_state = await self.learned()
+        model_state = ModelState(
+            round_state.number,
+            *map(tuple, (round_state.centre, round_state.weights, round_state.edges)),
+        )
+        return sign_models({self.model: model_state}, read_operator_key(self.signed.keys))
 
 
 async def _all_rounds(devices: Devices) -> LearnedModel:
@@ -219,7 +223,7 @@ async def _all_rounds(devices: Devices) -> LearnedModel:
 
 
 @pytest.mark.parametrize(
-    ("begins", "expires", "said"),
+    ("begins", "expires", "message"),
     [
         ("2024-10-14", "2099-06-30", "churn: its first round, of 2024-10-14T00:00, is over"),
         ("2099-06-30", "2099-06-30", ""),
@@ -227,25 +231,25 @@ async def _all_rounds(devices: Devices) -> LearnedModel:
     ],
 )
 def test_a_model_that_cannot_finish_is_named_by_the_check(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], begins: str, expires: str, said: str
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], begins: str, expires: str, message: str
 ) -> None:
     path = tmp_path / "metrics.toml"
     model = MODEL.replace("2024-10-14", begins).replace("2099-06-30", expires)
     path.write_text('shuffler = "127.0.0.1:1"\n' + model)
     assert main(["catalog", "check", str(path)]) == 0
     out = " ".join(capsys.readouterr().out.split())
-    assert said in out
-    assert ("round, of" in out) == bool(said)
+    assert message in out
+    assert ("round, of" in out) == bool(message)
 
 
 @pytest.mark.slow
 def test_devices_teach_a_model_round_by_round_and_each_in_one(signed: Signed) -> None:
     devices = Devices(signed)
-    found = asyncio.run(_all_rounds(devices))
-    assert (found.finished, found.number, found.next) == (True, ROUNDS, None)
-    judged = found.held_out
+    result = asyncio.run(_all_rounds(devices))
+    assert (result.finished, result.number, result.next) == (True, ROUNDS, None)
+    judged = result.held_out
     assert judged is not None
-    assert found.reports + judged.reports == PEOPLE, "every device told it once"
+    assert result.reports + judged.reports == PEOPLE, "every device told it once"
     assert judged.reports / PEOPLE == pytest.approx(
         PART, abs=5 * (PART * (1 - PART) / PEOPLE) ** 0.5
     )
@@ -254,36 +258,38 @@ def test_devices_teach_a_model_round_by_round_and_each_in_one(signed: Signed) ->
     assert judged.auc_low is not None
     assert judged.auc_low > 0.5, "the model ranks people who taught it nothing"
     assert judged.calibration[-1].estimate > judged.calibration[0].estimate
-    assert sum(one.people for one in judged.calibration) == pytest.approx(1)
-    by_name = {one.name: one for one in found.coefficients}
+    assert sum(bucket.people for bucket in judged.calibration) == pytest.approx(1)
+    by_name = {coefficient.name: coefficient for coefficient in result.coefficients}
     assert list(by_name) == ["hours", "plan=free", "plan=paid", "intercept"]
     assert by_name["hours"].high < 0, "who uses it much stays"
     assert by_name["plan=free"].coefficient > by_name["plan=paid"].coefficient
-    assert [one.state for one in found.steps] == ["finished"] * (ROUNDS + 1)
-    share = found.steps[0].reports / PEOPLE  # by secrets that are the same in every run
+    assert [step.state for step in result.steps] == ["finished"] * (ROUNDS + 1)
+    share = result.steps[0].reports / PEOPLE  # by secrets that are the same in every run
     assert share == pytest.approx(0.1, abs=5 * (0.1 * 0.9 / PEOPLE) ** 0.5)
 
 
 @pytest.mark.slow
 def test_devices_teach_a_model_to_tell_classes_apart(signed: Signed) -> None:
     devices = Devices(signed, model="tariff")
-    found = asyncio.run(_all_rounds(devices))
-    judged = found.held_out
+    result = asyncio.run(_all_rounds(devices))
+    judged = result.held_out
     assert judged is not None
-    assert found.reports + judged.reports == PEOPLE, "every device told it once"
+    assert result.reports + judged.reports == PEOPLE, "every device told it once"
     assert judged.auc is None
     assert judged.accuracy_low is not None
     assert judged.accuracy_low > 1 / 3, "the model tells classes of people who taught it nothing"
-    assert (len(found.centre), len(found.weights), len(found.edges)) == (3, 2 * 4, 11)
-    told = {(one.of_class, one.name): one for one in found.coefficients}
-    assert [name for own, name in told if own == "none"] == [
+    assert (len(result.centre), len(result.weights), len(result.edges)) == (3, 2 * 4, 11)
+    coefficients = {
+        (coefficient.of_class, coefficient.name): coefficient for coefficient in result.coefficients
+    }
+    assert [name for own, name in coefficients if own == "none"] == [
         *("hours", "plan=free", "plan=paid", "intercept"),
     ]
     for name in ("hours", "plan=paid", "intercept"):
-        every = [told[own, name].coefficient for own in ("none", "month", "year")]
+        every = [coefficients[own, name].coefficient for own in ("none", "month", "year")]
         assert sum(every) == pytest.approx(0.0, abs=1e-9)
-    assert told["year", "plan=paid"].low > 0, "who pays takes a year"
-    assert told["none", "hours"].coefficient < told["month", "hours"].coefficient
+    assert coefficients["year", "plan=paid"].low > 0, "who pays takes a year"
+    assert coefficients["none", "hours"].coefficient < coefficients["month", "hours"].coefficient
 
 
 def test_in_development_rounds_are_minutes_and_begin_once_somebody_tells(tmp_path: Path) -> None:
@@ -322,7 +328,9 @@ def test_in_development_rounds_are_minutes_and_begin_once_somebody_tells(tmp_pat
     now = (first + 8) * 60 + 4
     assert look() == 1, "the next rounds end whoever tells"
     done = asyncio.run(rounds.finished("churn"))
-    assert [(one.number, one.epoch, one.reports) for one in done] == [
+    assert [
+        (model_round.number, model_round.epoch, model_round.reports) for model_round in done
+    ] == [
         (0, first + 6, 30),
         (1, first + 7, 0),
     ]
@@ -357,7 +365,7 @@ def test_an_example_waits_in_memory_for_the_state_of_its_round_alone(
     assert client.clipped == {"churn": 1}, "50 hours are above 40"
     client.flush()
     assert shuffler.reports() == [], "nothing is told without it"
-    assert all(one.spent == 0 for one in client.ledger().metrics if one.name == "churn")
+    assert all(metric.spent == 0 for metric in client.ledger().metrics if metric.name == "churn")
     other = ModelState(1, STATE.centre, STATE.weights)
     shuffler.models = sign_models({"churn": other}, key)
     client.flush()
@@ -372,7 +380,7 @@ def test_an_example_waits_in_memory_for_the_state_of_its_round_alone(
         Outcome.ALREADY_REPORTED,
         Outcome.OVER_BUDGET,
     }
-    [spent] = [one.spent for one in client.ledger().metrics if one.name == "churn"]
+    [spent] = [metric.spent for metric in client.ledger().metrics if metric.name == "churn"]
     assert 3.99 < spent <= 4.0
 
 
@@ -397,11 +405,11 @@ def test_who_has_told_awaits_no_state_when_its_program_starts_again(
     client = devices.client(number, shuffler, state=state)
     assert client.learn("churn", [50, "paid"], 1) is Outcome.AWAITS_STATE
     assert client.flush()
-    asked = len(shuffler.submissions)
+    count = len(shuffler.submissions)
     again = devices.client(number, shuffler, state=state)
     assert again.learn("churn", [5, "paid"], 1) is Outcome.ALREADY_REPORTED
     assert again.flush()
-    assert len(shuffler.submissions) == asked, "it asks for nothing"
+    assert len(shuffler.submissions) == count, "it asks for nothing"
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows does not fork")
@@ -438,7 +446,7 @@ def test_who_judges_waits_for_the_finished_model_and_tells_bin_and_label(signed:
     assert client.flush()
     [report] = shuffler.reports()
     assert len(report.sealed) == devices.metric.sealed_bytes, "as long as a gradient"
-    [spent] = [one.spent for one in client.ledger().metrics if one.name == "churn"]
+    [spent] = [metric.spent for metric in client.ledger().metrics if metric.name == "churn"]
     assert 3.99 < spent <= 4.0
     assert client.learn("churn", [5, "paid"], 1) is not Outcome.QUEUED
 
@@ -559,11 +567,11 @@ def test_models_and_metrics_are_told_apart(signed: Signed) -> None:
 
 def test_the_state_says_who_signed_and_is_the_same_bytes(signed: Signed) -> None:
     key = read_operator_key(signed.keys)
-    one = sign_models({"churn": STATE}, key)
-    assert one == sign_models({"churn": STATE}, key)
-    found = open_models(one, operator=signed.bundle.operator)
-    assert found.states == {"churn": STATE}
-    assert json.loads(one.split(b"\n")[0])["operator"] == to_text(signed.bundle.operator)
+    state_bytes = sign_models({"churn": STATE}, key)
+    assert state_bytes == sign_models({"churn": STATE}, key)
+    models = open_models(state_bytes, operator=signed.bundle.operator)
+    assert models.states == {"churn": STATE}
+    assert json.loads(state_bytes.split(b"\n")[0])["operator"] == to_text(signed.bundle.operator)
     with pytest.raises(BadParameter):
         ModelState(0, (0.5,), (0.0,))
     with pytest.raises(BadParameter, match="edges that do not ascend"):
@@ -653,7 +661,9 @@ def test_what_shuffling_gives_a_judged_model_holds_of_both_kinds_of_its_reports(
         limits=replace(signed.bundle.metrics["churn"].limits, lifetime_epsilon=5.0),
         parameters={"dimensions": 4, **pool_for(5.0)},
     )
-    gradients, judges = (amplified_of(one, 5000) for one in (metric.randomizer, judging(metric)))
+    gradients, judges = (
+        amplified_of(randomizer, 5000) for randomizer in (metric.randomizer, judging(metric))
+    )
     assert judges.epsilon > gradients.epsilon, "values of it lie further apart"
     assert shuffled_of(metric, 5000).epsilon == judges.epsilon
     assert metric.model is not None
@@ -662,11 +672,11 @@ def test_what_shuffling_gives_a_judged_model_holds_of_both_kinds_of_its_reports(
 
 
 def test_the_card_advises_of_a_model_what_a_model_has(signed: Signed) -> None:
-    [said] = advice([signed.bundle.metrics["churn"]])
-    assert "once for life: at epsilon = 2.0 it says 2 (fair)" in said
-    assert "hubbub plan model logistic" in said
-    assert "rappor" not in said
-    assert "lifetime_epsilon" not in said
+    [sentence] = advice([signed.bundle.metrics["churn"]])
+    assert "once for life: at epsilon = 2.0 it says 2 (fair)" in sentence
+    assert "hubbub plan model logistic" in sentence
+    assert "rappor" not in sentence
+    assert "lifetime_epsilon" not in sentence
 
 
 @pytest.mark.parametrize(
@@ -695,28 +705,30 @@ def test_the_card_advises_nothing_that_the_catalog_would_refuse(
         'owner = "tests@example.org"\nexpires = 2099-12-31\nepoch = "day"\n'
         f"limits = {{ reports_per_epoch = 1, lifetime_epsilon = 500.0 }}\n{more}\n"
     )
-    [said] = advice(list(read_with_promises(path).metrics.values()))
-    assert ("rappor" in said) == lasts
-    assert ("lifetime_epsilon = 2.0" in said) == stops
+    [sentence] = advice(list(read_with_promises(path).metrics.values()))
+    assert ("rappor" in sentence) == lasts
+    assert ("lifetime_epsilon = 2.0" in sentence) == stops
 
 
 def test_the_leaflet_says_of_a_model_that_a_device_tells_it_once(tmp_path: Path) -> None:
     path = tmp_path / "metrics.toml"
     path.write_text(CATALOG + MODEL)
-    often = {one.asks: one.often for one in leaflet(read_with_promises(path)).questions}
-    for asked in ("Who leaves", "What they choose"):
-        assert often[asked] == "once for life, at a time that your device draws"
+    often = {
+        question.asks: question.often for question in leaflet(read_with_promises(path)).questions
+    }
+    for question in ("Who leaves", "What they choose"):
+        assert often[question] == "once for life, at a time that your device draws"
 
 
 def test_what_mixing_gives_holds_of_the_round_of_columns_and_of_the_others(signed: Signed) -> None:
     metric = signed.bundle.metrics["tariff"]
     rounds = [codes_of_round(metric, number) for number in (0, 1)]
-    assert [one.dimensions for one in rounds] == [4, 8]
+    assert [round_mechanism.dimensions for round_mechanism in rounds] == [4, 8]
     assert rounds[0].layout == rounds[1].layout, "totals of both are alike"
-    assert all(3.99 < one.privacy_loss() / 1.5 <= 4 for one in rounds)
-    told = [amplified_of(one, 5000).epsilon for one in rounds]
-    told.append(amplified_of(judging(metric), 5000).epsilon)
-    assert shuffled_of(metric, 5000).epsilon == max(told)
+    assert all(3.99 < round_mechanism.privacy_loss() / 1.5 <= 4 for round_mechanism in rounds)
+    epsilons = [amplified_of(round_mechanism, 5000).epsilon for round_mechanism in rounds]
+    epsilons.append(amplified_of(judging(metric), 5000).epsilon)
+    assert shuffled_of(metric, 5000).epsilon == max(epsilons)
 
 
 def test_a_state_of_fewer_weights_than_classes_take_is_refused(signed: Signed) -> None:
@@ -736,21 +748,21 @@ def test_the_audit_attacks_who_judges_a_model_too(
         return audit_metric(metric, KeyedBits(b"seed" * 8), lambda _: memo, people, 1e-6)
 
     def lower() -> tuple[bool, float]:
-        found = next(one for one in steps(3000) if one and one.kind == "a judge's report")
-        assert found.lower is not None
-        return found.held, found.lower
+        check = next(step for step in steps(3000) if step and step.kind == "a judge's report")
+        assert check.lower is not None
+        return check.held, check.lower
 
-    every = [one for one in steps(200) if one]
-    kinds = [one.kind for one in every][1:]
+    every = [step for step in steps(200) if step]
+    kinds = [check.kind for check in every][1:]
     assert kinds == ["a judge's report", "one report, by 4 of its books"]
-    assert all(one.held for one in every)
-    held, shown = lower()
-    assert held
-    assert shown > 2, "the attack comes near to 4"
+    assert all(check.held for check in every)
+    success, lower_bound = lower()
+    assert success
+    assert lower_bound > 2, "the attack comes near to 4"
 
     def tells_all(_: Metric, _score: float, label: float, *_more: Any) -> bytes:
-        told = 2 * (judging(metric).categories // 2 - 1) + 1 if label else 0
-        return codes_of_round(metric, 0).layout.encode(told)
+        code = 2 * (judging(metric).categories // 2 - 1) + 1 if label else 0
+        return codes_of_round(metric, 0).layout.encode(code)
 
     monkeypatch.setattr(audit, "judged", tells_all)
     assert not lower()[0], "who tells all is found"
@@ -764,7 +776,7 @@ def test_the_audit_catches_codes_that_always_name_a_near_word(
     def found() -> Check:
         memo = DeviceMemo(b"s" * 32, "churn")
         steps = audit_metric(metric, KeyedBits(b"seed" * 8), lambda _: memo, 3000, 1e-6)
-        return next(one for one in steps if one and one.kind.startswith("one report"))
+        return next(step for step in steps if step and step.kind.startswith("one report"))
 
     honest = found()
     assert honest.held
@@ -780,8 +792,8 @@ def test_the_audit_catches_codes_that_always_name_a_near_word(
 
 
 def test_of_a_bin_that_nobody_is_in_nothing_is_told(capsys: pytest.CaptureFixture[str]) -> None:
-    told = [(0.0, 0.4, 1.02, 0.3, 0.2, 0.4), (0.4, 1.0, -0.02, 0.5, 0.0, 1.0)]
-    show_calibration("calibration", "95%", told)
+    bins = [(0.0, 0.4, 1.02, 0.3, 0.2, 0.4), (0.4, 1.0, -0.02, 0.5, 0.0, 1.0)]
+    show_calibration("calibration", "95%", bins)
     some, nobody = [line for line in capsys.readouterr().out.splitlines() if " to " in line]
     assert some.split() == ["0", "to", "0.4", "100.0%", "0.3", "0.2", "to", "0.4"]
     assert nobody.split() == ["0.4", "to", "1", "0.0%", "nobody"]
@@ -789,9 +801,9 @@ def test_of_a_bin_that_nobody_is_in_nothing_is_told(capsys: pytest.CaptureFixtur
 
 def test_a_module_of_typescript_knows_features_and_labels(tmp_path: Path) -> None:
     (tmp_path / "metrics.toml").write_text(CATALOG + MODEL)
-    told = typescript_module(read_catalog(tmp_path / "metrics.toml"))
+    module_text = typescript_module(read_catalog(tmp_path / "metrics.toml"))
     features = '[features: { readonly "hours": number | boolean; readonly "plan": "free" | "paid" }'
-    assert f'"churn": {features}, label: string | boolean | 0 | 1];' in told
-    assert f'"tariff": {features}, label: "none" | "month" | "year"];' in told
-    assert "client.learn(model, features, label)" in told
-    assert told.count('"churn"') == 1, "report() takes none"
+    assert f'"churn": {features}, label: string | boolean | 0 | 1];' in module_text
+    assert f'"tariff": {features}, label: "none" | "month" | "year"];' in module_text
+    assert "client.learn(model, features, label)" in module_text
+    assert module_text.count('"churn"') == 1, "report() takes none"

@@ -68,7 +68,7 @@ TARIFF = (
 def signed(tmp_path_factory: pytest.TempPathFactory) -> Signed:
     folder = tmp_path_factory.mktemp("crowds")
     return make_signed(
-        folder, CATALOG + MODEL + TARIFF, start=20_000 * DAY, read=read_with_promises
+        folder, CATALOG + MODEL + TARIFF, start=20_000 * DAY, reader=read_with_promises
     )
 
 
@@ -173,12 +173,12 @@ def test_a_device_is_in_so_many_rounds_each_as_likely_as_any(churn: Metric) -> N
     model, people = churn.model, 4000
     assert model is not None
     turns = [model.turns(coins(str(number))) for number in range(people)]
-    judges = sum(one == {ROUNDS + 1} for one in turns)
-    assert {len(one) for one in turns if one != {ROUNDS + 1}} == {EACH}
-    pairs = Counter(tuple(sorted(one)) for one in turns if len(one) == EACH)
+    judges = sum(turn == {ROUNDS + 1} for turn in turns)
+    assert {len(turn) for turn in turns if turn != {ROUNDS + 1}} == {EACH}
+    pairs = Counter(tuple(sorted(turn)) for turn in turns if len(turn) == EACH)
     assert len(pairs) == 10, "every two of the rounds and that of columns"
-    for seen, chance in [(judges, 0.2), *((number, 0.08) for number in pairs.values())]:
-        assert abs(seen - people * chance) < 5.5 * (people * chance * (1 - chance)) ** 0.5
+    for count, chance in [(judges, 0.2), *((number, 0.08) for number in pairs.values())]:
+        assert abs(count - people * chance) < 5.5 * (people * chance * (1 - chance)) ** 0.5
 
 
 def test_a_device_tells_each_of_its_rounds_and_is_charged_for_both_promises(
@@ -186,34 +186,34 @@ def test_a_device_tells_each_of_its_rounds_and_is_charged_for_both_promises(
 ) -> None:
     key = read_operator_key(signed.keys)
     states = {n: MemoryState(hashlib.sha256(b"%d" % n).digest()) for n in range(12)}
-    told: Counter[int] = Counter()
+    counts: Counter[int] = Counter()
     last: dict[int, tuple[float, float]] = {}
     for number in range(ROUNDS + 1):
         shuffler = FakeShuffler()
         if number:
             state = ModelState(number - 1, (0.5, 0.6, 0.4), (0.0, 0.0, 0.0, 0.0))
             shuffler.models = sign_models({"churn": state}, key)
-        for device, held in states.items():
+        for device, device_state in states.items():
             client = Client(
-                *(signed.bundle, held, shuffler),
+                *(signed.bundle, device_state, shuffler),
                 hold_seconds=None,
                 strict=True,
                 clock=FakeClock(START * DAY + 2 * HOUR * number + 1),
                 coins=coins(f"{device} {number}"),
             )
-            said = client.learn("churn", [5, "paid"], "left")
-            if said is not Outcome.NOT_ITS_ROUND:
+            outcome = client.learn("churn", [5, "paid"], "left")
+            if outcome is not Outcome.NOT_ITS_ROUND:
                 client.flush()
                 assert client.learn("churn", [5, "paid"], "left") is Outcome.ALREADY_REPORTED
-                told[device] += 1
-            [view] = [one for one in client.ledger().metrics if one.name == "churn"]
+                counts[device] += 1
+            [view] = [metric for metric in client.ledger().metrics if metric.name == "churn"]
             last[device] = view.spent, view.central
             assert (view.central_epsilon, view.central_period) == (CENTRAL, "life")
-    assert set(told.values()) == {EACH}
+    assert set(counts.values()) == {EACH}
     for device, (spent, central) in last.items():
-        each = told[device] * churn.report_loss
+        each = counts[device] * churn.report_loss
         assert spent == pytest.approx(each)
-        assert central == (CENTRAL if told[device] else 0.0), "once for all rounds"
+        assert central == (CENTRAL if counts[device] else 0.0), "once for all rounds"
 
 
 def test_in_development_without_crowds_a_device_tells_all_its_rounds(churn: Metric) -> None:
@@ -250,8 +250,8 @@ def test_card_and_leaflet_tell_both_promises(signed: Signed, tmp_path: Path) -> 
     assert f"or {local:.3g} to who sees each report by itself" in sentence
     path = tmp_path / "metrics.toml"
     path.write_text(CATALOG + MODEL)
-    [asked] = leaflet(read_with_promises(path)).questions
-    assert asked.often == "2 times in all, at times that your device draws"
+    [question] = leaflet(read_with_promises(path)).questions
+    assert question.often == "2 times in all, at times that your device draws"
 
 
 def test_the_audit_attacks_whole_rounds_of_a_model(
@@ -260,14 +260,14 @@ def test_the_audit_attacks_whole_rounds_of_a_model(
     monkeypatch.setattr(audit, "_EPOCHS", 100_000)
     memo = DeviceMemo(b"s" * 32, "churn")
     checks = [
-        one
-        for one in audit_metric(churn, KeyedBits(b"seed" * 8), lambda _: memo, 1000, 1e-6)
-        if one and one.kind.startswith("a whole epoch")
+        check
+        for check in audit_metric(churn, KeyedBits(b"seed" * 8), lambda _: memo, 1000, 1e-6)
+        if check and check.kind.startswith("a whole epoch")
     ]
     assert len(checks) == 4
-    assert all(one.held for one in checks)
-    near = [one for one in checks if one.kind.endswith("delta 0.01")]
-    assert all(one.lower and one.claim and one.lower > 0.3 * one.claim for one in near)
+    assert all(check.held for check in checks)
+    near = [check for check in checks if check.kind.endswith("delta 0.01")]
+    assert all(check.lower and check.claim and check.lower > 0.3 * check.claim for check in near)
 
 
 def test_a_plan_tells_what_rounds_of_a_crowd_may_say(capsys: pytest.CaptureFixture[str]) -> None:
@@ -302,10 +302,10 @@ def test_a_model_in_a_crowd_is_rehearsed(
     ]
     people = tmp_path / "people.csv"
     people.write_text("hours,plan,gone\n" + "\n".join(lines))
-    asked = ["simulate", "churn", "--catalog", str(path), "--values", str(people), "--json"]
-    assert main([*asked, "--runs", "1", "--seed", "3"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert (found["rounds"], found["rounds_each"]) == (ROUNDS, EACH)
-    assert found["summary"]["auc"]["mean"] > 0.8
-    assert main([*asked, "--reports", "700"]) == 2
+    arguments = ["simulate", "churn", "--catalog", str(path), "--values", str(people), "--json"]
+    assert main([*arguments, "--runs", "1", "--seed", "3"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert (document["rounds"], document["rounds_each"]) == (ROUNDS, EACH)
+    assert document["summary"]["auc"]["mean"] > 0.8
+    assert main([*arguments, "--reports", "700"]) == 2
     assert "a crowd of 300 would never leave" in capsys.readouterr().err

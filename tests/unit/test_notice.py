@@ -130,15 +130,15 @@ def test_an_epoch_has_one_chance_from_its_beginning_to_its_end(operator: Operato
     theme, crashed = (operator.bundle.metrics[name] for name in ("theme", "crashed"))
     steps = {"theme": ((NOON, 0.1), (NOON + 2 * DAY, 0.9), (NOON + 4 * DAY, 0.0))}
     notice = Notice(1, NOON + 6 * DAY, steps, operator.public)
-    told = [notice.sampling(theme, TODAY + day) for day in range(-1, 9)]
+    chances = [notice.sampling(theme, TODAY + day) for day in range(-1, 9)]
     #       the bundle's, lowered, 0.9 is above the bundle's, stopped, lapsed
-    assert told[:2] == [0.0, 0.0]  # of an epoch that is over nothing is reported any more
+    assert chances[:2] == [0.0, 0.0]  # of an epoch that is over nothing is reported any more
     lowered = replace(notice, steps={"theme": steps["theme"][:2]})
-    told = [lowered.sampling(theme, TODAY + day) for day in range(-1, 9)]
-    assert told == [0.5, 0.5, 0.1, 0.1, *[0.5] * 6]
+    chances = [lowered.sampling(theme, TODAY + day) for day in range(-1, 9)]
+    assert chances == [0.5, 0.5, 0.1, 0.1, *[0.5] * 6]
     stopped = replace(notice, steps={"theme": ((NOON, 0.0), (NOON + 2 * DAY, 1.0))})
-    told = [stopped.sampling(theme, TODAY + day) for day in range(5)]
-    assert told == [0.0, 0.0, 0.0, 0.5, 0.5]
+    chances = [stopped.sampling(theme, TODAY + day) for day in range(5)]
+    assert chances == [0.0, 0.0, 0.0, 0.5, 0.5]
     assert notice.sampling(crashed, TODAY * 24) == crashed.sampling
 
 
@@ -176,7 +176,7 @@ def test_what_waits_when_its_metric_is_stopped_never_leaves(operator: Operator) 
     assert client.report("crashed", "yes") is Outcome.QUEUED
     client._sender.enter()
     notice = operator.notice(1, {"crashed": ((NOON, 0.0),)})
-    state.heed(notice, lambda _kept: True)
+    state.heed(notice, lambda _former_notice: True)
     client._reporter.refresh()
     assert client.flush(HANG_SECONDS)
     assert (shuffler.reports(), client.dropped) == ([], {"stopped": 1})
@@ -245,12 +245,12 @@ def test_the_ledger_shows_what_is_asked_less(operator: Operator) -> None:
     steps = {"theme": ((TODAY * DAY, 0.125),), "editor": ((NOON, 0.0),)}
     _heard(state, operator.notice(6, steps), operator)
     with operator.client(FakeShuffler(), state) as client:
-        shown = client.ledger()
-    found = {m.name: (m.sampling, m.lowered) for m in shown.metrics}
-    assert found["theme"] == (0.125, True)
-    assert found["editor"] == (0.0, True)
-    assert found["crashed"] == (1.0, False)
-    assert (shown.notice, shown.notice_until) == (6, NOON + 30 * DAY)
+        ledger = client.ledger()
+    chances = {m.name: (m.sampling, m.lowered) for m in ledger.metrics}
+    assert chances["theme"] == (0.125, True)
+    assert chances["editor"] == (0.0, True)
+    assert chances["crashed"] == (1.0, False)
+    assert (ledger.notice, ledger.notice_until) == (6, NOON + 30 * DAY)
 
 
 @pytest.mark.slow
@@ -269,14 +269,14 @@ def test_who_takes_part_at_a_lower_chance_would_have_before_whatever_they_hold(
     dark, payloads = 0, []
     for device in range(1500):
         value = "dark" if device % 10 < 3 else "light"
-        for kept in (b"", notice):
+        for notice_bytes in (b"", notice):
             state = MemoryState(device.to_bytes(32, "big"))
-            state.heed(kept, lambda _former: True)
+            state.heed(notice_bytes, lambda _former: True)
             reporter = Reporter(operator.bundle, state, coins(f"{device}"), lambda: float(NOON))
             if reporter.report("theme", value) is not Outcome.QUEUED:
                 continue
-            (after if kept else before).add(device)
-            if kept:
+            (after if notice_bytes else before).add(device)
+            if notice_bytes:
                 dark += value == "dark"
                 payloads.append(reporter.drawn()[0][1].payload)
     assert after < before
@@ -286,16 +286,16 @@ def test_who_takes_part_at_a_lower_chance_would_have_before_whatever_they_hold(
     layout = theme.randomizer.layout
     assert isinstance(layout, OneHot)
     cells = [payloads.count(layout.encode(code)) for code in range(3)]
-    told = theme.randomizer.estimate(Totals(cells, len(payloads)))
-    assert abs(told.values[1] - dark) < 6 * sqrt(told.variances[1])
+    estimate = theme.randomizer.estimate(Totals(cells, len(payloads)))
+    assert abs(estimate.values[1] - dark) < 6 * sqrt(estimate.variances[1])
 
 
-def _made(folder: Path, *told: str) -> Notice:
+def _made(folder: Path, *options: str) -> Notice:
     folder.mkdir(exist_ok=True)
     base = folder.parent
     out = folder / "notice.hubbub"
     files = "--keys", str(base / "keys"), "--bundle", str(base / "app.hubbub"), "--out", str(out)
-    assert main(["notice", "make", *files, *told]) == 0
+    assert main(["notice", "make", *files, *options]) == 0
     return open_notice(out.read_bytes(), operator=None)
 
 
@@ -314,9 +314,9 @@ def test_the_command_goes_on_from_the_notice_there_is(
     assert second.steps["crashed"][-1][1] == 1.0
     assert second.steps["theme"] == first.steps["theme"]
     assert main(["notice", "show", str(folder / "notice.hubbub")]) == 0
-    said = capsys.readouterr().out
-    assert "as the bundle has it" in said
-    assert "0.1 of them" in said
+    output = capsys.readouterr().out
+    assert "as the bundle has it" in output
+    assert "0.1 of them" in output
     opened = open_notice((folder / "notice.hubbub").read_bytes(), operator=signed.bundle.operator)
     assert opened.steps == second.steps
     # In a folder as `hubbub up` keeps, its name alone.
@@ -326,7 +326,7 @@ def test_the_command_goes_on_from_the_notice_there_is(
 
 
 @pytest.mark.parametrize(
-    ("told", "why"),
+    ("options", "why"),
     [
         (("--sampling", "theme=0.6"), "its bundle has 0.5, and a notice never raises"),
         (("--sampling", "theme"), "write METRIC=CHANCE"),
@@ -338,10 +338,10 @@ def test_the_command_goes_on_from_the_notice_there_is(
     ],
 )
 def test_the_command_says_what_a_notice_cannot(
-    told: tuple[str, ...], why: str, signed: Signed, capsys: pytest.CaptureFixture[str]
+    options: tuple[str, ...], why: str, signed: Signed, capsys: pytest.CaptureFixture[str]
 ) -> None:
     files = ("--keys", str(signed.keys), "--bundle", str(signed.path))
     out = signed.path.with_name("notice.hubbub")
-    assert main(["notice", "make", *files, "--out", str(out), *told]) != 0
+    assert main(["notice", "make", *files, "--out", str(out), *options]) != 0
     assert why in capsys.readouterr().err
     assert not out.exists()

@@ -70,11 +70,11 @@ def test_the_rfcs_request_and_answer_are_ours() -> None:
 
 
 def test_the_rfcs_messages_are_read_in_both_forms() -> None:
-    told = read_request(bytes.fromhex(KNOWN))
-    assert read_request(bytes.fromhex(INDETERMINATE)) == told
-    assert write_request(told).hex() == KNOWN
-    assert (told.method, told.authority, told.path) == (b"GET", b"", b"/hello.txt")
-    assert dict(told.headers)[b"accept-language"] == b"en, mi"
+    request = read_request(bytes.fromhex(KNOWN))
+    assert read_request(bytes.fromhex(INDETERMINATE)) == request
+    assert write_request(request).hex() == KNOWN
+    assert (request.method, request.authority, request.path) == (b"GET", b"", b"/hello.txt")
+    assert dict(request.headers)[b"accept-language"] == b"en, mi"
     response = read_response(bytes.fromhex(TRAILING))
     assert response == Response(200, (), b"This content contains CRLF.\r\n")
     chunked = b"\x03\x40\x66\0" + b"\x40\xc8\x01a\x01b\0" + b"\x02hi\x01!\0\0\0"
@@ -148,9 +148,9 @@ def test_what_is_written_is_read(
 
 @given(st.binary(max_size=80))
 def test_whatever_else_comes_is_refused_in_words(noise: bytes) -> None:
-    for read in (read_request, read_response):
+    for reader in (read_request, read_response):
         with suppress(BadPayload):
-            read(noise)
+            reader(noise)
     gateway = Gateway([X25519PrivateKey.generate()])
     with pytest.raises((BadPayload, BadParameter)):
         gateway.open(noise)

@@ -39,10 +39,10 @@ class Everything:
 
 
 def _parsed(*words: str) -> Any:
-    found: list[Everything] = []
+    option_sets: list[Everything] = []
 
     def run(options: Everything) -> int:
-        found.append(options)
+        option_sets.append(options)
         return 0
 
     parser = Parser(prog="it")
@@ -50,7 +50,7 @@ def _parsed(*words: str) -> Any:
     add_commands(commands, [Command(name="one two", run=run)])
     namespace = parser.parse_args(["one", "two", *words])
     assert namespace.run(namespace) == 0
-    return found[0]
+    return option_sets[0]
 
 
 def test_a_whole_number_may_have_an_exponent() -> None:

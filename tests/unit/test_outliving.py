@@ -284,8 +284,8 @@ def test_a_no_survives_a_kill_between_its_two_writes(
     client._sender.enter()
     write = Witness.write
 
-    def killed(self: Witness, known: object) -> None:
-        write(self, known)  # type: ignore[arg-type]
+    def killed(self: Witness, moment: object) -> None:
+        write(self, moment)  # type: ignore[arg-type]
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
@@ -331,7 +331,8 @@ def test_forgetting_leaves_no_copy_that_remembers(device: Device) -> None:
     assert secret not in everything
     assert client._state.device_state().accounts["homepage"].responses == {}
     assert all(
-        not told["epochs"] for told in json.loads(device.witness.read_bytes())["accounts"].values()
+        not account["epochs"]
+        for account in json.loads(device.witness.read_bytes())["accounts"].values()
     )
     _overwrite(device)
     again = device.start()
@@ -439,9 +440,9 @@ def test_a_witness_is_never_overwritten_with_less(device: Device) -> None:
     _put_back(device, "before")
     with contextlib.suppress(StateUnusable):
         client._state.take(1, 1000, device.now)
-    known = Witnesses(device.folder).beside[0].read()
-    assert known
-    assert sum(known.accounts["theme"].epochs.values()) == 1
+    moment = Witnesses(device.folder).beside[0].read()
+    assert moment
+    assert sum(moment.accounts["theme"].epochs.values()) == 1
 
 
 def _as_of_0_1(device: Device) -> None:
@@ -451,8 +452,8 @@ def _as_of_0_1(device: Device) -> None:
         (name,) = rows.execute("SELECT value FROM meta WHERE name = 'state'").fetchone()
         (commits,) = rows.execute("SELECT value FROM meta WHERE name = 'commits'").fetchone()
     accounts = json.loads(device.witness.read_bytes())["accounts"]
-    told = {"state": name, "commits": commits, "accounts": accounts}
-    device.witness.write_text(json.dumps(told))
+    document = {"state": name, "commits": commits, "accounts": accounts}
+    device.witness.write_text(json.dumps(document))
     (device.folder / "lock").write_bytes(b"")
 
 
@@ -536,8 +537,8 @@ def test_what_version_0_1_said_beside_this_one_is_heard_and_no_damage(
     with contextlib.closing(sqlite3.connect(device.folder / DATABASE)) as rows, rows:
         rows.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (fact, 1))
     again = device.start()
-    said = Outcome.DISABLED if fact == "generation" else Outcome.DECLINED
-    assert again.report("homepage", "b.example") is said
+    expected = Outcome.DISABLED if fact == "generation" else Outcome.DECLINED
+    assert again.report("homepage", "b.example") is expected
     after = again._state.device_state()
     assert after.secret == before.secret
     assert not {"state_damaged", "state_lost"} & after.counts.keys()
@@ -614,8 +615,8 @@ def test_processes_without_a_folder_share_one_budget(
         for process in started:
             process.join()
             assert process.exitcode == 0
-    left = [path.read_text().split() for path in memory_folder.glob("left-*")]
-    streams = [stream for one in left for stream in one]
+    stream_lists = [path.read_text().split() for path in memory_folder.glob("left-*")]
+    streams = [stream for stream_list in stream_lists for stream in stream_list]
     assert streams.count("theme") == 1
     assert streams.count("crashed") == 5
 

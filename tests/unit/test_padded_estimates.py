@@ -49,17 +49,17 @@ DUMMIES = 2
 
 def _outcomes(values: int, pure: Pure) -> Iterator[tuple[tuple[int, ...], Fraction]]:
     """What two people and two dummies say, and how likely."""
-    for said in product(range(values), repeat=len(HELD) + DUMMIES):
+    for responses in product(range(values), repeat=len(HELD) + DUMMIES):
         chance = Fraction(1, values**DUMMIES)
-        for own, one in zip(HELD, said[: len(HELD)], strict=True):
-            chance *= pure.p if own == one else pure.q
-        yield said, chance
+        for own, response in zip(HELD, responses[: len(HELD)], strict=True):
+            chance *= pure.p if own == response else pure.q
+        yield responses, chance
 
 
-def _totals(said: tuple[int, ...], values: int, dummies: int, variance: float = 0.0) -> Totals:
-    counts = Counter(said)
+def _totals(responses: tuple[int, ...], values: int, dummies: int, variance: float = 0.0) -> Totals:
+    counts = Counter(responses)
     cells = [counts[value] for value in range(values)]
-    return Totals(cells, len(said) - dummies, dummies, variance)
+    return Totals(cells, len(responses) - dummies, dummies, variance)
 
 
 @pytest.mark.parametrize("values", [2, 3])
@@ -77,20 +77,20 @@ def test_with_dummies_of_devices_estimates_are_unbiased_and_their_variance_exact
     for made in range(len(HELD) + 1 if coin else 1):
         number = len(HELD) * whole + made
         how_likely = comb(len(HELD), made) * coin**made * (1 - coin) ** (len(HELD) - made)
-        for said in product(range(values), repeat=len(HELD) + number):
+        for responses in product(range(values), repeat=len(HELD) + number):
             chance = how_likely * Fraction(1, values**number)
-            for own, one in zip(HELD, said[: len(HELD)], strict=True):
-                chance *= pure.p if own == one else pure.q
-            counts = Counter(said)
-            reports = len(said) / (1 + each)
-            floor = reports * pure.q + (len(said) - reports) / values
-            found = [float((counts[v] - floor) / (pure.p - pure.q)) for v in range(values)]
+            for own, response in zip(HELD, responses[: len(HELD)], strict=True):
+                chance *= pure.p if own == response else pure.q
+            counts = Counter(responses)
+            reports = len(responses) / (1 + each)
+            floor = reports * pure.q + (len(responses) - reports) / values
+            estimates = [float((counts[v] - floor) / (pure.p - pure.q)) for v in range(values)]
             if reports.denominator == 1:
                 totals = _of_devices([counts[v] for v in range(values)], each)
-                assert np.allclose(found, mechanism.estimate(totals).values)
-                assert np.allclose(found, estimate(mechanism, totals).values)
-            mean += float(chance) * np.array(found)
-            square += float(chance) * np.square(found)
+                assert np.allclose(estimates, mechanism.estimate(totals).values)
+                assert np.allclose(estimates, estimate(mechanism, totals).values)
+            mean += float(chance) * np.array(estimates)
+            square += float(chance) * np.square(estimates)
     true = np.array([HELD.count(value) for value in range(values)])
     assert np.allclose(mean, true)
     expected = Totals(
@@ -100,8 +100,8 @@ def test_with_dummies_of_devices_estimates_are_unbiased_and_their_variance_exact
         beside_variance=float(len(HELD) * coin * (1 - coin) / (1 + each) ** 2),
     )
     more = pure.dummies_variances(true.tolist(), expected)
-    told = [mechanism.variance(held, len(HELD)) for held in true.tolist()]
-    assert np.allclose(square - mean**2, np.add(told, more))
+    variances = [mechanism.variance(true_count, len(HELD)) for true_count in true.tolist()]
+    assert np.allclose(square - mean**2, np.add(variances, more))
     crowd = ShuffledEpoch(len(HELD), values, mechanism.epsilon, each=float(each))
     for share in (0.0, 0.5, 1.0):
         own = mechanism.variance(share * len(HELD), len(HELD)) + more[0]
@@ -128,17 +128,19 @@ def _of_devices(cells: list[int], each: Fraction) -> Totals:
 def test_estimates_are_unbiased_and_their_variance_exact(values: int) -> None:
     mechanism: Any = build("grr", epsilon=1.0, categories=values)
     mean, square = np.zeros(values), np.zeros(values)
-    for said, chance in _outcomes(values, mechanism.channel):
-        totals = _totals(said, values, DUMMIES)
-        found = np.array(mechanism.estimate(totals).values)
-        assert np.allclose(found, estimate(mechanism, totals).values)
-        mean += float(chance) * found
-        square += float(chance) * found**2
+    for responses, chance in _outcomes(values, mechanism.channel):
+        totals = _totals(responses, values, DUMMIES)
+        array = np.array(mechanism.estimate(totals).values)
+        assert np.allclose(array, estimate(mechanism, totals).values)
+        mean += float(chance) * array
+        square += float(chance) * array**2
     true = np.array([HELD.count(value) for value in range(values)])
     assert np.allclose(mean, true)
-    at_truth = mechanism.channel.dummies_variances(true.tolist(), _totals(said, values, DUMMIES))
-    told = [mechanism.variance(held, len(HELD)) for held in true.tolist()]
-    assert np.allclose(square - mean**2, np.add(told, at_truth))
+    at_truth = mechanism.channel.dummies_variances(
+        true.tolist(), _totals(responses, values, DUMMIES)
+    )
+    variances = [mechanism.variance(true_count, len(HELD)) for true_count in true.tolist()]
+    assert np.allclose(square - mean**2, np.add(variances, at_truth))
 
 
 @pytest.mark.parametrize("values", [2, 3])
@@ -152,15 +154,15 @@ def test_of_a_crowd_on_its_way_nothing_is_too_sure(values: int, come: int) -> No
     everybody = len(HELD) + DUMMIES
     expected = DUMMIES * come / everybody
     mean, square = np.zeros(values), np.zeros(values)
-    for said, chance in _outcomes(values, mechanism.channel):
+    for responses, chance in _outcomes(values, mechanism.channel):
         draws = list(combinations(range(everybody), come))
         for drawn in draws:
-            cells = Counter(said[place] for place in drawn)
+            cells = Counter(responses[place] for place in drawn)
             counts = [cells[value] for value in range(values)]
             floor = (come - expected) * float(mechanism.channel.q) + expected / values
-            found = (np.array(counts) - floor) / mechanism.channel.gap
-            mean += float(chance) / len(draws) * found
-            square += float(chance) / len(draws) * found**2
+            estimates = (np.array(counts) - floor) / mechanism.channel.gap
+            mean += float(chance) / len(draws) * estimates
+            square += float(chance) / len(draws) * estimates**2
     reports = come - expected
     true = reports * np.array([HELD.count(value) for value in range(values)]) / len(HELD)
     assert np.allclose(mean, true)
@@ -197,8 +199,8 @@ def test_the_tail_of_a_value_that_nobody_holds_is_that_of_both() -> None:
     rng = np.arange(200)
     law = np.convolve(binom.pmf(rng, reports, q), binom.pmf(rng, dummies, 1 / 16))
     for count in (60, 80, 100):
-        told = float(tail.of(np.array([(count - mean) / deviation]))[0])
-        assert told == pytest.approx(norm.isf(law[count:].sum()), abs=1e-6)
+        number = float(tail.of(np.array([(count - mean) / deviation]))[0])
+        assert number == pytest.approx(norm.isf(law[count:].sum()), abs=1e-6)
 
 
 def test_answers_and_the_flag_know_of_dummies() -> None:

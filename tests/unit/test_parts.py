@@ -54,19 +54,19 @@ def test_limits_of_auto_are_kept_to_where_there_is_one_mechanism(tmp_path: Path)
     size = _metric(tmp_path).randomizer.layout.size
     within = _metric(tmp_path, f"{PARTS}\nmax_cells = {size}\nmax_payload_bytes = 1", "auto")
     assert within.mechanism == "pairs"
-    for wish, said in (
+    for wish, message in (
         (f"max_cells = {size - 1}", f'"max_cells": pairs needs {size}; raise it, or list fewer'),
         ("max_cells = true", '"max_cells": must be a whole number'),
         ("max_payload_bytes = 0", '"max_payload_bytes": must be a whole number'),
         ("reports = 0", '"reports": must be a whole number'),
         ("permanent_epsilon = 3.0", '"permanent_epsilon": is not known for pairs'),
     ):
-        with pytest.raises(CatalogInvalid, match=said):
+        with pytest.raises(CatalogInvalid, match=message):
             _metric(tmp_path, f"{PARTS}\n{wish}", "auto")
 
 
 @pytest.mark.parametrize(
-    ("parts", "said"),
+    ("parts", "message"),
     [
         ('values = ["a", "b"]', "pairs is of parts; write parts ="),
         ('parts = { theme = ["light", "dark"] }', "must be a table of 2 to 8 parts"),
@@ -94,11 +94,11 @@ def test_limits_of_auto_are_kept_to_where_there_is_one_mechanism(tmp_path: Path)
     ],
 )
 def test_parts_that_cannot_be_asked_are_refused_with_what_to_write(
-    tmp_path: Path, parts: str, said: str
+    tmp_path: Path, parts: str, message: str
 ) -> None:
     with pytest.raises(CatalogInvalid) as caught:
         _metric(tmp_path, parts)
-    assert said in str(caught.value)
+    assert message in str(caught.value)
     assert str(caught.value).count("ascending") <= 1, "a fault is told once"
 
 
@@ -110,7 +110,7 @@ def _ages(more: str) -> str:
 
 
 @pytest.mark.parametrize(
-    ("more", "held", "part"),
+    ("more", "age", "part"),
     [
         ("", 17.9, "below 18 y"),
         ("", 300, "18 y or more"),
@@ -120,13 +120,13 @@ def _ages(more: str) -> str:
     ],
 )
 def test_a_part_may_be_a_range_of_numbers(
-    tmp_path: Path, more: str, held: object, part: str
+    tmp_path: Path, more: str, age: object, part: str
 ) -> None:
     metric = _metric(tmp_path, _ages(more))
     signed = make_bundle(tmp_path / "metrics.toml").bundle.metrics["profile"]
     assert (signed.ranges, signed.digest()) == (metric.ranges, metric.digest())
     assert isinstance(metric.randomizer, PairedParts)
-    code = metric.code({"age": held, "new": True})
+    code = metric.code({"age": age, "new": True})
     own = parts_of(metric.values or ())["age"]
     assert own[metric.randomizer.places_of(code)[0]] == part
     with pytest.raises(BadParameter, match="values of age are others"):
@@ -134,7 +134,7 @@ def test_a_part_may_be_a_range_of_numbers(
 
 
 @pytest.mark.parametrize(
-    ("more", "held", "said"),
+    ("more", "age", "message"),
     [
         ('outside = "refuse"', 70, r"part age: value is not a number in \[0, 65\]"),
         ("", float("nan"), "part age: value is not a number"),
@@ -143,11 +143,11 @@ def test_a_part_may_be_a_range_of_numbers(
     ],
 )
 def test_a_number_that_is_none_of_a_parts_is_refused(
-    tmp_path: Path, more: str, held: object, said: str
+    tmp_path: Path, more: str, age: object, message: str
 ) -> None:
     metric = _metric(tmp_path, _ages(more))
-    with pytest.raises(ValueOutOfDomain, match=said):
-        metric.code({"age": held, "new": True})
+    with pytest.raises(ValueOutOfDomain, match=message):
+        metric.code({"age": age, "new": True})
 
 
 def test_people_with_numbers_are_rehearsed_from_a_file(tmp_path: Path) -> None:
@@ -160,11 +160,11 @@ def test_people_with_numbers_are_rehearsed_from_a_file(tmp_path: Path) -> None:
 
 def test_the_type_of_a_value_has_its_parts(tmp_path: Path) -> None:
     _metric(tmp_path, _ages('kind = "count"').replace("new =", 'os = ["a", "b"], new ='))
-    made = python_module(read_catalog(tmp_path / "metrics.toml"))
+    module = python_module(read_catalog(tmp_path / "metrics.toml"))
     kinds = "{'age': int, 'os': Literal['a', 'b'], 'new': bool}"
-    assert f"_profile = TypedDict('_profile', {kinds})" in made
-    assert "profile: Final = TypedMetric[_profile]('profile')" in made
-    exec(compile(made, "metrics", "exec"), {})  # noqa: S102 what was made
+    assert f"_profile = TypedDict('_profile', {kinds})" in module
+    assert "profile: Final = TypedMetric[_profile]('profile')" in module
+    exec(compile(module, "metrics", "exec"), {})  # noqa: S102 what was made
 
 
 def test_parts_are_for_no_other_mechanism(tmp_path: Path) -> None:
@@ -178,7 +178,7 @@ def test_too_many_tables_are_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("profile", "message"),
     [
         ("dark", "is no mapping of parts; give each of theme, country, new"),
         ({"theme": "dark", "new": True}, "part country is missing"),
@@ -188,20 +188,20 @@ def test_too_many_tables_are_refused() -> None:
     ],
 )
 def test_what_is_reported_wrongly_is_told_and_never_shown(
-    tmp_path: Path, given: object, said: str
+    tmp_path: Path, profile: object, message: str
 ) -> None:
     with pytest.raises(ValueOutOfDomain) as caught:
-        _metric(tmp_path).code(given)
-    assert said in str(caught.value)
+        _metric(tmp_path).code(profile)
+    assert message in str(caught.value)
     assert "secret" not in str(caught.value)
 
 
 def test_a_device_reports_its_parts_as_one_report(tmp_path: Path) -> None:
     metric = _metric(tmp_path)
     client = memory_client(make_bundle(tmp_path / "metrics.toml").bundle)
-    held = {"country": "de", "theme": "dark", "new": True}
-    assert client.report("profile", held) is Outcome.QUEUED
-    assert client.report("profile", held) is Outcome.ALREADY_REPORTED
+    profile = {"country": "de", "theme": "dark", "new": True}
+    assert client.report("profile", profile) is Outcome.QUEUED
+    assert client.report("profile", profile) is Outcome.ALREADY_REPORTED
     assert metric.report_loss <= 2.0
 
 
@@ -215,10 +215,10 @@ def test_every_cell_is_within_its_error_and_tables_agree() -> None:
     parts = {"a": "xy", "b": "xyz", "c": "wxyz"}
     found = answer(mechanism, totals, listed_parts(parts))
     truth = np.array(counts) @ np.array([mechanism.row(value) for value in values])
-    assert [one.value for one in found.values] == [*cell_names(listed_parts(parts))]
+    assert [value.value for value in found.values] == [*cell_names(listed_parts(parts))]
     for one, true in zip(found.values, truth.tolist(), strict=True):
         assert abs(one.estimate - true) < 6.5 * one.stderr
-    picture = np.array([one.consistent for one in found.values])
+    picture = np.array([value.consistent for value in found.values])
     of_b = [
         table.sum(axis=axis)
         for table, axis in zip(tables((2, 3, 4), picture), (0, 1, 1), strict=True)

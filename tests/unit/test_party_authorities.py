@@ -17,10 +17,10 @@ def parties(tmp_path: Path) -> tuple[Path, Path]:
     shuffler, aggregator = tmp_path / "foundation", tmp_path / "company"
     for folder, party in ((shuffler, "shuffler"), (aggregator, "aggregator")):
         assert main(["keys", "tls", str(folder), "--party", party]) == 0
-    given = tmp_path / "given.pem"
-    given.write_bytes((shuffler / "ca.pem").read_bytes())
+    trust_file = tmp_path / "given.pem"
+    trust_file.write_bytes((shuffler / "ca.pem").read_bytes())
     assert main(["keys", "trust", str(shuffler), str(aggregator / "ca.pem")]) == 0
-    assert main(["keys", "trust", str(aggregator), str(given)]) == 0
+    assert main(["keys", "trust", str(aggregator), str(trust_file)]) == 0
     return shuffler, aggregator
 
 
@@ -30,11 +30,11 @@ def _meet(server: TlsFolder, caller: TlsFolder) -> str:
     client.load_verify_locations(cadata=authorities_of(server.role, caller.authorities.decode()))
     client.load_cert_chain(*caller.pair)
     there, here = (ssl.MemoryBIO() for _ in range(2))
-    asked = client.wrap_bio(here, there, server_hostname="localhost")
+    client_tls = client.wrap_bio(here, there, server_hostname="localhost")
     answering = server.server_context(mutual=True).wrap_bio(there, here, server_side=True)
     done = set[str]()
     for _ in range(4):
-        for name, side in (("asked", asked), ("answering", answering)):
+        for name, side in (("asked", client_tls), ("answering", answering)):
             if name not in done:
                 try:
                     side.do_handshake()
@@ -42,9 +42,9 @@ def _meet(server: TlsFolder, caller: TlsFolder) -> str:
                 except ssl.SSLWantReadError:
                     pass
     assert done == {"asked", "answering"}
-    shown = answering.getpeercert()
-    assert shown
-    [named] = re.findall(r"hubbub \w+", str(shown["subject"]))
+    certificate = answering.getpeercert()
+    assert certificate
+    [named] = re.findall(r"hubbub \w+", str(certificate["subject"]))
     return str(named)
 
 
@@ -60,9 +60,11 @@ def test_the_two_services_meet_over_tls_with_authorities_of_two_parties(
 def test_neither_party_has_a_key_of_the_others_service(parties: tuple[Path, Path]) -> None:
     shuffler, aggregator = parties
     for folder, lacks in ((shuffler, "aggregator"), (aggregator, "shuffler")):
-        kept = {path.name for path in folder.rglob("*")}
-        kept |= {path.name for path in folder.with_name(f"{folder.name}-authorities").iterdir()}
-        assert not {f"{lacks}.key", f"{lacks}.pem"} & kept
+        file_names = {path.name for path in folder.rglob("*")}
+        file_names |= {
+            path.name for path in folder.with_name(f"{folder.name}-authorities").iterdir()
+        }
+        assert not {f"{lacks}.key", f"{lacks}.pem"} & file_names
 
 
 @pytest.mark.parametrize("role", ["redis", "analyst"])
@@ -90,10 +92,10 @@ def test_what_is_no_other_party_is_refused(
     assert main(["keys", "tls", str(alone), "--party", "shuffler"]) == 0
     for wrong in (alone / "ca.pem", tmp_path / "none.pem", alone / "shuffler.key"):
         assert main(["keys", "trust", str(alone), str(wrong)]) == 2
-        said = capsys.readouterr().err
-        assert str(wrong) in said
-        assert "ca.pem" in said
-        assert "Errno" not in said
+        errors = capsys.readouterr().err
+        assert str(wrong) in errors
+        assert "ca.pem" in errors
+        assert "Errno" not in errors
     assert (shuffler / "ca.pem").read_bytes() == before
 
 

@@ -15,9 +15,11 @@ MOST = {
 def test_no_path_grows(capsys: pytest.CaptureFixture[str]) -> None:
     lengths = list(path_lengths())
     with capsys.disabled():
-        for one in lengths:
-            print(f"\n{one}")  # noqa: T201 shows its figures
-    assert {one.path for one in lengths} == MOST.keys()
-    for one in lengths:
-        for number, most in zip((one.calls, one.functions, one.files), MOST[one.path], strict=True):
-            assert number <= most, one
+        for length in lengths:
+            print(f"\n{length}")  # noqa: T201 shows its figures
+    assert {length.path for length in lengths} == MOST.keys()
+    for length in lengths:
+        for number, most in zip(
+            (length.calls, length.functions, length.files), MOST[length.path], strict=True
+        ):
+            assert number <= most, length

@@ -79,7 +79,7 @@ def test_a_device_reports_once_in_each_period_and_the_ledger_charges_once(
     assert [day // 30 for day in reported] == [0, 1, 2]
     assert len({day % 30 for day in reported}) > 1  # drawn anew, but for 1 in 900
     with client_of(89, state) as client:
-        (own,) = (one for one in client.ledger().metrics if one.name == "theme")
+        (own,) = (metric for metric in client.ledger().metrics if metric.name == "theme")
         assert own.reports == 1
         assert own.spent_in_epoch == pytest.approx(own.epsilon)
         assert own.spent == pytest.approx(3 * own.epsilon)
@@ -90,11 +90,11 @@ def test_restarts_and_other_processes_agree_on_the_day(client_of: Make, tmp_path
     outcomes: list[set[Outcome]] = []
     for day in range(30):
         states = [FolderState(tmp_path / "state") for _ in range(2)]
-        told = set()
+        state_outcomes = set()
         for state in states:
             with client_of(day, state) as client:
-                told.add(client.report("theme", "dark"))
-        outcomes.append(told)
+                state_outcomes.add(client.report("theme", "dark"))
+        outcomes.append(state_outcomes)
     own = {Outcome.QUEUED, Outcome.ALREADY_REPORTED}
     assert sorted(map(len, outcomes)) == [1] * 29 + [2]
     assert own in outcomes
@@ -103,16 +103,16 @@ def test_restarts_and_other_processes_agree_on_the_day(client_of: Make, tmp_path
 @pytest.mark.slow
 def test_every_day_is_as_likely_and_says_nothing_of_the_value(client_of: Make) -> None:
     """Six standard errors of each half of the days, over 600 devices: a false alarm of 4e-9."""
-    found: Counter[tuple[str, bool]] = Counter()
+    counts: Counter[tuple[str, bool]] = Counter()
     for device in range(600):
         value, today = ("dark", "light")[device % 2], [0]
         with client_of(today) as client:
             early = False
             for today[0] in range(15):
                 early |= client.report("theme", value) is Outcome.QUEUED
-        found[value, early] += 1
+        counts[value, early] += 1
     for value in ("dark", "light"):
-        assert abs(found[value, True] - 150) < 6 * sqrt(300 * 0.25)
+        assert abs(counts[value, True] - 150) < 6 * sqrt(300 * 0.25)
 
 
 def test_a_day_on_which_a_device_does_not_run_is_missed(client_of: Make) -> None:
@@ -170,9 +170,9 @@ def test_what_was_sent_is_of_the_day(client_of: Make) -> None:
     ],
 )
 def test_periods_are_the_same_for_everybody(period: str, day: int, first: int, days: int) -> None:
-    found = days_of_period(period, day)
-    assert (found.start, len(found)) == (first, days)
-    assert day in found
+    period_days = days_of_period(period, day)
+    assert (period_days.start, len(period_days)) == (first, days)
+    assert day in period_days
 
 
 def metric_of(tmp_path: Path, period: str) -> Metric:
@@ -210,7 +210,7 @@ def test_a_person_is_in_one_crowd_a_period(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("lines", "told"),
+    ("lines", "message"),
     [
         ('period = "1d"\nreport_on = "one day"', r'"period": must be "month", or from 2 to 366'),
         ('period = "500d"\nreport_on = "one day"', r'"period": must be'),
@@ -220,10 +220,10 @@ def test_a_person_is_in_one_crowd_a_period(tmp_path: Path) -> None:
         ('period = "30d"\nreport_on = "two days"', r'"report_on": must be one of one day; write'),
     ],
 )
-def test_what_is_no_period_is_refused(lines: str, told: str, tmp_path: Path) -> None:
+def test_what_is_no_period_is_refused(lines: str, message: str, tmp_path: Path) -> None:
     path = tmp_path / "metrics.toml"
     path.write_text(CATALOG.replace("[metrics.theme]", f"[metrics.theme]\n{lines}"))
-    with pytest.raises(CatalogInvalid, match=told):
+    with pytest.raises(CatalogInvalid, match=message):
         read_catalog(path)
 
 

@@ -23,7 +23,7 @@ class OfNumpy:
 
 def test_one_number_of_numpys_is_pythons_own_and_nothing_else_is() -> None:
     for kind, own in (("f", 12.0), ("i", 12), ("u", 12), ("b", True)):
-        found = as_python(OfNumpy(12, kind))
-        assert (found, type(found)) == (own, type(own))
+        number = as_python(OfNumpy(12, kind))
+        assert (number, type(number)) == (own, type(own))
     for other in (OfNumpy(3, "M"), OfNumpy(3, "f", (1,)), b"3", None):
         assert as_python(other) is other

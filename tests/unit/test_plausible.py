@@ -45,9 +45,9 @@ def test_honest_reports_are_plausible_whatever_they_hold(name: str, spread: str)
     mechanism = BUILD[name](**BUILT[name])
     values = _values(mechanism, name)
     cells = _cells(mechanism, values if spread == "even" else values[:1], f"{name} {spread}")
-    found = plausibility(mechanism, Totals(cells.tolist(), HONEST))
-    assert found.findings == ()
-    assert found.p_value > 1e-6
+    verdict = plausibility(mechanism, Totals(cells.tolist(), HONEST))
+    assert verdict.findings == ()
+    assert verdict.p_value > 1e-6
     assert plausibility(mechanism, Totals([0] * mechanism.layout.size, 0)).p_value == 1
 
 
@@ -61,10 +61,10 @@ def test_reports_of_one_kind_that_nobody_honest_makes_are_noticed(name: str) -> 
     cells = _cells(mechanism, values[:1], name)
     for cell, number in maximal_gain(mechanism, targets).cells.items():
         cells[cell] += number * fakes
-    found = plausibility(mechanism, Totals(cells.tolist(), HONEST + fakes))
-    assert found.p_value < 1e-6
-    assert found.findings
-    assert all("%" in finding or "report" in finding for finding in found.findings)
+    verdict = plausibility(mechanism, Totals(cells.tolist(), HONEST + fakes))
+    assert verdict.p_value < 1e-6
+    assert verdict.findings
+    assert all("%" in finding or "report" in finding for finding in verdict.findings)
 
 
 def test_reports_of_one_device_over_again_are_no_alarm() -> None:

@@ -83,14 +83,14 @@ def _of_answers(mechanism: Any, targets: list[int]) -> float:
 
 
 def _every(layout: Layout) -> list[list[int]]:
-    found = []
+    rows = []
     for number in product(range(256), repeat=layout.payload_bytes):
         try:
             cells = layout.cells(bytes(number))
         except BadPayload:
             continue
-        found.append([cells.get(cell, 0) for cell in range(layout.size)])
-    return found
+        rows.append([cells.get(cell, 0) for cell in range(layout.size)])
+    return rows
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 3.0])
@@ -172,14 +172,14 @@ def _share(  # noqa: PLR0917 what one answer is made of
     candidates: list[str],
 ) -> tuple[float, float]:
     answered = answer(mechanism, Totals(cells.tolist(), reports), names, candidates)
-    found, places = answered.values, [candidates.index(t) if candidates else t for t in targets]
+    values, places = answered.values, [candidates.index(t) if candidates else t for t in targets]
     if answered.kind == "mean":
-        return float(answered.places[0]), found[0].stderr / 10
+        return float(answered.places[0]), values[0].stderr / 10
     # Errors of two values of one report are no more than wholly dependent.
     share, unit = float(answered.places[places].sum()), float(reports)
     if answered.kind == "vector" and answered.span:
         unit = answered.span[1] - answered.span[0]
-    return share, sum(found[place].stderr for place in places) / unit
+    return share, sum(values[place].stderr for place in places) / unit
 
 
 def test_what_cannot_be_attacked_is_named() -> None:

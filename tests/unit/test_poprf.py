@@ -90,17 +90,20 @@ def test_the_public_key_is_the_rfcs() -> None:
 @pytest.mark.parametrize("vector", _VECTORS, ids=["one", "another", "both together"])
 def test_the_rfcs_inputs_have_the_rfcs_outputs(vector: _Vector) -> None:
     blinds = map(bytes.fromhex, vector.blinds)
-    inputs = [(one, poprf.blind(one, by)) for one, by in zip(vector.inputs, blinds, strict=True)]
+    inputs = [
+        (message, poprf.blind(message, by))
+        for message, by in zip(vector.inputs, blinds, strict=True)
+    ]
     sent = [blinded.element for _, blinded in inputs]
-    assert [one.hex() for one in sent] == list(vector.blinded)
+    assert [element.hex() for element in sent] == list(vector.blinded)
     scalar = bytes.fromhex(vector.proof_scalar)
     answer, proof = poprf.blind_evaluate(_KEY, sent, _INFO, scalar)
-    assert [one.hex() for one in answer] == list(vector.evaluated)
+    assert [element.hex() for element in answer] == list(vector.evaluated)
     assert proof.hex() == "".join(vector.proof)
-    found = poprf.finalize(inputs, answer, proof, _PUBLIC, _INFO)
-    assert [one.hex() for one in found] == list(vector.outputs)
-    known = [poprf.evaluate(_KEY, one, _INFO).hex() for one in vector.inputs]
-    assert known == list(vector.outputs)
+    outputs = poprf.finalize(inputs, answer, proof, _PUBLIC, _INFO)
+    assert [output.hex() for output in outputs] == list(vector.outputs)
+    evaluations = [poprf.evaluate(_KEY, message, _INFO).hex() for message in vector.inputs]
+    assert evaluations == list(vector.outputs)
 
 
 def test_another_key_another_word_or_one_altered_byte_is_refused() -> None:
@@ -122,9 +125,9 @@ def test_another_key_another_word_or_one_altered_byte_is_refused() -> None:
         (answer, proof, bytes(32), _INFO),
         (answer, proof, b"\xff" * 32, _INFO),
     ]
-    for evaluated, shown, public, info in wrong:
+    for evaluated, wrong_proof, public, info in wrong:
         with pytest.raises(BadParameter):
-            poprf.finalize(inputs, evaluated, shown, public, info)
+            poprf.finalize(inputs, evaluated, wrong_proof, public, info)
 
 
 def test_an_issuer_cannot_answer_one_of_many_with_another_key() -> None:
@@ -164,4 +167,4 @@ def test_where_no_library_may_be_loaded_from_temporary_files_the_remedy_is_said(
 
 def test_no_two_blindings_of_one_input_are_alike() -> None:
     blinded = [poprf.blind(b"the same", poprf.new_blind()).element for _ in range(50)]
-    assert all(one != other for one, other in combinations(blinded, 2))
+    assert all(element != other for element, other in combinations(blinded, 2))

@@ -54,9 +54,9 @@ def test_a_port_is_given_to_one_process_for_as_long_as_that_lives(
 
 
 def test_who_has_a_port_can_listen_there_and_no_port_is_given_twice() -> None:
-    given = [ports.free_port() for _ in range(30)]
-    assert len(set(given)) == len(given)
-    with socket.create_server(("127.0.0.1", given[0])):
+    port_numbers = [ports.free_port() for _ in range(30)]
+    assert len(set(port_numbers)) == len(port_numbers)
+    with socket.create_server(("127.0.0.1", port_numbers[0])):
         pass
 
 

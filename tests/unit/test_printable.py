@@ -70,13 +70,13 @@ def test_no_command_shows_a_catalogs_control_characters(
         ["plan", str(path)],
     ):
         main(command)
-        said = capsys.readouterr()
-        assert not set(said.out + said.err) & UNSEEN, command
+        output = capsys.readouterr()
+        assert not set(output.out + output.err) & UNSEEN, command
     path.write_text(CATALOG.replace("[metrics.theme]", f'[metrics."{hostile}"]'))
     assert main(["catalog", "check", str(path)]) == 2
-    said = capsys.readouterr()
-    assert not set(said.err) & UNSEEN
-    assert "rename the metric" in said.err
+    output = capsys.readouterr()
+    assert not set(output.err) & UNSEEN
+    assert "rename the metric" in output.err
     assert main(["catalog", "check", "\x1b]0;title\x07\u202e"]) == 2
     assert not set(capsys.readouterr().err) & UNSEEN
     with pytest.raises(SystemExit):
@@ -90,8 +90,8 @@ def test_logs_of_services_and_of_the_client_are_text_alone(
     from hubbub.client.startup import log_to_stderr
     from hubbub.runtime.monitoring.logs import write_logs
 
-    shown = io.StringIO()
-    monkeypatch.setattr("sys.stderr", shown)
+    stderr = io.StringIO()
+    monkeypatch.setattr("sys.stderr", stderr)
     root, log = logging.getLogger(), logging.getLogger("hubbub.client")
     before = list(root.handlers), root.level, list(log.handlers), log.level
     try:
@@ -100,8 +100,8 @@ def test_logs_of_services_and_of_the_client_are_text_alone(
         logging.getLogger("hubbub.client").warning("%s", HOSTILE)
     finally:
         root.handlers, root.level, log.handlers, log.level = before
-    assert shown.getvalue()
-    assert not set(shown.getvalue()) & UNSEEN
+    assert stderr.getvalue()
+    assert not set(stderr.getvalue()) & UNSEEN
 
 
 FORMULAS = [
@@ -155,6 +155,6 @@ def test_a_caller_that_was_gone_before_its_answer_fills_no_log(
         of_grpc.error("Unexpected [ValueError] raised by servicer method [/a/B]")
     finally:
         root.handlers, root.level = before
-    said = capsys.readouterr().err
-    assert "ExecuteBatchError" not in said
-    assert "ValueError" in said
+    errors = capsys.readouterr().err
+    assert "ExecuteBatchError" not in errors
+    assert "ValueError" in errors

@@ -16,8 +16,8 @@ class _EndedError(Exception):
     """The connection ended in the middle of a header."""
 
 
-def _v2(command: int, family: int, told: bytes) -> bytes:
-    return SIGNATURE + bytes([command, family]) + len(told).to_bytes(2, "big") + told
+def _v2(command: int, family: int, content: bytes) -> bytes:
+    return SIGNATURE + bytes([command, family]) + len(content).to_bytes(2, "big") + content
 
 
 def _read(raw: bytes) -> tuple[Caller | None, bytes]:

@@ -31,11 +31,11 @@ def test_what_is_no_url_is_said_in_one_line_without_the_password(
 ) -> None:
     with pytest.raises(StoreUnavailable) as caught:
         asyncio.run(connect_redis(f"{scheme}://{who}{rest}"))
-    said = str(caught.value)
-    assert said.startswith("the Redis URL")
-    assert "write redis://HOST:PORT/0" in said
-    assert said.isprintable()
-    assert not any(part in said for part in ("secret", "cret", "word", "user"))
+    text = str(caught.value)
+    assert text.startswith("the Redis URL")
+    assert "write redis://HOST:PORT/0" in text
+    assert text.isprintable()
+    assert not any(part in text for part in ("secret", "cret", "word", "user"))
 
 
 @pytest.mark.parametrize(

@@ -33,8 +33,11 @@ def folder(tmp_path: Path) -> Path:
 def _opens(folder: Path, key: OpeningKeyPublic) -> bool:
     info = seal_info("theme", 7)
     sealed = seal(b"payload", key.key, info)
-    held = {one.id: one.load() for one in read_opening_keys(folder / "opening.keys.json")}
-    return key.id in held and open_sealed(sealed, held[key.id], info) == b"payload"
+    keys = {
+        opening_key.id: opening_key.load()
+        for opening_key in read_opening_keys(folder / "opening.keys.json")
+    }
+    return key.id in keys and open_sealed(sealed, keys[key.id], info) == b"payload"
 
 
 def test_new_keys_follow_the_last_and_old_epochs_still_open(folder: Path) -> None:

@@ -111,8 +111,8 @@ def test_a_field_that_nobody_has_named_is_in_every_format(question: QueryName) -
 
 def test_every_question_has_its_columns() -> None:
     assert set(COLUMNS) == set(get_args(QueryName))
-    told = [column.field for column in COLUMNS["status"] if column.unit == "count"]
-    assert tuple(told) == TERMS
+    names = [column.field for column in COLUMNS["status"] if column.unit == "count"]
+    assert tuple(names) == TERMS
 
 
 def test_cells_say_what_is_not_known_and_leave_out_what_does_not_apply() -> None:
@@ -124,13 +124,13 @@ def test_cells_say_what_is_not_known_and_leave_out_what_does_not_apply() -> None
         column.field for column in columns_of("estimates", means)
     }
     row = {"waiting": None, "updated": None, "ahead_confidence": None, "balanced": None}
-    said = {
+    texts = {
         column.field: cell(column, row, of_means=False)
         for question in ("metrics", "top", "status")
         for column in COLUMNS[question]
         if column.field in row
     }
-    assert said == {
+    assert texts == {
         "waiting": "?",
         "updated": "never",
         "ahead_confidence": "",
@@ -149,6 +149,6 @@ def test_a_row_that_stands_alone_says_whether_it_may_still_change(question: Quer
 def test_a_p_value_beside_intervals_of_picked_rows_is_said_to_be_of_its_row_alone(
     question: QueryName,
 ) -> None:
-    [column] = [one for one in COLUMNS[question] if one.field == "p_value"]
+    [column] = [column for column in COLUMNS[question] if column.field == "p_value"]
     assert "alone" in column.title
     assert "of this row alone" in column.meaning

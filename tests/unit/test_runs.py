@@ -42,10 +42,10 @@ def build(folder: Path, runs: str) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("runs", "said"), [(TWO, "Only both together"), (ONE, "run by one"), ("", "")]
+    ("runs", "message"), [(TWO, "Only both together"), (ONE, "run by one"), ("", "")]
 )
 def test_the_ledger_says_who_runs_what_as_it_was_signed(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], runs: str, said: str
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], runs: str, message: str
 ) -> None:
     bundle = read_bundle(build(tmp_path, runs))
     state = FolderState(tmp_path / "state")
@@ -53,12 +53,14 @@ def test_the_ledger_says_who_runs_what_as_it_was_signed(
     Client(bundle, state, FakeShuffler(), hold_seconds=None).close(0)
     capsys.readouterr()
     assert main(["ledger", "--state-dir", str(tmp_path / "state")]) == 0
-    shown = capsys.readouterr().out
-    assert said in shown
-    assert ("runs the shuffler" in shown) is bool(runs)
+    output = capsys.readouterr().out
+    assert message in output
+    assert ("runs the shuffler" in output) is bool(runs)
     assert main(["ledger", "--state-dir", str(tmp_path / "state"), "--format", "json"]) == 0
-    [told] = json.loads(capsys.readouterr().out).values()
-    assert (told["runs"] or {}).get("shuffler") == (bundle.runs.shuffler if bundle.runs else None)
+    [document] = json.loads(capsys.readouterr().out).values()
+    assert (document["runs"] or {}).get("shuffler") == (
+        bundle.runs.shuffler if bundle.runs else None
+    )
 
 
 def test_who_runs_what_is_signed_and_a_change_of_it_is_told(tmp_path: Path) -> None:
@@ -68,8 +70,8 @@ def test_who_runs_what_is_signed_and_a_change_of_it_is_told(tmp_path: Path) -> N
     altered.write_bytes(out.read_bytes().replace(b"Example Foundation", b"Another Foundation"))
     with pytest.raises(BundleRefused, match="altered"):
         read_bundle(altered)
-    found = differences(old, read_bundle(build(tmp_path, ONE)))
-    assert [(one.field, one.before, one.gives) for one in found] == [
+    changes = differences(old, read_bundle(build(tmp_path, ONE)))
+    assert [(change.field, change.before, change.gives) for change in changes] == [
         ("who runs the shuffler", "Example Foundation", OTHER),
         ("who runs the aggregator", "Example Ltd", OTHER),
     ]

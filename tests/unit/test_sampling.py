@@ -45,8 +45,8 @@ def test_as_many_devices_take_part_as_the_catalog_says_whatever_they_hold(client
             outcomes.append(client.report("theme", ("dark", "light")[device % 2]))
             assert client.report("crashed", "yes") is Outcome.QUEUED
     assert set(outcomes) == {Outcome.QUEUED, Outcome.NOT_SAMPLED}
-    taken = outcomes.count(Outcome.QUEUED)
-    assert abs(taken - 200) < 6 * sqrt(800 * 0.25 * 0.75)
+    participants = outcomes.count(Outcome.QUEUED)
+    assert abs(participants - 200) < 6 * sqrt(800 * 0.25 * 0.75)
 
 
 def test_a_device_decides_once_an_epoch_and_spends_nothing_if_not(client_of: Make) -> None:

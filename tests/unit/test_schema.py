@@ -44,9 +44,9 @@ BEYOND_THE_SCHEMA = {
 def _as_json(thing: Any) -> Any:
     """As an editor hands TOML to a schema: dates and times are texts."""
     if isinstance(thing, dict):
-        return {name: _as_json(one) for name, one in thing.items()}
+        return {name: _as_json(value) for name, value in thing.items()}
     if isinstance(thing, list):
-        return [_as_json(one) for one in thing]
+        return [_as_json(item) for item in thing]
     return thing.isoformat() if isinstance(thing, date) else thing
 
 
@@ -84,8 +84,8 @@ print(json.dumps([importlib.import_module(name).CATALOG for name in {names}]))
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
     )
-    found: list[str] = json.loads(done.stdout)
-    return found
+    document: list[str] = json.loads(done.stdout)
+    return document
 
 
 def _is_catalog(text: str, folder: Path) -> bool:
@@ -107,7 +107,7 @@ def test_every_catalog_here_is_taken(tmp_path: Path) -> None:
         assert _problems(text) == [], text
 
 
-@pytest.mark.parametrize(("old", "new"), [one[:2] for one in WRONG])
+@pytest.mark.parametrize(("old", "new"), [case[:2] for case in WRONG])
 def test_what_the_parser_refuses_of_a_field_the_schema_does(old: str, new: str) -> None:
     assert bool(_problems(CATALOG.replace(old, new, 1))) is (new not in BEYOND_THE_SCHEMA)
 

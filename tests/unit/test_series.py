@@ -42,6 +42,6 @@ def test_every_series_of_a_service_says_what_it_means_and_no_other_is_told() -> 
     ):
         assert _series(path, own) | by_itself == {*EVERYWHERE, *own.DECLARED}
         for series in (*EVERYWHERE, *own.DECLARED, *ESTIMATES):
-            said = series.name.removeprefix("hubbub_").removesuffix("_total").replace("_", " ")
-            assert series.meaning.lower() != said, series.name
+            words = series.name.removeprefix("hubbub_").removesuffix("_total").replace("_", " ")
+            assert series.meaning.lower() != words, series.name
             assert len(series.meaning.split()) > 3, series.name

@@ -52,7 +52,7 @@ def test_a_proxy_that_is_no_address_is_refused(monkeypatch: pytest.MonkeyPatch, 
 
 
 @pytest.mark.parametrize(
-    ("told", "said"),
+    ("options", "message"),
     [
         (["--http-shared"], "--http-shared is for the HTTP door; open it with --http HOST:PORT"),
         (["--http-bundle", "a"], "--http-bundle is for the HTTP door"),
@@ -63,12 +63,12 @@ def test_a_proxy_that_is_no_address_is_refused(monkeypatch: pytest.MonkeyPatch, 
     ],
 )
 def test_a_door_of_http_that_is_told_wrongly_is_refused(
-    monkeypatch: pytest.MonkeyPatch, told: list[str], said: str
+    monkeypatch: pytest.MonkeyPatch, options: list[str], message: str
 ) -> None:
     monkeypatch.setenv("HUBBUB_REDIS_URL", "redis://127.0.0.1/0")
     some = ["--streams", "x", "--insecure"]
-    with pytest.raises(BadParameter, match=re.escape(said)):
-        shuffler([*some, *told])
+    with pytest.raises(BadParameter, match=re.escape(message)):
+        shuffler([*some, *options])
     assert shuffler([*some, "--http", "127.0.0.1:1"]).http.listen == "127.0.0.1:1"
     assert not shuffler(some).http.listen
 
@@ -78,17 +78,17 @@ def test_the_start_of_a_shuffler_says_that_a_door_is_off(
 ) -> None:
     monkeypatch.setenv("HUBBUB_REDIS_URL", "redis://127.0.0.1/0")
     some = ["--streams", str(made.streams), "--insecure"]
-    told = read_stream_table(made.streams), read_signed(None, None)
-    assert _told(shuffler(some), *told)["http"] == "off"
-    assert _told(shuffler([*some, "--http", "127.0.0.1:1"]), *told)["http"] == "127.0.0.1:1"
+    stream_table = read_stream_table(made.streams), read_signed(None, None)
+    assert _told(shuffler(some), *stream_table)["http"] == "off"
+    assert _told(shuffler([*some, "--http", "127.0.0.1:1"]), *stream_table)["http"] == "127.0.0.1:1"
 
 
 @pytest.mark.parametrize("header", [False, True])
 def test_a_proxy_is_believed_in_one_way(monkeypatch: pytest.MonkeyPatch, header: bool) -> None:
     monkeypatch.setenv("HUBBUB_REDIS_URL", "redis://127.0.0.1/0")
     some = ["--streams", "x", "--insecure", "--http", "127.0.0.1:1", "--http-proxy", "10.0.0.1"]
-    told = shuffler([*some, *["--http-proxy-protocol"] * header]).http
-    believed = (told.header_proxies, told.proxies)
+    settings = shuffler([*some, *["--http-proxy-protocol"] * header]).http
+    believed = (settings.header_proxies, settings.proxies)
     assert believed == ((("10.0.0.1/32",), ()) if header else ((), ("10.0.0.1/32",)))
 
 
@@ -97,8 +97,8 @@ def test_services_of_development_are_told_so_and_keep_nothing_back(
 ) -> None:
     monkeypatch.setenv("HUBBUB_REDIS_URL", "redis://127.0.0.1/0")
     some = ["--streams", "x", "--insecure"]
-    found = shuffler(some)
-    assert (found.common.development, found.reserve, found.delay) == (False, 1, 30)
+    settings = shuffler(some)
+    assert (settings.common.development, settings.reserve, settings.delay) == (False, 1, 30)
     by_option = shuffler([*some, "--dev"])
     assert (by_option.common.development, by_option.reserve, by_option.delay) == (True, 0, 0)
     assert shuffler([*some, "--dev", "--reserve", "2"]).reserve == 2

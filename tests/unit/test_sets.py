@@ -40,14 +40,14 @@ def _metric(folder: Path, rest: str = SETS) -> Metric:
 def test_a_metric_of_sets_takes_collections_of_its_values(tmp_path: Path) -> None:
     metric = _metric(tmp_path)
     assert metric.mechanism == "privset"
-    for given, code in (
+    for collection, code in (
         ([], 0),
         (["git", "vim"], 0b101),
         (("lint",), 0b1000),
         ({"git", "spell", "vim"}, 0b111),
         (["git", "git"], 1),
     ):
-        assert metric.code(given) == code
+        assert metric.code(collection) == code
     for wrong in ("git", ["emacs"], [1], None, {"git": 1}):
         with pytest.raises(ValueOutOfDomain) as error:
             metric.code(wrong)
@@ -67,7 +67,7 @@ def test_people_above_most_hold_more_than_a_device_reports(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(
-    ("rest", "said"),
+    ("rest", "message"),
     [
         (SETS.replace("most = 2\n", ""), "privset needs this number"),
         (SETS.replace("most = 2", "most = 5"), "most 5 is outside [1, 4]"),
@@ -76,10 +76,10 @@ def test_people_above_most_hold_more_than_a_device_reports(tmp_path: Path) -> No
         (SETS + "crowd = 1000\ncentral_epsilon = 1.0\n", "is of listed values, with grr; of parts"),
     ],
 )
-def test_what_is_no_question_of_sets_is_refused(tmp_path: Path, rest: str, said: str) -> None:
+def test_what_is_no_question_of_sets_is_refused(tmp_path: Path, rest: str, message: str) -> None:
     with pytest.raises(CatalogInvalid) as error:
         _metric(tmp_path, rest)
-    assert said in str(error.value)
+    assert message in str(error.value)
 
 
 def test_a_mechanism_of_one_value_is_not_told_sets(tmp_path: Path) -> None:
@@ -126,15 +126,18 @@ def test_drawn_totals_follow_the_shipping_coins() -> None:
 def test_a_person_is_told_what_a_payload_could_have_meant(tmp_path: Path) -> None:
     metric = _metric(tmp_path)
     payload = metric.randomizer.randomize(0b101, KeyedBits(bytes(32)))
-    told = meanings_of(metric, payload)
-    assert {name for name, _ in told} == {"none", *(f"{one} alone" for one in metric.values or ())}
-    assert sum(chance for _, chance in told) == pytest.approx(1)
+    meanings = meanings_of(metric, payload)
+    assert {name for name, _ in meanings} == {
+        "none",
+        *(f"{value} alone" for value in metric.values or ()),
+    }
+    assert sum(chance for _, chance in meanings) == pytest.approx(1)
 
 
 def test_typed_metrics_of_sets_take_collections(tmp_path: Path) -> None:
     _metric(tmp_path)
-    made = python_module(read_catalog(tmp_path / "metrics.toml"))
-    assert "TypedMetric[Collection[Literal['git', 'spell', 'vim', 'lint']]]" in made
+    module = python_module(read_catalog(tmp_path / "metrics.toml"))
+    assert "TypedMetric[Collection[Literal['git', 'spell', 'vim', 'lint']]]" in module
 
 
 @pytest.mark.slow
@@ -144,12 +147,12 @@ def test_a_rehearsal_takes_sets_and_a_plan_says_to_rehearse(
     _metric(tmp_path)
     people = tmp_path / "people.csv"
     people.write_text("value,count\ngit|vim,3000\ngit|spell|vim,600\n,1400\n")
-    given = ["--catalog", str(tmp_path / "metrics.toml")]
-    words = ["simulate", "plugins", *given, "--values", str(people), "--runs", "5", "--seed", "3"]
+    options = ["--catalog", str(tmp_path / "metrics.toml")]
+    words = ["simulate", "plugins", *options, "--values", str(people), "--runs", "5", "--seed", "3"]
     assert main(words) == 0
-    told = capsys.readouterr().out
-    assert "5,000 reports by privset" in told
-    assert "3,600" in told
-    many = [1 << one | 1 << other for one in range(400) for other in range(one)]
+    output = capsys.readouterr().out
+    assert "5,000 reports by privset" in output
+    assert "3,600" in output
+    many = [1 << number | 1 << other for number in range(400) for other in range(number)]
     with pytest.raises(BadParameter, match="too much to draw"):
         draw(PrivSet(0.1, 400, 3), many, [1] * len(many), np.random.default_rng(1))

@@ -38,10 +38,10 @@ def _clean(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
 
 def test_an_argument_goes_before_the_environment_and_that_before_the_default() -> None:
     environment = {"HUBBUB_STATE_DIR": "env", "HUBBUB_HOLD_SECONDS": "1.5", "HUBBUB_LOG": "DEBUG"}
-    told = Settings.read(environment, state_dir="argument")
-    assert told.state_dir == Path("argument").absolute(), "wherever the app goes from here"
-    assert (told.hold_seconds, told.log) == (1.5, "debug")
-    assert told.bundle == Path("app.hubbub")
+    settings = Settings.read(environment, state_dir="argument")
+    assert settings.state_dir == Path("argument").absolute(), "wherever the app goes from here"
+    assert (settings.hold_seconds, settings.log) == (1.5, "debug")
+    assert settings.bundle == Path("app.hubbub")
     assert Settings.read(environment).state_dir == Path("env").absolute()
 
 
@@ -74,7 +74,7 @@ def test_a_wrong_setting_is_named_with_the_remedy(variable: str, text: str, reme
 
 
 @pytest.mark.parametrize(
-    ("given", "remedy"),
+    ("arguments", "remedy"),
     [
         (
             {"disable": True},
@@ -87,9 +87,9 @@ def test_a_wrong_setting_is_named_with_the_remedy(variable: str, text: str, reme
         ({"strict": "no"}, "strict is not understood; give True or False"),
     ],
 )
-def test_an_argument_that_is_no_setting_is_refused(given: dict[str, Any], remedy: str) -> None:
+def test_an_argument_that_is_no_setting_is_refused(arguments: dict[str, Any], remedy: str) -> None:
     with pytest.raises(BadParameter, match=remedy):
-        Settings.read({}, **given)
+        Settings.read({}, **arguments)
 
 
 @pytest.mark.parametrize("path", ["a\0b", "\ud800", b"bytes", 7, ["a"]])
@@ -113,8 +113,8 @@ def test_the_environment_alone_starts_a_client(
 def test_without_a_state_dir_the_state_is_this_users_own(signed: Signed, tmp_path: Path) -> None:
     client = Client.from_bundle(signed.path, insecure=True)
     client.close(0)
-    (found,) = (tmp_path / "xdg" / "hubbub").glob("*/hubbub.sqlite3")
-    assert len(found.parent.name) == 16, "by operator: apps of two operators do not meet"
+    (state_file,) = (tmp_path / "xdg" / "hubbub").glob("*/hubbub.sqlite3")
+    assert len(state_file.parent.name) == 16, "by operator: apps of two operators do not meet"
 
 
 def test_disabled_by_the_environment_reports_nothing_and_keeps_nothing(
@@ -221,8 +221,8 @@ def test_a_value_in_the_place_of_a_name_is_never_said_and_is_warned_of_once(
     production = _client(signed, strict=False)
     with caplog.at_level(logging.WARNING, "hubbub.client"):
         for number in range(100):
-            said = production.report(f"secret-{number}", "theme")
-            assert said is Outcome.UNKNOWN_METRIC
+            outcome = production.report(f"secret-{number}", "theme")
+            assert outcome is Outcome.UNKNOWN_METRIC
             production.report(f"theme/secret-{number}", "dark")
             production.report("theme", f"secret-{number}")
     assert len(caplog.records) == 2
@@ -340,16 +340,16 @@ def test_strict_is_the_default_of_development_mode() -> None:
 def test_the_log_is_silent_unless_asked(
     signed: Signed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shown = io.StringIO()
-    monkeypatch.setattr("sys.stderr", shown)
+    stderr = io.StringIO()
+    monkeypatch.setattr("sys.stderr", stderr)
     (tmp_path / "file").write_text("")
     for level, expected in ((None, ""), ("warning", "hubbub.client WARNING going on in memory")):
         client = Client.from_bundle(
             signed.path, state_dir=tmp_path / "file", insecure=True, log=level
         )
         client.close(0)
-        assert expected in shown.getvalue()
-        assert bool(expected) == bool(shown.getvalue())
+        assert expected in stderr.getvalue()
+        assert bool(expected) == bool(stderr.getvalue())
 
 
 def test_async_with_closes_without_holding_the_loop(signed: Signed) -> None:
@@ -377,13 +377,13 @@ def test_async_with_closes_without_holding_the_loop(signed: Signed) -> None:
 
 def test_two_clients_of_one_app_share_the_limits(signed: Signed, tmp_path: Path) -> None:
     shuffler = FakeShuffler()
-    one, other = (
+    first, other = (
         Client(signed.bundle, FolderState(tmp_path / "s"), shuffler, hold_seconds=None)
         for _ in range(2)
     )
-    assert one.report("theme", "dark") is Outcome.QUEUED
+    assert first.report("theme", "dark") is Outcome.QUEUED
     assert other.report("theme", "dark") is Outcome.QUEUED, "drawn, and not entered yet"
-    assert one.close(HANG_SECONDS)
+    assert first.close(HANG_SECONDS)
     assert other.close(HANG_SECONDS)
     assert len(shuffler.reports()) == 1
     assert other.dropped == {"already_reported": 1}

@@ -17,8 +17,8 @@ DAYS = [TODAY - 40, TODAY - 7, TODAY - 6, TODAY - 2, TODAY - 1, TODAY]
 
 
 def _days(last: str = "", epochs: str = "") -> list[int]:
-    found = select_epochs(last, epochs, all_epochs=DAYS, length="day", now=NOW)
-    return [TODAY - epoch for epoch in found]
+    selection = select_epochs(last, epochs, all_epochs=DAYS, length="day", now=NOW)
+    return [TODAY - epoch for epoch in selection]
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ def test_epochs_are_named_in_words(last: str, epochs: str, ago: list[int]) -> No
 
 
 @pytest.mark.parametrize(
-    ("length", "seconds", "said"),
+    ("length", "seconds", "dates"),
     [
         ("day", 86_400, "2026-10-13, 2026-11-15..2026-11-16, 2026-11-20..2026-11-22"),
         ("hour", 3600, "2026-11-22T03:00, 2026-11-22T10:00..2026-11-22T11:00"),
@@ -60,24 +60,24 @@ def test_epochs_are_named_in_words(last: str, epochs: str, ago: list[int]) -> No
         ("month", MONTH_SECONDS, "2025-12..2026-02, 2026-11"),
     ],
 )
-def test_dates_are_told_as_they_are_asked_for(length: str, seconds: int, said: str) -> None:
-    held = select_epochs("", said, all_epochs=range(600_000), length=length, now=NOW)
-    assert epoch_dates(held, seconds) == said
-    for epoch in held:
-        asked = epoch_date(epoch, seconds)
-        assert select_epochs("", asked, all_epochs=held, length=length, now=NOW) == [epoch]
+def test_dates_are_told_as_they_are_asked_for(length: str, seconds: int, dates: str) -> None:
+    epochs = select_epochs("", dates, all_epochs=range(600_000), length=length, now=NOW)
+    assert epoch_dates(epochs, seconds) == dates
+    for epoch in epochs:
+        date = epoch_date(epoch, seconds)
+        assert select_epochs("", date, all_epochs=epochs, length=length, now=NOW) == [epoch]
     assert epoch_date(2**32 - 1, seconds), "later than calendars have"
 
 
 def test_a_month_of_a_daily_metric_is_all_its_days() -> None:
     first = date(2026, 2, 1).toordinal() - date(1970, 1, 1).toordinal()
     days = range(first - 3, first + 33)
-    for epochs, held in (
+    for epochs, expected in (
         ("2026-02", range(first, first + 28)),
         ("2026-01..2026-02", range(first - 3, first + 28)),
         ("2026-02-27..2026-03", range(first + 26, first + 33)),
     ):
-        assert select_epochs("", epochs, all_epochs=days, length="day", now=NOW) == [*held]
+        assert select_epochs("", epochs, all_epochs=days, length="day", now=NOW) == [*expected]
     months = [12 * 56, 12 * 56 + 1]
     assert select_epochs("", "2026-02-14", all_epochs=months, length="month", now=NOW) == months[1:]
 
@@ -92,12 +92,12 @@ def test_of_a_range_that_must_be_there_the_first_epoch_stands_for_it() -> None:
 
 def test_a_day_of_an_hourly_metric_is_all_its_hours() -> None:
     hours = [24 * TODAY + hour for hour in (-1, 0, 13, 14)]
-    for epochs, held in (
+    for epochs, expected in (
         ("2026-11-22", hours[1:]),
         ("2026-11-22T13:00", [hours[2]]),
         ("2026-11-21T23:00..2026-11-22T00:30", hours[:2]),
     ):
-        assert select_epochs("", epochs, all_epochs=hours, length="hour", now=NOW) == held
+        assert select_epochs("", epochs, all_epochs=hours, length="hour", now=NOW) == expected
     assert select_epochs("2h", "", all_epochs=hours, length="hour", now=NOW) == hours[2:]
     assert select_epochs("1d", "", all_epochs=hours, length="hour", now=NOW) == hours
 
@@ -108,7 +108,7 @@ def test_nothing_held_is_nothing_meant() -> None:
 
 
 @pytest.mark.parametrize(
-    ("last", "epochs", "said"),
+    ("last", "epochs", "message"),
     [
         ("7d", "all", "not both"),
         ("0", "", "write 7, 12h, 7d or 4w"),
@@ -121,8 +121,8 @@ def test_nothing_held_is_nothing_meant() -> None:
         ("", "x" * 5000, "xxx..."),
     ],
 )
-def test_what_is_no_range_is_refused_with_what_is_one(last: str, epochs: str, said: str) -> None:
-    with pytest.raises(BadParameter, match=said):
+def test_what_is_no_range_is_refused_with_what_is_one(last: str, epochs: str, message: str) -> None:
+    with pytest.raises(BadParameter, match=message):
         _days(last, epochs)
 
 
@@ -135,11 +135,11 @@ def test_what_is_no_range_is_refused_with_what_is_one(last: str, epochs: str, sa
 @example("", "0001-01-01..9999-12-31")
 @example("", "٣")
 def test_any_words_name_epochs_or_are_refused(last: str, epochs: str) -> None:
-    found, said = [], ""
+    selection, error_text = [], ""
     try:
-        found = select_epochs(last, epochs, all_epochs=DAYS, length="day", now=NOW)
+        selection = select_epochs(last, epochs, all_epochs=DAYS, length="day", now=NOW)
     except BadParameter as error:
-        said = str(error)
-    assert len(said) < 400
-    assert set(found) <= set(DAYS)
-    assert found == sorted(found)
+        error_text = str(error)
+    assert len(error_text) < 400
+    assert set(selection) <= set(DAYS)
+    assert selection == sorted(selection)

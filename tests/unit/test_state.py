@@ -90,16 +90,19 @@ def test_what_was_entered_is_taken_once_and_settled(
     state = make()
     assert _enter(state, entry_of(epoch=1, payload=b"a"), entry_of(epoch=2, payload=b"b")) == []
     assert state.waiting() == 2
-    taken, late = state.take(10, 1 << 20, NOW)
+    payloads, late = state.take(10, 1 << 20, NOW)
     assert late == []
-    assert {(w.stream, w.epoch, w.key_id, w.sealed) for w in taken} == {
+    assert {(w.stream, w.epoch, w.key_id, w.sealed) for w in payloads} == {
         ("crashed", 1, 1, b"sealeda"),
         ("crashed", 2, 1, b"sealedb"),
     }
-    state.record_results({taken[0].id: SENT, taken[1].id: "refused_expired"})
+    state.record_results({payloads[0].id: SENT, payloads[1].id: "refused_expired"})
     assert state.waiting() == 0
     assert state.take(10, 1 << 20, NOW) == ([], [])
-    assert {kept.fate for kept in state.payload_records()} == {SENT, "refused_expired"}
+    assert {payload_record.fate for payload_record in state.payload_records()} == {
+        SENT,
+        "refused_expired",
+    }
     assert state.device_state().counts == {"refused_expired": 1}
 
 
@@ -127,7 +130,7 @@ def test_more_than_the_bounds_drops_the_oldest(
 ) -> None:
     state = make(bounds=Bounds(reports=3))
     entries = [entry_of("homepage", TODAY, bytes([n]) * 4) for n in range(5)]
-    dropped = [one for entry in entries for one in _enter(state, entry)]
+    dropped = [drop for entry in entries for drop in _enter(state, entry)]
     assert dropped == [Dropped("homepage", "outbox_full")] * 2
     assert {w.sealed[-1] for w in state.take(9, 1 << 20, NOW)[0]} == {2, 3, 4}
     small = make("other", bounds=Bounds(size_bytes=25))
@@ -146,9 +149,9 @@ def test_a_message_is_bounded_and_its_order_is_random(
     state.release(w.id for w in few)
     orders = set()
     for _ in range(4):
-        taken = state.take(20, 1 << 20, NOW)[0]
-        orders.add(tuple(w.id for w in taken))
-        state.release(w.id for w in taken)
+        payloads = state.take(20, 1 << 20, NOW)[0]
+        orders.add(tuple(w.id for w in payloads))
+        state.release(w.id for w in payloads)
     assert len(orders) == 4
     alone = state.take(5, 1, NOW)[0]
     assert len(alone) == 1, "a long report goes alone"
@@ -159,8 +162,8 @@ def test_a_report_too_late_for_the_shuffler_is_given_up(
 ) -> None:
     state = make()
     _enter(state, entry_of(epoch=1, late=NOW - 1), entry_of(epoch=2, late=NOW + 1))
-    taken, late = state.take(9, 1 << 20, NOW)
-    assert [w.epoch for w in taken] == [2]
+    payloads, late = state.take(9, 1 << 20, NOW)
+    assert [w.epoch for w in payloads] == [2]
     assert late == [Dropped("crashed", "expired")]
     assert state.device_state().counts == {"expired": 1}
 
@@ -187,10 +190,10 @@ def test_a_report_on_its_way_when_all_was_purged_is_told_as_it_ended(
 ) -> None:
     state = make()
     _enter(state, entry_of(epoch=1))
-    taken, _ = state.take(9, 1 << 20, NOW)
+    payloads, _ = state.take(9, 1 << 20, NOW)
     state.consent(on=False, forget=False, now=NOW)
-    state.record_results({taken[0].id: SENT})
-    assert [kept.fate for kept in state.payload_records()] == [SENT]
+    state.record_results({payloads[0].id: SENT})
+    assert [payload_record.fate for payload_record in state.payload_records()] == [SENT]
     assert state.device_state().counts["disabled"] == 0
 
 
@@ -236,8 +239,8 @@ def test_only_the_last_thousand_are_remembered(
     state = make(bounds=Bounds(reports=50))
     for first in range(0, 1200, 40):
         _enter(state, *(entry_of("homepage", first + n, b"abcd") for n in range(40)))
-        taken, _ = state.take(100, 1 << 20, NOW)
-        state.record_results(dict.fromkeys((w.id for w in taken), SENT))
+        payloads, _ = state.take(100, 1 << 20, NOW)
+        state.record_results(dict.fromkeys((w.id for w in payloads), SENT))
     assert 1000 <= len(state.payload_records()) <= 1090
 
 
@@ -262,18 +265,18 @@ def test_every_file_is_its_owners_and_holds_no_value(
 def test_two_processes_share_one_outbox_and_none_takes_what_the_other_has(
     tmp_path: Path, entry_of: Callable[..., OutboxEntry]
 ) -> None:
-    one, other = FolderState(tmp_path / "s"), FolderState(tmp_path / "s")
-    _enter(one, *(entry_of("homepage", TODAY, bytes([n])) for n in range(10)))
+    state, other = FolderState(tmp_path / "s"), FolderState(tmp_path / "s")
+    _enter(state, *(entry_of("homepage", TODAY, bytes([n])) for n in range(10)))
     _enter(other, *(entry_of("homepage", TODAY, bytes([n])) for n in range(10, 20)))
-    first, _ = one.take(12, 1 << 20, NOW)
+    first, _ = state.take(12, 1 << 20, NOW)
     second, _ = other.take(20, 1 << 20, NOW)
     assert len(first) == 12
     assert len(second) == 8
     assert not {w.id for w in first} & {w.id for w in second}
     assert other.take(20, 1 << 20, NOW + 30)[0] == []
     assert len(other.take(20, 1 << 20, NOW + 61)[0]) == 20, "the first was killed"
-    assert len(one.take(20, 1 << 20, NOW - 86_400)[0]) == 20, "the clock was set back"
-    one.close()
+    assert len(state.take(20, 1 << 20, NOW - 86_400)[0]) == 20, "the clock was set back"
+    state.close()
     other.close()
 
 
@@ -291,8 +294,8 @@ def test_a_killed_process_leaves_its_notes_to_the_next(
     state._notes._journal.after_fork_in_child()
     state._database.close()
     after = FolderState(tmp_path / "s")
-    found = [(owner, [drawn for _, drawn in records]) for owner, records in after.orphans()]
-    assert [drawn for _, drawn in found] == [[entry.drawn for entry in entries[4:]]]
+    orphan_notes = [(owner, [drawn for _, drawn in records]) for owner, records in after.orphans()]
+    assert [drawn for _, drawn in orphan_notes] == [[entry.drawn for entry in entries[4:]]]
     assert list(after.orphans()) == []
     after.close()
 
@@ -322,8 +325,8 @@ def test_an_orphan_that_was_entered_is_not_entered_again(
 def test_a_journal_is_read_up_to_what_was_torn_or_is_old(tmp_path: Path) -> None:
     journal = Journal(tmp_path)
     drawn = [PendingPayload("s", n, "t" * n, bytes([n]) * 20, 2, NOW) for n in range(6)]
-    for one in drawn[:4]:
-        journal.append(one)
+    for note in drawn[:4]:
+        journal.append(note)
     journal.rewind(3)
     assert journal.append(drawn[4]) == 5, "not everything was done: nothing is overwritten"
     journal.rewind(5)
@@ -356,8 +359,8 @@ def test_a_full_journal_has_no_room(tmp_path: Path) -> None:
         journal.append(PendingPayload("s", 1, "", bytes(90_000), 0, NOW))
     assert journal.has_room(10)
     journal.close()
-    (found,) = orphans(tmp_path)
-    assert len(found[1]) == 11
+    (orphan,) = orphans(tmp_path)
+    assert len(orphan[1]) == 11
 
 
 def test_an_app_that_closes_all_descriptors_loses_no_note_and_no_file_of_its_own(
@@ -373,14 +376,14 @@ def test_an_app_that_closes_all_descriptors_loses_no_note_and_no_file_of_its_own
     os.close(closed)
     own = os.open(tmp_path / "app.log", os.O_RDWR | os.O_CREAT)
     os.dup2(own, closed)  # the same number already, as a rule
-    for one in drawn[1:]:
-        state.note(one)
+    for note in drawn[1:]:
+        state.note(note)
     assert journal._file != closed
     journal.after_fork_in_child()  # as if it had been killed
     state._database.close()
     after = FolderState(tmp_path / "s")
-    found = [one for _, records in after.orphans() for _, one in records]
-    assert found == drawn
+    notes = [note for _, records in after.orphans() for _, note in records]
+    assert notes == drawn
     after.close()
     assert os.fstat(closed).st_size == 0
     for number in {own, closed}:
@@ -633,8 +636,8 @@ def test_a_witness_folder_that_others_can_write_is_not_used(
     witness = Witnesses(tmp_path / "s").elsewhere
     witness._path.parent.mkdir()
     assert witness.usable()
-    for told in (b"{", StateMoment("planted", 9, "head", {}, Consent(generation=1)).document()):
-        witness._path.write_bytes(told)
+    for content in (b"{", StateMoment("planted", 9, "head", {}, Consent(generation=1)).document()):
+        witness._path.write_bytes(content)
         witness._path.parent.chmod(0o777)
         assert not witness.usable()
         assert Witnesses(tmp_path / "s").read_all() == []
@@ -698,14 +701,14 @@ def test_many_threads_lose_nothing(make: Make, entry_of: Callable[..., OutboxEnt
             entry = entry_of("homepage", TODAY + first * 100 + n, b"abcd")
             with entered:  # as the sender does; taking and settling go on meanwhile
                 _enter(state, entry)
-            taken, _ = state.take(3, 1 << 20, NOW)
-            state.record_results(dict.fromkeys((w.id for w in taken), SENT))
+            payloads, _ = state.take(3, 1 << 20, NOW)
+            state.record_results(dict.fromkeys((w.id for w in payloads), SENT))
 
     threads = [threading.Thread(target=work, args=(n,)) for n in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    taken, _ = state.take(100, 1 << 20, NOW)
-    state.record_results(dict.fromkeys((w.id for w in taken), SENT))
-    assert [kept.fate for kept in state.payload_records()] == [SENT] * 80
+    payloads, _ = state.take(100, 1 << 20, NOW)
+    state.record_results(dict.fromkeys((w.id for w in payloads), SENT))
+    assert [payload_record.fate for payload_record in state.payload_records()] == [SENT] * 80

@@ -59,7 +59,7 @@ def _bundle(folder: Path, *tables: str) -> Bundle:
 
 
 @pytest.mark.parametrize(
-    ("tables", "said"),
+    ("tables", "message"),
     [
         ([_table("theme_2", _on(FOUR))], "is not in this catalog.*as expires"),
         ([_table("theme", _on(THREE))], "goes on from it in turn"),
@@ -83,10 +83,10 @@ def _bundle(folder: Path, *tables: str) -> Bundle:
         ),
     ],
 )
-def test_what_cannot_be_joined_is_refused(tables: list[str], said: str, tmp_path: Path) -> None:
+def test_what_cannot_be_joined_is_refused(tables: list[str], message: str, tmp_path: Path) -> None:
     path = tmp_path / "metrics.toml"
     path.write_text(_catalog(*tables))
-    with pytest.raises(CatalogInvalid, match=rf'field "supersedes": .*{said}'):
+    with pytest.raises(CatalogInvalid, match=rf'field "supersedes": .*{message}'):
         read_catalog(path)
 
 
@@ -102,10 +102,12 @@ def test_a_bundle_is_checked_too_and_devices_are_told_nothing(tmp_path: Path) ->
         replace(bundle, metrics=alone)
 
 
-def _trend(bundle: Bundle, held: dict[tuple[str, int], Totals], values: list[str]) -> Trended:
+def _trend(
+    bundle: Bundle, window_totals: dict[tuple[str, int], Totals], values: list[str]
+) -> Trended:
     async def asked() -> Trended:
         store = MemoryStore()
-        for (name, epoch), totals in held.items():
+        for (name, epoch), totals in window_totals.items():
             await store.count(Window(name, epoch), totals)
         engine = QueryEngine(bundle, store, clock=lambda: (FIRST + 9) * DAY)
         last = list(bundle.metrics)[-1]
@@ -114,9 +116,9 @@ def _trend(bundle: Bundle, held: dict[tuple[str, int], Totals], values: list[str
     return asyncio.run(asked())
 
 
-def _drawn(bundle: Bundle, name: str, held: list[int], seed: int) -> Totals:
+def _drawn(bundle: Bundle, name: str, true_counts: list[int], seed: int) -> Totals:
     mechanism = bundle.metric(name).randomizer
-    return draw(mechanism, range(len(held)), held, np.random.default_rng(seed))
+    return draw(mechanism, range(len(true_counts)), true_counts, np.random.default_rng(seed))
 
 
 @pytest.fixture
@@ -141,11 +143,11 @@ def _near(point: Point, share: float, reports: int) -> None:
 def test_a_trend_adds_what_was_asked_under_both_names(
     renamed: tuple[Bundle, dict[tuple[str, int], Totals]],
 ) -> None:
-    bundle, held = renamed
-    found = _trend(bundle, held, ["dark", "sepia"])
-    assert found.joined == ["theme"]
-    assert [epoch.reports for epoch in found.epochs] == [1000, 2000, 1500]
-    dark, sepia = found.series
+    bundle, window_totals = renamed
+    trend = _trend(bundle, window_totals, ["dark", "sepia"])
+    assert trend.joined == ["theme"]
+    assert [epoch.reports for epoch in trend.epochs] == [1000, 2000, 1500]
+    dark, sepia = trend.series
     for point, (share, reports) in zip(
         dark.points, [(0.3, 1000), (800 / 2000, 2000), (600 / 1500, 1500)], strict=True
     ):
@@ -155,13 +157,20 @@ def test_a_trend_adds_what_was_asked_under_both_names(
         sepia.points, [(200 / 1200, 1200), (500 / 1500, 1500)], strict=True
     ):
         _near(point, share, reports)
-    assert (dark.not_asked, sepia.not_asked) == ("", found.epochs[0].date)
+    assert (dark.not_asked, sepia.not_asked) == ("", trend.epochs[0].date)
     # Exactly: sums of what each name says, and of its variances.
     old, new = (
-        answer(bundle.metric(name).randomizer, held[name, FIRST + 1], bundle.metric(name).values)
+        answer(
+            bundle.metric(name).randomizer,
+            window_totals[name, FIRST + 1],
+            bundle.metric(name).values,
+        )
         for name in ("theme", "theme_2")
     )
-    rows = [next(row for row in one.values if row.value == "dark") for one in (old, new)]
+    rows = [
+        next(row for row in metric_answer.values if row.value == "dark")
+        for metric_answer in (old, new)
+    ]
     joined = dark.points[1]
     assert joined.share == pytest.approx(sum(row.estimate for row in rows) / 2000)
     coins = sum(row.stderr**2 for row in rows) / 2000**2
@@ -172,38 +181,38 @@ def test_a_trend_adds_what_was_asked_under_both_names(
 def test_too_few_under_a_name_are_left_out(
     renamed: tuple[Bundle, dict[tuple[str, int], Totals]],
 ) -> None:
-    bundle, held = renamed
-    held["theme", FIRST + 1] = _drawn(bundle, "theme", [50, 40, 9], 5)
-    dark, sepia = _trend(bundle, held, ["dark", "sepia"]).series
+    bundle, window_totals = renamed
+    window_totals["theme", FIRST + 1] = _drawn(bundle, "theme", [50, 40, 9], 5)
+    dark, sepia = _trend(bundle, window_totals, ["dark", "sepia"]).series
     assert [point.reports for point in dark.points] == [1000, 1200, 1500]
-    del held["theme", FIRST]
-    alone = _trend(bundle, held, ["dark", "sepia"])
+    del window_totals["theme", FIRST]
+    alone = _trend(bundle, window_totals, ["dark", "sepia"])
     assert alone.joined == []
-    assert [one.not_asked for one in alone.series] == ["", ""]
-    assert [one.points for one in alone.series] == [dark.points[1:], sepia.points]
+    assert [series.not_asked for series in alone.series] == ["", ""]
+    assert [series.points for series in alone.series] == [dark.points[1:], sepia.points]
 
 
 def test_means_are_joined(tmp_path: Path) -> None:
     number = NUMBER.format(high=10)
     bundle = _bundle(tmp_path, _table("load", number), _table("load_2", _on(number, "load")))
     chance = np.random.default_rng(6)
-    held = {
+    window_totals = {
         (name, FIRST): draw(bundle.metric(name).randomizer, [at], [many], chance)
         for name, at, many in (("load", 2.0, 4000), ("load_2", 8.0, 2000))
     }
-    found = _trend(bundle, held, [])
-    [point] = found.series[0].points
+    trend = _trend(bundle, window_totals, [])
+    [point] = trend.series[0].points
     _near(point, 4.0, 6000)
 
 
 def test_every_face_says_what_was_not_asked(
     renamed: tuple[Bundle, dict[tuple[str, int], Totals]], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    found = json.loads(json.dumps(asdict(_trend(*renamed, ["dark", "sepia"]))))
-    date = found["epochs"][0]["date"]
-    show_trend(found)
-    shown, html = capsys.readouterr().out, Answer("trend", found)._repr_html_()
-    for face in (shown, html):
+    document = json.loads(json.dumps(asdict(_trend(*renamed, ["dark", "sepia"]))))
+    date = document["epochs"][0]["date"]
+    show_trend(document)
+    output, html = capsys.readouterr().out, Answer("trend", document)._repr_html_()
+    for face in (output, html):
         assert "with the reports of theme, which it goes on from" in face
         assert f"sepia: not asked in {date}" in face
         assert "dark: not asked" not in face
@@ -221,14 +230,14 @@ def test_the_joined_errors_are_what_they_say() -> None:
     true = (800 * 0.3 + 500 * 0.4) / 1300
     scores, inside, runs = [], 0, 2000
     for _ in range(runs):
-        asked = []
+        parts = []
         for mechanism, law, reports, place in zip((old, new), shares, sizes, (1, 0), strict=True):
-            held = chance.multinomial(reports, law).tolist()
-            totals = draw(mechanism, range(len(law)), held, chance)
-            asked.append(Followed([(mechanism, totals)], [place]))
-        [found] = joined_shares(asked)
-        scores.append((found.estimate - true) / found.stderr)
-        inside += found.low <= true <= found.high
+            counts = chance.multinomial(reports, law).tolist()
+            totals = draw(mechanism, range(len(law)), counts, chance)
+            parts.append(Followed([(mechanism, totals)], [place]))
+        [joint_share] = joined_shares(parts)
+        scores.append((joint_share.estimate - true) / joint_share.stderr)
+        inside += joint_share.low <= true <= joint_share.high
     # Means of 2,000 scores are within 5 of their errors but once in 1.7 million; so are shares,
     # and the band holds the sampling of devices that are in both.
     assert abs(np.mean(scores)) < 5 / sqrt(runs)

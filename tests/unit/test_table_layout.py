@@ -32,12 +32,12 @@ def test_no_width_cuts_a_figure(
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
     monkeypatch.setenv("COLUMNS", str(width))
     output.table("Where every report is", HEAD, ROWS, text_columns=2, spare=spare)
-    said = re.sub(r"\x1b\[[01]m", "", capsys.readouterr().out)
-    assert "…" not in said
-    assert all(cell_len(line) <= width for line in said.splitlines())
+    text = re.sub(r"\x1b\[[01]m", "", capsys.readouterr().out)
+    assert "…" not in text
+    assert all(cell_len(line) <= width for line in text.splitlines())
     for figure in FIGURES:
-        assert figure in said or (figure == "2,583 to 3,308" and spare)
-    assert "a_metric_of_a_long_name" in said
+        assert figure in text or (figure == "2,583 to 3,308" and spare)
+    assert "a_metric_of_a_long_name" in text
 
 
 def test_columns_go_in_their_order_before_rows_become_blocks() -> None:
@@ -48,7 +48,7 @@ def test_columns_go_in_their_order_before_rows_become_blocks() -> None:
         Sized("consistent", ["999"], spare=1),
     ]
     for width, number in ((40, 4), (39, 3), (27, 3), (26, 2), (20, 2), (19, 0)):
-        assert [one for one, _ in fitted(columns, width)] == columns[:number], width
+        assert [column for column, _ in fitted(columns, width)] == columns[:number], width
     assert blocks(columns, 40) == [("dark", ["estimate 1,000   rank 1   consistent 999"])]
     assert blocks(columns, 39) == [("dark", ["estimate 1,000   rank 1", "consistent 999"])]
 
@@ -72,9 +72,9 @@ def test_a_table_is_drawn_as_rich_draws_it() -> None:
         wanted.add_column(Text(column.head), justify=justify, width=width, overflow="fold")
     for cells in zip(*(column.cells for column, _ in columns), strict=True):
         wanted.add_row(*map(Text, cells))
-    with (console := Console(width=60, color_system=None)).capture() as said:
+    with (console := Console(width=60, color_system=None)).capture() as capture:
         console.print(wanted)
-    assert drawn(columns, "─") == [line.rstrip() for line in said.get().split("\n")[:-1]]
+    assert drawn(columns, "─") == [line.rstrip() for line in capture.get().split("\n")[:-1]]
 
 
 @pytest.mark.parametrize("text", ["", "a", "naïve café", "日本", "e\u0301", "\u200d", "한글 ½ ①"])

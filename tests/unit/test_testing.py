@@ -62,7 +62,7 @@ def test_the_same_seed_gives_the_same_payloads(signed: Signed) -> None:
         for metric, value in (("theme", "dark"), ("homepage", "a.example"), ("editor", "vi")):
             client.report(metric, value)
         client.flush()
-        return [one.payload for one in client.ledger().payloads]
+        return [payload.payload for payload in client.ledger().payloads]
 
     assert payloads("a") == payloads("a")
     assert any(payloads("a") != payloads(other) for other in "bcdefgh")
@@ -73,9 +73,9 @@ def test_the_same_seed_gives_the_same_payloads(signed: Signed) -> None:
 def test_a_fake_server_opens_what_a_real_client_sends(tmp_path: Path) -> None:
     (tmp_path / "metrics.toml").write_text(CATALOG)
     with FakeServer() as nobody:
-        made = make_bundle(tmp_path / "metrics.toml", shuffler=nobody.address)
-    with FakeServer(made.opening) as server:
-        (tmp_path / "app.hubbub").write_bytes(made.signed)
+        bundle = make_bundle(tmp_path / "metrics.toml", shuffler=nobody.address)
+    with FakeServer(bundle.opening) as server:
+        (tmp_path / "app.hubbub").write_bytes(bundle.signed)
         client = Client.from_bundle(
             tmp_path / "app.hubbub",
             state_dir=tmp_path / "state",
@@ -91,7 +91,7 @@ def test_a_fake_server_opens_what_a_real_client_sends(tmp_path: Path) -> None:
             eventually(lambda: server.calls > 12)
             server.failing = None
             assert flushed.result()
-        sent = [one.payload for one in client.ledger().payloads]
+        sent = [payload.payload for payload in client.ledger().payloads]
         assert server.payloads("editor") == sent
         client.close()
 
@@ -106,12 +106,12 @@ def test_files_are_named_as_docs_name_them(tmp_path: Path, monkeypatch: pytest.M
     """A str does, as `make_bundle("metrics.toml")` in docs/client.md has it."""
     (tmp_path / "metrics.toml").write_text(CATALOG)
     monkeypatch.chdir(tmp_path)
-    made = make_bundle("metrics.toml")
-    (tmp_path / "app.hubbub").write_bytes(made.signed)
+    bundle = make_bundle("metrics.toml")
+    (tmp_path / "app.hubbub").write_bytes(bundle.signed)
     with memory_client("app.hubbub") as client:
         client.report("theme", "dark")
         assert client.flush()
-    assert repr(made.signed) not in repr(made), "a failing test prints it"
+    assert repr(bundle.signed) not in repr(bundle), "a failing test prints it"
 
 
 def test_a_fake_shuffler_asks_for_time() -> None:

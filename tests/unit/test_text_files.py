@@ -39,7 +39,7 @@ READERS: dict[str, tuple[Callable[[Path], object], bytes]] = {
 
 @pytest.mark.parametrize("kind", READERS)
 def test_a_mark_and_other_line_ends_change_nothing(tmp_path: Path, kind: str) -> None:
-    read, raw = READERS[kind]
+    reader, raw = READERS[kind]
     texts = {
         "plain": raw,
         "marked": MARK + raw,
@@ -49,14 +49,14 @@ def test_a_mark_and_other_line_ends_change_nothing(tmp_path: Path, kind: str) ->
     }
     for name, text in texts.items():
         (tmp_path / name).write_bytes(text)
-    first, *others = [read(tmp_path / name) for name in texts]
+    first, *others = [reader(tmp_path / name) for name in texts]
     assert first
     assert others == [first] * len(others)
 
 
 @pytest.mark.parametrize("kind", READERS)
 def test_another_encoding_is_refused_by_file_and_line(tmp_path: Path, kind: str) -> None:
-    read, raw = READERS[kind]
+    reader, raw = READERS[kind]
     lines = raw.count(b"\n") + 1
     for name, text, words in [
         ("utf-16", raw.decode().encode("utf-16"), "line 1: is UTF-16 or UTF-32; save it as UTF-8"),
@@ -67,7 +67,7 @@ def test_another_encoding_is_refused_by_file_and_line(tmp_path: Path, kind: str)
     ]:
         (tmp_path / name).write_bytes(text)
         with pytest.raises(HubbubError) as refused:
-            read(tmp_path / name)
+            reader(tmp_path / name)
         assert f"{tmp_path / name}: " in str(refused.value)
         assert words in str(refused.value)
 

@@ -66,9 +66,9 @@ class Issuer:
         return response.SerializeToString()
 
     def takes(self, report: SealedReport) -> bool:
-        told = (report.stream, report.epoch, report.key_id, report.sealed)
+        fields = (report.stream, report.epoch, report.key_id, report.sealed)
         names = ("stream", "epoch", "key_id", "sealed")
-        message = report_pb2.SealedReport(**dict(zip(names, told, strict=True)))  # type: ignore[arg-type]
+        message = report_pb2.SealedReport(**dict(zip(names, fields, strict=True)))  # type: ignore[arg-type]
         return Redeemer(self.key).are_paid([(message, report.token)]) == [True]
 
 
@@ -118,16 +118,16 @@ def test_every_report_goes_with_a_token_of_its_own(
     assert client.flush(HANG_SECONDS)
     reports = shuffler.reports()
     assert len(reports) == 4
-    assert all(len(one.token) == TOKEN_BYTES for one in reports)
-    assert len({nonce_of(one.token) for one in reports}) == 4
-    assert all(issuer.takes(one) for one in reports)
+    assert all(len(report.token) == TOKEN_BYTES for report in reports)
+    assert len({nonce_of(report.token) for report in reports}) == 4
+    assert all(issuer.takes(report) for report in reports)
     # Of another report, stream or epoch it is none.
-    one, other = reports[:2]
-    assert not issuer.takes(replace(one, sealed=other.sealed))
-    assert not issuer.takes(replace(one, stream="another"))
-    assert not issuer.takes(replace(one, epoch=one.epoch + 1))
-    assert not issuer.takes(replace(one, token=one.token[:-1] + bytes([one.token[-1] ^ 1])))
-    assert not issuer.takes(replace(one, token=one.token[:-1]))
+    first, other = reports[:2]
+    assert not issuer.takes(replace(first, sealed=other.sealed))
+    assert not issuer.takes(replace(first, stream="another"))
+    assert not issuer.takes(replace(first, epoch=first.epoch + 1))
+    assert not issuer.takes(replace(first, token=first.token[:-1] + bytes([first.token[-1] ^ 1])))
+    assert not issuer.takes(replace(first, token=first.token[:-1]))
 
 
 def test_what_is_asked_is_the_same_for_every_device_whatever_it_reports(
@@ -142,7 +142,7 @@ def test_what_is_asked_is_the_same_for_every_device_whatever_it_reports(
         client.report("size", "dark")
         client.flush(HANG_SECONDS)
         wanted = TokenRequest.FromString(issuer.asked[-1]).wanted
-        shapes.add(tuple((one.stream, len(one.blinded)) for one in wanted))
+        shapes.add(tuple((request.stream, len(request.blinded)) for request in wanted))
     assert shapes == {(("size", 1), ("theme", 3))}
 
 
@@ -163,7 +163,7 @@ def test_a_device_killed_before_the_answer_asks_the_same_again(
     assert again.flush(HANG_SECONDS)
     assert len(issuer.asked) == 2
     assert issuer.asked[0] == issuer.asked[1]
-    assert [issuer.takes(one) for one in shuffler.reports()] == [True]
+    assert [issuer.takes(report) for report in shuffler.reports()] == [True]
     # Once there are tokens, nothing is left by which they were blinded.
     assert second.wallet(lambda wallet: wallet.pending) == {}
     second.close()
@@ -173,7 +173,7 @@ def test_a_report_that_is_sent_again_has_the_same_token_over_a_restart(
     plain: Signed, issuer: Issuer, clock: FakeClock, tmp_path: Path
 ) -> None:
     bundle = _issued(plain.bundle, issuer)
-    seen: list[SealedReport] = []
+    reports: list[SealedReport] = []
     for turn in range(3):
         state = FolderState(tmp_path / "state")
         shuffler = FakeShuffler(*([TryAgain("killed")] * 100))
@@ -183,11 +183,11 @@ def test_a_report_that_is_sent_again_has_the_same_token_over_a_restart(
         client._sender.enter()
         client._sender.fetch_tokens(HANG_SECONDS)
         client._sender.attempt(HANG_SECONDS)
-        seen += shuffler.reports()
+        reports += shuffler.reports()
         state.close()
         clock.advance(100)
-    assert len(seen) == 3
-    assert len({(one.sealed, one.token) for one in seen}) == 1
+    assert len(reports) == 3
+    assert len({(report.sealed, report.token) for report in reports}) == 1
 
 
 def test_an_issuer_that_answers_by_another_key_gets_no_report_to_mark(
@@ -206,7 +206,7 @@ def test_an_issuer_that_answers_by_another_key_gets_no_report_to_mark(
     assert client.flush(HANG_SECONDS)
     assert bundle.tokens is not None
     assert bundle.tokens.public == public
-    assert [issuer.takes(one) for one in shuffler.reports()] == [True]
+    assert [issuer.takes(report) for report in shuffler.reports()] == [True]
 
 
 def test_another_key_of_the_issuers_loses_no_report_that_waits(
@@ -225,8 +225,8 @@ def test_another_key_of_the_issuers_loses_no_report_that_waits(
     client.report("theme", "dark")
     assert client.flush(HANG_SECONDS)
     assert client.dropped == {}
-    assert [other.takes(one) for one in shuffler.reports()] == [True] * 3
-    assert len({nonce_of(one.token) for one in shuffler.reports()}) == 3
+    assert [other.takes(report) for report in shuffler.reports()] == [True] * 3
+    assert len({nonce_of(report.token) for report in shuffler.reports()}) == 3
 
 
 def test_who_asked_by_the_former_key_asks_the_same_by_the_new_one(
@@ -241,7 +241,7 @@ def test_who_asked_by_the_former_key_asks_the_same_by_the_new_one(
     client = _client(_issued(plain.bundle, other), state, shuffler, other, clock)
     assert client.flush(HANG_SECONDS)
     assert len(set(other.asked)) == 1
-    assert [other.takes(one) for one in shuffler.reports()] == [True]
+    assert [other.takes(report) for report in shuffler.reports()] == [True]
 
 
 def test_a_wrong_proof_of_one_stream_keeps_the_reports_of_that_one_alone(
@@ -259,15 +259,17 @@ def test_a_wrong_proof_of_one_stream_keeps_the_reports_of_that_one_alone(
     issuer.forged = set()
     clock.advance(1000)
     assert client.flush(HANG_SECONDS)
-    assert [one.stream for one in shuffler.reports()] == ["theme", "size"]
-    assert all(issuer.takes(one) for one in shuffler.reports())
+    assert [report.stream for report in shuffler.reports()] == ["theme", "size"]
+    assert all(issuer.takes(report) for report in shuffler.reports())
     # Those of the next epoch may be due by now: the device draws when.
-    wanted = [TokenRequest.FromString(one).wanted for one in issuer.asked]
-    own = [found for one in wanted if (found := [w for w in one if w.epoch == sent.epoch])]
+    wanted = [TokenRequest.FromString(body).wanted for body in issuer.asked]
+    own = [
+        own_wants for wants in wanted if (own_wants := [w for w in wants if w.epoch == sent.epoch])
+    ]
     first, *again = own
-    size = [one.blinded for one in first if one.stream == "size"]
+    size = [want.blinded for want in first if want.stream == "size"]
     assert again
-    assert all([one.blinded for one in found] == size for found in again), "the same, and no more"
+    assert all([want.blinded for want in wants] == size for wants in again), "the same, and no more"
 
 
 def test_what_the_shuffler_says_of_a_token_loses_no_report(
@@ -280,8 +282,8 @@ def test_what_the_shuffler_says_of_a_token_loses_no_report(
     assert client.flush(HANG_SECONDS)
     assert client.dropped == {}
     reports = shuffler.reports()
-    assert len({one.token for one in reports}) == 1
-    assert len({one.sealed for one in reports}) == 1
+    assert len({report.token for report in reports}) == 1
+    assert len({report.sealed for report in reports}) == 1
 
 
 def test_a_token_that_went_with_another_report_is_replaced_while_there_are_more(
@@ -294,7 +296,7 @@ def test_a_token_that_went_with_another_report_is_replaced_while_there_are_more(
     client.report("theme", "dark")
     assert client.flush(HANG_SECONDS)
     assert client.dropped == {}
-    assert len({one.token for one in shuffler.reports()}) == 3
+    assert len({report.token for report in shuffler.reports()}) == 3
     client = _client(_issued(plain.bundle, issuer), state, FakeShuffler(spent), issuer, clock)
     client.report("size", "dark")
     assert not client.flush(2)
@@ -319,7 +321,7 @@ def test_an_account_that_had_its_tokens_keeps_reports_of_other_epochs_going(
     clock.advance(DAY)
     client.report("theme", "light")
     client.flush(1)
-    assert [one.epoch for one in shuffler.reports()] == [FIRST + 4]
+    assert [report.epoch for report in shuffler.reports()] == [FIRST + 4]
     clock.advance(2 * DAY)
     client.flush(1)
     assert client.dropped == {"expired": 1}
@@ -334,7 +336,7 @@ def test_a_stream_that_the_issuer_does_not_know_holds_up_no_other(
     client.report("size", "dark")
     client.report("theme", "dark")
     client.flush(1)
-    assert [one.stream for one in shuffler.reports()] == ["theme"]
+    assert [report.stream for report in shuffler.reports()] == ["theme"]
     questions = len(issuer.asked)
     client.flush(1)
     assert (client.waiting, len(issuer.asked)) == (1, questions), "it is not asked again and again"
@@ -353,8 +355,8 @@ def test_fillers_have_tokens_as_reports_have(
     clock.advance(DAY)
     client.flush(HANG_SECONDS)
     reports = shuffler.reports()
-    assert Counter(one.stream for one in reports) == dict.fromkeys(signed.bundle.streams, 1)
-    assert all(issuer.takes(one) for one in reports)
+    assert Counter(report.stream for report in reports) == dict.fromkeys(signed.bundle.streams, 1)
+    assert all(issuer.takes(report) for report in reports)
 
 
 def test_the_moment_of_asking_is_anywhere_in_the_epoch_before(
@@ -362,7 +364,7 @@ def test_the_moment_of_asking_is_anywhere_in_the_epoch_before(
 ) -> None:
     """4,000 devices over 10 tenths of a day: within 5.6 sigma each, a false alarm in 2e7."""
     bundle, devices, tenths = _issued(plain.bundle, issuer), 4000, 10
-    found: Counter[int] = Counter()
+    counts: Counter[int] = Counter()
     epoch = FIRST + 9
     for _ in range(devices):
         state = MemoryState(secrets.token_bytes(32))
@@ -370,10 +372,10 @@ def test_the_moment_of_asking_is_anywhere_in_the_epoch_before(
         moment = purse._moment("day", epoch)
         assert moment == purse._moment("day", epoch)
         assert (epoch - 1) * DAY <= moment < epoch * DAY
-        found[int(tenths * (moment - (epoch - 1) * DAY) / DAY)] += 1
+        counts[int(tenths * (moment - (epoch - 1) * DAY) / DAY)] += 1
     expected = devices / tenths
     sigma = sqrt(expected * (1 - 1 / tenths))
-    assert all(abs(found[tenth] - expected) <= 5.6 * sigma for tenth in range(tenths))
+    assert all(abs(counts[tenth] - expected) <= 5.6 * sigma for tenth in range(tenths))
 
 
 def test_a_child_asks_though_its_parent_was_asking_at_the_fork(
@@ -397,13 +399,13 @@ def test_tokens_are_there_before_the_epoch_that_they_are_of(
     client = _client(bundle, state, shuffler, issuer, clock)
     clock.set((FIRST + 4) * DAY - 1.0)
     client._sender.fetch_tokens(HANG_SECONDS)
-    [asked] = issuer.asked
-    assert {one.epoch for one in TokenRequest.FromString(asked).wanted} == {FIRST + 4}
+    [body] = issuer.asked
+    assert {want.epoch for want in TokenRequest.FromString(body).wanted} == {FIRST + 4}
     clock.advance(1000)
     client.report("theme", "dark")
     issuer.fails = True  # nobody need be asked
     assert client.flush(HANG_SECONDS)
-    assert [issuer.takes(one) for one in shuffler.reports()] == [True]
+    assert [issuer.takes(report) for report in shuffler.reports()] == [True]
 
 
 def test_forgetting_leaves_no_token(
@@ -424,14 +426,14 @@ def test_a_person_is_told_who_issues_tokens_and_what_that_sees(
     client = _client(bundle, MemoryState(), FakeShuffler(), issuer, clock)
     assert client.ledger().tokens == _ISSUER
     (tmp_path / "metrics.toml").write_text(_LINE + _HEAD + metric_text("theme"))
-    told = card(read_catalog(tmp_path / "metrics.toml")).sentences
-    assert any("can tell whose token a report went with" in one for one in told)
+    sentences = card(read_catalog(tmp_path / "metrics.toml")).sentences
+    assert any("can tell whose token a report went with" in sentence for sentence in sentences)
 
 
 def test_whatever_is_in_the_place_of_a_wallet_is_an_empty_one() -> None:
     wallet = Wallet()
-    asked = wallet.ask({("theme", 7, "key"): [(b"n" * 16, b"b" * 32)]})
-    assert list(Wallet.load(wallet.data()).pending.values()) == list(asked.values())
+    requests = wallet.ask({("theme", 7, "key"): [(b"n" * 16, b"b" * 32)]})
+    assert list(Wallet.load(wallet.data()).pending.values()) == list(requests.values())
     for wrong in (None, b"", b"{", b"[]", b"7", "text", 7, b'{"free": [["theme", "x", []]]}'):
         assert Wallet.load(wrong) == Wallet()
     for wrong in (b'{"pending": [["theme", 7, ["00"]]]}', b'{"spending": [[1, "s", 2, []]]}'):
@@ -449,8 +451,12 @@ def test_a_catalog_names_an_issuer_in_a_line_and_a_bundle_signs_its_key(
     path.write_bytes(sign_bundle(bundle, read_operator_key(plain.keys)))
     assert read_bundle(path).tokens == bundle.tokens
     assert b'"version":3' in path.read_bytes(), "an SDK that knows no tokens refuses it"
-    [told] = [one for one in differences(plain.bundle, read_bundle(path)) if one.field == "tokens"]
-    assert (told.before, told.after.split(",")[0]) == ("none", _ISSUER)
+    [change] = [
+        difference
+        for difference in differences(plain.bundle, read_bundle(path))
+        if difference.field == "tokens"
+    ]
+    assert (change.before, change.after.split(",")[0]) == ("none", _ISSUER)
 
 
 @pytest.mark.parametrize(

@@ -56,26 +56,26 @@ def test_what_was_used_longest_ago_goes_first_and_what_is_too_much_is_not_kept()
 
 def test_an_answer_is_made_once_for_all_who_ask_and_again_after_a_failure() -> None:
     async def body() -> None:
-        made = 0
+        call_count = 0
         gate = asyncio.Event()
 
         async def make() -> tuple[str, int]:
-            nonlocal made
-            made += 1
+            nonlocal call_count
+            call_count += 1
             await gate.wait()
-            if made == 2:
+            if call_count == 2:
                 raise BadParameter("no")
             return "answer", 1
 
         once: SingleFlightCache[str] = SingleFlightCache(100)
-        asked = [asyncio.create_task(once.get("key", (1,), make)) for _ in range(50)]
+        tasks = [asyncio.create_task(once.get("key", (1,), make)) for _ in range(50)]
         await asyncio.sleep(0)
-        asked[0].cancel()  # one who leaves does not take it from the others
+        tasks[0].cancel()  # one who leaves does not take it from the others
         gate.set()
-        found = await asyncio.gather(*asked, return_exceptions=True)
-        assert found[1:] == ["answer"] * 49
+        results = await asyncio.gather(*tasks, return_exceptions=True)
+        assert results[1:] == ["answer"] * 49
         assert await once.get("key", (1,), make) == "answer"
-        assert made == 1
+        assert call_count == 1
         with pytest.raises(BadParameter):
             await once.get("other", (1,), make)
         assert await once.get("other", (1,), make) == "answer"
@@ -90,23 +90,23 @@ class Held:
 def test_an_answer_of_former_totals_goes_when_there_is_a_newer() -> None:
     async def body() -> None:
         cache: SingleFlightCache[Held] = SingleFlightCache(1000)
-        made = list[weakref.ref[Held]]()
+        references = list[weakref.ref[Held]]()
 
         async def make() -> tuple[Held, int]:
-            made.append(weakref.ref(one := Held()))
-            return one, 8
+            references.append(weakref.ref(answer := Held()))
+            return answer, 8
 
         for version in range(50):
             await cache.get("question", (version,), make)
             await cache.get("question", (version,), make)
-        assert len(made) == 50, "each version is made once"
-        assert sum(one() is not None for one in made) == 1
+        assert len(references) == 50, "each version is made once"
+        assert sum(reference() is not None for reference in references) == 1
         for number in range(100):
             await cache.get(number, (0,), make)
-        assert sum(one() is not None for one in made) <= 1000 / (8 + 10 + 2)
+        assert sum(reference() is not None for reference in references) <= 1000 / (8 + 10 + 2)
         for number in range(100):
             await cache.get(number, tuple(range(91)), make)
-        assert sum(one() is not None for one in made) == 1000 // (8 + 10 + 2 * 91)
+        assert sum(reference() is not None for reference in references) == 1000 // (8 + 10 + 2 * 91)
 
     asyncio.run(body())
 
@@ -115,11 +115,11 @@ def test_an_answer_that_was_begun_before_another_and_ends_after_it_is_not_kept()
     async def body() -> None:
         cache: SingleFlightCache[str] = SingleFlightCache(1000)
         gates = {"old": asyncio.Event(), "new": asyncio.Event()}
-        made = list[str]()
+        versions = list[str]()
 
         async def ask(version: str) -> str:
             async def make() -> tuple[str, int]:
-                made.append(version)
+                versions.append(version)
                 await gates[version].wait()
                 return f"of {version}", 1
 
@@ -133,28 +133,28 @@ def test_an_answer_that_was_begun_before_another_and_ends_after_it_is_not_kept()
             gates[version].set()
             assert await asking[version] == f"of {version}", "who asked has it all the same"
         assert await ask("new") == "of new"
-        assert made == ["old", "new"]
+        assert versions == ["old", "new"]
 
     asyncio.run(body())
 
 
 def test_a_reading_begins_after_all_asked_who_get_it() -> None:
     async def body() -> None:
-        now, read = 0, 0
+        now, readings = 0, 0
 
         async def look() -> int:
-            nonlocal read
-            read += 1
-            seen = now
+            nonlocal readings
+            readings += 1
+            moment = now
             for _ in range(20):
                 await asyncio.sleep(0)
-            return seen
+            return moment
 
         fresh = CoalescedRead(look)
 
         async def ask() -> None:
-            asked = now
-            assert await fresh.get() >= asked
+            start = now
+            assert await fresh.get() >= start
 
         asking = []
         for _ in range(200):
@@ -162,7 +162,7 @@ def test_a_reading_begins_after_all_asked_who_get_it() -> None:
             await asyncio.sleep(0)
             now += 1
         await asyncio.gather(*asking)
-        assert 2 <= read < 200, "1,000 who ask share few readings"
+        assert 2 <= readings < 200, "1,000 who ask share few readings"
 
     asyncio.run(body())
 
@@ -187,8 +187,8 @@ def test_totals_are_read_again_when_they_changed_and_not_otherwise() -> None:
 
         async def look() -> list[int]:
             counted = await cache.counted(["theme"])
-            [held] = await cache.read([window], counted)
-            cells: list[int] = held.cells.tolist()
+            [sums] = await cache.read([window], counted)
+            cells: list[int] = sums.cells.tolist()
             return cells
 
         await add(1)
@@ -213,7 +213,7 @@ def test_who_asked_before_another_bundle_leaves_no_answer_of_the_former_one(tmp_
             return await super().find(metric, range_, version)
 
     async def body() -> None:
-        day, store, kept = 20_000, MemoryStore(), Waiting()
+        day, store, answer_store = 20_000, MemoryStore(), Waiting()
         tags = [number.to_bytes(16, "big") for number in range(110)]
         added = Commit(b"1" * 16, tags, np.array([100, 10]), 0, {}, 1 << 40, batch_reports=500)
         await store.add(Window("theme", day), added)
@@ -223,18 +223,20 @@ def test_who_asked_before_another_bundle_leaves_no_answer_of_the_former_one(tmp_
             folder.mkdir()
             signed = make_signed(folder, CATALOG.format(values=values), start=day * DAY)
             bundles.append(signed.bundle)
-        engine = QueryEngine(bundles[0], store, clock=lambda: (day + 2) * DAY, answer_store=kept)
-        kept.gate = gate = asyncio.Event()
+        engine = QueryEngine(
+            bundles[0], store, clock=lambda: (day + 2) * DAY, answer_store=answer_store
+        )
+        answer_store.gate = gate = asyncio.Event()
         before = asyncio.create_task(engine.estimate("theme", EstimateQuery()))
         for _ in range(20):
             await asyncio.sleep(0)
         engine.use(bundles[1])
-        kept.gate = None
+        answer_store.gate = None
         gate.set()
         assert [value.value for value in (await before).values] == ["light", "dark"]
         for _ in range(2):
-            found = await engine.estimate("theme", EstimateQuery())
-            assert [value.value for value in found.values] == ["sun", "moon"]
+            answer = await engine.estimate("theme", EstimateQuery())
+            assert [value.value for value in answer.values] == ["sun", "moon"]
 
     asyncio.run(body())
 

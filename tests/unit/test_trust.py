@@ -480,9 +480,9 @@ def test_of_two_operators_that_start_at_once_one_is_the_first(app: App, tmp_path
         paths.append(app.path.rename(tmp_path / f"{number}.hubbub"))
     context = multiprocessing.get_context("spawn")
     with context.Pool(len(paths)) as pool:
-        said = pool.starmap(_start, [(path, str(tmp_path / "many")) for path in paths])
-    assert said.count("taken") == 3
-    assert len(set(said[::2])) == len(set(said[1::2])) == 1
+        outcomes = pool.starmap(_start, [(path, str(tmp_path / "many")) for path in paths])
+    assert outcomes.count("taken") == 3
+    assert len(set(outcomes[::2])) == len(set(outcomes[1::2])) == 1
 
 
 # What version 0.1 left, and places that cannot be written
@@ -584,9 +584,9 @@ def test_what_others_put_among_temporary_files_is_not_believed(
     assert app.report(app="a") is Outcome.ALREADY_REPORTED
 
 
-@pytest.mark.parametrize("written", [True, False])
+@pytest.mark.parametrize("writable", [True, False])
 def test_an_older_bundle_is_refused_whichever_place_knew_the_newer(
-    app: App, home: Path, monkeypatch: pytest.MonkeyPatch, *, written: bool
+    app: App, home: Path, monkeypatch: pytest.MonkeyPatch, *, writable: bool
 ) -> None:
     app.ship(OURS, serial=1)
     app.report()
@@ -595,37 +595,37 @@ def test_an_older_bundle_is_refused_whichever_place_knew_the_newer(
         app.ship(OURS, serial=3)
         app.report()
         app.ship(OURS, serial=2)
-        if not written:
+        if not writable:
             with pytest.raises(BundleRefused, match="serial 2, not from 3 on"):
                 app.start()
-    if written:
+    if writable:
         with pytest.raises(BundleRefused, match="serial 2, not from 3 on"):
             app.start()
         app.ship(OURS, serial=3)
         app.report()
-    assert _elsewhere(home / "trust.json").exists() is not written, "told to its own place"
+    assert _elsewhere(home / "trust.json").exists() is not writable, "told to its own place"
 
 
 def test_a_folders_trust_is_found_whether_its_parent_can_be_written_or_not(
     app: App, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    given = tmp_path / "given" / "state"
+    state_dir = tmp_path / "given" / "state"
     access = os.access
     for serial, closed in ((3, False), (5, True), (7, False)):
         with monkeypatch.context() as patch:
             patch.setattr(
                 "os.access",
                 lambda path, mode, closed=closed: (
-                    access(path, mode) and not (closed and Path(path) == given.parent)
+                    access(path, mode) and not (closed and Path(path) == state_dir.parent)
                 ),
             )
             if serial > 3:
                 app.ship(OURS, serial=serial - 3)
                 with pytest.raises(BundleRefused, match=f"not from {serial - 2} on"):
-                    app.start(state_dir=given)
+                    app.start(state_dir=state_dir)
             app.ship(OURS, serial=serial)
-            app.report(state_dir=given)
-    assert not (given / "trust.json").exists(), "it is in its own place again"
+            app.report(state_dir=state_dir)
+    assert not (state_dir / "trust.json").exists(), "it is in its own place again"
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are none here")
@@ -766,9 +766,9 @@ def test_a_person_sees_whom_each_app_trusts(
     app.report(**where)
     app.ship(NEXT, handovers=chain(OURS, NEXT))
     app.report(**where)
-    given = ["--state-dir", str(where["state_dir"])] if where else []
-    assert main(["ledger", *given]) == 0
-    said = " ".join(capsys.readouterr().out.split())
+    arguments = ["--state-dir", str(where["state_dir"])] if where else []
+    assert main(["ledger", *arguments]) == 0
+    output = " ".join(capsys.readouterr().out.split())
     who = "this folder" if where else f'the app "{program_name()}"'
     key = base64.b64encode(public(NEXT)).decode()
-    assert f"{who} trusts the operator {key}; handed over so often: 1" in said
+    assert f"{who} trusts the operator {key}; handed over so often: 1" in output

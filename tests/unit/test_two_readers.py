@@ -52,8 +52,10 @@ def test_both_sdks_take_and_promise_the_same_by_any_signed_text(made: Made, tmp_
     install()
     run("npx", "tsc")
     documents = mutants(made, INPUTS, seed=1)
-    found = disagreements(documents, tmp_path)
-    assert not found, f"{len(found)} of {len(documents)}:\n" + "\n\n".join(found[:3])
+    differences = disagreements(documents, tmp_path)
+    assert not differences, f"{len(differences)} of {len(documents)}:\n" + "\n\n".join(
+        differences[:3]
+    )
 
 
 def test_the_ranges_that_typescript_checks_are_those_of_the_catalog() -> None:

@@ -48,7 +48,9 @@ KINDS = {
     "editor": 'values = ["vi", "emacs"]\nother = true',
     "plain": 'values = ["vi", "emacs", "other"]',
 }
-CATALOG = HEAD + "".join(METRIC.format(name=name, said=said) for name, said in KINDS.items())
+CATALOG = HEAD + "".join(
+    METRIC.format(name=name, said=kind_lines) for name, kind_lines in KINDS.items()
+)
 
 
 class Editor(Enum):
@@ -223,7 +225,7 @@ def test_a_value_of_another_kind_is_refused_and_unsaid(
 
 
 @pytest.mark.parametrize(
-    ("said", "field", "problem"),
+    ("kind_lines", "field", "problem"),
     [
         ("edges = [0, 1, 2]", "edges", 'write kind = "number" beside them'),
         ('kind = "boolean"\nvalues = ["a", "b"]', "values", "follows from the kind"),
@@ -246,10 +248,10 @@ def test_a_value_of_another_kind_is_refused_and_unsaid(
     ],
 )
 def test_what_a_kind_does_not_go_with_is_told(
-    tmp_path: Path, said: str, field: str, problem: str
+    tmp_path: Path, kind_lines: str, field: str, problem: str
 ) -> None:
     path = tmp_path / "metrics.toml"
-    path.write_text(HEAD + METRIC.format(name="asked", said=said))
+    path.write_text(HEAD + METRIC.format(name="asked", said=kind_lines))
     with pytest.raises(CatalogInvalid) as caught:
         read_catalog(path)
     assert len(str(caught.value).splitlines()) == 1, caught.value
@@ -299,10 +301,10 @@ def test_what_is_refused_is_counted_and_never_sent(tmp_path: Path) -> None:
 def test_an_answer_tells_the_share_at_the_ends(metrics: dict[str, Metric]) -> None:
     tabs = metrics["tabs"]
     assert tabs.values
-    held = zip(tabs.values, (125.0, 500.0, 250.0, 125.0), strict=True)
-    values = tuple(ValueAnswer(name, n, 1.0, n, n, n / 1000, 1, None) for name, n in held)
-    [said] = notes(tabs, Answer("values", 1000, 0.95, values, 0.0))
-    assert said == "Numbers outside 0 to 10 are counted at its ends: 0 12.5%, 5 or more 12.5%."
+    counts = zip(tabs.values, (125.0, 500.0, 250.0, 125.0), strict=True)
+    values = tuple(ValueAnswer(name, n, 1.0, n, n, n / 1000, 1, None) for name, n in counts)
+    [note] = notes(tabs, Answer("values", 1000, 0.95, values, 0.0))
+    assert note == "Numbers outside 0 to 10 are counted at its ends: 0 12.5%, 5 or more 12.5%."
     mean = Answer("mean", 1000, 0.95, (), 0.0, span=(0.0, 64.0))
     assert "0 to 64 MiB: others count as the nearer end" in notes(metrics["file"], mean)[0]
     unit = Answer("mean", 1000, 0.95, (), 0.0, span=(0.0, 1.0))
@@ -318,9 +320,9 @@ def test_a_share_below_nothing_is_told_why(metrics: dict[str, Metric]) -> None:
         return notes(metrics["editor"], Answer("values", 1, 0.95, values, 0.0))
 
     assert told(-0.01) == []
-    [said] = told(-0.157)
-    assert said.startswith("A share below 0 or above 100% is no mistake")
-    assert "in 1 report they added more or less" in said
+    [note] = told(-0.157)
+    assert note.startswith("A share below 0 or above 100% is no mistake")
+    assert "in 1 report they added more or less" in note
     mean = (ValueAnswer("mean", -37.2, 61.4, 0, 64, 0, 1, None),)
     outside = Answer("mean", 1, 0.95, mean, 0.0, span=(0.0, 64.0))
     assert notes(metrics["file"], outside)[-1].startswith("A mean outside its range is no mistake")

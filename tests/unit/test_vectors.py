@@ -76,17 +76,17 @@ def test_in_a_crowd_epsilon_and_the_pool_follow_from_the_promise(tmp_path: Path)
     metric = _metric(tmp_path, VECTOR + CROWD, UNSAID)
     assert metric.min_batch == 2000
     assert metric.parameters == {**pool_for(metric.epsilon), "max_length": 2.0}
-    told = central_of(metric, 2000)
-    assert told is not None
-    assert 0.99 < told.epsilon <= 1
+    promise = central_of(metric, 2000)
+    assert promise is not None
+    assert 0.99 < promise.epsilon <= 1
     # A thousandth more of it is more than was promised.
     more = VectorCodes(metric.epsilon + 0.002, 3, pool_for(metric.epsilon)["words"], 1)
     crowd = ShuffledEpoch(2000, even_lies(more, more.epsilon).categories, more.epsilon, 0.9)
     assert central_epsilon(crowd, 1e-8) > 1
     with pytest.raises(CatalogInvalid, match=r'"epsilon": 7 says more than .* write \S+ at most'):
         _metric(tmp_path, VECTOR + CROWD + "epsilon = 7\n", UNSAID)
-    written = _metric(tmp_path, VECTOR + CROWD + "epsilon = 2.0005\nwords = 16\n", UNSAID)
-    assert (written.epsilon, written.parameters["words"]) == (2.0005, 16)
+    explicit = _metric(tmp_path, VECTOR + CROWD + "epsilon = 2.0005\nwords = 16\n", UNSAID)
+    assert (explicit.epsilon, explicit.parameters["words"]) == (2.0005, 16)
     many = _metric(tmp_path, VECTOR + CROWD + 'central_period = "7d"\n', UNSAID)
     assert many.epsilon < metric.epsilon
 
@@ -110,8 +110,8 @@ def test_a_plan_of_a_crowd_has_the_error_of_each_number(
     assert crowd["stderr"] < alone["stderr"] / 2
     pool = pool_for(crowd["epsilon_local"])
     codes = VectorCodes(crowd["epsilon_local"], 3, pool["words"], pool["books"])
-    held = [(1 / math.sqrt(3),) * 3]
-    expected = family_for(codes).expected(codes, held, np.ones(1), 2000)
+    vectors = [(1 / math.sqrt(3),) * 3]
+    expected = family_for(codes).expected(codes, vectors, np.ones(1), 2000)
     assert crowd["stderr"] == pytest.approx(float(expected.absent.max()))
     assert main(words) == 0
     assert "2,000 reports of the mean of 3 numbers" in capsys.readouterr().out
@@ -123,7 +123,7 @@ def test_a_bundle_reads_back_as_it_was_written(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("vector", "expected"),
     [
         ([0.5, -1.0, 0], [0.5, -1.0, 0.0]),
         ((3, 0, 4), [1.2, 0.0, 1.6]),
@@ -135,10 +135,10 @@ def test_a_bundle_reads_back_as_it_was_written(tmp_path: Path) -> None:
         ([5e-324, 0, 0], [5e-324, 0.0, 0.0]),
     ],
 )
-def test_what_is_too_long_keeps_its_direction(tmp_path: Path, given: Any, told: Any) -> None:
+def test_what_is_too_long_keeps_its_direction(tmp_path: Path, vector: Any, expected: Any) -> None:
     metric = _metric(tmp_path, SMALL)
-    code = metric.code(given)
-    assert code == pytest.approx(told)
+    code = metric.code(vector)
+    assert code == pytest.approx(expected)
     metric.randomizer.randomize(code, KeyedBits(bytes(32)))
 
 
@@ -175,7 +175,7 @@ def test_the_coordinate_that_is_no_number_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("rest", "said"),
+    ("rest", "message"),
     [
         ("", 'field "coordinates": must be a list of 2 to 1024 texts, none twice; or how many'),
         ("coordinates = 1\n", 'field "coordinates": must be'),
@@ -201,14 +201,14 @@ def test_the_coordinate_that_is_no_number_is_named(tmp_path: Path) -> None:
         (VECTOR + "max_cells = 1000\n", 'field "max_cells": vector.codes needs 1,048,576'),
     ],
 )
-def test_what_is_no_question_of_vectors_is_refused(tmp_path: Path, rest: str, said: str) -> None:
+def test_what_is_no_question_of_vectors_is_refused(tmp_path: Path, rest: str, message: str) -> None:
     with pytest.raises(CatalogInvalid) as error:
         _metric(tmp_path, rest)
-    assert said in str(error.value)
+    assert message in str(error.value)
 
 
 def test_kind_and_mechanism_must_agree(tmp_path: Path) -> None:
-    for table, rest, said in (
+    for table, rest, message in (
         (TABLE.replace("auto", "grr"), VECTOR, "grr takes one value, and not a vector"),
         (TABLE.replace('kind = "vector"', ""), VECTOR, 'write kind = "vector" beside them'),
         (
@@ -219,7 +219,7 @@ def test_kind_and_mechanism_must_agree(tmp_path: Path) -> None:
     ):
         with pytest.raises(CatalogInvalid) as error:
             _metric(tmp_path, rest.replace("max_length = 2.0\n", ""), table)
-        assert said in str(error.value)
+        assert message in str(error.value)
 
 
 PEOPLE = [(1.0, 0.0, -1.0), (0.0, 0.5, 0.0)]
@@ -227,8 +227,8 @@ MEAN = (0.75, 0.125, -0.75)
 
 
 def _drawn(codes: VectorCodes, reports: int = 4000) -> Totals:
-    held = [3 * reports // 4, reports // 4]
-    return draw(codes, PEOPLE, held, np.random.default_rng(5))
+    counts = [3 * reports // 4, reports // 4]
+    return draw(codes, PEOPLE, counts, np.random.default_rng(5))
 
 
 CODES = VectorCodes(4.0, 3, 64, 128, max_length=2.0)
@@ -255,9 +255,11 @@ def test_tiers_comparisons_and_trends_are_of_each_coordinate() -> None:
     assert [abs(points[at].estimate - MEAN[place]) < 0.5 for at, place in ((0, 2), (1, 0))]
     others = draw(CODES, PEOPLE, [0, 4000], np.random.default_rng(6))
     found = changes(answer(CODES, tiers[0][1], ["a", "b", "c"]), answer(CODES, others, [*"abc"]))
-    assert [one.changed for one in found] == [True, True, True]
-    for one, true in zip(found, MEAN, strict=True):
-        assert one.difference == pytest.approx((0, 0.5, 0)["abc".index(one.value)] - true, abs=0.4)
+    assert [comparison.changed for comparison in found] == [True, True, True]
+    for comparison, true in zip(found, MEAN, strict=True):
+        assert comparison.difference == pytest.approx(
+            (0, 0.5, 0)["abc".index(comparison.value)] - true, abs=0.4
+        )
 
 
 def test_there_is_no_mean_of_nobody_and_one_of_one_report_is_unsure() -> None:
@@ -275,7 +277,7 @@ def test_an_attack_is_no_better_than_is_said_and_honest_totals_look_so() -> None
     for cell, amount in attack.cells.items():
         cells[cell] += 400 * amount
     faked = Totals(cells, 8400)
-    before, after = (answer(CODES, one, [*"abc"]).places[0] for one in (honest, faked))
+    before, after = (answer(CODES, totals, [*"abc"]).places[0] for totals in (honest, faked))
     # The estimate is linear but for what is fitted of the error of its books.
     assert after - before == pytest.approx(attack.gain(400 / 8400, before), rel=0.01)
     assert plausibility(CODES, faked).p_value < 1e-6
@@ -286,20 +288,20 @@ def test_an_attack_is_no_better_than_is_said_and_honest_totals_look_so() -> None
 def test_a_person_is_told_what_a_payload_could_have_meant(tmp_path: Path) -> None:
     metric = _metric(tmp_path, SMALL)
     payload = metric.randomizer.randomize((2.0, 0.0, 0.0), KeyedBits(bytes(32)))
-    told = dict(meanings_of(metric, payload))
-    assert len(told) == 6
-    assert told["speed alone, up"] > told["speed alone, down"]
-    assert sum(told.values()) == pytest.approx(1)
+    fields = dict(meanings_of(metric, payload))
+    assert len(fields) == 6
+    assert fields["speed alone, up"] > fields["speed alone, down"]
+    assert sum(fields.values()) == pytest.approx(1)
 
 
 def test_typed_metrics_of_vectors_take_sequences_of_numbers(tmp_path: Path) -> None:
     _metric(tmp_path)
     catalog = read_catalog(tmp_path / "metrics.toml")
-    made = python_module(catalog)
-    assert "from collections.abc import Sequence" in made
-    assert "TypedMetric[Sequence[float]]" in made
-    told = typescript_module(catalog)
-    assert '"scores": readonly number[] | Float32Array | Float64Array;' in told
+    module = python_module(catalog)
+    assert "from collections.abc import Sequence" in module
+    assert "TypedMetric[Sequence[float]]" in module
+    module_text = typescript_module(catalog)
+    assert '"scores": readonly number[] | Float32Array | Float64Array;' in module_text
 
 
 def test_a_rehearsal_has_a_column_a_coordinate(
@@ -317,11 +319,11 @@ def test_a_rehearsal_has_a_column_a_coordinate(
     assert main(words) == 0
     assert "speed" in capsys.readouterr().out
     assert main([*words, "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert [row["value"] for row in told["runs"][0]["values"]] == ["speed", "ease", "looks"]
+    document = json.loads(capsys.readouterr().out)
+    assert [row["value"] for row in document["runs"][0]["values"]] == ["speed", "ease", "looks"]
     # 60 intervals of 95%, in 20 runs: below .8 once in a million.
-    assert told["summary"]["coverage"] > 0.8
-    for text, said in (
+    assert document["summary"]["coverage"] > 0.8
+    for text, message in (
         ("speed,ease\n1,2\n", "names a column for each coordinate"),
         ("speed,ease,looks\n1,2,nan\n", "line 2: its value is not one"),
         ("speed,ease,looks\n1,2,x\n", "line 2: its value is not one"),
@@ -329,4 +331,4 @@ def test_a_rehearsal_has_a_column_a_coordinate(
     ):
         people.write_text(text)
         assert main(words) == 2
-        assert said in capsys.readouterr().err
+        assert message in capsys.readouterr().err

@@ -95,14 +95,14 @@ def test_a_shuffler_puts_a_device_off_for_an_hour_at_most(signed: Signed) -> Non
 
 
 @pytest.mark.parametrize(
-    ("asked", "most"), [(None, MOST_TRIES), (0.0, MOST_TRIES), (4.0, 4)], ids=str
+    ("after_seconds", "most"), [(None, MOST_TRIES), (0.0, MOST_TRIES), (4.0, 4)], ids=str
 )
 @pytest.mark.parametrize("end", ["flush", "close"])
 def test_a_failing_shuffler_is_tried_a_handful_of_times(
-    signed: Signed, asked: float | None, most: int, end: str
+    signed: Signed, after_seconds: float | None, most: int, end: str
 ) -> None:
     clock = FakeClock(signed.bundle.keys[0].start + 24 * HOUR)
-    failures = [TryAgain("unavailable", after_seconds=asked) for _ in range(100)]
+    failures = [TryAgain("unavailable", after_seconds=after_seconds) for _ in range(100)]
     shuffler = FakeShuffler(*failures)
     client = Client(signed.bundle, MemoryState(), shuffler, hold_seconds=None, clock=clock)
     client.report("theme", "dark")

@@ -74,8 +74,8 @@ def test_a_cosignature_is_what_the_specification_computes() -> None:
     key_id = hashlib.sha256(WITNESS.encode() + b"\n\x04" + public).digest()[:4]
     signature = KEY.sign(f"cosignature/v1\ntime 1679315147\n{text}\n".encode())
     assert parts(line) == (WITNESS, key_id + bytes.fromhex("00000000641850cb") + signature)
-    told = base64.b64encode(b"\x04" + public).decode()
-    assert str(SEEN) == f"{WITNESS}+{key_id.hex()}+{told}"
+    key_text = base64.b64encode(b"\x04" + public).decode()
+    assert str(SEEN) == f"{WITNESS}+{key_id.hex()}+{key_text}"
 
 
 def test_a_cosignature_of_a_known_key_and_time_has_these_bytes() -> None:
@@ -158,8 +158,8 @@ def test_a_later_cosignature_stands_in_the_place_of_the_same_witnesss_and_beside
 def test_keys_are_read_as_they_are_written_and_no_others() -> None:
     assert NoteKey.read(str(SEEN), COSIGNATURE) == SEEN
     assert NoteKey.read(str(OWN), ED25519) == OWN
-    told = str(SEEN)
-    for wrong in (told[:-1], told.replace("w1", "w2"), "", "+", WITNESS, told + "A", f" {told}"):
+    text = str(SEEN)
+    for wrong in (text[:-1], text.replace("w1", "w2"), "", "+", WITNESS, text + "A", f" {text}"):
         with pytest.raises(BadParameter):
             NoteKey.read(wrong, COSIGNATURE)
     with pytest.raises(BadParameter, match="of another kind"):
@@ -197,10 +197,10 @@ def test_a_witness_cosigns_what_grew_and_what_is_the_same(
     own = NoteKey.read((tmp_path / "witness" / "witness.pub").read_text().strip(), COSIGNATURE)
     for contents, at in (((b"1",), AT), ((), AT + 1), ((b"2", b"3"), AT + 1.5)):
         folder = log(*contents)
-        made = sign(folder, first=at == AT, now=at)
-        kept = state.read_text()
-        assert Checkpoint.open(kept, OWN).size == made.size
-        assert cosigned_at(kept, own) == int(at)
+        new_checkpoint = sign(folder, first=at == AT, now=at)
+        text = state.read_text()
+        assert Checkpoint.open(text, OWN).size == new_checkpoint.size
+        assert cosigned_at(text, own) == int(at)
 
 
 def test_a_log_that_is_read_slowly_keeps_no_other_from_being_cosigned(
@@ -209,19 +209,19 @@ def test_a_log_that_is_read_slowly_keeps_no_other_from_being_cosigned(
     """And what another cosigned of it meanwhile is what it must have grown from."""
     folder, keys = log(b"1"), tmp_path / "witness"
     sign(folder, first=True)
-    state, seen = cosigned_file(keys, OWN), list[str]()
+    state, paths = cosigned_file(keys, OWN), list[str]()
 
     def slow(path: str) -> bytes:
         content = folder_fetch(folder)(path)
-        if not seen:
+        if not paths:
             with (keys / WITNESS_KEY).open("rb") as file:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             assert sign(log(b"2")).size == 2
-        seen.append(path)
+        paths.append(path)
         return content
 
     assert cosign_newest(slow, OWN, keys, state, first=False, now=AT).size == 2
-    assert seen.count(CHECKPOINT) == 2, "it was read again"
+    assert paths.count(CHECKPOINT) == 2, "it was read again"
     assert Checkpoint.open(state.read_text(), OWN).size == 2
 
 
@@ -231,7 +231,7 @@ def test_a_witness_refuses_a_fork_an_older_checkpoint_and_a_clock_that_went_back
     older = log(b"1", b"2", folder="older")
     sign(log(b"1", b"2", b"3"), first=True)
     state = cosigned_file(tmp_path / "witness", OWN)
-    kept = state.read_bytes()
+    original = state.read_bytes()
     forks = (log(b"1", b"2", b"other", folder="same"), log(b"1", b"2", b"o", b"4", folder="longer"))
     for fork in forks:
         with pytest.raises(LogBroken, match="forked"):
@@ -244,7 +244,7 @@ def test_a_witness_refuses_a_fork_an_older_checkpoint_and_a_clock_that_went_back
         sign(altered)
     with pytest.raises(BadParameter, match="set the clock right"):
         sign(log(b"4"), now=AT - 1)
-    assert state.read_bytes() == kept, "what was refused leaves no trace"
+    assert state.read_bytes() == original, "what was refused leaves no trace"
     assert sign(tmp_path / "log").size == 4
 
 
@@ -287,18 +287,18 @@ def test_a_witnesss_key_is_made_once_and_read_with_its_name(
 def test_an_audit_counts_each_witness_once_and_no_time_that_is_to_come() -> None:
     other = Ed25519PrivateKey.from_private_bytes(bytes([3]) * 32)
     second = witness_key("w2.example", other)
-    one = Checkpoint.open(cosign(checkpoint().note, WITNESS, KEY, AT), OWN)
-    assert refuse_unwitnessed(one, OWN, [SEEN, second], 1, AT)[0] == (
+    own_checkpoint = Checkpoint.open(cosign(checkpoint().note, WITNESS, KEY, AT), OWN)
+    assert refuse_unwitnessed(own_checkpoint, OWN, [SEEN, second], 1, AT)[0] == (
         f"{WITNESS}: cosigned it at 2023-03-20 12:25:47 UTC"
     )
     with pytest.raises(LogBroken, match=r"1 of 2 .* is not signed by w2\.example"):
-        refuse_unwitnessed(one, OWN, [SEEN, second], 2, AT)
-    refuse_unwitnessed(one, OWN, [SEEN], 1, AT - 300)
+        refuse_unwitnessed(own_checkpoint, OWN, [SEEN, second], 2, AT)
+    refuse_unwitnessed(own_checkpoint, OWN, [SEEN], 1, AT - 300)
     with pytest.raises(LogBroken, match=f"the time of {WITNESS} is ahead"):
-        refuse_unwitnessed(one, OWN, [SEEN], 1, AT - 301)
+        refuse_unwitnessed(own_checkpoint, OWN, [SEEN], 1, AT - 301)
     for twice in (NoteKey("w2", SEEN.public, COSIGNATURE), NoteKey("w2", OWN.public, COSIGNATURE)):
         with pytest.raises(BadParameter, match="one key stands for two"):
-            refuse_unwitnessed(one, OWN, [SEEN, twice], 1, AT)
+            refuse_unwitnessed(own_checkpoint, OWN, [SEEN, twice], 1, AT)
 
 
 def test_an_audit_with_a_witness_finds_the_bundle_of_a_fork_from_the_first_day(
@@ -307,7 +307,7 @@ def test_an_audit_with_a_witness_finds_the_bundle_of_a_fork_from_the_first_day(
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "xdg"))
     operator = Operator(tmp_path)
     assert operator.build() == 0
-    seen = str(make_witness(tmp_path / "w", "w.example"))
+    text = str(make_witness(tmp_path / "w", "w.example"))
     bundle = ["--bundle", str(operator.out)]
     sign = ["log", "cosign", str(operator.log), *bundle, "--keys", str(tmp_path / "w"), "--first"]
     assert main(sign) == 0
@@ -320,15 +320,15 @@ def test_an_audit_with_a_witness_finds_the_bundle_of_a_fork_from_the_first_day(
     device.write_bytes(personal + prove_bundle(fork).dump() + b"\n")
     audit = ["log", "audit", str(tmp_path / "fork"), "--bundle", str(device)]
     assert main(audit) == 0, "without a witness nothing contradicts it"
-    assert main([*audit, "--witness", seen]) == 2
+    assert main([*audit, "--witness", text]) == 2
     assert "is not signed by w.example" in capsys.readouterr().err
     assert main([*sign[:2], str(tmp_path / "fork"), *sign[3:-1]]) == 2
     assert "has forked" in capsys.readouterr().err
     cosigned = next((tmp_path / "w").glob("*.checkpoint"))
     assert main(["log", "publish", str(operator.log), str(cosigned), *bundle]) == 0
-    assert main(["log", "audit", str(operator.log), *bundle, "--witness", seen]) == 0
+    assert main(["log", "audit", str(operator.log), *bundle, "--witness", text]) == 0
     audit[2] = str(operator.log)
-    assert main([*audit, "--witness", seen]) == 2
+    assert main([*audit, "--witness", text]) == 2
     assert "not those that" in capsys.readouterr().err, "nor is it in the log that the witness saw"
 
 
@@ -343,12 +343,12 @@ def test_a_device_passes_over_the_lines_of_witnesses(
         signed_note("", NoteKey("other", b"1" * 32), b"1"),
     ):
         head, body, proof = operator.out.read_bytes().splitlines()
-        told = json.loads(proof)
-        told["checkpoint"] += line.lstrip("\n")
-        operator.out.write_bytes(b"\n".join([head, body, json.dumps(told).encode(), b""]))
-        found = read_bundle(operator.out)
-        assert found.proof is not None
-        assert len(signers(found.proof.checkpoint.note)) > 1
+        document = json.loads(proof)
+        document["checkpoint"] += line.lstrip("\n")
+        operator.out.write_bytes(b"\n".join([head, body, json.dumps(document).encode(), b""]))
+        bundle = read_bundle(operator.out)
+        assert bundle.proof is not None
+        assert len(signers(bundle.proof.checkpoint.note)) > 1
         client = Client.from_bundle(
             operator.out,
             insecure=True,
@@ -369,29 +369,29 @@ def test_an_operator_publishes_what_witnesses_cosigned_and_audits_ask_for_it(
     bundle, where = ["--bundle", str(operator.out)], str(operator.log)
     own = read_bundle(operator.out).log
     assert own is not None
-    asked, cosigned = [], []
+    options, cosigned = [], []
     for name in ("w1.example", "w2.example"):
         keys = tmp_path / name
         capsys.readouterr()
         assert main(["keys", "witness", str(keys), "--name", name]) == 0
-        asked += ["--witness", capsys.readouterr().out.splitlines()[-1]]
+        options += ["--witness", capsys.readouterr().out.splitlines()[-1]]
         assert main(["log", "cosign", where, *bundle, "--keys", str(keys), "--first"]) == 0
         cosigned.append(str(cosigned_file(keys, own)))
-    known = tmp_path / "known"
+    history_path = tmp_path / "known"
     audit = ["log", "audit", where, *bundle]
-    assert main([*audit, *asked, "--known", str(known)]) == 2
-    assert "0 of 2 cosignatures" in (said := capsys.readouterr().err)
-    assert "w1.example" in said
-    assert "w2.example" in said
-    assert not known.exists(), "what was refused is not what was seen"
+    assert main([*audit, *options, "--known", str(history_path)]) == 2
+    assert "0 of 2 cosignatures" in (error_text := capsys.readouterr().err)
+    assert "w1.example" in error_text
+    assert "w2.example" in error_text
+    assert not history_path.exists(), "what was refused is not what was seen"
     assert main(["log", "publish", where, cosigned[0], *bundle]) == 0
-    assert main([*audit, *asked]) == 2
+    assert main([*audit, *options]) == 2
     assert "not signed by w2.example" in capsys.readouterr().err
-    assert main([*audit, *asked, "--witnesses", "1"]) == 0
+    assert main([*audit, *options, "--witnesses", "1"]) == 0
     assert "w1.example: cosigned it at" in capsys.readouterr().out
     assert main(["log", "publish", where, *cosigned, *bundle]) == 0
-    assert main([*audit, *asked]) == 0
-    assert main([*audit, *asked, *asked[:2]]) == 0, "a witness named twice is one"
+    assert main([*audit, *options]) == 0
+    assert main([*audit, *options, *options[:2]]) == 0, "a witness named twice is one"
     assert main(audit) == 0
     assert main([*audit, "--witnesses", "1"]) == 2
     assert "--witnesses 1 is not from 1 to 0" in capsys.readouterr().err
@@ -400,11 +400,13 @@ def test_an_operator_publishes_what_witnesses_cosigned_and_audits_ask_for_it(
 
     assert operator.build() == 0, "a log goes on below witnesses' lines"
     assert signers((operator.log / CHECKPOINT).read_text()) == [ORIGIN]
-    assert main([*audit, *asked]) == 2
+    assert main([*audit, *options]) == 2
     assert main(["log", "publish", where, cosigned[0], *bundle]) == 2
     assert "the witness must cosign this one" in capsys.readouterr().err
     for name in ("w1.example", "w2.example"):
         assert main(["log", "cosign", where, *bundle, "--keys", str(tmp_path / name)]) == 0
     assert main(["log", "publish", where, *cosigned, *bundle]) == 0
-    assert main([*audit, *asked, "--known", str(known)]) == 0
-    assert cosigned_at(known.read_text(), NoteKey.read(asked[1], COSIGNATURE)) <= time.time()
+    assert main([*audit, *options, "--known", str(history_path)]) == 0
+    assert (
+        cosigned_at(history_path.read_text(), NoteKey.read(options[1], COSIGNATURE)) <= time.time()
+    )

@@ -92,7 +92,7 @@ def test_a_device_seals_each_metric_as_its_catalog_says_and_the_person_sees_it(
         payload = open_sealed(report.sealed, key[kem], info)
         assert len(payload) == metric.randomizer.layout.payload_bytes
     assert {report.stream for report in shuffler.reports()} == kems.keys()
-    assert {one.name: one.kem for one in client.ledger().metrics} == {
+    assert {metric.name: metric.kem for metric in client.ledger().metrics} == {
         "theme": "x-wing",
         **dict.fromkeys(("crashed", "editor", "homepage"), "x25519"),
     }
@@ -137,21 +137,25 @@ def test_keys_of_an_earlier_version_are_told_to_be_completed_and_stay_what_they_
     assert main(["keys", "new", str(tmp_path / "keys"), "--periods", "3"]) == 0
     names = ("opening.keys.json", "opening.pub.json")
     private, public = (tmp_path / "keys" / name for name in names)
-    before = [{k: v for k, v in one.items() if k != "x_wing"} for one in _json(private)]
+    before = [{k: v for k, v in key_entry.items() if k != "x_wing"} for key_entry in _json(private)]
     private.write_text(json.dumps(before))
     public.write_text(
-        json.dumps([{k: v for k, v in one.items() if k != "x_wing"} for one in _json(public)])
+        json.dumps(
+            [{k: v for k, v in key_entry.items() if k != "x_wing"} for key_entry in _json(public)]
+        )
     )
     (tmp_path / "metrics.toml").write_text(SEALED)
     build = ["catalog", "build", str(tmp_path / "metrics.toml"), "--keys", str(tmp_path / "keys")]
     build += ["--out", str(tmp_path / "app.hubbub"), "--streams", str(tmp_path / "streams.json")]
     assert main(build) == 2
-    said = capsys.readouterr().err
-    assert 'metric "theme": kem = "x-wing", and opening key 1 has no X-Wing half' in said
-    assert "hubbub keys x-wing FOLDER" in said
+    errors = capsys.readouterr().err
+    assert 'metric "theme": kem = "x-wing", and opening key 1 has no X-Wing half' in errors
+    assert "hubbub keys x-wing FOLDER" in errors
     assert main(["keys", "x-wing", str(tmp_path / "keys")]) == 0
     assert "of keys 1, 2, 3" in capsys.readouterr().out
-    assert [{k: v for k, v in one.items() if k != "x_wing"} for one in _json(private)] == before
+    assert [
+        {k: v for k, v in key_entry.items() if k != "x_wing"} for key_entry in _json(private)
+    ] == before
     assert private.stat().st_mode & 0o77 == 0
     assert main(build) == 0
     bundle = read_bundle(tmp_path / "app.hubbub")
@@ -163,8 +167,8 @@ def test_keys_of_an_earlier_version_are_told_to_be_completed_and_stay_what_they_
 
 
 def _json(path: Path) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = json.loads(path.read_text())
-    return found
+    document: list[dict[str, Any]] = json.loads(path.read_text())
+    return document
 
 
 def test_a_bundle_has_halves_only_where_a_metric_is_sealed_to_them(
@@ -242,11 +246,11 @@ def test_dummies_are_sealed_as_the_reports_they_hide_among(tmp_path: Path) -> No
     catalog, out = read_with_promises(tmp_path / "metrics.toml"), tmp_path / "app.hubbub"
     build_bundle(catalog, keys, out=out, previous=out, streams=path, roots=None)
     table, window = read_stream_table(path), Window("theme", 1)
-    made = sealed_dummies(table, window, table.streams["theme"], 20)
-    assert {len(one) for one in made} == {1 + SEAL_BYTES["x-wing"]}
+    dummies = sealed_dummies(table, window, table.streams["theme"], 20)
+    assert {len(dummy) for dummy in dummies} == {1 + SEAL_BYTES["x-wing"]}
     [own] = read_opening_keys(keys / "opening.keys.json")
     key, info = own.halves()["x-wing"], seal_info("theme", 1)
-    assert all(open_sealed(one, key, info)[0] < 3 for one in made)
+    assert all(open_sealed(dummy, key, info)[0] < 3 for dummy in dummies)
     document = json.loads(path.read_text())
     for entry in document["keys"]:
         del entry["x_wing"]

@@ -58,8 +58,8 @@ def names_by_role(hosts: Sequence[str]) -> dict[str, list[str]]:
                 f"--host {host!a}: not a name or an address; write ROLE=HOST, such as "
                 "shuffler=metrics.example.com or shuffler=192.0.2.1, without a port"
             )
-        for one in [role] if equals else SERVERS:
-            names[one].append(name)
+        for server_role in [role] if equals else SERVERS:
+            names[server_role].append(name)
     return names
 
 
@@ -88,24 +88,24 @@ def write_certificates(
     Raises:
         KeysUnusable: a folder holds certificates already, or cannot be written.
     """
-    for taken in (folder / "ca.pem", *([authorities / "ca.pem"] if authorities else [])):
-        if taken.exists():
-            raise KeysUnusable(f"{taken} exists; certificates are never overwritten")
-    made = b""
+    for path in (folder / "ca.pem", *([authorities / "ca.pem"] if authorities else [])):
+        if path.exists():
+            raise KeysUnusable(f"{path} exists; certificates are never overwritten")
+    pem = b""
     try:
-        for one in filter(None, (folder, authorities)):
-            one.mkdir(parents=True, exist_ok=True, mode=0o700)
+        for target in filter(None, (folder, authorities)):
+            target.mkdir(parents=True, exist_ok=True, mode=0o700)
         for role in roles:
             authority, signing = _new_authority(role)
-            made += authority.public_bytes(_PEM)
+            pem += authority.public_bytes(_PEM)
             if authorities:
                 _write_key(authorities / f"{role}.key", signing)
             dialled = [*_LOCAL, *names.get(role, ())] if role in SERVERS else []
             key, certificate = _certified(role, dialled, authority, signing)
             _write_key(folder / f"{role}.key", key)
             (folder / f"{role}.pem").write_bytes(certificate.public_bytes(_PEM))
-        for one in filter(None, (folder, authorities)):
-            (one / "ca.pem").write_bytes(made)
+        for target in filter(None, (folder, authorities)):
+            (target / "ca.pem").write_bytes(pem)
     except OSError as error:
         raise KeysUnusable(
             f"{error.filename or folder}: cannot be written: {error.strerror}"
@@ -128,8 +128,8 @@ def renew_certificates(
     try:
         by_name = _kept(authorities)
         fresh = {}
-        kept = [role for role in ROLES if _name(authority_name(role)) in by_name]
-        for role in kept or ROLES:
+        roles = [role for role in ROLES if _name(authority_name(role)) in by_name]
+        for role in roles or ROLES:
             name, signing = _name(authority_name(role)), _signing(authorities, role)
             authority = by_name[name] = _in_strict_form(by_name[name], signing)
             dialled = [*_dialled(folder / f"{role}.pem"), *names.get(role, ())]
@@ -153,7 +153,9 @@ def renew_certificates(
         raise KeysUnusable(
             f"{error.filename or folder}: cannot be written: {error.strerror}"
         ) from error
-    return {role: made.not_valid_after_utc.date() for role, (_, made) in fresh.items()}
+    return {
+        role: certificate.not_valid_after_utc.date() for role, (_, certificate) in fresh.items()
+    }
 
 
 def trust_other(folder: Path, other: Path) -> str:
@@ -168,10 +170,10 @@ def trust_other(folder: Path, other: Path) -> str:
     """
     try:
         own = (folder / "ca.pem").read_text()
-        found = x509.load_pem_x509_certificates(other.read_bytes())
+        certificates = x509.load_pem_x509_certificates(other.read_bytes())
         services = [role for role in PARTIES if not (folder / f"{role}.key").exists()]
         wanted = {_name(authority_name(role)) for role in services}
-        named = [one for one in found if one.subject in wanted]
+        named = [certificate for certificate in certificates if certificate.subject in wanted]
         if len(services) != 1 or len(named) != 1:
             raise KeysUnusable(
                 f"{other}: has no authority of the service that {folder} lacks; give the ca.pem "
@@ -196,32 +198,34 @@ def trust_other(folder: Path, other: Path) -> str:
 
 def _kept(authorities: Path) -> dict[x509.Name, x509.Certificate]:
     """The kept authorities by name."""
-    known = x509.load_pem_x509_certificates((authorities / "ca.pem").read_bytes())
-    return {one.subject: one for one in known}
+    certificates = x509.load_pem_x509_certificates((authorities / "ca.pem").read_bytes())
+    return {certificate.subject: certificate for certificate in certificates}
 
 
 def _signing(authorities: Path, role: str) -> ec.EllipticCurvePrivateKey:
     """The key of a role's authority. Raises TypeError as of any other key that is none of ours."""
-    found = serialization.load_pem_private_key((authorities / f"{role}.key").read_bytes(), None)
-    if not isinstance(found, ec.EllipticCurvePrivateKey):
+    pem_private_key = serialization.load_pem_private_key(
+        (authorities / f"{role}.key").read_bytes(), None
+    )
+    if not isinstance(pem_private_key, ec.EllipticCurvePrivateKey):
         raise TypeError(role)
-    return found
+    return pem_private_key
 
 
 def _common_names(pem: str) -> set[str]:
     """What the authorities in a PEM are called."""
     return {
         str(name.value)
-        for one in x509.load_pem_x509_certificates(pem.encode())
-        for name in one.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
+        for certificate in x509.load_pem_x509_certificates(pem.encode())
+        for name in certificate.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
     }
 
 
 def _dialled(path: Path) -> list[str]:
     """The names of a certificate."""
-    held = x509.load_pem_x509_certificate(path.read_bytes())
+    certificate = x509.load_pem_x509_certificate(path.read_bytes())
     try:
-        names = held.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+        names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     except x509.ExtensionNotFound:
         return []
     return [str(name.value) for name in names if isinstance(name, (x509.DNSName, x509.IPAddress))]
@@ -261,10 +265,10 @@ def _in_strict_form(
 def _with_forms_of(by_name: Mapping[x509.Name, x509.Certificate], path: Path) -> bytes:
     """The authorities in a file, each as `by_name` has it if that is of the same key."""
     content = b""
-    for one in x509.load_pem_x509_certificates(path.read_bytes()):
-        newer = by_name.get(one.subject, one)
-        same_key = newer.public_key() == one.public_key()
-        content += (newer if same_key else one).public_bytes(_PEM)
+    for certificate in x509.load_pem_x509_certificates(path.read_bytes()):
+        newer = by_name.get(certificate.subject, certificate)
+        same_key = newer.public_key() == certificate.public_key()
+        content += (newer if same_key else certificate).public_bytes(_PEM)
     return content
 
 

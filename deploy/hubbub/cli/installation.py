@@ -171,9 +171,9 @@ def _write(contents: Mapping[Path, bytes]) -> None:
 
 def _of_shuffler(roots: str) -> str:
     """Of authorities in PEM those that devices are to trust."""
-    found = authorities_of("shuffler", roots)
-    if not found:
+    authorities = authorities_of("shuffler", roots)
+    if not authorities:
         raise BundleRefused(
             "the roots hold no authority of the shuffler; give the ca.pem of: hubbub keys tls"
         )
-    return found
+    return authorities

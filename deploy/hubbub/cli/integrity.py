@@ -38,8 +38,8 @@ def content_digest(hashes: Mapping[str, str]) -> str:
 def installed() -> list[Installed]:
     """hubbub, then the distributions that it names and that are here."""
     own = distribution(_OURS)
-    named = sorted({_NAME.match(one)[0].lower() for one in own.requires or ()})  # type: ignore[index]
-    return [_looked_at(own), *(_looked_at(one) for one in _here(named))]
+    named = sorted({_NAME.match(requirement)[0].lower() for requirement in own.requires or ()})  # type: ignore[index]
+    return [_looked_at(own), *(_looked_at(distribution) for distribution in _here(named))]
 
 
 def identity() -> str:
@@ -51,14 +51,22 @@ def identity() -> str:
 
 def verify() -> tuple[list[str], bool]:
     """What to say of all that is installed, a line each, and whether all of it is as recorded."""
-    found = [one for one in installed() if one.files]
-    files = sum(one.files for one in found)
-    changed = [(one, path) for one in found for path in one.changed]
+    distributions = [distribution for distribution in installed() if distribution.files]
+    files = sum(distribution.files for distribution in distributions)
+    changed = [
+        (distribution, path) for distribution in distributions for path in distribution.changed
+    ]
     lines = [
         identity(),
-        f"{files:,} files of {len(found)} distributions compared with what was recorded of them",
+        (
+            f"{files:,} files of {len(distributions)} distributions compared with what was "
+            "recorded of them"
+        ),
     ]
-    lines += [f"{one.name} {one.version}: {path} is not what was recorded" for one, path in changed]
+    lines += [
+        f"{distribution.name} {distribution.version}: {path} is not what was recorded"
+        for distribution, path in changed
+    ]
     return lines, not changed
 
 
@@ -70,23 +78,23 @@ def _here(names: Iterable[str]) -> Iterator[Distribution]:
             continue
 
 
-def _looked_at(one: Distribution) -> Installed:
-    recorded = {path: path.hash for path in one.files or () if path.hash is not None}
+def _looked_at(distribution: Distribution) -> Installed:
+    recorded = {path: path.hash for path in distribution.files or () if path.hash is not None}
     changed = [
         str(path)
-        for path, told in recorded.items()
-        if not _holds(Path(str(path.locate())), told.mode, told.value)
+        for path, file_hash in recorded.items()
+        if not _holds(Path(str(path.locate())), file_hash.mode, file_hash.value)
     ]
     ours = {
-        path.as_posix(): told.value
-        for path, told in recorded.items()
-        if path.parts[0] == _OURS and told.mode == "sha256"
+        path.as_posix(): file_hash.value
+        for path, file_hash in recorded.items()
+        if path.parts[0] == _OURS and file_hash.mode == "sha256"
     }
     # An editable install records a file that says where the checkout is, and nothing of it.
-    is_checkout = one.name == _OURS and not ours
+    is_checkout = distribution.name == _OURS and not ours
     return Installed(
-        one.name,
-        one.version,
+        distribution.name,
+        distribution.version,
         0 if is_checkout else len(recorded),
         () if is_checkout else tuple(changed),
         content_digest(ours),
@@ -95,7 +103,7 @@ def _looked_at(one: Distribution) -> Installed:
 
 def _holds(path: Path, mode: str, recorded: str) -> bool:
     try:
-        made = hashlib.new(mode, path.read_bytes()).digest()
+        digest = hashlib.new(mode, path.read_bytes()).digest()
     except (OSError, ValueError):
         return False
-    return base64.urlsafe_b64encode(made).rstrip(b"=").decode() == recorded
+    return base64.urlsafe_b64encode(digest).rstrip(b"=").decode() == recorded

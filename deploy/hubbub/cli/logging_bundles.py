@@ -47,17 +47,17 @@ def add_to_log(
     Raises:
         LogBroken: it is gone, shorter or another, or cannot be written.
     """
-    told = keys / f"log.{sha256(log.name.encode()).hexdigest()[:16]}.checkpoint"
-    if told.exists():
+    state_path = keys / f"log.{sha256(log.name.encode()).hexdigest()[:16]}.checkpoint"
+    if state_path.exists():
         try:
-            seen = Checkpoint.open(told.read_text(), log)
+            checkpoint = Checkpoint.open(state_path.read_text(), log)
         except (OSError, ValueError, BadParameter) as error:
-            raise LogBroken(f"{told}: {error}; put back the file, and the log") from error
-        _refuse_lost(folder, log, seen, str(told))
-    made = append(folder, log.name, log_key(keys), things)
-    with refuse_unwritable(told, LogBroken):
-        replace(told, made.checkpoint.note.encode())
-    return made
+            raise LogBroken(f"{state_path}: {error}; put back the file, and the log") from error
+        _refuse_lost(folder, log, checkpoint, str(state_path))
+    result = append(folder, log.name, log_key(keys), things)
+    with refuse_unwritable(state_path, LogBroken):
+        replace(state_path, result.checkpoint.note.encode())
+    return result
 
 
 def refuse_lost_log(folder: Path, previous: Bundle | None) -> None:
@@ -70,13 +70,13 @@ def refuse_lost_log(folder: Path, previous: Bundle | None) -> None:
         _refuse_lost(folder, previous.log, previous.proof.checkpoint, "the bundle before")
 
 
-def _refuse_lost(folder: Path, key: NoteKey, seen: Checkpoint, whose: str) -> None:
+def _refuse_lost(folder: Path, key: NoteKey, checkpoint: Checkpoint, whose: str) -> None:
     if not (folder / CHECKPOINT).exists():
         raise LogBroken(
             f"{folder}: the log is not there, and devices take no other; put back what is served, "
             "or say where it is: --log"
         )
-    read_log(folder_fetch(folder), key).refuse_other(seen.size, seen.root, whose)
+    read_log(folder_fetch(folder), key).refuse_other(checkpoint.size, checkpoint.root, whose)
 
 
 def in_log(signed: bytes, bundle: Bundle, folder: Path, keys: Path, old: Bundle | None) -> bytes:
@@ -102,7 +102,7 @@ def in_log(signed: bytes, bundle: Bundle, folder: Path, keys: Path, old: Bundle 
 
 def _trusted(bundle: Bundle) -> bytes:
     """Whose signature devices believe, and what they seal to."""
-    told = {
+    document = {
         "operator": to_text(bundle.operator),
         "handovers": [handover.words() for handover in bundle.handovers],
         "keys": [
@@ -111,4 +111,4 @@ def _trusted(bundle: Bundle) -> bytes:
             for key in bundle.keys
         ],
     }
-    return json.dumps(told, separators=(",", ":")).encode()
+    return json.dumps(document, separators=(",", ":")).encode()

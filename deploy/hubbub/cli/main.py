@@ -75,7 +75,7 @@ class _Commands(argparse._SubParsersAction):  # type: ignore[type-arg]  # noqa: 
 class _Version(argparse.Action):
     """Looks the version up where it is asked for, and not at every start."""
 
-    def __call__(self, parser: argparse.ArgumentParser, *_given: object) -> NoReturn:
+    def __call__(self, parser: argparse.ArgumentParser, *_arguments: object) -> NoReturn:
         from importlib.metadata import version  # noqa: PLC0415 as the class says
 
         print(f"hubbub {version('hubbub')}")  # noqa: T201 what was asked for
@@ -124,11 +124,11 @@ def _verify() -> int:
 
 def _refuse_slips(arguments: Sequence[str]) -> None:
     """Raises BadParameter, with what was meant, for a first word that is no command."""
-    known = [*COMMANDS, *_SERVICES]
+    names = [*COMMANDS, *_SERVICES]
     typed = arguments[0] if arguments else "-"
-    if typed in known or typed.startswith("-"):
+    if typed in names or typed.startswith("-"):
         return
-    near = get_close_matches(typed, known, n=1)
+    near = get_close_matches(typed, names, n=1)
     remedy = f'did you mean "{near[0]}"?' if near else "hubbub --help lists them"
     raise BadParameter(f'there is no command "{typed}": {remedy}')
 

@@ -38,12 +38,12 @@ def make_witness(folder: Path, name: str) -> NoteKey:
     if path.exists():
         raise KeysUnusable(f"{path}: there is one, and audits know it; take another folder")
     key = Ed25519PrivateKey.generate()
-    made = witness_key(name, key)
+    public_key = witness_key(name, key)
     with refuse_unwritable(folder, KeysUnusable):
         folder.mkdir(parents=True, exist_ok=True)
         replace(path, signing_pem(key), secret=True)
-        replace(folder / _PUBLIC, f"{made}\n".encode())
-    return made
+        replace(folder / _PUBLIC, f"{public_key}\n".encode())
+    return public_key
 
 
 def cosigned_file(folder: Path, log: NoteKey) -> Path:
@@ -79,9 +79,11 @@ def cosign_newest(
         return read_now.checkpoint
 
 
-def _refuse_shrunk(read_now: ReadLog, seen: Checkpoint, at: int, state: Path, now: float) -> None:
+def _refuse_shrunk(
+    read_now: ReadLog, checkpoint: Checkpoint, at: int, state: Path, now: float
+) -> None:
     """Raises unless the log grew from what was cosigned at this time, which is in `state`."""
-    read_now.refuse_other(seen.size, seen.root, str(state))
+    read_now.refuse_other(checkpoint.size, checkpoint.root, str(state))
     if at > now:
         raise BadParameter(
             f"{state}: was cosigned later than this machine's clock says it is, "
@@ -89,7 +91,7 @@ def _refuse_shrunk(read_now: ReadLog, seen: Checkpoint, at: int, state: Path, no
         )
 
 
-def publish_cosigned(folder: Path, log: NoteKey, given: Sequence[Path]) -> str:
+def publish_cosigned(folder: Path, log: NoteKey, sources: Sequence[Path]) -> str:
     """Put the lines of cosigned checkpoints below the one that a log's folder serves: its note.
 
     Raises:
@@ -99,17 +101,17 @@ def publish_cosigned(folder: Path, log: NoteKey, given: Sequence[Path]) -> str:
     path = folder / CHECKPOINT
     served = _read_checkpoint(path, log, LogBroken)
     note = served.note
-    for one in given:
-        cosigned = _read_checkpoint(one, log, BadParameter)
+    for source in sources:
+        cosigned = _read_checkpoint(source, log, BadParameter)
         if cosigned.size != served.size:
             raise BadParameter(
-                f"{one}: is of {cosigned.size} entries, and {path} has {served.size}: the witness "
-                "must cosign this one"
+                f"{source}: is of {cosigned.size} entries, and {path} has {served.size}: the "
+                "witness must cosign this one"
             )
         try:
             note = merge_notes(note, cosigned.note)
         except BadParameter as error:
-            raise BadParameter(f"{one}: beside {path}, {error}") from error
+            raise BadParameter(f"{source}: beside {path}, {error}") from error
     with refuse_unwritable(path, LogBroken):
         replace(path, note.encode())
     return note
@@ -126,23 +128,23 @@ def refuse_unwitnessed(
         BadParameter: two of them are one, or one is the log itself.
         LogBroken: fewer did; names who did not.
     """
-    publics = [log.public, *(one.public for one in witnesses)]
+    publics = [log.public, *(witness.public for witness in witnesses)]
     if len(set(publics)) < len(publics):
         raise BadParameter(
             "one key stands for two witnesses, or for the log and a witness: name others"
         )
-    told, wrong = [], []
+    lines, wrong = [], []
     for witness in witnesses:
         try:
-            told.append(f"{witness.name}: cosigned it at {_utc(_time(checkpoint, witness, now))}")
+            lines.append(f"{witness.name}: cosigned it at {_utc(_time(checkpoint, witness, now))}")
         except BadParameter as error:
             wrong.append(str(error))
-    if len(told) < enough:
+    if len(lines) < enough:
         raise LogBroken(
-            f"{CHECKPOINT}: {len(told)} of {enough} cosignatures that it must have; "
+            f"{CHECKPOINT}: {len(lines)} of {enough} cosignatures that it must have; "
             f"{'; '.join(wrong)}; wait until it is cosigned, or ask the witness why not"
         )
-    return [*told, *wrong]
+    return [*lines, *wrong]
 
 
 def _time(checkpoint: Checkpoint, witness: NoteKey, now: float) -> int:
@@ -189,9 +191,9 @@ def _cosigned_before(
         raise BadParameter(
             f"{state}: is not there; put it back, or, if this log was never cosigned here: --first"
         )
-    seen = _read_checkpoint(state, log, BadParameter)
+    checkpoint = _read_checkpoint(state, log, BadParameter)
     try:
-        return seen, cosigned_at(seen.note, own)
+        return checkpoint, cosigned_at(checkpoint.note, own)
     except BadParameter as error:
         raise BadParameter(f"{state}: {error}; put back what was cosigned last") from error
 

@@ -50,19 +50,23 @@ class PublicRow:
 
 
 async def associations(
-    query: QueryEngine, metric: Metric, asked: EstimateQuery, codes: Sequence[Any], held: Counts
+    query: QueryEngine,
+    metric: Metric,
+    question: EstimateQuery,
+    codes: Sequence[Any],
+    counts: Counts,
 ) -> list[Associated]:
-    """Every two parts of a metric that has some. held: how many reports are of each code."""
+    """Every two parts of a metric that has some. counts: how many reports are of each code."""
     mechanism: Any = metric.randomizer
     if not metric.parts:
         return []
     places = np.array([mechanism.places_of(code) for code in codes])
-    found = []
-    for (one, rows), (other, columns) in combinations(enumerate(metric.parts), 2):
-        table = np.zeros((mechanism.sizes[one], mechanism.sizes[other]))
-        np.add.at(table, (places[:, one], places[:, other]), held)
-        answer = (await query.cross(metric.name, asked, (rows, columns, ""))).association
-        found.append(
+    result = []
+    for (first, rows), (other, columns) in combinations(enumerate(metric.parts), 2):
+        table = np.zeros((mechanism.sizes[first], mechanism.sizes[other]))
+        np.add.at(table, (places[:, first], places[:, other]), counts)
+        answer = (await query.cross(metric.name, question, (rows, columns, ""))).association
+        result.append(
             Associated(
                 rows=rows,
                 columns=columns,
@@ -73,7 +77,7 @@ async def associations(
                 p_value=answer.p_value,
             )
         )
-    return found
+    return result
 
 
 def _cramers_v(table: "npt.NDArray[np.float64]") -> float:
@@ -85,7 +89,7 @@ def _cramers_v(table: "npt.NDArray[np.float64]") -> float:
 
 
 async def public_rows(
-    query: QueryEngine, metric: Metric, asked: EstimateQuery, people: Truth, names: Sequence[str]
+    query: QueryEngine, metric: Metric, question: EstimateQuery, people: Truth, names: Sequence[str]
 ) -> list[PublicRow]:
     """A metric by each of its public fields.
 
@@ -95,7 +99,7 @@ async def public_rows(
     for by in metric.breakdown:
         parts = [told_by(stream).get(by, ["unlisted"]) for stream in people.streams]
         shares: dict[str, dict[str, float]] = {}
-        for row in (await query.breakdown(metric.name, asked, by)).values:
+        for row in (await query.breakdown(metric.name, question, by)).values:
             if row.part not in shares:
                 own = np.where([row.part in part for part in parts], counts, 0)
                 true = true_values(metric.randomizer, names, people.codes, own)

@@ -47,8 +47,8 @@ class Days:
         """How many of these people hold each value on each day: [day, value]."""
         shape = len(self.days), len(self.codes)
         cells = self.day[rows] * shape[1] + self.value[rows]
-        held = np.bincount(cells, weights=count, minlength=shape[0] * shape[1])
-        return held.reshape(shape).astype(np.int64)
+        counts = np.bincount(cells, weights=count, minlength=shape[0] * shape[1])
+        return counts.reshape(shape).astype(np.int64)
 
     @property
     def held(self) -> Numbers:
@@ -92,17 +92,17 @@ def read_days(path: Path, metric: Metric) -> Days:
         )
     code, codes = coder(metric), dict[Any, int]()
     people: dict[str, int] = {}
-    known: dict[tuple[str, ...], tuple[int, int]] = {}  # lines say the same again and again
+    memo: dict[tuple[str, ...], tuple[int, int]] = {}  # lines say the same again and again
     columns = [array("q") for _ in range(4)]
     places = [head.index(name) for name in ("day", *own)]
     for line, row in rows:
         try:
             cells = [cell.strip() for cell in row]
-            told = tuple(cells[place] for place in places)
-            if told not in known:
-                when, *held = told
-                given = numbered(dict(zip(own, held, strict=True)), metric) if parts else held[0]
-                known[told] = _day(when), codes.setdefault(code(given), len(codes))
+            key = tuple(cells[place] for place in places)
+            if key not in memo:
+                when, *texts = key
+                value = numbered(dict(zip(own, texts, strict=True)), metric) if parts else texts[0]
+                memo[key] = _day(when), codes.setdefault(code(value), len(codes))
             last = cells[head.index(other)] if other else ""
             count = 1 if other != "count" else _count(last)
         except (ValueOutOfDomain, ValueError, IndexError) as error:
@@ -111,7 +111,7 @@ def read_days(path: Path, metric: Metric) -> Days:
                 f'"{metric.name}", and in count a whole number of people'
             ) from error
         who = people.setdefault(last, len(people)) if other == "person" else 0
-        for column, cell in zip(columns, (*known[told], count, who), strict=True):
+        for column, cell in zip(columns, (*memo[key], count, who), strict=True):
             column.append(cell)
     day, place, number, person = (np.frombuffer(column, np.int64) for column in columns)
     if not len(day) or day.max() - day.min() >= _MAX_DAYS:

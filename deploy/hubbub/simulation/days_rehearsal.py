@@ -141,24 +141,24 @@ def _run(
     confidence: float,
     chance: np.random.Generator,
 ) -> DayRun:
-    held, missed = _reporting(metric, days, chance)
+    day_counts, missed = _reporting(metric, days, chance)
     windows = {}
-    for day, own in zip(days.days, held, strict=True):
+    for day, own in zip(days.days, day_counts, strict=True):
         totals = draw(metric.randomizer, days.codes, own.tolist(), chance)
-        left = as_window(metric, totals, chance)
-        if left.counted >= gathered(max(metric.crowd or 0, 1), made_each(metric)):
-            windows[Window(metric.name, day)] = left
-    reports = int(held.sum())
+        window_totals = as_window(metric, totals, chance)
+        if window_totals.counted >= gathered(max(metric.crowd or 0, 1), made_each(metric)):
+            windows[Window(metric.name, day)] = window_totals
+    reports = int(day_counts.sum())
     try:
-        found = asyncio.run(_trend(bundle, metric, days, confidence, DrawnStore(windows)))
+        trend = asyncio.run(_trend(bundle, metric, days, confidence, DrawnStore(windows)))
     except BatchTooSmall:
         return DayRun(reports, (), missed, answered=False, below=len(days.days))
-    told = tuple(_beside(days, truth, found))
+    series = tuple(_beside(days, truth, trend))
     below = sum(
         Window(metric.name, day) not in windows or int(own.sum()) < metric.fewest
-        for day, own in zip(days.days, held, strict=True)
+        for day, own in zip(days.days, day_counts, strict=True)
     )
-    return DayRun(reports, told, missed, any(one.rows for one in told), below)
+    return DayRun(reports, series, missed, any(item.rows for item in series), below)
 
 
 def _reporting(metric: Metric, days: Days, chance: np.random.Generator) -> tuple[Numbers, int]:
@@ -202,14 +202,14 @@ async def _trend(
 ) -> Trended:
     now = float((days.days[-1] + _LATER) * EPOCH_SECONDS["day"])
     query = QueryEngine(bundle, store, clock=lambda: now)
-    asked = EstimateQuery(_EVERY, confidence)
-    return await query.trend(metric.name, asked, number=MAX_SERIES)
+    question = EstimateQuery(_EVERY, confidence)
+    return await query.trend(metric.name, question, number=MAX_SERIES)
 
 
-def _beside(days: Days, truth: Mapping[str, Floats], found: Trended) -> Iterator[DaySeries]:
+def _beside(days: Days, truth: Mapping[str, Floats], trend: Trended) -> Iterator[DaySeries]:
     """Every series with the truth of each of its days."""
     places = {day: place for place, day in enumerate(days.days)}
-    for series in found.series:
+    for series in trend.series:
         true = truth[series.value]
         rows = tuple(
             DayRow(

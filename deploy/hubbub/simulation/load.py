@@ -57,10 +57,10 @@ class Times:
 
     def percentile(self, share: float) -> float:
         """The duration that this share is within, in seconds, at most 2% too long; 0 of none."""
-        left = share * self.counts.total()
+        rest = share * self.counts.total()
         for step in sorted(self.counts):
-            left -= self.counts[step]
-            if left <= 0:
+            rest -= self.counts[step]
+            if rest <= 0:
                 return math.exp(step * _STEP)
         return 0.0
 
@@ -153,8 +153,8 @@ class _Devices:
 
     def _taken(self) -> Seen:
         with self._lock:
-            seen, self._seen = self._seen, Seen()
-        return seen
+            measurements, self._seen = self._seen, Seen()
+        return measurements
 
     def _work(self) -> None:
         while not self._stop.is_set():
@@ -171,28 +171,30 @@ class _Devices:
         """One device says what it has to say, and sends it."""
         late = time.time() - due
         with self._lock:
-            found = self._devices.get(device) or self._devices.setdefault(device, self._device())
-        with found.busy:
+            device_state = self._devices.get(device) or self._devices.setdefault(
+                device, self._device()
+            )
+        with device_state.busy:
             outcomes: Counter[str] = Counter()
             durations = []
             for metric in self._metrics:
                 value = _value(metric)
                 start = time.perf_counter()
-                outcomes[found.client.report(metric.name, value).value] += 1
+                outcomes[device_state.client.report(metric.name, value).value] += 1
                 durations.append(time.perf_counter() - start)
             queued = outcomes.pop(Outcome.QUEUED.value, 0)
-            self._flush(found, queued, time.monotonic() + _FLUSH_SECONDS)
+            self._flush(device_state, queued, time.monotonic() + _FLUSH_SECONDS)
             answered = time.time() - due
-            all_sent = queued and not found.waiting
+            all_sent = queued and not device_state.waiting
         with self._lock:
-            seen = self._seen
-            seen.wakes += 1
-            seen.behind += late > 0.1  # noqa: PLR2004 as Seen says
-            seen.outcomes += outcomes
+            measurements = self._seen
+            measurements.wakes += 1
+            measurements.behind += late > 0.1  # noqa: PLR2004 as Seen says
+            measurements.outcomes += outcomes
             for seconds in durations:
-                seen.calls.add(seconds)
+                measurements.calls.add(seconds)
             if all_sent:
-                seen.answers.add(answered)
+                measurements.answers.add(answered)
 
     def _flush(self, device: _Device, queued: int, until: float) -> None:
         """Send what was queued, and what an earlier wake could not."""

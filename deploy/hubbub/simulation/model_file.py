@@ -100,10 +100,12 @@ class Planned:
 
     def _local_epsilon(self, model: Model) -> float:
         """The largest of one report with which all of a person's keep the central promise."""
-        told = {one.name: one.default for one in fields_of(Metric) if one.name in CENTRAL_FIELDS}
-        for name in told.keys() & self.table.keys():
-            told[name] = _number(name, self.table[name])
-        promise = model_promise(told | {"crowd": self.crowd}, model.rounds_each)
+        terms = {
+            field.name: field.default for field in fields_of(Metric) if field.name in CENTRAL_FIELDS
+        }
+        for name in terms.keys() & self.table.keys():
+            terms[name] = _number(name, self.table[name])
+        promise = model_promise(terms | {"crowd": self.crowd}, model.rounds_each)
         judged = model.held_out > 0
         return codes_epsilon(promise, model.dimensions, ExactAccountant(), judged=judged)
 
@@ -132,8 +134,8 @@ def read_model(path: Path, name: str) -> Planned | None:
     table = models[name]
     if not isinstance(table, dict):
         raise BadParameter(f"{path}: models.{name} is no table; write [models.{name}]")
-    known = {*_KEYS, *AS_METRICS, "columns", "begins"}
-    for key in table.keys() - known:
+    names = {*_KEYS, *AS_METRICS, "columns", "begins"}
+    for key in table.keys() - names:
         raise BadParameter(f'{path}: models.{name} has no "{key}"; it takes {", ".join(_KEYS)}')
     crowded = "central_epsilon" in table
     for key in ("kind", "crowd" if crowded else "epsilon", "label"):
@@ -176,10 +178,10 @@ def read_people(path: Path, planned: Planned, option: str = "--values") -> tuple
                 f'{path} has no column "{name}"; its first line has {len(head)} others, if it is '
                 "names"
             )
-    found = list(_rows(path, rows, head, features, planned))
-    if not found:
+    people = list(_rows(path, rows, head, features, planned))
+    if not people:
         raise BadParameter(f"{path} has no people: a line each, after the line of names")
-    whole = np.array(found, dtype=np.float64)
+    whole = np.array(people, dtype=np.float64)
     columns, clipped = model.scaled(whole[:, :-1])
     labels = whole[:, -1]
     if model.kind == "logistic":
@@ -209,19 +211,19 @@ def _rows(
             continue
         if len(row) != len(head):
             raise BadParameter(f"{path}, line {number}: {len(row)} fields, {len(head)} expected")
-        found: list[float] = []
+        numbers: list[float] = []
         for name, says in features.items():
             where = f'{path}, line {number}, column "{name}"'
-            found += _coded(where, row[places[name]].strip(), says)
+            numbers += _coded(where, row[places[name]].strip(), says)
         text = row[places[planned.label]].strip()
         where = f'{path}, line {number}, column "{planned.label}"'
         if not text:
             raise BadParameter(f"{where}: there is no value")
         try:
-            found.append(_label(where, text, planned))
+            numbers.append(_label(where, text, planned))
         except ValueOutOfDomain as error:
             raise BadParameter(f"{where}: {error}") from error
-        yield found
+        yield numbers
 
 
 def _label(where: str, text: str, planned: Planned) -> float:
@@ -237,7 +239,7 @@ def _coded(where: str, text: str, says: Sequence[Any]) -> list[float]:
     if isinstance(says[0], str):
         if text not in says:
             raise BadParameter(f"{where}: the value is none of the {len(says)} listed")
-        return [float(text == one) for one in says]
+        return [float(text == say) for say in says]
     value = _read(where, text)
     if len(says) == _PAIR:
         return [value]
@@ -246,8 +248,8 @@ def _coded(where: str, text: str, says: Sequence[Any]) -> list[float]:
 
 
 def _columns(name: str, says: Any) -> list[Feature]:
-    if isinstance(says, list) and len(says) > 1 and all(isinstance(one, str) for one in says):
-        return [Feature(f"{name}={one}") for one in says]
+    if isinstance(says, list) and len(says) > 1 and all(isinstance(say, str) for say in says):
+        return [Feature(f"{name}={say}") for say in says]
     if not (isinstance(says, list | tuple) and len(says) >= _PAIR and all(map(_is_number, says))):
         raise BadParameter(
             f'feature "{name}": write its range [low, high], the ends of its bands, or its values '
@@ -260,34 +262,32 @@ def _columns(name: str, says: Any) -> list[Feature]:
     return [Feature(f"{name} in [{a:g}, {b:g})") for a, b in pairwise(says)]
 
 
-def _classes(given: Any) -> tuple[str, ...]:
-    if not (isinstance(given, list) and all(isinstance(one, str) for one in given)):
+def _classes(value: Any) -> tuple[str, ...]:
+    if not (isinstance(value, list) and all(isinstance(text, str) for text in value)):
         raise BadParameter("classes of a model is a list of texts")
-    return tuple(given)
+    return tuple(value)
 
 
-def _pair(name: str, given: Any) -> tuple[float, float]:
-    if not (
-        isinstance(given, list | tuple) and len(given) == _PAIR and all(map(_is_number, given))
-    ):
+def _pair(name: str, pair: Any) -> tuple[float, float]:
+    if not (isinstance(pair, list | tuple) and len(pair) == _PAIR and all(map(_is_number, pair))):
         raise BadParameter(f"{name} of a model is two numbers: [low, high]")
-    return float(given[0]), float(given[1])
+    return float(pair[0]), float(pair[1])
 
 
-def _number(name: str, given: Any) -> float:
-    if not _is_number(given):
+def _number(name: str, value: Any) -> float:
+    if not _is_number(value):
         raise BadParameter(f"{name} of a model is no number")
-    return float(given)
+    return float(value)
 
 
-def _whole(name: str, given: Any) -> int:
-    if not isinstance(given, int) or isinstance(given, bool):
+def _whole(name: str, value: Any) -> int:
+    if not isinstance(value, int) or isinstance(value, bool):
         raise BadParameter(f"{name} of a model is no whole number")
-    return given
+    return value
 
 
-def _is_number(given: Any) -> bool:
-    return isinstance(given, int | float) and not isinstance(given, bool) and math.isfinite(given)
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
 def _read(where: str, text: str) -> float:
@@ -302,7 +302,7 @@ def _read(where: str, text: str) -> float:
 
 def _models(path: Path) -> Mapping[str, Any]:
     try:
-        found = parse_toml(read_text(path)).get("models", {})
+        toml = parse_toml(read_text(path)).get("models", {})
     except ValueError:
         return {}  # who reads the catalog's metrics next says what is wrong with it
-    return found if isinstance(found, dict) else {}
+    return toml if isinstance(toml, dict) else {}

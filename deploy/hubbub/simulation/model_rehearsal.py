@@ -74,8 +74,8 @@ def rehearse_model(
         learned = _learned(model, people, order, chance)
         foretold = scores(model.kind, test.columns, learned.weights)
         judges = People(people.columns[apart], people.labels[apart], 0)
-        told = _told(model, judges, learned, confidence, chance) if len(apart) else None
-        yield Trained(learned, evaluate(model.kind, foretold, test.labels), told)
+        judgement = _told(model, judges, learned, confidence, chance) if len(apart) else None
+        yield Trained(learned, evaluate(model.kind, foretold, test.labels), judgement)
 
 
 def _drawn(every: int, reports: int | None, chance: np.random.Generator) -> NDArray[np.int64]:
@@ -127,13 +127,13 @@ def _told(
     edges = edges_of(learned.centre, learned.about, bins_for(model.epsilon))
     score, labels = linear(model.kind, judges.columns, learned.weights), judges.labels
     if model.kind == "softmax":
-        told = settled(model.kind, score)
-        score, labels = told.max(axis=1), told.argmax(axis=1) == labels
+        predictions = settled(model.kind, score)
+        score, labels = predictions.max(axis=1), predictions.argmax(axis=1) == labels
     ones = chance.random(len(score)) < labels
-    held = 2 * np.searchsorted(edges, score, side="right") + ones
+    codes = 2 * np.searchsorted(edges, score, side="right") + ones
     coins = judging(model)
     p, q = float(coins.channel.p), float(coins.channel.q)
-    true = np.bincount(held, minlength=coins.categories)
+    true = np.bincount(codes, minlength=coins.categories)
     counts = np.zeros(coins.categories)
     for category, number in enumerate(true.tolist()):
         chances = np.full(coins.categories, q)

@@ -34,7 +34,7 @@ def read_truth(path: Path, metric: Metric) -> Truth:
         BadParameter: it cannot be read; a line is neither, or its value is not one of the metric's.
             The message names the line, not what is in it.
     """
-    code, held = coder(metric), Counter[tuple[Any, str]]()
+    code, counts = coder(metric), Counter[tuple[Any, str]]()
     names: dict[Any, str] = {}
     own = columns_of(metric)
     apart = _is_apart(path, metric)
@@ -54,28 +54,28 @@ def read_truth(path: Path, metric: Metric) -> Truth:
         names.setdefault(
             value, metric.values[value] if metric.edges and metric.values else str(text)
         )
-        held[value, cell_of(metric.name, metric.breakdown, public)] += count
-    people = sum(held.values())
+        counts[value, cell_of(metric.name, metric.breakdown, public)] += count
+    people = sum(counts.values())
     if not 1 <= people <= _MAX_PEOPLE:
         raise BadParameter(f"--values {path}: {people:,} people; give 1 to {_MAX_PEOPLE:,}")
-    if len(held) > _MAX_STRINGS and metric.values is None:
+    if len(counts) > _MAX_STRINGS and metric.values is None:
         raise BadParameter(
-            f"--values {path}: {len(held):,} different values, above {_MAX_STRINGS:,}; draw fewer "
-            "people at random from the file, so that the shares stay as they are"
+            f"--values {path}: {len(counts):,} different values, above {_MAX_STRINGS:,}; draw "
+            "fewer people at random from the file, so that the shares stay as they are"
         )
-    if metric.kind == VECTOR and len(held) > _MAX_VECTORS:
+    if metric.kind == VECTOR and len(counts) > _MAX_VECTORS:
         raise BadParameter(
-            f"--values {path}: {len(held):,} different vectors; keep {_MAX_VECTORS:,}, and draw "
+            f"--values {path}: {len(counts):,} different vectors; keep {_MAX_VECTORS:,}, and draw "
             "people of them: --reports"
         )
-    if metric.randomizer.VALUES == "numbers" and len(held) > _MAX_NUMBERS:
+    if metric.randomizer.VALUES == "numbers" and len(counts) > _MAX_NUMBERS:
         raise BadParameter(
-            f"--values {path}: {len(held):,} different numbers; round them to {_MAX_NUMBERS:,} "
+            f"--values {path}: {len(counts):,} different numbers; round them to {_MAX_NUMBERS:,} "
             "or fewer"
         )
-    codes, streams = zip(*held, strict=True)
-    told = tuple(names[value] for value in codes)
-    return Truth(told, codes, tuple(held.values()), streams if apart else ())
+    codes, streams = zip(*counts, strict=True)
+    value_names = tuple(names[value] for value in codes)
+    return Truth(value_names, codes, tuple(counts.values()), streams if apart else ())
 
 
 def _is_apart(path: Path, metric: Metric) -> bool:
@@ -126,15 +126,18 @@ def _lines_of_columns(
             f"{','.join(parts)}; and count, if lines are of several people"
         )
     for number, row in rows:
-        held = dict(zip(head, row, strict=False))
-        count = "1" if "count" in parts else held.pop("count", "1").strip()
+        record = dict(zip(head, row, strict=False))
+        count = "1" if "count" in parts else record.pop("count", "1").strip()
         if len(row) != len(head) or not count.isdecimal() or len(count) > len(str(_MAX_PEOPLE)):
             raise BadParameter(
                 f"--values {path}: line {number}: write a value a column, and in count a whole "
                 "number of people, from 0 on"
             )
-        told = {field: held.pop(field).strip() for field in public}
-        yield number, (numbered(held, metric) if parted else held["value"], told, int(count))
+        public_values = {field: record.pop(field).strip() for field in public}
+        yield (
+            number,
+            (numbered(record, metric) if parted else record["value"], public_values, int(count)),
+        )
 
 
 def columns_of(metric: Metric) -> Sequence[str]:
@@ -144,30 +147,30 @@ def columns_of(metric: Metric) -> Sequence[str]:
     return [*metric.parts]
 
 
-def numbered(held: Mapping[str, str], metric: Metric) -> dict[str, Any]:
+def numbered(texts: Mapping[str, str], metric: Metric) -> dict[str, Any]:
     """The same with the parts that are numbers as such; what is none is told later."""
-    found: dict[str, Any] = dict(held)
+    values: dict[str, Any] = dict(texts)
     for part, own in metric.ranges.items():
-        if held[part] not in own.values:
+        if texts[part] not in own.values:
             with suppress(ValueError):
-                number = float(held[part])
-                found[part] = int(number) if number.is_integer() else number
-    return found
+                number = float(texts[part])
+                values[part] = int(number) if number.is_integer() else number
+    return values
 
 
 def coder(metric: Metric) -> Callable[[Any], Any]:
     """From a cell of the file to the mechanism's own value."""
     mechanism: Any = metric.randomizer
     if metric.kind == "set":
-        if odd := next((one for one in metric.values or () if "|" in one), None):
+        if odd := next((value for value in metric.values or () if "|" in value), None):
             raise BadParameter(
                 f'metric "{metric.name}": its value "{odd[:60]}" holds |, which stands between the '
                 "values of a set in the file, so its sets cannot be read; rename it for the "
                 "rehearsal"
             )
-        return lambda text: metric.code([one for one in text.split("|") if one])
+        return lambda text: metric.code([part for part in text.split("|") if part])
     if metric.kind == VECTOR:
-        return lambda held: metric.code([float(held[one]) for one in metric.values or ()])
+        return lambda texts: metric.code([float(texts[name]) for name in metric.values or ()])
     if mechanism.VALUES != "numbers" and not metric.edges:
         return metric.code
 
@@ -177,10 +180,10 @@ def coder(metric: Metric) -> Callable[[Any], Any]:
         if text in (metric.values or ()):
             part: float = metric.code(text)
             return part
-        given = float(text)
-        if not isfinite(given):
+        raw_number = float(text)
+        if not isfinite(raw_number):
             raise ValueError("not a number")
-        value: float = metric.code(int(given) if given.is_integer() else given)
+        value: float = metric.code(int(raw_number) if raw_number.is_integer() else raw_number)
         if edges is None:
             return value
         bucket: int = mechanism.range.bucket(value, mechanism.buckets)

@@ -62,12 +62,12 @@ def run_processes(
         process.join()
 
 
-def _run(work: Callable[[Any, Tell], None], share: Any, told: "Queue[Any]") -> None:
+def _run(work: Callable[[Any, Tell], None], share: Any, queue: "Queue[Any]") -> None:
     end_with_parent()
     # The terminal's Ctrl-C reaches every process; it is the parent that decides when to stop.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
-        work(share, told.put)
-        told.put(None)
+        work(share, queue.put)
+        queue.put(None)
     except Exception as error:  # noqa: BLE001 whatever it was, the parent must hear of it
-        told.put(f"{type(error).__name__}: {error}")
+        queue.put(f"{type(error).__name__}: {error}")

@@ -143,16 +143,16 @@ class DrawnStore:
     async def counted(self, streams: Collection[str]) -> Mapping[Window, Counted]:
         """What each window of the streams holds."""
         return {
-            w: Counted(held.counted, held.dummies)
-            for w, held in self.windows.items()
+            w: Counted(window_totals.counted, window_totals.dummies)
+            for w, window_totals in self.windows.items()
             if w.stream in streams
         }
 
     async def report_counts(self) -> Mapping[Window, Mapping[str, int]]:
         """The terms of the law that are known of each."""
         return {
-            window: {"counted": held.counted, DUMMIES: held.dummies}
-            for window, held in self.windows.items()
+            window: {"counted": window_totals.counted, DUMMIES: window_totals.dummies}
+            for window, window_totals in self.windows.items()
         }
 
 
@@ -178,27 +178,27 @@ def rehearse(plan: Plan, runs: int, seed: int | None) -> Iterator[Run]:
 def _run(plan: Plan, chance: np.random.Generator) -> Run:
     metric, codes = plan.metric, list(plan.truth.codes)
     mechanism: Any = metric.randomizer
-    held = np.array(plan.truth.counts, dtype=np.int64)
+    counts = np.array(plan.truth.counts, dtype=np.int64)
     if plan.reports is not None:
-        held = chance.multinomial(plan.reports, held / held.sum())
-    reported = np.zeros_like(held)
+        counts = chance.multinomial(plan.reports, counts / counts.sum())
+    reported = np.zeros_like(counts)
     windows = {}
     streams = np.array(plan.truth.streams or [metric.name] * len(codes))
     # Who takes part is drawn anew in every epoch.
     parts = plan.epochs if metric.report_on or counting(metric) < 1 else 1
     epoch = withheld = 0
-    for part in _taking_part(plan, held, parts, chance):
+    for part in _taking_part(plan, counts, parts, chance):
         for stream in dict.fromkeys(streams.tolist()):
             own = np.where(streams == stream, part, 0)
             drawn = draw_epochs(mechanism, codes, own.tolist(), plan.epochs // parts, chance)
             for number, totals in enumerate(drawn, start=epoch):
-                left = as_window(metric, totals, chance)
-                if left.counted < gathered(metric.crowd or 0, made_each(metric)):
+                window_totals = as_window(metric, totals, chance)
+                if window_totals.counted < gathered(metric.crowd or 0, made_each(metric)):
                     withheld += 1
                     continue
                 reported += own
                 if totals.reports:
-                    windows[Window(stream, number)] = left
+                    windows[Window(stream, number)] = window_totals
         epoch += plan.epochs // parts
     reports = int(reported.sum())
     if reports < metric.min_batch:
@@ -212,17 +212,17 @@ async def _told(
     """What every face would say, each beside its truth. reported: of each code, how many did."""
     metric, codes, reports = plan.metric, list(plan.truth.codes), int(reported.sum())
     query = QueryEngine(plan.bundle, drawn, clock=lambda: 0.0)
-    asked = _asked(plan)
-    found, shown = await _answered(plan, query, asked)
+    question = _asked(plan)
+    answer, visible_names = await _answered(plan, query, question)
     begun: list[str] = codes
     if plan.finds:
         begun = [told_as(metric.randomizer, code) for code in codes]
-    rows = tuple(_beside(metric, begun, reported, found, shown))
+    rows = tuple(_beside(metric, begun, reported, answer, visible_names))
     public: list[PublicRow] = []
     if plan.truth.streams:
         people = replace(plan.truth, codes=tuple(begun), counts=tuple(reported.tolist()))
-        names = [value.value for value in found.values]
-        public = await public_rows(query, metric, asked, people, names)
+        names = [value.value for value in answer.values]
+        public = await public_rows(query, metric, question, people, names)
     whole = [row.value for row in rows if not row.beginning]
     return Run(
         reports,
@@ -230,7 +230,7 @@ async def _told(
         recall=_recall(plan, codes, reported, whole),
         recall_begun=_recall(plan, begun, reported, [row.value for row in rows]),
         withheld=withheld,
-        associations=tuple(await associations(query, metric, asked, codes, reported)),
+        associations=tuple(await associations(query, metric, question, codes, reported)),
         public=tuple(public),
     )
 
@@ -239,25 +239,25 @@ def as_window(metric: Metric, totals: Totals, chance: np.random.Generator) -> Wi
     """What an epoch holds once these reports have left, with the dummies among them."""
     cells = np.array(totals.cells, dtype=np.int64)
     size, whole = len(cells), int(metric.dummies_each)
-    made = whole * totals.reports
-    made += int(chance.binomial(totals.reports, metric.dummies_each - whole))
-    if metric.dummies or made:
-        cells += chance.multinomial(metric.dummies + made, [1 / size] * size)
-    return WindowTotals(cells, totals.reports + made, 0, 0, metric.dummies)
+    extra_dummies = whole * totals.reports
+    extra_dummies += int(chance.binomial(totals.reports, metric.dummies_each - whole))
+    if metric.dummies or extra_dummies:
+        cells += chance.multinomial(metric.dummies + extra_dummies, [1 / size] * size)
+    return WindowTotals(cells, totals.reports + extra_dummies, 0, 0, metric.dummies)
 
 
 def _taking_part(
-    plan: Plan, held: "np.typing.NDArray[np.int64]", parts: int, chance: np.random.Generator
+    plan: Plan, counts: "np.typing.NDArray[np.int64]", parts: int, chance: np.random.Generator
 ) -> Iterator["np.typing.NDArray[np.int64]"]:
     """How many of each value report in so many epochs, or in the one that stands for all."""
-    metric, left = plan.metric, held
+    metric, rest = plan.metric, counts
     for epoch in range(parts):
-        part = held
+        part = counts
         if metric.report_on:
             days = days_of_period(metric.period, epoch)
-            left = held if epoch == days.start else left
-            part = chance.binomial(left, 1 / (days.stop - epoch))
-            left = left - part
+            rest = counts if epoch == days.start else rest
+            part = chance.binomial(rest, 1 / (days.stop - epoch))
+            rest = rest - part
         share = counting(metric)
         yield part if share == 1 else chance.binomial(part, share)
 
@@ -270,29 +270,29 @@ def _asked(plan: Plan) -> EstimateQuery:
 
 
 async def _answered(
-    plan: Plan, query: QueryEngine, asked: EstimateQuery
+    plan: Plan, query: QueryEngine, question: EstimateQuery
 ) -> tuple[Estimated, set[str]]:
     """The estimates, and which values their top list would show."""
     metric = plan.metric
-    found = await query.estimate(metric.name, asked)
-    if found.kind in OF_NUMBERS or plan.finds:
-        return found, {value.value for value in found.values}
-    top = await query.top(metric.name, asked, _SHOWN)
-    return found, {one.value.value for one in top.values}
+    answer = await query.estimate(metric.name, question)
+    if answer.kind in OF_NUMBERS or plan.finds:
+        return answer, {value.value for value in answer.values}
+    top = await query.top(metric.name, question, _SHOWN)
+    return answer, {value.value.value for value in top.values}
 
 
 def _beside(
     metric: Metric,
     codes: Sequence[Any],
     reported: "np.typing.NDArray[np.int64]",
-    found: Estimated,
-    shown: Collection[str],
+    answer: Estimated,
+    visible_names: Collection[str],
 ) -> Iterator[Row]:
     """Every value's answer beside its truth."""
-    names = [value.value for value in found.values]
+    names = [value.value for value in answer.values]
     true = true_values(metric.randomizer, names, codes, reported)
-    beginnings = set(found.beginnings)
-    for value, truth in zip(found.values, true.tolist(), strict=True):
+    beginnings = set(answer.beginnings)
+    for value, truth in zip(answer.values, true.tolist(), strict=True):
         yield Row(
             value=value.value,
             true=truth,
@@ -300,23 +300,26 @@ def _beside(
             low=value.low,
             high=value.high,
             detected=value.detected,
-            shown=value.value in shown,
+            shown=value.value in visible_names,
             beginning=value.value in beginnings,
             consistent=value.consistent,
         )
 
 
 def _recall(
-    plan: Plan, codes: Sequence[str], reported: "np.typing.NDArray[np.int64]", found: Sequence[str]
+    plan: Plan,
+    codes: Sequence[str],
+    reported: "np.typing.NDArray[np.int64]",
+    strings: Sequence[str],
 ) -> float | None:
     """Of the strings that are found 95 times in 100, how many were."""
     if not plan.finds:
         return None
     tree: Any = plan.metric.randomizer
     reports = int(reported.sum())
-    held: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     for code, number in zip(codes, reported.tolist(), strict=True):
-        held[code] += number
+        counts[code] += number
     least = found_from(tree, reports) * reports
-    frequent = {name for name, number in held.items() if number > least}
-    return len(frequent & set(found)) / len(frequent) if frequent else None
+    frequent = {name for name, number in counts.items() if number > least}
+    return len(frequent & set(strings)) / len(frequent) if frequent else None

@@ -32,16 +32,16 @@ def simulate(question: MetricDraft, one: Row, seed: int) -> dict[str, Any]:
     chance = np.random.default_rng(seed)
     totals = draw(mechanism, values, counts.tolist(), chance)
     strings = values if question.kind == "strings" else []
-    found = answer(mechanism, totals, _names(question), strings)
+    result = answer(mechanism, totals, _names(question), strings)
     reports = max(totals.reports, 1)
     wide = question.high - question.low
-    true = true_values(mechanism, [value.value for value in found.values], values, counts)
+    true = true_values(mechanism, [value.value for value in result.values], values, counts)
     if question.kind in MEANS:
         true = (true - question.low) / wide
     else:
         true /= reports
     predicted = family_for(mechanism).expected(mechanism, values, counts / reports, reports)
-    shown: list[dict[str, Any]] = [
+    table_rows: list[dict[str, Any]] = [
         {
             "value": value.value,
             "true": float(truth),
@@ -49,17 +49,17 @@ def simulate(question: MetricDraft, one: Row, seed: int) -> dict[str, Any]:
             "stderr": value.stderr / (wide if question.kind in MEANS else reports),
         }
         for value, place, truth in zip(
-            found.values, found.places.tolist(), true.tolist(), strict=True
+            result.values, result.places.tolist(), true.tolist(), strict=True
         )
     ]
-    squares = [(row["estimated"] - row["true"]) ** 2 for row in shown]
+    squares = [(row["estimated"] - row["true"]) ** 2 for row in table_rows]
     return {
         "mechanism": one.mechanism,
         "reports": reports,
         "seed": seed,
         "rms": float(np.sqrt(np.mean(squares))),
         "predicted": float(np.sqrt((predicted.stderrs**2).mean())),
-        "values": shown,
+        "values": table_rows,
     }
 
 

@@ -74,10 +74,10 @@ def made() -> dict[str, Any]:
                 "epsilon": epsilon,
                 "dimensions": dimensions,
                 "words": words,
-                "near": one.near,
-                "loss": one.privacy_loss(),
+                "near": code.near,
+                "loss": code.privacy_loss(),
             }
-            for one, epsilon, dimensions, words in near
+            for code, epsilon, dimensions, words in near
         ],
         "sums": [{"numbers": numbers, "sum": fsum(numbers)} for numbers in _SUMS],
         "floats": [
@@ -92,12 +92,12 @@ def made() -> dict[str, Any]:
         ],
         "gradients": [
             {
-                **dict(zip(("kind", "columns", "label", "centre", "weights"), told, strict=True)),
-                "place": place(told[1]),
-                "gradient": gradient(*told),
-                "to_judge": to_judge(*told),
+                **dict(zip(("kind", "columns", "label", "centre", "weights"), row, strict=True)),
+                "place": place(row[1]),
+                "gradient": gradient(*row),
+                "to_judge": to_judge(*row),
             }
-            for told in _PEOPLE
+            for row in _PEOPLE
         ],
         "top": {"words": 40, "sums": sums, "squares": squares},
     }

@@ -39,50 +39,54 @@ def requests() -> Iterator[Asked]:
 
 def _payloads() -> Iterator[Asked]:
     for name in (*REGISTRY, *MORE):
-        known = _known(name)
-        told = [(one["value"], one["payload"]) for one in known["payloads"]]
-        asked = {name: known[name] for name in ("mechanism", "version", "parameters", "key")}
-        values = [value for value, _ in told]
-        yield {"ask": "payloads", **asked, "values": values}, [payload for _, payload in told]
+        vector = _known(name)
+        pairs = [(payload["value"], payload["payload"]) for payload in vector["payloads"]]
+        fields = {name: vector[name] for name in ("mechanism", "version", "parameters", "key")}
+        values = [value for value, _ in pairs]
+        yield {"ask": "payloads", **fields, "values": values}, [payload for _, payload in pairs]
     crowds = _known("wire/dummies")
-    for one in crowds["crowds"]:
-        asked = {"values": one["values"], "each": one["each"], "devices": len(one["devices"])}
-        yield {"ask": "dummies", "key": crowds["key"], **asked}, one["devices"]
+    for crowd in crowds["crowds"]:
+        fields = {
+            "values": crowd["values"],
+            "each": crowd["each"],
+            "devices": len(crowd["devices"]),
+        }
+        yield {"ask": "dummies", "key": crowds["key"], **fields}, crowd["devices"]
 
 
 def _lives() -> Iterator[Asked]:
     for life in (_known("wire/ledger"), *_known("wire/asking").values()):
         if isinstance(life, str):
             continue  # where they are from
-        asked = {name: life[name] for name in ("signed", "secret", "coins", "start")}
-        asked |= {"told": life.get("public", {})}
-        asked |= {"steps": [[one["step"], one["with"]] for one in life["steps"]]}
-        came = [one.get("outcome", one.get("kept")) for one in life["steps"]]
-        yield {"ask": "life", **asked}, partial(_lived, came, life)
+        fields = {name: life[name] for name in ("signed", "secret", "coins", "start")}
+        fields |= {"told": life.get("public", {})}
+        fields |= {"steps": [[step["step"], step["with"]] for step in life["steps"]]}
+        came = [step.get("outcome", step.get("kept")) for step in life["steps"]]
+        yield {"ask": "life", **fields}, partial(_lived, came, life)
 
 
 def _submissions() -> Iterator[Asked]:
-    for one in _known("wire/epochs")["epochs"]:
-        asked = {"seconds": one["seconds"], "length": one["length"]}
-        yield {"ask": "epoch", **asked}, [one["epoch"], one["start"]]
+    for epoch in _known("wire/epochs")["epochs"]:
+        fields = {"seconds": epoch["seconds"], "length": epoch["length"]}
+        yield {"ask": "epoch", **fields}, [epoch["epoch"], epoch["start"]]
     wire = _known("wire/submission")
     yield {"ask": "request", "reports": wire["reports"]}, wire["request"]
-    for one in wire["answers"]:
-        asked = {"response": one["response"], "reports": len(wire["reports"])}
-        yield {"ask": "results", **asked}, one["results"]
+    for epoch in wire["answers"]:
+        fields = {"response": epoch["response"], "reports": len(wire["reports"])}
+        yield {"ask": "results", **fields}, epoch["results"]
 
 
 def _bundles() -> Iterator[Asked]:
     bundle, log = _known("wire/bundle"), _known("wire/log")
     operator, shipped = {"operator": bundle["operator"]}, log["shipped"]
-    for signed, taken in [
+    for signed, is_valid in [
         *((b, True) for b in (bundle["signed"], *shipped)),
         *((b, False) for b in (*bundle["refused"].values(), *log["refused"].values())),
     ]:
-        yield {"ask": "bundle", "signed": signed, **operator}, taken
+        yield {"ask": "bundle", "signed": signed, **operator}, is_valid
     yield {"ask": "later", "bundles": shipped, **operator}, True
-    for one in log["refused after"]:
-        bundles = [shipped[one["after"]], one["signed"]]
+    for refusal in log["refused after"]:
+        bundles = [shipped[refusal["after"]], refusal["signed"]]
         yield {"ask": "later", "bundles": bundles, **operator}, False
 
 
@@ -93,49 +97,49 @@ def _seals() -> Iterator[Asked]:
         key: PrivateKey = x_wing_private(private)
         if kem == "x25519":
             key = X25519PrivateKey.from_private_bytes(private)
-        asked = {n: seal[n] for n in ("public", "stream", "epoch", "payload")}
-        yield {"ask": "seal", "kem": kem, **asked}, partial(_opens, seal, key)
+        fields = {n: seal[n] for n in ("public", "stream", "epoch", "payload")}
+        yield {"ask": "seal", "kem": kem, **fields}, partial(_opens, seal, key)
 
 
 def _notices() -> Iterator[Asked]:
-    known = _known("wire/notice")
-    asked = {"ask": "notice", "bundle": _known("wire/bundle")["signed"], "metric": "theme"}
-    asked |= {"operator": known["operator"], "epochs": [epoch for epoch, _ in known["sampling"]]}
+    vector = _known("wire/notice")
+    fields = {"ask": "notice", "bundle": _known("wire/bundle")["signed"], "metric": "theme"}
+    fields |= {"operator": vector["operator"], "epochs": [epoch for epoch, _ in vector["sampling"]]}
     for signed, samplings in (("notice", "sampling"), ("lowered", "lowered sampling")):
-        yield {**asked, "signed": known[signed]}, [chance for _, chance in known[samplings]]
-    for signed in known["refused"].values():
-        yield {**asked, "signed": signed}, _REFUSED
+        yield {**fields, "signed": vector[signed]}, [chance for _, chance in vector[samplings]]
+    for signed in vector["refused"].values():
+        yield {**fields, "signed": signed}, _REFUSED
 
 
 def _tokens() -> Iterator[Asked]:
-    known = _known("wire/tokens")
-    asked = {name: known[name] for name in ("nonce", "output", "sealed")}
+    vector = _known("wire/tokens")
+    fields = {name: vector[name] for name in ("nonce", "output", "sealed")}
     yield (
-        {"ask": "token", "stream": "theme", "epoch": 20_000, **asked},
-        [*(known["info"], known["token"])],
+        {"ask": "token", "stream": "theme", "epoch": 20_000, **fields},
+        [*(vector["info"], vector["token"])],
     )
-    yield {"ask": "token_request", "wanted": known["wanted"]}, known["request"]
-    issued = TokenResponse.FromString(bytes.fromhex(known["answer"])).issued
-    told = [
+    yield {"ask": "token_request", "wanted": vector["wanted"]}, vector["request"]
+    issued = TokenResponse.FromString(bytes.fromhex(vector["answer"])).issued
+    results = [
         None
-        if one.not_given
-        else {"evaluated": [e.hex() for e in one.evaluated], "proof": one.proof.hex()}
-        for one in issued
+        if report.not_given
+        else {"evaluated": [e.hex() for e in report.evaluated], "proof": report.proof.hex()}
+        for report in issued
     ]
     for answer, wanted, right in (
-        (known["answer"], len(told), told),
-        (known["answer"], len(told) - 1, _REFUSED),
+        (vector["answer"], len(results), results),
+        (vector["answer"], len(results) - 1, _REFUSED),
         ("ff", 1, _REFUSED),
     ):
         yield {"ask": "token_answer", "answer": answer, "wanted": wanted}, right
-    for moment, step in known["steps of 65536"].items():
+    for moment, step in vector["steps of 65536"].items():
         length, epoch = moment.split("|")
-        asked = {"secret": known["secret"], "length": length, "epoch": int(epoch)}
-        yield {"ask": "token_moment", **asked}, step
-    rfc = dict(known["rfc"])
+        fields = {"secret": vector["secret"], "length": length, "epoch": int(epoch)}
+        yield {"ask": "token_moment", **fields}, step
+    rfc = dict(vector["rfc"])
     outputs, proof = rfc.pop("outputs"), bytes.fromhex(rfc["proof"])
-    asked = {name: rfc[name] for name in ("public", "info", "inputs")}
-    yield {"ask": "blind", **asked}, partial(_blinds, rfc["inputs"])
+    fields = {name: rfc[name] for name in ("public", "info", "inputs")}
+    yield {"ask": "blind", **fields}, partial(_blinds, rfc["inputs"])
     for more, right in (
         ({}, outputs),
         ({"proof": (proof[:-1] + bytes([proof[-1] ^ 1])).hex()}, _REFUSED),
@@ -148,28 +152,28 @@ def _tokens() -> Iterator[Asked]:
 
 
 def _relayed() -> Iterator[Asked]:
-    known = _known("wire/oblivious")
-    asked = {name: known[name] for name in ("authority", "content", "step")}
-    yield {"ask": "binary_request", **asked}, known["request"]
-    for one in known["responses"]:
-        right = {name: one[name] for name in ("status", "headers", "content")}
-        yield {"ask": "binary_response", "response": one["response"]}, right
+    vector = _known("wire/oblivious")
+    fields = {name: vector[name] for name in ("authority", "content", "step")}
+    yield {"ask": "binary_request", **fields}, vector["request"]
+    for response in vector["responses"]:
+        right = {name: response[name] for name in ("status", "headers", "content")}
+        yield {"ask": "binary_response", "response": response["response"]}, right
 
 
 def judge(program: Sequence[str]) -> tuple[Counter[str], list[str]]:
     """How many answers were right, wrong and not given; and what was asked of the wrong ones."""
-    asked = list(requests())
-    lines = "".join(json.dumps(request) + "\n" for request, _ in asked)
+    items = list(requests())
+    lines = "".join(json.dumps(request) + "\n" for request, _ in items)
     done = subprocess.run(program, input=lines, capture_output=True, text=True, check=True)
     answers = [json.loads(line) for line in done.stdout.splitlines()]
-    found: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     wrong = []
-    for (request, right), answer in zip(asked, answers, strict=True):
+    for (request, right), answer in zip(items, answers, strict=True):
         verdict = "not given" if answer is None else "right" if _fits(answer, right) else "wrong"
-        found[verdict] += 1
+        counts[verdict] += 1
         if verdict == "wrong":
             wrong.append(json.dumps({**request, "values": None})[:200])
-    return found, wrong
+    return counts, wrong
 
 
 def _fits(answer: Any, right: Any) -> bool:
@@ -189,19 +193,19 @@ def _blinds(inputs: Sequence[str], answer: Any) -> bool:
     """Each input by a scalar of its own, with what an issuer would see of it."""
     try:
         scalars = [bytes.fromhex(by) for by, _ in answer]
-        seen = [
-            blind(bytes.fromhex(one), by).element.hex()
-            for one, by in zip(inputs, scalars, strict=True)
+        elements = [
+            blind(bytes.fromhex(value), by).element.hex()
+            for value, by in zip(inputs, scalars, strict=True)
         ]
     except (BadParameter, TypeError, ValueError):
         return False
-    return seen == [element for _, element in answer] and len({*scalars}) == len(scalars)
+    return elements == [element for _, element in answer] and len({*scalars}) == len(scalars)
 
 
 def _lived(came: Sequence[Any], life: dict[str, Any], answer: Any) -> bool:
     """What is kept after a step has no order, and sums are of doubles."""
     try:
-        steps = [sorted(one) if isinstance(one, list) else one for one in answer["steps"]]
+        steps = [sorted(step) if isinstance(step, list) else step for step in answer["steps"]]
         near = all(
             abs(answer[kind][name] - sum_) < _NEAR
             for kind in ("spent", "central")
@@ -209,7 +213,7 @@ def _lived(came: Sequence[Any], life: dict[str, Any], answer: Any) -> bool:
         )
     except (KeyError, TypeError):
         return False
-    return near and steps == [sorted(one) if isinstance(one, list) else one for one in came]
+    return near and steps == [sorted(step) if isinstance(step, list) else step for step in came]
 
 
 def _known(name: str) -> dict[str, Any]:
@@ -219,5 +223,5 @@ def _known(name: str) -> dict[str, Any]:
 
 if __name__ == "__main__":
     verdicts, mistakes = judge(sys.argv[1:])
-    sys.stdout.write(f"{dict(verdicts)}\n" + "".join(f"wrong: {one}\n" for one in mistakes))
+    sys.stdout.write(f"{dict(verdicts)}\n" + "".join(f"wrong: {mistake}\n" for mistake in mistakes))
     sys.exit(bool(mistakes))

@@ -20,31 +20,31 @@ def known(request: pytest.FixtureRequest) -> dict[str, Any]:
     return answers
 
 
-def test_the_same_coins_give_the_same_payloads(known: dict[str, Any]) -> None:
-    mechanism = build(known["mechanism"], **known["parameters"])
-    assert known["version"] == mechanism.VERSION
-    coins = KeyedBits(bytes.fromhex(known["key"]))
-    for answer in known["payloads"]:
+def test_the_same_coins_give_the_same_payloads(vector: dict[str, Any]) -> None:
+    mechanism = build(vector["mechanism"], **vector["parameters"])
+    assert vector["version"] == mechanism.VERSION
+    coins = KeyedBits(bytes.fromhex(vector["key"]))
+    for answer in vector["payloads"]:
         payload = mechanism.randomize(answer["value"], coins)
         assert payload.hex() == answer["payload"]
         assert sorted(mechanism.layout.cells(payload)) == answer["cells"]
 
 
-def test_the_same_totals_give_the_same_estimates(known: dict[str, Any]) -> None:
-    mechanism = build(known["mechanism"], **known["parameters"])
-    totals = Totals(known["totals"]["cells"], known["totals"]["reports"])
+def test_the_same_totals_give_the_same_estimates(vector: dict[str, Any]) -> None:
+    mechanism = build(vector["mechanism"], **vector["parameters"])
+    totals = Totals(vector["totals"]["cells"], vector["totals"]["reports"])
     estimates = mechanism.estimate(totals)
     for ours, answers in (
-        (estimates.values, known["estimates"]),
-        (estimates.variances, known["variances"]),
-        ([mechanism.privacy_loss()], [known["privacy_loss"]]),
+        (estimates.values, vector["estimates"]),
+        (estimates.variances, vector["variances"]),
+        ([mechanism.privacy_loss()], [vector["privacy_loss"]]),
     ):
         assert len(ours) == len(answers)
         assert all(math.isclose(a, b, rel_tol=1e-12) for a, b in zip(ours, answers, strict=True))
 
 
-def test_what_was_refused_is_refused(known: dict[str, Any]) -> None:
-    layout = build(known["mechanism"], **known["parameters"]).layout
-    for hostile in known["refused"]:
+def test_what_was_refused_is_refused(vector: dict[str, Any]) -> None:
+    layout = build(vector["mechanism"], **vector["parameters"]).layout
+    for hostile in vector["refused"]:
         with pytest.raises(BadPayload):
             layout.cells(bytes.fromhex(hostile))

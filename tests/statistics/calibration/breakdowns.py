@@ -53,7 +53,7 @@ EPOCH = 20_000
 
 @cache
 def _bundle(mechanism: str, epsilon: float, values: int, parts: int) -> Bundle:
-    said = CATALOG.format(
+    text = CATALOG.format(
         mechanism=mechanism,
         epsilon=epsilon,
         values=[f"v{n}" for n in range(values)],
@@ -61,7 +61,7 @@ def _bundle(mechanism: str, epsilon: float, values: int, parts: int) -> Bundle:
     )
     with TemporaryDirectory() as folder:
         path = Path(folder) / "metrics.toml"
-        path.write_text(said.replace("'", '"'))
+        path.write_text(text.replace("'", '"'))
         return make_bundle(path).bundle
 
 
@@ -75,22 +75,25 @@ def _broken(
     theme = bundle.metric("theme")
     mechanism, names = theme.randomizer, theme.values
     assert names
-    held: dict[str, Sequence[int]] = {}
+    counts: dict[str, Sequence[int]] = {}
     totals: dict[str, Totals] = {}
     for place, (size, shares) in enumerate(zip(sizes, populations, strict=True)):
-        held[f"p{place}"] = chance.multinomial(size, shares).tolist()
-        totals[f"p{place}"] = draw(mechanism, range(len(shares)), held[f"p{place}"], chance)
+        counts[f"p{place}"] = chance.multinomial(size, shares).tolist()
+        totals[f"p{place}"] = draw(mechanism, range(len(shares)), counts[f"p{place}"], chance)
 
     def answer(parts: Sequence[str]) -> Answer:
         cells = np.sum([totals[part].cells for part in parts], axis=0).tolist()
         reports = sum(totals[part].reports for part in parts)
         return answer_tiers([(mechanism, Totals(cells, reports))], names)
 
-    counted = {Window(f"theme@os={part}", EPOCH): Held(one.reports) for part, one in totals.items()}
+    counted = {
+        Window(f"theme@os={part}", EPOCH): Held(part_totals.reports)
+        for part, part_totals in totals.items()
+    }
     whole = EpochSelection(theme, (EPOCH,), counted)
     parts = parts_by(bundle, whole)
     every = list(totals)
-    answers = [(answer([one]), answer([o for o in every if o != one])) for one in every]
+    answers = [(answer([part]), answer([o for o in every if o != part])) for part in every]
     rows = broken_down(whole, "os", parts, answers, None).values
 
     low, high, p_values = (
@@ -98,7 +101,7 @@ def _broken(
         for name in ("difference_low", "difference_high", "p_value")
     )
     true = _differences(np.array(populations), np.array(sizes))
-    own = np.concatenate([np.array(held[one]) / totals[one].reports for one in every])
+    own = np.concatenate([np.array(counts[part]) / totals[part].reports for part in every])
     marked = np.array([row.stands_out for row in rows])
     inside = [row.low <= share <= row.high for row, share in zip(rows, own, strict=True)]
     yield SHARE, sum(inside), len(rows)

@@ -40,19 +40,22 @@ def _changed(
     names = [str(value) for value in range(len(before))]
     answers, points = [], []
     for population, size in zip((before, after), sizes, strict=True):
-        held = chance.multinomial(size, population).tolist()
-        tiers = [(mechanism, draw(mechanism, range(len(held)), held, chance))]
+        counts = chance.multinomial(size, population).tolist()
+        tiers = [(mechanism, draw(mechanism, range(len(counts)), counts, chance))]
         answers.append(answer_tiers(tiers, names))
         [point] = shares(tiers, [1])
         points.append(point.low <= population[1] <= point.high)
     yield ASKED, sum(points), 2
     found = changes(*answers)
     true = np.array(after) - np.array(before)
-    holds = [one.low <= difference <= one.high for one, difference in zip(found, true, strict=True)]
+    holds = [
+        change.low <= difference <= change.high
+        for change, difference in zip(found, true, strict=True)
+    ]
     yield DIFFERENCE, sum(holds), len(holds)
     yield SUREST, holds[min(range(len(found)), key=lambda place: found[place].p_value)], 1
-    marked = [one for one in found if one.changed]
-    yield MARKED_ABOVE, sum(one.low > 0 or one.high < 0 for one in marked), len(marked)
+    marked = [change for change in found if change.changed]
+    yield MARKED_ABOVE, sum(change.low > 0 or change.high < 0 for change in marked), len(marked)
     if not true.any():
         yield SMALL_P, found[1].p_value < 0.05, 1
         yield ANY, bool(marked), 1
@@ -70,14 +73,14 @@ def _picked(
     """Of even values the most frequent of some epochs: chance alone picked them."""
     size = mechanism.layout.size
     epochs = [draw(mechanism, range(size), [each] * size, chance) for _ in range(days)]
-    cells = np.sum([one.cells for one in epochs], axis=0).tolist()
+    cells = np.sum([epoch.cells for epoch in epochs], axis=0).tolist()
     names = [str(value) for value in range(size)]
     whole = answer_tiers([(mechanism, Totals(cells, days * each * size))], names).values
-    ranks = [one.rank or 0 for one in whole]
+    ranks = [row.rank or 0 for row in whole]
     first = sorted(range(size), key=ranks.__getitem__)[:5]
-    for one in epochs:
+    for epoch in epochs:
         picked = [ranks[place] / size for place in first]
-        points = shares([(mechanism, one)], first, picked=picked, part=1 / len(epochs))
+        points = shares([(mechanism, epoch)], first, picked=picked, part=1 / len(epochs))
         yield PICKED, sum(point.low <= 1 / size <= point.high for point in points), 5
 
 
@@ -86,18 +89,19 @@ BEFORE = [6000, 4000, 3000, 2500, 2000, 1500, 1000, 0]
 
 def _weeks(mechanism: AnyMechanism, chance: np.random.Generator) -> Iterator[Counted]:
     """The same devices seven times; then a twentieth of them has taken up one value."""
-    after = [held - held // 20 for held in BEFORE]
+    after = [count - count // 20 for count in BEFORE]
     after[2] += sum(BEFORE) - sum(after)
     names = [str(value) for value in range(len(BEFORE))]
 
-    def week(held: Sequence[int]) -> Answer:
-        epochs = list(draw_epochs(mechanism, range(8), held, 7, chance))
-        cells = np.sum([one.cells for one in epochs], axis=0).tolist()
-        return answer_tiers([(mechanism, Totals(cells, 7 * sum(held)))], names, repeats=7)
+    def week(counts: Sequence[int]) -> Answer:
+        epochs = list(draw_epochs(mechanism, range(8), counts, 7, chance))
+        cells = np.sum([epoch.cells for epoch in epochs], axis=0).tolist()
+        return answer_tiers([(mechanism, Totals(cells, 7 * sum(counts)))], names, repeats=7)
 
     first, second = week(BEFORE), week(after)
     holds = [
-        one.low <= 7 * held <= one.high for one, held in zip(first.values, BEFORE, strict=True)
+        value.low <= 7 * count <= value.high
+        for value, count in zip(first.values, BEFORE, strict=True)
     ]
     yield SUMMED, sum(holds), len(holds)
     yield MOVED, changes(first, second)[2].changed, 1
@@ -173,9 +177,9 @@ SETTINGS: Sequence[Setting] = [
         Setting(
             f"{name}, 20,000 devices",
             60,
-            partial(_weeks, build(name, **given, categories=8)),
+            partial(_weeks, build(name, **parameters, categories=8)),
         )
-        for name, given in (
+        for name, parameters in (
             ("long.unary", {"epsilon": 1.0, "permanent_epsilon": 2.0}),
             ("long.grr", {"epsilon": 1.0, "permanent_epsilon": 2.0}),
             ("rappor.basic", {"f": 0.5, "p": 0.25, "q": 0.75}),

@@ -47,12 +47,14 @@ class Coins:
         return sum(1 << place for place in np.flatnonzero(drawn).tolist())
 
 
-def randomized(mechanism: AnyMechanism, held: Sequence[int], chance: np.random.Generator) -> Totals:
+def randomized(
+    mechanism: AnyMechanism, counts: Sequence[int], chance: np.random.Generator
+) -> Totals:
     """The totals of devices of which so many hold each value."""
     coins = Coins(chance)
     payloads = [
         mechanism.randomize(value, coins)
-        for value, people in enumerate(held)
+        for value, people in enumerate(counts)
         for _ in range(people)
     ]
     return tally(mechanism.layout, payloads)
@@ -61,16 +63,16 @@ def randomized(mechanism: AnyMechanism, held: Sequence[int], chance: np.random.G
 def _answered(
     mechanism: AnyMechanism, shares: Sequence[float], reports: int, chance: np.random.Generator
 ) -> tuple[Answer, list[int]]:
-    held = chance.multinomial(reports, shares).tolist()
-    names = [str(value) for value in range(len(held))]
-    return answer_tiers([(mechanism, randomized(mechanism, held, chance))], names), held
+    counts = chance.multinomial(reports, shares).tolist()
+    names = [str(value) for value in range(len(counts))]
+    return answer_tiers([(mechanism, randomized(mechanism, counts, chance))], names), counts
 
 
 def _score_test(mechanism: AnyMechanism, before: Answer, after: Answer) -> Floats:
     """Two-sided p-values of two counts of supports, were they of one population."""
     p, q = float(mechanism.channel.p), float(mechanism.channel.q)  # type: ignore[attr-defined]
     sizes = np.array([before.reports, after.reports], dtype=np.float64)
-    estimates = np.array([[row.estimate for row in one.values] for one in (before, after)])
+    estimates = np.array([[row.estimate for row in answer.values] for answer in (before, after)])
     counts = estimates * (p - q) + sizes[:, None] * q
     both = counts.sum(axis=0) / sizes.sum()
     off = counts[1] / sizes[1] - counts[0] / sizes[0]
@@ -95,28 +97,28 @@ def _moved(
     chance: np.random.Generator,
 ) -> Iterator[Counted]:
     """The first value's share moves, or does not; all others are alike."""
-    populations = [_rest(one, mechanism.categories) for one in (share, later)]  # type: ignore[attr-defined]
+    populations = [_rest(fraction, mechanism.categories) for fraction in (share, later)]  # type: ignore[attr-defined]
     before, after = (
         _answered(mechanism, population, size, chance)[0]
         for population, size in zip(populations, sizes, strict=True)
     )
     found, true = changes(before, after), np.subtract(np.array(populations[1]), populations[0])
-    holds = [one.low <= by <= one.high for one, by in zip(found, true, strict=True)]
+    holds = [change.low <= by <= change.high for change, by in zip(found, true, strict=True)]
     yield DIFFERENCE, sum(holds), len(holds)
     yield SUREST, holds[min(range(len(found)), key=lambda place: found[place].p_value)], 1
     if share == later:
         yield SMALL_P, found[0].p_value < 0.05, 1
         yield TINY_P, found[0].p_value < 0.01, 1
-        yield ANY, any(one.changed for one in found), 1
+        yield ANY, any(change.changed for change in found), 1
         return
     best = _score_test(mechanism, before, after)
     yield POWER, found[0].p_value < 0.001, bool(best[0] < 0.001)
     yield MARKS, found[0].changed, bool(_marked(best)[0])
-    marked = [one for one in found if one.changed]
+    marked = [change for change in found if change.changed]
     # Benjamini and Yekutieli (2005): of those that are picked, as many.
     reach = -float(ndtri(0.025 * max(len(marked), 1) / len(found)))
-    needed = sum(2 * reach * one.stderr for one in marked)
-    yield NARROW, needed, sum(one.high - one.low for one in marked)
+    needed = sum(2 * reach * change.stderr for change in marked)
+    yield NARROW, needed, sum(change.high - change.low for change in marked)
 
 
 def _rows(
@@ -124,8 +126,8 @@ def _rows(
 ) -> Iterator[Counted]:
     """The first row's width beside that of the first of so many."""
     size = mechanism.categories  # type: ignore[attr-defined]
-    answer, held = _answered(mechanism, _rest(share, size), reports, chance)
-    yield from judged(answer.values, held)
+    answer, counts = _answered(mechanism, _rest(share, size), reports, chance)
+    yield from judged(answer.values, counts)
     first = answer.values[0]
     needed = (1.96 - float(ndtri(0.025 / size))) * first.stderr + 1
     yield ROW, needed, first.high - first.low

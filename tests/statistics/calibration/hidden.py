@@ -26,14 +26,14 @@ SHARE = Statement(
 
 
 def hidden_totals(
-    mechanism: AnyMechanism, held: Sequence[int], noise: CountNoise, chance: np.random.Generator
+    mechanism: AnyMechanism, counts: Sequence[int], noise: CountNoise, chance: np.random.Generator
 ) -> Totals:
     """Reports, and a drawn number of dummies, each any value alike."""
     weights = np.array(noise.weights, dtype=np.float64)
     dummies = int(chance.choice(len(weights), p=weights / weights.sum()))
-    cells = np.array(draw(mechanism, range(len(held)), held, chance).cells)
-    cells += chance.multinomial(dummies, [1 / len(held)] * len(held))
-    reports = sum(held) + dummies - noise.reach
+    cells = np.array(draw(mechanism, range(len(counts)), counts, chance).cells)
+    cells += chance.multinomial(dummies, [1 / len(counts)] * len(counts))
+    reports = sum(counts) + dummies - noise.reach
     return Totals(cells.tolist(), reports, noise.reach, 0.0, noise.variance)
 
 
@@ -48,26 +48,26 @@ def _hidden(
     names = [str(value) for value in range(len(population))]
     answers: list[Answer] = []
     for _ in range(2):
-        held = chance.multinomial(people, population).tolist()
-        totals = hidden_totals(mechanism, held, noise, chance)
+        counts = chance.multinomial(people, population).tolist()
+        totals = hidden_totals(mechanism, counts, noise, chance)
         answer = answer_tiers([(mechanism, totals)], names)
-        yield from judged(answer.values, held)
+        yield from judged(answer.values, counts)
         first = answer.values[0]
         assert first.share_low is not None
         assert first.share_high is not None
-        yield SHARE, first.share_low <= held[0] / people <= first.share_high, 1
+        yield SHARE, first.share_low <= counts[0] / people <= first.share_high, 1
         [point] = shares([(mechanism, totals)], [0])
         yield ASKED, point.low <= population[0] <= point.high, 1
         [count] = as_it_is(mechanism, totals, names, "count", "0")
         assert count.low is not None
         assert count.high is not None
-        yield COUNT, count.low <= held[0] <= count.high, 1
+        yield COUNT, count.low <= counts[0] <= count.high, 1
         answers.append(answer)
     found = changes(*answers)
     yield SMALL_P, found[0].p_value < 0.05, 1
     yield TINY_P, found[0].p_value < 0.01, 1
-    yield ANY, any(one.changed for one in found), 1
-    yield DIFFERENCE, sum(one.low <= 0 <= one.high for one in found), len(found)
+    yield ANY, any(change.changed for change in found), 1
+    yield DIFFERENCE, sum(change.low <= 0 <= change.high for change in found), len(found)
 
 
 SETTINGS: Sequence[Setting] = [

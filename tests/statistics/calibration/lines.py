@@ -72,16 +72,16 @@ def asked_once(
         held = int(chance.binomial(number, share))
         totals = draw(mechanism, [0, 1], [number - held, held], chance)
         points.append(shares([(mechanism, totals)], [1])[0])
-    seen = np.array([point.estimate for point in points])
-    return seen, known_variances(points, reports.tolist(), (0.0, 1.0))
+    array = np.array([point.estimate for point in points])
+    return array, known_variances(points, reports.tolist(), (0.0, 1.0))
 
 
 def _lined(
     panel: Panel, days: int, people: int, epsilon: float, chance: np.random.Generator
 ) -> Iterator[Counted]:
     truth = panel(days, chance)
-    seen, variances = asked_once(truth, people, epsilon, chance)
-    line = line_through(range(FIRST, FIRST + days), seen, variances, 0.95)
+    estimates, variances = asked_once(truth, people, epsilon, chance)
+    line = line_through(range(FIRST, FIRST + days), estimates, variances, 0.95)
     yield BAND, int(((line.low <= truth) & (truth <= line.high)).sum()), days
     if panel is stepping:
         moves = np.diff(truth - np.resize(_WEEK, days))

@@ -74,7 +74,7 @@ LISTS: Sequence[tuple[str, float, int, int, Shape, str]] = [
 def judged(values: Sequence[ValueAnswer], truth: Sequence[float]) -> Iterator[Counted]:
     """Of rows beside their truth: intervals by rank, and what stands out."""
     rows = sorted(zip(values, truth, strict=True), key=lambda row: row[0].rank or 0)
-    holds = [one.low <= true <= one.high for one, true in rows]
+    holds = [row.low <= true <= row.high for row, true in rows]
     for statement, first in ((FIRST, 1), (TEN, 10), (EVERY, len(rows))):
         yield statement, sum(holds[:first]), len(holds[:first])
     yield from flags(values, truth)
@@ -82,32 +82,32 @@ def judged(values: Sequence[ValueAnswer], truth: Sequence[float]) -> Iterator[Co
 
 def flags(values: Sequence[ValueAnswer], truth: Sequence[float]) -> Iterator[Counted]:
     """Of rows beside their truth: what stands out."""
-    standing = [(one, true) for one, true in zip(values, truth, strict=True) if one.detected]
-    held = sum(one.low <= true <= one.high for one, true in standing)
+    standing = [(value, true) for value, true in zip(values, truth, strict=True) if value.detected]
+    total = sum(row.low <= true <= row.high for row, true in standing)
     if standing:  # a false coverage rate is a list's, as the false discovery rate is
-        yield STANDING, held / len(standing), 1
-    yield ABOVE, sum(one.low > 0 for one, _ in standing), len(standing)
+        yield STANDING, total / len(standing), 1
+    yield ABOVE, sum(row.low > 0 for row, _ in standing), len(standing)
     yield FALSE, sum(not true for _, true in standing) / max(len(standing), 1), 1
 
 
 def _answered(
-    mechanism: AnyMechanism, held: Sequence[int], chance: np.random.Generator
+    mechanism: AnyMechanism, counts: Sequence[int], chance: np.random.Generator
 ) -> tuple[Answer, float]:
     """An answer over listed values, and how plausible its totals are."""
-    totals = draw(mechanism, range(len(held)), held, chance)
-    names = [str(value) for value in range(len(held))]
+    totals = draw(mechanism, range(len(counts)), counts, chance)
+    names = [str(value) for value in range(len(counts))]
     return answer_tiers([(mechanism, totals)], names), plausibility(mechanism, totals).p_value
 
 
 def _list(
-    mechanism: AnyMechanism, held: Sequence[int], chance: np.random.Generator
+    mechanism: AnyMechanism, counts: Sequence[int], chance: np.random.Generator
 ) -> Iterator[Counted]:
-    answer, p_value = _answered(mechanism, held, chance)
-    yield from judged(answer.values, held)
+    answer, p_value = _answered(mechanism, counts, chance)
+    yield from judged(answer.values, counts)
     inside = [
-        one.low - 1e-6 <= one.consistent <= one.high + 1e-6
-        for one in answer.values
-        if one.consistent is not None
+        value.low - 1e-6 <= value.consistent <= value.high + 1e-6
+        for value in answer.values
+        if value.consistent is not None
     ]
     yield INSIDE, sum(inside), len(inside)
     yield ODD, p_value <= 0.05, 1
@@ -115,44 +115,44 @@ def _list(
 
 
 def _asked(
-    mechanism: AnyMechanism, held: Sequence[int], chance: np.random.Generator
+    mechanism: AnyMechanism, counts: Sequence[int], chance: np.random.Generator
 ) -> Iterator[Counted]:
     """One value that was asked for, whatever it came to."""
-    one = _answered(mechanism, held, chance)[0].values[1]
-    off = one.estimate - held[1]
-    yield WIDE, abs(off) > 2 * one.stderr, 1
+    row = _answered(mechanism, counts, chance)[0].values[1]
+    off = row.estimate - counts[1]
+    yield WIDE, abs(off) > 2 * row.stderr, 1
     yield ABOVE_TRUTH, off > 0, 1
     yield BELOW_TRUTH, off < 0, 1
 
 
 def _alone(
-    mechanism: AnyMechanism, held: Sequence[int], chance: np.random.Generator
+    mechanism: AnyMechanism, counts: Sequence[int], chance: np.random.Generator
 ) -> Iterator[Counted]:
-    values = _answered(mechanism, held, chance)[0].values
-    absent = [one.detected for one, true in zip(values, held, strict=True) if not true]
+    values = _answered(mechanism, counts, chance)[0].values
+    absent = [value.detected for value, true in zip(values, counts, strict=True) if not true]
     yield ALONE, sum(map(bool, absent)), len(absent)
 
 
 def _ordered(
-    mechanism: AnyMechanism, held: Sequence[int], chance: np.random.Generator
+    mechanism: AnyMechanism, counts: Sequence[int], chance: np.random.Generator
 ) -> Iterator[Counted]:
-    found = top(_answered(mechanism, held, chance)[0], 4)
-    true = [held[int(one.value.value)] for one in found.values]
-    best = sorted(held, reverse=True)
-    for one, here, there in zip(found.values[:3], true[:3], true[1:], strict=True):
-        yield AHEAD, (one.ahead_confidence or 0) >= 0.95 and here < there, 1
-    three = top(_answered(mechanism, held, chance)[0], 3)
-    true = [held[int(one.value.value)] for one in three.values]
+    found = top(_answered(mechanism, counts, chance)[0], 4)
+    true = [counts[int(value.value.value)] for value in found.values]
+    best = sorted(counts, reverse=True)
+    for row, here, there in zip(found.values[:3], true[:3], true[1:], strict=True):
+        yield AHEAD, (row.ahead_confidence or 0) >= 0.95 and here < there, 1
+    three = top(_answered(mechanism, counts, chance)[0], 3)
+    true = [counts[int(value.value.value)] for value in three.values]
     yield MEMBERS, three.set_confidence >= 0.95 and sorted(true, reverse=True) != best[:3], 1
     yield ORDER, three.order_confidence >= 0.95 and true != best[:3], 1
 
 
 def _peaks(
-    mechanism: AnyMechanism, held: Sequence[int], chance: np.random.Generator
+    mechanism: AnyMechanism, counts: Sequence[int], chance: np.random.Generator
 ) -> Iterator[Counted]:
-    middles = [bucket + 0.5 for bucket in range(len(held))]
-    totals = draw(mechanism, middles, held, chance)
-    yield from flags(answer_tiers([(mechanism, totals)], None).values, held)
+    middles = [bucket + 0.5 for bucket in range(len(counts))]
+    totals = draw(mechanism, middles, counts, chance)
+    yield from flags(answer_tiers([(mechanism, totals)], None).values, counts)
 
 
 def _one_part(
@@ -165,43 +165,43 @@ def _one_part(
 
 
 def _apart(
-    mechanism: AnyMechanism, held: Sequence[int], chance: np.random.Generator
+    mechanism: AnyMechanism, counts: Sequence[int], chance: np.random.Generator
 ) -> Iterator[Counted]:
     """The first rows, each of which all others are far from: chance alone moves none."""
-    values = _answered(mechanism, held, chance)[0].values[:4]
-    plain = sum(2 * 1.96 * one.stderr for one in values)
-    yield SHARP, plain, sum(one.high - one.low for one in values)
+    values = _answered(mechanism, counts, chance)[0].values[:4]
+    plain = sum(2 * 1.96 * value.stderr for value in values)
+    yield SHARP, plain, sum(value.high - value.low for value in values)
 
 
 def _cells(mechanism: PairedParts, chance: np.random.Generator) -> Iterator[Counted]:
     """Of tables each cell, of which no two are alike."""
     values = range(prod(mechanism.sizes))
-    held = chance.multinomial(100_000, chance.dirichlet(np.full(len(values), 0.5))).tolist()
-    true = np.array(held) @ [mechanism.row(value) for value in values]
+    counts = chance.multinomial(100_000, chance.dirichlet(np.full(len(values), 0.5))).tolist()
+    true = np.array(counts) @ [mechanism.row(value) for value in values]
     parts = [f"{part}={n}" for part, size in enumerate(mechanism.sizes) for n in range(size)]
-    answer = answer_tiers([(mechanism, draw(mechanism, values, held, chance))], parts)
+    answer = answer_tiers([(mechanism, draw(mechanism, values, counts, chance))], parts)
     rows = list(zip(answer.values, true, strict=True))
-    holds = sum(one.low <= cell <= one.high for one, cell in rows)
+    holds = sum(row.low <= cell <= row.high for row, cell in rows)
     yield EVERY, holds, len(rows)
-    clear = [(one, cell) for one, cell in rows if cell > 8 * one.stderr]
-    yield SPENT, sum(not one.low <= cell <= one.high for one, cell in clear), len(clear)
+    clear = [(row, cell) for row, cell in rows if cell > 8 * row.stderr]
+    yield SPENT, sum(not row.low <= cell <= row.high for row, cell in clear), len(clear)
 
 
 def _again(
-    mechanism: AnyMechanism, held: Sequence[int], chance: np.random.Generator
+    mechanism: AnyMechanism, counts: Sequence[int], chance: np.random.Generator
 ) -> Iterator[Counted]:
     """The same devices thirty times."""
-    epochs = list(draw_epochs(mechanism, range(len(held)), held, 30, chance))
-    cells = np.sum([one.cells for one in epochs], axis=0).tolist()
-    totals, names = Totals(cells, 30 * sum(held)), [str(value) for value in range(len(held))]
+    epochs = list(draw_epochs(mechanism, range(len(counts)), counts, 30, chance))
+    cells = np.sum([epoch.cells for epoch in epochs], axis=0).tolist()
+    totals, names = Totals(cells, 30 * sum(counts)), [str(value) for value in range(len(counts))]
     values = answer_tiers([(mechanism, totals)], names, repeats=30).values
-    yield from judged(values, [30 * one for one in held])
+    yield from judged(values, [30 * count for count in counts])
 
 
 def _two_peaks(reports: int) -> list[int]:
-    held = [0] * 16
-    held[3], held[10] = reports // 2, reports - reports // 2
-    return held
+    counts = [0] * 16
+    counts[3], counts[10] = reports // 2, reports - reports // 2
+    return counts
 
 
 LASTING = build("long.unary", epsilon=4.0, permanent_epsilon=8.0, categories=100)
@@ -209,11 +209,11 @@ LASTING = build("long.unary", epsilon=4.0, permanent_epsilon=8.0, categories=100
 SETTINGS: Sequence[Setting] = [
     *(
         Setting(
-            f"{name} {epsilon:g}, {size:,} values, {people:,} reports, {told}",
+            f"{name} {epsilon:g}, {size:,} values, {people:,} reports, {label}",
             40 if size > 1000 else 120,
             partial(_list, built(name, epsilon, size), shape(size, people)),
         )
-        for name, epsilon, size, people, shape, told in LISTS
+        for name, epsilon, size, people, shape, label in LISTS
     ),
     *(
         Setting(
@@ -255,12 +255,12 @@ SETTINGS: Sequence[Setting] = [
         for absent in (1, 10, 100)
     ),
     *(
-        Setting(f"{name} 1, six values near each other", 400, partial(_ordered, made, held))
-        for name, held in (
+        Setting(f"{name} 1, six values near each other", 400, partial(_ordered, mechanism, counts))
+        for name, counts in (
             ("grr", [3000, 2700, 2500, 1000, 500, 300]),
             ("unary.oue", [3000, 3000, 2990, 2980, 1000, 0]),
         )
-        for made in (built(name, 1.0, 6),)
+        for mechanism in (built(name, 1.0, 6),)
     ),
     *(
         Setting(
@@ -275,8 +275,10 @@ SETTINGS: Sequence[Setting] = [
         for reports in (100, 1000)
     ),
     *(
-        Setting(f"{name} 4/8, 100 values, {told}, 30 epochs", 60, partial(_again, made, held))
-        for name, told, made, held in (
+        Setting(
+            f"{name} 4/8, 100 values, {label}, 30 epochs", 60, partial(_again, mechanism, counts)
+        )
+        for name, label, mechanism, counts in (
             ("long.unary", "150 devices, Zipf", LASTING, zipf(100, 150)),
             ("long.unary", "1,000 at one", LASTING, sure(1)(100, 1000)),
         )

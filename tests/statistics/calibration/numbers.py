@@ -24,13 +24,13 @@ FEW = {"all at one end": {15.5: 100}, "one at the other end": {0.5: 99, 15.5: 1}
 
 
 def _mean(
-    mechanism: AnyMechanism, held: Mapping[float, int], chance: np.random.Generator
+    mechanism: AnyMechanism, counts: Mapping[float, int], chance: np.random.Generator
 ) -> Iterator[Counted]:
-    numbers, people = list(held), list(held.values())
+    numbers, people = list(counts), list(counts.values())
     answer = answer_tiers([(mechanism, draw(mechanism, numbers, people, chance))], None)
     true = float(np.dot(numbers, people)) / sum(people)
-    told = answer.mean or answer.values[0]
-    yield MEAN, told.low <= true <= told.high, 1
+    row = answer.mean or answer.values[0]
+    yield MEAN, row.low <= true <= row.high, 1
     others = chance.multinomial(sum(people), np.array(people) / sum(people)).tolist()
     [point] = shares([(mechanism, draw(mechanism, numbers, others, chance))], [0])
     yield BAND, point.low <= true <= point.high, 1
@@ -46,12 +46,12 @@ SETTINGS: Sequence[Setting] = [
     Setting(
         f"{name} {epsilon:g}, {shape}",
         40 if name == "wave" else 200,  # its smooth shape takes long
-        partial(_mean, _built(name, epsilon), held),
+        partial(_mean, _built(name, epsilon), counts),
     )
     for name in ("mean.one_bit", "mean.piecewise", "wave", "buckets")
-    for epsilon, shape, held in (
+    for epsilon, shape, counts in (
         (1.0, "5,000 reports", MANY),
         (4.0, "5,000 reports", MANY),
-        *((8.0, f"100 reports, {shape}", held) for shape, held in FEW.items()),
+        *((8.0, f"100 reports, {shape}", counts) for shape, counts in FEW.items()),
     )
 ]

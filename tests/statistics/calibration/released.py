@@ -26,15 +26,13 @@ LAPLACE = Release("laplace", 1.0)
 
 def _count(mechanism: AnyMechanism, epochs: int, chance: np.random.Generator) -> Iterator[Counted]:
     drawn = list(draw_epochs(mechanism, range(len(HELD)), HELD, epochs, chance))
-    cells = np.sum([one.cells for one in drawn], axis=0).tolist()
+    cells = np.sum([epoch_totals.cells for epoch_totals in drawn], axis=0).tolist()
     totals = Totals(cells, epochs * sum(HELD))
     names = [str(value) for value in range(len(HELD))]
-    [found] = release(
-        [(mechanism, totals)], names, "count", "0", policy=LAPLACE, reports_each=epochs
-    )
-    if found.low is None or found.high is None:
+    [row] = release([(mechanism, totals)], names, "count", "0", policy=LAPLACE, reports_each=epochs)
+    if row.low is None or row.high is None:
         raise AssertionError("a count has an interval")
-    yield COUNT, found.low <= epochs * HELD[0] <= found.high, 1
+    yield COUNT, row.low <= epochs * HELD[0] <= row.high, 1
 
 
 def _peak(
@@ -43,32 +41,32 @@ def _peak(
     middles = [bucket + 0.5 for bucket in range(len(counts))]
     totals = draw(mechanism, middles, counts, chance)
     made = release([(mechanism, totals)], None, "histogram", "", policy=LAPLACE, reports_each=1)
-    found = made[counts.index(max(counts))]
-    if found.low is None or found.high is None:
+    row = made[counts.index(max(counts))]
+    if row.low is None or row.high is None:
         raise AssertionError("a range has an interval")
-    yield BUCKET, found.low <= max(counts) <= found.high, 1
+    yield BUCKET, row.low <= max(counts) <= row.high, 1
 
 
 def _few(
-    mechanism: AnyMechanism, policy: Release, held: list[int], chance: np.random.Generator
+    mechanism: AnyMechanism, policy: Release, counts: list[int], chance: np.random.Generator
 ) -> Iterator[Counted]:
     """Where hardly a report lies, and noise is hardly a report."""
-    totals = draw(mechanism, range(len(held)), held, chance)
-    names = [str(value) for value in range(len(held))]
+    totals = draw(mechanism, range(len(counts)), counts, chance)
+    names = [str(value) for value in range(len(counts))]
     made = release([(mechanism, totals)], names, "histogram", "", policy=policy, reports_each=1)
-    for found, true in zip(made, held, strict=True):
-        if found.low is None or found.high is None:
+    for row, true in zip(made, counts, strict=True):
+        if row.low is None or row.high is None:
             raise AssertionError("a count has an interval")
-        yield COUNT, found.low <= true <= found.high, 1
+        yield COUNT, row.low <= true <= row.high, 1
 
 
 SETTINGS: Sequence[Setting] = [
     *(
         Setting(
-            f"{name} {epsilon:g}, {sum(held)} reports, released with {policy.mechanism} "
+            f"{name} {epsilon:g}, {sum(counts)} reports, released with {policy.mechanism} "
             f"{policy.epsilon:g}",
             60,
-            partial(_few, built(name, epsilon, len(held)), policy, held),
+            partial(_few, built(name, epsilon, len(counts)), policy, counts),
         )
         for name, epsilon, policy in (
             ("grr", 8.0, Release("laplace", 8.0)),
@@ -76,7 +74,7 @@ SETTINGS: Sequence[Setting] = [
             ("grr", 8.0, Release("gaussian", 4.0, 1e-6)),
             ("unary.oue", 6.0, Release("laplace", 0.1)),
         )
-        for held in ([50, 20, 12, 8, 5, 3, 1, 1],)
+        for counts in ([50, 20, 12, 8, 5, 3, 1, 1],)
     ),
     *(
         Setting(
@@ -97,12 +95,12 @@ SETTINGS: Sequence[Setting] = [
     ),
     *(
         Setting(
-            f"wave {epsilon:g}, 1,000 reports, {told}",
+            f"wave {epsilon:g}, 1,000 reports, {label}",
             200,
             partial(_peak, build("wave", epsilon=epsilon, buckets=8, low=0.0, high=8.0), counts),
         )
         for epsilon in (1.0, 4.0)
-        for told, counts in (
+        for label, counts in (
             ("all in one range", [0, 0, 0, 1000, 0, 0, 0, 0]),
             ("half in each of two", [0, 500, 0, 0, 0, 500, 0, 0]),
         )

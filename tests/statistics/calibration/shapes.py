@@ -17,9 +17,9 @@ def equal(categories: int, people: int) -> list[int]:
 def zipf(categories: int, people: int) -> list[int]:
     """An r-th of the first for the r-th."""
     total = sum(1 / rank for rank in range(1, categories + 1))
-    held = [int(people / rank / total) for rank in range(1, categories + 1)]
-    held[0] += people - sum(held)
-    return held
+    counts = [int(people / rank / total) for rank in range(1, categories + 1)]
+    counts[0] += people - sum(counts)
+    return counts
 
 
 def two_levels(categories: int, people: int) -> list[int]:

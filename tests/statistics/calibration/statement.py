@@ -66,14 +66,14 @@ def measure(setting: Setting, runs: int, seed: int = 0) -> Sequence[Measured]:
     chance = np.random.default_rng([crc32(setting.name.encode()), seed])
     counts: dict[Statement, list[tuple[float, float]]] = {}
     for _ in range(runs):
-        for statement, held, number in setting.once(chance):
-            counts.setdefault(statement, []).append((held, number))
-    found = []
+        for statement, hits, number in setting.once(chance):
+            counts.setdefault(statement, []).append((hits, number))
+    results = []
     for statement, pairs in counts.items():
-        held, number = np.sum(pairs, axis=0).tolist()
-        told = sum(1 for _, of in pairs if of)
-        if told:
+        hits, number = np.sum(pairs, axis=0).tolist()
+        total = sum(1 for _, of in pairs if of)
+        if total:
             level = statement.level
-            off = sqrt(level * (1 - level) / told)
-            found.append(Measured(statement, setting.name, held / number, off, told))
-    return found
+            off = sqrt(level * (1 - level) / total)
+            results.append(Measured(statement, setting.name, hits / number, off, total))
+    return results

@@ -47,33 +47,36 @@ MANY = Collection(128, 2, 64, 0.25, 0.75, 0.5, "zipf", 500, 450, 4550, 200_000)
 
 def _decoded(setting: Collection, repeats: int, chance: np.random.Generator) -> Iterator[Counted]:
     simulated = simulate(setting, chance, repeats)
-    found = decode_counts(simulated.collection, simulated.places, repeats=repeats)
+    decoding = decode_counts(simulated.collection, simulated.places, repeats=repeats)
     truth = simulated.truth
-    holds = (found.low <= truth) & (truth <= found.high)
-    standing = found.detected
+    holds = (decoding.low <= truth) & (truth <= decoding.high)
+    standing = decoding.detected
     yield CANDIDATE, float(holds.sum()), len(holds)
     yield STANDING, float(holds[standing].mean()), 1
     yield FALSE, float((truth[standing] == 0).sum()) / max(float(standing.sum()), 1), 1
-    if found.misfit and setting.listed == setting.strings:
-        yield MISFIT, found.misfit[1] <= 0.05, 1
-    if found.others and repeats == 1:
-        estimate, stderr = found.others
+    if decoding.misfit and setting.listed == setting.strings:
+        yield MISFIT, decoding.misfit[1] <= 0.05, 1
+    if decoding.others and repeats == 1:
+        estimate, stderr = decoding.others
         yield OTHERS, abs(estimate - setting.reports + int(truth.sum())) <= 1.96 * stderr, 1
 
 
 def _asked_rates(
-    mechanism: AnyMechanism, names: Sequence[str], held: Sequence[int], chance: np.random.Generator
+    mechanism: AnyMechanism,
+    names: Sequence[str],
+    counts: Sequence[int],
+    chance: np.random.Generator,
 ) -> Iterator[Counted]:
     """Strings of devices that randomize as shipped, decoded at three rates; the first are held."""
     coins = Coins(chance)
-    strings = (name for name, people in zip(names, held, strict=True) for _ in range(people))
+    strings = (name for name, people in zip(names, counts, strict=True) for _ in range(people))
     totals = tally(mechanism.layout, [mechanism.randomize(name, coins) for name in strings])
     for statement, rate in RATES:
-        found = decode(mechanism, totals, names, rate)  # type: ignore[arg-type]
-        absent = found.detected & (np.array(held) == 0)
-        yield statement, float(absent.sum()) / max(float(found.detected.sum()), 1), 1
-        best = stand_out(found.p_values, rate)
-        yield MARKS, float((found.detected & best).sum()), float(best.sum())
+        decoding = decode(mechanism, totals, names, rate)  # type: ignore[arg-type]
+        absent = decoding.detected & (np.array(counts) == 0)
+        yield statement, float(absent.sum()) / max(float(decoding.detected.sum()), 1), 1
+        best = stand_out(decoding.p_values, rate)
+        yield MARKS, float((decoding.detected & best).sum()), float(best.sum())
 
 
 def _collided(
@@ -86,11 +89,11 @@ def _collided(
     """Fifty strings are held, the first by a fifth of all. Others collide in each run."""
     run = next(numbers)
     strings = [f"{run}-{place}.example" for place in range(number)]
-    held = zipf(50, people)
-    totals = draw(mechanism, strings[:50], held, chance)
+    counts = zipf(50, people)
+    totals = draw(mechanism, strings[:50], counts, chance)
     values = answer_tiers([(mechanism, totals)], None, strings).values
-    truth = held + [0] * (number - 50)
-    holds = [one.low <= true <= one.high for one, true in zip(values, truth, strict=True)]
+    truth = counts + [0] * (number - 50)
+    holds = [value.low <= true <= value.high for value, true in zip(values, truth, strict=True)]
     yield CANDIDATE, sum(holds), len(holds)
     yield from flags(values, truth)
 

@@ -125,8 +125,8 @@ def test_the_quickest_settings_are_settings() -> None:
 
 @pytest.mark.parametrize("setting", [_case(setting) for setting in SETTINGS])
 def test_what_is_said_holds(setting: Setting) -> None:
-    for found in measure(setting, setting.runs):
-        assert found.holds(ERRORS), found
+    for result in measure(setting, setting.runs):
+        assert result.holds(ERRORS), result
 
 
 def _said() -> Iterator[str]:
@@ -143,15 +143,15 @@ def test_no_statement_goes_untried() -> None:
     tried = {
         field
         for setting in SETTINGS
-        for found in measure(setting, 1)
-        for field in found.statement.fields
+        for result in measure(setting, 1)
+        for field in result.statement.fields
     }
-    said = set(_said())
-    assert said - tried - set(PROVEN) == set()
-    assert tried - said == set(), "a row for what no answer says"
+    answer_fields = set(_said())
+    assert answer_fields - tried - set(PROVEN) == set()
+    assert tried - answer_fields == set(), "a row for what no answer says"
     text = "\n".join(path.read_text() for path in TESTS.rglob("test_*.py"))
-    known = set(re.findall(r"def (test_\w+)", text))
-    assert set(PROVEN.values()) - known == set()
+    test_names = set(re.findall(r"def (test_\w+)", text))
+    assert set(PROVEN.values()) - test_names == set()
 
 
 def test_a_statement_that_is_false_is_noticed() -> None:
@@ -162,5 +162,5 @@ def test_a_statement_that_is_false_is_noticed() -> None:
         yield holds, chance.random() < 0.8, 1
         yield errs, chance.random() < 0.2, 1
 
-    for found in measure(Setting("made up", 200, once), 200):
-        assert not found.holds(ERRORS)
+    for result in measure(Setting("made up", 200, once), 200):
+        assert not result.holds(ERRORS)

@@ -39,7 +39,7 @@ def test_where_candidates_are_too_many_to_tell_no_number_is_given() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "given"),
+    ("name", "parameters"),
     [
         ("long.unary", {"epsilon": 1.0, "permanent_epsilon": 2.0}),
         ("long.grr", {"epsilon": 1.0, "permanent_epsilon": 2.0}),
@@ -47,21 +47,21 @@ def test_where_candidates_are_too_many_to_tell_no_number_is_given() -> None:
     ],
 )
 def test_the_error_of_a_week_of_repeated_lies_is_as_said(
-    name: str, given: dict[str, float]
+    name: str, parameters: dict[str, float]
 ) -> None:
     """Of 480 errors the deviation is known to a twentieth; values of one week vary together."""
-    mechanism = build(name, **given, categories=8)
+    mechanism = build(name, **parameters, categories=8)
     chance, names = np.random.default_rng(47), [str(value) for value in range(8)]
-    held = [6000, 4000, 3000, 2500, 2000, 1500, 1000, 0]
-    off, said = [], []
+    counts = [6000, 4000, 3000, 2500, 2000, 1500, 1000, 0]
+    off, stderrs = [], []
     for _ in range(60):
-        epochs = list(draw_epochs(mechanism, range(8), held, 7, chance))
-        cells = np.sum([one.cells for one in epochs], axis=0).tolist()
-        totals = Totals(cells, 7 * sum(held))
-        found = answer_tiers([(mechanism, totals)], names, repeats=7).values
-        off += [one.estimate - 7 * true for one, true in zip(found, held, strict=True)]
-        said += [one.stderr for one in found]
-    assert 0.8 <= np.mean(said) / np.std(off) <= 1.25
+        epochs = list(draw_epochs(mechanism, range(8), counts, 7, chance))
+        cells = np.sum([epoch.cells for epoch in epochs], axis=0).tolist()
+        totals = Totals(cells, 7 * sum(counts))
+        answer = answer_tiers([(mechanism, totals)], names, repeats=7).values
+        off += [row.estimate - 7 * true for row, true in zip(answer, counts, strict=True)]
+        stderrs += [row.stderr for row in answer]
+    assert 0.8 <= np.mean(stderrs) / np.std(off) <= 1.25
 
 
 @pytest.mark.parametrize("epsilon", [1.0, 4.0, 8.0])
@@ -69,18 +69,20 @@ def test_the_error_of_a_week_of_repeated_lies_is_as_said(
 def test_the_consistent_picture_is_never_worse_than_the_estimates(
     epsilon: float, shape: Shape
 ) -> None:
-    held, off, raw = shape(64, 3000), 0.0, 0.0
+    counts, off, raw = shape(64, 3000), 0.0, 0.0
     chance, mechanism = np.random.default_rng(46), built("grr", epsilon, 64)
     names = [str(value) for value in range(64)]
     for _ in range(40):
-        totals = draw(mechanism, range(64), held, chance)
+        totals = draw(mechanism, range(64), counts, chance)
         values = answer_tiers([(mechanism, totals)], names).values
-        seen = np.array([one.consistent for one in values], dtype=np.float64)
-        off += _squares(seen, held)
-        raw += _squares([one.estimate for one in values], held)
-        assert seen.sum() == pytest.approx(3000, abs=1)
+        array = np.array([value.consistent for value in values], dtype=np.float64)
+        off += _squares(array, counts)
+        raw += _squares([value.estimate for value in values], counts)
+        assert array.sum() == pytest.approx(3000, abs=1)
     assert off <= raw * (1 + 1e-6)
 
 
-def _squares(found: "Sequence[float] | np.typing.NDArray[np.float64]", held: list[int]) -> float:
-    return float(np.square(np.array(found) - held).sum())
+def _squares(
+    estimates: "Sequence[float] | np.typing.NDArray[np.float64]", counts: list[int]
+) -> float:
+    return float(np.square(np.array(estimates) - counts).sum())

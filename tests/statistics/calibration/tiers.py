@@ -28,67 +28,76 @@ Parts = list[tuple[AnyMechanism, Totals]]
 def _split(
     mechanisms: Sequence[AnyMechanism],
     values: Sequence[Any],
-    held: Sequence[int],
+    counts: Sequence[int],
     smaller: float,
     chance: np.random.Generator,
 ) -> Parts:
-    few = chance.multivariate_hypergeometric(held, chance.binomial(sum(held), smaller))
+    few = chance.multivariate_hypergeometric(counts, chance.binomial(sum(counts), smaller))
     return [
         (mechanism, draw(mechanism, values, part.tolist(), chance))
-        for mechanism, part in zip(mechanisms, (np.array(held) - few, few), strict=True)
+        for mechanism, part in zip(mechanisms, (np.array(counts) - few, few), strict=True)
     ]
 
 
 def _value(
-    mechanisms: Sequence[AnyMechanism], held: list[int], smaller: float, chance: np.random.Generator
+    mechanisms: Sequence[AnyMechanism],
+    counts: list[int],
+    smaller: float,
+    chance: np.random.Generator,
 ) -> Iterator[Counted]:
-    names = [str(value) for value in range(len(held))]
-    parts = _split(mechanisms, range(len(held)), held, smaller, chance)
-    found = answer_tiers(parts, names).values[0]
-    yield VALUE, found.low <= held[0] <= found.high, 1
-    drawn = chance.multinomial(PEOPLE, np.array(held) / PEOPLE).tolist()
-    [point] = shares(_split(mechanisms, range(len(held)), drawn, smaller, chance), [0])
-    yield POINT, point.low <= held[0] / PEOPLE <= point.high, 1
+    names = [str(value) for value in range(len(counts))]
+    parts = _split(mechanisms, range(len(counts)), counts, smaller, chance)
+    answer = answer_tiers(parts, names).values[0]
+    yield VALUE, answer.low <= counts[0] <= answer.high, 1
+    drawn = chance.multinomial(PEOPLE, np.array(counts) / PEOPLE).tolist()
+    [point] = shares(_split(mechanisms, range(len(counts)), drawn, smaller, chance), [0])
+    yield POINT, point.low <= counts[0] / PEOPLE <= point.high, 1
 
 
 def _same(
-    mechanisms: Sequence[AnyMechanism], held: list[int], smaller: float, chance: np.random.Generator
+    mechanisms: Sequence[AnyMechanism],
+    counts: list[int],
+    smaller: float,
+    chance: np.random.Generator,
 ) -> Iterator[Counted]:
     """Two epochs of one population."""
-    names = [str(value) for value in range(len(held))]
+    names = [str(value) for value in range(len(counts))]
     answers = []
     for _ in range(2):
-        drawn = chance.multinomial(PEOPLE, np.array(held) / PEOPLE).tolist()
-        parts = _split(mechanisms, range(len(held)), drawn, smaller, chance)
+        drawn = chance.multinomial(PEOPLE, np.array(counts) / PEOPLE).tolist()
+        parts = _split(mechanisms, range(len(counts)), drawn, smaller, chance)
         answers.append(answer_tiers(parts, names))
     found = changes(*answers)
     yield SMALL_P, found[0].p_value < 0.05, 1
-    yield ANY, any(one.changed for one in found), 1
-    yield DIFFERENCE, sum(one.low <= 0 <= one.high for one in found), len(found)
+    yield ANY, any(change.changed for change in found), 1
+    yield DIFFERENCE, sum(change.low <= 0 <= change.high for change in found), len(found)
 
 
 def _mean(
     mechanisms: Sequence[AnyMechanism], smaller: float, chance: np.random.Generator
 ) -> Iterator[Counted]:
     parts = _split(mechanisms, [0.0, 1.0], [PEOPLE // 2] * 2, smaller, chance)
-    found = answer_tiers(parts, None).values[0]
-    yield MEAN, found.low <= 0.5 <= found.high, 1
+    answer = answer_tiers(parts, None).values[0]
+    yield MEAN, answer.low <= 0.5 <= answer.high, 1
 
 
 def _released(
-    mechanisms: Sequence[AnyMechanism], held: list[int], smaller: float, chance: np.random.Generator
+    mechanisms: Sequence[AnyMechanism],
+    counts: list[int],
+    smaller: float,
+    chance: np.random.Generator,
 ) -> Iterator[Counted]:
-    parts = _split(mechanisms, [0, 1], held, smaller, chance)
+    parts = _split(mechanisms, [0, 1], counts, smaller, chance)
     policy = Release("laplace", 1.0)
-    [found] = release(parts, ["0", "1"], "count", "0", policy=policy, reports_each=1)
-    if found.low is None or found.high is None:
+    [row] = release(parts, ["0", "1"], "count", "0", policy=policy, reports_each=1)
+    if row.low is None or row.high is None:
         raise AssertionError("a count has an interval")
-    yield RELEASED, found.low <= held[0] <= found.high, 1
+    yield RELEASED, row.low <= counts[0] <= row.high, 1
 
 
 def _held(name: str, share: float) -> list[int]:
-    held = [round(PEOPLE * share), PEOPLE - round(PEOPLE * share)]
-    return held if name == "rr" else [*held, 0, 0]
+    counts = [round(PEOPLE * share), PEOPLE - round(PEOPLE * share)]
+    return counts if name == "rr" else [*counts, 0, 0]
 
 
 LISTS = (
@@ -112,26 +121,29 @@ FEW = (
 
 
 def _few(
-    mechanisms: Sequence[AnyMechanism], held: list[int], smaller: float, chance: np.random.Generator
+    mechanisms: Sequence[AnyMechanism],
+    counts: list[int],
+    smaller: float,
+    chance: np.random.Generator,
 ) -> Iterator[Counted]:
     """A small tier that says nearly all."""
-    parts = _split(mechanisms, range(len(held)), held, smaller, chance)
-    names = [str(value) for value in range(len(held))]
-    yield from judged(answer_tiers(parts, names).values, held)
+    parts = _split(mechanisms, range(len(counts)), counts, smaller, chance)
+    names = [str(value) for value in range(len(counts))]
+    yield from judged(answer_tiers(parts, names).values, counts)
 
 
 SETTINGS: Sequence[Setting] = [
     *(
         Setting(
-            f"{name} {large:g} and {small:g}, {smaller:.0%} at the smaller, {sum(held):,} people",
+            f"{name} {large:g} and {small:g}, {smaller:.0%} at the smaller, {sum(counts):,} people",
             120,
-            partial(_few, [built(name, e, len(held)) for e in (large, small)], held, smaller),
+            partial(_few, [built(name, e, len(counts)) for e in (large, small)], counts, smaller),
         )
-        for name, (large, small), smaller, held in FEW
+        for name, (large, small), smaller, counts in FEW
     ),
     *(
         Setting(
-            f"{asked}{name} {large:g} and {small:g}, {smaller:.0%} at the smaller, "
+            f"{label}{name} {large:g} and {small:g}, {smaller:.0%} at the smaller, "
             f"{share:.0%} hold it",
             runs,
             partial(
@@ -141,7 +153,7 @@ SETTINGS: Sequence[Setting] = [
                 smaller,
             ),
         )
-        for asked, once, runs in (("", _value, 400), ("two epochs of ", _same, 200))
+        for label, once, runs in (("", _value, 400), ("two epochs of ", _same, 200))
         for name, large, small, smaller, share in LISTS
     ),
     *(

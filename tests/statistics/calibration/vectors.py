@@ -32,16 +32,16 @@ def _vectors(
             people += chance.normal(0.0, 0.4, people.shape)
         lengths = np.linalg.norm(people, axis=1, keepdims=True)
         people *= np.minimum(codes.max_length / lengths, 1.0)
-        values, held = ([people[0]], [reports]) if alike else (people, [1] * reports)
-        totals = draw(own, [tuple(one) for one in values], held, chance)
+        values, counts = ([people[0]], [reports]) if alike else (people, [1] * reports)
+        totals = draw(own, [tuple(value) for value in values], counts, chance)
         answers.append(answer_tiers([(own, totals)], names))
         means.append(people.mean(axis=0))
         rows = zip(answers[-1].values, means[-1], strict=True)
-        yield COORDINATE, sum(one.low <= true <= one.high for one, true in rows), len(names)
+        yield COORDINATE, sum(row.low <= true <= row.high for row, true in rows), len(names)
         [point] = shares([(own, totals)], [1])
         yield BAND, point.low <= means[-1][1] <= point.high, 1
-    told = zip(changes(*answers), means[1] - means[0], strict=True)
-    yield DIFFERENCE, sum(one.low <= true <= one.high for one, true in told), len(names)
+    pairs = zip(changes(*answers), means[1] - means[0], strict=True)
+    yield DIFFERENCE, sum(change.low <= true <= change.high for change, true in pairs), len(names)
 
 
 SETTINGS: Sequence[Setting] = [

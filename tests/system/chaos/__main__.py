@@ -20,9 +20,9 @@ MB = 1 << 20
 def run_on_cluster(seed: int) -> dict[str, object]:
     """One run on a Redis Cluster that fails over, grows and restarts."""
     with tempfile.TemporaryDirectory(prefix="hubbub-cluster-") as folder:
-        found = run_clustered(Path(folder) / "house", seed, tell)
+        result = run_clustered(Path(folder) / "house", seed, tell)
     tell("")
-    return found
+    return result
 
 
 def run(
@@ -50,8 +50,11 @@ def run(
         after = redis_bytes(house)
         largest: dict[str, list[int]] = {}
         for part in house.parts:
-            seen = part.bytes_seen
-            halves = [max(seen[: len(seen) // 2]) // MB, max(seen[len(seen) // 2 :]) // MB]
+            byte_counts = part.bytes_seen
+            halves = [
+                max(byte_counts[: len(byte_counts) // 2]) // MB,
+                max(byte_counts[len(byte_counts) // 2 :]) // MB,
+            ]
             old = largest.setdefault(part.kind, [0, 0])
             largest[part.kind] = [max(a, b) for a, b in zip(old, halves, strict=True)]
     tell("")
@@ -97,18 +100,18 @@ def main() -> int:
         action="store_true",
         help="of streams that need tokens, with an issuer and a thief of tokens",
     )
-    given = parser.parse_args()
+    args = parser.parse_args()
     wrong = 0
-    for seed in range(given.seed, given.seed + given.runs):
+    for seed in range(args.seed, args.seed + args.runs):
         try:
-            if given.cluster:
-                found = run_on_cluster(seed)
+            if args.cluster:
+                result = run_on_cluster(seed)
             else:
-                found = run(given.seconds, seed, given.kills_a_second, tokens=given.tokens)
+                result = run(args.seconds, seed, args.kills_a_second, tokens=args.tokens)
         except (AssertionError, HubbubError) as error:
-            found = {"seed": seed, "wrong": [str(error)]}
-        wrong += bool(found["wrong"])
-        print(json.dumps(found), flush=True)
+            result = {"seed": seed, "wrong": [str(error)]}
+        wrong += bool(result["wrong"])
+        print(json.dumps(result), flush=True)
     return 1 if wrong else 0
 
 

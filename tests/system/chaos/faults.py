@@ -52,9 +52,9 @@ class Faults:
         for thread in self._threads:
             thread.start()
         until = time.monotonic() + seconds
-        while (left := until - time.monotonic()) > 0 or self.kills < min_kills:
-            tell(f"{left:.0f} s left, {self.kills} kills")
-            time.sleep(min(max(left, 0.1), 1))
+        while (remaining := until - time.monotonic()) > 0 or self.kills < min_kills:
+            tell(f"{remaining:.0f} s left, {self.kills} kills")
+            time.sleep(min(max(remaining, 0.1), 1))
         self._end.set()
         for thread in self._threads:
             thread.join()

@@ -63,22 +63,24 @@ class GuardedHouse(House):
     def judge_tokens(self) -> tuple[list[str], dict[str, int]]:
         """What is wrong with them; and how often who was first with one."""
         answers = robbed.lines_of(self.home / thief.ANSWERED)
-        taken = [one for one in answers if one["why"] is None]
-        own = [one for path in self.home.glob("*.acknowledged") for one in robbed.lines_of(path)]
+        thefts = [answer for answer in answers if answer["why"] is None]
+        own = [
+            record for path in self.home.glob("*.acknowledged") for record in robbed.lines_of(path)
+        ]
         reports: dict[str, set[str]] = {}
-        for one in (*taken, *own):
-            reports.setdefault(one["nonce"], set()).add(one["report"])
+        for record in (*thefts, *own):
+            reports.setdefault(record["nonce"], set()).add(record["report"])
         wrong = [
             f"token {nonce} took {len(those)} reports"
             for nonce, those in reports.items()
             if len(those) > 1
         ]
-        refused = Counter(str(one["why"]) for one in answers if one["why"] is not None)
+        refused = Counter(str(answer["why"]) for answer in answers if answer["why"] is not None)
         if unknown := refused.keys() - {"refused_token_spent"}:
             wrong.append(f"the thief was refused by {sorted(unknown)}")
         return wrong, {
             "tokens_spent": len(reports),
-            "stolen": len(taken),
+            "stolen": len(thefts),
             "in_vain": refused.total(),
         }
 

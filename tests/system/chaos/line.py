@@ -77,9 +77,9 @@ class Line:
         threading.Thread(target=self._carry, args=(there, here), daemon=True).start()
         self._carry(here, there)
 
-    def _carry(self, one: socket.socket, other: socket.socket) -> None:
+    def _carry(self, source: socket.socket, other: socket.socket) -> None:
         with suppress(OSError):
-            while data := one.recv(65_536):
+            while data := source.recv(65_536):
                 if self.slow:
                     time.sleep(self.slow)
                 if self.truncating and random.random() < self.truncating:
@@ -89,9 +89,9 @@ class Line:
                     other.sendall(data + data)
                     break
                 other.sendall(data)
-        for end in (one, other):
+        for end in (source, other):
             with suppress(OSError):
                 end.shutdown(socket.SHUT_RDWR)
-        one.close()
+        source.close()
         with self._lock:
-            self._open.discard(one)
+            self._open.discard(source)

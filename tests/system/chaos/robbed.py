@@ -46,8 +46,8 @@ def lines_of(path: Path) -> list[dict[str, Any]]:
 
 def acknowledged(report: SealedReport) -> dict[str, str]:
     """What is kept of a report that was taken: its token's nonce, and which it was."""
-    told = hashlib.sha256(report.sealed).hexdigest()
-    return {"nonce": nonce_of(report.token).hex(), "report": told}
+    digest = hashlib.sha256(report.sealed).hexdigest()
+    return {"nonce": nonce_of(report.token).hex(), "report": digest}
 
 
 class Witnessed:
@@ -72,13 +72,13 @@ def rob(purse: Purse, loot: Path) -> None:
     give = purse.give
 
     def given(reports: Sequence[OutboxReport]) -> Mapping[int, Minted]:
-        found = give(reports)
+        tokens = give(reports)
         for report in reports:
-            if minted := found.get(report.id):
+            if minted := tokens.get(report.id):
                 token = {"nonce": minted.nonce.hex(), "output": minted.output.hex()}
                 add_line(loot, {"stream": report.stream, "epoch": report.epoch, **token})
         time.sleep(random.uniform(0, _AHEAD_SECONDS))
-        return found
+        return tokens
 
     purse.give = given  # type: ignore[method-assign]
 
@@ -105,13 +105,13 @@ def main() -> None:
     client = open_client(Path(bundle_path), Path(folder), shuffler)
     metrics = list(read_bundle(Path(bundle_path)).metrics.values())
     reported = Path(folder).with_suffix(".reported")
-    told = Counter(one["stream"] for one in lines_of(reported))
+    counts = Counter(record["stream"] for record in lines_of(reported))
     while True:
         metric = random.choice(metrics)
-        if told[metric.name] < REPORTS:
+        if counts[metric.name] < REPORTS:
             add_line(reported, {"stream": metric.name})
             client.report(metric.name, random.choice(metric.values or []))
-            told[metric.name] += 1
+            counts[metric.name] += 1
         time.sleep(random.uniform(0, 2 / REPORTS_A_SECOND))
 
 

@@ -26,8 +26,8 @@ class Thief:
 
     def __init__(self, bundle: Bundle, home: Path, transport: Transport) -> None:
         self._bundle, self._home, self._transport = bundle, home, transport
-        self._seen = {one["nonce"] for one in lines_of(home / SENT)}
-        self._stolen = Counter((one["of"], one["stream"]) for one in lines_of(home / SENT))
+        self._seen = {record["nonce"] for record in lines_of(home / SENT)}
+        self._stolen = Counter((record["of"], record["stream"]) for record in lines_of(home / SENT))
 
     def steal(self) -> None:
         """Make a report for each token that is new here, as far as it steals any."""
@@ -43,12 +43,12 @@ class Thief:
 
     def send(self) -> bool:
         """Send what has no answer yet: whether all of it has one now."""
-        answered = {one["nonce"] for one in lines_of(self._home / ANSWERED)}
-        for one in lines_of(self._home / SENT):
-            if one["nonce"] in answered:
+        answered = {record["nonce"] for record in lines_of(self._home / ANSWERED)}
+        for record in lines_of(self._home / SENT):
+            if record["nonce"] in answered:
                 continue
-            sealed, token = bytes.fromhex(one["sealed"]), bytes.fromhex(one["token"])
-            report = SealedReport(one["stream"], one["epoch"], one["key"], sealed, token)
+            sealed, token = bytes.fromhex(record["sealed"]), bytes.fromhex(record["token"])
+            report = SealedReport(record["stream"], record["epoch"], record["key"], sealed, token)
             try:
                 [why] = self._transport.submit([report], HANG_SECONDS).results
             except TryAgain:

@@ -53,9 +53,12 @@ def drain(house: House, tell: Callable[[str], None]) -> dict[tuple[str, str, int
         tell(f"device {number} sends what waits")
         with house.open_device(number) as client:
             assert client.flush(HANG_SECONDS), f"device {number} cannot send: a part hangs"
-            for kept in client._state.payload_records():
-                entry = records.setdefault((str(kept.fate), kept.stream, kept.epoch), Counter())
-                entry[kept.payload] += 1
+            for payload_record in client._state.payload_records():
+                entry = records.setdefault(
+                    (str(payload_record.fate), payload_record.stream, payload_record.epoch),
+                    Counter(),
+                )
+                entry[payload_record.payload] += 1
     house.settle(records)
     close_epochs(house.pool_url)
     windows: dict[tuple[str, int], dict[str, int]] = {}
@@ -80,7 +83,7 @@ def judge(house: House, records: dict[tuple[str, str, int], Counter[bytes]]) -> 
         if not balances(terms)
     ]
     fates: Counter[str] = Counter()
-    sent = made = 0
+    sent = fillers = 0
     for (fate, stream, epoch), payloads in sorted(records.items()):
         fates[fate] += payloads.total()
         if fate != SENT or stream.startswith(
@@ -94,7 +97,7 @@ def judge(house: House, records: dict[tuple[str, str, int], Counter[bytes]]) -> 
         rest = terms["withheld"] if stream.endswith(ROLLING) else 0
         counted = asyncio.run(_totals(house.totals_url, Window(stream, epoch)))
         if stream == MADE:
-            made += payloads[FILLER]
+            fillers += payloads[FILLER]
             wrong += _of_made(house, payloads, counted, terms)
             continue
         if not counted.reports <= payloads.total() <= counted.reports + rest:
@@ -120,7 +123,7 @@ def judge(house: House, records: dict[tuple[str, str, int], Counter[bytes]]) -> 
     return Verdict(
         *(sent, terms["counted"], terms["duplicate"], fates, wrong, terms, in_crowds),
         dummies=terms["dummies"],
-        made=made,
+        made=fillers,
     )
 
 
@@ -147,9 +150,9 @@ def _of_made(
 
 async def _totals(url: str, window: Window) -> Totals:
     server = await connect_redis(url)
-    found = await totals(RedisStore(server), window)
+    window_totals = await totals(RedisStore(server), window)
     await server.close()
-    return found
+    return window_totals
 
 
 def redis_bytes(house: House) -> list[int]:

@@ -54,10 +54,12 @@ class House(LocalRun):
     """As `hubbub up` runs it, but limits by address are as shipped: here each has its own."""
 
     def _service(self, role: str, *arguments: str, redis_url: str) -> None:
-        named = [place for place, one in enumerate(arguments) if one.startswith("--peer-")]
-        left = {place for at in named for place in (at, at + 1)}
-        kept = [one for place, one in enumerate(arguments) if place not in left]
-        super()._service(role, *kept, redis_url=redis_url)
+        named = [
+            place for place, argument in enumerate(arguments) if argument.startswith("--peer-")
+        ]
+        skip_places = {place for at in named for place in (at, at + 1)}
+        rest = [argument for place, argument in enumerate(arguments) if place not in skip_places]
+        super()._service(role, *rest, redis_url=redis_url)
 
 
 def run(seconds: float, seed: int) -> dict[str, Any]:
@@ -69,7 +71,7 @@ def run(seconds: float, seed: int) -> dict[str, Any]:
         catalog = read_catalog(home / "metrics.toml")
         with House(home / "house", catalog, ports) as house:
             honest, others, sizes, page = _live(house, ports, home, seconds, seed)
-            told = told_refusals(home / "house" / "tls", ports.shuffler_metrics)
+            metric_count = told_refusals(home / "house" / "tls", ports.shuffler_metrics)
             house.check()
             terms, wrong = counted(house, honest["sent"], tell)
     tell("")
@@ -78,8 +80,8 @@ def run(seconds: float, seed: int) -> dict[str, Any]:
     if unanswered := page.pop("not 200", []):
         wrong.append(f"the page did not answer {len(unanswered)} times: {unanswered[0]}")
     refused = refusals(others)
-    if refused > told:
-        wrong.append(f"strangers were refused {refused} times, the metrics tell of {told}")
+    if refused > metric_count:
+        wrong.append(f"strangers were refused {refused} times, the metrics tell of {metric_count}")
     slow = percentile(honest["seconds"], 0.99)
     return {
         "seed": seed,
@@ -93,7 +95,7 @@ def run(seconds: float, seed: int) -> dict[str, Any]:
         "in_time": slow < TARGET_SECONDS,
         "strangers": others,
         "refused": refused,
-        "refused_told": told,
+        "refused_told": metric_count,
         "law": terms,
         "largest_mb_first_and_second_half": sizes,
         "grew": [name for name, (first, second) in sizes.items() if _grew(first, second)],
@@ -112,7 +114,7 @@ def _live(
     table = read_stream_table(house.home / "streams.json")
     stream = table.streams[FLOODED]
     window = Window(FLOODED, int(time.time()) // stream.epoch_seconds)
-    told = {
+    settings = {
         "device_port": ports.shuffler,
         "page_port": ports.page,
         "seconds": seconds,
@@ -128,7 +130,7 @@ def _live(
     honest = _start(devices.__file__, spans, home / "devices.log")
     time.sleep(SHOULDER_SECONDS)
     others = [
-        _start(strangers.__file__, [json.dumps({**told, "part": part})], home / f"{part}.log")
+        _start(strangers.__file__, [json.dumps({**settings, "part": part})], home / f"{part}.log")
         for part in PARTS
     ]
     sizes: dict[str, list[int]] = {}
@@ -186,7 +188,8 @@ def _measure(house: LocalRun, sizes: dict[str, list[int]], half: int) -> None:
         try:
             below = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
             pages = sum(
-                int(Path(f"/proc/{one}/statm").read_text().split()[1]) for one in (pid, *below)
+                int(Path(f"/proc/{process_id}/statm").read_text().split()[1])
+                for process_id in (pid, *below)
             )
         except OSError:
             continue
@@ -208,14 +211,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="make soak", description=__doc__)
     parser.add_argument("--seconds", type=float, default=600)
     parser.add_argument("--seed", type=int, default=1)
-    given = parser.parse_args()
-    found: Mapping[str, Any]
+    args = parser.parse_args()
+    result: Mapping[str, Any]
     try:
-        found = run(given.seconds, given.seed)
+        result = run(args.seconds, args.seed)
     except (AssertionError, HubbubError) as error:
-        found = {"seed": given.seed, "wrong": [str(error)], "grew": [], "in_time": False}
-    print(json.dumps(found, indent=1), flush=True)
-    return 1 if found["wrong"] or found["grew"] or not found["in_time"] else 0
+        result = {"seed": args.seed, "wrong": [str(error)], "grew": [], "in_time": False}
+    print(json.dumps(result, indent=1), flush=True)
+    return 1 if result["wrong"] or result["grew"] or not result["in_time"] else 0
 
 
 if __name__ == "__main__":

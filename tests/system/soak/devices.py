@@ -54,8 +54,8 @@ class Device:
             if self._client.flush(until + HANG_SECONDS - time.monotonic()):
                 self.seconds.append(time.monotonic() - due)
             due += self._chance.uniform(0, 2 * EVERY_SECONDS)
-        told = self._client.ledger().payloads
-        self.sent.update(payload.metric for payload in told if payload.fate == "sent")
+        payloads = self._client.ledger().payloads
+        self.sent.update(payload.metric for payload in payloads if payload.fate == "sent")
         self._client.close()
 
 
@@ -85,12 +85,12 @@ def main() -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    told = {
+    document = {
         "sent": sum((device.sent for device in devices), Counter()),
         "missing": sum(device.made - device.sent.total() for device in devices),
-        "seconds": sorted(one for device in devices for one in device.seconds),
+        "seconds": sorted(second for device in devices for second in device.seconds),
     }
-    print(json.dumps(told))
+    print(json.dumps(document))
 
 
 if __name__ == "__main__":

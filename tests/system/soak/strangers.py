@@ -107,16 +107,16 @@ async def _read_all(reader: asyncio.StreamReader) -> None:
 async def hold_open(scene: Scene, number: int, channel: grpc.aio.Channel) -> None:
     """A call that asks nothing: a Submit whose body never comes, or a Watch of health."""
     while scene.goes_on:
-        left = max(0.1, scene.until - time.monotonic())
+        largest = max(0.1, scene.until - time.monotonic())
         call: grpc.aio.Call
         kind = "submit" if number % 2 else "watch"
         if number % 2:
             call = channel.stream_unary(
                 SUBMIT, SubmitRequest.SerializeToString, SubmitResponse.FromString
-            )(_nothing(left), timeout=left)
+            )(_nothing(largest), timeout=largest)
         else:
             watch = health_pb2_grpc.HealthStub(channel).Watch
-            call = watch(health_pb2.HealthCheckRequest(), timeout=left)
+            call = watch(health_pb2.HealthCheckRequest(), timeout=largest)
         code = await call.code()
         scene.met[f"open {kind}: {code.name}"] += 1
         await asyncio.sleep(BACK_SECONDS)
@@ -177,18 +177,20 @@ async def run(scene: Scene, part: str, roots: bytes, reports: Callable[[], Submi
 
 
 def main() -> None:
-    told = json.loads(sys.argv[1])
-    chance = random.Random(told["seed"])
-    until = time.monotonic() + told["seconds"]
-    scene = Scene(told["device_port"], told["page_port"], until, chance)
-    common = {name: told[name] for name in ("stream", "epoch", "key_id")}
+    document = json.loads(sys.argv[1])
+    chance = random.Random(document["seed"])
+    until = time.monotonic() + document["seconds"]
+    scene = Scene(document["device_port"], document["page_port"], until, chance)
+    common = {name: document[name] for name in ("stream", "epoch", "key_id")}
 
     def reports() -> SubmitRequest:
         """As long as honest ones, and new each time."""
-        sealed = (chance.randbytes(told["sealed_bytes"]) for _ in range(REPORTS))
-        return SubmitRequest(reports=[{**common, "sealed": one} for one in sealed])  # type: ignore[misc]
+        sealed = (chance.randbytes(document["sealed_bytes"]) for _ in range(REPORTS))
+        return SubmitRequest(
+            reports=[{**common, "sealed": one_sealed} for one_sealed in sealed]  # type: ignore[misc]
+        )
 
-    asyncio.run(run(scene, told["part"], told["roots"].encode(), reports))
+    asyncio.run(run(scene, document["part"], document["roots"].encode(), reports))
     print(json.dumps(dict(sorted(scene.met.items()))))
 
 

@@ -39,17 +39,17 @@ def counted(
             break
         time.sleep(0.2)
     wrong = [
-        f"{name}: the law does not balance: {found}"
-        for name, found in windows.items()
-        if not balances(found)
+        f"{name}: the law does not balance: {window_counts}"
+        for name, window_counts in windows.items()
+        if not balances(window_counts)
     ]
-    held: Counter[str] = Counter()
-    for (stream, _), found in windows.items():
-        held[stream] += found["counted"]
+    counts: Counter[str] = Counter()
+    for (stream, _), window_counts in windows.items():
+        counts[stream] += window_counts["counted"]
     wrong += [
-        f"{stream}: {number} acknowledged, {held[stream]} counted"
+        f"{stream}: {number} acknowledged, {counts[stream]} counted"
         for stream, number in sent.items()
-        if held[stream] != number
+        if counts[stream] != number
     ]
     return terms, wrong
 

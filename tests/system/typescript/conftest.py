@@ -52,9 +52,9 @@ METRICS = {
     "service": ("A value", LETTERS, 2, LIE_OFTEN),
     "old_webkit": ("A value", LETTERS, 1, LIE_OFTEN),
     **{
-        f"{name}_{engine}": told
+        f"{name}_{engine}": fields
         for engine in ("firefox", "webkit")
-        for name, told in {
+        for name, fields in {
             "page": ("A value", LETTERS, 20, LIE_OFTEN),
             "raced": ("A value", LETTERS, 1, LIE_OFTEN),
             "killed": ("A value", LETTERS, 3, LIE_OFTEN),
@@ -98,8 +98,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Developing]:
     catalog = RUNS + VECTOR
     for name, (description, values, reports, more) in METRICS.items():
-        told = {"description": description, "values": values, "reports": reports, "more": more}
-        catalog += ONE.format(name=name, **told)
+        fields = {"description": description, "values": values, "reports": reports, "more": more}
+        catalog += ONE.format(name=name, **fields)
     with developing(tmp_path_factory.mktemp("up"), catalog) as own:
         yield own
 

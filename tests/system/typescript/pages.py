@@ -95,8 +95,8 @@ def served(folder: Path) -> Iterator[str]:
 
 def door_of(up: Developing) -> str:
     """Where `hubbub up` takes reports over HTTP."""
-    [found] = re.findall(r"over HTTP to +(\S+)", up.said)
-    return str(found)
+    [address] = re.findall(r"over HTTP to +(\S+)", up.said)
+    return str(address)
 
 
 def opened(device: BrowserContext, origin: str, door: str) -> Page:
@@ -116,23 +116,23 @@ def counted(up: Developing, metric: str, reports: int) -> Any:
     """What is answered once so many reports of a metric are counted; then the law is balanced."""
 
     def answered() -> Any:
-        found = asking.estimate(up.endpoints, metric)
-        return found if found.reports >= reports else None
+        answer = asking.estimate(up.endpoints, metric)
+        return answer if answer.reports >= reports else None
 
-    found = eventually(answered, although=(HubbubError,))
-    assert found is not None
-    assert found.reports == reports
+    result = eventually(answered, although=(HubbubError,))
+    assert result is not None
+    assert result.reports == reports
     law = json.loads(up.run("status", "--format", "json"))
     assert law["balanced"], law
-    return found
+    return result
 
 
 def held(up: Developing, questions: Sequence[str], devices: int) -> None:
     """The intervals of questions that MANY answered hold what these devices hold."""
     hits = 0
     for question in questions:
-        found = counted(up, question, devices)
+        answer = counted(up, question, devices)
         truth = {value: devices * "aaaabbbccd".count(value) // 10 for value in "abcd"}
-        hits += sum(one.low <= truth[one.value] <= one.high for one in found.values)
+        hits += sum(value.low <= truth[value.value] <= value.high for value in answer.values)
     # The bits of unary.oue are independent: 12 of 20, and 3 of 8.
     assert hits >= binom.ppf(FALSE_ALARM, 4 * len(questions), 0.95), hits

@@ -37,9 +37,9 @@ class _Node:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
-    def ask(self, what: str, *told: Any) -> Any:
+    def ask(self, what: str, *arguments: Any) -> Any:
         script = f'const own = await import("{self._folder / "engine.js"}");'
-        script += f"console.log(JSON.stringify(await own.{what}(...{json.dumps(told)})));"
+        script += f"console.log(JSON.stringify(await own.{what}(...{json.dumps(arguments)})));"
         return json.loads(run("node", "--input-type=module", "-e", script))
 
 
@@ -47,9 +47,9 @@ class _Page:
     def __init__(self, page: Page | Tab) -> None:
         self._page = page
 
-    def ask(self, what: str, *told: Any) -> Any:
+    def ask(self, what: str, *arguments: Any) -> Any:
         script = "async (told) => (await import('/engine.js'))." + what + "(...told)"
-        return self._page.evaluate(script, list(told))
+        return self._page.evaluate(script, list(arguments))
 
 
 @pytest.fixture(scope="module", params=ENGINES)
@@ -82,8 +82,8 @@ def _fits(counts: Counter[int]) -> None:
     draws = counts.total()
     assert set(counts) <= set(range(int(ASKED["categories"])))
     chances = [(keep if at == ASKED["value"] else 1) / whole for at in range(5)]
-    found = sum((counts[at] - draws * p) ** 2 / (draws * p) for at, p in enumerate(chances))
-    assert found < chi2.isf(FALSE_ALARM, len(chances) - 1)
+    total = sum((counts[at] - draws * p) ** 2 / (draws * p) for at, p in enumerate(chances))
+    assert total < chi2.isf(FALSE_ALARM, len(chances) - 1)
 
 
 def test_python_opens_every_report_and_they_are_as_random_as_they_say(
@@ -91,7 +91,7 @@ def test_python_opens_every_report_and_they_are_as_random_as_they_say(
 ) -> None:
     key = base64.b64encode(KEY.public_key().public_bytes_raw()).decode()
     bound = {"key": key, "stream": STREAM, "epoch": EPOCH, "what": "report"}
-    reports = [base64.b64decode(one) for one in engine.ask("sealed", ASKED, bound, REPORTS)]
+    reports = [base64.b64decode(text) for text in engine.ask("sealed", ASKED, bound, REPORTS)]
     assert len(set(reports)) == REPORTS
     info = seal_info(STREAM, EPOCH)
     payloads = [open_sealed(report, KEY, info) for report in reports]
@@ -111,14 +111,19 @@ def test_a_million_draws_come_as_often_as_exact_probabilities_say(engine: _Node 
 def test_an_engine_tells_vectors_as_python_does_of_the_same_coins(
     engine: _Node | _Page, name: str
 ) -> None:
-    known = json.loads((VECTORS / f"{name}.json").read_text("utf-8"))
-    told = [one if isinstance(one, list) else [*one.values()] for one in known["payloads"]]
-    key = base64.b64encode(bytes.fromhex(known["key"])).decode()
-    payloads = engine.ask("told", known["parameters"], key, [one[0] for one in told])
-    assert [base64.b64decode(one).hex() for one in payloads] == [one[1] for one in told]
+    document = json.loads((VECTORS / f"{name}.json").read_text("utf-8"))
+    samples = [
+        payload if isinstance(payload, list) else [*payload.values()]
+        for payload in document["payloads"]
+    ]
+    key = base64.b64encode(bytes.fromhex(document["key"])).decode()
+    payloads = engine.ask("told", document["parameters"], key, [sample[0] for sample in samples])
+    assert [base64.b64decode(payload).hex() for payload in payloads] == [
+        payload[1] for payload in samples
+    ]
 
 
 def test_an_engine_tells_models_what_python_does_to_the_last_digit(engine: _Node | _Page) -> None:
     people = json.loads((VECTORS / "more/directions.json").read_text("utf-8"))["gradients"]
-    told = engine.ask("taught", people)
-    assert told == [[one["gradient"], one["to_judge"]] for one in people]
+    results = engine.ask("taught", people)
+    assert results == [[person["gradient"], person["to_judge"]] for person in people]

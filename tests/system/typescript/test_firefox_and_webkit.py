@@ -104,9 +104,9 @@ def origin(origin: str, site: Path) -> Iterator[str]:
 def test_reports_are_opened_and_limits_outlive_the_page(
     engine: Engine, up: Developing, origin: str, door: str
 ) -> None:
-    for said in ("queued", "already_reported"):
+    for outcome in ("queued", "already_reported"):
         engine.open(origin, door)
-        assert [engine.report("page", "dark") for _ in range(REPORTS)] == [said] * REPORTS
+        assert [engine.report("page", "dark") for _ in range(REPORTS)] == [outcome] * REPORTS
         assert engine.flush() is True
         assert engine.dropped() == {}
     counted(up, engine.own("page"), REPORTS)
@@ -117,28 +117,28 @@ def test_many_devices_are_counted_as_they_are(
 ) -> None:
     engine.tab.goto(origin)
     questions = [engine.own(f"question_{number}") for number in range(QUESTIONS)]
-    said = engine.tab.evaluate(MANY, [door, 0, DEVICES, AT_ONCE, questions])
-    assert said == {"queued": QUESTIONS * DEVICES, "sent": DEVICES}
+    outcomes = engine.tab.evaluate(MANY, [door, 0, DEVICES, AT_ONCE, questions])
+    assert outcomes == {"queued": QUESTIONS * DEVICES, "sent": DEVICES}
     held(up, questions, DEVICES)
 
 
 def test_tabs_share_one_limit_and_one_consent(
     engine: Engine, up: Developing, origin: str, door: str
 ) -> None:
-    tab, one = engine.tab, engine.tab.name
+    tab, first = engine.tab, engine.tab.name
     engine.open(origin, door)
     other = tab.another()
     engine.open(origin, door)
     # Both have a copy of the ledger in which nothing was said: one report alone may leave.
-    for name in (one, other):
+    for name in (first, other):
         tab.front(name)
         assert engine.report("raced", "dark") == "queued"
-    for name, dropped in ((one, {}), (other, {"already_reported": 1})):
+    for name, dropped in ((first, {}), (other, {"already_reported": 1})):
         tab.front(name)
         assert engine.flush() is True
         assert engine.dropped() == dropped
     tab.evaluate("() => client.disable({ forget: true })")
-    tab.front(one)
+    tab.front(first)
     assert engine.report("page", "a") == "queued"  # it has not heard of it, but nothing leaves
     assert engine.flush() is True
     assert engine.dropped() == {"disabled": 1}
@@ -146,7 +146,7 @@ def test_tabs_share_one_limit_and_one_consent(
     assert engine.report("raced", "dark") == "already_reported"  # the sums outlive forgetting
     tab.front(other)
     tab.close()
-    tab.front(one)
+    tab.front(first)
     counted(up, engine.own("raced"), 1)
 
 
@@ -168,8 +168,8 @@ def test_what_waits_outlives_a_tab_that_is_killed_and_is_counted_once(
     assert engine.flush() is True
     # Sent again as the same bytes, as a page does that goes away: it counts once.
     tab.evaluate("() => client.leave()")
-    said = [engine.report("killed", "a") for _ in range(3)]
-    assert said == ["queued"] * (3 - waits) + ["already_reported"] * waits
+    outcomes = [engine.report("killed", "a") for _ in range(3)]
+    assert outcomes == ["queued"] * (3 - waits) + ["already_reported"] * waits
     assert engine.flush() is True
     counted(up, engine.own("killed"), 3)
 

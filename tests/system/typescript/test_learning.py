@@ -17,7 +17,7 @@ from tests.interfaces.browser import needs_browser
 from tests.support.node import ROOT, needs_node
 
 KNOWN = json.loads((ROOT / "tests/proofs/vectors/wire/asking.json").read_text("utf-8"))["learning"]
-STATE: Final[str] = [one["with"] for one in KNOWN["steps"] if one["step"] == "models"][2]
+STATE: Final[str] = [step["with"] for step in KNOWN["steps"] if step["step"] == "models"][2]
 DAY: Final = 86_400
 # Of devices each of which waits with a chance of .2 none does once in a hundred million.
 MOST: Final = 80
@@ -49,9 +49,9 @@ pytestmark = [needs_node, needs_browser]
 class _Shuffler(http.server.SimpleHTTPRequestHandler):
     """A page's origin, which takes reports and has the state of models."""
 
-    def __init__(self, *told: object, taken: list[SubmitRequest], **more: object) -> None:
-        self._taken = taken
-        super().__init__(*told, **more)  # type: ignore[arg-type]  # passed on
+    def __init__(self, *arguments: object, requests: list[SubmitRequest], **more: object) -> None:
+        self._taken = requests
+        super().__init__(*arguments, **more)  # type: ignore[arg-type]  # passed on
 
     def log_message(self, *_words: object) -> None:
         """Nothing."""
@@ -69,12 +69,12 @@ class _Shuffler(http.server.SimpleHTTPRequestHandler):
 
 @pytest.fixture
 def shuffler(site: Path) -> Iterator[tuple[str, list[SubmitRequest]]]:
-    taken: list[SubmitRequest] = []
-    handler = partial(_Shuffler, taken=taken, directory=str(site))
+    requests: list[SubmitRequest] = []
+    handler = partial(_Shuffler, taken=requests, directory=str(site))
     server = http.server.ThreadingHTTPServer(("127.0.0.1", free_port()), handler)
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
-    yield f"http://127.0.0.1:{server.server_port}/", taken
+    yield f"http://127.0.0.1:{server.server_port}/", requests
     server.shutdown()
     server.server_close()
     thread.join()
@@ -83,11 +83,11 @@ def shuffler(site: Path) -> Iterator[tuple[str, list[SubmitRequest]]]:
 def test_a_page_fetches_the_state_of_its_round_and_tells_a_gradient_once(
     device: BrowserContext, shuffler: tuple[str, list[SubmitRequest]]
 ) -> None:
-    origin, taken = shuffler
+    origin, requests = shuffler
     page = device.new_page()
     page.goto(origin)
-    told = page.evaluate(LEARN, [KNOWN["signed"], KNOWN["start"] - 100 + 3 * DAY + 60, MOST])
-    assert told == {
+    value = page.evaluate(LEARN, [KNOWN["signed"], KNOWN["start"] - 100 + 3 * DAY + 60, MOST])
+    assert value == {
         "sent": True,
         "again": "already_reported",
         "clipped": {"logistic1": 2},
@@ -95,6 +95,6 @@ def test_a_page_fetches_the_state_of_its_round_and_tells_a_gradient_once(
         "reports": 1,
     }
     # The one that asks for the state says nothing of which model, nor of whom.
-    asked, sent = taken
-    assert asked == SubmitRequest()
-    assert [one.stream for one in sent.reports] == ["logistic1"]
+    first_request, sent = requests
+    assert first_request == SubmitRequest()
+    assert [report.stream for report in sent.reports] == ["logistic1"]

@@ -79,11 +79,11 @@ def test_a_person_sees_what_was_spent_and_who_runs_what(
 def test_a_person_sees_what_is_promised_of_crowds_and_what_all_of_a_year_can_say(
     device: BrowserContext, origin: str, door: str
 ) -> None:
-    known = json.loads(KNOWN.read_text("utf-8"))["crowded"]
+    document = json.loads(KNOWN.read_text("utf-8"))["crowded"]
     page = device.new_page()
     page.goto(origin)
-    asked = [known["signed"], door, known["start"] + 86_400]
-    assert page.evaluate(CROWDED, asked) == ["queued"] * 3
+    arguments = [document["signed"], door, document["start"] + 86_400]
+    assert page.evaluate(CROWDED, arguments) == ["queued"] * 3
     _shown(page)
     seldom = "but for a chance of 1E-8"
     week = "to who sees all crowds of any 7 days together 1"
@@ -93,10 +93,10 @@ def test_a_person_sees_what_is_promised_of_crowds_and_what_all_of_a_year_can_say
     assert _row(page, "In a crowd, weekly")[1] == spent
     region = page.get_by_role("region", name="What leaves this device")
     expect(region).to_contain_text("All crowds of a year together can say 0.839 of 2 nats")
-    known = json.loads(KNOWN.read_text("utf-8"))["learning"]
+    document = json.loads(KNOWN.read_text("utf-8"))["learning"]
     page = device.new_page()
     page.goto(origin)
-    assert page.evaluate(CROWDED, [known["signed"], door, known["start"]]) == []
+    assert page.evaluate(CROWDED, [document["signed"], door, document["start"]]) == []
     _shown(page)
     life = "to who sees all crowds it is ever in 1"
     assert _row(page, "logistic, 0")[0] == f"4; {life}, {seldom}"
@@ -108,8 +108,8 @@ def test_a_no_by_keyboard_stops_every_tab_and_forgetting_keeps_the_sums(
 ) -> None:
     page, other = opened(device, origin, door), opened(device, origin, door)
     assert report(page, "dark") == "queued"
-    for shown in (page, other):
-        _shown(shown)
+    for tab in (page, other):
+        _shown(tab)
     switch = page.get_by_role("switch")
     page.keyboard.press("Tab")
     expect(switch).to_be_focused()
@@ -174,12 +174,15 @@ def test_it_works_where_a_page_forbids_styles_and_strings_as_markup(
         page = device.new_page()
         errors: list[str] = []
         page.on("pageerror", lambda error: errors.append(str(error)))
-        page.on("console", lambda said: errors.append(said.text) if said.type == "error" else None)
+        page.on(
+            "console",
+            lambda message: errors.append(message.text) if message.type == "error" else None,
+        )
         page.route(
             origin,
             lambda route: route.fulfill(
-                response=(found := route.fetch()),
-                headers={**found.headers, "content-security-policy": POLICY},
+                response=(response := route.fetch()),
+                headers={**response.headers, "content-security-policy": POLICY},
             ),
         )
         page.goto(origin)

@@ -148,11 +148,11 @@ def test_reports_from_node_are_counted_by_themselves_and_through_a_relay(
         assert run(*words, "theme", "dark") == "already_reported\nnothing waits\n"
         relay = Relay(up.folder / ".hubbub" / "tls", door, free_port())
         with relay.running():
-            told = (*words[:4], str(tmp_path / "other"), "theme", "dark", relay.url)
-            assert run(*told) == "queued\nnothing waits\n"
-        found = eventually(lambda: _of_both(up), although=(HubbubError,))
-    assert found
-    assert {one.value: round(one.estimate) for one in found.values} == {
+            arguments = (*words[:4], str(tmp_path / "other"), "theme", "dark", relay.url)
+            assert run(*arguments) == "queued\nnothing waits\n"
+        result = eventually(lambda: _of_both(up), although=(HubbubError,))
+    assert result
+    assert {value.value: round(value.estimate) for value in result.values} == {
         "light": 0,
         "dark": 2,
         "system": 0,
@@ -160,14 +160,14 @@ def test_reports_from_node_are_counted_by_themselves_and_through_a_relay(
 
 
 def _of_both(up: Developing) -> Any:
-    found = asking.estimate(up.endpoints, "theme")
-    return found if found.reports == 2 else None
+    answer = asking.estimate(up.endpoints, "theme")
+    return answer if answer.reports == 2 else None
 
 
 def test_an_altered_bundle_reports_nothing(tmp_path: Path) -> None:
-    known = json.loads((ROOT / "tests/proofs/vectors/wire/bundle.json").read_text("utf-8"))
+    document = json.loads((ROOT / "tests/proofs/vectors/wire/bundle.json").read_text("utf-8"))
     path = tmp_path / "theme.hubbub"
-    path.write_text(known["refused"]["body altered"])
+    path.write_text(document["refused"]["body altered"])
     words = ("node", "dist/examples/report.js", path, "https://[::1]:1", tmp_path, "theme", "dark")
     done = subprocess.run(
         [str(word) for word in words],
@@ -186,8 +186,8 @@ def test_the_judge_of_any_sdk_finds_it_right_and_a_wrong_one_wrong() -> None:
     assert right == {"right": len(list(requests()))}
     assert none == []
     liar = "import sys; [print('[]') for _ in sys.stdin]"
-    found, mistakes = judge([sys.executable, "-c", liar])
-    assert found["wrong"] == len(mistakes) >= len(REGISTRY)
+    judgement, mistakes = judge([sys.executable, "-c", liar])
+    assert judgement["wrong"] == len(mistakes) >= len(REGISTRY)
     silent, _ = judge([sys.executable, "-c", liar.replace("[]", "null")])
     assert silent == {"not given": len(list(requests()))}
 
@@ -227,10 +227,12 @@ def test_the_examples_of_its_pages_are_typescript(tmp_path: Path, page: str) -> 
     blocks = re.findall(r"```ts\n(.*?)```", (ROOT / "docs" / page).read_text("utf-8"), re.DOTALL)
     assert len(blocks) >= PAGES[page]
     for number, block in enumerate(blocks):
-        told = "declare const bundle: Uint8Array<ArrayBuffer>;\n" if "bundle)" in block else ""
+        declarations = (
+            "declare const bundle: Uint8Array<ArrayBuffer>;\n" if "bundle)" in block else ""
+        )
         if "const client" not in block:
-            told += 'declare const client: import("hubbub").Client;\n'
-        (tmp_path / f"block_{number}.ts").write_text(told + block)
+            declarations += 'declare const client: import("hubbub").Client;\n'
+        (tmp_path / f"block_{number}.ts").write_text(declarations + block)
     names = [f"block_{number}.ts" for number in range(len(blocks))]
     run(str(PACKAGE / "node_modules/.bin/tsc"), *TSC, *names, folder=tmp_path)
 

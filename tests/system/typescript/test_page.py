@@ -57,8 +57,8 @@ def test_two_thousand_devices_are_counted_as_they_are(
         page = context.new_page()
         page.goto(origin)
         after = first + DEVICES // 2
-        said = page.evaluate(MANY, [door, first, after, AT_ONCE, QUESTIONS])
-        assert said == {"queued": len(QUESTIONS) * DEVICES // 2, "sent": DEVICES // 2}
+        value = page.evaluate(MANY, [door, first, after, AT_ONCE, QUESTIONS])
+        assert value == {"queued": len(QUESTIONS) * DEVICES // 2, "sent": DEVICES // 2}
         context.close()
     held(up, QUESTIONS, DEVICES)
 
@@ -68,37 +68,37 @@ def test_vectors_are_loaded_where_a_bundle_asks_for_them_and_their_means_come_ba
 ) -> None:
     page = device.new_page()
     page.goto(origin)
-    said = page.evaluate(VECTORS, [door, SCORED, SCORES])
-    assert said == {"queued": SCORED, "not_a_value": SCORED, "sent": SCORED}
-    found = counted(up, "scores", SCORED)
-    for one, told in zip(found.values, SCORES, strict=True):
+    value = page.evaluate(VECTORS, [door, SCORED, SCORES])
+    assert value == {"queued": SCORED, "not_a_value": SCORED, "sent": SCORED}
+    answer = counted(up, "scores", SCORED)
+    for one, score in zip(answer.values, SCORES, strict=True):
         error = (one.high - one.low) / 2 / 1.96
         # Of three coordinates one is further off in less than one run in a million.
-        assert abs(one.estimate - told) < 5.2 * error
+        assert abs(one.estimate - score) < 5.2 * error
         assert error < 0.1
 
 
 def test_tabs_share_one_limit_and_one_consent(
     device: BrowserContext, up: Developing, origin: str, door: str
 ) -> None:
-    one, other = opened(device, origin, door), opened(device, origin, door)
+    first, other = opened(device, origin, door), opened(device, origin, door)
     # Both have a copy of the ledger in which nothing was said: one report alone may leave.
-    said = [report(page, "dark", "raced") for page in (one, other)]
-    assert said == ["queued", "queued"]
-    assert [page.evaluate("client.flush()") for page in (one, other)] == [True, True]
-    assert [page.evaluate("client.dropped") for page in (one, other)] == [
+    outcomes = [report(page, "dark", "raced") for page in (first, other)]
+    assert outcomes == ["queued", "queued"]
+    assert [page.evaluate("client.flush()") for page in (first, other)] == [True, True]
+    assert [page.evaluate("client.dropped") for page in (first, other)] == [
         {},
         {"already_reported": 1},
     ]
-    one.reload()
-    one.evaluate(OPEN, door)
-    assert report(one, "dark", "raced") == "already_reported"
-    one.evaluate("client.disable({ forget: true })")
+    first.reload()
+    first.evaluate(OPEN, door)
+    assert report(first, "dark", "raced") == "already_reported"
+    first.evaluate("client.disable({ forget: true })")
     assert report(other, "a", "stays") == "queued"  # it has not heard of it, but nothing leaves
     assert other.evaluate("client.flush()") is True
     assert other.evaluate("client.dropped") == {"already_reported": 1, "disabled": 1}
-    one.evaluate("client.enable()")
-    assert report(one, "dark", "raced") == "already_reported"  # the sums outlive forgetting
+    first.evaluate("client.enable()")
+    assert report(first, "dark", "raced") == "already_reported"  # the sums outlive forgetting
     counted(up, "raced", 1)
 
 
@@ -119,8 +119,8 @@ def test_what_waits_outlives_a_tab_that_is_killed_and_is_counted_once(
     assert next_page.evaluate("client.flush()") is True
     # Sent again as the same bytes, as a page does that goes away: it counts once.
     next_page.evaluate("client.leave()")
-    said = [report(next_page, "a", "killed") for _ in range(3)]
-    assert said == ["queued"] * (3 - waits) + ["already_reported"] * waits
+    outcomes = [report(next_page, "a", "killed") for _ in range(3)]
+    assert outcomes == ["queued"] * (3 - waits) + ["already_reported"] * waits
     assert next_page.evaluate("client.flush()") is True
     counted(up, "killed", 3)
 
@@ -164,12 +164,12 @@ def test_where_nothing_can_be_kept_nothing_is_reported(
     page.add_init_script(
         "IDBFactory.prototype.open = () => { throw new DOMException('no', 'SecurityError') }"
     )
-    said: list[str] = []
-    page.on("console", lambda message: said.append(message.text))
+    console_lines: list[str] = []
+    page.on("console", lambda message: console_lines.append(message.text))
     page.goto(origin)
     page.evaluate(OPEN, door)
     assert report(page, "dark") == "no_state"
-    assert said == [
+    assert console_lines == [
         "hubbub: nothing is reported: what is spent cannot be kept: SecurityError",
     ]
 

@@ -163,10 +163,10 @@ def test_a_sandboxed_frame_is_called_one_and_nothing_is_thrown(
 ) -> None:
     page = device.new_page()
     page.goto(origin)
-    outcome, sent, said = page.evaluate(FRAME, IN_FRAME.format(origin=origin))
+    outcome, sent, console_lines = page.evaluate(FRAME, IN_FRAME.format(origin=origin))
     assert (outcome, sent) == ("no_state", True)
     words = "a sandboxed frame has no place to keep it in; allow it: allow-same-origin"
-    assert said == [f"hubbub: nothing is reported: {words}"]
+    assert console_lines == [f"hubbub: nothing is reported: {words}"]
 
 
 def _asked(page: Page, script: str, kind: str, door: str) -> Any:
@@ -184,10 +184,10 @@ def test_service_workers_report_by_an_entry_of_their_own_and_hear_why_by_the_pag
     run(*build, "--format=iife", f"--outfile={site / 'classic.js'}")
     page = device.new_page()
     page.goto(origin)
-    name, said = _asked(page, "/page_entry.js", "module", door)
+    name, error_text = _asked(page, "/page_entry.js", "module", door)
     assert name == "NotLoaded"
-    assert "disallowed on ServiceWorkerGlobalScope" in said
-    assert "hubbub/worker" in said
+    assert "disallowed on ServiceWorkerGlobalScope" in error_text
+    assert "hubbub/worker" in error_text
     assert _asked(page, "/module.js", "module", door) == ["queued", True]
     assert _asked(page, "/classic.js", "classic", door) == ["queued", True]
     counted(up, "service", 2)

@@ -58,8 +58,8 @@ def test_devices_of_an_account_send_as_many_reports_as_they_have_tokens(
         context.set_default_timeout(HANG_MS)
         page = context.new_page()
         page.goto(origin)
-        said = page.evaluate(PAGE, [door, key])
-        assert said == ["queued", "queued", True, {}, ["sent", "sent"]]
+        value = page.evaluate(PAGE, [door, key])
+        assert value == ["queued", "queued", True, {}, ["sent", "sent"]]
         # Who gives the tokens sees that this account asked: its person is told.
         issuer = json.loads(up.bundle.read_bytes().splitlines()[1])["tokens"]["issuer"]
         expect(page.get_by_text(f"tokens of an account at {issuer}, which")).to_be_visible()

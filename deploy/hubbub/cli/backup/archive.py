@@ -206,6 +206,6 @@ def _inside(
         raise BackupUnusable(
             f"{sealed}: {visible(member.name[:60])} is no file or folder within it; {_REMEDY}"
         )
-    made = copy(content)
-    made.name, made.mode, made.uname, made.gname = member.name, content.mode & _MODE, "", ""
-    return made
+    info = copy(content)
+    info.name, info.mode, info.uname, info.gname = member.name, content.mode & _MODE, "", ""
+    return info

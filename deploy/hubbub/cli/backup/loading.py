@@ -70,19 +70,19 @@ async def copy_into(source: str, target: str, prefix: str, on: Callable[[int, in
 
     on: is told how many are looked at, and of how many.
     """
-    held, empty = _own(source), await connect_redis(target)
+    origin, empty = _own(source), await connect_redis(target)
     try:
-        total, seen, copied, cursor = int(await held.ask("DBSIZE")), 0, 0, b"0"
+        total, count, copied, cursor = int(await origin.ask("DBSIZE")), 0, 0, b"0"
         while True:
-            cursor, keys = await held.ask("SCAN", cursor, "COUNT", _PART)
+            cursor, keys = await origin.ask("SCAN", cursor, "COUNT", _PART)
             ours = [key for key in keys if key.startswith(prefix.encode())]
-            copied += await _copy(held, empty, ours)
-            seen += len(keys)
-            on(seen, max(total, seen))
+            copied += await _copy(origin, empty, ours)
+            count += len(keys)
+            on(count, max(total, count))
             if int(cursor) == 0:
                 return copied
     finally:
-        await held.close()
+        await origin.close()
         await empty.close()
 
 

@@ -27,8 +27,8 @@ class Manifest:
 
 def write_manifest(folder: Path, version: str) -> None:
     """Write the list, last of all: a backup without it is not whole."""
-    made = datetime.fromtimestamp(int(time.time()), UTC).isoformat()
-    body: dict[str, Any] = {"format": _FORMAT, "hubbub": version, "made": made, "files": {}}
+    created_at = datetime.fromtimestamp(int(time.time()), UTC).isoformat()
+    body: dict[str, Any] = {"format": _FORMAT, "hubbub": version, "made": created_at, "files": {}}
     for name in FILES:
         path = folder / name
         body["files"][name] = {"bytes": path.stat().st_size, "sha256": _digest(path)}
@@ -48,8 +48,8 @@ def read_checked(folder: Path) -> Manifest:
             f"{folder}: of a format that this version does not know; take the version of hubbub "
             "that made it, or a newer one"
         )
-    given = body.pop("sha256", None)
-    if given != _of(body):
+    digest = body.pop("sha256", None)
+    if digest != _of(body):
         raise BackupUnusable(f"{folder / _NAME}: is damaged; take another copy of this backup")
     files: Mapping[str, Mapping[str, Any]] = body["files"]
     for name in FILES:

@@ -43,18 +43,18 @@ async def read_together(
     async with contextlib.AsyncExitStack() as stack:
         # A server that two roles share is read once, and written twice.
         sources: dict[str, _Source] = {}
-        written: dict[str, list[BinaryIO]] = {}
+        targets: dict[str, list[BinaryIO]] = {}
         for role, url in urls.items():
             server = await connect_redis(url)
             stack.push_async_callback(server.close)
             run = await _run_of(server)
-            written.setdefault(run, []).append(files[role])
+            targets.setdefault(run, []).append(files[role])
             if run not in sources:
                 sources[run] = _Source(role, server)
                 await sources[run].connect()
                 stack.push_async_callback(sources[run].close)
         await _fork_together(list(sources.values()))
-        await asyncio.gather(*(one.read(written[run], on) for run, one in sources.items()))
+        await asyncio.gather(*(source.read(targets[run], on) for run, source in sources.items()))
 
 
 class _Source:
@@ -80,8 +80,8 @@ class _Source:
         await self._connection.disconnect(nowait=True)
 
     async def quiet(self) -> bool:
-        told = await self._info("persistence")
-        return not any(int(told.get(name, 0)) for name in _BUSY)
+        info = await self._info("persistence")
+        return not any(int(info.get(name, 0)) for name in _BUSY)
 
     async def hold(self) -> None:
         """Hold all writes back, and remember how often it has forked."""
@@ -102,15 +102,15 @@ class _Source:
 
     async def read(self, files: Sequence[BinaryIO], on: Progress) -> None:
         async with self.server.errors():
-            left = total = await self._length()
-            while left:
-                piece = await self._within(self._reader().read(min(left, _PIECE)))
+            rest = total = await self._length()
+            while rest:
+                piece = await self._within(self._reader().read(min(rest, _PIECE)))
                 if not piece:
                     raise StoreUnavailable(f"the {self.role}'s Redis ended before its file did")
-                left -= len(piece)
+                rest -= len(piece)
                 for file in files:
                     file.write(piece)
-                on(self.role, total - left, total)
+                on(self.role, total - rest, total)
 
     async def _length(self) -> int:
         line = b"\n"
@@ -126,10 +126,10 @@ class _Source:
 
     async def _within(self, reading: Awaitable[bytes]) -> bytes:
         try:
-            read: bytes = await asyncio.wait_for(reading, _SILENCE_SECONDS)
+            data: bytes = await asyncio.wait_for(reading, _SILENCE_SECONDS)
         except TimeoutError:
             raise StoreUnavailable(f"the {self.role}'s Redis says no more; try again") from None
-        return read
+        return data
 
     def _reader(self) -> asyncio.StreamReader:
         # redis-py reads replies alone, and this is none.
@@ -138,8 +138,8 @@ class _Source:
 
     async def _info(self, section: str) -> Mapping[str, Any]:
         async with self.server.errors():
-            [told] = await self.server.info(section)
-        return told
+            [info] = await self.server.info(section)
+        return info
 
 
 async def _run_of(server: RedisServer) -> str:

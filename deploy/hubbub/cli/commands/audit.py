@@ -95,8 +95,8 @@ def _metrics(path: Path | None, names: Sequence[str]) -> list[Metric]:
             raise BadParameter("--metric names a metric of a catalog: give the catalog")
         return []
     chosen = chosen_metrics(read_aloud(path), path, names)
-    found = [one for m in chosen for one in (m, *(m.at(tier) for tier in m.tiers))]
-    return [*found, *(finder_of(metric) for metric in chosen if metric.discover)]
+    versions = [version for m in chosen for version in (m, *(m.at(tier) for tier in m.tiers))]
+    return [*versions, *(finder_of(metric) for metric in chosen if metric.discover)]
 
 
 def _device(metric: str) -> DeviceMemo:

@@ -144,7 +144,7 @@ def _backup(options: BackupOptions) -> int:
 
 def _verify(options: VerifyOptions) -> int:
     folder = options.folder
-    made, opener = read_checked(folder), options.key.opener()
+    manifest, opener = read_checked(folder), options.key.opener()
     if opener is not None:
         number = unpack(folder / "installation.age", opener, None)
         say(f"installation.age: opens, {number:,} files")
@@ -152,7 +152,7 @@ def _verify(options: VerifyOptions) -> int:
         with loaded(_rdb(folder, role)) as server:
             number = asyncio.run(number_of_keys(server.url))
         say(f"{role}.rdb: {number:,} keys, {_needs(folder, role)}")
-    say(f"{folder}: whole, made {made.made} by hubbub {made.version}")
+    say(f"{folder}: whole, made {manifest.made} by hubbub {manifest.version}")
     if opener is None:
         say("installation.age: as it was written; whether it opens, --passphrase or --identity say")
     return 0
@@ -160,7 +160,7 @@ def _verify(options: VerifyOptions) -> int:
 
 def _restore(options: RestoreOptions) -> int:
     folder, home = options.folder, options.home
-    made = read_checked(folder)
+    checked = read_checked(folder)
     if home is None:
         _fill({role: _url(role, None) for role in ROLES}, folder)
     else:
@@ -180,7 +180,7 @@ def _restore(options: RestoreOptions) -> int:
                 stack.callback(server.stop)
                 urls[role] = server.url
             _fill(urls, folder)
-    say(f"restored, as of {made.made}; the services may start")
+    say(f"restored, as of {checked.made}; the services may start")
     say("reports that were acknowledged since do not come again (docs/operate/restore.md)")
     return 0
 
@@ -214,10 +214,10 @@ def _make_empty(folder: Path) -> None:
     """A folder that nothing is in, for us alone."""
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        taken = any(folder.iterdir())
+        not_empty = any(folder.iterdir())
     except OSError as error:
         raise StateUnusable(f"{folder}: {error.strerror}; give a writable folder") from error
-    if taken:
+    if not_empty:
         raise BackupUnusable(f"{folder}: is not empty; nothing is overwritten: give a new folder")
 
 
@@ -231,11 +231,11 @@ def _secret(path: Path) -> str:
 @contextmanager
 def _bars(what: str) -> Iterator[Callable[[str, int, int], None]]:
     """Progress by role on a terminal."""
-    with progress() as shown:
-        tasks = {role: shown.add_task(f"{role}, {what}", total=None) for role in ROLES}
+    with progress() as bars:
+        tasks = {role: bars.add_task(f"{role}, {what}", total=None) for role in ROLES}
 
         def on(role: str, done: int, total: int) -> None:
-            shown.update(tasks[role], completed=done, total=total)
+            bars.update(tasks[role], completed=done, total=total)
 
         yield on
 

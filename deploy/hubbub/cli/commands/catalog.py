@@ -124,18 +124,18 @@ def _say_promise(metric: Metric) -> None:
         f"{metric.name}: a whole epoch of {whole.reports:,} reports or more says epsilon "
         f"{whole.epsilon:.4g} at delta {whole.delta:g} of one person, {whole.assumption}"
     )
-    if said := of_all_epochs(metric):
-        explain(f"{metric.name}:{said}")
-    if said := said_of_count(metric):
+    if sentence := of_all_epochs(metric):
+        explain(f"{metric.name}:{sentence}")
+    if sentence := said_of_count(metric):
         waits = f"It waits for {minimum(metric):,} of both."
-        explain(f"{metric.name}:{said} {waits}")
+        explain(f"{metric.name}:{sentence} {waits}")
     if metric.central and (
-        said := what_decides(
+        sentence := what_decides(
             *(metric.central, metric.report_loss, kept_by(metric), lies.categories, lies.groups),
             coarse=metric.mechanism in (CROWD_TREE, CROWD_PARTS),
         )
     ):
-        explain(f"{metric.name}: {said}")
+        explain(f"{metric.name}: {sentence}")
 
 
 def _of_tree(metric: Metric) -> str:

@@ -46,21 +46,21 @@ def _codegen(options: CodegenOptions) -> int:
     catalog = read_aloud(options.catalog)
     if options.python:
         name, path = "--python", options.python
-        first, made = _FIRST_LINE, python_module(catalog)
+        first, module_text = _FIRST_LINE, python_module(catalog)
     else:
         name, path = "--typescript", options.typescript
-        first, made = FIRST_LINE, typescript_module(catalog)
+        first, module_text = FIRST_LINE, typescript_module(catalog)
     try:
         there = path.read_text("utf-8") if path.exists() else None
         if there is not None and not there.startswith(first):
             raise BadParameter(f"{path}: was not made by codegen; give another file, or move it")
-        if options.check and there != made:
+        if options.check and there != module_text:
             raise BadParameter(
                 f"{path}: is not what {options.catalog} says; run: hubbub catalog codegen "
                 f"{options.catalog} {name} {path}"
             )
         if not options.check:
-            path.write_text(made, "utf-8")
+            path.write_text(module_text, "utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise BadParameter(f"{path}: cannot be read or written: {unreadable(error)}") from error
     done = "up to date" if options.check else "written"
@@ -81,8 +81,8 @@ def _lines(catalog: Catalog) -> Iterator[str]:
     yield ""
     kinds = {"set": "Collection", VECTOR: "Sequence"}
     used = {metric.kind for metric in catalog.metrics.values()}
-    if known := sorted(name for kind, name in kinds.items() if kind in used):
-        yield f"from collections.abc import {', '.join(known)}"
+    if names := sorted(name for kind, name in kinds.items() if kind in used):
+        yield f"from collections.abc import {', '.join(names)}"
     yield "from datetime import timedelta as Timedelta"
     parted = any(metric.parts for metric in catalog.metrics.values())
     yield f"from typing import Final, Literal{', TypedDict' if parted else ''}"

@@ -248,7 +248,7 @@ def _reported(options: NewOptions, *, ask: bool) -> dict[str, str]:
 
 def _lines(name: str, fields: Mapping[str, str]) -> Iterator[str]:
     """The metric's table, each field below what it means."""
-    meanings = {one.name: one.entry.meaning for one in [*own_fields(AUTO), *fields_of(Metric)]}
+    meanings = {item.name: item.entry.meaning for item in [*own_fields(AUTO), *fields_of(Metric)]}
     for field in fields_of(Metric):
         meanings |= {other: says.meaning for other, says in field.entry.others.items()}
     meanings["limits"] += (
@@ -268,17 +268,17 @@ def _check(path: Path, text: str, name: str) -> None:
     """
     folder = path.resolve().parent
     with refuse_unwritable(folder, CatalogInvalid):
-        descriptor, made = tempfile.mkstemp(prefix=f".{path.name}.", dir=folder)
+        descriptor, temp_name = tempfile.mkstemp(prefix=f".{path.name}.", dir=folder)
     try:
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
             file.write(text)
-        read_aloud(Path(made))
+        read_aloud(Path(temp_name))
     except CatalogInvalid as error:
         place = rf'{re.escape(str(path))}:\d+: metric "{re.escape(name)}", field "(\w+)"'
-        message = re.sub(place, _option_of, str(error).replace(made, str(path)))
+        message = re.sub(place, _option_of, str(error).replace(temp_name, str(path)))
         raise CatalogInvalid(f"{message}\nnothing was written; mend that first") from None
     finally:
-        Path(made).unlink()
+        Path(temp_name).unlink()
 
 
 def _option_of(field: re.Match[str]) -> str:

@@ -60,8 +60,8 @@ def _lines(catalog: Catalog) -> Iterator[str]:
     yield _LEARN
 
 
-def _fields(told: Iterable[tuple[Metric, str]]) -> Iterator[str]:
-    for metric, kind in told:
+def _fields(models: Iterable[tuple[Metric, str]]) -> Iterator[str]:
+    for metric, kind in models:
         # What ends a comment would end this one.
         yield f"  /** {' '.join(metric.description.split()).replace('*/', '* /')} */"
         yield f"  {_text(metric.name)}: {kind};"
@@ -70,11 +70,11 @@ def _fields(told: Iterable[tuple[Metric, str]]) -> Iterator[str]:
 def _told(model: Learning) -> str:
     """The types of what learn() takes."""
     features = [
-        (one.name, _texts(map(str, one.says)) if one.is_listed else "number | boolean")
-        for one in model.features
+        (feature.name, _texts(map(str, feature.says)) if feature.is_listed else "number | boolean")
+        for feature in model.features
     ]
-    told = "; ".join(f"readonly {_text(name)}: {kind}" for name, kind in features)
-    return f"[features: {{ {told} }}, label: {_label(model)}]"
+    fields = "; ".join(f"readonly {_text(name)}: {kind}" for name, kind in features)
+    return f"[features: {{ {fields} }}, label: {_label(model)}]"
 
 
 def _label(model: Learning) -> str:
@@ -91,18 +91,22 @@ def _type(metric: Metric) -> str:
     if metric.kind == VECTOR:
         return "readonly number[] | Float32Array | Float64Array"
     if metric.parts:
-        told = [
+        fields = [
             f"readonly {_text(part)}: {'number' if part in metric.ranges else _listed(own)}"
             for part, own in metric.parts.items()
         ]
-        return f"{{ {'; '.join(told)} }}"
+        return f"{{ {'; '.join(fields)} }}"
     if metric.values is None and metric.randomizer.VALUES == "strings":
         return "string"
     if metric.values is None or metric.edges:
         return "number"
     open_list = metric.other or len(metric.values) > _MAX_LITERALS
-    one = "string" if open_list else _listed(metric.values)
-    return f"readonly ({one})[] | ReadonlySet<{one}>" if metric.kind == "set" else one
+    item_type = "string" if open_list else _listed(metric.values)
+    return (
+        f"readonly ({item_type})[] | ReadonlySet<{item_type}>"
+        if metric.kind == "set"
+        else item_type
+    )
 
 
 def _listed(values: Iterable[str]) -> str:

@@ -18,15 +18,15 @@ from hubbub.fields.options import argument, option, options
 from hubbub.fields.rules import NAME, Interval
 
 
-def _false_share(written: str) -> float:
+def _false_share(text: str) -> float:
     """A number; said of a metric's name, which argparse takes for one where it stands here."""
     try:
-        return read_number(written)
+        return read_number(text)
     except argparse.ArgumentTypeError:
-        if not NAME.fullmatch(written.partition("/")[0]):
+        if not NAME.fullmatch(text.partition("/")[0]):
             raise
         raise argparse.ArgumentTypeError(
-            f"{written!a} is no number; a metric goes before it: hubbub discover {written} --likely"
+            f"{text!a} is no number; a metric goes before it: hubbub discover {text} --likely"
         ) from None
 
 
@@ -100,11 +100,11 @@ def _write(path: Path, estimates: Mapping[str, Any], *, append: bool) -> None:
     new = [line for line in lines if line not in before]
     with refuse_unwritable(f"--as-candidates {path}", BadParameter):
         replace_file(path, "".join(f"{line}\n" for line in (*before, *new)).encode())
-    left = len(names) - len(lines)
+    rest_count = len(names) - len(lines)
     say(
         f"{path}: {several(len(before) + len(new), 'string')}"
         + (f", {len(new):,} of them new" if append else "")
-        + (f"; {left:,} are no whole lines" if left else "")
+        + (f"; {rest_count:,} are no whole lines" if rest_count else "")
     )
 
 

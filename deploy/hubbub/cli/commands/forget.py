@@ -74,15 +74,20 @@ async def _in_redis(url: str, bundle: Bundle, options: ForgetOptions) -> None:
     name, before = options.metric, first_second(options.before)
     try:
         store = RedisStore(server)
-        held = windows_of(name, await store.report_counts())
-        lengths, now = await _lengths_of(name, bundle, RedisPromises(server), held), time.time()
-        length = {window: length_of(window.epoch, lengths, now) for window in held}
-        windows = ended_before(held, lengths, before, now=now)
+        window_counts = windows_of(name, await store.report_counts())
+        lengths, now = (
+            await _lengths_of(name, bundle, RedisPromises(server), window_counts),
+            time.time(),
+        )
+        length = {window: length_of(window.epoch, lengths, now) for window in window_counts}
+        windows = ended_before(window_counts, lengths, before, now=now)
         if not windows:
             say(f"{name}: {_why_none(length, before)}")
             return
-        number = sum(held[window] for window in windows)
-        dates = sorted(epoch_date(one.epoch, EPOCH_SECONDS[length[one]]) for one in windows)
+        number = sum(window_counts[window] for window in windows)
+        dates = sorted(
+            epoch_date(window.epoch, EPOCH_SECONDS[length[window]]) for window in windows
+        )
         what = f"{name}: {several(number, 'report')}, of {dates[0]} to {dates[-1]}"
         if not options.yes:
             say(f"{what}, would be deleted, for good; to do it, add --yes")
@@ -94,7 +99,7 @@ async def _in_redis(url: str, bundle: Bundle, options: ForgetOptions) -> None:
 
 
 async def _lengths_of(
-    name: str, bundle: Bundle, promises: RedisPromises, held: Collection[Window]
+    name: str, bundle: Bundle, promises: RedisPromises, windows: Collection[Window]
 ) -> set[str]:
     """The lengths its epochs have and had, also of one that is retired, as the store remembers.
 
@@ -108,7 +113,7 @@ async def _lengths_of(
     except UnknownMetric as error:
         if had:
             return had
-        if held:
+        if windows:
             raise UnknownMetric(
                 f'metric "{name}" is retired, and how long its epochs are is not remembered of '
                 "what an earlier version served; give a bundle that has it, with --bundle"
@@ -116,16 +121,19 @@ async def _lengths_of(
         raise UnknownMetric(f"{error}; and no retired metric of this name is known") from error
 
 
-def _why_none(held: Mapping[Window, str], before: float) -> str:
-    """Nothing is held, or what is takes reports yet. held: windows, with their epochs' lengths."""
-    asked = [
+def _why_none(lengths: Mapping[Window, str], before: float) -> str:
+    """Nothing is held, or what is takes reports yet.
+
+    lengths: windows, with their epochs' lengths.
+    """
+    closing_times = [
         closing_time(window.epoch, length)
-        for window, length in held.items()
+        for window, length in lengths.items()
         if epoch_start(window.epoch + 1, length) <= before
     ]
-    if not asked:
+    if not closing_times:
         return "nothing is held of epochs that were over then"
-    closes = datetime.fromtimestamp(min(asked), UTC)
+    closes = datetime.fromtimestamp(min(closing_times), UTC)
     return (
         "nothing was deleted: the epoch of what is held is not over, and takes reports until "
         f"{closes:%Y-%m-%d %H:%M} UTC; ask again then"

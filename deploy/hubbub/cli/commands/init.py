@@ -282,7 +282,7 @@ def _write_redis(folder: Path, services: Sequence[str], more: str) -> None:
     _write(folder / "passwords" / "redis-viewer.password", viewer)
     users = users.replace("CHANGE-ME-VIEWER", viewer)
     others = tuple(f"user {role} " for role in _HOSTS if role not in services)
-    users = "".join(one for one in users.splitlines(keepends=True) if not one.startswith(others))
+    users = "".join(line for line in users.splitlines(keepends=True) if not line.startswith(others))
     for role in services:
         address, password = f"{_HOSTS[role]}:6379", secrets.token_urlsafe(24)
         users = users.replace(f"CHANGE-ME-{role.upper()}", password)
@@ -305,9 +305,9 @@ def _write_access(folder: Path) -> None:
 
 def _give(folder: Path, user: int) -> None:
     """Let the services read what is theirs."""
-    read = ("keys", "tls", "redis", "access", "passwords", "data", "notice", "tokens", "issuer")
-    for made in read:
-        for path in (folder / made, *(folder / made).rglob("*")):
+    names = ("keys", "tls", "redis", "access", "passwords", "data", "notice", "tokens", "issuer")
+    for name in names:
+        for path in (folder / name, *(folder / name).rglob("*")):
             if path.exists() and path.name not in _OWN:
                 os.chown(path, user, user)
 

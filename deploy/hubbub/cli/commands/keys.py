@@ -219,21 +219,21 @@ def _make_gateway(options: FolderOptions) -> int:
 
 
 def _hand_over(options: FolderOptions) -> int:
-    kept, public = hand_over_to_new(options.folder)
+    old_key, public = hand_over_to_new(options.folder)
     say(f"{options.folder}/operator.key: signs bundles from now on; its public half is")
     say(f"  {to_text(public)}")
     say(f"{options.folder}/handovers.json: the old key's word for it; goes into bundles")
-    say(f"{kept}: the old key; destroy it once apps with the new bundle are out")
+    say(f"{old_key}: the old key; destroy it once apps with the new bundle are out")
     say("now: hubbub catalog build; ship the bundle. Devices that took it refuse the old key")
     return 0
 
 
 def _make_witness(options: WitnessOptions) -> int:
     folder = options.folder
-    made = make_witness(folder, options.name)
+    witness = make_witness(folder, options.name)
     say(f"{folder}/{WITNESS_KEY}: cosigns logs, with: hubbub log cosign; keep it, and the folder")
     say("who audits names its public half as --witness:")
-    say(str(made))
+    say(str(witness))
     return 0
 
 

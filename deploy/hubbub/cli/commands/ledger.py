@@ -46,17 +46,17 @@ class LedgerOptions:
 
 def _ledger(options: LedgerOptions) -> int:
     candidates = read_candidates(options.candidates) if options.candidates else []
-    given = Settings.read(state_dir=options.state_dir).state_dir
-    folders = [options.state_dir or given] if given else _own_folders()
+    state_dir = Settings.read(state_dir=options.state_dir).state_dir
+    folders = [options.state_dir or state_dir] if state_dir else _own_folders()
     views = {str(folder): peek(folder) for folder in folders}
     if options.format == "json":
-        documents = {folder: _json(shown, candidates) for folder, shown in views.items()}
+        documents = {folder: _json(view, candidates) for folder, view in views.items()}
         say(json.dumps(documents, indent=1, ensure_ascii=False))
         return 0
-    trust = look(beside(state_home(), given))
-    for folder, shown in views.items():
-        _show(folder, shown, candidates)
-        for line in _trusted(trust, Path(folder).name if given is None else ""):
+    trust = look(beside(state_home(), state_dir))
+    for folder, view in views.items():
+        _show(folder, view, candidates)
+        for line in _trusted(trust, Path(folder).name if state_dir is None else ""):
             say(line)
     return 0
 
@@ -78,8 +78,8 @@ def _own_folders() -> list[Path]:
     return folders
 
 
-def _show(folder: str, shown: LedgerView, candidates: Sequence[str]) -> None:
-    say(f"{folder}\n{_ON if shown.on else _OFF}\n")
+def _show(folder: str, view: LedgerView, candidates: Sequence[str]) -> None:
+    say(f"{folder}\n{_ON if view.on else _OFF}\n")
     table(
         "What may be asked, and what has been spent of each budget (in nats)",
         ("metric", "question", "a report", "this epoch", "spent now", "in all", "for life", "left"),
@@ -94,45 +94,45 @@ def _show(folder: str, shown: LedgerView, candidates: Sequence[str]) -> None:
                 f"{metric.lifetime_epsilon:g}",
                 f"{max(0.0, metric.lifetime_epsilon - metric.spent):.3f}",
             )
-            for metric in shown.metrics
+            for metric in view.metrics
         ],
         text_columns=2,
     )
-    crowds = [metric for metric in shown.metrics if metric.central_epsilon is not None]
+    crowds = [metric for metric in view.metrics if metric.central_epsilon is not None]
     if crowds:
         _show_crowds(crowds)
-    if shown.crowds_cap is not None:
+    if view.crowds_cap is not None:
         say(
-            f"All crowds of a year together can say {shown.crowds_in_year:.3f} of "
-            f"{shown.crowds_cap:g} nats about you to who sees whole epochs; then this device stops."
+            f"All crowds of a year together can say {view.crowds_in_year:.3f} of "
+            f"{view.crowds_cap:g} nats about you to who sees whole epochs; then this device stops."
         )
-    _say_seals(shown.metrics)
-    for line in _run_by(shown):
+    _say_seals(view.metrics)
+    for line in _run_by(view):
         say(line)
-    for line in _lowered(shown):
+    for line in _lowered(view):
         say(line)
-    say(f"{_odds(shown.metrics)}\n")
+    say(f"{_odds(view.metrics)}\n")
     table(
-        f"What was made of your answers ({len(shown.payloads):,} remembered; times are UTC)",
+        f"What was made of your answers ({len(view.payloads):,} remembered; times are UTC)",
         ("when", "metric", "sent, in hex", "what became of it", "what it could have meant"),
-        [_row(payload, candidates) for payload in shown.payloads[-_ROWS:]],
+        [_row(payload, candidates) for payload in view.payloads[-_ROWS:]],
         text_columns=5,
     )
-    if len(shown.payloads) > _ROWS:
-        say(f"... and {len(shown.payloads) - _ROWS:,} before: --format json shows them all")
-    for reason, number in sorted(shown.counts.items()):
+    if len(view.payloads) > _ROWS:
+        say(f"... and {len(view.payloads) - _ROWS:,} before: --format json shows them all")
+    for reason, number in sorted(view.counts.items()):
         if number:
             say(f"{number:,} {reason.replace('_', ' ')}")
 
 
-def _run_by(shown: LedgerView) -> Iterator[str]:
+def _run_by(view: LedgerView) -> Iterator[str]:
     """Who runs what, and what those could do together."""
-    if shown.tokens:
+    if view.tokens:
         yield (
-            f"Reports go with tokens of an account at {visible(shown.tokens)}, which knows that "
+            f"Reports go with tokens of an account at {visible(view.tokens)}, which knows that "
             "the account asked for them, and cannot tell which reports they went with."
         )
-    runs = shown.runs
+    runs = view.runs
     if runs is None:
         return
     yield (
@@ -146,17 +146,17 @@ def _run_by(shown: LedgerView) -> Iterator[str]:
         yield "Both are run by one: take what a report says as said to somebody who knows you."
 
 
-def _lowered(shown: LedgerView) -> Iterator[str]:
+def _lowered(view: LedgerView) -> Iterator[str]:
     """What the operator asks less for a while, of all devices alike."""
-    until = None if shown.notice_until is None else _when(shown.notice_until)
-    for metric in shown.metrics:
+    until = None if view.notice_until is None else _when(view.notice_until)
+    for metric in view.metrics:
         if metric.lowered:
             part = f"{metric.sampling:.4g} of all devices" if metric.sampling else "no device"
             yield (
                 f"{metric.name}: the operator asks {part} until "
-                f"{until:%Y-%m-%d} (notice {shown.notice}, the same for everybody)"
+                f"{until:%Y-%m-%d} (notice {view.notice}, the same for everybody)"
                 if until
-                else f"{metric.name}: the operator asks {part} (notice {shown.notice})"
+                else f"{metric.name}: the operator asks {part} (notice {view.notice})"
             )
 
 
@@ -204,9 +204,9 @@ def _odds(metrics: Sequence[MetricView]) -> str:
 
 
 def _row(payload: PayloadView, candidates: Sequence[str]) -> tuple[str, ...]:
-    made, public = _when(payload.made), ", ".join(payload.public.values())
+    created_at, public = _when(payload.made), ", ".join(payload.public.values())
     return (
-        made.strftime("%Y-%m-%d %H:%M") if made else "",
+        created_at.strftime("%Y-%m-%d %H:%M") if created_at else "",
         f"{payload.metric} ({public})" if public else payload.metric,
         sent(payload.payload.hex()),
         payload.fate.replace("_", " "),
@@ -231,28 +231,30 @@ def _meant(payload: PayloadView, candidates: Sequence[str]) -> str:
     return likeliest(meanings)
 
 
-def _json(shown: LedgerView, candidates: Sequence[str]) -> dict[str, Any]:
+def _json(view: LedgerView, candidates: Sequence[str]) -> dict[str, Any]:
     return {
-        "on": shown.on,
-        "metrics": [asdict(metric) for metric in shown.metrics],
+        "on": view.on,
+        "metrics": [asdict(metric) for metric in view.metrics],
         "payloads": [
             {
-                "metric": one.metric,
-                "epoch": one.epoch,
-                "made": made.isoformat(timespec="seconds") if (made := _when(one.made)) else None,
-                "payload": one.payload.hex(),
-                "fate": one.fate,
-                "meanings": dict(one.meanings(candidates)),
+                "metric": payload.metric,
+                "epoch": payload.epoch,
+                "made": created_at.isoformat(timespec="seconds")
+                if (created_at := _when(payload.made))
+                else None,
+                "payload": payload.payload.hex(),
+                "fate": payload.fate,
+                "meanings": dict(payload.meanings(candidates)),
             }
-            for one in shown.payloads
+            for payload in view.payloads
         ],
-        "counts": dict(shown.counts),
-        "crowds_in_year": shown.crowds_in_year,
-        "crowds_cap": shown.crowds_cap,
-        "notice": shown.notice,
-        "notice_until": shown.notice_until,
-        "runs": asdict(shown.runs) if shown.runs else None,
-        "tokens": shown.tokens or None,
+        "counts": dict(view.counts),
+        "crowds_in_year": view.crowds_in_year,
+        "crowds_cap": view.crowds_cap,
+        "notice": view.notice,
+        "notice_until": view.notice_until,
+        "runs": asdict(view.runs) if view.runs else None,
+        "tokens": view.tokens or None,
     }
 
 

@@ -85,13 +85,13 @@ def _run(options: LoadOptions) -> int:
     )
     with progress() as bar:
         task = bar.add_task("reports", total=round(options.rate * options.seconds))
-        seen = drive(load, lambda so_far: bar.update(task, completed=so_far.acknowledged))
-    found = _figures(seen, options)
+        measurements = drive(load, lambda so_far: bar.update(task, completed=so_far.acknowledged))
+    figures = _figures(measurements, options)
     if options.format == "json":
-        say(json.dumps(found, indent=1))
+        say(json.dumps(figures, indent=1))
     else:
-        _show(found)
-    return 0 if found["acknowledged"] == found["asked"] else 1
+        _show(figures)
+    return 0 if figures["acknowledged"] == figures["asked"] else 1
 
 
 def _check_limits(bundle: Bundle, metrics: tuple[str, ...], options: LoadOptions) -> None:
@@ -105,19 +105,19 @@ def _check_limits(bundle: Bundle, metrics: tuple[str, ...], options: LoadOptions
         )
 
 
-def _figures(seen: Seen, options: LoadOptions) -> dict[str, Any]:
-    metrics = seen.calls.counts.total()
+def _figures(measurements: Seen, options: LoadOptions) -> dict[str, Any]:
+    metrics = measurements.calls.counts.total()
     return {
         "asked": metrics,
-        "acknowledged": seen.acknowledged,
-        "not_sent": {reason: number for reason, number in seen.outcomes.items() if number},
-        "reports_a_second": round(seen.acknowledged / max(seen.seconds, 1e-3), 1),
+        "acknowledged": measurements.acknowledged,
+        "not_sent": {reason: number for reason, number in measurements.outcomes.items() if number},
+        "reports_a_second": round(measurements.acknowledged / max(measurements.seconds, 1e-3), 1),
         "asked_a_second": options.rate,
         "devices": options.devices,
-        "wakes": seen.wakes,
-        "behind": seen.behind,
-        "report_call_us": _shares(seen.calls, 1e6),
-        "until_acknowledged_ms": _shares(seen.answers, 1e3),
+        "wakes": measurements.wakes,
+        "behind": measurements.behind,
+        "report_call_us": _shares(measurements.calls, 1e6),
+        "until_acknowledged_ms": _shares(measurements.answers, 1e3),
     }
 
 
@@ -125,29 +125,29 @@ def _shares(times: Times, unit: float) -> dict[str, float]:
     return {name: round(unit * times.percentile(share), 1) for name, share in _SHARES}
 
 
-def _show(found: dict[str, Any]) -> None:
+def _show(figures: dict[str, Any]) -> None:
     table(
-        f"{found['acknowledged']:,} of {found['asked']:,} reports acknowledged, "
-        f"{found['reports_a_second']:,.0f} a second ({found['asked_a_second']:,.0f} asked for)",
+        f"{figures['acknowledged']:,} of {figures['asked']:,} reports acknowledged, "
+        f"{figures['reports_a_second']:,.0f} a second ({figures['asked_a_second']:,.0f} asked for)",
         ("", *(name for name, _ in _SHARES)),
         [
-            ("report(), us", *(f"{x:,.1f}" for x in found["report_call_us"].values())),
+            ("report(), us", *(f"{x:,.1f}" for x in figures["report_call_us"].values())),
             (
                 "due to acknowledged, ms",
-                *(f"{x:,.1f}" for x in found["until_acknowledged_ms"].values()),
+                *(f"{x:,.1f}" for x in figures["until_acknowledged_ms"].values()),
             ),
         ],
     )
-    devices, wakes = found["devices"], found["wakes"]
+    devices, wakes = figures["devices"], figures["wakes"]
     idle = (
         f"; {devices - wakes:,} of {devices:,} had no turn in this time" if wakes < devices else ""
     )
     say(f"  devices woke {wakes:,} times, each time with a report of every metric{idle}")
-    for reason, number in found["not_sent"].items():
+    for reason, number in figures["not_sent"].items():
         say(f"  {number:,} not acknowledged: {reason.replace('_', ' ')}")
-    if found["behind"]:
+    if figures["behind"]:
         say(
-            f"  {found['behind']:,} of {found['wakes']:,} devices woke over .1 s late: this "
+            f"  {figures['behind']:,} of {figures['wakes']:,} devices woke over .1 s late: this "
             "machine has not the time to make so much load"
         )
 

@@ -158,9 +158,11 @@ def _cosign(options: CosignOptions) -> int:
     fetch = _fetch(options.where)
     _, log = _origin(options)
     state = options.state or cosigned_file(options.keys, log)
-    made = cosign_newest(fetch, log, options.keys, state, first=options.first, now=time.time())
+    checkpoint = cosign_newest(
+        fetch, log, options.keys, state, first=options.first, now=time.time()
+    )
     grew = "taken as it was found" if options.first else "which grew from what was cosigned last"
-    say(f"{options.where}: {_entries(made.size)}, {grew}")
+    say(f"{options.where}: {_entries(checkpoint.size)}, {grew}")
     say(f"{state}: its checkpoint, cosigned; keep it here, and give the operator a copy, for:")
     say("  hubbub log publish")
     return 0
@@ -181,8 +183,8 @@ def _refuse_absent(log: ReadLog, bundle: Bundle, path: Path) -> None:
     """Check that a device's bundle is in this log. Raises BundleRefused or LogBroken."""
     if bundle.proof is None:
         raise BundleRefused(f"{path}: it does not prove that it is in its log")
-    seen = bundle.proof.checkpoint
-    log.refuse_other(seen.size, seen.root, str(path))
+    checkpoint = bundle.proof.checkpoint
+    log.refuse_other(checkpoint.size, checkpoint.root, str(path))
     say(f"{path}: is entry {bundle.proof.index} of it, and the log grew from what it says")
 
 
@@ -190,9 +192,9 @@ def _refuse_unknown(log: ReadLog, key: NoteKey, path: Path) -> None:
     """Check that the log grew from the checkpoint in a file, and keep the new one there."""
     try:
         if path.exists():
-            seen = Checkpoint.open(path.read_text(), key)
-            log.refuse_other(seen.size, seen.root, str(path))
-            say(f"{path}: the log grew from {seen.size} to {log.checkpoint.size} entries")
+            checkpoint = Checkpoint.open(path.read_text(), key)
+            log.refuse_other(checkpoint.size, checkpoint.root, str(path))
+            say(f"{path}: the log grew from {checkpoint.size} to {log.checkpoint.size} entries")
         path.write_text(log.checkpoint.note)
     except (OSError, ValueError, BadParameter) as error:
         raise BadParameter(f"--known {path}: {error}") from error
@@ -214,7 +216,7 @@ def _problems(log: ReadLog) -> Iterator[str]:
                 say(f"{name}: whose signature devices believe, and what they seal to")
             else:
                 bundle = open_bundle(content, name)
-                yield from (f"{name}: {told}" for told in _misfits(former, bundle, log))
+                yield from (f"{name}: {misfit}" for misfit in _misfits(former, bundle, log))
                 promises, broken = promised_in_all(promises, bundle.promises())
                 for metric, problem in broken.items():
                     yield f'{name}: metric "{metric}": {problem} under an old name'

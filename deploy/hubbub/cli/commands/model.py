@@ -84,17 +84,17 @@ def _publish(options: ModelOptions) -> int:
         time.sleep(options.every)
 
 
-def _show(found: Mapping[str, Any]) -> None:
-    if found["notice"]:
-        explain(found["notice"])
-    rows = sorted(found["coefficients"], key=lambda row: -abs(row["coefficient"]))
-    level = f"{100 * found['confidence']:g}%"
+def _show(document: Mapping[str, Any]) -> None:
+    if document["notice"]:
+        explain(document["notice"])
+    rows = sorted(document["coefficients"], key=lambda row: -abs(row["coefficient"]))
+    level = f"{100 * document['confidence']:g}%"
     if rows:
         table(
-            f"{found['model']}: {found['kind']}, {found['reports']:,} reports by "
-            f"{found['mechanism']}, epsilon {found['epsilon']:.3f} each",
+            f"{document['model']}: {document['kind']}, {document['reports']:,} reports by "
+            f"{document['mechanism']}, epsilon {document['epsilon']:.3f} each",
             (
-                *(("class",) if (classes := found["kind"] == "softmax") else ()),
+                *(("class",) if (classes := document["kind"] == "softmax") else ()),
                 *("column", "coefficient", f"{level} interval", "standard error"),
             ),
             [
@@ -112,50 +112,53 @@ def _show(found: Mapping[str, Any]) -> None:
         if len(rows) > _ROWS:
             say(f"and {len(rows) - _ROWS:,} more: --format json has them all")
     table(
-        f"rounds of {found['model']}",
+        f"rounds of {document['model']}",
         ("round", "epoch", "state", "reports", "noise", "moved"),
         [
             (
-                str(one["number"]),
-                one["date"],
-                one["state"],
-                f"{one['reports']:,}" if one["state"] == "finished" else "",
-                f"{one['noise']:.3f}" if one["noise"] else "",
-                f"{one['moved']:.3f}" if one["moved"] else "",
+                str(round_["number"]),
+                round_["date"],
+                round_["state"],
+                f"{round_['reports']:,}" if round_["state"] == "finished" else "",
+                f"{round_['noise']:.3f}" if round_["noise"] else "",
+                f"{round_['moved']:.3f}" if round_["moved"] else "",
             )
-            for one in found["steps"]
+            for round_ in document["steps"]
         ],
         text_columns=3,
     )
     if not rows:
         explain("There are coefficients once two rounds are over: of where columns lie, and one.")
-    if found.get("held_out"):
-        _show_held_out(found["held_out"], level)
+    if document.get("held_out"):
+        _show_held_out(document["held_out"], level)
     explain(
         "An interval is of the coins and of who took part. Few rounds leave coefficients too small,"
         " which it does not tell. Noise is of a round's mean direction, of length 1 at most: models"
         " are good below .2."
     )
-    say(f"next state: {found['next']}" if found["next"] else "all rounds are over")
+    say(f"next state: {document['next']}" if document["next"] else "all rounds are over")
 
 
-def _show_held_out(found: dict[str, Any], level: str) -> None:
+def _show_held_out(judgement: dict[str, Any], level: str) -> None:
     """How good the finished model is, or when that will be known."""
-    share = f"{100 * found['share']:g}% of devices"
-    if not found["calibration"]:
-        said = {"running": "judge the model now", "finished": "judged it, too few to say anything"}
-        when = said.get(found["state"], "judge the finished model")
-        say(f"{share} teach nothing and {when}: round of {found['date']}")
+    share = f"{100 * judgement['share']:g}% of devices"
+    if not judgement["calibration"]:
+        phrases = {
+            "running": "judge the model now",
+            "finished": "judged it, too few to say anything",
+        }
+        when = phrases.get(judgement["state"], "judge the finished model")
+        say(f"{share} teach nothing and {when}: round of {judgement['date']}")
         return
     show_calibration(
-        f"calibration, as {found['reports']:,} devices tell it that taught nothing",
+        f"calibration, as {judgement['reports']:,} devices tell it that taught nothing",
         level,
         [
-            tuple(one[key] for key in ("lowest", "highest", "people", "estimate", "low", "high"))
-            for one in found["calibration"]
+            tuple(row[key] for key in ("lowest", "highest", "people", "estimate", "low", "high"))
+            for row in judgement["calibration"]
         ],
     )
-    for sentence in judged_sentences(found, level):
+    for sentence in judged_sentences(judgement, level):
         say(sentence)
 
 

@@ -126,7 +126,7 @@ def _make(options: MakeOptions) -> int:
         say("now: give it to every shuffler (--notice FILE), which takes it anew within seconds")
     else:
         say(f"what runs in {home} takes it within seconds")
-    if any(not taken[-1][1] for taken in notice.steps.values()):
+    if any(not step[-1][1] for step in notice.steps.values()):
         say(
             "a device that has nothing else to report hears of no other notice before "
             f"{_day(notice.until)}"

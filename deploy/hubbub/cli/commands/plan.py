@@ -131,7 +131,7 @@ def _rows(options: PlanOptions, question: MetricDraft, metric: Metric | None) ->
             reports_for(question, name, parameters, target, goal)
             for name, parameters in question.suitable(epsilon).items()
         ]
-        return ranked(needed, lambda one: one.reports)
+        return ranked(needed, lambda item: item.reports)
     if reports is None or epsilon is not None or goal is None:
         raise BadParameter(
             "give two of --reports, --epsilon and --error or --detect: the third is worked out; "
@@ -141,13 +141,13 @@ def _rows(options: PlanOptions, question: MetricDraft, metric: Metric | None) ->
         epsilon_for(question, name, reports, target, goal)
         for name in question.suitable(MIN_EPSILON)
     ]
-    found = [one for one in tried if one is not None]
-    if not found:
+    rows = [item for item in tried if item is not None]
+    if not rows:
         raise BadParameter(
             f"{reports:,} reports are too few for that at any epsilon up to 16; "
             "ask for less, or gather more"
         )
-    return ranked(found, lambda one: one.epsilon)
+    return ranked(rows, lambda item: item.epsilon)
 
 
 def _target(options: PlanOptions) -> Target:

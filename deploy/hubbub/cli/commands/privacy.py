@@ -110,14 +110,14 @@ def _diff(options: DiffOptions) -> int:
 
 
 def _card(options: CardOptions) -> int:
-    made = card(read_aloud(options.catalog), options.delta)
+    privacy_card = card(read_aloud(options.catalog), options.delta)
     if options.format == "json":
-        data = asdict(made)
-        for metric, one in zip(data["metrics"], made.metrics, strict=True):
+        data = asdict(privacy_card)
+        for metric, one in zip(data["metrics"], privacy_card.metrics, strict=True):
             metric["shuffled"] = amplified_json(one.shuffled)
         say(json.dumps(data, indent=1))
         return 0
-    document = _document(made, options.catalog.name)
+    document = _document(privacy_card, options.catalog.name)
     if options.format == "table":
         document.show()
     else:
@@ -125,22 +125,22 @@ def _card(options: CardOptions) -> int:
     return 0
 
 
-def _document(made: Card, name: str) -> Document:
+def _document(privacy_card: Card, name: str) -> Document:
     document = Document(f"Privacy card of {name}")
     rows = [
         (
-            one.name,
-            one.mechanism,
-            f"{one.per_report:.3f}",
-            f"{one.per_epoch:.3f} a {one.epoch}",
-            "no bound" if one.unchanged is None else f"{one.unchanged:.3f}",
-            f"{one.lifetime_epsilon:g}",
-            ", ".join(f"{tier:g}" for tier in one.tiers),
-            "all" if one.sampling == 1 else f"{one.sampling:.4g}",
-            f"{one.shuffled.epsilon:.3f}",
-            f"{one.min_batch:,}",
+            metric.name,
+            metric.mechanism,
+            f"{metric.per_report:.3f}",
+            f"{metric.per_epoch:.3f} a {metric.epoch}",
+            "no bound" if metric.unchanged is None else f"{metric.unchanged:.3f}",
+            f"{metric.lifetime_epsilon:g}",
+            ", ".join(f"{tier:g}" for tier in metric.tiers),
+            "all" if metric.sampling == 1 else f"{metric.sampling:.4g}",
+            f"{metric.shuffled.epsilon:.3f}",
+            f"{metric.min_batch:,}",
         )
-        for one in made.metrics
+        for metric in privacy_card.metrics
     ]
     header = (
         *("metric", "mechanism", "per report", "per epoch", "one value for life"),
@@ -148,14 +148,15 @@ def _document(made: Card, name: str) -> Document:
     )
     document.blocks += [
         "Verdict: "
-        + "; ".join(f"all answers in a {span}, {made.verdicts[span]}" for span in SPANS)
+        + "; ".join(f"all answers in a {span}, {privacy_card.verdicts[span]}" for span in SPANS)
         + ".",
-        _picture(made),
+        _picture(privacy_card),
         "Epsilons in nats, all upper bounds, of a person who takes part.",
         Table("What each metric can say about one person", header, rows, text_columns=2),
         (
             "shuffled: one report, as who sees shuffled batches alone can tell, as epsilon at "
-            f"delta {_deltas(made)}, in the smallest batch that is forwarded; {made.assumption}."
+            f"delta {_deltas(privacy_card)}, in the smallest batch that is forwarded; "
+            f"{privacy_card.assumption}."
         ),
         Table(
             "What all metrics together can say about one person",
@@ -163,37 +164,40 @@ def _document(made: Card, name: str) -> Document:
             [
                 (
                     span,
-                    f"{made.together[span]:.4g}",
-                    f"{made.unchanged[span]:.4g}",
-                    "none" if (cap := made.caps[span]) is None else f"{cap:g}",
+                    f"{privacy_card.together[span]:.4g}",
+                    f"{privacy_card.unchanged[span]:.4g}",
+                    "none" if (cap := privacy_card.caps[span]) is None else f"{cap:g}",
                 )
                 for span in SPANS
             ],
         ),
-        _facts(made),
-        *(f"{one.name}, shuffled: {one.rests_on}" for one in made.metrics),
-        *made.sentences,
-        *made.advice,
-        *_answers(made),
-        *(f"{one.name}: {one.description}. {one.further}" for one in made.metrics),
+        _facts(privacy_card),
+        *(f"{metric.name}, shuffled: {metric.rests_on}" for metric in privacy_card.metrics),
+        *privacy_card.sentences,
+        *privacy_card.advice,
+        *_answers(privacy_card),
+        *(
+            f"{metric.name}: {metric.description}. {metric.further}"
+            for metric in privacy_card.metrics
+        ),
     ]
     return document
 
 
-def _deltas(made: Card) -> str:
+def _deltas(privacy_card: Card) -> str:
     """Of the figures after the shuffler: the card's, and a crowd's own where it is another."""
     own = [
-        f"{one.name} {one.shuffled.delta:g}"
-        for one in made.metrics
-        if one.shuffled.delta != made.delta
+        f"{metric.name} {metric.shuffled.delta:g}"
+        for metric in privacy_card.metrics
+        if metric.shuffled.delta != privacy_card.delta
     ]
-    return f"{made.delta:g}" + (f" ({', '.join(own)})" if own else "")
+    return f"{privacy_card.delta:g}" + (f" ({', '.join(own)})" if own else "")
 
 
-def _picture(made: Card) -> Table:
+def _picture(privacy_card: Card) -> Table:
     """How sure who thought it even can be afterwards, as bars from 50% to 100%."""
-    spans = {f"all answers in a {span}": made.together[span] for span in SPANS}
-    answers = {f"one answer, {names}": epsilon for epsilon, names in _alike(made).items()}
+    spans = {f"all answers in a {span}": privacy_card.together[span] for span in SPANS}
+    answers = {f"one answer, {names}": epsilon for epsilon, names in _alike(privacy_card).items()}
     rows = []
     for what, epsilon in (answers | spans).items():
         sure = max_posterior(epsilon)
@@ -204,51 +208,53 @@ def _picture(made: Card) -> Table:
     return Table(title, ("from", "verdict", "", "at most"), rows, text_columns=3)
 
 
-def _answers(made: Card) -> list[str]:
+def _answers(privacy_card: Card) -> list[str]:
     """What one answer means, once for all metrics of which it means the same."""
-    return [f"One answer to {names}: {meaning(e)}" for e, names in _alike(made).items()]
+    return [f"One answer to {names}: {meaning(e)}" for e, names in _alike(privacy_card).items()]
 
 
-def _alike(made: Card) -> dict[float, str]:
+def _alike(privacy_card: Card) -> dict[float, str]:
     """The names of the metrics, by what one report of theirs says."""
     names: dict[float, list[str]] = {}
-    for one in made.metrics:
-        names.setdefault(one.per_report, []).append(one.name)
+    for metric in privacy_card.metrics:
+        names.setdefault(metric.per_report, []).append(metric.name)
     return {epsilon: ", ".join(some) for epsilon, some in names.items()}
 
 
-def _facts(made: Card) -> Table:
+def _facts(privacy_card: Card) -> Table:
     """What the catalog says of every metric, with a column for each that it says of any."""
-    labels = list(dict.fromkeys(fact.label for one in made.metrics for fact in one.facts))
+    labels = list(
+        dict.fromkeys(fact.label for metric in privacy_card.metrics for fact in metric.facts)
+    )
     rows = []
-    for one in made.metrics:
-        texts = {fact.label: fact.text for fact in one.facts}
-        rows.append((one.name, *(texts.get(label, "") for label in labels)))
+    for metric in privacy_card.metrics:
+        texts = {fact.label: fact.text for fact in metric.facts}
+        rows.append((metric.name, *(texts.get(label, "") for label in labels)))
     return Table("What the catalog says", ("metric", *labels), rows, text_columns=1 + len(labels))
 
 
-def amplified_json(found: Amplified) -> dict[str, Any]:
+def amplified_json(guarantee: Amplified) -> dict[str, Any]:
     """A central guarantee as JSON-ready data."""
     return {
-        "epsilon_central": found.epsilon,
-        "delta": found.delta,
-        "reports": found.reports,
-        "epsilon_local": found.epsilon_local,
-        "total_variation": found.total_variation,
-        "method": found.method,
-        "closed_form": found.closed_form if isfinite(found.closed_form) else None,
-        "assumption": found.assumption,
+        "epsilon_central": guarantee.epsilon,
+        "delta": guarantee.delta,
+        "reports": guarantee.reports,
+        "epsilon_local": guarantee.epsilon_local,
+        "total_variation": guarantee.total_variation,
+        "method": guarantee.method,
+        "closed_form": guarantee.closed_form if isfinite(guarantee.closed_form) else None,
+        "assumption": guarantee.assumption,
     }
 
 
 def _amplify(options: AmplifyOptions) -> int:
-    found = amplified(options.epsilon, options.reports, options.delta, options.total_variation)
+    guarantee = amplified(options.epsilon, options.reports, options.delta, options.total_variation)
     if options.json:
-        say(json.dumps(amplified_json(found), indent=1))
+        say(json.dumps(amplified_json(guarantee), indent=1))
         return 0
     explain(
         f"One report of epsilon {options.epsilon:g} among {options.reports:,} shuffled ones: "
-        f"epsilon {found.epsilon:.6g} at delta {options.delta:g}"
+        f"epsilon {guarantee.epsilon:.6g} at delta {options.delta:g}"
     )
     explain(f"{ASSUMPTION}.")
     if options.total_variation is None:
@@ -256,9 +262,9 @@ def _amplify(options: AmplifyOptions) -> int:
             "That holds whatever the mechanism is. A metric's own figure reckons with its "
             "mechanism and is often smaller: that is what its card and its estimates show."
         )
-    explain(f"For a person: {meaning(found.epsilon)}")
-    if isfinite(found.closed_form):
-        explain(f"The published closed form gives {found.closed_form:.6g}.")
+    explain(f"For a person: {meaning(guarantee.epsilon)}")
+    if isfinite(guarantee.closed_form):
+        explain(f"The published closed form gives {guarantee.closed_form:.6g}.")
     return 0
 
 
@@ -268,15 +274,15 @@ def _compose(options: ComposeOptions) -> int:
         Event(sigma=s, sampling=options.sampling, times=options.times) for s in options.sigma
     ]
     events += _history(options.history) if options.history else []
-    found = compose(events, options.delta)
+    composition = compose(events, options.delta)
     if options.json:
-        say(json.dumps({**asdict(found), "best": found.best}, indent=1))
+        say(json.dumps({**asdict(composition), "best": composition.best}, indent=1))
         return 0
     lines = [
-        ("basic: epsilons add up", found.basic),
-        ("advanced (Dwork, Rothblum, Vadhan 2010)", found.advanced),
-        ("Renyi divergences", found.rdp),
-        ("privacy loss distributions", found.pld),
+        ("basic: epsilons add up", composition.basic),
+        ("advanced (Dwork, Rothblum, Vadhan 2010)", composition.advanced),
+        ("Renyi divergences", composition.rdp),
+        ("privacy loss distributions", composition.pld),
     ]
     table(
         f"{sum(event.times for event in events):,} events together, at delta {options.delta:g}",
@@ -290,7 +296,7 @@ def _compose(options: ComposeOptions) -> int:
             for name, bound in lines
         ],
     )
-    say(f"the best of them: {found.best:.4f}")
+    say(f"the best of them: {composition.best:.4f}")
     return 0
 
 

@@ -85,7 +85,7 @@ def _crowd(options: CrowdOptions) -> int:
         crowd, central, together = _worked_out(options)
     local = crowd.epsilon_local
     if options.json:
-        found = {
+        document = {
             "epsilon_central": central if isfinite(central) else None,
             "delta": options.delta,
             "epsilon_local": local if isfinite(local) else None,
@@ -100,7 +100,7 @@ def _crowd(options: CrowdOptions) -> int:
             "stderr_rare": crowd.stderr(0.0),
             "stderr_tenth": crowd.stderr(0.1),
         }
-        say(json.dumps(found, indent=1))
+        say(json.dumps(document, indent=1))
         return 0
     _tell(options, crowd, central, together)
     return 0
@@ -169,9 +169,9 @@ def _tell(options: CrowdOptions, crowd: ShuffledEpoch, central: float, together:
     )
     if options.central is not None:
         cells = options.values, options.hashes
-        said = what_decides(_promise(options), local, together, *cells)
-        if said:
-            explain(said)
+        sentence = what_decides(_promise(options), local, together, *cells)
+        if sentence:
+            explain(sentence)
 
 
 CROWD: Final = Command(

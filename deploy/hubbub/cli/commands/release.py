@@ -101,11 +101,11 @@ def _show(release: Document) -> None:
         )
         return
     again = "released before, on " if release["again"] else "released and paid for, on "
-    left = "a rest that is shown to callers who see all metrics"
+    rest = "a rest that is shown to callers who see all metrics"
     if release["epsilon_left"] is not None:
         epsilon, delta = release["epsilon_left"], release["delta_left"]
-        left = f"epsilon {epsilon:g} and delta {delta:g} left this year"
-    explain(f"{again}{_day(release)}; {release['purpose']} has {left}")
+        rest = f"epsilon {epsilon:g} and delta {delta:g} left this year"
+    explain(f"{again}{_day(release)}; {release['purpose']} has {rest}")
 
 
 def _show_record(record: Document, options: ReleaseOptions) -> None:
@@ -194,8 +194,8 @@ def _together(records: Sequence[Document], delta: float) -> dict[str, Any]:
     events = [*paid, *crowds.values()]
     # Below what they fail with together nothing can be said.
     delta = max(delta, 2 * sum(event.delta for event in events))
-    found = compose(events, delta)
-    return {"delta": delta, "basic": found.basic, "best": found.best}
+    composition = compose(events, delta)
+    return {"delta": delta, "basic": composition.basic, "best": composition.best}
 
 
 def _day(line: Document) -> str:

@@ -114,7 +114,7 @@ def _document(plan: Plan, runs: Sequence[Run], summary: Summary) -> dict[str, An
     }
 
 
-def _show(plan: Plan, last: Run, found: Summary) -> None:
+def _show(plan: Plan, last: Run, summary: Summary) -> None:
     """The last run as a table, and what all of them say."""
     metric = plan.metric
     mean = bool(last.values) and last.values[0].detected is None
@@ -141,42 +141,42 @@ def _show(plan: Plan, last: Run, found: Summary) -> None:
     )
     if len(rows) > _ROWS:
         say(f"and {len(rows) - _ROWS:,} more: --json has them all")
-    _show_crowds(plan, found)
+    _show_crowds(plan, summary)
     if metric.report_on:
         days = len(days_of_period(metric.period, 0))
         say(f"each person reports on one of {days} days, of which {plan.epochs:,} are rehearsed")
     if (share := counting(metric)) < 1:
         people = plan.reports or plan.truth.people
         say(f"of {people:,} people {share:.1%} report in an epoch")
-    if found.refused:
+    if summary.refused:
         say(
-            f"{several(found.refused, 'run')} without an answer: fewer reports than the minimum "
+            f"{several(summary.refused, 'run')} without an answer: fewer reports than the minimum "
             f"batch of {metric.min_batch:,}"
         )
-    _say_recall(last, found)
-    _say_beside(plan, last, found)
+    _say_recall(last, summary)
+    _say_beside(plan, last, summary)
     if mean:
-        say(f"intervals that hold the truth: {_percent(found.coverage)}")
+        say(f"intervals that hold the truth: {_percent(summary.coverage)}")
     else:
         say(
-            f"intervals that hold the truth: {_percent(found.coverage)} of all, "
-            f"{_percent(found.coverage_shown)} of those that a top list shows"
+            f"intervals that hold the truth: {_percent(summary.coverage)} of all, "
+            f"{_percent(summary.coverage_shown)} of those that a top list shows"
         )
         say(
-            f"flagged though nobody holds it: {found.false_flags:.2g} values a run, "
-            f"{found.false_share:.1%} of the flags"
+            f"flagged though nobody holds it: {summary.false_flags:.2g} values a run, "
+            f"{summary.false_share:.1%} of the flags"
         )
     unit = "" if mean else " reports"
-    say(f"error of an estimate (root of the mean square): {found.rms_error:,.4g}{unit}")
+    say(f"error of an estimate (root of the mean square): {summary.rms_error:,.4g}{unit}")
 
 
-def _say_recall(last: Run, found: Summary) -> None:
+def _say_recall(last: Run, summary: Summary) -> None:
     """How many of the frequent strings were found, and what was only begun."""
-    if found.recall is not None:
-        begun = found.recall_begun
-        more = f", {_percent(begun)} by its beginning at least" if begun != found.recall else ""
-        said = f"found of the strings that are found 95 times in 100: {_percent(found.recall)}"
-        say(f"{said} whole{more}" if more else said)
+    if summary.recall is not None:
+        begun = summary.recall_begun
+        more = f", {_percent(begun)} by its beginning at least" if begun != summary.recall else ""
+        text = f"found of the strings that are found 95 times in 100: {_percent(summary.recall)}"
+        say(f"{text} whole{more}" if more else text)
     if any(row.beginning for row in last.values):
         say(
             "of strings that end in …, only the beginning is told apart: raise `bits`, or list "
@@ -184,17 +184,20 @@ def _say_recall(last: Run, found: Summary) -> None:
         )
 
 
-def _say_beside(plan: Plan, last: Run, found: Summary) -> None:
+def _say_beside(plan: Plan, last: Run, summary: Summary) -> None:
     """What is said of two parts, of public values, and of people whose sets are too large."""
     say_above_most(plan.metric, plan.truth.codes, plan.truth.counts)
-    for one in last.associations:
-        told = "cannot be said" if one.cramers_v is None else f"{one.cramers_v:.3f}"
+    for association in last.associations:
+        value_text = (
+            "cannot be said" if association.cramers_v is None else f"{association.cramers_v:.3f}"
+        )
         say(
-            f"Cramer's V of {one.rows} and {one.columns}: true {one.true:.3f}, told {told}, "
-            f"{one.low:.3f} to {one.high:.3f}"
+            f"Cramer's V of {association.rows} and {association.columns}: true "
+            f"{association.true:.3f}, told {value_text}, {association.low:.3f} to "
+            f"{association.high:.3f}"
         )
     if last.associations:
-        say(f"intervals of V that hold it: {_percent(found.coverage_associations)}")
+        say(f"intervals of V that hold it: {_percent(summary.coverage_associations)}")
     if last.public:
         table(
             "told apart by what is public",
@@ -210,21 +213,22 @@ def _say_beside(plan: Plan, last: Run, found: Summary) -> None:
         )
         if len(last.public) > _ROWS:
             say(f"and {len(last.public) - _ROWS:,} more: --json has them all")
-        say(f"intervals of public values that hold it: {_percent(found.coverage_public)}")
+        say(f"intervals of public values that hold it: {_percent(summary.coverage_public)}")
 
 
-def _show_crowds(plan: Plan, found: Summary) -> None:
+def _show_crowds(plan: Plan, summary: Summary) -> None:
     """What the epochs say of one person, and how many did not leave."""
     metric = plan.metric
-    if told := central_of_plan(plan):
+    if guarantee := central_of_plan(plan):
         say(
-            f"to who sees the epochs shuffled: epsilon {told.epoch:.4g} at delta {told.delta:g} of "
-            f"one person in one of {metric.crowd:,} reports, {metric.honest:.0%} of them honest"
-            + (f"; {told.all_epochs:.4g} in all {plan.epochs:,}" if plan.epochs > 1 else "")
+            f"to who sees the epochs shuffled: epsilon {guarantee.epoch:.4g} at delta "
+            f"{guarantee.delta:g} of one person in one of {metric.crowd:,} reports, "
+            f"{metric.honest:.0%} of them honest"
+            + (f"; {guarantee.all_epochs:.4g} in all {plan.epochs:,}" if plan.epochs > 1 else "")
         )
-    if found.withheld:
+    if summary.withheld:
         say(
-            f"{several(found.withheld, 'epoch')} withheld: fewer reports than the crowd of "
+            f"{several(summary.withheld, 'epoch')} withheld: fewer reports than the crowd of "
             f"{metric.crowd:,}"
         )
 

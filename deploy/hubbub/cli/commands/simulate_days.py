@@ -45,8 +45,8 @@ def simulate_days(options: SimulateOptions, bundle: Bundle) -> int:
         bundle, metric, days, options.confidence, runs=number, seed=options.seed
     )
     runs = list(tracked(rehearsal, number, "rehearsing"))
-    found, seconds = summary_of(runs), time.monotonic() - started
-    if found.refused == len(runs):
+    summary, seconds = summary_of(runs), time.monotonic() - started
+    if summary.refused == len(runs):
         most = max(run.reports for run in runs)
         raise BatchTooSmall(
             f'metric "{metric.name}": no day of any run has as many reports as its minimum batch '
@@ -65,7 +65,7 @@ def simulate_days(options: SimulateOptions, bundle: Bundle) -> int:
             "confidence": options.confidence,
             "seed": options.seed,
             "seconds": seconds,
-            "summary": asdict(found),
+            "summary": asdict(summary),
             "runs": [asdict(run) for run in runs],
         }
         say(json.dumps(document, ensure_ascii=False))
@@ -76,7 +76,7 @@ def simulate_days(options: SimulateOptions, bundle: Bundle) -> int:
     if len(last.series) > _SERIES:
         say(f"and {len(last.series) - _SERIES:,} more values: --json has them all")
     say_above_most(metric, days.codes, counts)
-    _say(metric, last, found)
+    _say(metric, last, summary)
     say(f"{several(number, 'run')} in {seconds:.1f} s")
     return 0
 
@@ -84,11 +84,11 @@ def simulate_days(options: SimulateOptions, bundle: Bundle) -> int:
 def say_above_most(metric: Metric, codes: Sequence[Any], counts: Sequence[int]) -> None:
     """Say which part of the people hold sets that are too large, if somebody does."""
     if above := above_most(metric, codes, counts):
-        held = max(code.bit_count() for code in codes)
+        largest = max(code.bit_count() for code in codes)
         say(
             f"{above / sum(counts):.1%} of the people hold more than "
             f"most = {metric.parameters['most']}, so estimates are low and intervals miss: "
-            f"raise most, to {held} at most"
+            f"raise most, to {largest} at most"
         )
 
 
@@ -119,7 +119,7 @@ def _show(metric: Metric, series: DaySeries) -> None:
         )
 
 
-def _say(metric: Metric, last: DayRun, found: DaySummary) -> None:
+def _say(metric: Metric, last: DayRun, summary: DaySummary) -> None:
     """What all runs say."""
     if metric.report_on and last.missed:
         say(f"{last.missed:,} times somebody was not there on the one day of their period")
@@ -127,12 +127,12 @@ def _say(metric: Metric, last: DayRun, found: DaySummary) -> None:
         say(f"{last.below:,} days have no answer: fewer reports than min_batch, {metric.fewest:,}")
     digits = ".4%" if metric.values is not None else ",.5g"
     for what, hold, error in (
-        ("estimates of a day", found.coverage, found.rms_error),
-        ("lines", found.line_coverage, found.line_rms_error),
+        ("estimates of a day", summary.coverage, summary.rms_error),
+        ("lines", summary.line_coverage, summary.line_rms_error),
     ):
         if hold is not None and error is not None:
             say(
                 f"{what}: off by {error:{digits}} (root of the mean square), intervals hold the "
                 f"truth {hold:.1%} of the time"
             )
-    say(f"steps found: {found.steps:.3g} a run")
+    say(f"steps found: {summary.steps:.3g} a run")

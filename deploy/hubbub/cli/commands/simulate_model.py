@@ -75,16 +75,16 @@ def simulate_model(options: SimulateOptions, planned: Planned) -> int:
     document = {
         **_question(model, options, trained[-1], people, test),
         "summary": {
-            name: _over([getattr(one.judged, name) for one in trained]) for name in _FIGURES
+            name: _over([getattr(run.judged, name) for run in trained]) for name in _FIGURES
         },
         "without_privacy": asdict(beside),
         "runs": [
             {
-                **asdict(one.judged),
-                "told_by_held_out": asdict(one.judgement) if one.judgement else None,
-                "coefficients": _coefficients(model, one, plain, options.confidence),
+                **asdict(run.judged),
+                "told_by_held_out": asdict(run.judgement) if run.judgement else None,
+                "coefficients": _coefficients(model, run, plain, options.confidence),
             }
-            for one in trained
+            for run in trained
         ],
         "seconds": time.monotonic() - started,
     }
@@ -135,20 +135,21 @@ def _question(
 
 def _over(figures: Sequence[float | None]) -> dict[str, float] | None:
     """Mean, smallest and largest over all runs."""
-    known = [figure for figure in figures if figure is not None]
-    if not known:
+    numbers = [figure for figure in figures if figure is not None]
+    if not numbers:
         return None
-    return {"mean": fmean(known), "low": min(known), "high": max(known)}
+    return {"mean": fmean(numbers), "low": min(numbers), "high": max(numbers)}
 
 
 def _coefficients(
-    model: Model, one: Trained, plain: Any, confidence: float
+    model: Model, run: Trained, plain: Any, confidence: float
 ) -> list[dict[str, Any]]:
     """Per unit of each feature, then the intercept, all as of columns in their own units."""
-    found = coefficients(model, one.learned.weights, one.learned.stderrs, confidence)
+    estimates = coefficients(model, run.learned.weights, run.learned.stderrs, confidence)
     truth = in_own_units(model, plain).tolist()
     return [
-        {**asdict(own), "without_privacy": beside} for own, beside in zip(found, truth, strict=True)
+        {**asdict(own), "without_privacy": beside}
+        for own, beside in zip(estimates, truth, strict=True)
     ]
 
 
@@ -183,8 +184,8 @@ def _show(document: dict[str, Any]) -> None:
         "calibration of the last run: ten groups by what the model tells",
         ("group", "people", "foretold", "true"),
         [
-            (str(place), f"{one['people']:,}", f"{one['foretold']:.3f}", f"{one['true']:.3f}")
-            for place, one in enumerate(last["calibration"], start=1)
+            (str(place), f"{row['people']:,}", f"{row['foretold']:.3f}", f"{row['true']:.3f}")
+            for place, row in enumerate(last["calibration"], start=1)
         ],
     )
     where = "people held out" if document["held_out"] else "the same people: --test has others"
@@ -200,25 +201,26 @@ def _show(document: dict[str, Any]) -> None:
         f"noise of a round's mean direction, of length 1 at most: {document['noise']:.3f}; models "
         "are good below .2, and gain little below .05"
     )
-    if told := last["told_by_held_out"]:
-        _show_told(told, document["confidence"])
+    if judgement := last["told_by_held_out"]:
+        _show_told(judgement, document["confidence"])
     if document["clipped"]:
         say(f"{document['clipped']:,} values were outside their range, and clipped to it")
 
 
-def _show_told(told: dict[str, Any], confidence: float) -> None:
+def _show_told(judgement: dict[str, Any], confidence: float) -> None:
     """What devices that taught nothing would say of the last run's model, by randomized reports."""
     level = f"{100 * confidence:g}%"
     show_calibration(
-        f"as {told['reports']:,} people held out tell it by randomized reports, in the last run",
+        f"as {judgement['reports']:,} people held out tell it by randomized reports, in the last "
+        "run",
         level,
         [
-            (one["lowest"], one["highest"], one["people"], *one["true"].values())
-            for one in told["calibration"]
+            (row["lowest"], row["highest"], row["people"], *row["true"].values())
+            for row in judgement["calibration"]
         ],
     )
     for name in ("auc", "accuracy"):
-        if share := told[name]:
+        if share := judgement[name]:
             say(
                 f"{_FIGURES[name]} as they tell it: {share['estimate']:.4f}, {level} interval "
                 f"{share['low']:.4f} to {share['high']:.4f}"

@@ -91,12 +91,12 @@ def _token(options: TokenOptions) -> int:
 def _session(options: SessionOptions) -> int:
     path = options.file
     try:
-        held = read_text(path).split() if path.exists() else []
-        lines = [Fernet.generate_key().decode(), *held[:1]]
+        text = read_text(path).split() if path.exists() else []
+        lines = [Fernet.generate_key().decode(), *text[:1]]
         replace_file(path, ("\n".join(lines) + "\n").encode(), mode=0o600)
     except (OSError, ValueError) as error:
         raise KeysUnusable(f"{path}: cannot be read and written as a file of keys") from error
-    former = "; the former one still opens" if held else ""
+    former = "; the former one still opens" if text else ""
     say(f"{path}: a new key{former}")
     return 0
 

@@ -74,13 +74,13 @@ def _up(options: UpOptions) -> int:
 
 def _watching(path: Path, run: LocalRun) -> Callable[[], None]:
     """What takes the catalog anew if it has changed since it was last asked."""
-    seen = _looked(path)
+    stamp = _looked(path)
 
     def look() -> None:
-        nonlocal seen
-        if (now := _looked(path)) == seen:
+        nonlocal stamp
+        if (now := _looked(path)) == stamp:
             return
-        seen = now
+        stamp = now
         try:
             run.take(read_aloud(path))
         except BundleRefused as error:

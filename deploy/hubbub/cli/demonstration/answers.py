@@ -37,8 +37,8 @@ class MetricAnswer:
     @property
     def stderr(self) -> float:
         """Of a value in the middle of them, in reports."""
-        found: float = median(row["stderr"] for row in self.rows)
-        return found
+        result: float = median(row["stderr"] for row in self.rows)
+        return result
 
 
 def ask_all(
@@ -52,7 +52,7 @@ def _ask(
     connection: Connection, metric: Metric, everyone: Sequence[Person], dates: str
 ) -> MetricAnswer:
     try:
-        found = connection.estimates(metric.name, epochs=dates).document
+        document = connection.estimates(metric.name, epochs=dates).document
     except HubbubError as error:
         return MetricAnswer(metric, None, [], str(error))
     truth = Counter(listed(person[metric.name]) for person in everyone)
@@ -61,9 +61,9 @@ def _ask(
             "true": truth[value["value"]],
             **{name: value[name] for name in _FIGURES},
         }
-        for value in found["values"]
+        for value in document["values"]
     ]
-    return MetricAnswer(metric, found, rows)
+    return MetricAnswer(metric, document, rows)
 
 
 def show_answers(answers: Mapping[str, MetricAnswer]) -> None:
@@ -104,7 +104,7 @@ def _show_both(both: BothWays, alone: MetricAnswer, crowd: MetricAnswer) -> None
         return
     by_value = {row["value"]: row for row in alone.rows}
     rows = sorted(crowd.rows, key=lambda row: -row["estimate"])[:_ROWS]
-    shown = [
+    table_rows = [
         (
             row["value"],
             f"{row['true']:,}",
@@ -118,7 +118,7 @@ def _show_both(both: BothWays, alone: MetricAnswer, crowd: MetricAnswer) -> None
     table(
         f"{both.title}, asked of the same {alone.found['reports']:,} people in both ways",
         ("value", "true", "alone", "alone, 95% sure", "in a crowd", "in a crowd, 95% sure"),
-        shown,
+        table_rows,
         spare=(0, 0, 1, 0, 1, 0),
     )
     for way, answer in (("alone", alone), ("in a crowd", crowd)):
@@ -130,7 +130,7 @@ def _show_both(both: BothWays, alone: MetricAnswer, crowd: MetricAnswer) -> None
             f"  {way + ':':11} {detected:3,} of {len(answer.rows)} values stand out, "
             f"standard error {answer.stderr:5,.3g} ({epsilon})"
         )
-    if any("!" in row[3] + row[5] for row in shown):
+    if any("!" in row[3] + row[5] for row in table_rows):
         say("  ! does not contain the truth: expect at most one interval in twenty")
     say("")
 
@@ -153,6 +153,6 @@ def show_change(
             say(f"  {way + ':':11} {error}")
             continue
         change = next(row for row in changes if row["value"] == value)
-        said = "a change" if change["changed"] else "it may be chance"
+        verdict = "a change" if change["changed"] else "it may be chance"
         points, low, high = (100 * change[name] for name in ("difference", "low", "high"))
-        say(f"  {way + ':':11} {points:+.1f} points, {low:+.1f} to {high:+.1f}: {said}")
+        say(f"  {way + ':':11} {points:+.1f} points, {low:+.1f} to {high:+.1f}: {verdict}")

@@ -65,11 +65,11 @@ class _Held:
     @classmethod
     def among(cls, everyone: Sequence[Person], metric: Metric) -> Self:
         """What today's people hold."""
-        held = [person[metric.name] for person in everyone]
+        values = [person[metric.name] for person in everyone]
         names, firsts, places = np.unique(
-            np.array([*map(listed, held)]), return_index=True, return_inverse=True
+            np.array([*map(listed, values)]), return_index=True, return_inverse=True
         )
-        return cls(metric, names.tolist(), [metric.code(held[at]) for at in firsts], places)
+        return cls(metric, names.tolist(), [metric.code(values[at]) for at in firsts], places)
 
     def day(self, people: Counts, moved: int, epoch: int, chance: np.random.Generator) -> Day:
         """Totals of these people. moved: how many of them, from the first, have `_HOMEPAGE`."""
@@ -103,7 +103,7 @@ def days_before(
         weights = np.where(degrees, 1 - _FEWER * ago / DAYS, 1.0)
         people = chance.choice(len(everyone), size=number, p=weights / weights.sum())
         moved = int(chance.binomial(number, _MOVED)) if ago >= CHANGED_DAYS_AGO else 0
-        days += [held.day(people, moved, today - ago, chance) for held in metrics]
+        days += [metric.day(people, moved, today - ago, chance) for metric in metrics]
     return days
 
 

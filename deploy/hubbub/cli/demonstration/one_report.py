@@ -30,13 +30,13 @@ class OneDevice:
 
     def payload(self, metric: str) -> PayloadView:
         """What was made of one answer."""
-        return next(one for one in self.ledger.payloads if one.metric == metric)
+        return next(payload for payload in self.ledger.payloads if payload.metric == metric)
 
 
-def send_one(run: LocalRun, person: Person, shown: str) -> OneDevice:
+def send_one(run: LocalRun, person: Person, stream: str) -> OneDevice:
     """Let one person's device report, before any other: so what is pooled is theirs.
 
-    shown: the metric whose sealed report is looked at.
+    stream: the metric whose sealed report is looked at.
 
     Raises:
         ServiceUnavailable: the shuffler does not take them.
@@ -47,8 +47,8 @@ def send_one(run: LocalRun, person: Person, shown: str) -> OneDevice:
     if not client.flush(_FLUSH_SECONDS):
         raise ServiceUnavailable(f"the shuffler takes no reports: see {run.home / 'log'}")
     device = OneDevice(person, client.ledger(), b"")
-    epoch = device.payload(shown).epoch
-    sealed = asyncio.run(_pooled(run.shuffler_redis, Window(shown, epoch)))
+    epoch = device.payload(stream).epoch
+    sealed = asyncio.run(_pooled(run.shuffler_redis, Window(stream, epoch)))
     client.close()
     return OneDevice(person, device.ledger, sealed)
 

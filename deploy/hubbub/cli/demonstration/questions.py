@@ -74,4 +74,4 @@ def listed(value: Any) -> str:
     """What answers call a person's value; of parts as "age=65+, over_50k=no"."""
     if isinstance(value, str):
         return value
-    return ", ".join(f"{part}={held}" for part, held in value.items())
+    return ", ".join(f"{part}={part_value}" for part, part_value in value.items())

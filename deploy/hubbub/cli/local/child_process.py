@@ -67,10 +67,10 @@ class Child:
         """Raises ServiceUnavailable, with its last words, if it has ended."""
         code = self.process.poll()
         if code is not None:
-            said = self._lines(self._first)
+            lines = self._lines(self._first)
             raise ServiceUnavailable(
                 f"{self.name} ended with code {code}; its last words in {self._log}:\n"
-                + "\n".join(said[-_LAST_LINES:])
+                + "\n".join(lines[-_LAST_LINES:])
             )
 
     def _lines(self, first: int) -> list[str]:

@@ -26,8 +26,8 @@ def url_of(home: Path, role: str) -> str | None:
         settings = (home / f"redis-{role}" / "redis.conf").read_text(encoding="utf-8")
     except OSError:
         return None
-    found = dict(_SETTINGS.findall(settings))
-    return f"redis://:{found['requirepass']}@127.0.0.1:{found['port']}/0"
+    values = dict(_SETTINGS.findall(settings))
+    return f"redis://:{values['requirepass']}@127.0.0.1:{values['port']}/0"
 
 
 class EmbeddedRedis:

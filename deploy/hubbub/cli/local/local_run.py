@@ -66,12 +66,12 @@ class Ports:
     @classmethod
     def from_base(cls, base: int) -> Self:
         """Eight in a row, the first for devices."""
-        return cls(**{one.name: base + place for place, one in enumerate(fields(cls))})
+        return cls(**{field.name: base + place for place, field in enumerate(fields(cls))})
 
     @classmethod
     def free(cls) -> Self:
         """Eight that nothing listens on now."""
-        return cls(**{one.name: free_port() for one in fields(cls)})
+        return cls(**{field.name: free_port() for field in fields(cls)})
 
 
 LAST_BASE: Final = 65_536 - len(fields(Ports))
@@ -256,17 +256,17 @@ class LocalRun:
         """The catalog whose models have rounds of a minute, from the next one, or as before."""
         former = read_bundle(self.bundle_path).metrics if self.bundle_path.exists() else {}
         soon = datetime.fromtimestamp((time.time() // 60 + 1) * 60, UTC)
-        begun = {name: one.model.begins for name, one in former.items() if one.model}
+        begun = {name: metric.model.begins for name, metric in former.items() if metric.model}
         metrics = {
-            name: in_minutes(one, begun.get(name, soon)) if one.model else one
-            for name, one in self._catalog.metrics.items()
+            name: in_minutes(metric, begun.get(name, soon)) if metric.model else metric
+            for name, metric in self._catalog.metrics.items()
         }
         return replace(self._catalog, metrics=metrics)
 
     def _refuse_other_kind(self, keys: Path) -> None:
-        found = is_development(read_public_keys(keys))
-        if found is not self._development:
-            how = "with" if found else "without"
+        development = is_development(read_public_keys(keys))
+        if development is not self._development:
+            how = "with" if development else "without"
             raise StateUnusable(
                 f"{self.home} was made {how} --dev; start it {how} --dev, or give another --home"
             )

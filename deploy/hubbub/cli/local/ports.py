@@ -29,17 +29,17 @@ def free_port(*beside: int) -> int:
 
 def _claim(ports: list[int]) -> bool:
     """Whether all of these are ours now; if not, none is."""
-    held: list[socket.socket] = []
+    claims: list[socket.socket] = []
     try:
         for port in ports:
-            held.append(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
-            held[-1].bind((_HERE, port))
+            claims.append(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
+            claims[-1].bind((_HERE, port))
             with socket.socket() as probe:
                 probe.bind((_HERE, port))
     except OSError:
-        for claim in held:
+        for claim in claims:
             claim.close()
         return False
-    for claim in held:
+    for claim in claims:
         claim.detach()  # it is closed with the process
     return True

@@ -87,13 +87,13 @@ def _fakes(
             f"{options.chosen.catalog}: accounts bound no report where none needs a token; write "
             'tokens = { issuer = "https://HOST" } in it'
         )
-    found: dict[str, tuple[float, int | None]] = {}
+    fakes: dict[str, tuple[float, int | None]] = {}
     for metric in metrics:
         # Of each tier an account has tokens of its own.
         of_device = metric.limits.reports_per_epoch * len(metric.own_streams)
         number = options.accounts * tokens.devices * of_device
-        found[metric.name] = number / (number + options.others), number
-    return found
+        fakes[metric.name] = number / (number + options.others), number
+    return fakes
 
 
 def _row(metric: Metric, options: AttackOptions, fake: float, number: int | None) -> dict[str, Any]:
@@ -102,9 +102,9 @@ def _row(metric: Metric, options: AttackOptions, fake: float, number: int | None
     family = family_for(metric.randomizer)
     targets = family.targets(metric.randomizer, options.targets)
     attack = maximal_gain(metric.randomizer, targets)
-    held = family.ABSENT_SHARE
+    share = family.ABSENT_SHARE
     if options.simulate:
-        held = family.example_share(metric.randomizer, targets)
+        share = family.example_share(metric.randomizer, targets)
     row: dict[str, Any] = {
         "metric": metric.name,
         "mechanism": metric.mechanism,
@@ -112,9 +112,9 @@ def _row(metric: Metric, options: AttackOptions, fake: float, number: int | None
         "worth": attack.worth,
         "fake": fake,
         "fake_reports": number,
-        "true_share": held,
-        "gain": attack.gain(fake, held),
-        "fake_for_1_percent": attack.fake_share(0.01, held),
+        "true_share": share,
+        "gain": attack.gain(fake, share),
+        "fake_for_1_percent": attack.fake_share(0.01, share),
     }
     if options.simulate:
         row["measured"] = _measured(metric, attack, targets, options.simulate, fake)
@@ -174,8 +174,8 @@ def _share(metric: Metric, totals: Totals, targets: Sequence[Any]) -> float:
     strings = []
     if mechanism.VALUES == "strings":
         strings = [*targets, *family_for(mechanism).examples(mechanism)]
-    found = answer(mechanism, totals, metric.values, strings).places
-    return float(found[range(len(targets)) if strings else list(targets)].sum())
+    estimates = answer(mechanism, totals, metric.values, strings).places
+    return float(estimates[range(len(targets)) if strings else list(targets)].sum())
 
 
 def _show(rows: list[dict[str, Any]], options: AttackOptions, models: bool) -> None:  # noqa: FBT001 whether there are any

@@ -145,23 +145,23 @@ def _capacity(options: CapacityOptions) -> int:
 
 
 def _show(
-    options: CapacityOptions, a_day: float, costs: Costs, found: list[Need], bottleneck: Need
+    options: CapacityOptions, a_day: float, costs: Costs, all_needs: list[Need], bottleneck: Need
 ) -> None:
     table(
-        f"{options.devices:,.0f} devices, {a_day:,.0f} reports a day, {found[0].a_second:,.0f} a "
-        "second at the busiest hour",
+        f"{options.devices:,.0f} devices, {a_day:,.0f} reports a day, {all_needs[0].a_second:,.0f} "
+        "a second at the busiest hour",
         ("part", "cores", "memory, GB", "machines", "decided by"),
         [
             (need.part, _least(need.cores), _least(need.gigabytes), f"{need.machines:,}", need.why)
-            for need in found
+            for need in all_needs
         ],
     )
     say(
-        f"in all {_all_machines(found):,} machines of {options.machine_cores} cores and "
+        f"in all {_all_machines(all_needs):,} machines of {options.machine_cores} cores and "
         f"{options.machine_gb:g} GB, used to 60%: of each service one more than the table says, "
         "so that one can restart, and of Redis a replica beside each master"
     )
-    if sum(need.load for need in found) <= 1:
+    if sum(need.load for need in all_needs) <= 1:
         say(
             "this load alone fits on one such machine; the others let one fail or restart, and "
             "keep the roles apart"
@@ -183,10 +183,11 @@ def _show(
     )
 
 
-def _all_machines(found: Sequence[Need]) -> int:
+def _all_machines(all_needs: Sequence[Need]) -> int:
     """Masters with their replicas, and of each service one more."""
     return sum(
-        2 * need.machines if need.part.startswith("Redis") else need.machines + 1 for need in found
+        2 * need.machines if need.part.startswith("Redis") else need.machines + 1
+        for need in all_needs
     )
 
 

@@ -204,12 +204,14 @@ def largest_crowd(
     largest = max(traffic, key=lambda kind: kind.crowd)
     if not largest.crowd:
         return None
-    held = _WHOLE_EPOCHS * largest.crowd * (costs.pool_bytes + _excess([largest])) / 1e9 / nodes
+    pool_gigabytes = (
+        _WHOLE_EPOCHS * largest.crowd * (costs.pool_bytes + _excess([largest])) / 1e9 / nodes
+    )
     opening = largest.crowd * _count_us([largest], costs) / 1e6
     return LargestCrowd(
         largest.crowd,
-        held,
-        machine_fits=held / _USABLE <= machine.gigabytes,
+        pool_gigabytes,
+        machine_fits=pool_gigabytes / _USABLE <= machine.gigabytes,
         cut_seconds=largest.crowd * costs.cut_us / 1e6 / nodes,
         count_seconds=opening / (aggregators * machine.cores * _USABLE),
     )
@@ -244,9 +246,9 @@ def _service(part: str, rate: float, us: float, gigabytes: float, machine: Machi
     return Need(part, rate, cores, machines * gigabytes, machines, "processor", load)
 
 
-def _redis(part: str, rate: float, us: float, held: float, machine: Machine) -> Need:
+def _redis(part: str, rate: float, us: float, total_bytes: float, machine: Machine) -> Need:
     """One process uses one processor; so many masters, each with a replica beside it."""
-    cores, gigabytes = rate * us / 1e6 / _USABLE, held / 1e9 / _USABLE
+    cores, gigabytes = rate * us / 1e6 / _USABLE, total_bytes / 1e9 / _USABLE
     filled = gigabytes / machine.gigabytes
     load, why = (filled, "memory") if filled > cores else (cores, "processor")
     return Need(part, rate, cores, gigabytes, max(1, ceil(load)), why, load)

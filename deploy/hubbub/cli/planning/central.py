@@ -60,10 +60,10 @@ class _Way:
     stderr_tenth: float
 
 
-def _dummies(written: str) -> int | str:
+def _dummies(text: str) -> int | str:
     """A whole number, "auto", or "devices"."""
     try:
-        return written if written in (AUTO, DEVICES) else read_whole_number(written)
+        return text if text in (AUTO, DEVICES) else read_whole_number(text)
     except ArgumentTypeError as error:
         raise ArgumentTypeError(f'{error}, or "{AUTO}" or "{DEVICES}"') from None
 
@@ -206,24 +206,24 @@ def _of_strings(promise: CentralPromise, question: MetricDraft) -> list[_Way]:
     shares = np.array([0.1, *[0.9 / question.size] * question.size])
     strings = [*question.values(), "one more"]
     expected = family_for(alone).expected(alone, strings, shares, reports)
-    errors = [reports * float(one[0]) for one in (expected.absent, expected.stderrs)]
+    errors = [reports * float(values[0]) for values in (expected.absent, expected.stderrs)]
     return [*ways, _Way(f"alone, {best.mechanism}", central, central, *errors)]
 
 
 def _of_parts(promise: CentralPromise, question: MetricDraft) -> list[_Way]:
     """A crowd that tells two parts together, or three; and reports that tell two by themselves."""
     reports, central, ways = promise.crowd, promise.epsilon, list[_Way]()
-    for told in range(2, min(len(question.parts), 3) + 1):
-        own = {"sizes": question.parts, "ways": told}
+    for number in range(2, min(len(question.parts), 3) + 1):
+        own = {"sizes": question.parts, "ways": number}
         planned = planned_geometry(CROWD_PARTS, own, {}, promise, ExactAccountant())
         mechanism = build(CROWD_PARTS, epsilon=planned.epsilon, **own)
         lies = even_lies(mechanism, mechanism.privacy_loss())
         crowd = ShuffledEpoch(
             reports, lies.categories, lies.epsilon, promise.honest, groups=lies.groups
         )
-        found = central_epsilon(crowd, promise.delta)
+        total_epsilon = central_epsilon(crowd, promise.delta)
         errors = _cell_errors(mechanism, reports)
-        ways.append(_Way(f"crowd, tables of {told}", planned.epsilon, found, *errors))
+        ways.append(_Way(f"crowd, tables of {number}", planned.epsilon, total_epsilon, *errors))
     alone = build(CROWD_PARTS, epsilon=central, sizes=question.parts)
     errors = _cell_errors(alone, reports)
     return [*ways, _Way("alone, tables of 2", central, central, *errors)]
@@ -231,8 +231,8 @@ def _of_parts(promise: CentralPromise, question: MetricDraft) -> list[_Way]:
 
 def _cell_errors(mechanism: Any, reports: int) -> tuple[float, float]:
     """Of a cell of the first table: that nobody holds, and that one in ten do."""
-    held = [mechanism.with_cell(0, turn) for turn in (0, 1)]
-    expected = family_for(mechanism).expected(mechanism, held, np.array([0.1, 0.9]), reports)
+    examples = [mechanism.with_cell(0, turn) for turn in (0, 1)]
+    expected = family_for(mechanism).expected(mechanism, examples, np.array([0.1, 0.9]), reports)
     return reports * float(expected.absent[0]), reports * float(expected.stderrs[0])
 
 
@@ -271,8 +271,8 @@ def _crowd(promise: CentralPromise, question: MetricDraft, local: float) -> _Way
         promise.dummies,
         each=promise.dummies_each,
     )
-    found = central_epsilon(crowd, promise.delta)
-    return _Way("crowd", local, found, crowd.stderr(0.0), crowd.stderr(0.1))
+    total_epsilon = central_epsilon(crowd, promise.delta)
+    return _Way("crowd", local, total_epsilon, crowd.stderr(0.0), crowd.stderr(0.1))
 
 
 def _whose(question: MetricDraft) -> str:
@@ -325,10 +325,10 @@ def _show(promise: CentralPromise, question: MetricDraft, ways: Sequence[_Way]) 
     say(in_catalog(promise, best) + more)
     if promise.dummies or promise.dummies_each:
         say(_worth(promise, question, ways))
-    told = min(way.epsilon_central for way in ways if way.epsilon_local == best)
+    lowest = min(way.epsilon_central for way in ways if way.epsilon_local == best)
     listed = question.size if question.kind == "values" else None
-    if said := what_decides(promise, best, told, listed):
-        explain(said)
+    if sentence := what_decides(promise, best, lowest, listed):
+        explain(sentence)
 
 
 def _worth(promise: CentralPromise, question: MetricDraft, ways: Sequence[_Way]) -> str:
@@ -340,11 +340,11 @@ def _worth(promise: CentralPromise, question: MetricDraft, ways: Sequence[_Way])
         ("a rare value", padded.stderr_rare, alone.stderr(0.0)),
         ("one in ten", padded.stderr_tenth, alone.stderr(0.1)),
     )
-    said = ", ".join(f"{without:,.4g} of {name}" for name, _, without in errors)
+    text = ", ".join(f"{without:,.4g} of {name}" for name, _, without in errors)
     if all(with_them >= without for _, with_them, without in errors):
-        return f"leave the dummies out: without them the errors are {said}, none larger"
+        return f"leave the dummies out: without them the errors are {text}, none larger"
     better = " and ".join(name for name, with_them, without in errors if with_them < without)
-    return f"the dummies win for {better}: without them the errors are {said}"
+    return f"the dummies win for {better}: without them the errors are {text}"
 
 
 CENTRAL: Final = Command(

@@ -81,17 +81,17 @@ def plan_numbers(
 
 
 def _crowd(promise: CentralPromise, question: MetricDraft) -> _Way:
-    asked: dict[str, Any] = {"mechanism": "auto", "low": question.low, "high": question.high}
+    table: dict[str, Any] = {"mechanism": "auto", "low": question.low, "high": question.high}
     if question.kind == "ranges":
-        asked |= {"mechanism": "wave", "buckets": question.size}
+        table |= {"mechanism": "wave", "buckets": question.size}
     accountant = ExactAccountant()
     if question.kind == "vector":
         planned = planned_vectors(question.size, {}, promise, accountant)
-        asked = {"dimensions": question.size, "max_length": question.high}
+        table = {"dimensions": question.size, "max_length": question.high}
     else:
-        planned = planned_number(asked, promise, accountant)
+        planned = planned_number(table, promise, accountant)
     local = planned.epsilon or accountant.local_epsilon(promise, planned.categories)
-    given = {name: one for name, one in asked.items() if name != "mechanism"} | {
+    parameters = {name: value for name, value in table.items() if name != "mechanism"} | {
         **planned.parameters,
         "epsilon": local,
     }
@@ -101,7 +101,7 @@ def _crowd(promise: CentralPromise, question: MetricDraft) -> _Way:
         planned.mechanism,
         local,
         central_epsilon(crowd, promise.delta),
-        row(question, planned.mechanism, given, promise.crowd).rare,
+        row(question, planned.mechanism, parameters, promise.crowd).rare,
     )
 
 

@@ -90,7 +90,7 @@ def _show(options: ModelOptions, rows: list[dict[str, Any]]) -> None:
             )
         )
         return
-    given = options.reports is not None
+    with_noise = options.reports is not None
     classes = f" and {options.classes} classes" if options.classes else ""
     table(
         f"a {options.kind} model of {options.features:,} columns{classes}, each person in one "
@@ -98,7 +98,7 @@ def _show(options: ModelOptions, rows: list[dict[str, Any]]) -> None:
         (
             *("mechanism", "epsilon", "words", "error of one", "a round", f"{_ROUNDS} rounds"),
             *("fine", "shuffled"),
-            *(("noise",) if given else ()),
+            *(("noise",) if with_noise else ()),
         ),
         [
             (
@@ -110,7 +110,7 @@ def _show(options: ModelOptions, rows: list[dict[str, Any]]) -> None:
                 f"{row['people_enough']:,}",
                 f"{row['people_fine']:,}",
                 f"{row['shuffled_epsilon']:.3g}",
-                *((f"{row['noise']:.3f}",) if given else ()),
+                *((f"{row['noise']:.3f}",) if with_noise else ()),
             )
             for row in rows
         ],
@@ -122,9 +122,9 @@ def _show(options: ModelOptions, rows: list[dict[str, Any]]) -> None:
         f"shuffled: epsilon at delta {_DELTA:g} of a round of so many people ({_ROUNDS} rounds), "
         "to who sees it mixed"
     )
-    if given:
+    if with_noise:
         say(f"noise: of a round's mean direction with {options.reports:,} people in all")
-    if given and all(row["noise"] > _ENOUGH for row in rows):
+    if with_noise and all(row["noise"] > _ENOUGH for row in rows):
         say(f"that is above {_ENOUGH}: more people, fewer columns or a larger epsilon are needed")
 
 
@@ -134,7 +134,7 @@ def _row(numbers: int, epsilon: float, people: int | None) -> dict[str, Any]:
     codes = VectorCodes(epsilon, numbers, words, 1)
     error = codes.squared_error
     a_round = ceil(error / _ENOUGH**2)
-    found: dict[str, Any] = {
+    result: dict[str, Any] = {
         "mechanism": VectorCodes.NAME,
         "epsilon": epsilon,
         "words": words,
@@ -149,8 +149,8 @@ def _row(numbers: int, epsilon: float, people: int | None) -> dict[str, Any]:
         "delta": _DELTA,
     }
     if people is not None:
-        found["noise"] = noise_of(people, _ROUNDS, error)
-    return found
+        result["noise"] = noise_of(people, _ROUNDS, error)
+    return result
 
 
 MODEL: Final = Command(

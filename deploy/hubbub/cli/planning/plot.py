@@ -28,8 +28,8 @@ def plot(question: MetricDraft, rows: Sequence[Row], path: Path) -> None:
         raise BadParameter(f"--plot needs matplotlib: {install_with('plots')}") from error
     figure = Figure(figsize=(8, 5), layout="constrained")
     axes = figure.add_subplot()
-    known = [one.reports for one in rows if isfinite(one.reports)]
-    low, high = min(known, default=1e4) / 30, max(known, default=1e6) * 30
+    counts = [row.reports for row in rows if isfinite(row.reports)]
+    low, high = min(counts, default=1e4) / 30, max(counts, default=1e6) * 30
     steps = [low * (high / low) ** (i / (_POINTS - 1)) for i in range(_POINTS)]
     for one in rows:
         line = [row(question, one.mechanism, one.parameters, reports) for reports in steps]

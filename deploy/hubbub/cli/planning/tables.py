@@ -16,20 +16,20 @@ from hubbub.privacy.planner import Row
 _BAR: Final = 20
 
 
-def row_json(one: Row) -> dict[str, Any]:
+def row_json(row: Row) -> dict[str, Any]:
     """A row with None for what does not exist: JSON has no infinity."""
-    fields = asdict(one)
+    fields = asdict(row)
     return {
         name: None if isinstance(cell, float) and not isfinite(cell) else cell
         for name, cell in fields.items()
     }
 
 
-def found_unlisted(one: Row) -> float | None:
+def found_unlisted(row: Row) -> float | None:
     """The share from which a prefix tree finds a string by as many reports; None if never."""
-    if not isfinite(one.reports):
+    if not isfinite(row.reports):
         return None
-    share = found_from(PrefixTree(one.epsilon), one.reports)
+    share = found_from(PrefixTree(row.epsilon), row.reports)
     return share if share < 1 else None
 
 
@@ -55,7 +55,7 @@ def _asked(question: MetricDraft) -> str:
 def show(question: MetricDraft, rows: list[Row], own: Row | None, metric: Metric | None) -> None:
     """The rows as a table, the catalog's own last, and what its columns mean."""
     lines = [*rows, *([replace(own, mechanism=f"{own.mechanism} *")] if own else [])]
-    worst = max(one.stderr for one in lines)
+    worst = max(line.stderr for line in lines)
     mean = question.kind in MEANS
     header = ["mechanism", "reports", "epsilon", "for life", "std. error", "of population"]
     header += ["95% interval" if mean else "detects", "bytes", "cells"]
@@ -64,18 +64,18 @@ def show(question: MetricDraft, rows: list[Row], own: Row | None, metric: Metric
         [*header, ""] if sys.stdout.isatty() else header,
         [
             (
-                one.mechanism,
-                "never" if one.reports == float("inf") else f"{one.reports:,.0f}",
-                f"{one.epsilon:.3f}",
-                "" if one.permanent_epsilon is None else f"{one.permanent_epsilon:.3f}",
-                f"{one.stderr:.3%}",
-                f"{one.population:.3%}",
-                f"{'+-' if mean else ''}{one.detectable:.3%}" if isfinite(one.detectable) else "no",
-                f"{one.payload_bytes:,}",
-                f"{one.cells:,}",
-                *(["█" * max(1, round(_BAR * one.stderr / worst))] if sys.stdout.isatty() else []),
+                row.mechanism,
+                "never" if row.reports == float("inf") else f"{row.reports:,.0f}",
+                f"{row.epsilon:.3f}",
+                "" if row.permanent_epsilon is None else f"{row.permanent_epsilon:.3f}",
+                f"{row.stderr:.3%}",
+                f"{row.population:.3%}",
+                f"{'+-' if mean else ''}{row.detectable:.3%}" if isfinite(row.detectable) else "no",
+                f"{row.payload_bytes:,}",
+                f"{row.cells:,}",
+                *(["█" * max(1, round(_BAR * row.stderr / worst))] if sys.stdout.isatty() else []),
             )
-            for one in lines
+            for row in lines
         ],
     )
     say(
@@ -115,12 +115,12 @@ def _say_people(metric: Metric) -> None:
         )
 
 
-def show_simulated(shown: dict[str, Any]) -> None:
+def show_simulated(drawing: dict[str, Any]) -> None:
     """What was drawn: true beside estimated, the most frequent first."""
     table(
-        f"one drawing of {several(shown['reports'], 'report')} by {shown['mechanism']}, "
-        f"seed {shown['seed']}: "
-        f"root mean square error {shown['rms']:.3%}, predicted {shown['predicted']:.3%}",
+        f"one drawing of {several(drawing['reports'], 'report')} by {drawing['mechanism']}, "
+        f"seed {drawing['seed']}: "
+        f"root mean square error {drawing['rms']:.3%}, predicted {drawing['predicted']:.3%}",
         ("value", "true", "estimated", "std. error", "off by"),
         [
             (
@@ -130,6 +130,6 @@ def show_simulated(shown: dict[str, Any]) -> None:
                 f"{value['stderr']:.3%}",
                 f"{(value['estimated'] - value['true']) / value['stderr']:+.1f} s.e.",
             )
-            for value in shown["values"][:20]
+            for value in drawing["values"][:20]
         ],
     )

@@ -12,17 +12,17 @@ _TEXTS: Final = ("text", "time")
 
 def show_rows(
     question: QueryName,
-    found: Mapping[str, Any],
+    answer: Mapping[str, Any],
     heading: str,
     columns: Sequence[Column],
-    shown: Iterable[Row],
+    table_rows: Iterable[Row],
 ) -> None:
     """A table of some of an answer's columns, and some of its rows."""
-    of_means = is_of_means(question, found)
+    of_means = is_of_means(question, answer)
     table(
         heading,
-        [title(column, question, found) for column in columns],
-        [[cell(column, row, of_means=of_means) for column in columns] for row in shown],
+        [title(column, question, answer) for column in columns],
+        [[cell(column, row, of_means=of_means) for column in columns] for row in table_rows],
         text_columns=leading_texts(columns),
         spare=[column.spare for column in columns],
     )

@@ -41,51 +41,51 @@ _SPARKS: Final = "▁▂▃▄▅▆▇█"
 _SHOWN_EPOCHS: Final = 30
 
 
-def show_metrics(found: Answer) -> None:
+def show_metrics(answer: Answer) -> None:
     """The metrics there are, each with its last epochs as a line of blocks."""
-    _say_notice(*found["metrics"])
+    _say_notice(*answer["metrics"])
     sparks = [
         _spark([epoch["reports"] for epoch in metric["epochs"][-_SHOWN_EPOCHS:]])
-        for metric in found["metrics"]
+        for metric in answer["metrics"]
     ]
-    _show("metrics", found, several(len(found["metrics"]), "metric"), sparks=sparks)
-    for metric in found["metrics"]:
+    _show("metrics", answer, several(len(answer["metrics"]), "metric"), sparks=sparks)
+    for metric in answer["metrics"]:
         if metric["until_first_batch"]:
             explain(f"{metric['name']}: {metric['until_first_batch']}")
 
 
-def show_estimates(found: Answer) -> None:
+def show_estimates(answer: Answer) -> None:
     """Estimates as a table, with what makes them more or less to be trusted."""
-    _say_notice(found)
-    values = rows("estimates", found)
-    if found["kind"] == "values" and found["lowest"] is None:  # ranges have an order of their own
+    _say_notice(answer)
+    values = rows("estimates", answer)
+    if answer["kind"] == "values" and answer["lowest"] is None:  # ranges have an order of their own
         values = sorted(values, key=lambda value: value["rank"])
-    shown = values[:_ROWS]
+    table_rows = values[:_ROWS]
     _show(
         "estimates",
-        found,
-        f"{found['metric']}: {several(found['reports'], 'report')}, {found['mechanism']}, "
-        f"epsilon {found['epsilon']:.3f} per report, {found['dates']}",
-        shown,
-        None if is_of_means("estimates", found) else _intervals(shown, "estimate"),
+        answer,
+        f"{answer['metric']}: {several(answer['reports'], 'report')}, {answer['mechanism']}, "
+        f"epsilon {answer['epsilon']:.3f} per report, {answer['dates']}",
+        table_rows,
+        None if is_of_means("estimates", answer) else _intervals(table_rows, "estimate"),
     )
-    if not is_of_means("estimates", found):
+    if not is_of_means("estimates", answer):
         _say_if_nothing_stands_out(values)
-    _say_lists(found)
-    _say_whose(found)
-    if not is_of_means("estimates", found):
+    _say_lists(answer)
+    _say_whose(answer)
+    if not is_of_means("estimates", answer):
         explain("intervals allow for chance: it may have put the first rows first")
-    if found.get("anytime"):
+    if answer.get("anytime"):
         explain("at every look while the epochs fill: look as often as you like")
-    _say_trust(found)
+    _say_trust(answer)
     _say_more(len(values))
 
 
 def _say_notice(*answers: Answer) -> None:
     """What stands before all of it, if anything does."""
-    for said in dict.fromkeys(found["notice"] for found in answers):
-        if said:
-            explain(said)
+    for fromkey in dict.fromkeys(answer["notice"] for answer in answers):
+        if fromkey:
+            explain(fromkey)
 
 
 def _say_if_nothing_stands_out(values: Sequence[Row]) -> None:
@@ -94,63 +94,67 @@ def _say_if_nothing_stands_out(values: Sequence[Row]) -> None:
         explain("nothing stands out from zero: ask for more epochs, or wait for more reports")
 
 
-def _say_lists(found: Answer) -> None:
+def _say_lists(answer: Answer) -> None:
     """Of strings, whose list those that were looked for are from."""
-    if found["lists"]:
+    if answer["lists"]:
         named = {"catalog": "the catalog's list", "given": "the candidates given"}
-        said = " and ".join(named.get(one, f'the list "{one}"') for one in found["lists"])
-        many = several(found["total"], "string") if "total" in found else "the strings"
-        explain(f"looked for: {many} of {said}")
+        sources = " and ".join(
+            named.get(list_name, f'the list "{list_name}"') for list_name in answer["lists"]
+        )
+        many = several(answer["total"], "string") if "total" in answer else "the strings"
+        explain(f"looked for: {many} of {sources}")
 
 
-def _say_trust(found: Answer) -> None:
+def _say_trust(answer: Answer) -> None:
     """What makes estimates more or less to be trusted."""
-    if found["mean"]:
-        mean_of = found["mean"]
-        unit = f" {found['unit']}" if found["unit"] else ""
+    if answer["mean"]:
+        mean_of = answer["mean"]
+        unit = f" {answer['unit']}" if answer["unit"] else ""
         ends = f"{mean_of['low']:,.5g} to {mean_of['high']:,.5g}"
         explain(f"mean {mean_of['estimate']:,.5g}{unit}, {ends}")
-    for note in found["notes"]:
+    for note in answer["notes"]:
         explain(note)
-    if found["others"]:
-        others = found["others"]
+    if answer["others"]:
+        others = answer["others"]
         estimate = f"{others['estimate']:,.0f}, " if others["estimate"] >= 0 else ""
         explain(f"other strings {estimate}{others['low']:,.0f} to {others['high']:,.0f} reports")
-    if found["fit_p_value"] is not None and found["fit_p_value"] < _DOUBT:
-        explain(f"the strings asked for do not explain the totals (p = {found['fit_p_value']:.0e})")
-    if found["beginnings"]:
-        explain(f"only the beginning of longer strings: {_names(found['beginnings'])}")
-    _say_likely(found["likely"])
-    for one in found["twins"][:_TWINS]:
+    if answer["fit_p_value"] is not None and answer["fit_p_value"] < _DOUBT:
         explain(
-            f"not to be told apart, each with the figures of all together: {_names(one['values'])}"
+            f"the strings asked for do not explain the totals (p = {answer['fit_p_value']:.0e})"
         )
-    if len(found["twins"]) > _TWINS:
-        explain(f"and {len(found['twins']) - _TWINS:,} more such groups")
-    _say_shuffled(found)
-    if said := final_sentence(found):
-        waiting = found["waiting"]
+    if answer["beginnings"]:
+        explain(f"only the beginning of longer strings: {_names(answer['beginnings'])}")
+    _say_likely(answer["likely"])
+    for twin in answer["twins"][:_TWINS]:
+        explain(
+            f"not to be told apart, each with the figures of all together: {_names(twin['values'])}"
+        )
+    if len(answer["twins"]) > _TWINS:
+        explain(f"and {len(answer['twins']) - _TWINS:,} more such groups")
+    _say_shuffled(answer)
+    if sentence := final_sentence(answer):
+        waiting = answer["waiting"]
         waits = "waits" if waiting == 1 else "wait"
         more = "" if waiting is None else f"; {several(waiting, 'report')} {waits} at the shuffler"
-        explain(f"{said}{more}")
-    for finding in found["findings"]:
-        explain(f"NOT FROM HONEST REPORTS ALONE (p <= {found['honest_p_value']:.0e}): {finding}")
+        explain(f"{sentence}{more}")
+    for finding in answer["findings"]:
+        explain(f"NOT FROM HONEST REPORTS ALONE (p <= {answer['honest_p_value']:.0e}): {finding}")
 
 
 def _say_likely(likely: Sequence[Mapping[str, Any]]) -> None:
     """Strings that nothing proves: how many of them may be nobody's, and their names."""
     if not likely:
         return
-    names = _names([one["value"] for one in likely], _ROWS)
+    names = _names([row["value"] for row in likely], _ROWS)
     explain(
         f"likely, too, the surest first, but {likely[-1]['doubt']:.0%} of these "
         f"{several(len(likely), 'string')} may be held by nobody: {names}"
     )
 
 
-def _say_shuffled(found: Answer) -> None:
+def _say_shuffled(answer: Answer) -> None:
     """The card's figure; and that of this answer's own batches, where they were larger."""
-    promised, shuffled = found["promised"], found["shuffled"]
+    promised, shuffled = answer["promised"], answer["shuffled"]
     if not promised:
         return
     explain(
@@ -164,86 +168,86 @@ def _say_shuffled(found: Answer) -> None:
         )
 
 
-def show_top(found: Answer) -> None:
+def show_top(answer: Answer) -> None:
     """The most frequent values, and how sure their order is."""
-    _say_notice(found)
-    values = rows("top", found)
-    heading = f"{found['metric']}: the most frequent of {several(found['reports'], 'report')}"
-    _show("top", found, heading, values, _intervals(values, "estimate"))
-    explain(_order_said(found))
-    if said := final_sentence(found):
-        explain(said)
+    _say_notice(answer)
+    values = rows("top", answer)
+    heading = f"{answer['metric']}: the most frequent of {several(answer['reports'], 'report')}"
+    _show("top", answer, heading, values, _intervals(values, "estimate"))
+    explain(_order_said(answer))
+    if sentence := final_sentence(answer):
+        explain(sentence)
     _say_if_nothing_stands_out(values)
-    _say_lists(found)
-    _say_whose(found)
+    _say_lists(answer)
+    _say_whose(answer)
 
 
-def _order_said(found: Answer) -> str:
+def _order_said(answer: Answer) -> str:
     """How sure it is that these are the most frequent, and in this order."""
-    these, order = found["set_confidence"], found["order_confidence"]
+    these, order = answer["set_confidence"], answer["order_confidence"]
     if these < _TELLING:
         return (
             "of all these values together: which are the most frequent is too close to call, and "
             'so is their order; "ahead" is of a value and the next one alone'
         )
-    said = f"these are the most frequent with a confidence of {at_least(these)} at least"
+    text = f"these are the most frequent with a confidence of {at_least(these)} at least"
     if order < _TELLING:
-        return f"{said}; their order is too close to call"
-    return f"{said}, in this order with {at_least(order)}"
+        return f"{text}; their order is too close to call"
+    return f"{text}, in this order with {at_least(order)}"
 
 
-def show_changes(found: Answer) -> None:
+def show_changes(answer: Answer) -> None:
     """What differs between two ranges, the surest first."""
-    _say_notice(found)
-    changes = sorted(rows("compare", found), key=lambda change: change["p_value"])
+    _say_notice(answer)
+    changes = sorted(rows("compare", answer), key=lambda change: change["p_value"])
     _show(
         "compare",
-        found,
-        f"{found['metric']}: {several(found['before_reports'], 'report')} of "
-        f"{found['before_dates']}, then {found['after_reports']:,} of {found['after_dates']}",
+        answer,
+        f"{answer['metric']}: {several(answer['before_reports'], 'report')} of "
+        f"{answer['before_dates']}, then {answer['after_reports']:,} of {answer['after_dates']}",
         changes[:_ROWS],
     )
-    if found["chosen"]:
-        explain(found["chosen"])
-    if said := final_sentence(found):
-        explain(said)
-    _say_lists(found)
-    _say_whose(found)
+    if answer["chosen"]:
+        explain(answer["chosen"])
+    if sentence := final_sentence(answer):
+        explain(sentence)
+    _say_lists(answer)
+    _say_whose(answer)
     explain("p is of each row alone; intervals and marks allow for the surest rows being picked")
     _say_more(len(changes))
 
 
-def show_trend(found: Answer) -> None:
+def show_trend(answer: Answer) -> None:
     """Every series as a table of epochs, all of them drawn on one scale."""
-    _say_notice(found)
-    points = rows("trend", found)
-    shown = []
-    for one in found["series"]:
-        shown.append(points[: len(one["points"])][-_ROWS:])
-        points = points[len(one["points"]) :]
-    every = [point for own in shown for point in own]
-    columns, pictures = _with_pictures("trend", found, every, _intervals(every, "share"), "value")
-    for one, own in zip(found["series"], shown, strict=True):
+    _say_notice(answer)
+    points = rows("trend", answer)
+    series_rows = []
+    for series in answer["series"]:
+        series_rows.append(points[: len(series["points"])][-_ROWS:])
+        points = points[len(series["points"]) :]
+    every = [point for own in series_rows for point in own]
+    columns, pictures = _with_pictures("trend", answer, every, _intervals(every, "share"), "value")
+    for series, own in zip(answer["series"], series_rows, strict=True):
         _table(
             "trend",
-            found,
-            f"{found['metric']}: {one['value']}",
+            answer,
+            f"{answer['metric']}: {series['value']}",
             {column: cells[: len(own)] for column, cells in columns.items()},
             pictures[: len(own)],
         )
         columns = {column: cells[len(own) :] for column, cells in columns.items()}
         pictures = pictures[len(own) :]
-    for sentence in trend_sentences(found):
+    for sentence in trend_sentences(answer):
         explain(sentence)
-    if said := final_sentence(found):
+    if said := final_sentence(answer):
         explain(said)
-    _say_lists(found)
-    _say_whose(found)
-    small = sum(epoch["reports"] < found["min_batch"] for epoch in found["epochs"])
+    _say_lists(answer)
+    _say_whose(answer)
+    small = sum(epoch["reports"] < answer["min_batch"] for epoch in answer["epochs"])
     if small:
         explain(
             f"{several(small, 'epoch')} with fewer reports than the minimum batch of "
-            f"{found['min_batch']:,}"
+            f"{answer['min_batch']:,}"
         )
 
 
@@ -252,8 +256,8 @@ def _names(strings: Sequence[str], most: int = _TWINS) -> str:
     return ", ".join(f'"{visible(string[:80])}"' for string in strings[:most]) + rest
 
 
-def _say_whose(found: Answer) -> None:
-    if found["whose"] == "population":
+def _say_whose(answer: Answer) -> None:
+    if answer["whose"] == "population":
         explain(
             "of the population that reports are from: intervals hold who happened to report too"
         )
@@ -265,22 +269,22 @@ def _say_whose(found: Answer) -> None:
 
 def _show(
     question: QueryName,
-    found: Answer,
+    answer: Answer,
     heading: str,
-    shown: Sequence[Row] | None = None,
+    table_rows: Sequence[Row] | None = None,
     drawn: Intervals | None = None,
     *,
     sparks: Sequence[str] = (),
 ) -> None:
     """The columns of an answer, and on a terminal a picture of its intervals beside them.
 
-    shown: some of the rows; without, all. sparks: a picture per row that is shown everywhere.
+    table_rows: some of the rows; without, all. sparks: a picture per row that is shown everywhere.
     """
-    shown = rows(question, found) if shown is None else shown
-    columns, pictures = _with_pictures(question, found, shown, drawn)
+    table_rows = rows(question, answer) if table_rows is None else table_rows
+    columns, pictures = _with_pictures(question, answer, table_rows, drawn)
     _table(
         question,
-        found,
+        answer,
         heading,
         columns,
         sparks or pictures,
@@ -290,26 +294,26 @@ def _show(
 
 def _with_pictures(
     question: QueryName,
-    found: Answer,
-    shown: Sequence[Row],
+    answer: Answer,
+    table_rows: Sequence[Row],
     drawn: Intervals | None,
     without: str = "",
 ) -> tuple[dict[Column, list[str]], list[str]]:
     """The columns of some rows, and on a terminal their bars. without: a column to leave out."""
-    of_means = is_of_means(question, found)
+    of_means = is_of_means(question, answer)
     columns = {
-        column: [cell(column, row, of_means=of_means) for row in shown]
-        for column in columns_of(question, found)
+        column: [cell(column, row, of_means=of_means) for row in table_rows]
+        for column in columns_of(question, answer)
         if column.field != without
     }
     if drawn is None or not sys.stdout.isatty():
         return columns, []
-    return _with_room(columns, partial(title, question=question, answer=found), drawn)
+    return _with_room(columns, partial(title, question=question, answer=answer), drawn)
 
 
 def _table(
     question: QueryName,
-    found: Answer,
+    answer: Answer,
     heading: str,
     columns: Mapping[Column, list[str]],
     pictures: Sequence[str],
@@ -320,7 +324,7 @@ def _table(
     table(
         heading,
         [
-            *(title(column, question, found) for column in columns),
+            *(title(column, question, answer) for column in columns),
             *([above] if pictures else []),
         ],
         list(zip(*cells, strict=True)),
@@ -336,17 +340,21 @@ def _with_room(
     """The columns that leave room for bars, and the bars; without room all columns, and none."""
     spares = sorted({column.spare for column in columns} | {0})
     for spare in spares:
-        kept = {column: own for column, own in columns.items() if not 0 < column.spare <= spare}
+        visible_columns = {
+            column: own for column, own in columns.items() if not 0 < column.spare <= spare
+        }
         # A column has a space on either side, and one between it and the next.
-        taken = sum(3 + max(map(len, (name(column), *own))) for column, own in kept.items())
-        left = get_terminal_size().columns - taken - 4
-        if left >= _NARROWEST:
-            return kept, bars(drawn, min(left, _WIDEST))
+        width = sum(
+            3 + max(map(len, (name(column), *own))) for column, own in visible_columns.items()
+        )
+        terminal_size = get_terminal_size().columns - width - 4
+        if terminal_size >= _NARROWEST:
+            return visible_columns, bars(drawn, min(terminal_size, _WIDEST))
     return dict(columns), []
 
 
-def _intervals(shown: Sequence[Row], middle: str) -> Intervals:
-    return [(row[middle], row["low"], row["high"]) for row in shown]
+def _intervals(table_rows: Sequence[Row], middle: str) -> Intervals:
+    return [(row[middle], row["low"], row["high"]) for row in table_rows]
 
 
 def _spark(numbers: list[int]) -> str:

@@ -11,31 +11,32 @@ from hubbub.errors import ServiceUnavailable
 Found = Mapping[str, Any]
 
 
-def watch_arrivals(found: Found, after: Callable[[int], Found], every_seconds: float) -> None:
+def watch_arrivals(answer: Found, after: Callable[[int], Found], every_seconds: float) -> None:
     """Show what was found, and then what comes, until Ctrl-C.
 
     after: what came after the report of a number.
     """
-    explain(found["notice"])
+    explain(answer["notice"])
     explain("Every report as it is counted, what was sent in hex, and what it could have meant:")
-    last, said = 0, ""
+    last, message = 0, ""
     while True:
-        for one in found["arrivals"]:
-            say(_line(one))
-            last = one["number"]
+        for arrival in answer["arrivals"]:
+            say(_line(arrival))
+            last = arrival["number"]
         time.sleep(every_seconds)
         try:
-            found, said = after(last), ""
+            answer, message = after(last), ""
         except ServiceUnavailable as error:  # it comes back, or whoever watches ends this
-            found = {"arrivals": []}
-            if str(error) != said:
-                said = str(error)
-                explain(said)
+            answer = {"arrivals": []}
+            if str(error) != message:
+                message = str(error)
+                explain(message)
 
 
-def _line(one: Mapping[str, Any]) -> str:
-    meanings = [(meaning["value"], meaning["probability"]) for meaning in one["meanings"]]
+def _line(arrival: Mapping[str, Any]) -> str:
+    meanings = [(meaning["value"], meaning["probability"]) for meaning in arrival["meanings"]]
+    likeliest_value = likeliest(meanings, arrival["others"]) or "any string"
     return (
-        f"{one['at'][11:19]}  {one['stream']}  {one['date']}  epsilon {one['epsilon']:.3f}  "
-        f"{sent(one['payload'])}  {likeliest(meanings, one['others']) or 'any string'}"
+        f"{arrival['at'][11:19]}  {arrival['stream']}  {arrival['date']}  "
+        f"epsilon {arrival['epsilon']:.3f}  {sent(arrival['payload'])}  {likeliest_value}"
     )

@@ -14,32 +14,34 @@ _ROWS: Final = 60
 _NEVER: Final = 2.0
 
 
-def show_breakdown(found: Answer) -> None:
+def show_breakdown(answer: Answer) -> None:
     """Shares of every part with their intervals, and what has no answer yet."""
-    if found["notice"]:
-        explain(found["notice"])
-    every = rows("breakdown", found)
-    shown = every
+    if answer["notice"]:
+        explain(answer["notice"])
+    every = rows("breakdown", answer)
+    table_rows = every
     if len(every) > _ROWS:
-        shown = sorted(every, key=lambda row: _NEVER if row["p_value"] is None else row["p_value"])
+        table_rows = sorted(
+            every, key=lambda row: _NEVER if row["p_value"] is None else row["p_value"]
+        )
     show_rows(
         "breakdown",
-        found,
-        f"{found['metric']} by {found['by']}: {several(found['reports'], 'report')}, "
-        f"{found['dates']}",
-        columns_of("breakdown", found),
-        shown[:_ROWS],
+        answer,
+        f"{answer['metric']} by {answer['by']}: {several(answer['reports'], 'report')}, "
+        f"{answer['dates']}",
+        columns_of("breakdown", answer),
+        table_rows[:_ROWS],
     )
     if len(every) > _ROWS:
         explain(f"what differs most first; {len(every) - _ROWS:,} more: --format csv has them all")
-    for part in found["parts"]:
+    for part in answer["parts"]:
         if not part["answered"] and (part["part"] != "unlisted" or part["reports"]):
             withheld = f", {part['withheld']:,} withheld" if part["withheld"] else ""
             explain(
                 f"{part['part']}: {several(part['reports'], 'report')}{withheld}; below the "
-                f"minimum batch of {found['min_batch']:,}, so there is no answer"
+                f"minimum batch of {answer['min_batch']:,}, so there is no answer"
             )
     whose = "differences are of the population that reports are from, shares of who reported"
     explain(whose)
-    if said := final_sentence(found):
-        explain(said)
+    if sentence := final_sentence(answer):
+        explain(sentence)

@@ -25,48 +25,48 @@ _MARK: Final = "*"
 _GAP: Final = 3
 
 
-def show_cross(found: Answer) -> None:
+def show_cross(answer: Answer) -> None:
     """Shares within rows with their intervals; then how the parts go together.
 
     By a third part a table for each of its values.
     """
-    cells = rows("cross", found)
-    crossed = f"{found['columns']} within {found['rows']}"
-    crossed += f" by {found['by']}" if found["by"] else ""
-    heading = f"{found['metric']}: {crossed}, {found['reports']:,} reports, {found['dates']}"
-    if found["notice"]:
-        explain(found["notice"])
-    split = [(one["value"], one["share"]) for one in found["slices"]] or [("", 1.0)]
-    grids = [_grid(found, [one for one in cells if one["slice"] == of]) for of, _ in split]
+    cells = rows("cross", answer)
+    crossed = f"{answer['columns']} within {answer['rows']}"
+    crossed += f" by {answer['by']}" if answer["by"] else ""
+    heading = f"{answer['metric']}: {crossed}, {answer['reports']:,} reports, {answer['dates']}"
+    if answer["notice"]:
+        explain(answer["notice"])
+    split = [(part["value"], part["share"]) for part in answer["slices"]] or [("", 1.0)]
+    grids = [_grid(answer, [cell for cell in cells if cell["slice"] == of]) for of, _ in split]
     if all(grids):
-        if found["by"]:
+        if answer["by"]:
             explain(heading)
         for (of, share), grid in zip(split, grids, strict=True):
-            part = f"{found['by']}={visible(of)}, {share:.1%} of the reports"
-            table(part if found["by"] else heading, *(grid or ()))
-        level = f"{100 * found['confidence']:.6g}%"
+            part = f"{answer['by']}={visible(of)}, {share:.1%} of the reports"
+            table(part if answer["by"] else heading, *(grid or ()))
+        level = f"{100 * answer['confidence']:.6g}%"
         explain(f"share of its row, with its {level} interval; {_MARK} is beyond chance")
     else:
-        _list(heading, found, cells)
-    for said in (association_sentence(found), *slice_sentences(found)):
-        explain(said)
+        _list(heading, answer, cells)
+    for sentence in (association_sentence(answer), *slice_sentences(answer)):
+        explain(sentence)
     whose = "of the population that reports are from: intervals hold who happened to report too"
     explain(whose)
-    if len(found["parts"]) > 2:  # noqa: PLR2004 a table has two
-        third = " PART" if found["by"] else ""
+    if len(answer["parts"]) > 2:  # noqa: PLR2004 a table has two
+        third = " PART" if answer["by"] else ""
         explain(
-            f"other tables: hubbub cross {found['metric']} PART PART{third}; its parts are "
-            f"{', '.join(map(visible, found['parts']))}"
+            f"other tables: hubbub cross {answer['metric']} PART PART{third}; its parts are "
+            f"{', '.join(map(visible, answer['parts']))}"
         )
-    if said := final_sentence(found):
-        explain(said)
+    if sentence := final_sentence(answer):
+        explain(sentence)
 
 
-def _grid(found: Answer, cells: Sequence[Row]) -> tuple[list[str], list[list[str]]] | None:
+def _grid(answer: Answer, cells: Sequence[Row]) -> tuple[list[str], list[list[str]]] | None:
     """Heads and lines of the whole table; None if it is wider than the terminal."""
-    names = list(dict.fromkeys(one["column"] for one in cells))
+    names = list(dict.fromkeys(cell["column"] for cell in cells))
     lines = [cells[first : first + len(names)] for first in range(0, len(cells), len(names) or 1)]
-    head = [found["rows"], *names]
+    head = [answer["rows"], *names]
     body = [[line[0]["row"], *map(_share, line)] for line in lines]
     every = zip(head, *body, strict=True)
     widths = [max(len(visible(text)) for text in column) for column in every]
@@ -75,15 +75,15 @@ def _grid(found: Answer, cells: Sequence[Row]) -> tuple[list[str], list[list[str
     return head, body
 
 
-def _share(one: Row) -> str:
-    ends = f"{100 * one['within_low']:.0f}-{100 * one['within_high']:.0f}"
-    return f"{one['within']:.0%} {ends}{_MARK if one['departs'] else ' '}"
+def _share(row: Row) -> str:
+    ends = f"{100 * row['within_low']:.0f}-{100 * row['within_high']:.0f}"
+    return f"{row['within']:.0%} {ends}{_MARK if row['departs'] else ' '}"
 
 
-def _list(heading: str, found: Answer, cells: Sequence[Row]) -> None:
+def _list(heading: str, answer: Answer, cells: Sequence[Row]) -> None:
     """A line a cell, the farthest from independence first."""
-    shown = sorted(cells, key=lambda one: -abs(one["score"]))[:_CELLS]
-    show_rows("cross", found, heading, columns_of("cross", found), shown)
+    table_rows = sorted(cells, key=lambda row: -abs(row["score"]))[:_CELLS]
+    show_rows("cross", answer, heading, columns_of("cross", answer), table_rows)
     explain("the farthest from what independent parts would have first")
-    if len(cells) > len(shown):
-        explain(f"... and {len(cells) - len(shown):,} more cells: --format csv shows them all")
+    if len(cells) > len(table_rows):
+        explain(f"... and {len(cells) - len(table_rows):,} more cells: --format csv shows them all")

@@ -6,15 +6,26 @@ from hubbub.catalog.bundles.difference import LESS, MORE, Difference
 from hubbub.cli.terminal.output import say, table
 
 
-def show_difference(title: str, found: Sequence[Difference]) -> None:
+def show_difference(title: str, differences: Sequence[Difference]) -> None:
     """A table of what differs, what a person gives more of first; or one line."""
-    if not found:
+    if not differences:
         say(f"{title}: nothing differs")
         return
-    ranked = sorted(found, key=lambda one: (one.gives != MORE, one.gives != LESS))
+    ranked = sorted(
+        differences, key=lambda difference: (difference.gives != MORE, difference.gives != LESS)
+    )
     table(
         title,
         ("a person gives", "metric", "field", "before", "after"),
-        [(one.gives, one.metric or "(all)", one.field, one.before, one.after) for one in ranked],
+        [
+            (
+                difference.gives,
+                difference.metric or "(all)",
+                difference.field,
+                difference.before,
+                difference.after,
+            )
+            for difference in ranked
+        ],
         text_columns=5,
     )

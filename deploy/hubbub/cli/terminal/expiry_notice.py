@@ -17,8 +17,8 @@ def say_expired(catalog: Catalog) -> None:
     for metric in catalog.metrics.values():
         if metric.expires < now.date():
             explain(f"{metric.name}: expired on {metric.expires}, so devices do not report it")
-        elif said := _unfinished(metric, now):
-            explain(f"{metric.name}: {said}")
+        elif sentence := _unfinished(metric, now):
+            explain(f"{metric.name}: {sentence}")
 
 
 def _unfinished(metric: Metric, now: datetime) -> str:

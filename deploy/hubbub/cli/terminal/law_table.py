@@ -13,70 +13,72 @@ _STREAMS: Final = 12
 _UNSURE: Final = ("pooled", "in_flight", "rejected", "withheld")
 
 
-def show_pipeline(found: Mapping[str, Any], *, whole: bool = False) -> None:
+def show_pipeline(answer: Mapping[str, Any], *, whole: bool = False) -> None:
     """The law of all reports, and a line per stream over its epochs; what is not known is "?".
 
     whole: a line per window, and every term.
     """
-    if found["notice"]:
-        explain(found["notice"])
-    windows = rows("status", found)
-    total = {**found["total"], "stream": "all", "date": ""}
+    if answer["notice"]:
+        explain(answer["notice"])
+    windows = rows("status", answer)
+    total = {**answer["total"], "stream": "all", "date": ""}
     if whole:
         come = "acknowledged + dummies" if total["dummies"] else "acknowledged"
         show_rows(
             "status",
-            found,
+            answer,
             f"{come} = {' + '.join(name.replace('_', ' ') for name in _where(total))}",
-            columns_of("status", found),
+            columns_of("status", answer),
             [*windows, total],
         )
     else:
-        _show_streams(found, _by_stream(windows), total)
-    if deleted := found["total"]["deleted"]:
+        _show_streams(answer, _by_stream(windows), total)
+    if deleted := answer["total"]["deleted"]:
         explain(
             f"of those counted, {several(deleted, 'report')} {'is' if deleted == 1 else 'are'} of "
             "epochs whose totals were deleted since (keep of the catalog, or hubbub forget): no "
             "answer has them"
         )
-    if not found["complete"]:
+    if not answer["complete"]:
         explain(
             "the shuffler's terms are not known, so the law cannot be checked: start the "
             "aggregator with --shuffler-status, and the shuffler"
         )
 
 
-def _show_streams(found: Mapping[str, Any], streams: Sequence[Row], total: Row) -> None:
+def _show_streams(answer: Mapping[str, Any], streams: Sequence[Row], total: Row) -> None:
     """As many streams as fit, those in which something waits or is lost first."""
-    shown = sorted(streams, key=_urgency)[:_STREAMS]
-    columns = columns_of("status", found)
-    told = [one for one in columns if one.field not in TERMS or any(_tells(one, streams))]
-    left_out = [one.title for one in columns if one not in told]
-    drawn = [*shown, total] if len(streams) > 1 else shown
-    show_rows("status", found, _equation(found, total), told, drawn)
-    more = len(streams) - len(shown)
+    table_rows = sorted(streams, key=_urgency)[:_STREAMS]
+    columns = columns_of("status", answer)
+    visible_columns = [
+        column for column in columns if column.field not in TERMS or any(_tells(column, streams))
+    ]
+    left_out = [column.title for column in columns if column not in visible_columns]
+    drawn = [*table_rows, total] if len(streams) > 1 else table_rows
+    show_rows("status", answer, _equation(answer, total), visible_columns, drawn)
+    more = len(streams) - len(table_rows)
     if more:
         explain(f"and {several(more, 'stream')} more, in which no more waits or was refused")
     if left_out:
         explain(f"0 in all of them: {', '.join(left_out)}")
-    if found["windows"]:
+    if answer["windows"]:
         explain("every epoch by itself: hubbub status --all")
 
 
-def _equation(found: Mapping[str, Any], total: Row) -> str:
+def _equation(answer: Mapping[str, Any], total: Row) -> str:
     """The law in figures, and whether it holds."""
     numbers = {
-        one.field: f"{cell(one, total, of_means=False)} {one.title}"
-        for one in columns_of("status", found)
-        if one.field in TERMS
+        column.field: f"{cell(column, total, of_means=False)} {column.title}"
+        for column in columns_of("status", answer)
+        if column.field in TERMS
     }
     come = numbers["acknowledged"]
     if total["dummies"]:
         come += f" + {numbers['dummies']}"
     where = " + ".join(numbers[term] for term in _where(total))
-    if not found["complete"]:
+    if not answer["complete"]:
         return f"{come} = {where}"
-    verdict = "The law balances." if found["balanced"] else "THE LAW DOES NOT BALANCE."
+    verdict = "The law balances." if answer["balanced"] else "THE LAW DOES NOT BALANCE."
     return f"{come} = {where}. {verdict}"
 
 
@@ -102,8 +104,8 @@ def _together(name: str, windows: Sequence[Row]) -> Row:
 
 
 def _sum(numbers: Iterable[int | None]) -> int | None:
-    known = list(numbers)
-    return None if None in known else sum(filter(None, known))
+    values = list(numbers)
+    return None if None in values else sum(filter(None, values))
 
 
 def _urgency(stream: Row) -> tuple[bool, int]:

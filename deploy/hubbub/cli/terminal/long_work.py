@@ -22,5 +22,5 @@ def said_if_long(what: Callable[[], str]) -> Iterator[None]:
 
 
 def _say(what: Callable[[], str]) -> None:
-    if said := what():
-        print(said, file=sys.stderr, flush=True)  # noqa: T201 beside the answer
+    if message := what():
+        print(message, file=sys.stderr, flush=True)  # noqa: T201 beside the answer

@@ -80,13 +80,13 @@ def table(
         )
         for place, name in enumerate(header)
     ]
-    kept = fitted(columns, width)
-    if not kept and not sys.stdout.isatty():
+    layout = fitted(columns, width)
+    if not layout and not sys.stdout.isatty():
         # A pipe has no edge.
-        kept = fitted(columns, sum(column.widest + 3 for column in columns) + 1)
+        layout = fitted(columns, sum(column.widest + 3 for column in columns) + 1)
     lines = [_bold(line) for line in wrapped(visible(title), width)]
-    if kept:
-        lines += drawn(kept, _line())
+    if layout:
+        lines += drawn(layout, _line())
     else:
         for name, below in blocks(columns, width - 2):
             lines += [_bold(line) for line in wrapped(name, width)]
@@ -116,13 +116,13 @@ def live(look: Callable[[], tuple[object, Callable[[], None]]], every_seconds: f
     """
     before: object = None
     while True:
-        seen, show = look()
+        state, show = look()
         if sys.stdout.isatty():
             print("\x1b[H\x1b[2J", end="")  # noqa: T201 to the corner, and clear
             show()
-        elif seen != before:
+        elif state != before:
             show()
-        before = seen
+        before = state
         time.sleep(every_seconds)
 
 

@@ -14,6 +14,6 @@ def sent(payload: str) -> str:
 
 def likeliest(meanings: Sequence[tuple[str, float]], others: int = 0) -> str:
     """The likeliest of some meanings, and how many more there are. others: besides these."""
-    told = [f"{value} {chance:.1%}" for value, chance in meanings[:_MEANINGS]]
-    more = len(meanings) - len(told) + others
-    return ", ".join(told) + (f", or {more:,} other{'s' * (more > 1)}" if more else "")
+    texts = [f"{value} {chance:.1%}" for value, chance in meanings[:_MEANINGS]]
+    more = len(meanings) - len(texts) + others
+    return ", ".join(texts) + (f", or {more:,} other{'s' * (more > 1)}" if more else "")

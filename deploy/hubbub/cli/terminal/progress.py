@@ -25,14 +25,14 @@ _LINE_SECONDS = 60.0
 def tracked(steps: Iterable[Step], total: int, name: str) -> Iterator[Step]:
     """The steps as they come; on standard error a bar, in a pipe a line a minute."""
     if sys.stderr.isatty():
-        with progress() as shown:
-            yield from shown.track(steps, total=total, description=name)
+        with progress() as bar:
+            yield from bar.track(steps, total=total, description=name)
         return
-    began = said = time.monotonic()
+    began = last_line = time.monotonic()
     for number, step in enumerate(steps, start=1):
         now = time.monotonic()
-        if now - said >= _LINE_SECONDS:
-            said = now
+        if now - last_line >= _LINE_SECONDS:
+            last_line = now
             minutes = round((now - began) / 60)
             print(  # noqa: T201 beside the answer
                 visible(f"{name}: {number:,} of {total:,} done, {minutes} min"),

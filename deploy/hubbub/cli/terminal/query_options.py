@@ -108,20 +108,22 @@ class OutputOptions:
                 show(answer.document)
                 return
             case "json":
-                made: str | bytes = json.dumps(answer.document, indent=1, ensure_ascii=False) + "\n"
+                content: str | bytes = (
+                    json.dumps(answer.document, indent=1, ensure_ascii=False) + "\n"
+                )
             case "csv":
-                made = to_csv(whole_rows(answer.question, answer.document))
+                content = to_csv(whole_rows(answer.question, answer.document))
             case "parquet":
-                made = to_parquet(whole_rows(answer.question, answer.document))
+                content = to_parquet(whole_rows(answer.question, answer.document))
                 if not self.out and sys.stdout.isatty():
                     raise BadParameter("Parquet is not for a screen: give --out FILE")
-        raw = made.encode() if isinstance(made, str) else made
+        raw = content.encode() if isinstance(content, str) else content
         if self.out:
             with refuse_unwritable(f"--out {self.out}", BadParameter):
                 self.out.write_bytes(raw)
             say(f"{self.out}: {len(raw):,} bytes")
-        elif isinstance(made, str) and sys.stdout.isatty():
-            say(made.rstrip("\n"))
+        elif isinstance(content, str) and sys.stdout.isatty():
+            say(content.rstrip("\n"))
         else:
             sys.stdout.buffer.write(raw)
             sys.stdout.flush()

@@ -91,5 +91,5 @@ def _cells(kind: str, row: Sequence[str], text_columns: int) -> str:
 
 def _plain(text: str) -> str:
     """Nothing in it is markup, and no line ends in it."""
-    shown = "".join(f"\\{c}" if c in "\\`*_{}[]<>#|" else c for c in text)
-    return " ".join(shown.split())
+    markdown = "".join(f"\\{c}" if c in "\\`*_{}[]<>#|" else c for c in text)
+    return " ".join(markdown.split())

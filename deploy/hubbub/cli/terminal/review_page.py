@@ -40,19 +40,24 @@ def review_markdown(claims: Sequence[Claim], path: str) -> str:
     return "\n".join(parts)
 
 
-def leaflet_html(made: Leaflet) -> str:
+def leaflet_html(leaflet: Leaflet) -> str:
     """A page of A4 that needs nothing else, and says nothing in nats."""
-    rows = "\n".join(map(_row, made.questions))
-    more = f"<p>And {made.more} more questions, none of which says more.</p>" if made.more else ""
-    least = min(one.right for one in made.questions)
-    said = "\n".join(f"<p>{escape(sentence)}</p>" for sentence in made.sentences)
+    rows = "\n".join(map(_row, leaflet.questions))
+    more = (
+        f"<p>And {leaflet.more} more questions, none of which says more.</p>"
+        if leaflet.more
+        else ""
+    )
+    least = min(question.right for question in leaflet.questions)
+    paragraphs = "\n".join(f"<p>{escape(sentence)}</p>" for sentence in leaflet.sentences)
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>What this app asks, and what it cannot learn</title><style>{_STYLE}</style>"
         "</head>\n<body>\n<h1>What this app asks, and what it cannot learn</h1>\n"
-        f'<div class="verdict"><strong>{escape(made.year)}</strong>: of all that you answer in a '
-        f"year. {_right(made.year_right)}</div>\n{said}\n<table>\n<thead><tr><th>What is asked</th>"
+        f'<div class="verdict"><strong>{escape(leaflet.year)}</strong>: of all that you answer '
+        f"in a year. {_right(leaflet.year_right)}</div>\n{paragraphs}\n<table>\n<thead><tr>"
+        "<th>What is asked</th>"
         '<th>How often</th><th>One answer is</th><th class="figure">Right at most</th>'
         f"<th>Until</th><th>Asked by</th></tr></thead>\n<tbody>\n{rows}\n</tbody></table>\n{more}\n"
         f"<p>“{least} in 100” means: who does not know whether one thing or another is "
@@ -67,8 +72,8 @@ def _right(often: int) -> str:
     return f"Whoever could put all of your answers together is right at most {often} times in 100."
 
 
-def _row(one: LeafletRow) -> str:
-    cells = (one.asks, one.often, one.verdict)
+def _row(row: LeafletRow) -> str:
+    cells = (row.asks, row.often, row.verdict)
     text = "".join(f"<td>{escape(cell)}</td>" for cell in cells)
-    rest = "".join(f"<td>{escape(cell)}</td>" for cell in (one.until, one.owner))
-    return f'<tr>{text}<td class="figure">{one.right} in 100</td>{rest}</tr>'
+    rest = "".join(f"<td>{escape(cell)}</td>" for cell in (row.until, row.owner))
+    return f'<tr>{text}<td class="figure">{row.right} in 100</td>{rest}</tr>'

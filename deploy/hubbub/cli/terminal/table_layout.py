@@ -47,16 +47,16 @@ class Sized:
 def fitted(columns: Sequence[Sized], room: int) -> list[tuple[Sized, int]]:
     """The columns that fit into so many characters, each with its width; none, if they cannot."""
     for spare in sorted({0, *(column.spare for column in columns)}):
-        kept = [column for column in columns if not 0 < column.spare <= spare]
-        left = room - 1 - sum(_AROUND + column.narrowest for column in kept)
-        if left >= 0:
-            return _shared_out(kept, left)
+        visible_columns = [column for column in columns if not 0 < column.spare <= spare]
+        rest = room - 1 - sum(_AROUND + column.narrowest for column in visible_columns)
+        if rest >= 0:
+            return _shared_out(visible_columns, rest)
     return []
 
 
 def blocks(columns: Sequence[Sized], room: int) -> list[tuple[str, list[str]]]:
     """Every row as a heading of its first cell, and below it "heading cell" beside each other."""
-    found = []
+    result = []
     for row in zip(*(column.cells for column in columns), strict=True):
         lines: list[str] = []
         for column, cell in list(zip(columns, row, strict=True))[1:]:
@@ -67,8 +67,8 @@ def blocks(columns: Sequence[Sized], room: int) -> list[tuple[str, list[str]]]:
                 lines[-1] += _BETWEEN + pair
             else:
                 lines.append(pair)
-        found.append((row[0], lines))
-    return found
+        result.append((row[0], lines))
+    return result
 
 
 def drawn(columns: Sequence[tuple[Sized, int]], line: str) -> list[str]:
@@ -76,10 +76,10 @@ def drawn(columns: Sequence[tuple[Sized, int]], line: str) -> list[str]:
     head = [column.head for column, _ in columns]
     rows = zip(*(column.cells for column, _ in columns), strict=True)
     between = " " + line * (sum(width + _AROUND for _, width in columns) - 1)
-    found = ["", *_row(head, columns), between]
+    lines = ["", *_row(head, columns), between]
     for row in rows:
-        found += _row(row, columns)
-    return [*found, ""]
+        lines += _row(row, columns)
+    return [*lines, ""]
 
 
 def wrapped(text: str, width: int) -> list[str]:
@@ -126,11 +126,11 @@ def _row(cells: Sequence[str], columns: Sequence[tuple[Sized, int]]) -> list[str
     return lines
 
 
-def _shared_out(columns: Sequence[Sized], left: int) -> list[tuple[Sized, int]]:
+def _shared_out(columns: Sequence[Sized], rest: int) -> list[tuple[Sized, int]]:
     """What is left goes to figures first, whose headings then stay on one line."""
     widths = [column.narrowest for column in columns]
     for place in sorted(range(len(columns)), key=lambda place: columns[place].shortest > 0):
-        more = min(left, columns[place].widest - widths[place])
+        more = min(rest, columns[place].widest - widths[place])
         widths[place] += more
-        left -= more
+        rest -= more
     return list(zip(columns, widths, strict=True))

@@ -48,11 +48,11 @@ IN_CROWDS = ("logistic0", "softmax0", "linear0")
 
 def in_crowds(metrics: Mapping[str, Metric]) -> dict[str, Metric]:
     """The metrics, of which some are in crowds: a device is in two of their rounds."""
-    told = dict(metrics)
+    fields = dict(metrics)
     for name in IN_CROWDS:
-        metric = told[name]
+        metric = fields[name]
         assert metric.model
-        told[name] = replace(
+        fields[name] = replace(
             metric,
             central_epsilon=1.0,
             crowd=1000,
@@ -60,7 +60,7 @@ def in_crowds(metrics: Mapping[str, Metric]) -> dict[str, Metric]:
             model=replace(metric.model, rounds_each=2),
             limits=Limits(1, 2 * metric.epsilon, 1.0),
         )
-    return told
+    return fields
 
 
 def taught(own: Ed25519PrivateKey, stranger: Ed25519PrivateKey) -> list[tuple[str, Any]]:
@@ -84,7 +84,7 @@ def taught(own: Ed25519PrivateKey, stranger: Ed25519PrivateKey) -> list[tuple[st
         *((["1", "paid", 2], 1), ([1, "Paid", 2], 1), ([1, "paid", None], 1), ("paid", 1)),
         *((people[0], "LEFT "), (people[0], 2), (people[0], None)),
     ]
-    steps: list[tuple[str, Any]] = [("learn", ["logistic1", *told]) for told in wrong]
+    steps: list[tuple[str, Any]] = [("learn", ["logistic1", *arguments]) for arguments in wrong]
     steps += [("learn", ["softmax1", people[0], "Month"]), ("learn", ["ridge1", people[0], "1"])]
     steps += [("learn", ["none", people[0], 1]), ("report", ["logistic1", 1]), ("flush", None)]
     moments = [(day * DAY + 60, round_) for day, round_ in ((1, 0), (2, None), (3, 1), (5, 2))]

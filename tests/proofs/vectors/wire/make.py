@@ -261,9 +261,9 @@ STEPS: list[tuple[str, Any]] = [
     ("report", ["language", "de"]),
     ("flush", None),
     *(
-        (step, given)
+        (step, arguments)
         for day in range(3, 9)
-        for step, given in (
+        for step, arguments in (
             ("clock", day * DAY),
             ("report", ["asked", True]),
             ("report", ["language", "ja"]),
@@ -656,7 +656,9 @@ def asking() -> dict[str, Any]:
         history |= digests_of(metric)
     apart = replace(plain, metrics=names, history=history)
     in_covered = [
-        (step, given) for step, given in days if step != "report" or given[0] in covered.metrics
+        (step, arguments)
+        for step, arguments in days
+        if step != "report" or arguments[0] in covered.metrics
     ]
     return {
         "provenance": PROVENANCE,
@@ -707,7 +709,7 @@ def _said(name: str, day: int) -> str | int:
 
 
 def _life(
-    bundle: Bundle, told: Sequence[tuple[str, Any]], public: Mapping[str, str] | None = None
+    bundle: Bundle, script: Sequence[tuple[str, Any]], public: Mapping[str, str] | None = None
 ) -> dict[str, Any]:
     """What comes of steps."""
     signed = sign_bundle(bundle, SIGNING)
@@ -723,19 +725,19 @@ def _life(
         public=public,
     )
     steps = []
-    kept = 0
-    for step in told:
-        said: dict[str, Any] = dict(zip(("step", "with"), step, strict=True))
+    offset = 0
+    for step in script:
+        fields: dict[str, Any] = dict(zip(("step", "with"), step, strict=True))
         before = len(client._reporter.drawn())
         match step:
             case "clock", int(seconds):
                 clock.set(START + seconds)
             case (("report" | "learn"), [str(name), *given]):
                 tell: Any = client.report if step[0] == "report" else client.learn
-                said["outcome"] = tell(name, *given).value
+                fields["outcome"] = tell(name, *given).value
                 drawn = client._reporter.drawn()[before:]
-                said["payload"] = drawn[0][1].payload.hex() if drawn else None
-                said["stream"] = drawn[0][1].stream if drawn else None
+                fields["payload"] = drawn[0][1].payload.hex() if drawn else None
+                fields["stream"] = drawn[0][1].stream if drawn else None
             case "models", str(models):
                 shuffler.models = models.encode()
             case "prefer", [most, local]:
@@ -747,19 +749,25 @@ def _life(
             case "flush", None:
                 client.flush()
                 records = client.ledger().payloads
-                said["kept"] = [
-                    [one.stream.name, one.epoch, one.payload.hex()]
-                    for one in records[kept:]
-                    if one.stream
+                fields["kept"] = [
+                    [record.stream.name, record.epoch, record.payload.hex()]
+                    for record in records[offset:]
+                    if record.stream
                 ]
-                kept = len(records)
-        steps.append(said)
+                offset = len(records)
+        steps.append(fields)
         if step[0] == "disable" and step[1]:
             break  # the secret after it is a new one
-    seen = client.ledger()
-    spent = {one.name: one.spent for one in seen.metrics}
-    central = {one.name: one.central for one in seen.metrics if one.central_epsilon is not None}
-    crowds = {} if seen.crowds_in_year is None else {"crowds_in_year": seen.crowds_in_year}
+    ledger_view = client.ledger()
+    spent = {metric.name: metric.spent for metric in ledger_view.metrics}
+    central = {
+        metric.name: metric.central
+        for metric in ledger_view.metrics
+        if metric.central_epsilon is not None
+    }
+    crowds = (
+        {} if ledger_view.crowds_in_year is None else {"crowds_in_year": ledger_view.crowds_in_year}
+    )
     return {
         "provenance": PROVENANCE,
         "signed": signed.decode(),
@@ -780,7 +788,7 @@ def dummies() -> dict[str, Any]:
     Of some devices, from one supply of coins, the payloads: by how many listed values the crowd has
     and how many each device makes on average. signed: a bundle whose theme has them.
     """
-    made = []
+    crowds = []
     for categories, each in ((2, 0.02), (4, 2.25), (300, 1.5), (3, 1.0)):
         crowd = SimpleNamespace(
             randomizer=build("grr", epsilon=1.0, categories=categories),
@@ -788,8 +796,11 @@ def dummies() -> dict[str, Any]:
             central=True,
         )
         coins = KeyedBits(COINS)
-        devices = [[one.hex() for one in dummy_payloads(crowd, coins)] for _ in range(20)]
-        made.append({"values": categories, "each": each, "devices": devices})
+        devices = [
+            [dummy_payload.hex() for dummy_payload in dummy_payloads(crowd, coins)]
+            for _ in range(20)
+        ]
+        crowds.append({"values": categories, "each": each, "devices": devices})
     plain = _plain(CATALOG)
     theme = replace(plain.metrics["theme"], central_epsilon=1.0, crowd=1000, min_batch=1000)
     theme = replace(theme, dummies_each=2.25)
@@ -797,7 +808,7 @@ def dummies() -> dict[str, Any]:
     return {
         "provenance": PROVENANCE,
         "key": COINS.hex(),
-        "crowds": made,
+        "crowds": crowds,
         "signed": sign_bundle(crowded, SIGNING).decode(),
     }
 
@@ -826,7 +837,7 @@ def tokens() -> dict[str, Any]:
         "sealed": sealed.hex(),
         "token": Minted(nonce, output).token(sealed).hex(),
         "wanted": [
-            {"stream": stream, "epoch": epoch, "elements": [one.hex() for one in elements]}
+            {"stream": stream, "epoch": epoch, "elements": [element.hex() for element in elements]}
             for (stream, epoch), elements in wanted.items()
         ],
         "request": request_for_tokens(wanted).hex(),
@@ -903,7 +914,7 @@ def submission() -> dict[str, Any]:
         for answer in answers
     ]
     responses.append(SubmitResponse(notice=b"two lines of JSON, which notice.json has"))
-    told = [answer_of(response, len(reports)) for response in responses]
+    outcomes = [answer_of(response, len(reports)) for response in responses]
     return {
         "provenance": PROVENANCE,
         "reports": [
@@ -922,7 +933,7 @@ def submission() -> dict[str, Any]:
                 "results": list(answer.results),
                 "notice": answer.notice.hex(),
             }
-            for response, answer in zip(responses, told, strict=True)
+            for response, answer in zip(responses, outcomes, strict=True)
         ],
     }
 
@@ -931,9 +942,11 @@ def notice() -> dict[str, Any]:
     """A signed notice, what it asks of the bundle's theme, and files that a device must refuse."""
     public = SIGNING.public_key().public_bytes_raw()
     steps = ((START + 1, 0.25), (START + 5 * DAY, 0.5), (START + 6 * DAY + 1, 0.0))
-    said = Notice(START + 7 * DAY, START + 30 * DAY, {"theme": steps, "unknown": steps}, public)
-    lowered = replace(said, number=said.number + 1, steps={"theme": steps[:2]})
-    signed = sign_notice(said, SIGNING).decode()
+    first_notice = Notice(
+        START + 7 * DAY, START + 30 * DAY, {"theme": steps, "unknown": steps}, public
+    )
+    lowered = replace(first_notice, number=first_notice.number + 1, steps={"theme": steps[:2]})
+    signed = sign_notice(first_notice, SIGNING).decode()
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder) / "metrics.toml"
         source.write_text(CATALOG, encoding="utf-8")
@@ -943,9 +956,11 @@ def notice() -> dict[str, Any]:
         "provenance": PROVENANCE,
         "operator": public.hex(),
         "notice": signed,
-        "number": said.number,
-        "until": said.until,
-        "sampling": [[epoch, said.sampling(theme, epoch)] for epoch in range(19_999, 20_032)],
+        "number": first_notice.number,
+        "until": first_notice.until,
+        "sampling": [
+            [epoch, first_notice.sampling(theme, epoch)] for epoch in range(19_999, 20_032)
+        ],
         # It takes the place of the other one.
         "lowered": sign_notice(lowered, SIGNING).decode(),
         "lowered sampling": [
@@ -953,7 +968,9 @@ def notice() -> dict[str, Any]:
         ],
         "refused": {
             "altered": signed.replace("0.25", "0.75"),
-            "another operator's": sign_notice(replace(said, operator=other), STRANGER).decode(),
+            "another operator's": sign_notice(
+                replace(first_notice, operator=other), STRANGER
+            ).decode(),
             "no notice": "{}",
         },
     }
@@ -1010,12 +1027,12 @@ def _trees() -> dict[str, Any]:
         "leaves": LEAVES,
         "roots": [tree_root(leaves[:size]).hex() for size in sizes],
         "inclusion": [
-            [at, size, [one.hex() for one in inclusion_proof(leaves[:size], at)]]
+            [at, size, [node.hex() for node in inclusion_proof(leaves[:size], at)]]
             for size in sizes
             for at in range(size)
         ],
         "consistency": [
-            [before, size, [one.hex() for one in consistency_proof(leaves[:size], before)]]
+            [before, size, [node.hex() for node in consistency_proof(leaves[:size], before)]]
             for size in sizes
             for before in range(1, size + 1)
         ],
@@ -1028,12 +1045,12 @@ def oblivious() -> dict[str, Any]:
     private, public: of the gateway's key, whose `config` bundles have. request: binary HTTP of a
     POST of `content`, filled up to `step` bytes. responses: binary HTTP, and what each says.
     """
-    said = Request(
+    request = Request(
         *(b"POST", b"https", b"reports.example.org:443", b"/v1/reports"),
         headers=((b"content-type", b"application/protobuf"),),
         content=bytes(range(200)),
     )
-    told = [
+    responses = [
         Response(200, ((b"content-type", b"application/protobuf"),), b"\x0a\x00"),
         Response(503, ((b"a", b"b"), (b"retry-after", b"7")), bytes(300)),
     ]
@@ -1043,18 +1060,18 @@ def oblivious() -> dict[str, Any]:
         "private": OPENING.private_bytes_raw().hex(),
         "config": key_config(public).hex(),
         "public": public.hex(),
-        "authority": said.authority.decode(),
-        "content": said.content.hex(),
+        "authority": request.authority.decode(),
+        "content": request.content.hex(),
         "step": 1024,
-        "request": write_request(said, padded_to=1024).hex(),
+        "request": write_request(request, padded_to=1024).hex(),
         "responses": [
             {
-                "response": write_response(one).hex(),
-                "status": one.status,
-                "headers": {name.decode(): value.decode() for name, value in one.headers},
-                "content": one.content.hex(),
+                "response": write_response(response).hex(),
+                "status": response.status,
+                "headers": {name.decode(): value.decode() for name, value in response.headers},
+                "content": response.content.hex(),
             }
-            for one in told
+            for response in responses
         ]
         + [{"response": TRAILING, "status": 200, "headers": {}, "content": CRLF.hex()}],
         "rfc": {"config": RFC_CONFIG, "public": RFC_PUBLIC},

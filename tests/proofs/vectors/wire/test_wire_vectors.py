@@ -39,26 +39,26 @@ def _known(name: str) -> dict[str, Any]:
 
 
 def test_the_bundle_says_what_it_said() -> None:
-    known = _known("bundle")
+    vector = _known("bundle")
     bundle = open_bundle(
-        known["signed"].encode(), "known", operator=bytes.fromhex(known["operator"])
+        vector["signed"].encode(), "known", operator=bytes.fromhex(vector["operator"])
     )
-    assert bundle.shuffler == known["shuffler"]
-    assert {name: list(m.values or ()) for name, m in bundle.metrics.items()} == known["values"]
+    assert bundle.shuffler == vector["shuffler"]
+    assert {name: list(m.values or ()) for name, m in bundle.metrics.items()} == vector["values"]
     assert [
         {"id": key.id, "start": key.start, "end": key.end, "public": key.public.hex()}
         for key in bundle.keys
-    ] == known["keys"]
+    ] == vector["keys"]
     assert not bundle.development
-    assert open_bundle(known["development"].encode(), "known").development
+    assert open_bundle(vector["development"].encode(), "known").development
 
 
 @pytest.mark.parametrize("why", _known("bundle")["refused"])
 def test_another_bundle_is_refused(why: str) -> None:
-    known = _known("bundle")
+    vector = _known("bundle")
     with pytest.raises(BundleRefused):
         open_bundle(
-            known["refused"][why].encode(), "known", operator=bytes.fromhex(known["operator"])
+            vector["refused"][why].encode(), "known", operator=bytes.fromhex(vector["operator"])
         )
 
 
@@ -79,13 +79,13 @@ def test_tokens_are_what_they_were() -> None:
 
 
 def test_a_moment_is_in_the_same_epoch() -> None:
-    for known in _known("epochs")["epochs"]:
-        assert epoch_at(known["seconds"], known["length"]) == known["epoch"]
-        assert epoch_start(known["epoch"], known["length"]) == known["start"]
+    for epoch in _known("epochs")["epochs"]:
+        assert epoch_at(epoch["seconds"], epoch["length"]) == epoch["epoch"]
+        assert epoch_start(epoch["epoch"], epoch["length"]) == epoch["start"]
 
 
-def _keys(name: str, known: dict[str, Any]) -> tuple[PrivateKey, PublicKey]:
-    private, public = bytes.fromhex(known["private"]), bytes.fromhex(known["public"])
+def _keys(name: str, vector: dict[str, Any]) -> tuple[PrivateKey, PublicKey]:
+    private, public = bytes.fromhex(vector["private"]), bytes.fromhex(vector["public"])
     if name == "sealing":
         return (
             X25519PrivateKey.from_private_bytes(private),
@@ -96,11 +96,11 @@ def _keys(name: str, known: dict[str, Any]) -> tuple[PrivateKey, PublicKey]:
 
 @pytest.mark.parametrize("name", SEALS)
 def test_the_sealed_report_opens_where_it_is_bound_alone(name: str) -> None:
-    known = _known(name)
-    key, _ = _keys(name, known)
-    sealed, stream, epoch = bytes.fromhex(known["sealed"]), known["stream"], known["epoch"]
-    assert seal_info(stream, epoch).hex() == known["info"]
-    assert open_sealed(sealed, key, seal_info(stream, epoch)).hex() == known["payload"]
+    vector = _known(name)
+    key, _ = _keys(name, vector)
+    sealed, stream, epoch = bytes.fromhex(vector["sealed"]), vector["stream"], vector["epoch"]
+    assert seal_info(stream, epoch).hex() == vector["info"]
+    assert open_sealed(sealed, key, seal_info(stream, epoch)).hex() == vector["payload"]
     for elsewhere in (seal_info(stream, epoch + 1), seal_info(stream + "s", epoch)):
         with pytest.raises(BadPayload):
             open_sealed(sealed, key, elsewhere)
@@ -108,24 +108,26 @@ def test_the_sealed_report_opens_where_it_is_bound_alone(name: str) -> None:
 
 @pytest.mark.parametrize("name", SEALS)
 def test_a_new_seal_has_the_same_length_and_opens(name: str) -> None:
-    known = _known(name)
-    key, public = _keys(name, known)
-    payload, info = bytes.fromhex(known["payload"]), bytes.fromhex(known["info"])
+    vector = _known(name)
+    key, public = _keys(name, vector)
+    payload, info = bytes.fromhex(vector["payload"]), bytes.fromhex(vector["info"])
     sealed = seal(payload, public, info)
     more = SEAL_BYTES["x25519" if name == "sealing" else "x-wing"]
-    assert len(sealed) == len(payload) + more == len(bytes.fromhex(known["sealed"]))
+    assert len(sealed) == len(payload) + more == len(bytes.fromhex(vector["sealed"]))
     assert open_sealed(sealed, key, info) == payload
 
 
-@pytest.mark.parametrize("known", _known("x_wing")["vectors"], ids=lambda known: known["seed"][:8])
-def test_the_drafts_own_answers_open(known: dict[str, str]) -> None:
+@pytest.mark.parametrize(
+    "vector", _known("x_wing")["vectors"], ids=lambda vector: vector["seed"][:8]
+)
+def test_the_drafts_own_answers_open(vector: dict[str, str]) -> None:
     """Keys from seeds as the draft prints them, and what its shared secret sealed opens.
 
     HPKE's schedule (RFC 9180, sec. 5.1, 6.1) is written out here from the draft's own secret, so
     that neither half of ours can be wrong alike.
     """
-    seed, shared = bytes.fromhex(known["seed"]), bytes.fromhex(known["shared"])
-    assert x_wing_public_bytes(seed).hex() == known["public"]
+    seed, shared = bytes.fromhex(vector["seed"]), bytes.fromhex(vector["shared"])
+    assert x_wing_public_bytes(seed).hex() == vector["public"]
     payload, info = b"\x5a\x00", seal_info("theme", 20_000)
     suite = b"HPKE" + (0x647A).to_bytes(2) + (1).to_bytes(2) + (1).to_bytes(2)
     context = b"\0" + _extract(suite, b"", b"psk_id_hash", b"")
@@ -133,7 +135,7 @@ def test_the_drafts_own_answers_open(known: dict[str, str]) -> None:
     secret = _extract(suite, shared, b"secret", b"")
     key = _expand(suite, secret, b"key", context, 16)
     nonce = _expand(suite, secret, b"base_nonce", context, 12)
-    sealed = bytes.fromhex(known["enc"]) + AESGCM(key).encrypt(nonce, payload, b"")
+    sealed = bytes.fromhex(vector["enc"]) + AESGCM(key).encrypt(nonce, payload, b"")
     assert open_sealed(sealed, x_wing_private(seed), info) == payload
 
 
@@ -148,32 +150,32 @@ def _expand(suite: bytes, secret: bytes, label: bytes, info: bytes, size: int) -
 
 
 def test_a_submission_has_the_same_bytes() -> None:
-    known = _known("submission")
+    vector = _known("submission")
     reports = [
         SealedReport(r["stream"], r["epoch"], r["key_id"], bytes.fromhex(r["sealed"]))
-        for r in known["reports"]
+        for r in vector["reports"]
     ]
     request = request_of(reports)
-    assert request.SerializeToString(deterministic=True).hex() == known["request"]
+    assert request.SerializeToString(deterministic=True).hex() == vector["request"]
 
 
 def test_an_answer_means_the_same() -> None:
-    known = _known("submission")
-    for answer in known["answers"]:
+    vector = _known("submission")
+    for answer in vector["answers"]:
         response = SubmitResponse.FromString(bytes.fromhex(answer["response"]))
-        found = answer_of(response, len(known["reports"]))
-        assert (found.results, found.notice.hex()) == (answer["results"], answer["notice"])
+        outcome = answer_of(response, len(vector["reports"]))
+        assert (outcome.results, outcome.notice.hex()) == (answer["results"], answer["notice"])
 
 
 def test_a_notice_says_the_same_and_others_are_refused() -> None:
-    known = _known("notice")
-    assert make.notice() == known
-    operator = bytes.fromhex(known["operator"])
-    notice = open_notice(known["notice"].encode(), operator=operator)
-    assert (notice.number, notice.until) == (known["number"], known["until"])
+    vector = _known("notice")
+    assert make.notice() == vector
+    operator = bytes.fromhex(vector["operator"])
+    notice = open_notice(vector["notice"].encode(), operator=operator)
+    assert (notice.number, notice.until) == (vector["number"], vector["until"])
     theme = open_bundle(_known("bundle")["signed"].encode(), "known").metrics["theme"]
-    assert [[e, notice.sampling(theme, e)] for e, _ in known["sampling"]] == known["sampling"]
-    for refused in known["refused"].values():
+    assert [[e, notice.sampling(theme, e)] for e, _ in vector["sampling"]] == vector["sampling"]
+    for refused in vector["refused"].values():
         with pytest.raises(NoticeRefused):
             open_notice(refused.encode(), operator=operator)
 
@@ -183,17 +185,17 @@ def test_a_submission_through_a_relay_has_the_same_bytes() -> None:
 
 
 def test_a_log_grows_as_it_did_and_devices_refuse_the_same() -> None:
-    known = _known("log")
-    assert make.log() == known
-    for why, signed in known["refused"].items():
+    vector = _known("log")
+    assert make.log() == vector
+    for why, signed in vector["refused"].items():
         with pytest.raises(BundleRefused):
             Trust().admit("app", open_bundle(signed.encode(), why), None, ())
-    shipped = [open_bundle(signed.encode(), "known") for signed in known["shipped"]]
+    shipped = [open_bundle(signed.encode(), "known") for signed in vector["shipped"]]
     for first in range(len(shipped)):
         trust = Trust()
         for bundle in (shipped[first], shipped[-1]):
             trust.admit("app", bundle, None, ())
-    for case in known["refused after"]:
+    for case in vector["refused after"]:
         trust = Trust()
         trust.admit("app", shipped[case["after"]], None, ())
         with pytest.raises(BundleRefused):
