@@ -25,7 +25,7 @@ HEADER = b"PROXY TCP4 192.0.2.1 127.0.0.1 4321 443\r\n"
 BELIEVED: list[dict[str, Any]] = [{"header_proxies": (PROXY,)}, {"proxies": (PROXY,)}]
 # A configuration of the documentation, and what the shuffler is told beside it.
 both_ways = pytest.mark.parametrize(
-    "told", list(zip(CONFIGURATIONS, BELIEVED, strict=True)), ids=["PROXY", "X-Forwarded-For"]
+    "setup", list(zip(CONFIGURATIONS, BELIEVED, strict=True)), ids=["PROXY", "X-Forwarded-For"]
 )
 
 
@@ -55,11 +55,11 @@ def test_devices_behind_haproxy_are_limited_one_by_one_and_named_nowhere(
     made: Made,
     redis_url: str,
     tmp_path: Path,
-    told: tuple[str, dict[str, Any]],
+    setup: tuple[str, dict[str, Any]],
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     write_certificates(tmp_path, {"shuffler": ["shuffler"]})
-    configuration, believed = told
+    configuration, believed = setup
 
     async def body() -> None:
         options: dict[str, Any] = {"tls": TlsFolder(tmp_path, "shuffler"), "limiter": Limiter(1, 1)}

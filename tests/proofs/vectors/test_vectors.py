@@ -15,7 +15,7 @@ HERE = Path(__file__).parent
 
 
 @pytest.fixture(params=[*REGISTRY, *MORE])
-def known(request: pytest.FixtureRequest) -> dict[str, Any]:
+def vector(request: pytest.FixtureRequest) -> dict[str, Any]:
     answers: dict[str, Any] = json.loads((HERE / f"{request.param}.json").read_text("utf-8"))
     return answers
 
