@@ -56,7 +56,9 @@ def _load(home: Path, metric: str, seconds: int) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def backup_and_run(made: Made, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Kept, LocalRun]]:
+def backup_and_run(
+    made: Made, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[Kept, LocalRun]]:
     folder = tmp_path_factory.mktemp("backup")
     passphrase = folder / "passphrase"
     passphrase.write_text(WORDS + "\n")
