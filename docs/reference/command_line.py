@@ -18,13 +18,6 @@ Made by `make reference` from the parsers; change it there.
 Arguments without dashes are typed in the listed order; those in brackets may be left out. Options may be left out unless they are `(required)`; a value in parentheses is the default.
 A command exits with 0 on success, with 2 and one line of explanation when it refuses, and with 130 after Ctrl-C.
 
-| reader | commands |
-|---|---|
-| app developer | [up](#up), [catalog](#catalog), [watch](#watch), [ledger](#ledger) |
-| operator | [init](#init), [keys](#keys), [status](#status), [backup](#backup), [restore](#restore) |
-| analyst | [query](#query), [top](#top), [compare](#compare), [trend](#trend), [export](#export), [plan](#plan) |
-| privacy reviewer | [privacy](#privacy), [audit](#audit), [release](#release) |
-
 ## Shared arguments
 
 These mean the same in every command that lists them as shared.

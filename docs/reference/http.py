@@ -25,16 +25,7 @@ If the service requires a token, send `Authorization: Bearer TOKEN`; [the operat
 
     curl -H "Authorization: Bearer $HUBBUB_TOKEN" "https://HOST:7076/v1/metrics/theme/estimates?last=7d"
 
-| to get | request |
-|---|---|
-| the metrics that you may see | [/v1/metrics](#v1metrics) |
-| estimates with intervals | [/v1/metrics/{metric}/estimates](#v1metricsmetricestimates) |
-| the most frequent values | [/v1/metrics/{metric}/top](#v1metricsmetrictop) |
-| the change between two ranges of epochs | [/v1/metrics/{metric}/compare](#v1metricsmetriccompare) |
-| one row per epoch | [/v1/metrics/{metric}/trend](#v1metricsmetrictrend) |
-| a CSV or Parquet file | [/v1/metrics/{metric}/export](#v1metricsmetricexport) |
-| whether all reports are accounted for | [/v1/status](#v1status) |
-| a differentially private number to publish | [/v1/releases](#v1releases) |
+[Questions](../query.md#questions) lists what to ask, and by which path.
 
 - **Paths**: `{metric}` and `{model}` are names of the catalog; `{name}` is the name of a list or a mark.
 - **Epochs**: `last` or `epochs` selects them; without both, the answer covers the newest epoch. `final` in the answer is true if all of its epochs are closed.
