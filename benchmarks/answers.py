@@ -195,7 +195,15 @@ async def _commit(store: RedisStore, number: int, chance: np.random.Generator) -
     cells = chance.binomial(5000, 0.27, VALUES)
     await store.shards(window)
     until = int(time.time()) + DAY
-    batch = Commit(secrets.token_bytes(16), tags, cells, 0, {}, until, batch_reports=5000)
+    batch = Commit(
+        batch_id=secrets.token_bytes(16),
+        tags=tags,
+        cells=cells,
+        duplicates=0,
+        rejected={},
+        seen_until=until,
+        batch_reports=5000,
+    )
     await store.add(window, batch)
 
 
@@ -234,8 +242,16 @@ def _serving(told: tuple[str, ...], url: str) -> Iterator[tuple[str, int]]:
     options = [part for pair in zip(names, listen, strict=True) for part in pair]
     process = subprocess.Popen(
         [
-            *(sys.executable, "-m", "hubbub.aggregator", *told, "--processes", "1"),
-            *(*options, "--http-rate", "0", "--insecure"),
+            sys.executable,
+            "-m",
+            "hubbub.aggregator",
+            *told,
+            "--processes",
+            "1",
+            *options,
+            "--http-rate",
+            "0",
+            "--insecure",
         ],
         env={**os.environ, "HUBBUB_REDIS_URL": url},
     )

@@ -23,8 +23,13 @@ from tests.statistics.calibration.statement import Measured, measure
 
 HEADER: Final = ("statement", "setting", "claimed", "measured", "runs", "")
 WIDTHS: Final = (
-    *("values", "the first ten rows", "Benjamini-Yekutieli", "simultaneous"),
-    *("what stands out", "Benjamini-Yekutieli", "simultaneous"),
+    "values",
+    "the first ten rows",
+    "Benjamini-Yekutieli",
+    "simultaneous",
+    "what stands out",
+    "Benjamini-Yekutieli",
+    "simultaneous",
 )
 _TIMES: Final = 20
 # A true claim is called false once in a thousand.

@@ -84,7 +84,7 @@ def crowds() -> Iterator[tuple[str, ...]]:
         if sys.stderr.isatty():
             print(f"measuring: a crowd of {people:,}, {values:,} values ...", file=sys.stderr)
         epsilon = largest_local(people, values, CENTRAL, DELTA)
-        crowd = ShuffledEpoch(people, values, epsilon)
+        crowd = ShuffledEpoch(reports=people, categories=values, epsilon_local=epsilon)
         true_counts = _held(people, values)
         mechanism = build("grr", epsilon=epsilon, categories=values)
         drawn = _errors(crowd, true_counts, _drawn(mechanism, true_counts))
@@ -143,7 +143,7 @@ def _made(mechanism: AnyMechanism, true_counts: Counts) -> Iterator[Floats]:
             for _ in range(int(true_counts[value]))
         ]
         matrix = np.frombuffer(b"".join(payloads), dtype=np.uint8).reshape(people, length)
-        totals = Totals(fold(mechanism.layout, matrix).tolist(), people)
+        totals = Totals(cells=fold(mechanism.layout, matrix).tolist(), reports=people)
         yield np.array(estimate(mechanism, totals).values)
 
 

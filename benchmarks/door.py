@@ -167,7 +167,7 @@ def sealed(run: LocalRun, *, costs: int) -> Iterator[SealedReport]:
     number = costs * ROUNDS * _AT_ONCE * (_FRESH + _KEPT)
     stock: Stock = sealed_stock(run.bundle_path, number)
     for report in stock.reports(0, number):
-        yield SealedReport(METRIC, stock.epoch, stock.key_id, report)
+        yield SealedReport(stream=METRIC, epoch=stock.epoch, key_id=stock.key_id, sealed=report)
 
 
 @contextmanager

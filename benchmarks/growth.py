@@ -143,7 +143,9 @@ async def _filled(server: RedisServer, reports: int) -> _Filled:
     """
     await server.client.flushall()
     store = RedisStore(server)
-    former = WindowTotals(np.zeros(1, dtype=np.int64), reports, _BATCH, 0)
+    former = WindowTotals(
+        cells=np.zeros(1, dtype=np.int64), counted=reports, batch_reports=_BATCH, at=0
+    )
     await store.restore(Window("bench", 0), former)
     bytes_before = await _used(server)
     window, began = Window("bench", 1), await _processor(server)
@@ -174,7 +176,14 @@ def _tell(reports: int, done: int, processor: float, memory_bytes: int) -> None:
 def _commit(reports: int, cells: Counts) -> Commit:
     drawn = secrets.token_bytes(_TAG_BYTES * reports)
     tags = [drawn[at : at + _TAG_BYTES] for at in range(0, len(drawn), _TAG_BYTES)]
-    return Commit(secrets.token_bytes(16), tags, cells, 0, {}, _UNTIL)
+    return Commit(
+        batch_id=secrets.token_bytes(16),
+        tags=tags,
+        cells=cells,
+        duplicates=0,
+        rejected={},
+        seen_until=_UNTIL,
+    )
 
 
 async def _processor(server: RedisServer) -> float:

@@ -67,7 +67,9 @@ def silent() -> Iterator[Row]:
                     address = run.http_door if door == "HTTP" else run.bundle.shuffler
                     stack.enter_context(_connection(address, number))
                 for sealed in stock.reports(0, _HONEST):
-                    report = SealedReport(METRIC, stock.epoch, stock.key_id, sealed)
+                    report = SealedReport(
+                        stream=METRIC, epoch=stock.epoch, key_id=stock.key_id, sealed=sealed
+                    )
                     send, close = (
                         dial_http(run.http_door, run.bundle.roots or "")
                         if door == "HTTP"

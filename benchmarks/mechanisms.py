@@ -157,7 +157,7 @@ def _measure(name: str, size: int, epsilon: float) -> Figures:
         start = time.perf_counter()
         if not well_formed(mechanism.layout, matrix).all():
             raise AssertionError("an honest payload was refused")
-        estimate(mechanism, Totals(fold(mechanism.layout, matrix).tolist(), REPORTS))
+        estimate(mechanism, Totals(cells=fold(mechanism.layout, matrix).tolist(), reports=REPORTS))
         rates.append(REPORTS / (time.perf_counter() - start))
     error = _error(mechanism, matrix, np.array([mechanism.row(t) for t in choices], float), numbers)
     return Figures(name, size, epsilon, error, took / REPORTS * 1e6, length, sorted(rates)[1])
@@ -180,7 +180,7 @@ def _error(
         slope = mechanism.variance(1, many) - zero
     for first in range(0, REPORTS, many):
         part = slice(first, first + many)
-        totals = Totals(fold(mechanism.layout, matrix[part]).tolist(), many)
+        totals = Totals(cells=fold(mechanism.layout, matrix[part]).tolist(), reports=many)
         truth = truths[numbers[part]].sum(axis=0)
         array = np.array(estimate(mechanism, totals).values)
         squares += float(((array - truth / groups) ** 2).sum())

@@ -62,7 +62,7 @@ def estimating() -> Iterator[Row]:
             "<= 50 us",
         )
         cells = np.random.default_rng(1).integers(0, 1000, mechanism.layout.size)
-        totals = Totals(cells.tolist(), int(cells.sum()))
+        totals = Totals(cells=cells.tolist(), reports=int(cells.sum()))
         ours = 1 / rate(partial(counted, 1, partial(estimate, mechanism, totals)))
         limit = 1 / rate(partial(counted, 1, partial(walsh_hadamard, cells[:_MILLION])))
         yield Row(
@@ -88,4 +88,4 @@ def _totals(mechanism: Rappor, strings: list[str]) -> Totals:
     p, q = float(mechanism.chain.channel.p), float(mechanism.chain.channel.q)
     ones = chance.binomial(here, p) + chance.binomial(np.repeat(everybody, bits) - here, q)
     cells = np.column_stack([everybody, ones.reshape(cohorts, bits)])
-    return Totals(cells.reshape(-1).tolist(), 10**7)
+    return Totals(cells=cells.reshape(-1).tolist(), reports=10**7)

@@ -57,7 +57,10 @@ class _Within:
 
 def _within(run: LocalRun, report: SealedReport) -> _Within:
     request = Request(
-        *(b"POST", b"https", run.bundle.shuffler.encode(), REPORTS_PATH.encode()),
+        method=b"POST",
+        scheme=b"https",
+        authority=run.bundle.shuffler.encode(),
+        path=REPORTS_PATH.encode(),
         headers=((b"content-type", REPORTS_TYPE.encode()),),
         content=request_of([report]).SerializeToString(),
     )

@@ -95,7 +95,14 @@ async def _storing(url: str) -> list[Row]:
     durations = []
     for _ in range(9):
         tags = [secrets.token_bytes(16) for _ in range(5000)]
-        commit = Commit(secrets.token_bytes(16), tags, cells, 0, {}, 4 * 10**9)
+        commit = Commit(
+            batch_id=secrets.token_bytes(16),
+            tags=tags,
+            cells=cells,
+            duplicates=0,
+            rejected={},
+            seen_until=4 * 10**9,
+        )
         start = time.perf_counter()
         await store.add(window, commit)
         durations.append(1000 * (time.perf_counter() - start))

@@ -132,6 +132,11 @@ def sealed_reports(bundle_path: str, metric: str, codes: Sequence[Any]) -> list[
     mechanism = read_bundle(Path(bundle_path)).metric(metric).randomizer
     info, coins = seal_info(metric, epoch), SystemBits()
     return [
-        ClientReport(metric, epoch, key_id, seal(mechanism.randomize(code, coins), key, info))
+        ClientReport(
+            stream=metric,
+            epoch=epoch,
+            key_id=key_id,
+            sealed=seal(mechanism.randomize(code, coins), key, info),
+        )
         for code in codes
     ]

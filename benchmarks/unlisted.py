@@ -26,8 +26,16 @@ from hubbub.analysis.families import draw
 from hubbub.mechanisms.tree import PrefixTree
 
 HEADER: Final = (
-    *("epsilon", "reports", "PEM: exist", "do not", "top 10, 20, 50"),
-    *("tree, proven: exist", "do not", "tree, as many as PEM: exist", "do not", "top 10, 20, 50"),
+    "epsilon",
+    "reports",
+    "PEM: exist",
+    "do not",
+    "top 10, 20, 50",
+    "tree, proven: exist",
+    "do not",
+    "tree, as many as PEM: exist",
+    "do not",
+    "top 10, 20, 50",
 )
 NAMED: Final = 60
 _RUNS: Final = 3
@@ -92,7 +100,7 @@ def _tree(
     true_counts: dict[str, int], epsilon: float, chance: np.random.Generator
 ) -> tuple[list[str], list[str]]:
     """What is proven, and what is likely, the surest first."""
-    tree = PrefixTree(epsilon, bits=_BITS)
+    tree = PrefixTree(epsilon=epsilon, bits=_BITS)
     totals = draw(tree, [*true_counts], [*true_counts.values()], chance)
     answered = answer(tree, totals, None)
     further = likely([(tree, totals)], answered, _NEARLY_ALL)

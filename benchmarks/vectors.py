@@ -25,8 +25,18 @@ DIMENSIONS: Final = (16, 64, 256)
 EPSILONS: Final = (1.0, 2.0, 4.0, 8.0)
 REPORTS: Final = 20_000
 HEADER: Final = (
-    *("numbers", "epsilon", "words", "near", "squared error", "/ theory", "PrivUnitG", "/ optimum"),
-    *("SQKR", "95% intervals hold", "us a randomize", "bytes"),
+    "numbers",
+    "epsilon",
+    "words",
+    "near",
+    "squared error",
+    "/ theory",
+    "PrivUnitG",
+    "/ optimum",
+    "SQKR",
+    "95% intervals hold",
+    "us a randomize",
+    "bytes",
 )
 _KASHIN: Final = 2.5
 _TIMED: Final = 20
@@ -58,7 +68,7 @@ def vectors() -> Iterator[tuple[str, ...]]:
 def codes_at(epsilon: float, dimensions: int) -> VectorCodes:
     """The codes of a model with so many numbers in its gradient."""
     parameters: dict[str, Any] = {"dimensions": dimensions, **pool_for(epsilon)}
-    return VectorCodes(epsilon, **parameters)
+    return VectorCodes(epsilon=epsilon, **parameters)
 
 
 def measured(codes: VectorCodes, chance: np.random.Generator) -> tuple[float, float]:

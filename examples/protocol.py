@@ -27,7 +27,7 @@ def protocol(values: Sequence[str], listed: Sequence[str], epsilon: float) -> An
     opened = [open_sealed(report, private, info) for report in reports]  # the aggregator
     payloads = np.frombuffer(b"".join(opened), dtype=np.uint8).reshape(len(opened), -1)
     payloads = payloads[well_formed(mechanism.layout, payloads)]
-    totals = Totals(fold(mechanism.layout, payloads).tolist(), len(payloads))
+    totals = Totals(cells=fold(mechanism.layout, payloads).tolist(), reports=len(payloads))
     return answer(mechanism, totals, listed)
 
 

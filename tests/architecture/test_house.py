@@ -184,3 +184,29 @@ def test_nothing_tells_a_person_to_install_hubbub_from_an_index() -> None:
         if path.suffix != ".gz" and "demo_data" not in path.parts and path != Path(__file__):
             match = installs.search(path.read_text("utf-8", errors="replace"))
             assert match is None, (path, match)
+
+
+MOST_POSITIONAL_FIELDS = 4
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_many_fields_are_filled_by_name_and_no_call_unpacks_a_literal(path: Path) -> None:
+    """Neighbouring fields are often of one type: a swap is silent where they have no names."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ClassDef):
+            made_by = [ast.unparse(decorator) for decorator in node.decorator_list]
+            if not any(text.startswith("dataclass") for text in made_by):
+                continue
+            own = [
+                part
+                for part in node.body
+                if isinstance(part, ast.AnnAssign)
+                and "ClassVar" not in ast.unparse(part.annotation)
+            ]
+            is_by_name = any("kw_only=True" in text for text in made_by)
+            assert is_by_name or len(own) <= MOST_POSITIONAL_FIELDS, node.name
+        if isinstance(node, ast.Call):
+            unpacked = [part.value for part in node.args if isinstance(part, ast.Starred)]
+            assert not any(isinstance(value, ast.Tuple | ast.List) for value in unpacked), (
+                f"{path}:{node.lineno}"
+            )

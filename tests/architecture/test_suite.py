@@ -232,7 +232,15 @@ def test_http_is_spoken_without_the_five_seconds_of_its_client() -> None:
         if called in {"httpx2.Client", "httpx2.AsyncClient"}:
             return "timeout" not in {keyword.arg for keyword in call.keywords}
         return called.startswith("httpx2.") and called.partition(".")[2] in {
-            *("delete", "get", "head", "options", "patch", "post", "put", "request", "stream"),
+            "delete",
+            "get",
+            "head",
+            "options",
+            "patch",
+            "post",
+            "put",
+            "request",
+            "stream",
         }
 
     assert _found(hasty) == []

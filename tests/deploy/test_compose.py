@@ -244,7 +244,8 @@ def _until_a_login_is_asked_for(machine: Machine, installed: Path) -> None:
         eventually(asks, machine.children["aggregator"]._log.read_text)
         login = browser.get(f"{page}/login")
         assert (login.status_code, login.headers["location"].split("/auth?")[0]) == (
-            *(303, login_provider.issuer),
+            303,
+            login_provider.issuer,
         )
         headers = {"Authorization": f"Bearer {login_provider.script_token(page)}"}
         assert browser.get(f"{page}/v1/metrics/theme", headers=headers).status_code == 200

@@ -89,7 +89,10 @@ def test_it_is_a_file_of_hardened_services_with_all_that_they_need_and_nothing_e
     users = (there / "redis" / "users.acl").read_text()
     assert "CHANGE-ME" not in users
     assert re.findall(r"^user (\w+)", users, re.MULTILINE) == [
-        *("default", "operator", "issuer", "viewer"),
+        "default",
+        "operator",
+        "issuer",
+        "viewer",
     ]
 
 

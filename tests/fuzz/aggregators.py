@@ -96,7 +96,14 @@ class _Said(logging.Handler):
 def aggregators() -> Mapping[str, Target]:
     """Targets by name."""
     seconds = 86_400
-    table = StreamTable({"theme": Stream(1, 20, seconds, seconds)}, ())
+    table = StreamTable(
+        {
+            "theme": Stream(
+                sealed_bytes=1, min_batch=20, epoch_seconds=seconds, grace_seconds=seconds
+            )
+        },
+        (),
+    )
     loop = asyncio.new_event_loop()
     atexit.register(loop.close)
 

@@ -191,14 +191,16 @@ def _handovers(folder: Path) -> Path:
 
 
 def _journal() -> bytes:
-    drawn = PendingPayload("theme", 20_000, "tag", b"payload", generation=1, made=1.0)
+    drawn = PendingPayload(
+        stream="theme", epoch=20_000, tag="tag", payload=b"payload", generation=1, made=1.0
+    )
     body = journal._encode(drawn)
     head = journal._RECORD.pack(len(body), 1, zlib.crc32(body, 1))
     return head + body + struct.pack("<I", 0)
 
 
 def _account() -> Account:
-    return Account(1.5, 19_990, {20_000: 1}, {}, {20_000: 1.5})
+    return Account(spent=1.5, floor=19_990, epochs={20_000: 1}, responses={}, losses={20_000: 1.5})
 
 
 def _charged(data: bytes) -> None:

@@ -10,8 +10,24 @@ from typing import Any
 from tests.fuzz.mutate import LONGEST, mutated
 
 _TEXTS = (
-    *("", "0", "1", "nan", "Infinity", "theme", "crashed/0.5", "../../x", "a/b", "x" * 300),
-    *("\0", "\n", "\x1b[2J", "\u202e", "\ufeff=1+1", "%s{0}", "\u0661", "é"),
+    "",
+    "0",
+    "1",
+    "nan",
+    "Infinity",
+    "theme",
+    "crashed/0.5",
+    "../../x",
+    "a/b",
+    "x" * 300,
+    "\0",
+    "\n",
+    "\x1b[2J",
+    "\u202e",
+    "\ufeff=1+1",
+    "%s{0}",
+    "\u0661",
+    "é",
 )
 _NUMBERS = (
     0,

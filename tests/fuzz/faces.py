@@ -41,11 +41,41 @@ _STATUS = re.compile(rb"^HTTP/1\.1 (\d{3}) ", re.MULTILINE)
 _LENGTH = re.compile(rb"content-length: *(\d+)", re.IGNORECASE)
 # Percent-encoded, and as they are: what a target of a request may hold.
 _ODD = [
-    *(b"%00", b"%ff", b"%ED%A0%80", b"%0a", b"..%2f", b"%", b"%zz", b"?", b"&", b"=", b"#"),
-    *(b"\xff", b"\x00", b"\r\n", b"\n", b" ", b"\t", b"9" * 400, b"1e999", b"nan", b"-1"),
-    *(b"0.9999999999999999", b"1e-320", b"9999-12-31", b"4294967295", b"2026-02-30", b"..", b","),
-    *(b"Transfer-Encoding: chunked\r\n", b"Content-Length: 5\r\n", b"Content-Length: \xb2\r\n"),
-    *(b"Host: [::1", b"Expect: 100-continue\r\n", b"Upgrade: websocket\r\n", b"HTTP/1.0"),
+    b"%00",
+    b"%ff",
+    b"%ED%A0%80",
+    b"%0a",
+    b"..%2f",
+    b"%",
+    b"%zz",
+    b"?",
+    b"&",
+    b"=",
+    b"#",
+    b"\xff",
+    b"\x00",
+    b"\r\n",
+    b"\n",
+    b" ",
+    b"\t",
+    b"9" * 400,
+    b"1e999",
+    b"nan",
+    b"-1",
+    b"0.9999999999999999",
+    b"1e-320",
+    b"9999-12-31",
+    b"4294967295",
+    b"2026-02-30",
+    b"..",
+    b",",
+    b"Transfer-Encoding: chunked\r\n",
+    b"Content-Length: 5\r\n",
+    b"Content-Length: \xb2\r\n",
+    b"Host: [::1",
+    b"Expect: 100-continue\r\n",
+    b"Upgrade: websocket\r\n",
+    b"HTTP/1.0",
 ]
 
 
@@ -191,7 +221,7 @@ async def _fill(store: MemoryStore, bundle: Any) -> None:
     for metric in bundle.streams.values():
         seconds = {"hour": 3600, "day": DAY, "week": 7 * DAY}[metric.epoch]
         epoch = EPOCH * DAY // seconds
-        totals = Totals([BATCH // 2] * metric.randomizer.layout.size, BATCH)
+        totals = Totals(cells=[BATCH // 2] * metric.randomizer.layout.size, reports=BATCH)
         await store.count(Window(metric.name, epoch), totals)
 
 
@@ -212,8 +242,10 @@ _REQUESTS: list[dict[str, Any]] = [
         ("GET", ["v1", "metrics", "theme", "estimates"], {"confidence": 0.9, "last": "30d"}, None),
         ("GET", ["v1", "metrics", "crashed", "top"], {"epochs": "all", "tier": "0.5"}, None),
         (
-            *("GET", ["v1", "metrics", "theme", "compare"]),
-            *({"epochs": str(EPOCH), "to_epochs": str(EPOCH)}, None),
+            "GET",
+            ["v1", "metrics", "theme", "compare"],
+            {"epochs": str(EPOCH), "to_epochs": str(EPOCH)},
+            None,
         ),
         ("GET", ["v1", "metrics", "theme", "trend"], {"epochs": "all", "value": "dark"}, None),
         ("GET", ["v1", "metrics", "theme", "cross"], {"rows": "a", "columns": "b"}, None),

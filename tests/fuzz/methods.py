@@ -140,7 +140,13 @@ async def _services(folder: Path) -> AsyncIterator[dict[str, Method]]:
     store, pool = RedisStore(server), Pool(server)
     counting = Counting(signed.bundle, opener, store, Stages())
     closed = Commit(
-        bytes(16), [bytes(16)], np.array([50, 60, 40]), 0, {}, 4 * 10**9, batch_reports=100
+        batch_id=bytes(16),
+        tags=[bytes(16)],
+        cells=np.array([50, 60, 40]),
+        duplicates=0,
+        rejected={},
+        seen_until=4 * 10**9,
+        batch_reports=100,
     )
     await store.shards(Window("theme", epoch - 9))
     await store.add(Window("theme", epoch - 9), replace(closed, tags=_tags(100)))

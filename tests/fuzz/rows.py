@@ -17,8 +17,17 @@ TABLES = {
     "counts": ("name", "number"),
     "journals": ("name", "done"),
     "reports": (
-        *("id", "stream", "epoch", "key_id", "payload", "sealed"),
-        *("late", "made", "claimed", "claimer", "fate"),
+        "id",
+        "stream",
+        "epoch",
+        "key_id",
+        "payload",
+        "sealed",
+        "late",
+        "made",
+        "claimed",
+        "claimer",
+        "fate",
     ),
 }
 

@@ -99,19 +99,44 @@ OF_CLASSES = OF_MODELS.format(
 # Of a model that began long ago: where columns lie, and three steps.
 _FIRST = 4_070_908_800 // 3600  # of 2099
 TAUGHT = [
-    FinishedRound(0, _FIRST, 90, 0.1, 0.0, [0.5, 0.6, 0.4], [0.0] * 4, "", 1),
+    FinishedRound(
+        number=0,
+        epoch=_FIRST,
+        reports=90,
+        noise=0.1,
+        rate=0.0,
+        centre=[0.5, 0.6, 0.4],
+        weights=[0.0] * 4,
+        outer="",
+        at=1,
+    ),
     *(
         FinishedRound(
-            *(number, _FIRST + 2 * number, 200, 0.11, 6.0, [0.5, 0.6, 0.4]),
-            *([-0.5 * number, 0.4, -0.4, 0.1], "", number),
+            number=number,
+            epoch=_FIRST + 2 * number,
+            reports=200,
+            noise=0.11,
+            rate=6.0,
+            centre=[0.5, 0.6, 0.4],
+            weights=[-0.5 * number, 0.4, -0.4, 0.1],
+            outer="",
+            at=number,
         )
         for number in (1, 2, 3)
     ),
 ]
 # Of eight bins: hardly anybody has the label in the first four, and most in the last three.
 WAS_JUDGED = FinishedRound(
-    *(4, _FIRST + 8, 220, 0.0, 0.0, [0.5, 0.6, 0.4], TAUGHT[-1].weights, "", 4),
-    (30, 3, 27, 4, 25, 5, 20, 3, 10, 10, 4, 21, 3, 26, 4, 25),
+    number=4,
+    epoch=_FIRST + 8,
+    reports=220,
+    noise=0.0,
+    rate=0.0,
+    centre=[0.5, 0.6, 0.4],
+    weights=TAUGHT[-1].weights,
+    outer="",
+    at=4,
+    judged=(30, 3, 27, 4, 25, 5, 20, 3, 10, 10, 4, 21, 3, 26, 4, 25),
 )
 # Of two contrasts of three classes; the likeliest is a person's in three cases of four.
 CLASSES_TAUGHT = [
@@ -149,7 +174,9 @@ CATALOG = HEAD + "".join(
         ("seconds", "mean.piecewise", 1.0, 'domain = "number"\nlow = 0\nhigh = 600\nunit = "s"'),
         ("homepage", "cms", 3.0, 'domain = "string"\nhashes = 16\nwidth = 64'),
         (
-            *("profile", "pairs", 4.0),
+            "profile",
+            "pairs",
+            4.0,
             'parts = { theme = ["light", "dark"], country = ["de", "fr", "it"], new = ["y", "n"] }',
         ),
         ("unheard", "rr", 1.0, 'values = ["no", "yes"]'),
@@ -236,12 +263,12 @@ async def _fill(signed: Signed, url: str, today: int, held_of: Held) -> None:
             tags = [batch.to_bytes(8, "big") + n.to_bytes(8, "big") for n in range(totals.reports)]
             await store.shards(window)
             commit = Commit(
-                batch.to_bytes(16, "big"),
-                tags,
-                np.array(totals.cells),
-                0,
-                {},
-                int(time.time()) + DAY,
+                batch_id=batch.to_bytes(16, "big"),
+                tags=tags,
+                cells=np.array(totals.cells),
+                duplicates=0,
+                rejected={},
+                seen_until=int(time.time()) + DAY,
                 batch_reports=1000,
                 at=int(time.time()) - 60,
             )
@@ -277,9 +304,18 @@ def house(
         with (folder / "aggregator.log").open("ab") as log:
             process = subprocess.Popen(
                 [
-                    *(sys.executable, "-m", "hubbub.aggregator", "--bundle", str(signed.path)),
-                    *("--keys", str(signed.keys / "opening.keys.json"), "--processes", "1"),
-                    *(*chosen, "--insecure", *options),
+                    sys.executable,
+                    "-m",
+                    "hubbub.aggregator",
+                    "--bundle",
+                    str(signed.path),
+                    "--keys",
+                    str(signed.keys / "opening.keys.json"),
+                    "--processes",
+                    "1",
+                    *chosen,
+                    "--insecure",
+                    *options,
                 ],
                 env={**os.environ, "HUBBUB_REDIS_URL": url},
                 stderr=log,

@@ -90,7 +90,9 @@ def test_the_apps_bundle_says_nothing_of_candidates(
     assert app.metrics["page"].candidates == ()
     assert operator.metrics["page"].candidates == tuple(LISTED)
     assert (app.serial, app.operator, app.history) == (
-        *(operator.serial, operator.operator, operator.history),
+        operator.serial,
+        operator.operator,
+        operator.history,
     )
 
 

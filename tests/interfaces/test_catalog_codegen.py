@@ -59,9 +59,17 @@ def test_mypy_finds_each_mistake_and_no_other(folder: Path) -> None:
     (folder / "wrong.py").write_text(WRONG)
     done = subprocess.run(
         [
-            *(sys.executable, "-m", "mypy", "--strict", "--config-file=", "--namespace-packages"),
-            *("--explicit-package-bases", "--follow-imports=silent", "--no-error-summary"),
-            *("right.py", "wrong.py"),
+            sys.executable,
+            "-m",
+            "mypy",
+            "--strict",
+            "--config-file=",
+            "--namespace-packages",
+            "--explicit-package-bases",
+            "--follow-imports=silent",
+            "--no-error-summary",
+            "right.py",
+            "wrong.py",
         ],
         cwd=folder,
         env={"MYPYPATH": ":".join([str(folder), *(str(ROOT / root) for root in ROOTS)])},
@@ -116,7 +124,9 @@ def test_names_that_are_none_in_python_become_some(
     assert _codegen(tmp_path) == 0
     namespace = runpy.run_path(str(tmp_path / "metrics.py"))
     assert [namespace[name].name for name in ("on_time", "class_", "timedelta")] == [
-        *("on.time", "class", "timedelta")
+        "on.time",
+        "class",
+        "timedelta",
     ]
     twice = METRIC.format(name='"on-time"', said=setting)
     (tmp_path / "metrics.toml").write_text(HEAD + "".join([*texts, twice]))

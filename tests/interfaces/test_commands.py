@@ -239,8 +239,15 @@ def test_watching_shows_what_changed_until_ctrl_c(home: House) -> None:
     line = Line(home.page.removeprefix("http://"))
     process = subprocess.Popen(
         [
-            *(sys.executable, "-m", "hubbub.cli", "watch", "theme", "--every", "0.2"),
-            *("--url", f"http://{line.address}"),
+            sys.executable,
+            "-m",
+            "hubbub.cli",
+            "watch",
+            "theme",
+            "--every",
+            "0.2",
+            "--url",
+            f"http://{line.address}",
         ],
         stdout=subprocess.PIPE,
         text=True,

@@ -248,7 +248,9 @@ def _dripping(answer: bytes) -> Iterator[str]:
 )
 def test_a_webhook_that_drips_is_given_up_and_called_again(scheme: str, answer: bytes) -> None:
     delivery_log = MemoryDeliveryLog()
-    closed = Closed("shape:7", "shape", 7, "2024-10-06", {"id": "shape:7"})
+    closed = Closed(
+        id="shape:7", metric="shape", epoch=7, date="2024-10-06", document={"id": "shape:7"}
+    )
 
     async def body(url: str) -> None:
         hook = Webhook(url, b"", delivery_log, seconds=0.5)

@@ -274,7 +274,15 @@ def test_a_session_writes_from_pages_of_ours_alone(home: House) -> None:
 
     until = int(home.clock()) + 60
     sealed = login._sessions.seal(
-        Session("one", login.oidc.issuer, login.oidc.client, "ana", "ana", ("telemetry",), until)
+        Session(
+            id="one",
+            issuer=login.oidc.issuer,
+            client=login.oidc.client,
+            subject="ana",
+            name="ana",
+            groups=("telemetry",),
+            until=until,
+        )
     )
     cookie = {"cookie": f"{SESSION}={sealed}"}
     url, mark = f"{home.address}/v1/marks/today", {"date": "2026-11-22", "text": "x"}

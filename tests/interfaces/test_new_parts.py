@@ -49,7 +49,13 @@ HELD = {0: 3000, 1: 5000, 2: 2000}
 def test_a_new_column_is_in_every_face_that_shows_tables(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    new = Column("stderr", "throwaway", "reports", "a column for a moment", gauge=True)
+    new = Column(
+        field="stderr",
+        title="throwaway",
+        unit="reports",
+        meaning="a column for a moment",
+        gauge=True,
+    )
     monkeypatch.setitem(cast("Any", COLUMNS), "estimates", (*COLUMNS["estimates"], new))
     with page_of(tmp_path, CATALOG.format(mechanism="grr"), {"size": HELD}) as page:
         notebook: Any = hubbub.notebook.connect(page).estimates("size", epochs="all")
@@ -98,8 +104,17 @@ def test_a_new_family_is_its_file_and_a_line(
     mechanism = build("ordered", epsilon=2.0, categories=3)
     simulated = json.loads(
         command(
-            *("simulate", "size", "--catalog", str(catalog), "--values", str(people)),
-            *("--runs", "3", "--seed", "1", "--json"),
+            "simulate",
+            "size",
+            "--catalog",
+            str(catalog),
+            "--values",
+            str(people),
+            "--runs",
+            "3",
+            "--seed",
+            "1",
+            "--json",
         )
     )
     for value, true in (("small", 600), ("medium", 900), ("large", 1000)):

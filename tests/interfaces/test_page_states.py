@@ -47,7 +47,14 @@ def test_a_link_shows_the_same_to_a_colleague(browser: Browser, home: House) -> 
         expect(page.locator("#table tbody tr")).to_have_count(3)
         watched.settled()
         assert _given(page).keys() == {
-            *("name", "epochs", "confidence", "show", "before", "after", "find", "order")
+            "name",
+            "epochs",
+            "confidence",
+            "show",
+            "before",
+            "after",
+            "find",
+            "order",
         }
         rows, comparison = _rows(page), page.inner_text("#compared")
         assert [row.split()[0] for row in rows] == ["contrast", "light", "system"]

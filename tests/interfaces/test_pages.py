@@ -43,10 +43,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     far_from_midnight()
     folder = tmp_path_factory.mktemp("demo")
     process = subprocess.Popen(
-        [
-            *(sys.executable, "-m", "hubbub.cli", "demo", "--people", str(PEOPLE)),
-            *("--keep", "kept"),
-        ],
+        [sys.executable, "-m", "hubbub.cli", "demo", "--people", str(PEOPLE), "--keep", "kept"],
         cwd=folder,
         stdout=subprocess.PIPE,
         text=True,

@@ -41,7 +41,7 @@ def test_without_tokens_it_runs_as_printed(
 
 
 def test_newest_is_the_epoch_that_was_shown_and_names_are_no_code() -> None:
-    query = EstimateQuery(EpochRange(epochs="newest"), candidates=("a'; rm -rf /; '",))
+    query = EstimateQuery(range=EpochRange(epochs="newest"), candidates=("a'; rm -rf /; '",))
     command_lines = commands("theme", query, "2026-11-22", Reached("https://h", tokens=True))
     assert "epochs='2026-11-22'" in command_lines.notebook
     assert "epochs=2026-11-22" in command_lines.shell

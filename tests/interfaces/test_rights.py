@@ -48,7 +48,13 @@ role = "publisher"
 metrics = ["*"]
 """
 QUESTIONS: Final = [
-    *("", "/estimates", "/top", "/compare", "/trend", "/commands", "/export"),
+    "",
+    "/estimates",
+    "/top",
+    "/compare",
+    "/trend",
+    "/commands",
+    "/export",
     "/cross?rows=a&columns=b",
     "/estimates?tier=1",
     "/breakdown?by=os",
@@ -109,14 +115,22 @@ def test_a_hidden_metric_is_answered_as_one_that_does_not_exist(home: House, que
 
 def test_nothing_that_is_listed_names_a_hidden_metric(home: House) -> None:
     for path in (
-        *("/v1/metrics", "/v1/status", "/v1/marks", "/v1/arrivals", "/metrics", "/v1/me"),
-        *("/v1/metrics/colour", "/v1/metrics/colour/trend?epochs=all", "/v1/metrics/absent"),
+        "/v1/metrics",
+        "/v1/status",
+        "/v1/marks",
+        "/v1/arrivals",
+        "/metrics",
+        "/v1/me",
+        "/v1/metrics/colour",
+        "/v1/metrics/colour/trend?epochs=all",
+        "/v1/metrics/absent",
     ):
         answer = home.ask("some", path)
         assert answer.status_code in {200, 404}, path
         assert "hidden" not in answer.text, path
     assert [metric["name"] for metric in home.ask("some", "/v1/metrics").json()["metrics"]] == [
-        *("theme", "colour")
+        "theme",
+        "colour",
     ]
     assert home.ask("all", "/v1/metrics/colour/trend?epochs=all").json()["joined"] == ["hidden"]
     assert home.ask("some", "/v1/metrics/colour/trend?epochs=all").json()["joined"] == []

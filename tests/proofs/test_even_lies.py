@@ -101,7 +101,7 @@ def _epochs(mechanism: Any, values: tuple[Any, ...]) -> Iterator[tuple[tuple[int
 
 
 def _tree(local: float, others: int) -> tuple[PrefixTree, list[str]]:
-    tree = PrefixTree(local, bits=2, cells=4, hashes=1)
+    tree = PrefixTree(epsilon=local, bits=2, cells=4, hashes=1)
     strings: dict[tuple[int, ...], str] = {}
     for text in ("", "a", "b", "e", "t", "x", "o", "n", "i", "zz"):
         strings.setdefault(tuple(tree.place(tree.spelled(text), g) for g in range(2)), text)
@@ -125,7 +125,12 @@ def test_a_crowd_of_a_geometry_is_never_told_less_than_all_outcomes_give(
     """Enumerated with fractions: whatever values the others hold, and every pair of them."""
     mechanism, values = made(local, others)
     lies = even_lies(mechanism, mechanism.privacy_loss())
-    crowd = ShuffledEpoch(others + 1, lies.categories, lies.epsilon, groups=lies.groups)
+    crowd = ShuffledEpoch(
+        reports=others + 1,
+        categories=lies.categories,
+        epsilon_local=lies.epsilon,
+        groups=lies.groups,
+    )
     shares = (0.1, 0.4, 0.8)
     deltas = [delta_of(crowd, share * local) for share in shares]
     for rest in combinations_with_replacement(values, others):
@@ -153,7 +158,10 @@ def test_windows_of_several_cells_and_sets_of_bits_are_not_even() -> None:
     assert sum(map(lies_evenly, EVERY[:3])) == 3
 
 
-CODES = [VectorCodes(1.0, 3, words=5, books=1), VectorCodes(2.5, 2, words=3, books=2)]
+CODES = [
+    VectorCodes(epsilon=1.0, dimensions=3, words=5, books=1),
+    VectorCodes(epsilon=2.5, dimensions=2, words=3, books=2),
+]
 
 
 @pytest.mark.parametrize(
@@ -161,7 +169,7 @@ CODES = [VectorCodes(1.0, 3, words=5, books=1), VectorCodes(2.5, 2, words=3, boo
     [
         *product(CODES, (0, 1, 2)),
         # Three are near, of which one or two may be common.
-        (VectorCodes(0.4, 2, words=7, books=1), 1),
+        (VectorCodes(epsilon=0.4, dimensions=2, words=7, books=1), 1),
     ],
     ids=repr,
 )
@@ -183,7 +191,9 @@ def test_a_crowd_of_codes_is_never_told_less_than_all_outcomes_give(
         for own in product(one_book, repeat=codes.books)
         for cells in [range(codes.words * codes.books)]
     ]
-    crowd = ShuffledEpoch(others + 1, lies.categories, lies.epsilon)
+    crowd = ShuffledEpoch(
+        reports=others + 1, categories=lies.categories, epsilon_local=lies.epsilon
+    )
     shares = (0.1, 0.4, 0.8)
     deltas = [delta_of(crowd, share * codes.epsilon) for share in shares]
     largest = [Fraction(0)] * len(shares)
@@ -214,5 +224,5 @@ def _histograms(rows: list[list[Fraction]]) -> dict[tuple[int, ...], Fraction]:
 
 
 def test_half_of_the_words_are_too_many_to_be_accounted_for() -> None:
-    assert not lies_evenly(VectorCodes(0.05, 16, words=32, books=4))
-    assert lies_evenly(VectorCodes(0.2, 16, words=32, books=4))
+    assert not lies_evenly(VectorCodes(epsilon=0.05, dimensions=16, words=32, books=4))
+    assert lies_evenly(VectorCodes(epsilon=0.2, dimensions=16, words=32, books=4))

@@ -112,9 +112,9 @@ def test_every_entry_has_small_instances_and_a_stable_name(name: str) -> None:
 @every_small_mechanism
 def test_totals_of_another_shape_are_refused(mechanism: AnyMechanism) -> None:
     with pytest.raises(ShapeMismatch):
-        mechanism.estimate(Totals([0] * (mechanism.layout.size + 1), 0))
+        mechanism.estimate(Totals(cells=[0] * (mechanism.layout.size + 1), reports=0))
     with pytest.raises(ShapeMismatch):
-        mechanism.estimate(Totals([0] * mechanism.layout.size, -1))
+        mechanism.estimate(Totals(cells=[0] * mechanism.layout.size, reports=-1))
 
 
 @every_small_mechanism

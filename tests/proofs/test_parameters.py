@@ -108,7 +108,7 @@ def test_a_tree_reads_what_it_told_and_knows_where_it_ends() -> None:
 
 def test_a_beginning_takes_the_bits_of_a_number() -> None:
     begun = ("https://", "https://example.org/", "日")
-    tree = PrefixTree(1.0, bits=64, cells=64, beginnings=begun)
+    tree = PrefixTree(epsilon=1.0, bits=64, cells=64, beginnings=begun)
     short = ("https://example.org/a", "https://example.org/", "https://exam", "日本", "", "dark")
     for text in short:
         spelling = tree.read(bits := tree.spelled(text))
@@ -122,7 +122,7 @@ def test_a_beginning_takes_the_bits_of_a_number() -> None:
 
 
 def test_no_text_is_told_by_a_shorter_beginning_than_it_has() -> None:
-    tree = PrefixTree(1.0, bits=64, cells=64, beginnings=("ab", "abc"))
+    tree = PrefixTree(epsilon=1.0, bits=64, cells=64, beginnings=("ab", "abc"))
     width = tree.size - 2
     assert tree.read(1 << width | spell("c", width)) is None, "abc is the second"
     assert tree.read(3 << width | spell("c", width)) is None, "there is no third"
@@ -131,12 +131,12 @@ def test_no_text_is_told_by_a_shorter_beginning_than_it_has() -> None:
 @pytest.mark.parametrize("begun", [("a", "a"), ("",), tuple(map(str, range(256)))])
 def test_beginnings_are_texts_each_once_and_not_too_many(begun: tuple[str, ...]) -> None:
     with pytest.raises(BadParameter, match="beginnings must be 255 texts at most"):
-        PrefixTree(1.0, beginnings=begun)
+        PrefixTree(epsilon=1.0, beginnings=begun)
 
 
 def test_beginnings_leave_the_first_level_some_bits() -> None:
     with pytest.raises(BadParameter, match="4 beginnings take 3 bits, and a level tells 3"):
-        PrefixTree(1.0, bits=8, cells=8, beginnings=("a", "b", "c", "d"))
+        PrefixTree(epsilon=1.0, bits=8, cells=8, beginnings=("a", "b", "c", "d"))
 
 
 def test_of_large_tables_each_value_is_probed_though_not_each_cell() -> None:
@@ -170,8 +170,10 @@ def test_cells_are_named_by_both_parts() -> None:
     listed = listed_parts({"theme": ["light", "dark"], "new": ["true", "false"]})
     assert parts_of(listed) == {"theme": ("light", "dark"), "new": ("true", "false")}
     assert cell_names(listed) == (
-        *("theme=light, new=true", "theme=light, new=false"),
-        *("theme=dark, new=true", "theme=dark, new=false"),
+        "theme=light, new=true",
+        "theme=light, new=false",
+        "theme=dark, new=true",
+        "theme=dark, new=false",
     )
 
 
@@ -194,7 +196,7 @@ def test_mechanisms_are_found_by_what_they_are_built_from() -> None:
 def test_dummies_hold_one_value_each() -> None:
     layout = BitVector(3)
     with pytest.raises(ShapeMismatch, match="dummies hold one value each"):
-        Totals([1, 1, 1], 3, dummies=1).check(layout)
+        Totals(cells=[1, 1, 1], reports=3, dummies=1).check(layout)
 
 
 def test_more_than_four_hashes_come_from_a_second_digest() -> None:

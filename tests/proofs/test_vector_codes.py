@@ -30,14 +30,20 @@ def _law(codes: VectorCodes, vector: list[float]) -> dict[bytes, Fraction]:
 @pytest.mark.parametrize(
     "vector",
     [
-        *([0.3, -0.4], [0.0, 0.0], [0.0, 1.0], [2.0, 0.0], [1e-9, 0.0], [3e-162, 4e-162]),
-        *([5e-324, 0.0], [1, 1]),
+        [0.3, -0.4],
+        [0.0, 0.0],
+        [0.0, 1.0],
+        [2.0, 0.0],
+        [1e-9, 0.0],
+        [3e-162, 4e-162],
+        [5e-324, 0.0],
+        [1, 1],
     ],
 )
 def test_a_shorter_vector_is_its_direction_or_the_opposite_with_its_own_mean(
     vector: list[float],
 ) -> None:
-    codes = VectorCodes(1.0, 2, 5, 2, max_length=2.0)
+    codes = VectorCodes(epsilon=1.0, dimensions=2, words=5, books=2, max_length=2.0)
     length = math.hypot(*vector)
     scaled = [x / max(map(abs, vector)) for x in vector] if length else [1.0, 0.0]
     direction = [2 * x / math.hypot(*scaled) for x in scaled]
@@ -88,7 +94,9 @@ class Bolder(VectorCodes):
     """Randomizes for twice the epsilon that it claims."""
 
     def randomize(self, value: Any, source: BitSource) -> bytes:
-        bold = VectorCodes(2 * self.epsilon, self.dimensions, self.words, self.books)
+        bold = VectorCodes(
+            epsilon=2 * self.epsilon, dimensions=self.dimensions, words=self.words, books=self.books
+        )
         return bold.randomize(value, source)
 
 
@@ -105,10 +113,14 @@ def test_a_broken_one_fails_the_proofs(broken: type[VectorCodes]) -> None:
 
 @pytest.mark.parametrize("epsilon", OPTIMUM)
 def test_the_error_is_within_8_in_100_of_the_optimum(epsilon: float) -> None:
-    codes = VectorCodes(epsilon, 64, words_for(epsilon), 1)
+    codes = VectorCodes(epsilon=epsilon, dimensions=64, words=words_for(epsilon), books=1)
     assert codes.squared_error < 1.08 * OPTIMUM[epsilon]
     pool: Any = pool_for(epsilon)
-    assert pool["words"] * pool["books"] == VectorCodes(epsilon, 64, **pool).layout.size == 1 << 20
+    assert (
+        pool["words"] * pool["books"]
+        == VectorCodes(epsilon=epsilon, dimensions=64, **pool).layout.size
+        == 1 << 20
+    )
 
 
 def test_the_largest_of_normal_numbers_are_those_of_the_tables() -> None:
@@ -148,7 +160,7 @@ def test_floats_of_our_own_are_those_of_the_library_but_for_the_last_digits() ->
 
 
 def test_what_is_no_such_vector_is_refused_and_never_shown() -> None:
-    codes: Any = VectorCodes(1.0, 3, 5, 3)
+    codes: Any = VectorCodes(epsilon=1.0, dimensions=3, words=5, books=3)
     for value in (
         [1.0, 0.0],
         "abc",
@@ -166,17 +178,17 @@ def test_what_is_no_such_vector_is_refused_and_never_shown() -> None:
 
 def test_wrong_parameters_payloads_and_totals_are_refused() -> None:
     with pytest.raises(BadParameter, match="dimensions 1 is outside"):
-        VectorCodes(1.0, 1, 4, 4)
+        VectorCodes(epsilon=1.0, dimensions=1, words=4, books=4)
     with pytest.raises(BadParameter, match="together above"):
-        VectorCodes(1.0, 4, 1024, 65536)
+        VectorCodes(epsilon=1.0, dimensions=4, words=1024, books=65536)
     with pytest.raises(BadParameter, match="seed is no text"):
-        VectorCodes(1.0, 4, 4, 4, 5)  # type: ignore[arg-type]
+        VectorCodes(epsilon=1.0, dimensions=4, words=4, books=4, seed=5)  # type: ignore[arg-type]
     for length in (0.0, -1.0, math.nan, math.inf, 1e13, True, "1"):
         with pytest.raises(BadParameter, match="max_length"):
-            VectorCodes(1.0, 4, 4, 4, max_length=length)  # type: ignore[arg-type]
-    codes = VectorCodes(1.0, 3, 5, 3)
+            VectorCodes(epsilon=1.0, dimensions=4, words=4, books=4, max_length=length)  # type: ignore[arg-type]
+    codes = VectorCodes(epsilon=1.0, dimensions=3, words=5, books=3)
     for hostile in (b"", b"\xff", b"\0\0"):
         with pytest.raises(BadPayload):
             codes.layout.cells(hostile)
     with pytest.raises(ShapeMismatch):
-        codes.estimate(Totals([0], 0))
+        codes.estimate(Totals(cells=[0], reports=0))

@@ -51,7 +51,15 @@ class Kept:
         size = metric.randomizer.layout.size
         tags = [secrets.token_bytes(16) for _ in range(each * size)]
         cells = np.full(size, each, dtype=np.int64)
-        commit = Commit(secrets.token_bytes(16), tags, cells, 0, {}, 4 * 10**9, batch_reports=500)
+        commit = Commit(
+            batch_id=secrets.token_bytes(16),
+            tags=tags,
+            cells=cells,
+            duplicates=0,
+            rejected={},
+            seen_until=4 * 10**9,
+            batch_reports=500,
+        )
         await self.store.add(window, commit)
         self.changed.add(name)
 
@@ -92,7 +100,7 @@ def test_an_answer_that_is_kept_is_the_one_that_is_worked_out(
             await setup.count("theme")
             await setup.count("theme", back=1)
             await setup.count("crashed")
-            questions = [EstimateQuery(), EstimateQuery(EpochRange(last="7d"))]
+            questions = [EstimateQuery(), EstimateQuery(range=EpochRange(last="7d"))]
             worked = [await setup.query.estimate("theme", question) for question in questions]
             mean = await setup.query.estimate("crashed", EstimateQuery())
             assert await setup.keeper.look() > 4

@@ -142,7 +142,9 @@ def test_dummies_are_counted_exactly_whatever_of_their_crowd_was_counted_before(
         crowd = [*early[:18], *dummies[:2], *early[18:], *dummies[2:4], *late, *dummies[4:]]
         for first in range(0, 100, 20):
             await counting.apply(window, crowd[first : first + 20], dummies=8)
-        assert await totals(counting.store, window) == Totals([36, 40, 24, 0], 60, 40)
+        assert await totals(counting.store, window) == Totals(
+            cells=[36, 40, 24, 0], reports=60, dummies=40
+        )
         law = await counting.report_counts(window)
         assert (law["counted"], law["counted:dummies"], law["duplicate"]) == (60, 40, 36)
         over = counting.window("padded", back=30)

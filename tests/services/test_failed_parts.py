@@ -81,14 +81,16 @@ def _report(bundle: Bundle) -> SealedReport:
     epoch, key = int(now()) // 86_400, bundle.keys[0]
     size = bundle.streams["theme"].randomizer.layout.payload_bytes
     sealed = seal(bytes(size), key.key, seal_info("theme", epoch))
-    return SealedReport("theme", epoch, key.id, sealed)
+    return SealedReport(stream="theme", epoch=epoch, key_id=key.id, sealed=sealed)
 
 
 def test_who_waits_for_a_shuffler_whose_intake_fails_is_told_at_once_to_come_again(
     made: Made, tmp_path: Path
 ) -> None:
     with Faulty(
-        tmp_path / "home", Catalog("127.0.0.1:1", dict(made.bundle.metrics)), Ports.free()
+        tmp_path / "home",
+        Catalog(shuffler="127.0.0.1:1", metrics=dict(made.bundle.metrics)),
+        Ports.free(),
     ) as run:
         transport = transport_to(run.bundle.shuffler, roots=run.bundle.roots)
         with closing(transport), pytest.raises(TryAgain) as error:

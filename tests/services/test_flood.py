@@ -41,7 +41,7 @@ class Flooded(LocalRun):
 
 @pytest.fixture(params=["memory", "setting"])
 def run(request: pytest.FixtureRequest, made: Made, tmp_path: Path) -> Iterator[Flooded]:
-    catalog = Catalog("127.0.0.1:1", dict(made.bundle.metrics))
+    catalog = Catalog(shuffler="127.0.0.1:1", metrics=dict(made.bundle.metrics))
     new_run = Flooded(tmp_path / "home", catalog, Ports.free())
     new_run.flood = FLOOD[request.param]
     new_run.more = ("--max-window", "9000") if request.param == "setting" else ()

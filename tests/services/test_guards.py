@@ -159,8 +159,11 @@ async def _hint(call: Awaitable[object]) -> float:
 @pytest.mark.parametrize(
     "message",
     [
-        *(b"\xff" * 1_000_000, b"\x10\x01" * 500_000, b"\x0a\x02\x50\x01" * 250_000),
-        *(b"\x0a\x00" * 500_000, b"\x0a\x00" * 1001),
+        b"\xff" * 1_000_000,
+        b"\x10\x01" * 500_000,
+        b"\x0a\x02\x50\x01" * 250_000,
+        b"\x0a\x00" * 500_000,
+        b"\x0a\x00" * 1001,
     ],
     ids=["none", "unknown fields", "unknown fields of reports", "many reports", "too many"],
 )

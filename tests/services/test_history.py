@@ -34,7 +34,9 @@ SIGMAS = 6.8
 @pytest.fixture(scope="module")
 def days() -> list[Day]:
     catalog = demo_catalog()
-    bundle = Bundle(catalog.metrics, (), catalog.shuffler, None, {})
+    bundle = Bundle(
+        metrics=catalog.metrics, keys=(), shuffler=catalog.shuffler, roots=None, history={}
+    )
     return days_before(bundle, people(PEOPLE), epoch_at(now(), "day"), seed=7)
 
 
@@ -90,7 +92,12 @@ def test_the_past_is_kept_as_totals_are_and_the_law_balances(
         with pytest.raises(BadParameter, match="holds totals already"):
             await store.restore(window, named[0].totals)
         late = Commit(
-            secrets.token_bytes(16), [secrets.token_bytes(16)], all_totals[0].cells, 0, {}, 1
+            batch_id=secrets.token_bytes(16),
+            tags=[secrets.token_bytes(16)],
+            cells=all_totals[0].cells,
+            duplicates=0,
+            rejected={},
+            seen_until=1,
         )
         assert await store.add(window, late) == (Outcome.FORGOTTEN, frozenset())
         assert (await store.read([window]))[0].counted == all_totals[0].counted
@@ -105,7 +112,7 @@ def test_restored_totals_of_many_cells_are_whole(redis_url: str) -> None:
         store, window = RedisStore(server), Window(secrets.token_hex(4), 3)
         cells = np.zeros(1500, dtype=np.int64)
         cells[[3, 1499]] = 5, 7
-        await store.restore(window, WindowTotals(cells, 12, 12, 99))
+        await store.restore(window, WindowTotals(cells=cells, counted=12, batch_reports=12, at=99))
         [totals] = await store.read([window])
         assert totals.cells.tolist() == cells.tolist()
         assert (totals.counted, totals.batch_reports, totals.at) == (12, 12, 99)

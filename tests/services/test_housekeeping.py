@@ -76,7 +76,17 @@ class House:
         await self.store.shards(window)
         tags = [f"{stream}{epoch:>15}".encode()[-16:]]
         cells = np.zeros(1, dtype=np.int64)
-        await self.store.add(window, Commit(tags[0], tags, cells, 0, {}, until))
+        await self.store.add(
+            window,
+            Commit(
+                batch_id=tags[0],
+                tags=tags,
+                cells=cells,
+                duplicates=0,
+                rejected={},
+                seen_until=until,
+            ),
+        )
 
     async def collect(self, days: range) -> None:
         for day in days:

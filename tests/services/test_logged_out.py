@@ -68,7 +68,17 @@ def test_a_logout_at_one_aggregator_ends_every_copy_at_all(redis_url: str, tmp_p
     sealing = Sessions([key], time.time)
     until = int(time.time()) + 3600
     cookies = [
-        sealing.seal(Session(f"{name}-{until}", ISSUER, "hubbub", "7", "ana", ("all",), until))
+        sealing.seal(
+            Session(
+                id=f"{name}-{until}",
+                issuer=ISSUER,
+                client="hubbub",
+                subject="7",
+                name="ana",
+                groups=("all",),
+                until=until,
+            )
+        )
         for name in ("one", "other")
     ]
 
@@ -113,7 +123,15 @@ def test_where_nobody_can_say_nobody_is_let_in(tmp_path: Path) -> None:
         'client = "hubbub"\nsession_keys = "session.keys"\n[groups.all]\nmetrics = ["*"]\n'
     )
     until = int(time.time()) + 3600
-    session = Session("a", ISSUER, "hubbub", "7", "ana", ("all",), until)
+    session = Session(
+        id="a",
+        issuer=ISSUER,
+        client="hubbub",
+        subject="7",
+        name="ana",
+        groups=("all",),
+        until=until,
+    )
     cookie = f"{SESSION}={Sessions([key], time.time).seal(session)}"
     with pytest.raises(StoreUnavailable):
         asyncio.run(_opened(tmp_path, Away(time.time)).caller("", cookie))

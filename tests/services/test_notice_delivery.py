@@ -22,7 +22,9 @@ pytestmark = pytest.mark.thorough
 @pytest.fixture(scope="module")
 def run(made: Made, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalRun]:
     theme = made.bundle.metrics["theme"]
-    catalog = Catalog("127.0.0.1:1", {"theme": theme, "mood": replace(theme, name="mood")})
+    catalog = Catalog(
+        shuffler="127.0.0.1:1", metrics={"theme": theme, "mood": replace(theme, name="mood")}
+    )
     with LocalRun(tmp_path_factory.mktemp("told") / "home", catalog, Ports.free()) as local_run:
         yield local_run
 

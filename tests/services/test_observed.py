@@ -100,7 +100,7 @@ def test_every_stage_is_timed_traced_and_logged_for_machines(
     with collector() as (whereto, arrived):
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", whereto)
         monkeypatch.setenv("OTEL_BSP_SCHEDULE_DELAY", "200")
-        catalog = Catalog("127.0.0.1:1", dict(made.bundle.metrics))
+        catalog = Catalog(shuffler="127.0.0.1:1", metrics=dict(made.bundle.metrics))
         with JsonRun(tmp_path / "home", catalog, Ports.free()) as run:
             _everyone_reports(run)
             assert main(["query", "theme", "--home", str(run.home)]) == 0

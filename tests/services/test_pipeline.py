@@ -53,7 +53,7 @@ def shared(made: Made, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Loc
     metrics = dict(made.bundle.metrics)
     metrics |= {name: replace(metrics["theme"], name=name) for name in THEMES}
     home = tmp_path_factory.mktemp("pipeline") / "home"
-    with LocalRun(home, Catalog("127.0.0.1:1", metrics), Ports.free()) as running:
+    with LocalRun(home, Catalog(shuffler="127.0.0.1:1", metrics=metrics), Ports.free()) as running:
         yield running
 
 
@@ -68,7 +68,7 @@ def run(shared: LocalRun) -> LocalRun:
 @pytest.fixture
 def own_run(made: Made, tmp_path: Path) -> Iterator[LocalRun]:
     """Services that the test may stop, kill or change."""
-    catalog = Catalog("127.0.0.1:1", dict(made.bundle.metrics))
+    catalog = Catalog(shuffler="127.0.0.1:1", metrics=dict(made.bundle.metrics))
     with LocalRun(tmp_path / "home", catalog, Ports.free()) as running:
         yield running
 
@@ -231,7 +231,9 @@ def test_killed_services_lose_nothing_and_count_nothing_twice(own_run: LocalRun)
         server.child.process.wait()
     own_run.stop()
     home = own_run.home
-    with LocalRun(home, Catalog("", dict(own_run.bundle.metrics)), Ports.free()) as again:
+    with LocalRun(
+        home, Catalog(shuffler="", metrics=dict(own_run.bundle.metrics)), Ports.free()
+    ) as again:
         with redis.Redis.from_url(again.shuffler_redis) as pool:
             assert {key for key in flying if pool.exists(key)} <= set(flying)
         close_epochs(again.shuffler_redis)
@@ -380,7 +382,9 @@ def test_a_service_ends_gracefully_at_sigterm(own_run: LocalRun) -> None:
         child.process.terminate()
         assert child.process.wait() == 0
     own_run.stop()
-    with LocalRun(own_run.home, Catalog("", dict(own_run.bundle.metrics)), Ports.free()) as again:
+    with LocalRun(
+        own_run.home, Catalog(shuffler="", metrics=dict(own_run.bundle.metrics)), Ports.free()
+    ) as again:
         close_epochs(again.shuffler_redis)
         _wait(again, acknowledged=70, counted=70, pooled=0, in_flight=0)
 
@@ -435,7 +439,7 @@ def test_redis_away_is_waited_out(run: LocalRun) -> None:
 
 @pytest.mark.thorough
 def test_a_folder_in_use_and_a_changed_metric_are_refused(own_run: LocalRun) -> None:
-    catalog = Catalog("", dict(own_run.bundle.metrics))
+    catalog = Catalog(shuffler="", metrics=dict(own_run.bundle.metrics))
     with (
         pytest.raises(StateUnusable, match="is in use by another hubbub"),
         LocalRun(own_run.home, catalog, Ports.free()),
@@ -456,7 +460,7 @@ def test_a_folder_in_use_and_a_changed_metric_are_refused(own_run: LocalRun) -> 
     }
     with (
         pytest.raises(BundleRefused, match="epsilon changed under an old name"),
-        LocalRun(own_run.home, Catalog("", changed), Ports.free()),
+        LocalRun(own_run.home, Catalog(shuffler="", metrics=changed), Ports.free()),
     ):
         pass
 

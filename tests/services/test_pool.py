@@ -210,7 +210,8 @@ def test_what_is_held_and_the_memory_used_are_known(check: Callable[[Body], None
     [
         *(("law", field, "many") for field in ("acknowledged", "withheld", "takes")),
         *(("law", "acknowledged", odd) for odd in ("-1", "1e999", "nan", "9" * 30)),
-        *(("batches", "no hex", ""), ("batches", b"\xff", b"\xff")),
+        ("batches", "no hex", ""),
+        ("batches", b"\xff", b"\xff"),
         *((part, "", "of another type") for part in ("pool", "batches", "law")),
     ],
 )

@@ -48,7 +48,14 @@ def _reports(number: int) -> list[bytes]:
 
 def _commit(tags: list[bytes], batch_id: bytes | None = None) -> Commit:
     cells = np.array([len(tags), 0], dtype=np.int64)
-    return Commit(batch_id or secrets.token_bytes(16), tags, cells, 0, {}, 4 * 10**9)
+    return Commit(
+        batch_id=batch_id or secrets.token_bytes(16),
+        tags=tags,
+        cells=cells,
+        duplicates=0,
+        rejected={},
+        seen_until=4 * 10**9,
+    )
 
 
 def test_redis_compiles_every_script(redis_url: str) -> None:
@@ -141,7 +148,7 @@ def test_a_full_redis_refuses_whole_writes_and_still_lets_batches_out(tmp_path: 
             await pool.add({WINDOW: _reports(5)})
         with pytest.raises(StoreFull):
             await store.add(WINDOW, _commit([secrets.token_bytes(16)]))
-        assert await totals(store, WINDOW) == Totals([], 0), "queries are answered"
+        assert await totals(store, WINDOW) == Totals(cells=[], reports=0), "queries are answered"
         batch = await pool.take(WINDOW, Take(60, 60), await pool.level(WINDOW))
         assert batch is not None
         assert len(await pool.claim(WINDOW, batch, None)) == 60
@@ -155,7 +162,7 @@ def test_a_full_redis_refuses_whole_writes_and_still_lets_batches_out(tmp_path: 
             "in_flight": 0,
             "withheld": 40,
         }
-        assert await totals(store, WINDOW) == Totals([], 0)
+        assert await totals(store, WINDOW) == Totals(cells=[], reports=0)
         await server.close()
 
     with redis_server(tmp_path) as port:
@@ -206,7 +213,7 @@ def test_a_write_counts_once_replicas_have_it_and_survives_a_failover(tmp_path: 
             f"shuffler:batch:{{theme:7}}:{batch.hex()}"
         )
         assert (await RedisStore(alone).add(WINDOW, commit))[0] is Outcome.ALREADY_APPLIED
-        assert await totals(store, WINDOW) == Totals([3, 0], 3)
+        assert await totals(store, WINDOW) == Totals(cells=[3, 0], reports=3)
         await server.close()
 
     with _replicated(tmp_path) as (first, second, line):
@@ -274,11 +281,25 @@ def test_each_role_may_do_its_own_work_and_nothing_else(tmp_path: Path) -> None:
         tags = [secrets.token_bytes(16) for _ in range(3)]
         assert (await store.add(WINDOW, _commit(tags)))[0] is Outcome.APPLIED
         assert (await store.add(WINDOW, _commit(tags)))[0] is Outcome.SEEN
-        assert await totals(store, WINDOW) == Totals([3, 0], 3)
+        assert await totals(store, WINDOW) == Totals(cells=[3, 0], reports=3)
         assert (await store.report_counts())[WINDOW] == {"counted": 3}
         assert await batch_reports(store, WINDOW) == 0
         record = RedisReleaseLog(adding)
-        entry = Entry("i", 1, 2026, "p", "me", "m", "mode", "", (1,), "laplace", 1.0, 0.0, ())
+        entry = Entry(
+            id="i",
+            at=1,
+            year=2026,
+            purpose="p",
+            by="me",
+            metric="m",
+            query="mode",
+            value="",
+            epochs=(1,),
+            mechanism="laplace",
+            epsilon=1.0,
+            delta=0.0,
+            answer=(),
+        )
         assert await record.spend(entry, (1.0, 0.0)) == (entry, False)
         assert list(await record.entries()) == [entry]
         for mine, others in (

@@ -65,7 +65,10 @@ def _bundle(made: Made, folder: Path) -> Path:
 
 
 def _reports(request: SubmitRequest) -> list[SealedReport]:
-    return [SealedReport(r.stream, r.epoch, r.key_id, r.sealed) for r in request.reports]
+    return [
+        SealedReport(stream=r.stream, epoch=r.epoch, key_id=r.key_id, sealed=r.sealed)
+        for r in request.reports
+    ]
 
 
 def test_reports_go_through_a_relay_that_knows_none_of_them(
@@ -159,7 +162,14 @@ def test_what_a_sealed_request_says_of_its_length_is_not_believed(
         async with open_door(made, redis_url, gateway=_gateway(tls)) as door:
             headers = ((b"content-type", REPORTS_TYPE.encode()), (b"content-length", length))
             content = door.front.request(2).SerializeToString()
-            request = Request(b"POST", b"https", b"here", REPORTS_PATH.encode(), headers, content)
+            request = Request(
+                method=b"POST",
+                scheme=b"https",
+                authority=b"here",
+                path=REPORTS_PATH.encode(),
+                headers=headers,
+                content=content,
+            )
             message, opened = encapsulate(read_gateway(tls), write_request(request))
             sealed = {"Content-Type": REQUEST_TYPE}
             answer = await door.ask("POST", GATEWAY_PATH, message, sealed)
@@ -182,7 +192,14 @@ def test_the_length_of_a_sealed_answer_tells_a_relay_nothing_about_it(
             for content in (request, refused, None):
                 raw = content.SerializeToString() if content else b"\xff no message"
                 headers = ((b"content-type", REPORTS_TYPE.encode()),)
-                asked = Request(b"POST", b"https", b"here", REPORTS_PATH.encode(), headers, raw)
+                asked = Request(
+                    method=b"POST",
+                    scheme=b"https",
+                    authority=b"here",
+                    path=REPORTS_PATH.encode(),
+                    headers=headers,
+                    content=raw,
+                )
                 message, opened = encapsulate(read_gateway(tls), write_request(asked))
                 sealed = {"Content-Type": REQUEST_TYPE}
                 answer = await door.ask("POST", GATEWAY_PATH, message, sealed)
@@ -225,7 +242,14 @@ def test_an_answers_length_depends_on_the_requests_length_alone(
                     waits = [9.0, 0.0] if late else [0.0, 0.0]
                     monkeypatch.setattr(door.front.admission, "wait_seconds", _pop(waits))
                     headers = ((b"content-type", REPORTS_TYPE.encode()),)
-                    request = Request(b"POST", b"https", b"h", path.encode(), headers, content)
+                    request = Request(
+                        method=b"POST",
+                        scheme=b"https",
+                        authority=b"h",
+                        path=path.encode(),
+                        headers=headers,
+                        content=content,
+                    )
                     written = write_request(request, padded_to=4096)
                     message, opened = encapsulate(read_gateway(tls), written)
                     sealed = {"Content-Type": REQUEST_TYPE}
@@ -249,7 +273,14 @@ def test_a_sealed_request_that_is_not_read_is_charged_by_its_size(
         async with open_door(made, redis_url, limiter=limiter, gateway=_gateway(tls)) as door:
             path, kind, status = wrong
             headers = ((b"content-type", kind.encode()),)
-            request = Request(b"POST", b"https", b"here", path.encode(), headers, bytes(9000))
+            request = Request(
+                method=b"POST",
+                scheme=b"https",
+                authority=b"here",
+                path=path.encode(),
+                headers=headers,
+                content=bytes(9000),
+            )
             message, opened = encapsulate(read_gateway(tls), write_request(request))
             for expected in (status, 429):
                 answer = await door.ask(
@@ -310,7 +341,9 @@ def test_reports_wait_where_the_gateway_is_away(tls: Path) -> None:
     with relay.running():
         transport = relay.transport(read_gateway(tls))
         with pytest.raises(TryAgain, match="relay_http_502"):
-            transport.submit([SealedReport("theme", 1, 1, bytes(50))], HANG_SECONDS)
+            transport.submit(
+                [SealedReport(stream="theme", epoch=1, key_id=1, sealed=bytes(50))], HANG_SECONDS
+            )
         transport.close()
 
 

@@ -65,8 +65,21 @@ limits = {{ reports_per_epoch = 1, lifetime_epsilon = 50.0 }}
 {more}
 """
 EDUCATION = [
-    *("Preschool", "1st-4th", "5th-6th", "7th-8th", "9th", "10th", "11th", "12th", "HS-grad"),
-    *("Some-college", "Assoc-voc", "Assoc-acdm", "Bachelors", "Masters", "Prof-school"),
+    "Preschool",
+    "1st-4th",
+    "5th-6th",
+    "7th-8th",
+    "9th",
+    "10th",
+    "11th",
+    "12th",
+    "HS-grad",
+    "Some-college",
+    "Assoc-voc",
+    "Assoc-acdm",
+    "Bachelors",
+    "Masters",
+    "Prof-school",
     "Doctorate",
 ]
 CATALOG = HEAD + "".join(
@@ -102,21 +115,21 @@ def signed(tmp_path_factory: pytest.TempPathFactory) -> Signed:
 
 
 def _entry(name: str, **changes: Any) -> Entry:
-    number = Released("a", 1.5, 2.0, 1.0, -2.5, 5.5)
+    number = Released(value="a", estimate=1.5, stderr=2.0, noise=1.0, low=-2.5, high=5.5)
     entry = Entry(
-        name,
-        1000,
-        2026,
-        "report",
-        "me",
-        "theme",
-        "count",
-        "a",
-        (1, 2),
-        "laplace",
-        1.0,
-        0.0,
-        (number,),
+        id=name,
+        at=1000,
+        year=2026,
+        purpose="report",
+        by="me",
+        metric="theme",
+        query="count",
+        value="a",
+        epochs=(1, 2),
+        mechanism="laplace",
+        epsilon=1.0,
+        delta=0.0,
+        answer=(number,),
     )
     return replace(entry, **changes)
 
@@ -295,14 +308,22 @@ def _fill(metric: Any, values: list[Any]) -> Commit:
     payloads = (mechanism.randomize(metric.code(value), source) for value in values)
     summed = np.array(tally(mechanism.layout, payloads).cells, dtype=np.int64)
     tags = [os.urandom(16) for _ in values]
-    return Commit(os.urandom(16), tags, summed, 0, {}, 4 * 10**9, batch_reports=len(values))
+    return Commit(
+        batch_id=os.urandom(16),
+        tags=tags,
+        cells=summed,
+        duplicates=0,
+        rejected={},
+        seen_until=4 * 10**9,
+        batch_reports=len(values),
+    )
 
 
 def test_callers_of_some_metrics_learn_nothing_of_what_others_spent(signed: Signed) -> None:
     now = time.time()
     epoch = int(now) // DAY - 40
-    whole = Caller("all", "token", (Grant("publisher"),))
-    part = Caller("part", "token", (Grant("publisher", ("education_1",)),))
+    whole = Caller(name="all", way="token", grants=(Grant("publisher"),))
+    part = Caller(name="part", way="token", grants=(Grant("publisher", ("education_1",)),))
 
     async def body() -> None:
         store = MemoryStore()
@@ -312,7 +333,9 @@ def test_callers_of_some_metrics_learn_nothing_of_what_others_spent(signed: Sign
             commit = _fill(signed.bundle.metric(name), ["Masters"] * 200)
             await store.add(Window(name, epoch), commit)
         by_all, by_part = (releases.seen_by(caller, collected) for caller in (whole, part))
-        hidden = ReleaseQuery("education_0", "histogram", "", (), "report", "me")
+        hidden = ReleaseQuery(
+            metric="education_0", query="histogram", value="", epochs=(), purpose="report", by="me"
+        )
         own = replace(hidden, metric="education_1")
         before = await by_part.record()
         assert (await by_all.release(hidden)).budget_left.epsilon_left == pytest.approx(44.9)
@@ -344,7 +367,9 @@ def test_only_final_totals_of_enough_people_are_released(signed: Signed) -> None
         collected = TotalsByEpoch(signed.bundle, store, lambda: now)
         releases = Releases(collected, MemoryReleaseLog(), lambda: now)
         metric = signed.bundle.metric("education_1")
-        ask = ReleaseQuery("education_1", "histogram", "", (), "report", "me")
+        ask = ReleaseQuery(
+            metric="education_1", query="histogram", value="", epochs=(), purpose="report", by="me"
+        )
         for epoch, people in ((today - 40, 200), (today - 30, 50), (today, 300)):
             commit = _fill(metric, ["Masters"] * people)
             await store.add(Window("education_1", epoch), commit)
@@ -427,8 +452,16 @@ def running(
         chosen = [part for pair in zip(options, listen, strict=True) for part in pair]
         process = subprocess.Popen(
             [
-                *(sys.executable, "-m", "hubbub.aggregator", "--bundle", str(signed.path)),
-                *("--keys", str(signed.keys / "opening.keys.json"), "--processes", "1", *chosen),
+                sys.executable,
+                "-m",
+                "hubbub.aggregator",
+                "--bundle",
+                str(signed.path),
+                "--keys",
+                str(signed.keys / "opening.keys.json"),
+                "--processes",
+                "1",
+                *chosen,
                 "--insecure",
             ],
             env={**os.environ, "HUBBUB_REDIS_URL": url},

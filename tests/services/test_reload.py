@@ -258,7 +258,7 @@ def _shown(run: LocalRun) -> list[str]:
 @pytest.mark.thorough
 def test_all_that_is_reloaded_is_reloaded_under_load(made: Made, tmp_path: Path) -> None:
     theme = made.bundle.metrics["theme"]
-    catalog, home = Catalog("127.0.0.1:1", {"theme": theme}), tmp_path / "home"
+    catalog, home = Catalog(shuffler="127.0.0.1:1", metrics={"theme": theme}), tmp_path / "home"
     write_certificates(home / "tls", {}, tmp_path / "kept")
     for role in ("shuffler", "aggregator"):
         (home / f"{role}.toml").write_text("")

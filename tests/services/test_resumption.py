@@ -17,7 +17,7 @@ from hubbub.wire.v1.services_pb2 import SubmitResponse
 from tests.support.http_shuffler import HttpShuffler
 from tests.support.waiting import HANG_SECONDS
 
-REPORTS = [SealedReport("theme", 1, 1, b"sealed")]
+REPORTS = [SealedReport(stream="theme", epoch=1, key_id=1, sealed=b"sealed")]
 # RFC 8446, 4.2.11, and RFC 5077, 3.2: what offers a session of before.
 PRE_SHARED_KEY, SESSION_TICKET = 41, 35
 

@@ -42,7 +42,17 @@ async def _count(store: TotalsStore, metric: Metric, days_ago: int, number: int)
     cells = np.zeros(metric.randomizer.layout.size, dtype=np.int64)
     tags = [secrets.token_bytes(16) for _ in range(number)]
     await store.shards(window)
-    await store.add(window, Commit(secrets.token_bytes(16), tags, cells, 0, {}, 4 * 10**9))
+    await store.add(
+        window,
+        Commit(
+            batch_id=secrets.token_bytes(16),
+            tags=tags,
+            cells=cells,
+            duplicates=0,
+            rejected={},
+            seen_until=4 * 10**9,
+        ),
+    )
     return window
 
 

@@ -165,7 +165,9 @@ def test_certificates_are_renewed_by_the_kept_authorities(tmp_path: Path) -> Non
     certificate = x509.load_pem_x509_certificate(after["shuffler.pem"])
     names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     assert names.get_values_for_type(x509.DNSName) == [
-        *("localhost", "reports.example.org", "more.example.org")
+        "localhost",
+        "reports.example.org",
+        "more.example.org",
     ]
     for role in ROLES:
         TlsFolder(tls, role).server_context(mutual=True)
@@ -221,7 +223,7 @@ def test_names_and_addresses_of_hosts_are_taken(host: str) -> None:
 
 def _bundle(made: Made, folder: Path, address: str, tls: Path) -> Bundle:
     return build_bundle(
-        Catalog(address, dict(made.bundle.metrics)),
+        Catalog(shuffler=address, metrics=dict(made.bundle.metrics)),
         made.folder / "keys",
         out=folder / "app.hubbub",
         streams=folder / "streams.json",
@@ -477,7 +479,9 @@ def test_what_version_0_1_made_still_works_and_says_so(made: Made, tmp_path: Pat
     home = tmp_path / "home"
     home.mkdir()
     write_old_certificates(home / "tls")
-    with LocalRun(home, Catalog("", dict(made.bundle.metrics)), Ports.free()) as run:
+    with LocalRun(
+        home, Catalog(shuffler="", metrics=dict(made.bundle.metrics)), Ports.free()
+    ) as run:
         transport = transport_to(run.bundle.shuffler, roots=run.bundle.roots)
         client = Client(run.bundle, MemoryState(), transport, hold_seconds=None)
         client.report("theme", "dark")

@@ -33,7 +33,14 @@ def _batch(number: int) -> Commit:
     tags = [_token("tag", 10 * number + place) for place in range(10)]
     cells = np.array([4 + number, 6 - number], dtype=np.int64)
     rejected = {"expired": number} if number else {}
-    return Commit(_token("batch", number), tags, cells, number, rejected, LATER)
+    return Commit(
+        batch_id=_token("batch", number),
+        tags=tags,
+        cells=cells,
+        duplicates=number,
+        rejected=rejected,
+        seen_until=LATER,
+    )
 
 
 async def _goes_on(url: str) -> None:
@@ -47,9 +54,23 @@ async def _goes_on(url: str) -> None:
     assert (terms["duplicate"], terms["rejected:expired"]) == (3, 3)
     for number in range(3):
         assert (await store.add(WINDOW, _batch(number)))[0] is Outcome.ALREADY_APPLIED
-    again = Commit(_token("batch", 7), [_token("tag", 29)], np.array([1, 0]), 0, {}, LATER)
+    again = Commit(
+        batch_id=_token("batch", 7),
+        tags=[_token("tag", 29)],
+        cells=np.array([1, 0]),
+        duplicates=0,
+        rejected={},
+        seen_until=LATER,
+    )
     assert await store.add(WINDOW, again) == (Outcome.SEEN, frozenset([_token("tag", 29)]))
-    fresh = Commit(_token("batch", 8), [_token("tag", 99)], np.array([1, 0]), 0, {}, LATER)
+    fresh = Commit(
+        batch_id=_token("batch", 8),
+        tags=[_token("tag", 99)],
+        cells=np.array([1, 0]),
+        duplicates=0,
+        rejected={},
+        seen_until=LATER,
+    )
     assert (await store.add(WINDOW, fresh))[0] is Outcome.APPLIED
     [snapshot] = await store.read([WINDOW])
     assert snapshot.totals.cells == [16, 15]

@@ -37,9 +37,9 @@ def _commit(
 ) -> Commit:
     fields = {"duplicates": 0, "rejected": {}, "seen_until": LATER}
     return Commit(
-        batch_id or secrets.token_bytes(16),
-        tags,
-        np.array(cells, dtype=np.int64),
+        batch_id=batch_id or secrets.token_bytes(16),
+        tags=tags,
+        cells=np.array(cells, dtype=np.int64),
         **{**fields, **changes},  # type: ignore[arg-type]
     )
 
@@ -76,10 +76,10 @@ def check(request: pytest.FixtureRequest) -> Callable[[Body], None]:
 
 def test_commits_add_up(check: Callable[[Body], None]) -> None:
     async def body(store: TotalsStore, window: Window) -> None:
-        assert await totals(store, window) == Totals([], 0)
+        assert await totals(store, window) == Totals(cells=[], reports=0)
         assert (await store.add(window, _commit(_tags(2), [1, 1, 0])))[0] is Outcome.APPLIED
         assert (await store.add(window, _commit(_tags(3), [0, 1, 2])))[0] is Outcome.APPLIED
-        assert await totals(store, window) == Totals([1, 2, 2], 5)
+        assert await totals(store, window) == Totals(cells=[1, 2, 2], reports=5)
 
     check(body)
 
@@ -103,7 +103,7 @@ def test_a_tag_seen_in_another_batch_changes_nothing_and_is_named(
         await store.add(window, _commit(first, [3]))
         again = _commit([*_tags(2), first[1]], [3], rejected={"not_opened": 1})
         assert await store.add(window, again) == (Outcome.SEEN, frozenset({first[1]}))
-        assert await totals(store, window) == Totals([3], 3)
+        assert await totals(store, window) == Totals(cells=[3], reports=3)
         assert "rejected:not_opened" not in (await store.report_counts())[window]
         fewer = _commit(again.tags[:2], [2], again.batch_id, duplicates=1)  # type: ignore[arg-type]
         assert (await store.add(window, fewer))[0] is Outcome.APPLIED
@@ -124,7 +124,7 @@ def test_deleted_totals_stay_in_the_law_and_nowhere_else(check: Callable[[Body],
         assert (law["counted"], law["counted:deleted"], law["rejected:expired"]) == (0, 3, 4)
         assert sum_terms([law])["counted"] == 3
         assert window not in await store.counted([window.stream])
-        assert await totals(store, window) == Totals([], 0)
+        assert await totals(store, window) == Totals(cells=[], reports=0)
 
     check(body)
 
@@ -137,7 +137,7 @@ def test_dummies_are_counted_by_themselves_and_have_tags(check: Callable[[Body],
         assert (await store.add(window, full))[0] is Outcome.FULL, "a dummy takes a place"
         assert (await store.add(window, _commit(tags[4:], [3, 0])))[0] is Outcome.SEEN
         await store.add(window, _commit(tags[5:], [1, 1], dummies=1))
-        assert await totals(store, window) == Totals([4, 3], 4, 3)
+        assert await totals(store, window) == Totals(cells=[4, 3], reports=4, dummies=3)
         counts = (await store.counted([window.stream]))[window]
         assert (counts.reports, counts.dummies) == (4, 3)
         assert (await store.counted_by_window())[window] == 7
@@ -145,7 +145,7 @@ def test_dummies_are_counted_by_themselves_and_have_tags(check: Callable[[Body],
         assert (law["counted"], law["counted:dummies"], sum_terms([law])["counted"]) == (4, 3, 7)
         await store.forget(window)
         assert await store.delete(window) == 7
-        assert await totals(store, window) == Totals([], 0)
+        assert await totals(store, window) == Totals(cells=[], reports=0)
         assert sum_terms([(await store.report_counts())[window]])["counted"] == 7
 
     check(body)
@@ -158,13 +158,15 @@ def test_dummies_that_a_part_has_no_room_for_are_taken_from_its_crowds_other_par
 
     async def body(store: TotalsStore, window: Window) -> None:
         await store.add(window, _commit(_tags(2), [1, 1], dummies=5, duplicates=8))
-        assert await totals(store, window) == Totals([1, 1], 0, 2), "as far as is known"
+        assert await totals(store, window) == Totals(cells=[1, 1], reports=0, dummies=2), (
+            "as far as is known"
+        )
         law = (await store.report_counts())[window]
         assert (law["counted"], law["counted:dummies"], law["duplicate"]) == (0, 2, 8)
         assert not await store.counted([window.stream]), "no report yet"
         await store.add(window, _commit([], [], dummies=1, duplicates=1))
         await store.add(window, _commit(_tags(20), [15, 5], dummies=4))
-        assert await totals(store, window) == Totals([16, 6], 12, 10)
+        assert await totals(store, window) == Totals(cells=[16, 6], reports=12, dummies=10)
         assert (await store.counted_by_window())[window] == 22
         law = (await store.report_counts())[window]
         assert (law["counted"], law["counted:dummies"], law["duplicate"]) == (12, 10, 9)
@@ -178,7 +180,7 @@ def test_a_batch_with_nothing_good_still_enters_the_law(check: Callable[[Body], 
         assert (await store.add(window, commit))[0] is Outcome.APPLIED
         law = (await store.report_counts())[window]
         assert (law["rejected:expired"], law["rejected:bad_payload"]) == (20, 2)
-        assert await totals(store, window) == Totals([], 0)
+        assert await totals(store, window) == Totals(cells=[], reports=0)
         assert (await store.add(window, commit))[0] is Outcome.ALREADY_APPLIED
 
     check(body)
@@ -192,7 +194,9 @@ def test_a_large_commit_goes_in_chunks_and_stays_exact(check: Callable[[Body], N
         tags = _tags(9001)
         await store.add(window, _commit(tags, cells))
         await store.add(window, _commit(_tags(1), cells))
-        assert await totals(store, window) == Totals([2 * cell for cell in cells], 9002)
+        assert await totals(store, window) == Totals(
+            cells=[2 * cell for cell in cells], reports=9002
+        )
         outcome, duplicates = await store.add(window, _commit([*_tags(1), *tags[-4000:]], cells))
         assert outcome is Outcome.SEEN
         assert duplicates == frozenset(tags[-4000:])
@@ -215,7 +219,7 @@ def test_concurrent_batches_with_shared_tags_count_each_tag_once(
                 tags = [tag for tag in tags if tag not in duplicates]
 
         await asyncio.gather(*(worker() for _ in range(8)))
-        assert await totals(store, window) == Totals([50], 50)
+        assert await totals(store, window) == Totals(cells=[50], reports=50)
 
     check(body)
 
@@ -231,7 +235,7 @@ def test_a_window_keeps_the_number_of_its_shards(redis_url: str) -> None:
         assert await store.shards(window) == 4
         for shard in range(4):
             await store.add(window, _commit(_tags(1), [1, shard], shard=shard, duplicates=2))
-        assert await totals(store, window) == Totals([4, 6], 4)
+        assert await totals(store, window) == Totals(cells=[4, 6], reports=4)
         assert (await store.report_counts())[window] == {"counted": 4, "duplicate": 8}
         await server.close()
 
@@ -247,7 +251,7 @@ def test_redis_refuses_what_it_cannot_hold_exactly(redis_url: str) -> None:
         for wrong in ([1], [1, 1]):
             with pytest.raises(StoreUnavailable, match=r"a cell passes 2\^53|another shape"):
                 await store.add(window, _commit(_tags(1), wrong))
-        assert await totals(store, window) == Totals([2**53 - 1], 1)
+        assert await totals(store, window) == Totals(cells=[2**53 - 1], reports=1)
         await server.close()
 
     asyncio.run(body())
@@ -264,7 +268,7 @@ def test_a_window_that_forgot_its_tags_counts_no_report_any_more(
         await store.forget(window)
         await store.forget(window)
         assert window not in await store.remembered()
-        assert await totals(store, window) == Totals([2], 2)
+        assert await totals(store, window) == Totals(cells=[2], reports=2)
         assert await store.add(window, commit) == (Outcome.ALREADY_APPLIED, frozenset())
         for tags in (commit.tags, _tags(2)):
             again = _commit(list(tags), [2])
@@ -294,7 +298,7 @@ def test_a_window_takes_no_more_tags_than_it_may(check: Callable[[Body], None]) 
         assert (await store.add(window, _commit(_tags(2), [2], max_reports=5)))[
             0
         ] is Outcome.APPLIED
-        assert await totals(store, window) == Totals([5], 5)
+        assert await totals(store, window) == Totals(cells=[5], reports=5)
 
     check(body)
 
@@ -310,7 +314,7 @@ def test_many_batches_are_each_known_again(check: Callable[[Body], None]) -> Non
                 assert (await store.add(window, former))[0] is Outcome.ALREADY_APPLIED
         for commit in commits:
             assert (await store.add(window, commit))[0] is Outcome.ALREADY_APPLIED
-        assert await totals(store, window) == Totals([150], 150)
+        assert await totals(store, window) == Totals(cells=[150], reports=150)
 
     check(body)
 
@@ -336,7 +340,7 @@ def test_totals_of_version_0_1_are_read_and_its_batches_known(redis_url: str, fo
         batches = b"".join(batch_id[:8] for batch_id in ids)
         fields = {"cells": cells, "batches": batches, "law": law, "crowd": 1, "at": 7}
         await client.hset(totals_key, mapping=fields)
-        assert await totals(store, window) == Totals([former], former)
+        assert await totals(store, window) == Totals(cells=[former], reports=former)
         for n in (0, former // 2, former - 1):
             old_commit = _commit([tags[n]], [1], ids[n])
             assert (await store.add(window, old_commit))[0] is Outcome.ALREADY_APPLIED
@@ -351,7 +355,7 @@ def test_totals_of_version_0_1_are_read_and_its_batches_known(redis_url: str, fo
             }
         other = _commit([tags[0]], [1])
         assert await store.add(window, other) == (Outcome.SEEN, frozenset(tags[:1]))
-        assert await totals(store, window) == Totals([former + 3], former + 3)
+        assert await totals(store, window) == Totals(cells=[former + 3], reports=former + 3)
         assert await client.ttl(tags_key) == -1, "no date forgets what is still needed"
         assert len(await client.hget(totals_key, "batches")) <= 8 * (64 + 3)
         await server.close()
@@ -395,7 +399,9 @@ def test_tags_of_many_buckets_are_known_and_no_others(redis_url: str) -> None:
         server = await connect_redis(redis_url)
         client: Any = server.client
         store, window = RedisStore(server), Window("many", 1)
-        totals = WindowTotals(np.zeros(1, dtype=np.int64), 600_000, 1, 0)
+        totals = WindowTotals(
+            cells=np.zeros(1, dtype=np.int64), counted=600_000, batch_reports=1, at=0
+        )
         await store.restore(Window("many", 0), totals)
         tags = _tags(9000)
         assert (await store.add(window, _commit(tags[:6000], [6000])))[0] is Outcome.APPLIED

@@ -79,7 +79,7 @@ def test_the_same_tokens_at_both_doors_at_once_take_one_report_each(
     async def body() -> None:
         async with open_door(house.made, redis_url, redeemer=Redeemer(house.key)) as door:
             with house.serving(redis_url):
-                issued = await asyncio.to_thread(house.mint, *(key, "homepage", epoch, 60))
+                issued = await asyncio.to_thread(house.mint, key, "homepage", epoch, 60)
             request, other = (_paid(house, _minted(issued), epoch) for _ in range(2))
             answers = await asyncio.gather(door.front.send(request), door.send(other))
             reasons = {refusal.reason for answer in answers for refusal in answer.refused}
@@ -116,11 +116,11 @@ def test_a_token_that_was_spent_directly_is_spent_through_a_relay_too(
                     way = relay.transport(read_gateway(tmp_path / "tls"))
                     sent = [
                         Sent(
-                            other.stream,
-                            other.epoch,
-                            other.key_id,
-                            other.sealed,
-                            token.token(other.sealed),
+                            stream=other.stream,
+                            epoch=other.epoch,
+                            key_id=other.key_id,
+                            sealed=other.sealed,
+                            token=token.token(other.sealed),
                         )
                     ]
                     assert way.submit(sent, HANG_SECONDS).results == ["refused_token_spent"]

@@ -450,7 +450,12 @@ def test_a_token_goes_through_a_relay_with_its_report(
                 with relay.running():
                     way = relay.transport(read_gateway(tmp_path / "tls"))
                     report = house.report("theme", _today())
-                    plain = SealedReport(report.stream, report.epoch, report.key_id, report.sealed)
+                    plain = SealedReport(
+                        stream=report.stream,
+                        epoch=report.epoch,
+                        key_id=report.key_id,
+                        sealed=report.sealed,
+                    )
                     sent = [replace(plain, token=token.minted.token(report.sealed)), plain]
                     results = way.submit(sent, HANG_SECONDS).results
                     assert results == [None, "refused_no_token"]

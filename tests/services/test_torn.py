@@ -99,7 +99,14 @@ def _begun(tmp_path: Path) -> Path:
 
 
 def _commit(batch_id: bytes, tags: list[bytes]) -> Commit:
-    return Commit(batch_id, tags, np.array([len(tags), 5], dtype=np.int64), 2, {}, 4 * 10**9)
+    return Commit(
+        batch_id=batch_id,
+        tags=tags,
+        cells=np.array([len(tags), 5], dtype=np.int64),
+        duplicates=2,
+        rejected={},
+        seen_until=4 * 10**9,
+    )
 
 
 async def _as_kept(client: Any, former: str, ids: list[bytes], tags: list[bytes]) -> list[bytes]:
@@ -186,7 +193,14 @@ def test_chunks_of_cells_that_come_back_are_overwritten(folder: Path, commands: 
     def commit(batch_id: bytes, tag: bytes, cell: int) -> Commit:
         cells = np.zeros(1024, dtype=np.int64)
         cells[cell] = 1
-        return Commit(batch_id, [tag], cells, 0, {}, 4 * 10**9)
+        return Commit(
+            batch_id=batch_id,
+            tags=[tag],
+            cells=cells,
+            duplicates=0,
+            rejected={},
+            seen_until=4 * 10**9,
+        )
 
     async def count(server: RedisServer, *commits: Commit) -> None:
         store = RedisStore(server)

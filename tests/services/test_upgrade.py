@@ -95,7 +95,7 @@ def test_nothing_of_both_redis_is_lost(home: Path, recorded: Any, servers: dict[
                 assert len(payload) == mechanism.layout.payload_bytes
         engine = QueryEngine(bundle, store, clock=lambda: float(recorded["moment"]))
         for name, expected in recorded["estimates"].items():
-            answer = await engine.estimate(name, EstimateQuery(EpochRange(epochs="all")))
+            answer = await engine.estimate(name, EstimateQuery(range=EpochRange(epochs="all")))
             assert answer.reports == expected["reports"]
             assert {row.value for row in answer.values} == expected["values"].keys()
             for row in answer.values:

@@ -60,7 +60,13 @@ async def _misses(signed: Signed, name: str, chance: np.random.Generator, *, any
         more = chance.multinomial(reports - before, parts)
         cells += np.array(draw(mechanism, codes, more.tolist(), chance).cells)
         counts, before = counts + more, reports
-        store = DrawnStore({Window(name, EPOCH): WindowTotals(cells.copy(), reports, 0, 0, 0)})
+        store = DrawnStore(
+            {
+                Window(name, EPOCH): WindowTotals(
+                    cells=cells.copy(), counted=reports, batch_reports=0, at=0, dummies=0
+                )
+            }
+        )
         query = QueryEngine(signed.bundle, store, clock=lambda: (EPOCH + 0.5) * DAY)
         answer = await query.estimate(name, EstimateQuery(anytime=anytime))
         assert answer.anytime is anytime
@@ -100,7 +106,15 @@ def test_what_does_not_add_up_is_refused(signed: Signed, name: str) -> None:
     mechanism: Any = signed.bundle.metric(name).randomizer
     totals = draw(mechanism, ["a"], [1000], np.random.default_rng(1))
     store = DrawnStore(
-        {Window(name, EPOCH): WindowTotals(np.array(totals.cells), totals.reports, 0, 0, 0)}
+        {
+            Window(name, EPOCH): WindowTotals(
+                cells=np.array(totals.cells),
+                counted=totals.reports,
+                batch_reports=0,
+                at=0,
+                dummies=0,
+            )
+        }
     )
     query = QueryEngine(signed.bundle, store, clock=lambda: (EPOCH + 0.5) * DAY)
     with pytest.raises(BadParameter, match="cannot hold at every look: "):

@@ -39,12 +39,12 @@ LISTED = 'mechanism = "auto"\nvalues = ["light", "dark", "system", "contrast"]'
 STRING = 'mechanism = "auto"\ndomain = "string"'
 NUMBER = 'mechanism = "wave"\nbuckets = 5\ndomain = "number"\nlow = 0\nhigh = 10'
 CROWDS = [
-    ShuffledEpoch(500, 2, 3.0),
-    ShuffledEpoch(1000, 3, 3.5),
-    ShuffledEpoch(10_000, 16, 6.0, 0.9),
-    ShuffledEpoch(2000, 64, 7.0, 0.5, 1500),
-    ShuffledEpoch(9000, 32, 4.5, 0.9, groups=3),
-    ShuffledEpoch(4000, 256 / 9, 5.0),
+    ShuffledEpoch(reports=500, categories=2, epsilon_local=3.0),
+    ShuffledEpoch(reports=1000, categories=3, epsilon_local=3.5),
+    ShuffledEpoch(reports=10_000, categories=16, epsilon_local=6.0, honest=0.9),
+    ShuffledEpoch(reports=2000, categories=64, epsilon_local=7.0, honest=0.5, dummies=1500),
+    ShuffledEpoch(reports=9000, categories=32, epsilon_local=4.5, honest=0.9, groups=3),
+    ShuffledEpoch(reports=4000, categories=256 / 9, epsilon_local=5.0),
 ]
 """Two values and more; some who do not lie as they should; dummies; hash functions; codes."""
 
@@ -52,7 +52,7 @@ CROWDS = [
 def _drawn(crowd: ShuffledEpoch, epochs: int = EPOCHS) -> Neighbours:
     chance, cells = default_rng(20_261_123), int(crowd.categories)
     if cells < crowd.categories:
-        codes = VectorCodes(crowd.epsilon_local, 64, words=256, books=4096)
+        codes = VectorCodes(epsilon=crowd.epsilon_local, dimensions=64, words=256, books=4096)
         assert codes.words / codes.near == crowd.categories
         values = codes.probes()
         return draw_neighbours(codes, crowd, (values[0], values[1], values[2]), epochs, chance)
@@ -81,12 +81,30 @@ def test_an_attack_comes_near_what_is_claimed_and_never_above(crowd: ShuffledEpo
 @pytest.mark.parametrize(
     ("crowd", "believed"),
     [
-        (CROWDS[0], ShuffledEpoch(1000, 2, 3.0)),  # noise counted twice
-        (CROWDS[1], ShuffledEpoch(1000, 3, 3.5, dummies=80)),  # dummies that never came
-        (CROWDS[2], ShuffledEpoch(10_000, 16, 6.0 - log(2), 0.9)),  # lies that are rarer
-        (CROWDS[3], ShuffledEpoch(2000, 64, 7.0, 1.0, 3000)),  # everybody honest, dummies twice
-        (CROWDS[4], ShuffledEpoch(9000, 32, 4.5, 0.9)),  # all functions hide together
-        (CROWDS[5], ShuffledEpoch(8000, 256 / 9, 5.0)),  # as many again
+        (
+            CROWDS[0],
+            ShuffledEpoch(reports=1000, categories=2, epsilon_local=3.0),
+        ),  # noise counted twice
+        (
+            CROWDS[1],
+            ShuffledEpoch(reports=1000, categories=3, epsilon_local=3.5, dummies=80),
+        ),  # dummies that never came
+        (
+            CROWDS[2],
+            ShuffledEpoch(reports=10_000, categories=16, epsilon_local=6.0 - log(2), honest=0.9),
+        ),  # lies that are rarer
+        (
+            CROWDS[3],
+            ShuffledEpoch(reports=2000, categories=64, epsilon_local=7.0, honest=1.0, dummies=3000),
+        ),  # everybody honest, dummies twice
+        (
+            CROWDS[4],
+            ShuffledEpoch(reports=9000, categories=32, epsilon_local=4.5, honest=0.9),
+        ),  # all functions hide together
+        (
+            CROWDS[5],
+            ShuffledEpoch(reports=8000, categories=256 / 9, epsilon_local=5.0),
+        ),  # as many again
     ],
 )
 def test_an_account_that_counts_on_more_noise_is_caught(
@@ -133,7 +151,7 @@ def test_the_audit_fails_where_reports_lie_less_than_the_account_has_it(
 
 
 def test_others_alike_are_drawn_too_and_tell_no_more_than_is_claimed() -> None:
-    crowd = ShuffledEpoch(200, 3, log(200 / 2 - 2))
+    crowd = ShuffledEpoch(reports=200, categories=3, epsilon_local=log(200 / 2 - 2))
     grr = build("grr", epsilon=crowd.epsilon_local, categories=3)
     claim = central_epsilon(crowd, 1e-3)
     apart, alike = (

@@ -22,7 +22,7 @@ def test_the_textbooks_examples(
     epsilon: float, times: int, basic: float, leading: float, advanced: float
 ) -> None:
     """Dwork and Roth (2014), section 3.5; both terms: Abadi et al. (2016), section 2."""
-    composition = compose([Event(epsilon, times=times)], 1e-5)
+    composition = compose([Event(epsilon=epsilon, times=times)], 1e-5)
     assert composition.basic == pytest.approx(basic)
     assert composition.advanced_leading == pytest.approx(leading, abs=0.005)
     assert composition.advanced == pytest.approx(advanced, abs=0.05)
@@ -45,7 +45,7 @@ def test_the_subsampled_gaussian(times: int, moments: float, tight: float) -> No
 def test_sampling_is_the_published_amplification() -> None:
     assert sampled(1.0, 0.1) == pytest.approx(log(1 + 0.1 * (exp(1) - 1)))
     assert sampled(1.0, 1.0) == pytest.approx(1.0)
-    composition = compose([Event(1.0, sampling=0.1, times=10)], 1e-6)
+    composition = compose([Event(epsilon=1.0, sampling=0.1, times=10)], 1e-6)
     assert composition.basic == pytest.approx(10 * sampled(1.0, 0.1))
 
 
@@ -64,7 +64,7 @@ def test_of_one_epsilon_the_distribution_gives_the_optimum(
             for k in range(times + 1)
         )
 
-    composition = compose([Event(epsilon, times=times)], delta)
+    composition = compose([Event(epsilon=epsilon, times=times)], delta)
     assert apart(composition.pld * (1 + 1e-9)) <= delta * (1 + 1e-6)
     assert apart(composition.pld * (1 - 1e-3)) > delta
     assert composition.basic is not None
@@ -72,7 +72,7 @@ def test_of_one_epsilon_the_distribution_gives_the_optimum(
 
 
 def test_different_events_are_composed_in_any_order() -> None:
-    history = [Event(1.0, times=12), Event(sigma=20.0, times=3), Event(0.05)]
+    history = [Event(epsilon=1.0, times=12), Event(sigma=20.0, times=3), Event(epsilon=0.05)]
     for delta, order in product((1e-5, 1e-9), (history, history[::-1])):
         composition = compose(order, delta)
         assert composition.basic is None
@@ -82,14 +82,14 @@ def test_different_events_are_composed_in_any_order() -> None:
 
 
 def test_a_history_of_amplified_releases_adds_up_epsilons_and_deltas() -> None:
-    composition = compose([Event(0.05, delta=1e-8, times=30)], 1e-6)
+    composition = compose([Event(epsilon=0.05, delta=1e-8, times=30)], 1e-6)
     assert composition.basic == pytest.approx(1.5)
     assert composition.rdp is None
     assert composition.advanced_leading == pytest.approx(
         sqrt(2 * 30 * log(1 / (1e-6 - 3e-7))) * 0.05
     )
     assert composition.pld < 1.5
-    gone = compose([Event(0.05, delta=1e-6, times=3)], 1e-6)
+    gone = compose([Event(epsilon=0.05, delta=1e-6, times=3)], 1e-6)
     assert (gone.basic, gone.advanced) == (None, None)
 
 
@@ -108,4 +108,4 @@ def test_what_makes_no_sense_is_refused() -> None:
     with pytest.raises(BadParameter, match="nothing to compose"):
         compose([], 1e-5)
     with pytest.raises(BadParameter, match=r"delta 0 is outside \(0, 1\)"):
-        compose([Event(1.0)], 0)
+        compose([Event(epsilon=1.0)], 0)

@@ -191,7 +191,7 @@ def test_tables_of_three_in_a_crowd_are_as_near_as_they_were_measured_and_agree(
 @pytest.mark.thorough
 def test_a_table_beyond_reckoning_is_refused_with_what_to_do() -> None:
     mechanism = PairedParts(1.0, (250, 250))
-    totals = Totals((100, *[0] * (mechanism.layout.size - 1)), 100)
+    totals = Totals(cells=(100, *[0] * (mechanism.layout.size - 1)), reports=100)
     listed = listed_parts({part: [str(n) for n in range(250)] for part in "ab"})
     found = answer(mechanism, totals, listed)
     with pytest.raises(BadParameter, match="put rare values under one name"):

@@ -227,13 +227,13 @@ def test_hashing_many_strings_is_hashing_each(hashes: int) -> None:
 def test_a_decode_needs_candidates_and_its_own_totals() -> None:
     mechanism = build("rappor", bits=32, hashes=2, cohorts=16, f=0.25, p=0.2, q=0.8)
     assert isinstance(mechanism, Rappor)
-    nothing = Totals([0] * mechanism.layout.size, 0)
+    nothing = Totals(cells=[0] * mechanism.layout.size, reports=0)
     with pytest.raises(BadParameter, match="given twice"):
         decode(mechanism, nothing, ["a", "a"])
     with pytest.raises(BadParameter, match="say which strings to look for"):
         decode(mechanism, nothing, [])
     with pytest.raises(ShapeMismatch):
-        decode(mechanism, Totals([0], 0), ["a"])
+        decode(mechanism, Totals(cells=[0], reports=0), ["a"])
     with pytest.raises(BatchTooSmall):
         decode(mechanism, nothing, ["a"])
 

@@ -28,12 +28,12 @@ def test_a_fast_transform_is_the_plain_one(name: str, categories: int, epsilon: 
     lasting = {"permanent_epsilon": 2 * epsilon} if name == "long.hash" else {}
     mechanism = build(name, epsilon=epsilon, categories=categories, **lasting)
     cells = np.random.default_rng(categories).integers(0, 10**6, mechanism.layout.size)
-    totals = Totals(cells.tolist(), int(cells.sum()))
+    totals = Totals(cells=cells.tolist(), reports=int(cells.sum()))
     plain, fast = mechanism.estimate(totals), estimate(mechanism, totals)
     np.testing.assert_allclose(fast.values, plain.values, rtol=1e-12)
     np.testing.assert_allclose(fast.variances, plain.variances, rtol=1e-12)
     with pytest.raises(ShapeMismatch):
-        estimate(mechanism, Totals([1], 1))
+        estimate(mechanism, Totals(cells=[1], reports=1))
 
 
 @pytest.mark.parametrize("name", ["hadamard", "projective"])
@@ -131,7 +131,7 @@ def test_a_sketch_answers_for_candidates_and_says_what_stands_out() -> None:
     assert sum(value.detected is True for value in found.values[200:]) <= 3
     assert found.values[0].low <= truth[0] <= found.values[0].high
     with pytest.raises(BatchTooSmall):
-        answer(mechanism, Totals([0] * mechanism.layout.size, 0), None, ["a"])
+        answer(mechanism, Totals(cells=[0] * mechanism.layout.size, reports=0), None, ["a"])
 
 
 @pytest.mark.parametrize("name", ["mean.one_bit", "mean.piecewise"])
@@ -149,7 +149,7 @@ def test_a_mean_is_told_in_the_numbers_own_unit(name: str) -> None:
     assert math.isclose(found.places[0], (mean.estimate + 40) / 100)
     assert (mean.share, mean.rank, mean.detected) == (None, None, None)
     assert mechanism.variance(0, 0) == 0
-    assert mechanism.estimate(Totals([0] * mechanism.layout.size, 0)).values == (0.0,)
+    assert mechanism.estimate(Totals(cells=[0] * mechanism.layout.size, reports=0)).values == (0.0,)
 
 
 def test_buckets_are_told_with_their_ranges() -> None:
@@ -183,7 +183,7 @@ def _waves(
         law = np.full(len(cells), far)
         law[bucket : bucket + mechanism.window.width] = near
         cells += chance.multinomial(reports, law / law.sum())
-    return mechanism, Totals(cells.tolist(), 200_000), truth
+    return mechanism, Totals(cells=cells.tolist(), reports=200_000), truth
 
 
 @pytest.mark.parametrize("shares", [HILLS, PEAK], ids=["hills", "peak"])
@@ -221,6 +221,13 @@ def test_a_wave_answers_with_ranges() -> None:
     assert found.values[-1].value == "[0.984375, 1]"
     assert math.isclose(sum(value.consistent or 0 for value in found.values), 200_000)
     with pytest.raises(BatchTooSmall):
-        answer(mechanism, Totals([0] * mechanism.layout.size, 0), None)
+        answer(mechanism, Totals(cells=[0] * mechanism.layout.size, reports=0), None)
     two = build("wave", epsilon=1.0, low=0, high=1, buckets=2)
-    assert len(answer(two, Totals([30] * two.layout.size, 30 * two.layout.size), None).values) == 2
+    assert (
+        len(
+            answer(
+                two, Totals(cells=[30] * two.layout.size, reports=30 * two.layout.size), None
+            ).values
+        )
+        == 2
+    )

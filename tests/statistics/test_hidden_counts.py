@@ -167,7 +167,13 @@ def test_estimates_beside_a_hidden_number_are_unbiased_and_their_variance_exact(
             for own, report in zip(people, outcome, strict=False):
                 chance *= mechanism.channel.p if own == report else mechanism.channel.q
             cells = [outcome.count(value) for value in range(values)]
-            totals = Totals(cells, len(outcome) - FEW.reach, FEW.reach, 0.0, FEW.variance)
+            totals = Totals(
+                cells=cells,
+                reports=len(outcome) - FEW.reach,
+                dummies=FEW.reach,
+                dummies_variance=0.0,
+                beside_variance=FEW.variance,
+            )
             array = np.array(estimate(mechanism, totals).values)
             assert np.allclose(array, mechanism.estimate(totals).values)
             mean += float(chance) * array
@@ -176,7 +182,13 @@ def test_estimates_beside_a_hidden_number_are_unbiased_and_their_variance_exact(
     true = np.array([people.count(value) for value in range(values)])
     assert np.allclose(mean, true)
     assert number == pytest.approx(len(people))
-    expected = Totals([0] * values, len(people), FEW.reach, 0.0, FEW.variance)
+    expected = Totals(
+        cells=[0] * values,
+        reports=len(people),
+        dummies=FEW.reach,
+        dummies_variance=0.0,
+        beside_variance=FEW.variance,
+    )
     more = mechanism.channel.dummies_variances(true.tolist(), expected)
     variances = [mechanism.variance(count, len(people)) for count in true.tolist()]
     assert np.allclose(square - mean**2, np.add(variances, more))
@@ -184,7 +196,9 @@ def test_estimates_beside_a_hidden_number_are_unbiased_and_their_variance_exact(
 
 def test_of_several_epochs_each_has_a_number_of_its_own() -> None:
     def of(dummies: int) -> WindowTotals:
-        return WindowTotals(np.array([40, 60]), 100 - dummies, 0, 0, dummies)
+        return WindowTotals(
+            cells=np.array([40, 60]), counted=100 - dummies, batch_reports=0, at=0, dummies=dummies
+        )
 
     whole = sum_totals([of(35), of(35), of(0)], 2, 35, hidden=15.0)
     assert (whole.reports, whole.dummies, whole.beside_variance) == (230, 70, 15.0)
@@ -211,7 +225,13 @@ def test_a_share_holds_though_what_it_is_of_is_an_estimate(
         cells = chance.multinomial(dummies, [1 / values] * values)
         cells += chance.multinomial(people, chances)
         reports = people + dummies - noise.reach
-        totals = Totals(cells.tolist(), reports, noise.reach, 0.0, noise.variance)
+        totals = Totals(
+            cells=cells.tolist(),
+            reports=reports,
+            dummies=noise.reach,
+            dummies_variance=0.0,
+            beside_variance=noise.variance,
+        )
         [row] = shares([(mechanism, totals)], [0])
         inside += row.low <= share <= row.high
         errors.append(row.estimate - share)
@@ -240,7 +260,13 @@ def test_intervals_hold_what_nearly_everybody_holds_though_nobody_knows_how_many
             people - holders, [q, p, q]
         )
         reports = people + dummies - noise.reach
-        totals = Totals(cells.tolist(), reports, noise.reach, 0.0, noise.variance)
+        totals = Totals(
+            cells=cells.tolist(),
+            reports=reports,
+            dummies=noise.reach,
+            dummies_variance=0.0,
+            beside_variance=noise.variance,
+        )
         answer = answer_tiers([(mechanism, totals)], ["a", "b", "c"])
         row = answer.values[0]
         inside += row.low <= holders <= row.high
@@ -283,7 +309,13 @@ def test_what_is_held_by_nearly_all_of_an_epoch_that_barely_left_is_in_its_inter
         cells = chance.multinomial(dummies, [1 / 3] * 3) + np.array(counts)
         reports = people + dummies - noise.reach
         variance = noise.variance_above(people + dummies - noise.most - 50)
-        totals = Totals(cells.tolist(), reports, noise.reach, 0.0, variance)
+        totals = Totals(
+            cells=cells.tolist(),
+            reports=reports,
+            dummies=noise.reach,
+            dummies_variance=0.0,
+            beside_variance=variance,
+        )
         first = answer_tiers([(mechanism, totals)], ["a", "b", "c"]).values[0]
         assert first.share_low is not None
         assert first.share_high is not None
@@ -317,7 +349,13 @@ def test_a_small_p_value_of_a_change_is_the_chance_of_it_though_the_number_is_hi
         first, number = int(cells[side, place]), int(reports[side, place])
         others = (number + noise.reach - first) / (values - 1)
         listed = [first, *[round(others)] * (values - 1)]
-        totals = Totals(listed, number, noise.reach, 0.0, noise.variance)
+        totals = Totals(
+            cells=listed,
+            reports=number,
+            dummies=noise.reach,
+            dummies_variance=0.0,
+            beside_variance=noise.variance,
+        )
         answers.append(
             answer_tiers([(mechanism, totals)], [str(number) for number in range(values)])
         )

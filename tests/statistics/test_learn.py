@@ -69,7 +69,8 @@ def _of_classes(epsilon: float) -> Model:
 
 
 def _model(epsilon: float, kind: str = "logistic") -> Model:
-    return Model("m", kind, epsilon, tuple(Feature(f"c{n}") for n in range(10)))  # type: ignore[arg-type]
+    features = tuple(Feature(f"c{n}") for n in range(10))
+    return Model(name="m", kind=kind, epsilon=epsilon, features=features)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("epsilon", [1.0, 4.0])
@@ -79,7 +80,7 @@ def test_means_are_unbiased_and_as_far_off_as_the_formula_says(epsilon: float) -
     The pool is finite: its own bias, sqrt(keep^2 / (near books)) / m a coordinate, is in the width.
     """
     chance = np.random.default_rng(1)
-    codes = VectorCodes(epsilon, 16, 32, 1 << 16)
+    codes = VectorCodes(epsilon=epsilon, dimensions=16, words=32, books=1 << 16)
     vectors = np.full((20_000, 16), 0.1) * chance.random((20_000, 1)) + np.eye(1, 16) * 0.4
     moments = draw_moments(codes, unit_of(vectors, chance), chance)
     pool = float(codes.keep.exact) / np.sqrt(codes.near * codes.books * 16) / codes.reach
@@ -95,7 +96,7 @@ def test_where_words_do_not_tell_how_directions_lie_a_model_is_learned_without(
     epsilon: float,
 ) -> None:
     model, chance = _model(epsilon), np.random.default_rng(1)
-    codes = VectorCodes(epsilon, 11, 16, 16)
+    codes = VectorCodes(epsilon=epsilon, dimensions=11, words=16, books=16)
     units = unit_of(np.full((200, 11), 0.1), chance)
     assert draw_moments(codes, units, chance).outer is None
     learned = learn(model, 1000, codes, lambda *_: draw_moments(codes, units, chance))
@@ -269,13 +270,18 @@ def test_auc_is_what_counting_pairs_gives() -> None:
 
 def test_hopeless_models_are_refused() -> None:
     with pytest.raises(BadParameter, match="2000 columns are outside"):
-        Model("m", "logistic", 1.0, tuple(Feature(f"c{n}") for n in range(2000)))
+        Model(
+            name="m",
+            kind="logistic",
+            epsilon=1.0,
+            features=tuple(Feature(f"c{n}") for n in range(2000)),
+        )
     with pytest.raises(BadParameter, match="needs two numbers"):
         Feature("age", 5, 5)
     whole = {"features": tuple(Feature(f"c{n}") for n in range(67)), "kind": "softmax"}
     sixteen = tuple(f"{at}" for at in range(16))
     with pytest.raises(BadParameter, match="16 classes and 67 columns has 1020 numbers, above"):
-        Model("m", epsilon=1.0, classes=sixteen, **whole)  # type: ignore[arg-type]
+        Model(name="m", epsilon=1.0, classes=sixteen, **whole)  # type: ignore[arg-type]
     for wrong in ({"kind": "tree"}, {"epsilon": 99.0}, {"rounds": -1}, {"penalty": -1.0}):
         fields: dict[str, Any] = {"name": "m", "kind": "linear", "epsilon": 1.0, **wrong}
         with pytest.raises(BadParameter):

@@ -23,7 +23,7 @@ from hubbub.mechanisms.tree import PrefixTree
 pytestmark = pytest.mark.thorough
 
 FAR = 1e-6
-TREE = PrefixTree(4.0, bits=34)
+TREE = PrefixTree(epsilon=4.0, bits=34)
 REPORTS = 200_000
 
 
@@ -99,7 +99,7 @@ def test_what_shares_a_place_with_a_frequent_string_is_not_taken_for_one() -> No
     chance = np.random.default_rng(3)
     words = ["".join(chance.choice([*ascii_lowercase], 5)) for _ in range(300)]
     shares = 1 / np.arange(10.0, len(words) + 10)
-    tree = PrefixTree(4.0, bits=34, hashes=1)
+    tree = PrefixTree(epsilon=4.0, bits=34, hashes=1)
     more = false = 0
     for seed in range(3):
         counts = chance.multinomial(1_000_000, shares / shares.sum())
@@ -129,7 +129,7 @@ def test_the_surest_are_first_and_no_high_is_below_what_is_held() -> None:
 
 def test_where_hardly_any_place_holds_anything_no_string_is_likely() -> None:
     """Nearly all are as sure as each other, and less sure than what a place has on average."""
-    tree = PrefixTree(12.0, bits=72, cells=4096)
+    tree = PrefixTree(epsilon=12.0, bits=72, cells=4096)
     totals = draw(tree, ["often.example", "rare.example"], [600, 200], np.random.default_rng(3))
     places = Places([(tree, totals)])
     assert likely_strings(places, discover(places), 0.5) == []
@@ -147,7 +147,7 @@ def test_who_asks_says_how_many_false_ones_to_bear() -> None:
         with pytest.raises(BadParameter, match=r"outside \(0, 1\)"):
             _likely(TREE, totals, share)
     other = ProjectiveResponse(4.0, 2)
-    other_totals = Totals((1,) * other.layout.size, other.layout.size)
+    other_totals = Totals(cells=(1,) * other.layout.size, reports=other.layout.size)
     with pytest.raises(BadParameter, match="projective finds no strings: leave likely out"):
         likely([(other, other_totals)], answer(other, other_totals, ["a", "b"]), 0.5)
 

@@ -26,7 +26,9 @@ def test_a_central_epsilon_of_one_for_all_epochs_takes_the_noise_that_others_fou
 
     Ours lies now and then, which hides more: up to 2% in these.
     """
-    crowd = ShuffledEpoch(1_000_000, 16, log(1_000_000 / mean - 15))
+    crowd = ShuffledEpoch(
+        reports=1_000_000, categories=16, epsilon_local=log(1_000_000 / mean - 15)
+    )
     assert 0.97 <= composed_epsilon([(crowd, times)], delta) <= 1.005
 
 
@@ -55,7 +57,9 @@ def test_two_epochs_are_never_below_every_pair_of_outcomes(groups: int) -> None:
     def delta_at(epsilon: float) -> float:
         return float(np.maximum(v - exp(epsilon) * w, 0).sum())
 
-    bound = composed_epsilon([(ShuffledEpoch(n, d, local, groups=groups), 2)], delta)
+    bound = composed_epsilon(
+        [(ShuffledEpoch(reports=n, categories=d, epsilon_local=local, groups=groups), 2)], delta
+    )
     assert delta_at(bound) <= delta
     assert delta_at(0.9 * bound) > delta, "and hardly above it"
 
@@ -81,7 +85,7 @@ def _count_of_two(crowd: ShuffledEpoch, holders: int) -> tuple[list[Fraction], l
 
 def test_two_epochs_of_two_values_are_told_nearly_exactly() -> None:
     """Every outcome, in fractions, whatever the others hold in each epoch, in either order."""
-    crowd, delta = ShuffledEpoch(8, 2, 1.5), 1e-3
+    crowd, delta = ShuffledEpoch(reports=8, categories=2, epsilon_local=1.5), 1e-3
     laws = [_count_of_two(crowd, number) for number in range(crowd.reports)]
     pairs = [(first, second[::turn]) for first in laws for second in laws for turn in (1, -1)]
 
@@ -102,14 +106,17 @@ def test_two_epochs_of_two_values_are_told_nearly_exactly() -> None:
 
 
 def test_epochs_add_up_and_different_crowds_go_together() -> None:
-    small, large = ShuffledEpoch(1000, 16, 3.1), ShuffledEpoch(100_000, 16, 7.4)
+    small, large = (
+        ShuffledEpoch(reports=1000, categories=16, epsilon_local=3.1),
+        ShuffledEpoch(reports=100_000, categories=16, epsilon_local=7.4),
+    )
     epsilon = central_epsilon(small, 1e-8)
     assert composed_epsilon([(small, 1)], 1e-8) == epsilon
     twice = composed_epsilon([(small, 2)], 1e-8)
     assert epsilon < twice < 2 * epsilon * 1.01
     both = composed_epsilon([(small, 1), (large, 1)], 1e-8)
     assert max(epsilon, central_epsilon(large, 1e-8)) < both
-    alone = ShuffledEpoch(1, 16, 0.5)
+    alone = ShuffledEpoch(reports=1, categories=16, epsilon_local=0.5)
     assert composed_epsilon([(alone, 3)], 1e-8) <= 1.5
 
 
@@ -131,7 +138,10 @@ def test_the_largest_local_epsilon_of_many_epochs_is_just_below_what_an_attack_a
 
     The others all hold one value, which is neither where there are three.
     """
-    crowd, delta = ShuffledEpoch(reports, categories, 1.0, honest), 1e-8
+    crowd, delta = (
+        ShuffledEpoch(reports=reports, categories=categories, epsilon_local=1.0, honest=honest),
+        1e-8,
+    )
     largest = largest_local_together(crowd, times, central, delta, 16.0)
     assert composed_epsilon([(replace(crowd, epsilon_local=largest), times)], delta) <= central
 
@@ -170,8 +180,8 @@ def test_the_largest_local_epsilon_of_many_epochs_is_just_below_what_an_attack_a
     ("epochs", "delta", "message"),
     [
         ([], 1e-8, "no epoch"),
-        ([(ShuffledEpoch(9, 3, 1.0), 0)], 1e-8, "times 0"),
-        ([(ShuffledEpoch(9, 3, 1.0), 2)], 0, "delta 0"),
+        ([(ShuffledEpoch(reports=9, categories=3, epsilon_local=1.0), 0)], 1e-8, "times 0"),
+        ([(ShuffledEpoch(reports=9, categories=3, epsilon_local=1.0), 2)], 0, "delta 0"),
     ],
 )
 def test_numbers_out_of_range_are_refused(

@@ -45,18 +45,25 @@ def _one(mechanism: AnyMechanism, payload: bytes) -> list[float]:
     cells = [0] * mechanism.layout.size
     for cell, number in mechanism.layout.cells(payload).items():
         cells[cell] += number
-    return list(mechanism.estimate(Totals(cells, 1)).values)
+    return list(mechanism.estimate(Totals(cells=cells, reports=1)).values)
 
 
 def _answer(pairs: list[tuple[float, float]], against: float = 0.0) -> Answer:
     order = sorted(range(len(pairs)), key=lambda i: -pairs[i][0])
     values = tuple(
         ValueAnswer(
-            f"v{i}", e, s, e - 2 * s, e + 2 * s, e / 1000, order.index(i) + 1, detected=True
+            value=f"v{i}",
+            estimate=e,
+            stderr=s,
+            low=e - 2 * s,
+            high=e + 2 * s,
+            share=e / 1000,
+            rank=order.index(i) + 1,
+            detected=True,
         )
         for i, (e, s) in enumerate(pairs)
     )
-    return Answer("values", 1000, 0.95, values, against)
+    return Answer(kind="values", reports=1000, confidence=0.95, values=values, correlation=against)
 
 
 def test_two_far_apart_are_surely_in_order_and_two_alike_are_not() -> None:

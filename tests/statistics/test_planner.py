@@ -109,7 +109,7 @@ def _mean_square(mechanism: AnyMechanism, values: list[Any], counts: Counts, hel
     Of mechanisms whose reports are one index, and whose estimates add up over reports.
     """
     size, reports = mechanism.layout.size, counts.sum()
-    ones = (Totals([int(c == cell) for c in range(size)], 1) for cell in range(size))
+    ones = (Totals(cells=[int(c == cell) for c in range(size)], reports=1) for cell in range(size))
     weights = np.array([_estimates(mechanism, one, []) for one in ones])
     chances = np.array([one_hot_chances(mechanism, value) for value in values])
     means = chances @ weights
@@ -173,7 +173,7 @@ def test_predicted_errors_of_means_are_within_two_percent(
     )
     chances = one_hot_chances(mechanism, -2 + 7 * place)
     size = mechanism.layout.size
-    ones = (Totals([int(c == cell) for c in range(size)], 1) for cell in range(size))
+    ones = (Totals(cells=[int(c == cell) for c in range(size)], reports=1) for cell in range(size))
     weights = np.array([mechanism.estimate(unit_totals).values[0] for unit_totals in ones])
     counts = chance.multinomial(reports, chances, size=40_000) @ weights / reports
     [predicted] = family_for(mechanism).expected(mechanism, [0.0], np.ones(1), reports).stderrs
@@ -229,18 +229,18 @@ def test_totals_are_drawn_from_their_law(mechanism: AnyMechanism) -> None:
 
 
 DETECTED: list[tuple[MetricDraft, str]] = [
-    (MetricDraft("values", 16), "unary.oue"),
-    (MetricDraft("values", 16), "grr"),
-    (MetricDraft("values", 20), "subset"),
-    (MetricDraft("values", 12), "projective"),
-    (MetricDraft("values", 12, permanent_epsilon=3.0), "long.unary"),
-    (MetricDraft("values", 12, permanent_epsilon=3.0), "long.hash"),
-    (MetricDraft("ranges", 12), "buckets"),
-    (MetricDraft("ranges", 8), "wave"),
-    (MetricDraft("strings", 15), "rappor"),
-    (MetricDraft("strings", 30), "cms"),
-    (MetricDraft("sets", 12, most=2), "privset"),
-    (MetricDraft("parts", 26, parts=(2, 3, 4)), "pairs"),
+    (MetricDraft(kind="values", size=16), "unary.oue"),
+    (MetricDraft(kind="values", size=16), "grr"),
+    (MetricDraft(kind="values", size=20), "subset"),
+    (MetricDraft(kind="values", size=12), "projective"),
+    (MetricDraft(kind="values", size=12, permanent_epsilon=3.0), "long.unary"),
+    (MetricDraft(kind="values", size=12, permanent_epsilon=3.0), "long.hash"),
+    (MetricDraft(kind="ranges", size=12), "buckets"),
+    (MetricDraft(kind="ranges", size=8), "wave"),
+    (MetricDraft(kind="strings", size=15), "rappor"),
+    (MetricDraft(kind="strings", size=30), "cms"),
+    (MetricDraft(kind="sets", size=12, most=2), "privset"),
+    (MetricDraft(kind="parts", size=26, parts=(2, 3, 4)), "pairs"),
 ]
 
 
@@ -278,9 +278,10 @@ def test_the_recommendation_is_what_auto_chooses() -> None:
     for size, epsilon in ((2, 1.0), (10, 3.0), (1000, 1.0)):
         chosen = choose(epsilon, size, {"reports": 10**6, "max_payload_bytes": 1 << 20})
         assert (
-            plan(MetricDraft("values", size), epsilon, 10**6)[0].mechanism == chosen.best.mechanism
+            plan(MetricDraft(kind="values", size=size), epsilon, 10**6)[0].mechanism
+            == chosen.best.mechanism
         )
-    lasting = MetricDraft("values", 18, permanent_epsilon=3.0)
+    lasting = MetricDraft(kind="values", size=18, permanent_epsilon=3.0)
     assert plan(lasting, 1.0, 10**5)[0].mechanism == "long.hash"
     for option in plan(lasting, 1.0, 10**5):
         assert option.permanent_epsilon is not None
@@ -288,7 +289,12 @@ def test_the_recommendation_is_what_auto_chooses() -> None:
 
 
 @pytest.mark.parametrize(
-    "question", [MetricDraft("values", 30), MetricDraft("mean", 1), MetricDraft("ranges", 9)]
+    "question",
+    [
+        MetricDraft(kind="values", size=30),
+        MetricDraft(kind="mean", size=1),
+        MetricDraft(kind="ranges", size=9),
+    ],
 )
 @pytest.mark.parametrize("target", [lambda option: option.stderr, lambda option: option.detectable])
 def test_the_reports_and_the_epsilon_that_are_needed_are_just_enough(
@@ -311,20 +317,22 @@ def test_the_reports_and_the_epsilon_that_are_needed_are_just_enough(
 
 def test_the_interval_of_a_planned_mean_is_the_populations() -> None:
     """Half of the people at either end are the most that who reports can add: .5 / sqrt(n)."""
-    [precise, *_] = plan(MetricDraft("mean", 1), 8.0, 10_000)
+    [precise, *_] = plan(MetricDraft(kind="mean", size=1), 8.0, 10_000)
     assert precise.population >= 0.5 / 100
     assert precise.detectable >= 1.959 * 0.5 / 100
 
 
 def test_what_no_number_of_reports_reaches_is_said() -> None:
-    strings = MetricDraft("strings", 50)
+    strings = MetricDraft(kind="strings", size=50)
     parameters = strings.suitable(1.0)["cms"]
     assert (
         reports_for(strings, "cms", parameters, lambda option: option.stderr, 1e-5).reports == inf
     )
     assert epsilon_for(strings, "cms", 10, lambda option: option.stderr, 1e-4) is None
     assert (
-        row(MetricDraft("values", 100), "grr", {"epsilon": 0.1, "categories": 100}, 100).detectable
+        row(
+            MetricDraft(kind="values", size=100), "grr", {"epsilon": 0.1, "categories": 100}, 100
+        ).detectable
         == inf
     )
     for wrong in (0.0, 1.0, float("nan")):
@@ -354,7 +362,9 @@ def test_of_few_reports_the_smallest_share_stands_out_as_often_as_is_said(
     name: str, parameters: dict[str, float], size: int, reports: int
 ) -> None:
     """All others hold one other value, so that the first of the list is not made easier."""
-    planned = row(MetricDraft("values", size), name, {**parameters, "categories": size}, reports)
+    planned = row(
+        MetricDraft(kind="values", size=size), name, {**parameters, "categories": size}, reports
+    )
     holders = round(planned.detectable * reports)
     assert holders >= 1
     assert holders / reports == pytest.approx(planned.detectable)

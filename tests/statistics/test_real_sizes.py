@@ -87,7 +87,7 @@ def test_estimates_at_a_real_size_are_as_near_as_their_variance_says(name: str) 
     coins, layout = SeededBits(name), mechanism.layout
     payloads = b"".join(mechanism.randomize(_told(mechanism, n), coins) for n in numbers.tolist())
     matrix = np.frombuffer(payloads, dtype=np.uint8).reshape(REPORTS, layout.payload_bytes)
-    estimates = estimate(mechanism, Totals(fold(layout, matrix).tolist(), REPORTS))
+    estimates = estimate(mechanism, Totals(cells=fold(layout, matrix).tolist(), reports=REPORTS))
 
     kinds, counts = np.unique(numbers, return_counts=True)
     rows = np.array(

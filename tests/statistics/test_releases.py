@@ -134,10 +134,10 @@ def test_ranges_are_released_within_their_error(name: str, more: dict[str, int])
 def test_the_most_common_value_is_found_as_often_as_its_lead_says() -> None:
     mechanism = build("grr", epsilon=3.0, categories=3)
     policy = Release("exponential", 1.0)
-    ahead = Totals([140, 100, 60], 300)
+    ahead = Totals(cells=[140, 100, 60], reports=300)
     modes = [_release(mechanism, ahead, "mode", policy)[0].value for _ in range(40)]
     assert modes == ["value 0"] * 40  # 40 ahead of scale 2: wrong once in 10^8
-    even = Totals([100, 100, 100], 300)
+    even = Totals(cells=[100, 100, 100], reports=300)
     picks = [_release(mechanism, even, "mode", policy)[0].value for _ in range(600)]
     for value in set(picks):
         assert abs(picks.count(value) - 200) < 6 * sqrt(600 * 2 / 9)
@@ -175,13 +175,13 @@ def test_a_query_without_an_answer_is_named(
     name: str, query: ReleaseKind, value: str, policy: Release, message: str
 ) -> None:
     [mechanism] = [m for m in SMALL if name == m.NAME][:1]
-    totals = Totals([50] * mechanism.layout.size, 50 * mechanism.layout.size)
+    totals = Totals(cells=[50] * mechanism.layout.size, reports=50 * mechanism.layout.size)
     with pytest.raises(BadParameter, match=message):
         _release(mechanism, totals, query, policy, value=value)
 
 
 def test_a_metric_of_parts_is_not_released() -> None:
     for mechanism in (m for m in SMALL if m.NAME == "pairs"):
-        totals = Totals([50] * mechanism.layout.size, 50 * mechanism.layout.size)
+        totals = Totals(cells=[50] * mechanism.layout.size, reports=50 * mechanism.layout.size)
         with pytest.raises(BadParameter, match="ask for each part by itself"):
             family_for(mechanism).statistic(mechanism, totals)

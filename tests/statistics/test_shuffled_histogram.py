@@ -71,7 +71,9 @@ def test_delta_is_never_below_what_all_outcomes_give(
     lie = Fraction(1 / (exp(local) + d - 1))
     for central in (0.1 * local, 0.4 * local, 0.8 * local):
         exact = _exact_delta(n, d, lie, nextafter(exp(central), inf), dummies)
-        delta = delta_of(ShuffledEpoch(n, d, local, dummies=dummies), central)
+        delta = delta_of(
+            ShuffledEpoch(reports=n, categories=d, epsilon_local=local, dummies=dummies), central
+        )
         assert delta >= exact
         if exact > 1e-3 and d == 3:
             assert delta <= 1.35 * float(exact), "a small crowd shows how many lied"
@@ -86,7 +88,9 @@ def test_delta_with_dummies_of_devices_is_never_below_what_all_outcomes_give(
     """How many there are is a sum of coins, which all can see."""
     lie, whole, coin = Fraction(1 / (exp(local) + d - 1)), int(each), Fraction(each % 1)
     for central in (0.1 * local, 0.4 * local, 0.8 * local):
-        delta = delta_of(ShuffledEpoch(n, d, local, each=each), central)
+        delta = delta_of(
+            ShuffledEpoch(reports=n, categories=d, epsilon_local=local, each=each), central
+        )
         exact, t = Fraction(0), Fraction(nextafter(exp(central), inf))
         for others in combinations_with_replacement(range(d), n - 1):
             distributions = []
@@ -111,16 +115,26 @@ def test_dummies_of_devices_hide_as_as_many_of_the_shufflers_do_and_their_coins(
     d: int, each: float
 ) -> None:
     """To those whom a known number hides, within what chance makes of the number."""
-    crowd = ShuffledEpoch(10_000, d, 7.0, 0.9, each=each)
+    crowd = ShuffledEpoch(reports=10_000, categories=d, epsilon_local=7.0, honest=0.9, each=each)
     epsilon = central_epsilon(crowd, DELTA)
     dummy_count = (crowd.others + 1) * each
     spread = 6 * (dummy_count * (1 - each % 1)) ** 0.5
     most, least = (
-        central_epsilon(ShuffledEpoch(10_000, d, 7.0, 0.9, dummies=round(number)), DELTA)
+        central_epsilon(
+            ShuffledEpoch(
+                reports=10_000, categories=d, epsilon_local=7.0, honest=0.9, dummies=round(number)
+            ),
+            DELTA,
+        )
         for number in (dummy_count - spread, dummy_count + spread)
     )
     assert least < epsilon < most
-    known = central_epsilon(ShuffledEpoch(10_000, d, 7.0, 0.9, dummies=round(dummy_count)), DELTA)
+    known = central_epsilon(
+        ShuffledEpoch(
+            reports=10_000, categories=d, epsilon_local=7.0, honest=0.9, dummies=round(dummy_count)
+        ),
+        DELTA,
+    )
     assert known <= epsilon * 1.001
     assert epsilon <= 1.1 * known
 
@@ -154,7 +168,10 @@ def test_delta_of_hashed_strings_is_never_below_what_all_outcomes_give(
     lie, nothing = Fraction(1 / (exp(local) + d - 1)), Fraction(0)
     ratios = [Fraction(nextafter(exp(share * local), inf)) for share in (0.1, 0.4, 0.8)]
     deltas = [
-        delta_of(ShuffledEpoch(n, d, local, groups=groups), share * local)
+        delta_of(
+            ShuffledEpoch(reports=n, categories=d, epsilon_local=local, groups=groups),
+            share * local,
+        )
         for share in (0.1, 0.4, 0.8)
     ]
     strings = list(product(range(d), repeat=groups))
@@ -205,24 +222,24 @@ def _attack(crowd: ShuffledEpoch) -> Iterator[tuple[Floats, Floats]]:
 
 
 SETTINGS = [
-    ShuffledEpoch(1000, 2, 3.1),
-    ShuffledEpoch(10_000, 2, 5.32),
-    ShuffledEpoch(100_000, 2, 2.0),
-    ShuffledEpoch(10_000, 2, 6.0, dummies=100),
-    ShuffledEpoch(1000, 2, inf, dummies=80),
-    ShuffledEpoch(1000, 3, 3.5),
-    ShuffledEpoch(1000, 16, 3.1),
-    ShuffledEpoch(10_000, 16, 5.189),
-    ShuffledEpoch(100_000, 16, 7.396),
-    ShuffledEpoch(100_000, 16, 7.2, honest=0.9),
-    ShuffledEpoch(1_000_000, 256, 9.0),
-    ShuffledEpoch(10_000, 4096, 7.063),
-    ShuffledEpoch(100_000, 65_536, 9.57),
-    ShuffledEpoch(1000, 65_536, 8.0),
-    ShuffledEpoch(1000, 16, inf, dummies=16 * 61),
-    ShuffledEpoch(10_000, 16, 3.5, groups=4),
-    ShuffledEpoch(100_000, 1024, 6.5, groups=4),
-    ShuffledEpoch(1_000_000, 65_536, 10.0, groups=2),
+    ShuffledEpoch(reports=1000, categories=2, epsilon_local=3.1),
+    ShuffledEpoch(reports=10_000, categories=2, epsilon_local=5.32),
+    ShuffledEpoch(reports=100_000, categories=2, epsilon_local=2.0),
+    ShuffledEpoch(reports=10_000, categories=2, epsilon_local=6.0, dummies=100),
+    ShuffledEpoch(reports=1000, categories=2, epsilon_local=inf, dummies=80),
+    ShuffledEpoch(reports=1000, categories=3, epsilon_local=3.5),
+    ShuffledEpoch(reports=1000, categories=16, epsilon_local=3.1),
+    ShuffledEpoch(reports=10_000, categories=16, epsilon_local=5.189),
+    ShuffledEpoch(reports=100_000, categories=16, epsilon_local=7.396),
+    ShuffledEpoch(reports=100_000, categories=16, epsilon_local=7.2, honest=0.9),
+    ShuffledEpoch(reports=1_000_000, categories=256, epsilon_local=9.0),
+    ShuffledEpoch(reports=10_000, categories=4096, epsilon_local=7.063),
+    ShuffledEpoch(reports=100_000, categories=65_536, epsilon_local=9.57),
+    ShuffledEpoch(reports=1000, categories=65_536, epsilon_local=8.0),
+    ShuffledEpoch(reports=1000, categories=16, epsilon_local=inf, dummies=16 * 61),
+    ShuffledEpoch(reports=10_000, categories=16, epsilon_local=3.5, groups=4),
+    ShuffledEpoch(reports=100_000, categories=1024, epsilon_local=6.5, groups=4),
+    ShuffledEpoch(reports=1_000_000, categories=65_536, epsilon_local=10.0, groups=2),
 ]
 
 
@@ -340,7 +357,9 @@ def test_a_wide_range_of_crowds_is_accounted_for_within_three_percent(d: int, gr
     """Never below an adversary; near it where a value has 25 lies on average, which hide most."""
     near = 0
     for n, local in product((2, 1000, 10**6), (0.1, 2.5, 5.0, 8.0)):
-        crowd = ShuffledEpoch(n, d, local, honest=0.7, groups=groups)
+        crowd = ShuffledEpoch(
+            reports=n, categories=d, epsilon_local=local, honest=0.7, groups=groups
+        )
         epsilon, adversary = central_epsilon(crowd, DELTA), _Adversary(crowd)
         assert adversary.delta(epsilon) <= DELTA * (1 + 1e-6)
         if crowd.others * crowd.lie / groups >= 25:
@@ -371,7 +390,13 @@ def test_where_lies_are_few_the_better_of_two_adversaries_is_near(
     """Within 1%; to the rounding of binomial chances, never below. dummies: on each value."""
     crowd_size = round(reports / honest)
     local = log(reports / lies - categories + 1)
-    crowd = ShuffledEpoch(crowd_size, categories, local, honest, dummies * categories)
+    crowd = ShuffledEpoch(
+        reports=crowd_size,
+        categories=categories,
+        epsilon_local=local,
+        honest=honest,
+        dummies=dummies * categories,
+    )
     epsilon, adversary = central_epsilon(crowd, DELTA), _Adversary(crowd)
     assert adversary.delta(epsilon) <= DELTA * (1 + 1e-6)
     assert adversary.delta(epsilon / 1.01) > DELTA
@@ -385,7 +410,10 @@ def test_what_is_told_of_tiny_epochs_is_what_all_outcomes_give(
     n: int, d: int, dummies: int, local: float
 ) -> None:
     """In fractions, whatever the others hold, several third values too; within 1%."""
-    lie, crowd = Fraction(1 / (exp(local) + d - 1)), ShuffledEpoch(n, d, local, dummies=dummies)
+    lie, crowd = (
+        Fraction(1 / (exp(local) + d - 1)),
+        ShuffledEpoch(reports=n, categories=d, epsilon_local=local, dummies=dummies),
+    )
     delta = float(_exact_delta(n, d, lie, exp(0.6 * local), dummies))
     epsilon = central_epsilon(crowd, delta)
     assert _exact_delta(n, d, lie, exp(epsilon), dummies) <= delta
@@ -420,12 +448,12 @@ def _of_case(crowd: ShuffledEpoch, a: int, b: int) -> tuple[Floats, Floats]:
 @pytest.mark.parametrize(
     ("crowd", "delta"),
     [
-        (ShuffledEpoch(30, 3, 1.66), 8e-4),
-        (ShuffledEpoch(40, 3, 0.6), 9e-6),
-        (ShuffledEpoch(34, 3, 1.3, 0.8, 4), 1e-6),
-        (ShuffledEpoch(20, 4, 1.2), 1e-4),
-        (ShuffledEpoch(16, 5, 0.8, dummies=3), 5e-6),
-        (ShuffledEpoch(20, 8, 2.2), 1e-6),
+        (ShuffledEpoch(reports=30, categories=3, epsilon_local=1.66), 8e-4),
+        (ShuffledEpoch(reports=40, categories=3, epsilon_local=0.6), 9e-6),
+        (ShuffledEpoch(reports=34, categories=3, epsilon_local=1.3, honest=0.8, dummies=4), 1e-6),
+        (ShuffledEpoch(reports=20, categories=4, epsilon_local=1.2), 1e-4),
+        (ShuffledEpoch(reports=16, categories=5, epsilon_local=0.8, dummies=3), 5e-6),
+        (ShuffledEpoch(reports=20, categories=8, epsilon_local=2.2), 1e-6),
     ],
 )
 def test_the_worst_case_of_what_others_hold_is_what_is_told(
@@ -453,7 +481,9 @@ def test_few_lies_are_told_and_planned_within_what_is_promised(place: int) -> No
     honest, dummies = drawn.choice((0.5, 0.8, 1.0)), drawn.choice((0, 0, 2 * categories))
     central, delta = drawn.choice((2.0, 3.0, 4.0, 5.0, 6.0)), 10 ** drawn.uniform(-9, -4)
     local = largest_local(reports, categories, central, delta, honest=honest, dummies=dummies)
-    crowd = ShuffledEpoch(reports, categories, local, honest, dummies)
+    crowd = ShuffledEpoch(
+        reports=reports, categories=categories, epsilon_local=local, honest=honest, dummies=dummies
+    )
     assert _Adversary(crowd).delta(central) <= delta * (1 + 1e-6)
     assert _Adversary(replace(crowd, epsilon_local=local + 0.03)).delta(central) > delta
     epsilon = central_epsilon(crowd, delta)
@@ -489,7 +519,7 @@ def test_the_largest_local_epsilon_and_its_errors_are_those_of_an_independent_co
     """rare, tenth: standard errors of values that nobody holds, and one in ten; rounded there."""
     epsilon_local = largest_local(reports, categories, 1.0, DELTA)
     assert local - 0.006 <= epsilon_local <= local + 0.001
-    crowd = ShuffledEpoch(reports, categories, epsilon_local)
+    crowd = ShuffledEpoch(reports=reports, categories=categories, epsilon_local=epsilon_local)
     assert central_epsilon(crowd, DELTA) <= 1.0
     assert crowd.stderr(0.0) == pytest.approx(rare, rel=0.01)
     assert crowd.stderr(0.1) == pytest.approx(tenth, rel=0.01)
@@ -504,7 +534,9 @@ def test_the_largest_local_epsilon_is_within_three_hundredths_of_what_an_adversa
     """dummies: on each value."""
     more = dummies * categories
     epsilon_local = largest_local(reports, categories, central, DELTA, dummies=more)
-    planned = ShuffledEpoch(reports, categories, epsilon_local, dummies=more)
+    planned = ShuffledEpoch(
+        reports=reports, categories=categories, epsilon_local=epsilon_local, dummies=more
+    )
     assert _Adversary(planned).delta(central) <= DELTA * (1 + 1e-6)
     above = replace(planned, epsilon_local=epsilon_local + 0.03)
     assert _Adversary(above).delta(central) > DELTA
@@ -518,7 +550,9 @@ def test_crowds_drawn_at_random_are_told_and_planned_within_what_is_promised(pla
     honest, dummies = drawn.choice((0.5, 0.7, 0.9, 1.0)), drawn.choice((0, 0, 5 * categories))
     central = drawn.choice((0.25, 0.5, 1.0, 2.0, 4.0))
     local = largest_local(reports, categories, central, DELTA, honest=honest, dummies=dummies)
-    crowd = ShuffledEpoch(reports, categories, local, honest, dummies)
+    crowd = ShuffledEpoch(
+        reports=reports, categories=categories, epsilon_local=local, honest=honest, dummies=dummies
+    )
     epsilon, adversary = central_epsilon(crowd, DELTA), _Adversary(crowd)
     assert adversary.delta(epsilon) <= DELTA * (1 + 1e-6)
     assert adversary.delta(epsilon / 1.03) > DELTA
@@ -528,27 +562,57 @@ def test_crowds_drawn_at_random_are_told_and_planned_within_what_is_promised(pla
 
 
 def test_what_is_proven_of_listed_values_alone_is_not_told_of_codes() -> None:
-    codes = even_lies(VectorCodes(3.0, 16, 16, 1), 3.0)  # of 16 words two are near
-    values = ShuffledEpoch(100, 8, 3.0, 0.9)
+    codes = even_lies(
+        VectorCodes(epsilon=3.0, dimensions=16, words=16, books=1), 3.0
+    )  # of 16 words two are near
+    values = ShuffledEpoch(reports=100, categories=8, epsilon_local=3.0, honest=0.9)
     epsilon = central_epsilon(replace(values, categories=codes.categories), 1e-6)
     assert epsilon > 1.02 * central_epsilon(values, 1e-6)
 
 
 def test_more_people_fewer_lies_and_dummies_do_what_they_should() -> None:
-    base = central_epsilon(ShuffledEpoch(10_000, 16, 5.0), DELTA)
-    assert central_epsilon(ShuffledEpoch(20_000, 16, 5.0), DELTA) < base
-    assert central_epsilon(ShuffledEpoch(10_000, 16, 5.5), DELTA) > base
-    assert central_epsilon(ShuffledEpoch(10_000, 16, 5.0, honest=0.5), DELTA) > base
-    assert central_epsilon(ShuffledEpoch(10_000, 16, 5.0, dummies=500), DELTA) < base
-    assert central_epsilon(ShuffledEpoch(10_000, 16, 5.0, groups=2), DELTA) > base
-    shared = central_epsilon(ShuffledEpoch(40_000, 16, 5.0, groups=4), DELTA)
-    assert shared == pytest.approx(base, rel=0.01), "a quarter of four times as many"
-    assert central_epsilon(ShuffledEpoch(10_000, 16, 5.0), 1e-6) < base
-    assert central_epsilon(ShuffledEpoch(1, 16, 5.0), DELTA) == 5.0
-    assert central_epsilon(ShuffledEpoch(100, 16, inf), DELTA) == inf
-    assert delta_of(ShuffledEpoch(1, 16, 5.0), 0.0) == pytest.approx(
-        (exp(5) - 1) / (exp(5) + 15), rel=1e-3
+    base = central_epsilon(ShuffledEpoch(reports=10_000, categories=16, epsilon_local=5.0), DELTA)
+    assert (
+        central_epsilon(ShuffledEpoch(reports=20_000, categories=16, epsilon_local=5.0), DELTA)
+        < base
     )
+    assert (
+        central_epsilon(ShuffledEpoch(reports=10_000, categories=16, epsilon_local=5.5), DELTA)
+        > base
+    )
+    assert (
+        central_epsilon(
+            ShuffledEpoch(reports=10_000, categories=16, epsilon_local=5.0, honest=0.5), DELTA
+        )
+        > base
+    )
+    assert (
+        central_epsilon(
+            ShuffledEpoch(reports=10_000, categories=16, epsilon_local=5.0, dummies=500), DELTA
+        )
+        < base
+    )
+    assert (
+        central_epsilon(
+            ShuffledEpoch(reports=10_000, categories=16, epsilon_local=5.0, groups=2), DELTA
+        )
+        > base
+    )
+    shared = central_epsilon(
+        ShuffledEpoch(reports=40_000, categories=16, epsilon_local=5.0, groups=4), DELTA
+    )
+    assert shared == pytest.approx(base, rel=0.01), "a quarter of four times as many"
+    assert (
+        central_epsilon(ShuffledEpoch(reports=10_000, categories=16, epsilon_local=5.0), 1e-6)
+        < base
+    )
+    assert central_epsilon(ShuffledEpoch(reports=1, categories=16, epsilon_local=5.0), DELTA) == 5.0
+    assert (
+        central_epsilon(ShuffledEpoch(reports=100, categories=16, epsilon_local=inf), DELTA) == inf
+    )
+    assert delta_of(
+        ShuffledEpoch(reports=1, categories=16, epsilon_local=5.0), 0.0
+    ) == pytest.approx((exp(5) - 1) / (exp(5) + 15), rel=1e-3)
 
 
 @pytest.mark.parametrize(
@@ -558,17 +622,19 @@ def test_a_flooded_crowd_keeps_its_promise_up_to_the_share_that_is_counted_on(
     strangers: int, is_kept: bool
 ) -> None:
     """Who makes reports of a crowd takes them away again: the others are all that hides anybody."""
-    epsilon = central_epsilon(ShuffledEpoch(1000, 16, 3.5, honest=0.9), DELTA)
-    honest_crowd = ShuffledEpoch(1000 - strangers, 16, 3.5)
+    epsilon = central_epsilon(
+        ShuffledEpoch(reports=1000, categories=16, epsilon_local=3.5, honest=0.9), DELTA
+    )
+    honest_crowd = ShuffledEpoch(reports=1000 - strangers, categories=16, epsilon_local=3.5)
     reached = max(
         float(np.maximum(own_law - exp(epsilon) * other, 0).sum())
         for own_law, other in _attack(honest_crowd)
     )
     assert (reached <= DELTA) is is_kept
     honest = (1000 - strangers) / 1000
-    assert central_epsilon(ShuffledEpoch(1000, 16, 3.5, honest), DELTA) == central_epsilon(
-        honest_crowd, DELTA
-    )
+    assert central_epsilon(
+        ShuffledEpoch(reports=1000, categories=16, epsilon_local=3.5, honest=honest), DELTA
+    ) == central_epsilon(honest_crowd, DELTA)
     if strangers == 999:
         assert central_epsilon(honest_crowd, DELTA) == 3.5, "the local epsilon remains"
 
@@ -577,8 +643,13 @@ def test_every_split_of_two_values_is_covered() -> None:
     """Whoever holds what, the count of one of two values never tells more than is told."""
     for n, local in ((60, 2.0), (400, 3.0), (400, 1.0)):
         p, q = exp(local) / (exp(local) + 1), 1 / (exp(local) + 1)
-        central = 0.6 * central_epsilon(ShuffledEpoch(n, 2, local), 1e-4)
-        delta, worst = delta_of(ShuffledEpoch(n, 2, local), central), 0.0
+        central = 0.6 * central_epsilon(
+            ShuffledEpoch(reports=n, categories=2, epsilon_local=local), 1e-4
+        )
+        delta, worst = (
+            delta_of(ShuffledEpoch(reports=n, categories=2, epsilon_local=local), central),
+            0.0,
+        )
         for holders in range(n):
             named = binom.pmf(np.arange(n + 1), n - 1 - holders, q)
             noise = np.convolve(named, binom.pmf(np.arange(n + 1), holders, p))
@@ -608,7 +679,7 @@ def test_numbers_out_of_range_are_refused(wrong: dict[str, Any], message: str) -
     with pytest.raises(BadParameter, match=message):
         ShuffledEpoch(**{**right, **wrong})
     with pytest.raises(BadParameter, match="delta 1"):
-        central_epsilon(ShuffledEpoch(10, 2, 1.0), 1)
+        central_epsilon(ShuffledEpoch(reports=10, categories=2, epsilon_local=1.0), 1)
 
 
 def test_a_promise_that_no_crowd_of_this_size_keeps_leaves_reports_private_by_themselves() -> None:

@@ -76,7 +76,7 @@ def _drawn(
         chance.multinomial(n, [p if v == own else q for v in range(len(truth))])
         for own, n in enumerate(truth)
     )
-    return mechanism, Totals(cells.tolist(), sum(truth))
+    return mechanism, Totals(cells=cells.tolist(), reports=sum(truth))
 
 
 def test_combined_estimates_are_unbiased_and_their_intervals_hold() -> None:
@@ -142,7 +142,7 @@ def test_mechanisms_of_every_kind_combine(
         payloads = [mechanism.randomize(value, coins) for _ in range(2000)]
         tiers.append((mechanism, tally(mechanism.layout, payloads)))
     nobody = build(name, epsilon=1.0, **parameters)
-    tiers.insert(0, (nobody, Totals([0] * nobody.layout.size, 0)))
+    tiers.insert(0, (nobody, Totals(cells=[0] * nobody.layout.size, reports=0)))
     found = answer_tiers(tiers, values, candidates)
     assert found.reports == 4000
     place = values.index("b") if values else {"wave": 1, "buckets": 1}.get(name, 0)
@@ -161,7 +161,7 @@ def test_mechanisms_of_every_kind_combine(
 
 def test_nobody_at_any_tier_is_said() -> None:
     tiers = [
-        (mechanism, Totals([0] * mechanism.layout.size, 0))
+        (mechanism, Totals(cells=[0] * mechanism.layout.size, reports=0))
         for mechanism in (build("wave", epsilon=e, low=0, high=1, buckets=4) for e in (1.0, 2.0))
     ]
     with pytest.raises(BatchTooSmall, match="no report at all"):

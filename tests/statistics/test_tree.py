@@ -21,7 +21,7 @@ from hubbub.mechanisms.tree import PrefixTree
 
 pytestmark = pytest.mark.thorough
 
-SMALL = PrefixTree(3.0, bits=24, cells=256, hashes=2)
+SMALL = PrefixTree(epsilon=3.0, bits=24, cells=256, hashes=2)
 LETTERS = "aeinorst"
 
 
@@ -55,7 +55,7 @@ def collections() -> list[tuple[Answer, Counter[str], float]]:
     for seed, (epsilon, letters) in enumerate(
         [(4.0, LETTERS), (4.0, "аеионтср"), (4.0, "xQ7#-_. "), (2.0, LETTERS), (1.0, LETTERS)]
     ):
-        tree = PrefixTree(epsilon)
+        tree = PrefixTree(epsilon=epsilon)
         strings, reports = _strings(300, seed, letters), 300_000
         holders = _held(len(strings), reports, seed)
         totals = draw(tree, strings, holders, np.random.default_rng(seed))
@@ -94,7 +94,7 @@ def test_intervals_of_what_was_found_hold_the_truth(
 
 
 def test_long_strings_are_found_by_their_beginning_and_said_so() -> None:
-    tree = PrefixTree(4.0)
+    tree = PrefixTree(epsilon=4.0)
     strings = ["https://example.org/" + "a" * 180, "https://example.org/" + "b" * 180, "short"]
     totals = draw(tree, strings, [20_000, 20_000, 10_000], np.random.default_rng(7))
     found = answer(tree, totals, None)
@@ -106,13 +106,13 @@ def test_long_strings_are_found_by_their_beginning_and_said_so() -> None:
 
 
 def test_fewer_bits_than_a_level_tells_are_refused() -> None:
-    PrefixTree(1.0, bits=12, cells=4096)
+    PrefixTree(epsilon=1.0, bits=12, cells=4096)
     with pytest.raises(BadParameter, match="raise bits to 12, or lower cells to 2048"):
-        PrefixTree(1.0, bits=11, cells=4096)
+        PrefixTree(epsilon=1.0, bits=11, cells=4096)
 
 
 def test_nothing_is_found_where_everybody_holds_another_string() -> None:
-    tree = PrefixTree(4.0)
+    tree = PrefixTree(epsilon=4.0)
     strings = [f"{number:x}" for number in range(4000)]
     totals = draw(tree, strings, [25] * len(strings), np.random.default_rng(2))
     found = answer(tree, totals, None)
@@ -125,7 +125,7 @@ def test_people_at_several_epsilons_are_one_answer() -> None:
     strings, holders = ["yes", "no", "perhaps"], [20_000, 10_000, 5_000]
     tiers = []
     for seed, epsilon in enumerate((2.0, 4.0)):
-        tree = PrefixTree(epsilon)
+        tree = PrefixTree(epsilon=epsilon)
         tiers.append((tree, draw(tree, strings, holders, np.random.default_rng(seed))))
     values = {value.value: value for value in answer_tiers(tiers, None).values}
     assert values.keys() >= {"yes", "no"}
@@ -147,7 +147,7 @@ def test_strings_that_are_named_are_counted_by_every_job_that_tells_them() -> No
 
 def test_drawn_totals_have_the_randomizers_law() -> None:
     """24,000 reports drawn, and made by the shipping randomizer; then compared."""
-    tree = PrefixTree(2.0, bits=8, cells=16, hashes=1)
+    tree = PrefixTree(epsilon=2.0, bits=8, cells=16, hashes=1)
     strings, many = ["", "a", "example.org"], 8000
     drawn = draw(tree, strings, [many] * 3, np.random.default_rng(4)).cells
     coins = KeyedBits(b"the law of drawn totals, tried!!")
@@ -173,13 +173,13 @@ def test_reports_fold_into_what_was_found() -> None:
     coins = KeyedBits(b"payloads of a small tree, folded")
     payloads = b"".join(SMALL.randomize("often"[: 1 + i % 2], coins) for i in range(6000))
     rows = np.frombuffer(payloads, dtype=np.uint8).reshape(6000, SMALL.layout.payload_bytes)
-    places = Places([(SMALL, Totals(fold(SMALL.layout, rows).tolist(), 6000))])
+    places = Places([(SMALL, Totals(cells=fold(SMALL.layout, rows).tolist(), reports=6000))])
     assert {prefix.text for prefix in discover(places)} == {"o", "of"}
 
 
 def test_what_a_shared_place_holds_of_another_string_is_left_there() -> None:
     """A place far above its twin keeps the rest; within chance both are one string's."""
-    tree = PrefixTree(4.0)
+    tree = PrefixTree(epsilon=4.0)
     places = Places([(tree, draw(tree, ["a"], [100_000], np.random.default_rng(1)))])
     groups = places.groups_of(0, 0)
     assert places.alone(np.array([2000.0, 9000.0]), groups).tolist() == [2000, 2000]
@@ -189,7 +189,7 @@ def test_what_a_shared_place_holds_of_another_string_is_left_there() -> None:
 
 def test_clear_strings_are_not_lost_to_beginnings_that_nobody_holds() -> None:
     """Of long strings a level knows hundreds of beginnings by chance; some meet others' places."""
-    tree, reports = PrefixTree(4.0), 1_000_000
+    tree, reports = PrefixTree(epsilon=4.0), 1_000_000
     chance = np.random.default_rng(1000)
     texts = ("".join(chance.choice(list("0123456789abcdef"), size=32)) for _ in range(300))
     strings = list(texts)  # 8fc6619e7dc was lost, at 7.1 standard errors
@@ -205,7 +205,7 @@ def test_clear_strings_are_not_lost_to_beginnings_that_nobody_holds() -> None:
 @pytest.mark.parametrize("reports", [100, 1000])
 def test_of_few_reports_nothing_false_is_found(reports: int) -> None:
     """A place of a level of 100 reports is hit by chance once in three: two hits are no news."""
-    tree = PrefixTree(4.0)
+    tree = PrefixTree(epsilon=4.0)
     for seed in range(4):
         strings = _strings(40, seed)
         holders = _held(len(strings), reports, seed)
@@ -231,6 +231,6 @@ def test_a_score_of_rare_hits_is_as_sure_as_chance_makes_it(by_chance: float) ->
 @pytest.mark.parametrize("bits", [78, 80, 128])
 def test_bits_that_do_not_fit_are_refused_with_the_most_that_do(bits: int) -> None:
     with pytest.raises(BadParameter, match="lower bits to 77, or set cells = 65536"):
-        PrefixTree(1.0, bits=bits)
-    assert PrefixTree(1.0, bits=77).bits == 77
-    assert PrefixTree(1.0, bits=bits, cells=65536).bits == bits
+        PrefixTree(epsilon=1.0, bits=bits)
+    assert PrefixTree(epsilon=1.0, bits=77).bits == 77
+    assert PrefixTree(epsilon=1.0, bits=bits, cells=65536).bits == bits

@@ -59,7 +59,9 @@ def test_people_who_are_all_alike_are_told_no_worse_by_a_finite_pool() -> None:
         vector = chance.standard_normal(16)
         vector /= np.linalg.norm(vector)
         cells = cells_of(codes, vector, people, chance).astype(int).tolist()
-        figures = Vectors().figures(codes, Totals(tuple(cells), people), (), shape=False)
+        figures = Vectors().figures(
+            codes, Totals(cells=tuple(cells), reports=people), (), shape=False
+        )
         off = 2 * figures.estimates / people - 1 - vector
         squares.append(float(off @ off) * people / optimum(4.0, 16))
         worth.append((off * people / 2 / figures.stderrs) ** 2)

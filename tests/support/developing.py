@@ -65,8 +65,13 @@ def developing(folder: Path, catalog: str) -> Iterator[Developing]:
     with (folder / "up.log").open("w") as log:
         process = subprocess.Popen(
             [
-                *(sys.executable, "-m", "hubbub.cli", "up", "--dev"),
-                *("--port", str(free_port(*MORE_PORTS))),
+                sys.executable,
+                "-m",
+                "hubbub.cli",
+                "up",
+                "--dev",
+                "--port",
+                str(free_port(*MORE_PORTS)),
             ],
             cwd=folder,
             env=dict(os.environ),

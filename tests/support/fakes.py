@@ -78,7 +78,18 @@ class MemoryStore:
         tags = [own + number.to_bytes(8, "big") for number in range(totals.reports)]
         cells = np.array(totals.cells)
         reports = totals.reports
-        await self.add(window, Commit(2 * own, tags, cells, 0, {}, 1 << 40, batch_reports=reports))
+        await self.add(
+            window,
+            Commit(
+                batch_id=2 * own,
+                tags=tags,
+                cells=cells,
+                duplicates=0,
+                rejected={},
+                seen_until=1 << 40,
+                batch_reports=reports,
+            ),
+        )
 
     async def read(self, windows: Sequence[Window]) -> list[WindowTotals]:
         """What each of these windows holds, in their order."""
@@ -95,7 +106,14 @@ class MemoryStore:
         )
         at = max((sums.at for sums in shards), default=0)
         counted, dummies, last = Counted.of(settled(counts), _last(shards))
-        return WindowTotals(cells, counted, batch_reports, at, dummies, last)
+        return WindowTotals(
+            cells=cells,
+            counted=counted,
+            batch_reports=batch_reports,
+            at=at,
+            dummies=dummies,
+            last=last,
+        )
 
     async def counted(self, streams: Collection[str]) -> Mapping[Window, Counted]:
         """What every window of these streams holds, where it holds any report."""

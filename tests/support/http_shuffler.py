@@ -47,7 +47,10 @@ class HttpShuffler(http.server.ThreadingHTTPServer):
             return 503, {}, json.dumps(document).encode()
         refused = answer if isinstance(answer, Mapping) else {}
         reports = SubmitRequest.FromString(body).reports
-        self.received += [SealedReport(r.stream, r.epoch, r.key_id, r.sealed) for r in reports]
+        self.received += [
+            SealedReport(stream=r.stream, epoch=r.epoch, key_id=r.key_id, sealed=r.sealed)
+            for r in reports
+        ]
         numbers = {at: "REASON_" + why[len("refused_") :].upper() for at, why in refused.items()}
         response = SubmitResponse(
             refused=[Refusal(index=at, reason=Reason.Value(why)) for at, why in numbers.items()]

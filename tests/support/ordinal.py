@@ -56,7 +56,13 @@ class AtMost(Listed):
         rising = np.clip(np.maximum.accumulate(figures.estimates), 0.0, reports)
         answer_rows = rows(names, reports, judged, rising)
         return Answer(
-            "values", reports, confidence, answer_rows, 1.0, repeats=repeats, figures=figures
+            kind="values",
+            reports=reports,
+            confidence=confidence,
+            values=answer_rows,
+            correlation=1.0,
+            repeats=repeats,
+            figures=figures,
         )
 
     def correlation(self, _mechanism: Any) -> float:

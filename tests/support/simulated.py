@@ -53,7 +53,12 @@ class Simulated:
 def simulate(setting: Setting, chance: np.random.Generator, repeats: int = 1) -> Simulated:
     """One collection of this setting; `repeats` reports of every device, on one permanent lie."""
     mechanism = Rappor(
-        setting.bits, setting.hashes, setting.cohorts, setting.f, setting.p, setting.q
+        bits=setting.bits,
+        hashes=setting.hashes,
+        cohorts=setting.cohorts,
+        f=setting.f,
+        p=setting.p,
+        q=setting.q,
     )
     shares = LAWS[setting.law](np.arange(1.0, setting.strings + 1))
     truth = chance.multinomial(setting.reports, shares / shares.sum())

@@ -20,17 +20,28 @@ _BEGINNINGS: Final = (
 )
 _NAMES: Final = frozenset(
     {
-        *("ALL_PROXY", "FTP_PROXY", "GRPC_PROXY", "HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY"),
-        *("COLORTERM", "COLUMNS", "FORCE_COLOR", "LINES", "NO_COLOR", "TERM", "TTY_COMPATIBLE"),
-        *(
-            "TTY_INTERACTIVE",
-            "LANG",
-            "LANGUAGE",
-            "PYTEST_ADDOPTS",
-            "SOURCE_DATE_EPOCH",
-            "MPLBACKEND",
-        ),
-        *("SSL_CERT_DIR", "SSL_CERT_FILE", "SSLKEYLOGFILE"),
+        "ALL_PROXY",
+        "FTP_PROXY",
+        "GRPC_PROXY",
+        "HTTPS_PROXY",
+        "HTTP_PROXY",
+        "NO_PROXY",
+        "COLORTERM",
+        "COLUMNS",
+        "FORCE_COLOR",
+        "LINES",
+        "NO_COLOR",
+        "TERM",
+        "TTY_COMPATIBLE",
+        "TTY_INTERACTIVE",
+        "LANG",
+        "LANGUAGE",
+        "PYTEST_ADDOPTS",
+        "SOURCE_DATE_EPOCH",
+        "MPLBACKEND",
+        "SSL_CERT_DIR",
+        "SSL_CERT_FILE",
+        "SSLKEYLOGFILE",
     }
 )
 # Of Python's own only how it stores what it compiled: the rest changes what programs say or find.

@@ -55,7 +55,7 @@ def _rule(schema: dict[str, Any]) -> Any:
         case "integer" | "number" as kind:
             low, high = schema.get("minimum"), schema.get("maximum")
             above, below = schema.get("exclusiveMinimum"), schema.get("exclusiveMaximum")
-            return [kind, *(low if above is None else above, high if below is None else below)] + (
+            return [kind, low if above is None else above, high if below is None else below] + (
                 [above is not None, below is not None]
                 if above is not None or below is not None
                 else []

@@ -62,7 +62,7 @@ def backup_and_run(
     folder = tmp_path_factory.mktemp("backup")
     passphrase = folder / "passphrase"
     passphrase.write_text(WORDS + "\n")
-    catalog = Catalog("127.0.0.1:1", dict(made.bundle.metrics))
+    catalog = Catalog(shuffler="127.0.0.1:1", metrics=dict(made.bundle.metrics))
     with LocalRun(folder / "home", catalog, Ports.free()) as run:
         yield Kept(folder / "kept", passphrase, catalog), run
 

@@ -371,8 +371,20 @@ def test_the_demo_refuses_before_it_starts(hubbub: Hubbub) -> None:
 @pytest.mark.parametrize(
     "command",
     [
-        *("", "demo", "up", "catalog", "catalog check", "catalog build", "keys new", "keys tls"),
-        *("query", "status", "shuffler", "aggregator", "rappor", "rappor decode"),
+        "",
+        "demo",
+        "up",
+        "catalog",
+        "catalog check",
+        "catalog build",
+        "keys new",
+        "keys tls",
+        "query",
+        "status",
+        "shuffler",
+        "aggregator",
+        "rappor",
+        "rappor decode",
     ],
 )
 def test_every_command_has_help(

@@ -192,7 +192,7 @@ def test_dummies_of_devices_leave_as_reports_do_and_are_nobodys_in_every_answer(
     estimates, alone = estimate(run.endpoints, "own"), estimate(run.endpoints, "met")
     assert estimates.reports == round(terms["counted"] / (1 + EACH))
     assert estimates.epsilon > alone.epsilon + 0.3
-    crowd = ShuffledEpoch(PEOPLE, 3, estimates.epsilon, each=EACH)
+    crowd = ShuffledEpoch(reports=PEOPLE, categories=3, epsilon_local=estimates.epsilon, each=EACH)
     for value in estimates.values:
         true = {"red": 525, "blue": 175, "green": 0}[value.value]
         assert abs(value.estimate - true) <= SIGMAS * crowd.stderr(true / PEOPLE)
@@ -266,7 +266,9 @@ def test_what_a_crowd_tells_is_published_as_it_is_and_charged_nothing(
     """Of a day that is over, put there as such days are kept."""
     over = epoch_at(now(), "day") - 5
     drawn = draw(run.bundle.metric("met").randomizer, [0, 2], [525, 175], default_rng(5))
-    totals = WindowTotals(np.array(drawn.cells, dtype=np.int64), PEOPLE, PEOPLE, 1)
+    totals = WindowTotals(
+        cells=np.array(drawn.cells, dtype=np.int64), counted=PEOPLE, batch_reports=PEOPLE, at=1
+    )
     write_history([Day(Window("met", over), totals)], run.aggregator_redis, run.shuffler_redis)
     date, home = epoch_date(over, 86_400), ["--home", str(run.home)]
     assert main(["release", "met", "--epoch", date, *home, "--format", "json"]) == 0

@@ -46,8 +46,12 @@ def test_the_demo_counts_everything_once_and_its_intervals_hold(tmp_path: Path) 
     assert done.stderr == "", "progress is for a terminal"
     assert "The law balances." in done.stdout
     for phrase in (
-        *("what coins made of it, in hex", "not even someone who breaks", "nobody reported then"),
-        *("asked of the same 2,500 people in both ways", "a past to", "--keep leaves"),
+        "what coins made of it, in hex",
+        "not even someone who breaks",
+        "nobody reported then",
+        "asked of the same 2,500 people in both ways",
+        "a past to",
+        "--keep leaves",
     ):
         assert phrase in done.stdout
     document = json.loads(out.read_text())

@@ -253,7 +253,7 @@ def _names() -> dict[str, Any]:
 
     def laplace_noise(epsilon: float, local: float, values: int) -> float:
         mechanism = build("unary.oue", epsilon=local, categories=values)
-        totals = Totals([4000] * values, 9000)
+        totals = Totals(cells=[4000] * values, reports=9000)
         policy = Release("laplace", epsilon)
         labels = [str(value) for value in range(values)]
         made = release([(mechanism, totals)], labels, "count", "0", policy=policy, reports_each=1)

@@ -67,9 +67,12 @@ def test_strings_are_weighed_against_candidates(
     (tmp_path / "c.txt").write_text("a.example\nb.example\n")
     done = hubbub(
         "ledger",
-        *("--state-dir", str(folder)),
-        *("--candidates", str(tmp_path / "c.txt")),
-        *("--format", "json"),
+        "--state-dir",
+        str(folder),
+        "--candidates",
+        str(tmp_path / "c.txt"),
+        "--format",
+        "json",
     )
     ((ledger,),) = [list(json.loads(done.stdout).values())]
     homepage = next(payload for payload in ledger["payloads"] if payload["metric"] == "homepage")

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.thorough
 def test_what_devices_saw_acknowledged_is_what_the_law_holds(
     made: Made, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    catalog = Catalog("127.0.0.1:1", dict(made.bundle.metrics))
+    catalog = Catalog(shuffler="127.0.0.1:1", metrics=dict(made.bundle.metrics))
     with LocalRun(tmp_path / "home", catalog, Ports.free()) as run:
         arguments = ["load", "--home", str(run.home), "--devices", "300", "--rate", "200"]
         assert main([*arguments, "--seconds", "3", "--processes", "2", "--format", "json"]) == 0

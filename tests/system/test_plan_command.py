@@ -399,7 +399,7 @@ def test_what_a_form_would_not_read_is_refused_by_its_name(
 def test_a_plan_says_what_its_shares_are_of_and_what_to_write(
     catalog: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["plan", *["--vector", "16", "5", "--epsilon", "2", "--reports", "1e5"]]) == 0
+    assert main(["plan", "--vector", "16", "5", "--epsilon", "2", "--reports", "1e5"]) == 0
     assert "as a share of the range, 10 wide" in capsys.readouterr().out
     crowd = ["plan", "central", "--reports", "9000", "--epsilon", "1"]
     assert main([*crowd, "--parts", "2", "3", "2"]) == 0

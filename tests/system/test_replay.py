@@ -86,7 +86,7 @@ class TappedRun(LocalRun):
 
 @contextmanager
 def _tapped(home: Path, made: Made) -> Iterator[tuple[LocalRun, Tap]]:
-    run = TappedRun(home, Catalog("", dict(made.bundle.metrics)), Ports.free())
+    run = TappedRun(home, Catalog(shuffler="", metrics=dict(made.bundle.metrics)), Ports.free())
     run.tap_port = free_port()
     with run:
         tls = home / "tls"

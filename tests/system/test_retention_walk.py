@@ -47,7 +47,12 @@ def _dated(days_ago: int) -> str:
 def _fill(run: LocalRun) -> None:
     """Totals of days that are over, with the shuffler's counters of them."""
     layout = run.bundle.metrics["theme"].randomizer.layout
-    totals = WindowTotals(np.full(layout.size, REPORTS // 3, dtype=np.int64), REPORTS, 100, 0)
+    totals = WindowTotals(
+        cells=np.full(layout.size, REPORTS // 3, dtype=np.int64),
+        counted=REPORTS,
+        batch_reports=100,
+        at=0,
+    )
     today = epoch_at(time.time(), "day")
     days = [Day(Window("theme", today - ago), totals) for ago in DAYS_AGO]
     write_history(days, run.aggregator_redis, run.shuffler_redis)

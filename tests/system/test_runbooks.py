@@ -93,7 +93,7 @@ def test_the_commands_of_a_runbook_run_to_the_letter(
 def test_a_backup_and_its_restore_run_to_the_letter(
     made: Made, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    catalog = Catalog("127.0.0.1:1", dict(made.bundle.metrics))
+    catalog = Catalog(shuffler="127.0.0.1:1", metrics=dict(made.bundle.metrics))
     page = OPERATE / "restore.md"
     [secret] = re.findall(r"^    (head .*)$", page.read_text(), re.MULTILINE)
     places = {

@@ -31,7 +31,9 @@ METRICS = (
     ("kept", "long.grr", 1.0, 'permanent_epsilon = 2.0\nvalues = ["light", "dark"]'),
     ("plugins", "privset", 4.0, f'kind = "set"\nvalues = ["git", "vim", "go"]\nmost = 2\n{PERIOD}'),
     (
-        *("profile", "pairs", 4.0),
+        "profile",
+        "pairs",
+        4.0,
         f"""parts.theme = ["light", "dark"]
 parts.Person = ["new", "old"]
 parts.age = {{ edges = [0, 18, 65] }}

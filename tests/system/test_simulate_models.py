@@ -203,19 +203,34 @@ def test_people_needed_are_planned(capsys: pytest.CaptureFixture[str]) -> None:
     classes = ("plan", "model", "softmax", "--features", "12", "--epsilon", "4")
     assert "softmax needs --classes" in _refused(capsys, *classes)
     assert "--classes 2: classes has 2, and softmax tells 3 to 16" in _refused(
-        *(capsys, *classes, "--classes", "2")
+        capsys, *classes, "--classes", "2"
     )
     [wide] = json.loads(_said(capsys, *classes, "--classes", "6", "--format", "json"))["rows"]
     [narrow] = json.loads(
         _said(
-            *(capsys, "plan", "model", "logistic", "--features", "64", "--epsilon", "4"),
-            *("--format", "json"),
+            capsys,
+            "plan",
+            "model",
+            "logistic",
+            "--features",
+            "64",
+            "--epsilon",
+            "4",
+            "--format",
+            "json",
         )
     )["rows"]
     assert wide["squared_error"] == narrow["squared_error"], "5 rows of 13 are 65 numbers, too"
     assert "12 columns and 6 classes" in _said(capsys, *classes, "--classes", "6")
     assert "has 1365 numbers, above 1001" in _refused(
-        *(capsys, "plan", "model", "softmax", "--features", "90", "--classes", "16"),
+        capsys,
+        "plan",
+        "model",
+        "softmax",
+        "--features",
+        "90",
+        "--classes",
+        "16",
     )
     assert "classes is of softmax" in _refused(capsys, *question, "--classes", "3")
     arguments = ("plan", "model", "logistic", "--features", "4")

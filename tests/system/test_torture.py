@@ -68,7 +68,7 @@ def run(tmp_path: Path) -> Iterator[LocalRun]:
     values = ", ".join(f'"{name}"' for name in ["zero", *map(str, range(app.SERIAL_BITS))])
     metrics = [SERIAL.format(number=n, values=values) for n in range(app.METRICS)]
     (tmp_path / "metrics.toml").write_text(LIMITED + "".join(metrics))
-    catalog = Catalog("", read_catalog(tmp_path / "metrics.toml").metrics)
+    catalog = Catalog(shuffler="", metrics=read_catalog(tmp_path / "metrics.toml").metrics)
     with LocalRun(tmp_path / "home", catalog, Ports.free()) as running:
         yield running
 

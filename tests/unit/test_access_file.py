@@ -141,8 +141,10 @@ def test_without_the_extra_the_remedy_is_said(
 
 
 def test_grants_add_up_and_cover_tiers() -> None:
-    caller = Caller("x", "token", (Grant("viewer", ("a*",)), Grant("publisher", ("b",))))
+    caller = Caller(
+        name="x", way="token", grants=(Grant("viewer", ("a*",)), Grant("publisher", ("b",)))
+    )
     assert (caller.role, caller.sees_all) == ("publisher", False)
     assert [caller.sees(name) for name in ("a", "a/0.5", "b", "c")] == [True, True, True, False]
     assert [caller.may("publisher", name) for name in ("a", "b")] == [False, True]
-    assert not Caller("y", "login", ()).is_a("viewer")
+    assert not Caller(name="y", way="login", grants=()).is_a("viewer")

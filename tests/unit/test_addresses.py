@@ -80,10 +80,7 @@ def test_a_url_without_a_host_or_with_another_port_is_none(url: str) -> None:
         (
             aggregator,
             AGGREGATOR,
-            (
-                *("--listen", "--http-listen"),
-                *("--shuffler-status", "--metrics-listen"),
-            ),
+            ("--listen", "--http-listen", "--shuffler-status", "--metrics-listen"),
         ),
         (issuer, ISSUER, ("--listen", "--metrics-listen")),
         (relay, RELAY, ("--listen", "--metrics-listen")),

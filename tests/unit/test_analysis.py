@@ -110,7 +110,7 @@ def test_a_row_far_from_all_others_has_a_plain_low() -> None:
 
 def test_an_answer_has_the_estimators_own_numbers() -> None:
     grr = build("grr", epsilon=1.0, categories=3)
-    totals = Totals([500, 300, 200], 1000)
+    totals = Totals(cells=[500, 300, 200], reports=1000)
     found = answer(grr, totals, ["a", "b", "c"])
     estimates = grr.estimate(totals)
     assert [value.estimate for value in found.values] == list(estimates.values)
@@ -125,9 +125,9 @@ def test_an_answer_asks_for_what_fits_the_metric(mechanism: Rappor) -> None:
     with pytest.raises(BadParameter, match="say which to look for"):
         answer(mechanism, totals, None)
     with pytest.raises(BadParameter, match="leave candidates out"):
-        answer(build("rr", epsilon=1.0), Totals([1, 2], 3), ["no", "yes"], ["no"])
+        answer(build("rr", epsilon=1.0), Totals(cells=[1, 2], reports=3), ["no", "yes"], ["no"])
     with pytest.raises(BadParameter, match="answers listed values"):
-        answer(build("rr", epsilon=1.0), Totals([1, 2], 3), None)
+        answer(build("rr", epsilon=1.0), Totals(cells=[1, 2], reports=3), None)
     assert len(answer(mechanism, totals, None, STRINGS[:5]).values) == 5
 
 

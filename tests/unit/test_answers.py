@@ -163,7 +163,9 @@ def _aborting(code: Any, *metadata: tuple[str, str]) -> Answer:
 def _submit_one(address: str) -> TryAgain | GivenUp:
     transport = transport_to(address, roots=None, insecure=True)
     with pytest.raises((TryAgain, GivenUp)) as caught:
-        transport.submit([SealedReport("theme", 1, 1, b"sealed")], HANG_SECONDS)
+        transport.submit(
+            [SealedReport(stream="theme", epoch=1, key_id=1, sealed=b"sealed")], HANG_SECONDS
+        )
     transport.close()
     assert isinstance(caught.value, TryAgain | GivenUp)
     return caught.value

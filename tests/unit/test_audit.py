@@ -269,7 +269,7 @@ def test_what_was_not_walked_is_not_said_to_have_held() -> None:
     from hubbub.cli.commands.audit import _found
 
     verdicts = {
-        kind: _found(Check("theme", kind, held=success, said=""))
+        kind: _found(Check(what="theme", kind=kind, held=success, said=""))
         for kind, success in ((NOT_WALKED, True), ("one report", True), ("a second report", False))
     }
     assert list(verdicts.values()) == ["not tried", "held", "FAILED"]

@@ -134,7 +134,10 @@ def _past_path_max() -> list[Entry]:
         pytest.param(
             [
                 *map(_entry, ("d1", "victim", "victim/sub")),
-                *(_entry("q", "d1"), _entry("p", "q/.."), _entry("p/victim/sub"), _entry("q", ".")),
+                _entry("q", "d1"),
+                _entry("p", "q/.."),
+                _entry("p/victim/sub"),
+                _entry("q", "."),
             ],
             id="a link that is turned around",
         ),

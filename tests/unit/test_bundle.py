@@ -158,13 +158,13 @@ def test_build_refuses_a_change_against_the_bundle_it_would_overwrite(
 ) -> None:
     out, streams = tmp_path / "app.hubbub", tmp_path / "streams.json"
     keys = made.folder / "keys"
-    catalog = Catalog("127.0.0.1:1", dict(made.bundle.metrics))
+    catalog = Catalog(shuffler="127.0.0.1:1", metrics=dict(made.bundle.metrics))
     build_bundle(catalog, keys, out=out, streams=streams, previous=out, roots=None)
     before = out.read_bytes()
     metrics = {**made.bundle.metrics, "theme": replace(made.bundle.metric("theme"), epsilon=0.9)}
     with pytest.raises(BundleRefused):
         build_bundle(
-            Catalog("127.0.0.1:1", metrics),
+            Catalog(shuffler="127.0.0.1:1", metrics=metrics),
             keys,
             out=out,
             streams=streams,
@@ -247,7 +247,7 @@ def test_epochs_are_whole_and_of_utc() -> None:
 
 def _build(made: Made, keys: Path, out: Path, **changes: Any) -> Bundle:
     theme = replace(made.bundle.metric("theme"), **changes)
-    catalog = Catalog("127.0.0.1:1", {**made.bundle.metrics, "theme": theme})
+    catalog = Catalog(shuffler="127.0.0.1:1", metrics={**made.bundle.metrics, "theme": theme})
     streams = out.with_name("streams.json")
     return build_bundle(catalog, keys, out=out, streams=streams, previous=out, roots=None)
 
@@ -273,9 +273,10 @@ def test_every_bundle_is_newer_than_the_one_before(made: Made, tmp_path: Path) -
     out, keys = tmp_path / "app.hubbub", made.folder / "keys"
     serials = [_build(made, keys, out).serial for _ in range(3)]
     assert serials == sorted(set(serials))
-    catalog = Catalog("127.0.0.1:1", dict(made.bundle.metrics))
+    catalog = Catalog(shuffler="127.0.0.1:1", metrics=dict(made.bundle.metrics))
     back = build_bundle(
-        *(catalog, keys),
+        catalog,
+        keys,
         out=out,
         streams=tmp_path / "streams.json",
         previous=out,

@@ -35,7 +35,7 @@ values = ["light", "dark", "system"]
 {crowd}
 limits = {{ reports_per_epoch = 1, lifetime_epsilon = 500 }}
 """
-DAILY = Traffic(1e8, 86_400, 50, 128)
+DAILY = Traffic(a_day=1e8, epoch_seconds=86_400, sealed_bytes=50, cells=128)
 
 
 def _parts(*traffic: Traffic, peak: float = 3, outage: float = 3600) -> dict[str, Need]:

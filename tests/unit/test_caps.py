@@ -25,7 +25,9 @@ def bundle_of(signed: Signed) -> Callable[..., Bundle]:
     def make(caps: Caps, *names: str) -> Bundle:
         theme = replace(signed.bundle.metric("theme"), limits=Limits(1, 5.0))
         metrics = {name: replace(theme, name=name, caps=caps) for name in names}
-        return Bundle(metrics, keys, "127.0.0.1:9", None, {}, caps=caps)
+        return Bundle(
+            metrics=metrics, keys=keys, shuffler="127.0.0.1:9", roots=None, history={}, caps=caps
+        )
 
     return make
 
@@ -201,7 +203,7 @@ def test_sums_of_days_never_count_less_than_the_days_and_never_much_longer(seed:
     drawn = Random(seed)
     today = 20_000
     days = {today - drawn.randrange(-6, 800): drawn.random() for _ in range(60)}
-    account = Account(sum(days.values()), days=days, central=1.0)
+    account = Account(spent=sum(days.values()), days=days, central=1.0)
     sums = account.sums(today * DAY + drawn.random() * DAY)
     assert (sums.spent, sums.central) == (account.spent, 1.0)
     assert (sums.epochs, sums.losses, sums.responses) == ({}, {}, {})
@@ -216,6 +218,6 @@ def test_sums_of_days_never_count_less_than_the_days_and_never_much_longer(seed:
 
 
 def test_sums_of_a_clock_at_its_beginning_are_of_days_that_can_be_kept() -> None:
-    account = Account(3.0, days={0: 1.0, 20_000: 2.0})
+    account = Account(spent=3.0, days={0: 1.0, 20_000: 2.0})
     for now in (0.0, 40.0 * DAY, 1e5 * DAY):
         assert Account.load(account.sums(now).data()).spent == 3.0

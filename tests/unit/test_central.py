@@ -51,10 +51,10 @@ def _read(folder: Path, text: str) -> Metric:
 def test_who_is_the_only_honest_person_of_a_crowd_hides_in_none(
     reports: int, honest: float
 ) -> None:
-    alone = ShuffledEpoch(reports, 4, 1.0, honest)
+    alone = ShuffledEpoch(reports=reports, categories=4, epsilon_local=1.0, honest=honest)
     assert alone.others == 0
     assert central_epsilon(alone, 1e-9) == pytest.approx(1.0, rel=1e-3)
-    assert ShuffledEpoch(1000, 4, 1.0, 0.8).others == 799
+    assert ShuffledEpoch(reports=1000, categories=4, epsilon_local=1.0, honest=0.8).others == 799
 
 
 @pytest.mark.slow
@@ -277,7 +277,9 @@ def test_auto_takes_the_fewest_dummies_that_are_worth_it() -> None:
 
     def variance(dummies: int) -> float:
         local = largest_local(300, 256, 1.0, 1e-8, honest=0.9, dummies=dummies, most=8.0)
-        crowd = ShuffledEpoch(300, 256, local, 0.9, dummies)
+        crowd = ShuffledEpoch(
+            reports=300, categories=256, epsilon_local=local, honest=0.9, dummies=dummies
+        )
         return crowd.stderr(0.0) ** 2 + crowd.stderr(0.1) ** 2
 
     least = min(map(variance, range(0, 1001, 50)))
@@ -333,7 +335,9 @@ def test_the_schema_takes_what_the_reader_takes() -> None:
 
 
 def test_what_makes_devices_lie_more_than_needed_is_told_with_what_would_help() -> None:
-    promise = CentralPromise(1.0, 30_000, 1e-8, 0.9, max_local_epsilon=4.0)
+    promise = CentralPromise(
+        epsilon=1.0, crowd=30_000, delta=1e-8, honest=0.9, max_local_epsilon=4.0
+    )
     assert "a report may say 4 at most; with a larger max_local" in what_decides(
         promise, 4.0, 0.5, 4
     )

@@ -104,7 +104,7 @@ def test_no_crowd_says_more_than_its_gaussian(
     reports: int, categories: int, central: float
 ) -> None:
     local = largest_local(reports, categories, central, 1e-8, honest=0.9)
-    crowd = ShuffledEpoch(reports, categories, local, 0.9)
+    crowd = ShuffledEpoch(reports=reports, categories=categories, epsilon_local=local, honest=0.9)
     mu = gaussian_mu(crowd)
     for place in range(20):
         epsilon = place * 0.15 * central + 0.003
@@ -116,8 +116,10 @@ def test_no_crowd_says_more_than_its_gaussian(
 
 
 def test_no_crowd_costs_more_than_its_reports_say_alone() -> None:
-    assert gaussian_mu(ShuffledEpoch(1, 4, 1.0)) <= mu_of_pure(1.0)
-    assert gaussian_mu(ShuffledEpoch(100, 4, inf)) > 30, "where nobody lies nothing is hidden"
+    assert gaussian_mu(ShuffledEpoch(reports=1, categories=4, epsilon_local=1.0)) <= mu_of_pure(1.0)
+    assert gaussian_mu(ShuffledEpoch(reports=100, categories=4, epsilon_local=inf)) > 30, (
+        "where nobody lies nothing is hidden"
+    )
 
 
 @pytest.mark.slow
@@ -177,7 +179,14 @@ def test_an_app_tests_its_caps_without_numpy(tmp_path: Path) -> None:
 
 def _bundle(catalog: Catalog) -> Bundle:
     keys = tuple(new_periods(1, (TODAY - 10) * DAY, 500 * DAY, 2)[1])
-    return Bundle(dict(catalog.metrics), keys, "127.0.0.1:9", None, {}, caps=catalog.caps)
+    return Bundle(
+        metrics=dict(catalog.metrics),
+        keys=keys,
+        shuffler="127.0.0.1:9",
+        roots=None,
+        history={},
+        caps=catalog.caps,
+    )
 
 
 def _tight(catalog: Catalog, reports: float) -> dict[str, Metric]:
@@ -220,7 +229,8 @@ def test_what_was_spent_is_kept_and_of_two_accounts_the_larger(catalog: Catalog)
     metrics = _tight(catalog, 2.5)
     accounts = {"one": Account(), "other": Account()}
     assert [charge(accounts, metrics["one"], TODAY + day, "") for day in range(3)] == [
-        *(None, None),
+        None,
+        None,
         Outcome.OVER_BUDGET,
     ]
     account = Account.load(json.loads(json.dumps(accounts["one"].data())))

@@ -63,7 +63,7 @@ def metrics(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Metric]:
 @pytest.fixture
 def device(metrics: dict[str, Metric]) -> Callable[[State, int], Client]:
     keys = tuple(new_periods(1, (TODAY - 10) * DAY, 100 * DAY, 2)[1])
-    bundle = Bundle(metrics, keys, "127.0.0.1:9", None, {})
+    bundle = Bundle(metrics=metrics, keys=keys, shuffler="127.0.0.1:9", roots=None, history={})
 
     def made(state: State, day: int) -> Client:
         clock = SystemClock(lambda: float((TODAY + day) * DAY + 600))
@@ -243,7 +243,7 @@ def test_what_was_said_of_each_outlives_the_state_and_the_careful_word_holds(
     both, alone = Consent(0, 1.0, 0.0, 7.0), Consent(0, 2.0)
     assert agreed(both, alone, ordered=False) == Consent(0, 1.0, 0.0, 2.0)
     assert agreed(both, alone, ordered=True) == alone
-    moment = StateMoment("state", 1, "head", {}, both)
+    moment = StateMoment(state="state", commits=1, head="head", accounts={}, consent=both)
     assert StateMoment.load(moment.document()).consent == both
     former = json.loads(replace(moment, consent=alone).document())
     assert "max_local" not in former

@@ -28,7 +28,7 @@ from tests.support.node import needs_node
 from tests.support.waiting import HANG_SECONDS
 
 OLD = Path(__file__).parents[1] / "data" / "installations" / "0.2"
-REPORTS = [SealedReport("theme", 20_000, 7, b"\0sealed")]
+REPORTS = [SealedReport(stream="theme", epoch=20_000, key_id=7, sealed=b"\0sealed")]
 
 GO = """
 package main

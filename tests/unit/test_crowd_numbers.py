@@ -69,7 +69,10 @@ class _Roughly:
 @pytest.mark.parametrize("crowd", [20, 1000, 30_000, 10**6])
 @pytest.mark.slow
 def test_auto_takes_the_steps_with_the_least_worst_error(crowd: int) -> None:
-    promise, table = CentralPromise(1.0, crowd, 1e-8, 0.9, 16.0), {"low": 0, "high": 10}
+    promise, table = (
+        CentralPromise(epsilon=1.0, crowd=crowd, delta=1e-8, honest=0.9, max_local_epsilon=16.0),
+        {"low": 0, "high": 10},
+    )
     plan = planned_number({**table, "mechanism": "auto"}, promise, _Roughly())
 
     def worst(name: str, steps: int) -> float:
@@ -102,7 +105,7 @@ def test_a_mean_and_the_parts_of_a_range_keep_the_promise(tmp_path: Path) -> Non
 
 
 def test_parts_too_fine_for_a_crowd_are_refused_with_the_crowd_that_would_do() -> None:
-    promise = CentralPromise(1.0, 1000, 1e-8, 0.9, 8.0)
+    promise = CentralPromise(epsilon=1.0, crowd=1000, delta=1e-8, honest=0.9, max_local_epsilon=8.0)
     table = {"mechanism": "wave", "low": 0, "high": 10, "buckets": 400}
     with pytest.raises(BadParameter, match="take fewer buckets, or gather a crowd of ") as error:
         planned_number(table, promise, _Roughly())

@@ -47,7 +47,10 @@ def _read(folder: Path, more: str) -> Metric:
 @pytest.mark.parametrize("crowd", [100, 2000, 100_000])
 @pytest.mark.slow
 def test_auto_takes_the_buckets_with_the_least_worst_error(crowd: int) -> None:
-    promise, accountant = CentralPromise(1.0, crowd, 1e-8, 0.9, 16.0), ExactAccountant()
+    promise, accountant = (
+        CentralPromise(epsilon=1.0, crowd=crowd, delta=1e-8, honest=0.9, max_local_epsilon=16.0),
+        ExactAccountant(),
+    )
     plan = planned_strings({"mechanism": "auto", "domain": "string"}, promise, accountant)
 
     def worst(width: int) -> float:
@@ -125,7 +128,13 @@ def test_a_prefix_tree_keeps_the_promise_by_the_lies_of_its_geometry(tmp_path: P
     assert promise is not None
     assert 0.97 <= promise.epsilon <= 1.0
     lies = even_lies(metric.randomizer, metric.report_loss)
-    crowd = ShuffledEpoch(30_000, lies.categories, lies.epsilon, 0.9, groups=lies.groups)
+    crowd = ShuffledEpoch(
+        reports=30_000,
+        categories=lies.categories,
+        epsilon_local=lies.epsilon,
+        honest=0.9,
+        groups=lies.groups,
+    )
     assert smallest_crowd(metric) == crowd
     assert central_epsilon(crowd, metric.delta) <= 1.0
 

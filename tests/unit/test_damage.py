@@ -310,7 +310,12 @@ def test_a_file_whose_frame_is_damaged_is_set_aside_or_left(reported: Device, wh
 def _hostile_journal(body: Callable[[Journal, PendingPayload], None]) -> Callable[[Path], None]:
     def write(folder: Path) -> None:
         journal = Journal(folder)
-        body(journal, PendingPayload("homepage", 20_000, "", b"abcd", 0, 1.7e9))
+        body(
+            journal,
+            PendingPayload(
+                stream="homepage", epoch=20_000, tag="", payload=b"abcd", generation=0, made=1.7e9
+            ),
+        )
         journal.after_fork_in_child()
 
     return write
@@ -364,7 +369,14 @@ def test_flipped_bytes_in_a_journal_hurt_nobody(reported: Device, seed: int) -> 
     journal = Journal(reported.folder)
     for n in range(5):
         journal.append(
-            PendingPayload("homepage", int(reported.now // 86_400), "", b"ab%d" % n, 0, 1.7e9)
+            PendingPayload(
+                stream="homepage",
+                epoch=int(reported.now // 86_400),
+                tag="",
+                payload=b"ab%d" % n,
+                generation=0,
+                made=1.7e9,
+            )
         )
     for _ in range(chance.choice([1, 3, 20])):
         byte, place = chance.randrange(256), chance.randrange(journal._end)

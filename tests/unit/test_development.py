@@ -190,15 +190,15 @@ async def _asked(bundle: Bundle) -> dict[QueryName, dict[str, Any]]:
     """The answer to every question, as it comes over HTTP, of two days that hold enough reports."""
     store = MemoryStore()
     for place in range(2):
-        await store.count(Window("theme", FIRST + place), Totals([200, 80, 20], 300))
+        await store.count(Window("theme", FIRST + place), Totals(cells=[200, 80, 20], reports=300))
     engine = QueryEngine(bundle, store, clock=lambda: (FIRST + 9) * DAY)
-    every = EstimateQuery(EpochRange(epochs="all"))
+    every = EstimateQuery(range=EpochRange(epochs="all"))
     before, after = (EpochRange(epochs=str(FIRST + place)) for place in range(2))
     line, _ = await engine.metrics()
     return {
         "estimates": _document(await engine.estimate("theme", every)),
         "top": _document(await engine.top("theme", every, 2)),
-        "compare": _document(await engine.compare("theme", EstimateQuery(before), after)),
+        "compare": _document(await engine.compare("theme", EstimateQuery(range=before), after)),
         "trend": _document(await engine.trend("theme", every)),
         "metrics": {"metrics": [_document(line)], "total": 1},
         "status": _document(await engine.status()),
@@ -326,4 +326,10 @@ def test_nothing_of_development_is_released(dev: tuple[Bundle, StreamTable], nam
     collected = QueryEngine(dev[0], MemoryStore()).collected
     releases = Releases(collected, MemoryReleaseLog())
     with pytest.raises(BadParameter, match="Nothing of it is released"):
-        asyncio.run(releases.release(ReleaseQuery(name, "histogram", "", (), "p", "me")))
+        asyncio.run(
+            releases.release(
+                ReleaseQuery(
+                    metric=name, query="histogram", value="", epochs=(), purpose="p", by="me"
+                )
+            )
+        )

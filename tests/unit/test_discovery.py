@@ -40,17 +40,17 @@ def _metric(folder: Path, text: str = PLUGIN) -> Metric:
 
 
 def _bundle(metric: Metric, before: Bundle | None = None) -> Bundle:
-    before = before or Bundle({}, (), "127.0.0.1:1", None, {})
+    before = before or Bundle(metrics={}, keys=(), shuffler="127.0.0.1:1", roots=None, history={})
     metrics = grown({"plugin": metric}, before)
     history = refuse_changes(metrics, before)
-    return Bundle(metrics, (), "127.0.0.1:1", None, history)
+    return Bundle(metrics=metrics, keys=(), shuffler="127.0.0.1:1", roots=None, history=history)
 
 
 def test_the_tree_is_a_stream_of_the_metric_at_its_epsilon(tmp_path: Path) -> None:
     bundle = _bundle(_metric(tmp_path))
     assert list(bundle.streams) == ["plugin", "plugin/tree"]
     finder = bundle.metric("plugin/tree")
-    assert finder.randomizer == PrefixTree(2.0)
+    assert finder.randomizer == PrefixTree(epsilon=2.0)
     assert finder.base_name == "plugin"
     assert finder.code("never listed") == "never listed"
     assert finder.sampling == 0.25

@@ -98,15 +98,26 @@ def test_a_line_in_the_registry_is_enough_for_sdk_planner_audit_and_query(
     )
     # Of several families for one question `plan` recommends those that are listed.
     assert ("forced" in {row["mechanism"] for row in rows["rows"]}) == (family == "listed")
-    plan_row = row(MetricDraft("values", 4), "forced", {"epsilon": 2.0, "categories": 4}, 1000)
+    plan_row = row(
+        MetricDraft(kind="values", size=4), "forced", {"epsilon": 2.0, "categories": 4}, 1000
+    )
     assert 0 < plan_row.stderr < plan_row.detectable < 1
     assert "theme" in command("catalog", "check", str(catalog))
     assert "forced" in command("privacy", "card", str(catalog))
     assert "theme" in command("audit", str(catalog), "--no-proofs", "--samples", "2000")
     document = json.loads(
         command(
-            *("simulate", "theme", "--catalog", str(catalog), "--values", str(people)),
-            *("--runs", "3", "--seed", "1", "--json"),
+            "simulate",
+            "theme",
+            "--catalog",
+            str(catalog),
+            "--values",
+            str(people),
+            "--runs",
+            "3",
+            "--seed",
+            "1",
+            "--json",
         )
     )
     assert len(document["runs"]) == 3

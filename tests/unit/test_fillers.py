@@ -51,7 +51,7 @@ class Device:
     def start(self) -> Client:
         """Another process, or the next one."""
         return Client(
-            *(self.signed.bundle, self.state, self.shuffler), hold_seconds=None, clock=self.clock
+            self.signed.bundle, self.state, self.shuffler, hold_seconds=None, clock=self.clock
         )
 
     def next_day(self) -> dict[str, list[str]]:

@@ -19,7 +19,7 @@ from tests.conftest import CATALOG
 from tests.support.http_shuffler import HttpShuffler, http_shuffler
 from tests.support.waiting import HANG_SECONDS
 
-REPORTS = [SealedReport("theme", 20_000, 7, b"\0sealed")]
+REPORTS = [SealedReport(stream="theme", epoch=20_000, key_id=7, sealed=b"\0sealed")]
 BRIEFLY = 0.2  # too short only if the answer were to end
 DRIP = 0.01
 PAGE = b"<html>log in to the hotel's network</html>"

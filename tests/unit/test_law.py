@@ -39,7 +39,14 @@ class Told:
 
 async def _store() -> MemoryStore:
     store = MemoryStore()
-    commit = Commit(bytes(16), [bytes(16)], np.array([1]), 2, {"expired": 3}, 0)
+    commit = Commit(
+        batch_id=bytes(16),
+        tags=[bytes(16)],
+        cells=np.array([1]),
+        duplicates=2,
+        rejected={"expired": 3},
+        seen_until=0,
+    )
     await store.add(WINDOW, commit)
     return store
 

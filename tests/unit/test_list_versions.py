@@ -193,7 +193,7 @@ def test_what_was_other_before_is_not_what_it_is_now(installation: Installation)
 
     async def follow() -> Trended:
         engine = QueryEngine(bundle, await _store(window_totals), clock=lambda: (FIRST + 9) * DAY)
-        every = EstimateQuery(EpochRange(epochs="all"))
+        every = EstimateQuery(range=EpochRange(epochs="all"))
         return await engine.trend("theme", every, ["dark", "other"])
 
     dark, other = asyncio.run(follow()).series
@@ -215,7 +215,7 @@ def test_every_tier_and_cell_of_every_list_is_counted(installation: Installation
 
     async def ask() -> tuple[list[Estimated], BrokenDown]:
         engine = QueryEngine(bundle, await _store(window_totals), clock=lambda: (FIRST + 9) * DAY)
-        every = EstimateQuery(EpochRange(epochs="all"))
+        every = EstimateQuery(range=EpochRange(epochs="all"))
         names = [f"theme{cell}{tier}" for cell in ("", "@os=linux") for tier in ("", "/0.5")]
         answers = [await engine.estimate(name, every) for name in names]
         # Of one list alone, as its own stream has it.
@@ -370,12 +370,12 @@ def _asked(
     async def ask() -> tuple[Estimated, Trended, Compared, list[int]]:
         store = await _store(window_totals)
         engine = QueryEngine(bundle, store, clock=lambda: (FIRST + 9) * DAY)
-        every = EstimateQuery(EpochRange(epochs="all"))
+        every = EstimateQuery(range=EpochRange(epochs="all"))
         days = [EpochRange(epochs=str(FIRST + n)) for n in (1, 2)]
         return (
             await engine.estimate("theme", every),
             await engine.trend("theme", every, ["dark", "sepia"]),
-            await engine.compare("theme", EstimateQuery(days[0]), days[1]),
+            await engine.compare("theme", EstimateQuery(range=days[0]), days[1]),
             [metric.reports for metric in await engine.metrics()],
         )
 
@@ -423,7 +423,7 @@ def test_answers_join_all_lists_with_exact_variances(
 def _sum(window_totals: Mapping[tuple[str, int], Totals], stream: str) -> Totals:
     own = [totals for (name, _), totals in window_totals.items() if name == stream]
     cells = np.sum([totals.cells for totals in own], axis=0).tolist()
-    return Totals(cells, sum(totals.reports for totals in own))
+    return Totals(cells=cells, reports=sum(totals.reports for totals in own))
 
 
 @pytest.mark.slow

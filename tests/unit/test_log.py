@@ -37,7 +37,13 @@ from hubbub.errors import BadParameter, BundleRefused
 LEAVES = [
     bytes.fromhex(text)
     for text in (
-        *("", "00", "10", "2021", "3031", "40414243", "5051525354555657"),
+        "",
+        "00",
+        "10",
+        "2021",
+        "3031",
+        "40414243",
+        "5051525354555657",
         "606162636465666768696a6b6c6d6e6f",
     )
 ]

@@ -185,7 +185,14 @@ class Devices:
         [window] = {Window(report.stream, report.epoch) for report in shuffler.reports()}
         cells = np.array(tally(layout, payloads).cells, dtype=np.int64)
         tags = [hashlib.sha256(report.sealed).digest()[:16] for report in shuffler.reports()]
-        commit = Commit(b"%016d" % window.epoch, tags, cells, 0, {}, 1 << 40)
+        commit = Commit(
+            batch_id=b"%016d" % window.epoch,
+            tags=tags,
+            cells=cells,
+            duplicates=0,
+            rejected={},
+            seen_until=1 << 40,
+        )
         await self.store.add(window, commit)
 
     def learner(self) -> ModelLearner:
@@ -283,7 +290,10 @@ def test_devices_teach_a_model_to_tell_classes_apart(signed: Signed) -> None:
         (coefficient.of_class, coefficient.name): coefficient for coefficient in result.coefficients
     }
     assert [name for own, name in coefficients if own == "none"] == [
-        *("hours", "plan=free", "plan=paid", "intercept"),
+        "hours",
+        "plan=free",
+        "plan=paid",
+        "intercept",
     ]
     for name in ("hours", "plan=paid", "intercept"):
         every = [coefficients[own, name].coefficient for own in ("none", "month", "year")]
@@ -300,8 +310,15 @@ def test_in_development_rounds_are_minutes_and_begin_once_somebody_tells(tmp_pat
     assert learning is not None
     first = START * DAY // 60
     assert [learning.round_in(first + at, "minute") for at in range(-1, 8)] == [
-        *(None, 0, 1, 2, 3, 4, 5),
-        *(0, 1),
+        None,
+        0,
+        1,
+        2,
+        3,
+        4,
+        5,
+        0,
+        1,
     ]
     store, rounds, now = MemoryStore(), MemoryRounds(), float(START * DAY)
     bundle = SimpleNamespace(metrics={"churn": replace(metric, development=True)}, development=True)
@@ -321,7 +338,14 @@ def test_in_development_rounds_are_minutes_and_begin_once_somebody_tells(tmp_pat
     assert following() == "2024-10-14T00:13:03Z", "the next round 0 is over then"
     cells = np.zeros(metric.randomizer.layout.size, dtype=np.int64)
     cells[:30] = 1
-    commit = Commit(b"%016d" % 1, [b"%016d" % 2], cells, 0, {}, 1 << 40)
+    commit = Commit(
+        batch_id=b"%016d" % 1,
+        tags=[b"%016d" % 2],
+        cells=cells,
+        duplicates=0,
+        rejected={},
+        seen_until=1 << 40,
+    )
     asyncio.run(store.add(Window("churn", first + 6), commit))
     now = (first + 7) * 60 + 4
     assert look() == 1
@@ -526,7 +550,17 @@ def test_what_is_no_example_is_refused_and_not_shown(
 @pytest.mark.parametrize(
     "label",
     [
-        *("Month", "month ", "", "months", None, 0, 1.0, True, float("nan"), b"month", ["month"]),
+        "Month",
+        "month ",
+        "",
+        "months",
+        None,
+        0,
+        1.0,
+        True,
+        float("nan"),
+        b"month",
+        ["month"],
         np.array(["month", "year"]),
     ],
 )

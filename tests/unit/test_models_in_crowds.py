@@ -88,14 +88,16 @@ def test_the_local_epsilon_is_the_largest_whose_rounds_together_keep_the_promise
     )
 
     def together(epsilon: float) -> float:
-        codes = VectorCodes(epsilon, 4, words_for(epsilon), 1)
+        codes = VectorCodes(epsilon=epsilon, dimensions=4, words=words_for(epsilon), books=1)
         lies = even_lies(codes, epsilon)
-        crowd = ShuffledEpoch(CROWD, lies.categories, epsilon, 0.9)
+        crowd = ShuffledEpoch(
+            reports=CROWD, categories=lies.categories, epsilon_local=epsilon, honest=0.9
+        )
         return composed_epsilon([(crowd, EACH)], DELTA)
 
     assert together(churn.epsilon) <= CENTRAL < together(churn.epsilon + 0.01)
     assert 0.97 * CENTRAL < kept_by(churn) <= CENTRAL
-    judges = ShuffledEpoch(CROWD, 16, churn.epsilon, 0.9)
+    judges = ShuffledEpoch(reports=CROWD, categories=16, epsilon_local=churn.epsilon, honest=0.9)
     assert central_epsilon(judges, DELTA) <= CENTRAL, "a crowd of those who judge keeps it, too"
 
 
@@ -195,7 +197,9 @@ def test_a_device_tells_each_of_its_rounds_and_is_charged_for_both_promises(
             shuffler.models = sign_models({"churn": state}, key)
         for device, device_state in states.items():
             client = Client(
-                *(signed.bundle, device_state, shuffler),
+                signed.bundle,
+                device_state,
+                shuffler,
                 hold_seconds=None,
                 strict=True,
                 clock=FakeClock(START * DAY + 2 * HOUR * number + 1),

@@ -44,7 +44,9 @@ class Operator:
         self.public = self.key.public_key().public_bytes_raw()
 
     def notice(self, number: int, steps: Steps, until: int = NOON + 30 * DAY) -> bytes:
-        return sign_notice(Notice(number, until, steps, self.public), self.key)
+        return sign_notice(
+            Notice(number=number, until=until, steps=steps, operator=self.public), self.key
+        )
 
     def client(
         self, shuffler: FakeShuffler, state: State | None = None, moment: float = NOON
@@ -88,7 +90,10 @@ def test_whoever_else_signed_or_altered_it_is_not_believed(operator: Operator) -
     signed = operator.notice(7, {"theme": ((NOON, 0.1),)})
     stranger = Ed25519PrivateKey.generate()
     foreign = sign_notice(
-        Notice(8, NOON + DAY, {}, stranger.public_key().public_bytes_raw()), stranger
+        Notice(
+            number=8, until=NOON + DAY, steps={}, operator=stranger.public_key().public_bytes_raw()
+        ),
+        stranger,
     )
     head, body, _ = signed.split(b"\n")
     newer = json.dumps({**json.loads(body), "epsilon": 2}).encode()
@@ -108,7 +113,7 @@ def test_whoever_else_signed_or_altered_it_is_not_believed(operator: Operator) -
 
 def test_what_no_notice_may_say_cannot_be_built(operator: Operator) -> None:
     def build(number: int = 1, until: int = NOON + DAY, **steps: tuple[Step, ...]) -> None:
-        Notice(number, until, steps, operator.public)
+        Notice(number=number, until=until, steps=steps, operator=operator.public)
 
     build(theme=((NOON, 0.5),))
     for why, wrong in {
@@ -120,7 +125,12 @@ def test_what_no_notice_may_say_cannot_be_built(operator: Operator) -> None:
     }.items():
         with pytest.raises(BadParameter, match=why):
             build(**wrong[1], **wrong[0])  # type: ignore[arg-type]
-    many = Notice(1, NOON + DAY, {f"m{n}": ((NOON, 0.5),) for n in range(1000)}, operator.public)
+    many = Notice(
+        number=1,
+        until=NOON + DAY,
+        steps={f"m{n}": ((NOON, 0.5),) for n in range(1000)},
+        operator=operator.public,
+    )
     with pytest.raises(BadParameter, match="16384"):
         sign_notice(many, operator.key)
 
@@ -129,7 +139,7 @@ def test_an_epoch_has_one_chance_from_its_beginning_to_its_end(operator: Operato
     """What changes at noon holds from tomorrow on; a stop at once, to the end of its day."""
     theme, crashed = (operator.bundle.metrics[name] for name in ("theme", "crashed"))
     steps = {"theme": ((NOON, 0.1), (NOON + 2 * DAY, 0.9), (NOON + 4 * DAY, 0.0))}
-    notice = Notice(1, NOON + 6 * DAY, steps, operator.public)
+    notice = Notice(number=1, until=NOON + 6 * DAY, steps=steps, operator=operator.public)
     chances = [notice.sampling(theme, TODAY + day) for day in range(-1, 9)]
     #       the bundle's, lowered, 0.9 is above the bundle's, stopped, lapsed
     assert chances[:2] == [0.0, 0.0]  # of an epoch that is over nothing is reported any more
@@ -224,7 +234,9 @@ def test_a_key_that_was_handed_over_to_speaks_last(operator: Operator) -> None:
     public = key.public_key().public_bytes_raw()
     words = (hand_over(operator.key, public),)
     stop = {"theme": ((NOON, 0.0),)}
-    newer = sign_notice(Notice(1, NOON + DAY, stop, public, words), key)
+    newer = sign_notice(
+        Notice(number=1, until=NOON + DAY, steps=stop, operator=public, handovers=words), key
+    )
     state = MemoryState()
     for notice in (operator.notice(9, {}), newer, operator.notice(10, {})):
         _heard(state, notice, operator)
@@ -286,7 +298,7 @@ def test_who_takes_part_at_a_lower_chance_would_have_before_whatever_they_hold(
     layout = theme.randomizer.layout
     assert isinstance(layout, OneHot)
     cells = [payloads.count(layout.encode(code)) for code in range(3)]
-    estimate = theme.randomizer.estimate(Totals(cells, len(payloads)))
+    estimate = theme.randomizer.estimate(Totals(cells=cells, reports=len(payloads)))
     assert abs(estimate.values[1] - dark) < 6 * sqrt(estimate.variances[1])
 
 

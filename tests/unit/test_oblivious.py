@@ -63,7 +63,9 @@ def test_the_rfcs_request_and_answer_are_ours() -> None:
     message, opened = encapsulate(config, request, keys(EPHEMERAL))
     assert message.hex() == ENCAPSULATED
     assert opened(bytes.fromhex(ANSWER)).hex() == RESPONSE
-    assert read_request(request) == Request(b"GET", b"https", b"example.com", b"/")
+    assert read_request(request) == Request(
+        method=b"GET", scheme=b"https", authority=b"example.com", path=b"/"
+    )
     assert read_response(bytes.fromhex(RESPONSE)) == Response(200)
     public = X25519PrivateKey.from_private_bytes(bytes.fromhex(PRIVATE)).public_key()
     assert read_config(config) == (1, public.public_bytes_raw())
@@ -99,7 +101,14 @@ def test_a_request_that_is_none_is_refused(wrong: str) -> None:
 
 def test_a_message_is_cut_off_between_its_parts_or_refused() -> None:
     """RFC 9292, section 3.8: what is empty at the end may be left out, and nothing else."""
-    request = Request(b"POST", b"https", b"a:1", b"/", ((b"name", b"value"),), b"content")
+    request = Request(
+        method=b"POST",
+        scheme=b"https",
+        authority=b"a:1",
+        path=b"/",
+        headers=((b"name", b"value"),),
+        content=b"content",
+    )
     message = write_request(request)
     ends = {message.index(b"/") + 1, message.index(b"value") + 5, len(message) - 1}
     for end in range(len(message)):
@@ -111,7 +120,14 @@ def test_a_message_is_cut_off_between_its_parts_or_refused() -> None:
 
 
 def test_a_field_does_not_reach_past_its_section() -> None:
-    request = Request(b"POST", b"https", b"a:1", b"/", ((b"name", b"value"),), b"content")
+    request = Request(
+        method=b"POST",
+        scheme=b"https",
+        authority=b"a:1",
+        path=b"/",
+        headers=((b"name", b"value"),),
+        content=b"content",
+    )
     message = write_request(request)
     assert message.count(b"\x05value") == 1
     with pytest.raises(BadPayload, match="ends too soon"):
@@ -136,7 +152,14 @@ def test_a_request_of_too_many_parts_is_refused_before_it_is_read_through(many: 
 def test_what_is_written_is_read(
     content: bytes, headers: list[tuple[bytes, bytes]], step: int
 ) -> None:
-    request = Request(b"POST", b"https", b"a:1", b"/v1/reports", tuple(headers), content)
+    request = Request(
+        method=b"POST",
+        scheme=b"https",
+        authority=b"a:1",
+        path=b"/v1/reports",
+        headers=tuple(headers),
+        content=content,
+    )
     written = write_request(request, padded_to=step)
     assert len(written) % step == 0
     assert read_request(written) == request

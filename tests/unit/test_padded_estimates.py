@@ -59,7 +59,9 @@ def _outcomes(values: int, pure: Pure) -> Iterator[tuple[tuple[int, ...], Fracti
 def _totals(responses: tuple[int, ...], values: int, dummies: int, variance: float = 0.0) -> Totals:
     counts = Counter(responses)
     cells = [counts[value] for value in range(values)]
-    return Totals(cells, len(responses) - dummies, dummies, variance)
+    return Totals(
+        cells=cells, reports=len(responses) - dummies, dummies=dummies, dummies_variance=variance
+    )
 
 
 @pytest.mark.parametrize("values", [2, 3])
@@ -94,15 +96,17 @@ def test_with_dummies_of_devices_estimates_are_unbiased_and_their_variance_exact
     true = np.array([HELD.count(value) for value in range(values)])
     assert np.allclose(mean, true)
     expected = Totals(
-        [0] * values,
-        len(HELD),
-        len(HELD) * each,  # type: ignore[arg-type]  # what is expected is no whole number
+        cells=[0] * values,
+        reports=len(HELD),
+        dummies=len(HELD) * each,  # type: ignore[arg-type]  # what is expected is no whole number
         beside_variance=float(len(HELD) * coin * (1 - coin) / (1 + each) ** 2),
     )
     more = pure.dummies_variances(true.tolist(), expected)
     variances = [mechanism.variance(true_count, len(HELD)) for true_count in true.tolist()]
     assert np.allclose(square - mean**2, np.add(variances, more))
-    crowd = ShuffledEpoch(len(HELD), values, mechanism.epsilon, each=float(each))
+    crowd = ShuffledEpoch(
+        reports=len(HELD), categories=values, epsilon_local=mechanism.epsilon, each=float(each)
+    )
     for share in (0.0, 0.5, 1.0):
         own = mechanism.variance(share * len(HELD), len(HELD)) + more[0]
         assert crowd.stderr(share) == pytest.approx(sqrt(own), rel=1e-6)
@@ -115,7 +119,14 @@ def _of_devices(cells: list[int], each: Fraction) -> Totals:
     async def body() -> Totals:
         store = MemoryStore()
         tags = [bytes([number]) * 16 for number in range(sum(cells))]
-        commit = Commit(bytes(16), tags, np.array(cells), 0, {}, 10**12)
+        commit = Commit(
+            batch_id=bytes(16),
+            tags=tags,
+            cells=np.array(cells),
+            duplicates=0,
+            rejected={},
+            seen_until=10**12,
+        )
         await store.add(window, commit)
         cache = TotalsCache(store, dummies_each=lambda _: float(each))
         counted = await cache.counted(["theme"])
@@ -166,7 +177,12 @@ def test_of_a_crowd_on_its_way_nothing_is_too_sure(values: int, come: int) -> No
     reports = come - expected
     true = reports * np.array([HELD.count(value) for value in range(values)]) / len(HELD)
     assert np.allclose(mean, true)
-    totals = Totals([0] * values, 1, 0, expected * (1 - expected / DUMMIES))
+    totals = Totals(
+        cells=[0] * values,
+        reports=1,
+        dummies=0,
+        dummies_variance=expected * (1 - expected / DUMMIES),
+    )
     more = mechanism.channel.dummies_variances((true / reports).tolist(), totals)
     drawn = expected / values * (1 - 1 / values) / mechanism.channel.gap**2
     shares = true / reports
@@ -181,7 +197,9 @@ def test_of_a_crowd_on_its_way_nothing_is_too_sure(values: int, come: int) -> No
 
 def test_a_crowd_that_is_whole_is_known_exactly_and_one_on_its_way_is_not() -> None:
     def held(dummies: int) -> WindowTotals:
-        return WindowTotals(np.array([40, 60]), 100 - dummies, 0, 0, dummies)
+        return WindowTotals(
+            cells=np.array([40, 60]), counted=100 - dummies, batch_reports=0, at=0, dummies=dummies
+        )
 
     whole = sum_totals([held(20), held(40)], 2, 20)
     assert (whole.dummies, whole.dummies_variance) == (60, 0)
@@ -206,20 +224,25 @@ def test_the_tail_of_a_value_that_nobody_holds_is_that_of_both() -> None:
 def test_answers_and_the_flag_know_of_dummies() -> None:
     mechanism: Any = build("grr", epsilon=7.0, categories=4)
     cells = [1000 + 500, 500, 500, 500]
-    found = answer(mechanism, Totals(cells, 1000, 2000), ["a", "b", "c", "d"])
+    found = answer(mechanism, Totals(cells=cells, reports=1000, dummies=2000), ["a", "b", "c", "d"])
     values = {value.value: value for value in found.values}
     assert values["a"].estimate == pytest.approx(1000, abs=3)
     assert abs(values["b"].estimate) < 3
     assert values["b"].stderr > sqrt(2000 * 3 / 16)
-    assert plausibility(mechanism, Totals(cells, 1000, 2000)).p_value == 1
-    assert plausibility(mechanism, Totals(cells, 3000)).p_value == 1
-    assert plausibility(mechanism, Totals([2400, 200, 200, 200], 1000, 2000)).p_value < 1e-6
+    assert plausibility(mechanism, Totals(cells=cells, reports=1000, dummies=2000)).p_value == 1
+    assert plausibility(mechanism, Totals(cells=cells, reports=3000)).p_value == 1
+    assert (
+        plausibility(
+            mechanism, Totals(cells=[2400, 200, 200, 200], reports=1000, dummies=2000)
+        ).p_value
+        < 1e-6
+    )
 
 
 def test_what_holds_no_single_value_has_no_dummies() -> None:
     oue = build("unary.oue", epsilon=1.0, categories=4)
     with pytest.raises(ShapeMismatch, match="dummies hold one value each"):
-        oue.estimate(Totals([1, 2, 3, 4], 10, 5))
+        oue.estimate(Totals(cells=[1, 2, 3, 4], reports=10, dummies=5))
 
 
 def test_of_fewer_than_its_crowd_nobody_is_told_anything(tmp_path: Path) -> None:
@@ -227,18 +250,26 @@ def test_of_fewer_than_its_crowd_nobody_is_told_anything(tmp_path: Path) -> None
     path = tmp_path / "metrics.toml"
     path.write_text(CATALOG)
     metric = read_with_promises(path).metrics["theme"]
-    bundle = Bundle({"theme": metric}, (), "127.0.0.1:1", None, {})
+    bundle = Bundle(
+        metrics={"theme": metric}, keys=(), shuffler="127.0.0.1:1", roots=None, history={}
+    )
 
     async def body() -> None:
         for reports, dummies in ((1, 0), (99, 500)):
             store, tags = MemoryStore(), reports + dummies
             every = [number.to_bytes(16, "big") for number in range(tags)]
             commit = Commit(
-                bytes(16), every, np.array([tags, 0, 0]), 0, {}, 4 * 10**9, dummies=dummies
+                batch_id=bytes(16),
+                tags=every,
+                cells=np.array([tags, 0, 0]),
+                duplicates=0,
+                rejected={},
+                seen_until=4 * 10**9,
+                dummies=dummies,
             )
             await store.add(Window("theme", 7), commit)
             engine = QueryEngine(bundle, store, clock=lambda: 10.0**9)
             with pytest.raises(BatchTooSmall, match=f"{reports} reports? in the epochs asked"):
-                await engine.estimate("theme", EstimateQuery(EpochRange(epochs="all")))
+                await engine.estimate("theme", EstimateQuery(range=EpochRange(epochs="all")))
 
     asyncio.run(body())

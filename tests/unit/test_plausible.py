@@ -45,10 +45,12 @@ def test_honest_reports_are_plausible_whatever_they_hold(name: str, spread: str)
     mechanism = BUILD[name](**BUILT[name])
     values = _values(mechanism, name)
     cells = _cells(mechanism, values if spread == "even" else values[:1], f"{name} {spread}")
-    verdict = plausibility(mechanism, Totals(cells.tolist(), HONEST))
+    verdict = plausibility(mechanism, Totals(cells=cells.tolist(), reports=HONEST))
     assert verdict.findings == ()
     assert verdict.p_value > 1e-6
-    assert plausibility(mechanism, Totals([0] * mechanism.layout.size, 0)).p_value == 1
+    assert (
+        plausibility(mechanism, Totals(cells=[0] * mechanism.layout.size, reports=0)).p_value == 1
+    )
 
 
 @pytest.mark.parametrize("name", [name for name in REGISTRY if name not in HIDDEN])
@@ -61,7 +63,7 @@ def test_reports_of_one_kind_that_nobody_honest_makes_are_noticed(name: str) -> 
     cells = _cells(mechanism, values[:1], name)
     for cell, number in maximal_gain(mechanism, targets).cells.items():
         cells[cell] += number * fakes
-    verdict = plausibility(mechanism, Totals(cells.tolist(), HONEST + fakes))
+    verdict = plausibility(mechanism, Totals(cells=cells.tolist(), reports=HONEST + fakes))
     assert verdict.p_value < 1e-6
     assert verdict.findings
     assert all("%" in finding or "report" in finding for finding in verdict.findings)
@@ -72,7 +74,7 @@ def test_reports_of_one_device_over_again_are_no_alarm() -> None:
     mechanism = BUILD["rappor.basic"](**BUILT["rappor.basic"])
     cells = np.zeros(mechanism.layout.size, dtype=np.int64)
     cells[:] = 30 * _cells(mechanism, [3], "again")
-    totals = Totals(cells.tolist(), 30 * HONEST)
+    totals = Totals(cells=cells.tolist(), reports=30 * HONEST)
     many = plausibility(mechanism, totals, repeats=30)
     assert many.findings == ()
     assert many.p_value >= plausibility(mechanism, totals).p_value
@@ -80,5 +82,7 @@ def test_reports_of_one_device_over_again_are_no_alarm() -> None:
 
 def test_ones_that_are_too_few_are_told_with_what_they_should_be() -> None:
     mechanism = BUILD["unary.oue"](epsilon=1.0, categories=40)
-    [finding, *_] = plausibility(mechanism, Totals([5000, *[0] * 39], 10_000)).findings
+    [finding, *_] = plausibility(
+        mechanism, Totals(cells=[5000, *[0] * 39], reports=10_000)
+    ).findings
     assert finding.startswith("reports support 0.50 values each, honest ones 10.99")

@@ -62,10 +62,10 @@ def test_no_payload_at_all_is_worth_more(name: str) -> None:
             continue
         if name == "wave":
             continue  # answers by its own least squares: `test_the_measured_gain...`
-        number = len(mechanism.estimate(Totals([0] * layout.size, 1)).values)
+        number = len(mechanism.estimate(Totals(cells=[0] * layout.size, reports=1)).values)
         for targets in ([0], list(range(min(2, number)))):
             most = max(
-                sum(mechanism.estimate(Totals(cells, 1)).values[t] for t in targets)
+                sum(mechanism.estimate(Totals(cells=cells, reports=1)).values[t] for t in targets)
                 for cells in _every(layout)
             )
             attack = maximal_gain(mechanism, targets)
@@ -77,7 +77,11 @@ def test_no_payload_at_all_is_worth_more(name: str) -> None:
 def _of_answers(mechanism: Any, targets: list[int]) -> float:
     own = family_for(mechanism)
     return max(
-        float(own.figures(mechanism, Totals(cells, 1), (), shape=False).estimates[targets].sum())
+        float(
+            own.figures(mechanism, Totals(cells=cells, reports=1), (), shape=False)
+            .estimates[targets]
+            .sum()
+        )
         for cells in _every(mechanism.layout)
     )
 
@@ -171,7 +175,7 @@ def _share(  # noqa: PLR0917 what one answer is made of
     names: list[str] | None,
     candidates: list[str],
 ) -> tuple[float, float]:
-    answered = answer(mechanism, Totals(cells.tolist(), reports), names, candidates)
+    answered = answer(mechanism, Totals(cells=cells.tolist(), reports=reports), names, candidates)
     values, places = answered.values, [candidates.index(t) if candidates else t for t in targets]
     if answered.kind == "mean":
         return float(answered.places[0]), values[0].stderr / 10

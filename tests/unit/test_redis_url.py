@@ -11,17 +11,29 @@ from hubbub.runtime.redis.client import connect_redis
 @pytest.mark.parametrize(
     "rest",
     [
-        *("h:6379/0?colour=red", "h:6379/0?retry=5", "h:6379/0?socket_timeout=nan", "h:1/0?db=x"),
-        *("h:6379/0?decode_responses=1", "h:6379/0?ssl_cert_reqs=maybe", "h:6379/0?db=-1"),
-        *("h:6379/zero", "h:port/0", "h:99999/0", "h:0/0", ":6379/0", "/0", "", "[::1/0"),
-        *(
-            "h:6379/0?ssl_ca_certs=",
-            "a:1,b:x/0",
-            "h:6379/0?encoding=none",
-            "@@@:::",
-            "h:6379/0?\x00",
-        ),
-        *("h:6379/0?ssl_min_version=1", "h/0?host=elsewhere", "h/0?health_check_interval=1e9"),
+        "h:6379/0?colour=red",
+        "h:6379/0?retry=5",
+        "h:6379/0?socket_timeout=nan",
+        "h:1/0?db=x",
+        "h:6379/0?decode_responses=1",
+        "h:6379/0?ssl_cert_reqs=maybe",
+        "h:6379/0?db=-1",
+        "h:6379/zero",
+        "h:port/0",
+        "h:99999/0",
+        "h:0/0",
+        ":6379/0",
+        "/0",
+        "",
+        "[::1/0",
+        "h:6379/0?ssl_ca_certs=",
+        "a:1,b:x/0",
+        "h:6379/0?encoding=none",
+        "@@@:::",
+        "h:6379/0?\x00",
+        "h:6379/0?ssl_min_version=1",
+        "h/0?host=elsewhere",
+        "h/0?health_check_interval=1e9",
     ],
 )
 @pytest.mark.parametrize("scheme", ["redis", "rediss", "http"])
@@ -41,9 +53,12 @@ def test_what_is_no_url_is_said_in_one_line_without_the_password(
 @pytest.mark.parametrize(
     "url",
     [
-        *("redis://h:6379/0?ssl_ca_certs=ca.pem", "redis://h/0?ssl_cert_reqs=none"),
-        *("redis://h/0?ssl_check_hostname=1", "redis://a:1,b:2/0?ssl_certfile=c&ssl_keyfile=k"),
-        *("unix:///redis.sock?ssl_ca_path=here", "unix:///redis.sock?socket_keepalive=1"),
+        "redis://h:6379/0?ssl_ca_certs=ca.pem",
+        "redis://h/0?ssl_cert_reqs=none",
+        "redis://h/0?ssl_check_hostname=1",
+        "redis://a:1,b:2/0?ssl_certfile=c&ssl_keyfile=k",
+        "unix:///redis.sock?ssl_ca_path=here",
+        "unix:///redis.sock?socket_keepalive=1",
     ],
 )
 def test_an_option_of_another_scheme_is_refused_in_words(url: str) -> None:

@@ -55,7 +55,7 @@ def test_a_release_without_what_draws_its_noise_says_so(monkeypatch: pytest.Monk
     monkeypatch.delitem(sys.modules, "hubbub.privacy.release_noise", raising=False)
     monkeypatch.setitem(sys.modules, "opendp", None)
     mechanism = build("unary.oue", epsilon=1.0, categories=2)
-    totals = Totals([5, 7], 10)
+    totals = Totals(cells=[5, 7], reports=10)
     policy = Release("laplace", 0.5)
     with pytest.raises(MissingDependency, match=r"PATH\[releases\]"):
         release([(mechanism, totals)], ["a", "b"], "histogram", "", policy=policy, reports_each=1)

@@ -59,7 +59,7 @@ def test_new_keys_follow_the_last_and_old_epochs_still_open(folder: Path) -> Non
 
 
 def test_a_key_is_needed_until_its_last_week_closes() -> None:
-    key = OpeningKeyPublic(1, 0, 10 * WEEK, bytes(31) + b"\x09")
+    key = OpeningKeyPublic(id=1, start=0, end=10 * WEEK, public=bytes(31) + b"\x09")
     assert still_needed(key, 12 * WEEK - 1, "week")
     assert not still_needed(key, 12 * WEEK, "week")
     april = 90 * DAY  # of 1970, after the March that the key ends in

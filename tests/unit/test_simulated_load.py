@@ -30,7 +30,15 @@ class Away:
 
 def test_what_waited_and_left_with_a_later_wake_is_acknowledged_once(made: Made) -> None:
     stop = multiprocessing.get_context("spawn").Event()
-    load = Load(made.path, ("crashed",), 1, 1.0, 1.0, dial=False, processes=1)
+    load = Load(
+        bundle=made.path,
+        metrics=("crashed",),
+        devices=1,
+        wakes_a_second=1.0,
+        seconds=1.0,
+        dial=False,
+        processes=1,
+    )
     devices = _Devices(load, 0, time.time(), stop)
     away = Away(calls=1)
     devices._shared = away

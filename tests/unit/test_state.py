@@ -61,7 +61,14 @@ def entry_of(signed: Signed) -> Callable[..., OutboxEntry]:
         fields = {"tag": tag, "generation": 0, "made": NOW, "late": math.inf} | changes
         late = float(str(fields.pop("late")))
         drawn = PendingPayload(stream=stream, epoch=epoch, payload=payload, **fields)  # type: ignore[arg-type]
-        return OutboxEntry(0, drawn, signed.bundle.metric(stream), 1, b"sealed" + payload, late)
+        return OutboxEntry(
+            number=0,
+            drawn=drawn,
+            metric=signed.bundle.metric(stream),
+            key_id=1,
+            sealed=b"sealed" + payload,
+            late=late,
+        )
 
     return make_entry
 
@@ -208,7 +215,7 @@ def test_forgetting_leaves_no_secret_no_ledger_and_no_second_report_today(
     after = state.device_state()
     assert after.secret != secret
     spent = before.accounts["theme"].spent
-    assert after.accounts == {"theme": Account(spent, days={TODAY: spent}, central=spent)}
+    assert after.accounts == {"theme": Account(spent=spent, days={TODAY: spent}, central=spent)}
     assert state.payload_records() == []
     assert after.account(signed.bundle.metric("theme")).reported(TODAY) is None
     assert after.account(signed.bundle.metric("theme")).reported(TODAY + 1) == 0
@@ -324,7 +331,12 @@ def test_an_orphan_that_was_entered_is_not_entered_again(
 
 def test_a_journal_is_read_up_to_what_was_torn_or_is_old(tmp_path: Path) -> None:
     journal = Journal(tmp_path)
-    drawn = [PendingPayload("s", n, "t" * n, bytes([n]) * 20, 2, NOW) for n in range(6)]
+    drawn = [
+        PendingPayload(
+            stream="s", epoch=n, tag="t" * n, payload=bytes([n]) * 20, generation=2, made=NOW
+        )
+        for n in range(6)
+    ]
     for note in drawn[:4]:
         journal.append(note)
     journal.rewind(3)
@@ -343,7 +355,10 @@ def test_a_journal_is_read_up_to_what_was_torn_or_is_old(tmp_path: Path) -> None
 def test_records_that_a_shorter_journal_left_behind_are_not_read(tmp_path: Path) -> None:
     """They begin where the new one ends, and are whole."""
     journal = Journal(tmp_path)
-    drawn = [PendingPayload("s", n, "t", bytes(20), 2, NOW) for n in range(4)]
+    drawn = [
+        PendingPayload(stream="s", epoch=n, tag="t", payload=bytes(20), generation=2, made=NOW)
+        for n in range(4)
+    ]
     for one in drawn[:3]:
         journal.append(one)
     journal.rewind(3)
@@ -356,7 +371,11 @@ def test_records_that_a_shorter_journal_left_behind_are_not_read(tmp_path: Path)
 def test_a_full_journal_has_no_room(tmp_path: Path) -> None:
     journal = Journal(tmp_path)
     while journal.has_room(90_000):
-        journal.append(PendingPayload("s", 1, "", bytes(90_000), 0, NOW))
+        journal.append(
+            PendingPayload(
+                stream="s", epoch=1, tag="", payload=bytes(90_000), generation=0, made=NOW
+            )
+        )
     assert journal.has_room(10)
     journal.close()
     (orphan,) = orphans(tmp_path)
@@ -636,7 +655,12 @@ def test_a_witness_folder_that_others_can_write_is_not_used(
     witness = Witnesses(tmp_path / "s").elsewhere
     witness._path.parent.mkdir()
     assert witness.usable()
-    for content in (b"{", StateMoment("planted", 9, "head", {}, Consent(generation=1)).document()):
+    for content in (
+        b"{",
+        StateMoment(
+            state="planted", commits=9, head="head", accounts={}, consent=Consent(generation=1)
+        ).document(),
+    ):
         witness._path.write_bytes(content)
         witness._path.parent.chmod(0o777)
         assert not witness.usable()

@@ -111,7 +111,7 @@ def _trend(
             await store.count(Window(name, epoch), totals)
         engine = QueryEngine(bundle, store, clock=lambda: (FIRST + 9) * DAY)
         last = list(bundle.metrics)[-1]
-        return await engine.trend(last, EstimateQuery(EpochRange(epochs="all")), values)
+        return await engine.trend(last, EstimateQuery(range=EpochRange(epochs="all")), values)
 
     return asyncio.run(asked())
 

@@ -42,10 +42,10 @@ def test_no_width_cuts_a_figure(
 
 def test_columns_go_in_their_order_before_rows_become_blocks() -> None:
     columns = [
-        Sized("value", ["dark"], 14),
-        Sized("estimate", ["1,000"]),
-        Sized("rank", ["1"], spare=2),
-        Sized("consistent", ["999"], spare=1),
+        Sized(head="value", cells=["dark"], shortest=14),
+        Sized(head="estimate", cells=["1,000"]),
+        Sized(head="rank", cells=["1"], spare=2),
+        Sized(head="consistent", cells=["999"], spare=1),
     ]
     for width, number in ((40, 4), (39, 3), (27, 3), (26, 2), (20, 2), (19, 0)):
         assert [column for column, _ in fitted(columns, width)] == columns[:number], width
@@ -62,9 +62,9 @@ def test_a_pipe_has_no_edge(capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_table_is_drawn_as_rich_draws_it() -> None:
     texts = ["light", "a setting of many words", "b" * 30, "日本語の設定", "naïve", ""]
     columns = [
-        (Sized("value", texts, 24), 12),
-        (Sized("estimate", ["1", "22", "333", "4,444", "5", "60"]), 8),
-        (Sized("bars", ["▏█", "▏██", "▏", "  █", "", "█▏"], picture=True), 6),
+        (Sized(head="value", cells=texts, shortest=24), 12),
+        (Sized(head="estimate", cells=["1", "22", "333", "4,444", "5", "60"]), 8),
+        (Sized(head="bars", cells=["▏█", "▏██", "▏", "  █", "", "█▏"], picture=True), 6),
     ]
     wanted = Table(box=SIMPLE_HEAD)
     for column, width in columns:

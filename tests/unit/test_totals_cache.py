@@ -182,7 +182,15 @@ def test_totals_are_read_again_when_they_changed_and_not_otherwise() -> None:
 
         async def add(number: int, dummies: int = 0) -> None:
             tags = [bytes([number]) * 16]
-            added = Commit(bytes([number]), tags, np.array([1, 2]), 0, {}, 0, dummies=dummies)
+            added = Commit(
+                batch_id=bytes([number]),
+                tags=tags,
+                cells=np.array([1, 2]),
+                duplicates=0,
+                rejected={},
+                seen_until=0,
+                dummies=dummies,
+            )
             await store.add(window, added)
 
         async def look() -> list[int]:
@@ -215,7 +223,15 @@ def test_who_asked_before_another_bundle_leaves_no_answer_of_the_former_one(tmp_
     async def body() -> None:
         day, store, answer_store = 20_000, MemoryStore(), Waiting()
         tags = [number.to_bytes(16, "big") for number in range(110)]
-        added = Commit(b"1" * 16, tags, np.array([100, 10]), 0, {}, 1 << 40, batch_reports=500)
+        added = Commit(
+            batch_id=b"1" * 16,
+            tags=tags,
+            cells=np.array([100, 10]),
+            duplicates=0,
+            rejected={},
+            seen_until=1 << 40,
+            batch_reports=500,
+        )
         await store.add(Window("theme", day), added)
         bundles = []
         for values in (["light", "dark"], ["sun", "moon"]):
@@ -242,8 +258,10 @@ def test_who_asked_before_another_bundle_leaves_no_answer_of_the_former_one(tmp_
 
 
 def test_sums_past_64_bits_are_refused() -> None:
-    large = WindowTotals(np.array([2**61]), 1, 1, 0)
+    large = WindowTotals(cells=np.array([2**61]), counted=1, batch_reports=1, at=0)
     assert sum_totals([large], 1).cells == [2**61]
     with pytest.raises(BadParameter, match="pass 64 bits"):
         sum_totals([large, large], 1)
-    assert sum_totals([WindowTotals(np.zeros(0, dtype=np.int64), 0, 0, 0)], 2).cells == [0, 0]
+    assert sum_totals(
+        [WindowTotals(cells=np.zeros(0, dtype=np.int64), counted=0, batch_reports=0, at=0)], 2
+    ).cells == [0, 0]

@@ -20,9 +20,9 @@ from tests.support.waiting import HANG_SECONDS, eventually
 
 BRIEFLY = 0.05  # too short only if an answer were to come
 REPORTS = [
-    SealedReport("theme", 20_000, 7, b"\0sealed"),
-    SealedReport("crashed/0.5", 0, 0, b"\xff" * 300),
-    SealedReport("theme", 2**32 - 1, 2**32 - 1, b"other"),
+    SealedReport(stream="theme", epoch=20_000, key_id=7, sealed=b"\0sealed"),
+    SealedReport(stream="crashed/0.5", epoch=0, key_id=0, sealed=b"\xff" * 300),
+    SealedReport(stream="theme", epoch=2**32 - 1, key_id=2**32 - 1, sealed=b"other"),
 ]
 
 
@@ -45,7 +45,10 @@ def _grpc() -> Iterator[Way]:
         transport = transport_to(server.address, roots=None, insecure=True)
 
         def arrived() -> list[SealedReport]:
-            return [SealedReport(r.stream, r.epoch, r.key_id, r.sealed) for r in server.received]
+            return [
+                SealedReport(stream=r.stream, epoch=r.epoch, key_id=r.key_id, sealed=r.sealed)
+                for r in server.received
+            ]
 
         yield Way(transport, arrived, lambda: server.calls, server.answers)
         transport.close()

@@ -568,7 +568,7 @@ def test_what_others_put_among_temporary_files_is_not_believed(
     app.ship(OURS)
     app.report(app="a")
     ours, theirs = public(OURS), public(STRANGER)
-    planted = Trust({"a": Pin(theirs, folder_of(theirs), (ours,))})
+    planted = Trust({"a": Pin(operator=theirs, folder=folder_of(theirs), before=(ours,))})
     place = _elsewhere(home / "trust.json")
     place.parent.mkdir()
     place.write_text(json.dumps(planted.data()))

@@ -302,29 +302,65 @@ def test_an_answer_tells_the_share_at_the_ends(metrics: dict[str, Metric]) -> No
     tabs = metrics["tabs"]
     assert tabs.values
     counts = zip(tabs.values, (125.0, 500.0, 250.0, 125.0), strict=True)
-    values = tuple(ValueAnswer(name, n, 1.0, n, n, n / 1000, 1, None) for name, n in counts)
-    [note] = notes(tabs, Answer("values", 1000, 0.95, values, 0.0))
+    values = tuple(
+        ValueAnswer(
+            value=name, estimate=n, stderr=1.0, low=n, high=n, share=n / 1000, rank=1, detected=None
+        )
+        for name, n in counts
+    )
+    [note] = notes(
+        tabs, Answer(kind="values", reports=1000, confidence=0.95, values=values, correlation=0.0)
+    )
     assert note == "Numbers outside 0 to 10 are counted at its ends: 0 12.5%, 5 or more 12.5%."
-    mean = Answer("mean", 1000, 0.95, (), 0.0, span=(0.0, 64.0))
+    mean = Answer(
+        kind="mean", reports=1000, confidence=0.95, values=(), correlation=0.0, span=(0.0, 64.0)
+    )
     assert "0 to 64 MiB: others count as the nearer end" in notes(metrics["file"], mean)[0]
-    unit = Answer("mean", 1000, 0.95, (), 0.0, span=(0.0, 1.0))
+    unit = Answer(
+        kind="mean", reports=1000, confidence=0.95, values=(), correlation=0.0, span=(0.0, 1.0)
+    )
     assert "devices report no others" in notes(metrics["load"], unit)[0]
-    assert notes(metrics["strict"], Answer("values", 1000, 0.95, (), 0.0)) == []
+    assert (
+        notes(
+            metrics["strict"],
+            Answer(kind="values", reports=1000, confidence=0.95, values=(), correlation=0.0),
+        )
+        == []
+    )
 
 
 def test_a_share_below_nothing_is_told_why(metrics: dict[str, Metric]) -> None:
     def told(share: float) -> list[str]:
         values = tuple(
-            ValueAnswer(name, n, 1.0, n, n, n, 1, None) for name, n in (("vi", 1), ("emacs", share))
+            ValueAnswer(
+                value=name, estimate=n, stderr=1.0, low=n, high=n, share=n, rank=1, detected=None
+            )
+            for name, n in (("vi", 1), ("emacs", share))
         )
-        return notes(metrics["editor"], Answer("values", 1, 0.95, values, 0.0))
+        return notes(
+            metrics["editor"],
+            Answer(kind="values", reports=1, confidence=0.95, values=values, correlation=0.0),
+        )
 
     assert told(-0.01) == []
     [note] = told(-0.157)
     assert note.startswith("A share below 0 or above 100% is no mistake")
     assert "in 1 report they added more or less" in note
-    mean = (ValueAnswer("mean", -37.2, 61.4, 0, 64, 0, 1, None),)
-    outside = Answer("mean", 1, 0.95, mean, 0.0, span=(0.0, 64.0))
+    mean = (
+        ValueAnswer(
+            value="mean",
+            estimate=-37.2,
+            stderr=61.4,
+            low=0,
+            high=64,
+            share=0,
+            rank=1,
+            detected=None,
+        ),
+    )
+    outside = Answer(
+        kind="mean", reports=1, confidence=0.95, values=mean, correlation=0.0, span=(0.0, 64.0)
+    )
     assert notes(metrics["file"], outside)[-1].startswith("A mean outside its range is no mistake")
 
 

@@ -62,7 +62,7 @@ def test_auto_takes_codes_of_as_many_words_as_epsilon_asks_for(tmp_path: Path) -
     assert metric.parameters == {"words": 256, "books": 4096, "max_length": 2.0}
     named = _metric(tmp_path, "coordinates = 4\n", TABLE.replace("auto", "vector.codes"))
     assert named.values == ("1", "2", "3", "4")
-    assert named.randomizer == VectorCodes(4.0, 4)
+    assert named.randomizer == VectorCodes(epsilon=4.0, dimensions=4)
     tier = _metric(tmp_path, VECTOR + "tiers = [1.0]\n").at(1.0)
     assert isinstance(tier.randomizer, VectorCodes)
     assert tier.randomizer.dimensions == 3
@@ -80,8 +80,18 @@ def test_in_a_crowd_epsilon_and_the_pool_follow_from_the_promise(tmp_path: Path)
     assert promise is not None
     assert 0.99 < promise.epsilon <= 1
     # A thousandth more of it is more than was promised.
-    more = VectorCodes(metric.epsilon + 0.002, 3, pool_for(metric.epsilon)["words"], 1)
-    crowd = ShuffledEpoch(2000, even_lies(more, more.epsilon).categories, more.epsilon, 0.9)
+    more = VectorCodes(
+        epsilon=metric.epsilon + 0.002,
+        dimensions=3,
+        words=pool_for(metric.epsilon)["words"],
+        books=1,
+    )
+    crowd = ShuffledEpoch(
+        reports=2000,
+        categories=even_lies(more, more.epsilon).categories,
+        epsilon_local=more.epsilon,
+        honest=0.9,
+    )
     assert central_epsilon(crowd, 1e-8) > 1
     with pytest.raises(CatalogInvalid, match=r'"epsilon": 7 says more than .* write \S+ at most'):
         _metric(tmp_path, VECTOR + CROWD + "epsilon = 7\n", UNSAID)
@@ -109,7 +119,9 @@ def test_a_plan_of_a_crowd_has_the_error_of_each_number(
     assert crowd["epsilon_central"] <= 1
     assert crowd["stderr"] < alone["stderr"] / 2
     pool = pool_for(crowd["epsilon_local"])
-    codes = VectorCodes(crowd["epsilon_local"], 3, pool["words"], pool["books"])
+    codes = VectorCodes(
+        epsilon=crowd["epsilon_local"], dimensions=3, words=pool["words"], books=pool["books"]
+    )
     vectors = [(1 / math.sqrt(3),) * 3]
     expected = family_for(codes).expected(codes, vectors, np.ones(1), 2000)
     assert crowd["stderr"] == pytest.approx(float(expected.absent.max()))
@@ -145,9 +157,23 @@ def test_what_is_too_long_keeps_its_direction(tmp_path: Path, vector: Any, expec
 @pytest.mark.parametrize(
     "wrong",
     [
-        *([0.5, 1.0], [0.1] * 4, [], [0.1, math.nan, 0.2], [0.1, math.inf, 0.2]),
-        *([0.1, "7777", 0.2], [True, 0.1, 0.2], [None, 0, 0], "7777", b"abc", 7777, None),
-        *({"speed": 1}, {1.0, 2.0, 3.0}, [10**400, 0, 0], np.ones((3, 1)), np.array(3.0)),
+        [0.5, 1.0],
+        [0.1] * 4,
+        [],
+        [0.1, math.nan, 0.2],
+        [0.1, math.inf, 0.2],
+        [0.1, "7777", 0.2],
+        [True, 0.1, 0.2],
+        [None, 0, 0],
+        "7777",
+        b"abc",
+        7777,
+        None,
+        {"speed": 1},
+        {1.0, 2.0, 3.0},
+        [10**400, 0, 0],
+        np.ones((3, 1)),
+        np.array(3.0),
     ],
     ids=repr,
 )
@@ -231,7 +257,7 @@ def _drawn(codes: VectorCodes, reports: int = 4000) -> Totals:
     return draw(codes, PEOPLE, counts, np.random.default_rng(5))
 
 
-CODES = VectorCodes(4.0, 3, 64, 128, max_length=2.0)
+CODES = VectorCodes(epsilon=4.0, dimensions=3, words=64, books=128, max_length=2.0)
 
 
 def test_coordinates_are_answered_in_the_metrics_own_unit() -> None:
@@ -246,7 +272,7 @@ def test_coordinates_are_answered_in_the_metrics_own_unit() -> None:
 
 
 def test_tiers_comparisons_and_trends_are_of_each_coordinate() -> None:
-    smaller = VectorCodes(2.0, 3, 64, 128, max_length=2.0)
+    smaller = VectorCodes(epsilon=2.0, dimensions=3, words=64, books=128, max_length=2.0)
     tiers = [(CODES, _drawn(CODES)), (smaller, _drawn(smaller))]
     both = answer_tiers(tiers, ["speed", "ease", "looks"])
     for row, true in zip(both.values, MEAN, strict=True):
@@ -264,7 +290,7 @@ def test_tiers_comparisons_and_trends_are_of_each_coordinate() -> None:
 
 def test_there_is_no_mean_of_nobody_and_one_of_one_report_is_unsure() -> None:
     with pytest.raises(BatchTooSmall):
-        answer(CODES, Totals([0] * CODES.layout.size, 0), [*"abc"])
+        answer(CODES, Totals(cells=[0] * CODES.layout.size, reports=0), [*"abc"])
     alone = answer(CODES, draw(CODES, PEOPLE, [1, 0], np.random.default_rng(1)), [*"abc"])
     assert all(math.isfinite(row.stderr) and row.stderr > 0.5 for row in alone.values)
 
@@ -276,7 +302,7 @@ def test_an_attack_is_no_better_than_is_said_and_honest_totals_look_so() -> None
     cells = list(honest.cells)
     for cell, amount in attack.cells.items():
         cells[cell] += 400 * amount
-    faked = Totals(cells, 8400)
+    faked = Totals(cells=cells, reports=8400)
     before, after = (answer(CODES, totals, [*"abc"]).places[0] for totals in (honest, faked))
     # The estimate is linear but for what is fitted of the error of its books.
     assert after - before == pytest.approx(attack.gain(400 / 8400, before), rel=0.01)

@@ -122,19 +122,19 @@ async def _serve(settings: Settings) -> None:
     metrics.serve(settings.common.metrics_listen, tls)
     retention = Retention(bundle, store, promises, answer_store, clocks, changed=intake.changed)
     parts = Parts(
-        bundle,
-        intake,
-        opener,
-        room,
-        query,
-        keeping,
-        retention,
-        clocks,
-        servers,
-        metrics,
-        upstream,
-        http,
-        access,
+        bundle=bundle,
+        intake=intake,
+        opener=opener,
+        room=room,
+        query=query,
+        keeping=keeping,
+        retention=retention,
+        clocks=clocks,
+        servers=servers,
+        metrics=metrics,
+        upstream=upstream,
+        http=http,
+        access=access,
     )
     reloader = Reloader(lambda: files(settings), reading(settings, parts), reloads)
     try:

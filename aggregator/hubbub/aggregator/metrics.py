@@ -82,7 +82,12 @@ def estimate_columns() -> dict[str, MetricDeclaration]:
 
 
 ESTIMATES: Final = (
-    *(METRIC_INFO, METRIC_REPORTS, METRIC_WAITING_REPORTS, EPOCH, EPOCH_REPORTS, HONEST_P_VALUE),
+    METRIC_INFO,
+    METRIC_REPORTS,
+    METRIC_WAITING_REPORTS,
+    EPOCH,
+    EPOCH_REPORTS,
+    HONEST_P_VALUE,
     ALERT,
     *estimate_columns().values(),
     HTTP_REQUESTS,

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from hubbub.aggregator.web.server import HttpServer
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class Parts:
     """What of a running aggregator a reload changes. bundle: the one in use now."""
 

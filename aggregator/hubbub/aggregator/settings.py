@@ -23,7 +23,7 @@ from hubbub.runtime import (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """Everything the aggregator is told."""
 

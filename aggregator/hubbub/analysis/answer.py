@@ -17,7 +17,7 @@ OF_NUMBERS: Final = ("mean", "vector")
 CONFIDENCE: Final = 0.95
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ValueAnswer:
     """One value: estimate, standard error and interval in reports, and its share of all reports.
 
@@ -69,7 +69,7 @@ class LikelyString:
     high: float
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
     """All values of one metric, with the confidence of their intervals.
 

@@ -59,7 +59,11 @@ def answer_lists(
     of_asked = tuple(map(_among_those, value_rows, value_reports.tolist()))
     against = max(family_for(m).correlation(m) for tiers, _ in live_lists for m, _ in tiers)
     return Answer(
-        *("values", reports, confidence, of_asked, against),
+        kind="values",
+        reports=reports,
+        confidence=confidence,
+        values=of_asked,
+        correlation=against,
         repeats=repeats,
         figures=figures,
         reports_asked=tuple(value_reports.tolist()),

@@ -8,7 +8,7 @@ from hubbub.analysis.arrays import Floats
 from hubbub.analysis.uncertainty.intervals import Tail
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ValueEstimates:
     """Of each value, in reports: estimate, its standard error, and that if nobody held the value.
 

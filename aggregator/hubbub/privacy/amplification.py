@@ -61,7 +61,7 @@ _FLOAT_ERROR: Final = 1e-5
 _CLOSE: Final = 1e-4
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Amplified:
     """The central guarantee of one report in a shuffled batch of `reports`, all of them.
 
@@ -107,7 +107,15 @@ def amplified(
     numerical = min(_search(crowd, epsilon, delta) for crowd in crowds)
     best = min(numerical, formula, epsilon)
     method = "none" if best == epsilon else "numerical" if best == numerical else "closed form"
-    return Amplified(best, delta, reports, epsilon, variation, method, formula)
+    return Amplified(
+        epsilon=best,
+        delta=delta,
+        reports=reports,
+        epsilon_local=epsilon,
+        total_variation=variation,
+        method=method,
+        closed_form=formula,
+    )
 
 
 def closed_form(epsilon: float, reports: int, delta: float) -> float:

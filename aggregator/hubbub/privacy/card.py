@@ -26,7 +26,7 @@ from hubbub.privacy.hidden_counts import said_of_count
 from hubbub.privacy.verdict import advice, verdict
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MetricCard:
     """One metric's line. Epsilons in nats.
 
@@ -64,7 +64,7 @@ class MetricCard:
     facts: tuple[Fact, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Card:
     """All metrics, and what they say together about one person in a day, a month, a year.
 

@@ -33,7 +33,7 @@ _GAUSSIAN_GRID: Final = 1e-4
 _MAX_POINTS: Final = 20_000_000
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
     """Something that was said about a person, `times` over.
 
@@ -65,7 +65,7 @@ class Event:
             raise BadParameter(f"times {self.times} is outside [1, {_MAX_TIMES}]")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Composed:
     """The epsilon of all events together at `delta`, in nats, by each method; None: says nothing.
 
@@ -97,7 +97,14 @@ def compose(events: Sequence[Event], delta: float) -> Composed:
     if not 0 < delta < 1:
         raise BadParameter(f"delta {delta} is outside (0, 1)")
     basic, leading, advanced = _closed_forms(events, delta)
-    return Composed(delta, basic, advanced, leading, _rdp(events, delta), _pld(events, delta))
+    return Composed(
+        delta=delta,
+        basic=basic,
+        advanced=advanced,
+        advanced_leading=leading,
+        rdp=_rdp(events, delta),
+        pld=_pld(events, delta),
+    )
 
 
 def _closed_forms(

@@ -88,7 +88,10 @@ class ExactAccountant:
             together = promise.epochs, promise.epsilon, promise.delta
             return largest_local_together(crowd, *together, most)
         return largest_local(
-            *(promise.crowd, categories, promise.epsilon, promise.delta),
+            promise.crowd,
+            categories,
+            promise.epsilon,
+            promise.delta,
             honest=promise.honest,
             dummies=promise.dummies,
             groups=groups,
@@ -111,7 +114,10 @@ class ExactAccountant:
     def dummies(self, promise: CentralPromise, categories: int, *, by_devices: bool = False) -> int:
         """The fewest whose errors are as small as any's, to 5% of the variance."""
         return best_dummies(
-            *(promise.crowd, categories, promise.epsilon, promise.delta),
+            promise.crowd,
+            categories,
+            promise.epsilon,
+            promise.delta,
             honest=promise.honest,
             most=promise.max_local_epsilon,
             by_devices=by_devices,
@@ -183,8 +189,13 @@ def _of_promise(
     promise: CentralPromise, reports: int, categories: float, epsilon: float, groups: int
 ) -> ShuffledEpoch:
     return ShuffledEpoch(
-        *(reports, categories, epsilon, promise.honest, promise.dummies, groups),
-        promise.dummies_each,
+        reports=reports,
+        categories=categories,
+        epsilon_local=epsilon,
+        honest=promise.honest,
+        dummies=promise.dummies,
+        groups=groups,
+        each=promise.dummies_each,
     )
 
 
@@ -204,14 +215,14 @@ def central_of(metric: Metric, reports: int, dummies: int | None = None) -> Ampl
     dummies = promise.dummies if dummies is None else min(dummies, promise.dummies)
     crowds = [_crowd(metric, reports, dummies), *_of_judges(metric, reports)]
     return Amplified(
-        max(central_epsilon(crowd, promise.delta) for crowd in crowds),
-        promise.delta,
-        reports,
-        metric.report_loss,
-        float(metric.randomizer.total_variation()),
-        "whole epoch",
-        inf,
-        f"if {_of_devices(metric)}the shuffler is honest, lets the crowd leave whole"
+        epsilon=max(central_epsilon(crowd, promise.delta) for crowd in crowds),
+        delta=promise.delta,
+        reports=reports,
+        epsilon_local=metric.report_loss,
+        total_variation=float(metric.randomizer.total_variation()),
+        method="whole epoch",
+        closed_form=inf,
+        assumption=f"if {_of_devices(metric)}the shuffler is honest, lets the crowd leave whole"
         f"{_along(metric, dummies)} and does not collude with who looks, and {promise.honest:.0%} "
         "of the reports are honest; if it does collude, a report says "
         f"epsilon {metric.report_loss:.3g}",
@@ -298,14 +309,26 @@ def _of_judges(metric: Metric, reports: int) -> list[ShuffledEpoch]:
     if not (metric.model and metric.model.held_out):
         return []
     categories = judging(metric).categories
-    return [ShuffledEpoch(reports, categories, metric.report_loss, metric.honest)]
+    return [
+        ShuffledEpoch(
+            reports=reports,
+            categories=categories,
+            epsilon_local=metric.report_loss,
+            honest=metric.honest,
+        )
+    ]
 
 
 def _crowd(metric: Metric, reports: int, dummies: int) -> ShuffledEpoch:
     lies = even_lies(metric.randomizer, metric.report_loss)
     return ShuffledEpoch(
-        *(reports, lies.categories, lies.epsilon, metric.honest, dummies, lies.groups),
-        metric.dummies_each,
+        reports=reports,
+        categories=lies.categories,
+        epsilon_local=lies.epsilon,
+        honest=metric.honest,
+        dummies=dummies,
+        groups=lies.groups,
+        each=metric.dummies_each,
     )
 
 

@@ -43,7 +43,7 @@ _SENTENCES: Final = (
 """What holds of every catalog, as people say it."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LeafletRow:
     """One metric.
 
@@ -58,7 +58,7 @@ class LeafletRow:
     owner: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Leaflet:
     """All of it. year: the verdict on all answers of a year. more: questions beyond the page's."""
 
@@ -75,11 +75,11 @@ def leaflet(catalog: Catalog) -> Leaflet:
     metrics = sorted(catalog.metrics.values(), key=lambda metric: -metric.report_loss)
     year = privacy_card.together["year"]
     return Leaflet(
-        tuple(_question(metric) for metric in metrics[:_MOST]),
-        max(0, len(metrics) - _MOST),
-        _WORDS[verdict(year)],
-        _right(year),
-        _sentences(metrics),
+        questions=tuple(_question(metric) for metric in metrics[:_MOST]),
+        more=max(0, len(metrics) - _MOST),
+        year=_WORDS[verdict(year)],
+        year_right=_right(year),
+        sentences=_sentences(metrics),
     )
 
 
@@ -97,12 +97,12 @@ def _question(metric: Metric) -> LeafletRow:
     if metric.sampling < 1:
         often += ", some devices only"
     return LeafletRow(
-        metric.description,
-        often,
-        _WORDS[verdict(metric.report_loss)],
-        _right(metric.report_loss),
-        metric.expires.isoformat(),
-        metric.owner,
+        asks=metric.description,
+        often=often,
+        verdict=_WORDS[verdict(metric.report_loss)],
+        right=_right(metric.report_loss),
+        until=metric.expires.isoformat(),
+        owner=metric.owner,
     )
 
 

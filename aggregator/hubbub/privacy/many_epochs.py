@@ -96,7 +96,10 @@ def largest_local_together(
     # As if crowds were Gaussians, whose squares add up; what one of them says follows.
     alone = epsilon_of_mu(mu_within(central, delta) / sqrt(epochs), delta)
     at = largest_local(
-        *(crowd.reports, crowd.categories, alone, delta),
+        crowd.reports,
+        crowd.categories,
+        alone,
+        delta,
         honest=crowd.honest,
         dummies=crowd.dummies,
         groups=crowd.groups,

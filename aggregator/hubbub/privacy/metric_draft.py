@@ -20,7 +20,7 @@ MEANS: Final = ("mean", "vector")
 """Questions of numbers, whose errors are shares of their range."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MetricDraft:
     """What is asked: `size` listed values, or candidate strings, or buckets of a range; or a mean.
 

@@ -48,10 +48,14 @@ def best_dummies(
             break
         dummy_terms = {"each": dummies / reports} if by_devices else {"dummies": dummies}
         local = largest_local(
-            *(reports, categories, central, delta), honest=honest, most=most, **dummy_terms
+            reports, categories, central, delta, honest=honest, most=most, **dummy_terms
         )
         crowd = ShuffledEpoch(
-            reports, categories, floor(local * 1000) / 1000, honest, **dummy_terms
+            reports=reports,
+            categories=categories,
+            epsilon_local=floor(local * 1000) / 1000,
+            honest=honest,
+            **dummy_terms,
         )
         options.append((_variance(crowd), dummies))
         noise = _variance(replace(crowd, epsilon_local=inf))

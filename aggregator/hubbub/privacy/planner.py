@@ -40,7 +40,7 @@ _TRIES: Final = 50
 _CUT: Final = 1e-9
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
     """One mechanism for a question. Errors are shares of all reports; of means, of their range.
 

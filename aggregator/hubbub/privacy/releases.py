@@ -53,7 +53,7 @@ _MAX_VALUES: Final = 4096
 _LAPLACE_KURTOSIS: Final = 3.0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Released:
     """One published number: in reports; of a mean, in the metric's own unit.
 
@@ -246,10 +246,10 @@ def _noisy(
     stderrs = np.sqrt(absent + growth * np.clip(estimates, 0, reports))
     at = slice(place, place + 1) if place is not None and len(estimates) > 1 else slice(None)
     figures = ValueEstimates(
-        estimates[at],
-        stderrs[at],
-        np.sqrt(absent)[at],
-        growth[at],
+        estimates=estimates[at],
+        stderrs=stderrs[at],
+        absent=np.sqrt(absent)[at],
+        growth=growth[at],
         step=unit if isinstance(unit, float) else 0.0,
     )
     return figures, noises[at]

@@ -14,7 +14,7 @@ from hubbub.privacy.card import Card, card
 _ACCOUNTS: Final = "test_somebody_with_a_few_accounts_sends_as_many_reports_as_they_have_tokens"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
     """One claim. command: as typed in a terminal. shown: proofs and tests by name."""
 
@@ -52,33 +52,34 @@ def _of_answers(privacy_card: Card, path: str) -> list[Claim]:
     cap = privacy_card.caps["year"]
     return [
         Claim(
-            f"One answer says at most {most.per_report:.4g} nats about a person ({most.name}; the "
-            "others say no more), to whoever looks.",
-            f"hubbub privacy card {path}",
-            ("worst_ratio_is_within_the_claim", "test_contract"),
-            "The mechanisms' arithmetic: exact fractions, every outcome enumerated.",
-            "The device runs this code.",
+            says=f"One answer says at most {most.per_report:.4g} nats about a person ({most.name}; "
+            "the others say no more), to whoever looks.",
+            command=f"hubbub privacy card {path}",
+            shown=("worst_ratio_is_within_the_claim", "test_contract"),
+            rests_on="The mechanisms' arithmetic: exact fractions, every outcome enumerated.",
+            assumed="The device runs this code.",
         ),
         Claim(
-            "The installed mechanisms draw as claimed: their proofs run, the coin source is tested "
-            "digit by digit, and attacks find no more than the claimed epsilon. The audit lists "
+            says="The installed mechanisms draw as claimed: their proofs run, the coin source is "
+            "tested digit by digit, and attacks find no more than the claimed epsilon. The audit "
+            "lists "
             'what it could not enumerate as "not tried".',
-            f"hubbub audit {path}",
-            ("test_a_doubled_epsilon_is_caught", "test_a_float_sampler_with_a_gap_is_caught"),
-            "The same code at every size; attacks at a false alarm of one in a million.",
-            "The operating system's random bytes are random.",
+            command=f"hubbub audit {path}",
+            shown=("test_a_doubled_epsilon_is_caught", "test_a_float_sampler_with_a_gap_is_caught"),
+            rests_on="The same code at every size; attacks at a false alarm of one in a million.",
+            assumed="The operating system's random bytes are random.",
         ),
         Claim(
-            f"All answers of a year say at most {year:.4g} nats, and the device itself stops at "
-            "its limits" + (f", over all metrics at {cap:g} nats a year." if cap else "."),
-            f"hubbub privacy card {path}",
-            (
+            says=f"All answers of a year say at most {year:.4g} nats, and the device itself stops "
+            "at its limits" + (f", over all metrics at {cap:g} nats a year." if cap else "."),
+            command=f"hubbub privacy card {path}",
+            shown=(
                 "test_the_lifetime_budget_ends_reporting",
                 "test_what_was_spent_outlives_whatever_befalls_the_state",
                 "test_renaming_a_metric_gives_no_more_than_the_cap",
             ),
-            "The ledger on the device, written before anything leaves, and its witness.",
-            "Nobody deletes both by hand: that is a new device.",
+            rests_on="The ledger on the device, written before anything leaves, and its witness.",
+            assumed="Nobody deletes both by hand: that is a new device.",
         ),
     ]
 
@@ -86,25 +87,25 @@ def _of_answers(privacy_card: Card, path: str) -> list[Claim]:
 def _of_the_device(ledger: str) -> list[Claim]:
     return [
         Claim(
-            "A person can see everything that left their device, and what each answer could have "
-            "meant.",
-            ledger,
-            (
+            says="A person can see everything that left their device, and what each answer could "
+            "have meant.",
+            command=ledger,
+            shown=(
                 "test_a_person_sees_what_left_and_what_it_could_have_meant",
                 "likelihood_is_the_chance_up_to_a_factor",
             ),
-            "The state folder, and Bayes' rule over the mechanism's own chances.",
-            "The app reports nothing beside hubbub.",
+            rests_on="The state folder, and Bayes' rule over the mechanism's own chances.",
+            assumed="The app reports nothing beside hubbub.",
         ),
         Claim(
-            "A no stops at once, in every process, and is never forgotten.",
-            "python -m pytest tests/unit/test_consent.py",
-            (
+            says="A no stops at once, in every process, and is never forgotten.",
+            command="python -m pytest tests/unit/test_consent.py",
+            shown=(
                 "test_off_stops_at_once_and_what_waited_is_never_sent",
                 "test_a_no_outlives_whatever_befalls_the_state",
             ),
-            "Consent in two places, of which the more careful one holds.",
-            "The app shows the switch.",
+            rests_on="Consent in two places, of which the more careful one holds.",
+            assumed="The app shows the switch.",
         ),
     ]
 
@@ -116,49 +117,52 @@ def _of_the_services(
     lowest = min(privacy_card.metrics, key=lambda metric: metric.min_batch)
     return [
         Claim(
-            "The shuffler cannot read what it mixes: it has no key, no mechanism and no catalog.",
-            "lint-imports",
-            (
+            says="The shuffler cannot read what it mixes: it has no key, no mechanism and no "
+            "catalog.",
+            command="lint-imports",
+            shown=(
                 "test_the_shuffler_process_never_imports_mechanisms_or_catalog",
                 "test_a_report_opens_only_where_it_belongs",
             ),
-            "HPKE (RFC 9180), and contracts on what its process may import.",
-            "Shuffler and aggregator are run apart; together they are back at the first claim.",
+            rests_on="HPKE (RFC 9180), and contracts on what its process may import.",
+            assumed="Shuffler and aggregator are run apart; together they are back at the first "
+            "claim.",
         ),
         Claim(
-            f"Reports leave the shuffler {lowest.min_batch:,} at a time or more, in an order that "
-            "nobody knows; who sees them so learns no more than one answer says, and mostly far "
-            "less.",
-            f"hubbub privacy amplify --epsilon {lowest.per_report:.4g} "
+            says=f"Reports leave the shuffler {lowest.min_batch:,} at a time or more, in an order "
+            "that nobody knows; who sees them so learns no more than one answer says, and mostly "
+            "far less.",
+            command=f"hubbub privacy amplify --epsilon {lowest.per_report:.4g} "
             f"--reports {lowest.min_batch}",
-            (
+            shown=(
                 "test_no_batch_is_smaller_than_the_minimum_and_no_reserve_is_touched",
                 "test_no_shuffle_of_real_reports_says_more_than_is_proven",
             ),
-            "Shuffling amplifies: proven for the mechanism, or for all of them.",
-            "The shuffler is honest, and so are the others of the batch.",
+            rests_on="Shuffling amplifies: proven for the mechanism, or for all of them.",
+            assumed="The shuffler is honest, and so are the others of the batch.",
         ),
         Claim(
-            "Nothing is lost and nothing counted twice, whatever fails: the counts of shuffler and "
-            "aggregator add up.",
-            status,
-            (
+            says="Nothing is lost and nothing counted twice, whatever fails: the counts of "
+            "shuffler and aggregator add up.",
+            command=status,
+            shown=(
                 "test_nothing_is_lost_and_nothing_counted_twice_whatever_fails",
                 "test_everything_sent_once_more_changes_no_total",
             ),
-            "One transaction per batch, and a tag per report that is counted once.",
-            "Redis keeps what it has acknowledged.",
+            rests_on="One transaction per batch, and a tag per report that is counted once.",
+            assumed="Redis keeps what it has acknowledged.",
         ),
         _of_fakes(catalog, path),
         Claim(
-            _of_silence_and_seals(metrics),
-            "python -m pytest tests/unit/test_cover.py tests/unit/test_x_wing.py",
-            (
+            says=_of_silence_and_seals(metrics),
+            command="python -m pytest tests/unit/test_cover.py tests/unit/test_x_wing.py",
+            shown=(
                 "test_a_classifier_of_all_that_a_shuffler_sees_is_at_chance",
                 "test_who_records_today_and_breaks_x25519_tomorrow_is_at_chance",
             ),
-            "`default` and `kem` of a metric, each of its definition, which no bundle takes away.",
-            "Of metrics without them the shuffler sees that something was reported, and a "
+            rests_on="`default` and `kem` of a metric, each of its definition, which no bundle "
+            "takes away.",
+            assumed="Of metrics without them the shuffler sees that something was reported, and a "
             "recording of today opens to a quantum computer: the first claim remains.",
         ),
     ]
@@ -167,15 +171,15 @@ def _of_the_services(
 def _of_fakes(catalog: Catalog, path: str) -> Claim:
     by_tokens = catalog.tokens is not None
     return Claim(
-        "Who sends fake reports moves an estimate by a known amount at most.",
-        f"hubbub plan attack {path} --fake 0.01",
-        (
+        says="Who sends fake reports moves an estimate by a known amount at most.",
+        command=f"hubbub plan attack {path} --fake 0.01",
+        shown=(
             "test_no_payload_at_all_is_worth_more",
             "test_the_measured_gain_is_the_formulas",
             *([_ACCOUNTS] if by_tokens else []),
         ),
-        "Strict checks of every payload; the largest gain is computed.",
-        "How many accounts somebody has: no report is taken without a token of one."
+        rests_on="Strict checks of every payload; the largest gain is computed.",
+        assumed="How many accounts somebody has: no report is taken without a token of one."
         if by_tokens
         else "How many fakes somebody can send: that is limited by address, not by person.",
     )

@@ -21,7 +21,7 @@ FFT_ERROR: Final = 1e-14
 """What chances that come out of a transform are off by, all together."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ShuffledEpoch:
     """One epoch of `grr` that leaves the shuffler whole.
 

@@ -152,7 +152,15 @@ def largest_local(
     _check(delta)
 
     def crowd_of(epsilon: float) -> ShuffledEpoch:
-        return ShuffledEpoch(reports, categories, epsilon, honest, dummies, groups, each)
+        return ShuffledEpoch(
+            reports=reports,
+            categories=categories,
+            epsilon_local=epsilon,
+            honest=honest,
+            dummies=dummies,
+            groups=groups,
+            each=each,
+        )
 
     def hides(epsilon: float) -> bool:
         return keeps(crowd_of(epsilon), central, delta)

@@ -52,9 +52,9 @@ def _kind() -> Kind:
         return ""
 
     return Kind(
-        lambda: words,
-        problem,
-        _schema,
+        words=lambda: words,
+        problem=problem,
+        schema=_schema,
         read=lambda table: {field: _values(own) for field, own in table.items()},
         # Lists, since the order decides which of several patterns counts.
         dump=lambda rules: [

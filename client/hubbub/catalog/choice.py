@@ -29,7 +29,7 @@ AUTO: Final = "auto"
 _MAX: Final = 10**13
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Wishes:
     """What a metric may say besides epsilon and values where it is "auto": fields, never built."""
 
@@ -66,7 +66,7 @@ EQUAL: Final = 1.05
 """Variances within this factor of the least count as alike: then size decides."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Option:
     """One mechanism for a metric, with its figures.
 
@@ -114,9 +114,9 @@ def _load(entry: Any) -> Choice:
 
 
 CHOICE: Final = Kind(
-    lambda: "what was chosen, and what came next",
-    lambda value: "" if isinstance(value, Choice) else "must be a choice",
-    dict,
+    words=lambda: "what was chosen, and what came next",
+    problem=lambda value: "" if isinstance(value, Choice) else "must be a choice",
+    schema=dict,
     dump=asdict,
     load=_load,
 )
@@ -131,7 +131,11 @@ def own_fields(mechanism: str) -> tuple[CatalogField, ...]:
     return tuple(
         CatalogField(
             name,
-            Entry(in_interval(says.interval, is_integer=says.whole), says.meaning, _example(says)),
+            Entry(
+                kind=in_interval(says.interval, is_integer=says.whole),
+                meaning=says.meaning,
+                example=_example(says),
+            ),
             REQUIRED if needed[name] else says.default,
         )
         for name, says in described_parameters(mechanism).items()
@@ -206,7 +210,13 @@ def _option(
     else:
         stderr = sqrt(mechanism.variance(reports / arguments["categories"], reports))
     layout = mechanism.layout
-    return Option(name, dict(own), stderr, layout.payload_bytes, layout.size)
+    return Option(
+        mechanism=name,
+        parameters=dict(own),
+        stderr=stderr,
+        payload_bytes=layout.payload_bytes,
+        cells=layout.size,
+    )
 
 
 def _whole(options: Mapping[str, Any], name: str) -> int:

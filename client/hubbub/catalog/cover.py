@@ -35,9 +35,9 @@ _NO_MODEL: Final = (
 
 DEFAULT: Final = entry(
     Kind(
-        lambda: _WORDS,
-        lambda value: "" if is_text(value) or is_number(value) else f"must be {_WORDS}",
-        lambda: {"type": ["string", "number"]},
+        words=lambda: _WORDS,
+        problem=lambda value: "" if is_text(value) or is_number(value) else f"must be {_WORDS}",
+        schema=lambda: {"type": ["string", "number"]},
     ),
     "What a device that ran in an epoch and was told nothing says of it, once, when it is over; "
     "whatever it says, it says then. `none` is one more value.",

@@ -108,7 +108,7 @@ def loss_of_either(metric: Any) -> float:
     """What one report can lose at most, in nats, whichever half the device is of."""
     own: float = metric.report_loss
     # PRIVACY: a device tells one of both.
-    return max(own, PrefixTree(metric.epsilon).privacy_loss()) if metric.discover else own
+    return max(own, PrefixTree(epsilon=metric.epsilon).privacy_loss()) if metric.discover else own
 
 
 def finder_in(streams: Mapping[str, Any], metric: Any) -> Any:

@@ -116,16 +116,17 @@ class Metric:
             '["light", "dark", "system"]',
             others={
                 "values_file": Entry(
-                    kinds.path("a text file, one value a line"),
-                    "The same from a file (plain or .gz) beside the catalog.",
-                    '"themes.txt"',
+                    kind=kinds.path("a text file, one value a line"),
+                    meaning="The same from a file (plain or .gz) beside the catalog.",
+                    example='"themes.txt"',
                 ),
                 "parts": PARTS,
                 "coordinates": COORDINATES,
                 "domain": Entry(
-                    kinds.one_of(DOMAINS.values),
-                    "What can be reported instead of listed values, as the mechanism has it.",
-                    '"string"',
+                    kind=kinds.one_of(DOMAINS.values),
+                    meaning="What can be reported instead of listed values, as the mechanism has "
+                    "it.",
+                    example='"string"',
                 ),
             },
             defines=True,
@@ -273,9 +274,16 @@ class Metric:
         if self.central_epsilon is None or self.crowd is None or self.development:
             return None
         return CentralPromise(
-            *(self.central_epsilon, self.crowd, self.delta, self.honest),
-            *(self.max_local_epsilon, self.dummies, self.dummies_each),
-            self.model.reports if self.model else epochs_together(self.central_period, self.epoch),
+            epsilon=self.central_epsilon,
+            crowd=self.crowd,
+            delta=self.delta,
+            honest=self.honest,
+            max_local_epsilon=self.max_local_epsilon,
+            dummies=self.dummies,
+            dummies_each=self.dummies_each,
+            epochs=self.model.reports
+            if self.model
+            else epochs_together(self.central_period, self.epoch),
         )
 
     @property

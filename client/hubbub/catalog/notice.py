@@ -32,7 +32,7 @@ Step = tuple[int, float]
 """From which moment, in seconds since 1970-01-01 UTC, and the chance to take part from then on."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Notice:
     """One notice, with all that is asked less.
 

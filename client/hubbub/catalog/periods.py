@@ -32,9 +32,9 @@ def _is_period(value: Any) -> bool:
 
 
 PERIOD_KIND: Final = kinds.Kind(
-    lambda: _WORDS,
-    lambda value: "" if _is_period(value) else f"must be {_WORDS}",
-    lambda: {"type": "string", "pattern": f"^({_SPAN.pattern}|{_MONTH})$"},
+    words=lambda: _WORDS,
+    problem=lambda value: "" if _is_period(value) else f"must be {_WORDS}",
+    schema=lambda: {"type": "string", "pattern": f"^({_SPAN.pattern}|{_MONTH})$"},
 )
 """The kind of every span of days that something is said of."""
 PERIOD: Final = entry(

@@ -28,7 +28,7 @@ _CAP: Final = number("a number of nats", 0, ends="()")
 _FAR_BELOW: Final = "far below one in the people asked"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Caps:
     """The most that all metrics together may say about one person, in nats; None: no cap.
 

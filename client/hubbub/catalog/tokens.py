@@ -46,9 +46,9 @@ class Tokens:
     issuer: str = field(
         metadata=entry(
             kinds.Kind(
-                lambda: _WORDS,
-                lambda value: "" if _is_issuer(value) else f"must be {_WORDS}",
-                lambda: {
+                words=lambda: _WORDS,
+                problem=lambda value: "" if _is_issuer(value) else f"must be {_WORDS}",
+                schema=lambda: {
                     "type": "string",
                     "pattern": f"^({_ISSUER.pattern}|{_ON_THIS_MACHINE.pattern})$",
                 },

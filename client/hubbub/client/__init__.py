@@ -67,7 +67,12 @@ _MODULES: Final = {
     "settings": ("Settings",),
     "state.contract": ("Bounds", "State", "OutboxReport"),
     "transport.contract": (
-        *("GivenUp", "NotSent", "SealedReport", "Submitted", "Transport", "TryAgain"),
+        "GivenUp",
+        "NotSent",
+        "SealedReport",
+        "Submitted",
+        "Transport",
+        "TryAgain",
     ),
     "typed_metric": ("TypedMetric",),
     "ledger_view": ("LedgerView", "MetricView", "PayloadView"),

@@ -9,7 +9,7 @@ from hubbub.epochs import begins, holding
 from hubbub.mechanisms import Probability
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class AskedMetric:
     """A metric at this person's tier, with all that does not change from report to report.
 

@@ -43,7 +43,7 @@ _LONGEST_NAME: Final = 255
 _ROUNDING: Final = 1e-9  # of sums of costs, in nats
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class Account:
     """What was said about one metric, over all its tiers. Holds counts and tags, never a value.
 
@@ -101,16 +101,16 @@ class Account:
         else:
             days = _dated(spent, floor, losses)
         return cls(
-            spent,
-            floor,
-            {_epoch(epoch): _whole(reports) for epoch, reports in data["epochs"].items()},
-            {_name(tag): _whole(reports) for tag, reports in data["responses"].items()},
-            losses,
-            days,
+            spent=spent,
+            floor=floor,
+            epochs={_epoch(epoch): _whole(reports) for epoch, reports in data["epochs"].items()},
+            responses={_name(tag): _whole(reports) for tag, reports in data["responses"].items()},
+            losses=losses,
+            days=days,
             # Former versions wrote none: what is said to whoever looks is no less.
-            _nats(data.get("central", spent)),
-            {_epoch(day): _nats(cost) for day, cost in data.get("crowds", {}).items()},
-            {_whole(epoch) for epoch in data.get("filled", [])},
+            central=_nats(data.get("central", spent)),
+            crowds={_epoch(day): _nats(cost) for day, cost in data.get("crowds", {}).items()},
+            filled={_whole(epoch) for epoch in data.get("filled", [])},
         )
 
     def reported(self, epoch: int) -> int | None:
@@ -167,7 +167,7 @@ class Account:
         counts for no less long than its days would have, and at most for the span longer.
         """
         days, crowds = _by_span(self.days, now), _by_span(self.crowds, now)
-        return type(self)(self.spent, days=days, central=self.central, crowds=crowds)
+        return type(self)(spent=self.spent, days=days, central=self.central, crowds=crowds)
 
     def close(self, epoch: int) -> None:
         """Let every epoch up to this one count as reported."""
@@ -248,15 +248,15 @@ def merge(account: Account, other: Account) -> Account:
         epoch: max(account.losses.get(epoch, 0.0), other.losses.get(epoch, 0.0)) for epoch in epochs
     }
     return Account(
-        max(account.spent, other.spent),
-        floor,
-        epochs,
-        dict(account.responses),
-        losses,
-        _larger(account.days, other.days),
-        max(account.central, other.central),
-        _larger(account.crowds, other.crowds),
-        {epoch for epoch in account.filled | other.filled if epoch > floor},
+        spent=max(account.spent, other.spent),
+        floor=floor,
+        epochs=epochs,
+        responses=dict(account.responses),
+        losses=losses,
+        days=_larger(account.days, other.days),
+        central=max(account.central, other.central),
+        crowds=_larger(account.crowds, other.crowds),
+        filled={epoch for epoch in account.filled | other.filled if epoch > floor},
     )
 
 

@@ -29,7 +29,7 @@ from hubbub.client.state.device_state import DeviceState
 _DAY_SECONDS: Final = EPOCH_SECONDS["day"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MetricView:
     """One metric's budget on this device. Epsilon and spent in nats.
 
@@ -69,7 +69,7 @@ class MetricView:
     central_period: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PayloadView:
     """One payload: when it was made (seconds since 1970), what it was, what became of it.
 
@@ -111,7 +111,7 @@ class PayloadView:
         return meanings_of(self.stream, self.payload, candidates)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LedgerView:
     """All of it.
 
@@ -149,12 +149,12 @@ def view(
     metrics = tuple(_metric(bundle, m, standing, now, notice) for m in bundle.metrics.values())
     payloads = tuple(
         PayloadView(
-            metric_name_of(record.stream),
-            record.epoch,
-            record.made,
-            record.payload,
-            record.fate or "waiting",
-            bundle.streams.get(record.stream),
+            metric=metric_name_of(record.stream),
+            epoch=record.epoch,
+            made=record.made,
+            payload=record.payload,
+            fate=record.fate or "waiting",
+            stream=bundle.streams.get(record.stream),
         )
         for record in kept
     )
@@ -166,7 +166,14 @@ def view(
     counts = dict(standing.counts)
     issuer = bundle.tokens.terms.issuer if bundle.tokens else ""
     return LedgerView(
-        *(standing.on, metrics, payloads, counts, spent, cap, number, until),
+        on=standing.on,
+        metrics=metrics,
+        payloads=payloads,
+        counts=counts,
+        crowds_in_year=spent,
+        crowds_cap=cap,
+        notice=number,
+        notice_until=until,
         runs=bundle.runs,
         tokens=issuer,
     )

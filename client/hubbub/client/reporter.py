@@ -63,7 +63,7 @@ class Reporter:
         self._max_epsilon = max_epsilon
         self.lock = NoReentryLock()
         self._drawn: list[tuple[int, PendingPayload]] = []
-        self._standing = DeviceState(b"")
+        self._standing = DeviceState(secret=b"")
         self._notice: Notice | None = None
         self._questions: dict[str, AskedMetric] = {}
         self._memos: dict[str, DeviceMemo] = {}
@@ -72,7 +72,7 @@ class Reporter:
         try:
             self.refresh()
         except StateUnusable:  # nothing is drawn until it can be read
-            self._stand(DeviceState(bytes(SECRET_BYTES), may_send=False))
+            self._stand(DeviceState(secret=bytes(SECRET_BYTES), may_send=False))
 
     @property
     def is_on(self) -> bool:
@@ -291,10 +291,10 @@ class Reporter:
         memo, own = self._memo(name), self._memo(metric.base_name)
         standing.account(metric)  # opened, if it has none
         return AskedMetric(
-            metric,
-            chosen,
-            memo,
-            own,
+            catalog_metric=metric,
+            metric=chosen,
+            memo=memo,
+            own=own,
             payload_bytes=chosen.randomizer.layout.payload_bytes if chosen else 0,
             stream_suffix=chosen.name.removeprefix(chosen.base_name) if chosen else "",
             epoch_seconds=EPOCH_SECONDS[metric.epoch],
@@ -348,7 +348,16 @@ class Reporter:
             payload = metric.randomizer.randomize(code, self._coins)
         # Of each cell, too, which list of values it is and which tier.
         generation = self._standing.generation
-        self._note(PendingPayload(cell + suffix, epoch, tag, payload, generation, now))
+        self._note(
+            PendingPayload(
+                stream=cell + suffix,
+                epoch=epoch,
+                tag=tag,
+                payload=payload,
+                generation=generation,
+                made=now,
+            )
+        )
         return Outcome.QUEUED
 
     def _fill(self, question: AskedMetric, metric: Metric, account: Account, epoch: int) -> None:
@@ -356,7 +365,16 @@ class Reporter:
         last = begins(epoch + 1, question.epoch_seconds) - 1
         if self._obstacle(question, metric, last, epoch) is None and account.fill(epoch):
             now, generation = self._clock(), self._standing.generation
-            self._note(PendingPayload(metric.stream, epoch, "", FILLER, generation, now))
+            self._note(
+                PendingPayload(
+                    stream=metric.stream,
+                    epoch=epoch,
+                    tag="",
+                    payload=FILLER,
+                    generation=generation,
+                    made=now,
+                )
+            )
 
     def _note(self, drawn: PendingPayload) -> None:
         self._drawn.append((self._state.note(drawn), drawn))

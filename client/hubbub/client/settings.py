@@ -26,7 +26,7 @@ _NO: Final = frozenset({"", "0", "false", "no", "off"})
 _LEVELS: Final = ("debug", "info", "warning", "error")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """What a client is told, apart from its bundle. Each has a variable, HUBBUB_ and its name.
 

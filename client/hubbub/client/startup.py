@@ -31,10 +31,31 @@ _log.addHandler(logging.NullHandler())  # the app decides what is shown
 _HANDLER: Final = "hubbub"
 _LAUNCHERS: Final = frozenset(
     {
-        *("celery", "daphne", "dramatiq", "flask", "gunicorn", "huey_consumer", "hypercorn"),
-        *("granian", "rq", "uvicorn", "uwsgi", "waitress-serve", "mod_wsgi-express"),
-        *("django-admin", "manage", "pytest", "py.test", "python", "pdb", "debugpy"),
-        *("colab_kernel_launcher", "ipykernel_launcher", "ipython", "jupyter", "streamlit"),
+        "celery",
+        "daphne",
+        "dramatiq",
+        "flask",
+        "gunicorn",
+        "huey_consumer",
+        "hypercorn",
+        "granian",
+        "rq",
+        "uvicorn",
+        "uwsgi",
+        "waitress-serve",
+        "mod_wsgi-express",
+        "django-admin",
+        "manage",
+        "pytest",
+        "py.test",
+        "python",
+        "pdb",
+        "debugpy",
+        "colab_kernel_launcher",
+        "ipykernel_launcher",
+        "ipython",
+        "jupyter",
+        "streamlit",
     }
 )
 """Programs that run somebody's app, and `python` itself: two operators' apps have the name."""
@@ -152,7 +173,7 @@ def _unclaimed(trust: Trust, app: str, home: Path, state_dir: Path | None) -> li
         voucher = vouched(state_dir)
         if voucher:  # the folder is the app's: there is no other who could have used it
             own = folder_of(voucher.operator)
-            trust.pins[app] = Pin(voucher.operator, own)
+            trust.pins[app] = Pin(operator=voucher.operator, folder=own)
             trust.promises.setdefault(own, dict(voucher.promises))
         return []
     claimed = {pin.folder for pin in trust.pins.values()}

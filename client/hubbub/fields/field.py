@@ -23,7 +23,7 @@ REQUIRED: Final = MISSING
 """The default of a field that has none."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
     """What is said of a field.
 
@@ -51,7 +51,7 @@ class Entry:
 
 def entry(kind: Kind, meaning: str, example: str = "", **more: Any) -> Mapping[str, Entry]:
     """The metadata of a field of a catalog; `more` as in Entry."""
-    return {_KEY: Entry(kind, meaning, example, **more)}
+    return {_KEY: Entry(kind=kind, meaning=meaning, example=example, **more)}
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,7 +40,7 @@ def _same(thing: Any) -> Any:
     return thing
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Kind:
     """What a field may hold.
 
@@ -63,9 +63,9 @@ class Kind:
 
 def _kind(words: str, holds: Callable[[Any], bool], schema: Schema, **ways: Any) -> Kind:
     return Kind(
-        lambda: words,
-        lambda value: "" if holds(value) else f"must be {words}",
-        lambda: schema,
+        words=lambda: words,
+        problem=lambda value: "" if holds(value) else f"must be {words}",
+        schema=lambda: schema,
         **ways,
     )
 
@@ -120,9 +120,11 @@ def one_of(names: Callable[[], Iterable[str]]) -> Kind:
         return f"one of {', '.join(names())}"
 
     return Kind(
-        words,
-        lambda value: "" if isinstance(value, str) and value in names() else f"must be {words()}",
-        lambda: {"enum": [*names()]},
+        words=words,
+        problem=lambda value: (
+            "" if isinstance(value, str) and value in names() else f"must be {words()}"
+        ),
+        schema=lambda: {"enum": [*names()]},
     )
 
 
@@ -183,9 +185,9 @@ def ascending(words: str, rule: str, item: Kind) -> Kind:
         )
 
     return Kind(
-        lambda: words,
-        lambda values: "" if holds(values) else f"must {rule}",
-        lambda: {"type": "array", "items": item.schema(), "uniqueItems": True},
+        words=lambda: words,
+        problem=lambda values: "" if holds(values) else f"must {rule}",
+        schema=lambda: {"type": "array", "items": item.schema(), "uniqueItems": True},
         read=lambda values: tuple(item.read(value) for value in values),
         dump=list,
         load=_tuple,
@@ -217,9 +219,9 @@ def edges() -> Kind:
         "additionalProperties": False,
     }
     return Kind(
-        lambda: words,
-        lambda value: "" if edges_of(value) else f"must be {words}",
-        lambda: {"anyOf": [numbers, table]},
+        words=lambda: words,
+        problem=lambda value: "" if edges_of(value) else f"must be {words}",
+        schema=lambda: {"anyOf": [numbers, table]},
         read=edges_of,
         dump=list,
         load=_tuple,
@@ -256,9 +258,9 @@ def values() -> Kind:
     texts = {"type": "string", "minLength": 1, "maxLength": MAX_VALUE_BYTES}
     array: Schema = {"type": "array", "uniqueItems": True}
     return Kind(
-        lambda: words,
-        _problem_with_values,
-        lambda: {
+        words=lambda: words,
+        problem=_problem_with_values,
+        schema=lambda: {
             "anyOf": [
                 {**array, "items": texts},
                 {**array, "items": {"type": "boolean"}, "minItems": 2},
@@ -283,9 +285,9 @@ def strings() -> Kind:
         return f"must be {words}"
 
     return Kind(
-        lambda: words,
-        problem,
-        lambda: {
+        words=lambda: words,
+        problem=problem,
+        schema=lambda: {
             "anyOf": [
                 {"type": "string", "minLength": 1},
                 {"type": "array", "minItems": 1, "uniqueItems": True, "items": texts},
@@ -336,9 +338,9 @@ def numbers_by_name() -> Kind:
 def tables() -> Kind:
     """Tables by name, one at least."""
     return Kind(
-        lambda: "tables by name",
-        lambda table: "" if isinstance(table, dict) and table else "there is none",
-        lambda: {"type": "object", "minProperties": 1},
+        words=lambda: "tables by name",
+        problem=lambda table: "" if isinstance(table, dict) and table else "there is none",
+        schema=lambda: {"type": "object", "minProperties": 1},
     )
 
 
@@ -357,9 +359,9 @@ def shares(of: str) -> Kind:
     rule = f"give each {of} its share, together 1 at most"
     share = {"type": "number", "exclusiveMinimum": 0, "maximum": 1 + _ROUNDING}
     return Kind(
-        lambda: f"a table that gives each {of} its share, together 1 at most",
-        lambda table: "" if holds(table) else f"must {rule}",
-        lambda: {"type": "object", "minProperties": 1, "additionalProperties": share},
+        words=lambda: f"a table that gives each {of} its share, together 1 at most",
+        problem=lambda table: "" if holds(table) else f"must {rule}",
+        schema=lambda: {"type": "object", "minProperties": 1, "additionalProperties": share},
         read=lambda table: {name: float(share) for name, share in table.items()},
         load=_table,
     )

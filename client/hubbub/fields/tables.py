@@ -17,13 +17,13 @@ def table_of(section: type, *, flat: bool = False) -> Kind:
     flat: a bundle has its fields beside the others.
     """
     return Kind(
-        lambda: f"a table of {_enumerated(section)}",
-        partial(_problem, section),
-        partial(object_schema, section),
-        partial(_read, section),
-        dumped,
-        partial(_load, section, flat=flat),
-        flat,
+        words=lambda: f"a table of {_enumerated(section)}",
+        problem=partial(_problem, section),
+        schema=partial(object_schema, section),
+        read=partial(_read, section),
+        dump=dumped,
+        load=partial(_load, section, flat=flat),
+        flat=flat,
     )
 
 

@@ -31,7 +31,7 @@ from hubbub.mechanisms.ranges import Range
 from hubbub.mechanisms.subsets import choose, members
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class BucketFlips:
     """dBitFlipPM over [low, high] in `buckets` equal buckets; a device answers about `sampled`."""
 

@@ -11,7 +11,7 @@ from typing import Protocol
 from hubbub.errors import BadParameter, BadPayload, ShapeMismatch
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Totals:
     """The sum of many payloads: one integer a cell, and how many reports were added.
 
@@ -79,7 +79,7 @@ def tally(layout: Layout, payloads: Iterable[bytes]) -> Totals:
         for cell, amount in layout.cells(payload).items():
             sums[cell] += amount
         reports += 1
-    return Totals(sums, reports)
+    return Totals(cells=sums, reports=reports)
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,7 +48,8 @@ class PairedParts:
         default=2,
         metadata=whole(
             "How many parts are told together, which have a table; three in a crowd alone.",
-            *(2, 3),
+            2,
+            3,
             example=3,
         ),
     )

@@ -19,7 +19,7 @@ _FOLLOWING: Final = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Parameter:
     """One number that a mechanism is built from, beside epsilon and how many values are listed.
 
@@ -39,14 +39,20 @@ class Parameter:
 
 def whole(meaning: str, low: int, high: int, *, example: int) -> Mapping[str, Parameter]:
     """The metadata of a field that holds a whole number in [low, high]."""
-    return {_KEY: Parameter(meaning, Interval(low, high), whole=True, example=example)}
+    return {
+        _KEY: Parameter(meaning=meaning, interval=Interval(low, high), whole=True, example=example)
+    }
 
 
 def number(
     meaning: str, low: float = -inf, high: float = inf, ends: str = "[]", *, example: float
 ) -> Mapping[str, Parameter]:
     """The metadata of a field that holds any number between two, or any at all."""
-    return {_KEY: Parameter(meaning, Interval(low, high, ends), whole=False, example=example)}
+    return {
+        _KEY: Parameter(
+            meaning=meaning, interval=Interval(low, high, ends), whole=False, example=example
+        )
+    }
 
 
 def described(mechanism: Any) -> dict[str, Parameter]:
@@ -55,7 +61,7 @@ def described(mechanism: Any) -> dict[str, Parameter]:
     for field in fields(mechanism):
         if field.init and field.name not in _FOLLOWING:
             says = field.metadata.get(_KEY)
-            parameter = says or Parameter("", Interval(), whole=field.type is int)
+            parameter = says or Parameter(meaning="", interval=Interval(), whole=field.type is int)
             default: Any = field.default if is_number(field.default) else None
             parameters[field.name] = replace(parameter, default=default)
     return parameters

@@ -41,7 +41,7 @@ class Pure:
 
     def estimates(self, supports: Sequence[int], reports: int) -> Estimates:
         """Estimates for values with this many supporting reports each, out of `reports`."""
-        return self.estimates_among(supports, Totals(supports, reports))
+        return self.estimates_among(supports, Totals(cells=supports, reports=reports))
 
     def estimates_among(self, supports: Sequence[int], totals: Totals) -> Estimates:
         """The same where dummies are among those that support them."""

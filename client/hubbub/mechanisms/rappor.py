@@ -30,7 +30,7 @@ MAX_BITS: Final = 4096
 MAX_HASHES: Final = 8
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Rappor:
     """RAPPOR with `bits` Bloom bits, `hashes` hash functions and `cohorts` cohorts."""
 

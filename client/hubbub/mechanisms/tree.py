@@ -39,7 +39,7 @@ _ROW_BITS: Final = 5
 _MAX_BEGINNINGS: Final = 255
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PrefixTree:
     """A hashed prefix tree; its groups are the hash functions of all jobs, job by job.
 

@@ -59,7 +59,7 @@ def pool_for(epsilon: float) -> dict[str, int]:
     return {"words": words, "books": min(_CELLS // words, _MAX_BOOKS)}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class VectorCodes:
     """Vectors of `dimensions` numbers, by `books` books of `words` words each.
 

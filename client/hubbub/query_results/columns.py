@@ -27,7 +27,7 @@ Unit = Literal[
 ]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Column:
     """One column.
 
@@ -56,61 +56,91 @@ class Column:
 
 
 OF_CLASS: Final = Column(
-    "of_class", "class", "text", "of softmax; coefficients of a column sum to 0 over classes"
+    field="of_class",
+    title="class",
+    unit="text",
+    meaning="of softmax; coefficients of a column sum to 0 over classes",
 )
 """What a model of one score has not."""
 
-SLICE: Final = Column("slice", "by", "text", "value of the third part")
+SLICE: Final = Column(field="slice", title="by", unit="text", meaning="value of the third part")
 """What a cross table of two parts has not."""
 
-_VALUE: Final = Column("value", "value", "text", "what was reported")
+_VALUE: Final = Column(field="value", title="value", unit="text", meaning="what was reported")
 _ESTIMATE: Final = Column(
-    *("estimate", "estimate", "reports"),
-    "unbiased estimate, in reports; of a mean, in the metric's own unit",
+    field="estimate",
+    title="estimate",
+    unit="reports",
+    meaning="unbiased estimate, in reports; of a mean, in the metric's own unit",
     gauge=True,
 )
 _INTERVAL: Final = Column(
-    *("low", "{level} interval", "reports"),
-    "ends of the estimate's interval, in the unit of the estimate",
+    field="low",
+    title="{level} interval",
+    unit="reports",
+    meaning="ends of the estimate's interval, in the unit of the estimate",
     to="high",
     gauge=True,
 )
 _SHARE: Final = Column(
-    *("share", "share", "share"),
-    "estimate as a share of the reports; not of a mean",
+    field="share",
+    title="share",
+    unit="share",
+    meaning="estimate as a share of the reports; not of a mean",
     of_means=False,
     gauge=True,
     spare=5,
 )
 _RANK: Final = Column(
-    "rank", "rank", "count", "place by estimate, the largest first", of_means=False, spare=3
+    field="rank",
+    title="rank",
+    unit="count",
+    meaning="place by estimate, the largest first",
+    of_means=False,
+    spare=3,
 )
 
 
 def _ends(unit: Unit) -> Column:
-    return Column("low", "{level} interval", unit, "ends of the interval", to="high")
+    return Column(
+        field="low", title="{level} interval", unit=unit, meaning="ends of the interval", to="high"
+    )
 
 
 def _reports(field: str, meaning: str, spare: int = 0) -> Column:
-    return Column(field, field.replace("_", " "), "count", meaning, spare=spare)
+    return Column(
+        field=field, title=field.replace("_", " "), unit="count", meaning=meaning, spare=spare
+    )
 
 
 COLUMNS: Final[Mapping[QueryName, Sequence[Column]]] = {
     "estimates": (
         _VALUE,
         _ESTIMATE,
-        Column("stderr", "std. error", "reports", "standard error of the estimate", spare=2),
+        Column(
+            field="stderr",
+            title="std. error",
+            unit="reports",
+            meaning="standard error of the estimate",
+            spare=2,
+        ),
         _INTERVAL,
         _SHARE,
         _RANK,
         Column(
-            *("detected", "detected", "flag", "whether the value stands out from zero"),
+            field="detected",
+            title="detected",
+            unit="flag",
+            meaning="whether the value stands out from zero",
             of_means=False,
             spare=4,
         ),
         Column(
-            *("consistent", "consistent", "reports"),
-            "post-processed: never below zero, summing to the reports; biased for a single value",
+            field="consistent",
+            title="consistent",
+            unit="reports",
+            meaning="post-processed: never below zero, summing to the reports; biased for a single "
+            "value",
             of_means=False,
             spare=1,
         ),
@@ -122,103 +152,207 @@ COLUMNS: Final[Mapping[QueryName, Sequence[Column]]] = {
         _ESTIMATE,
         _INTERVAL,
         Column(
-            *("ahead_confidence", "ahead", "confidence"),
-            "how sure that the value is ahead of the next one",
+            field="ahead_confidence",
+            title="ahead",
+            unit="confidence",
+            meaning="how sure that the value is ahead of the next one",
         ),
     ),
     "compare": (
         _VALUE,
-        Column("before", "before", "level", "share of the reports before, or the mean", spare=2),
-        Column("after", "after", "level", "share of the reports after, or the mean", spare=3),
         Column(
-            *("difference", "difference (points)", "change"),
-            "after less before, in percentage points; of means, in the metric's own unit",
+            field="before",
+            title="before",
+            unit="level",
+            meaning="share of the reports before, or the mean",
+            spare=2,
+        ),
+        Column(
+            field="after",
+            title="after",
+            unit="level",
+            meaning="share of the reports after, or the mean",
+            spare=3,
+        ),
+        Column(
+            field="difference",
+            title="difference (points)",
+            unit="change",
+            meaning="after less before, in percentage points; of means, in the metric's own unit",
             mean_title="difference",
         ),
         _ends("change"),
         Column(
-            *("p_value", "p (row alone)", "probability"),
-            "of this row alone: chance of a difference as large if nothing has changed",
+            field="p_value",
+            title="p (row alone)",
+            unit="probability",
+            meaning="of this row alone: chance of a difference as large if nothing has changed",
             spare=1,
         ),
-        Column("changed", "changed", "flag", "whether it differs beyond what chance explains"),
+        Column(
+            field="changed",
+            title="changed",
+            unit="flag",
+            meaning="whether it differs beyond what chance explains",
+        ),
     ),
     "trend": (
         _VALUE,
-        Column("date", "epoch", "text", "the day or hour that it is, of a week its first day; UTC"),
-        _reports("reports", "reports of the epoch, of those asked for the value"),
-        Column("share", "share", "level", "share of the reports, or the mean", mean_title="mean"),
-        _ends("level"),
-        Column("line", "line", "level", "the likely truth by all epochs together", spare=1),
         Column(
-            *("line_low", "{level} band", "level", "ends of the line's band"),
+            field="date",
+            title="epoch",
+            unit="text",
+            meaning="the day or hour that it is, of a week its first day; UTC",
+        ),
+        _reports("reports", "reports of the epoch, of those asked for the value"),
+        Column(
+            field="share",
+            title="share",
+            unit="level",
+            meaning="share of the reports, or the mean",
+            mean_title="mean",
+        ),
+        _ends("level"),
+        Column(
+            field="line",
+            title="line",
+            unit="level",
+            meaning="the likely truth by all epochs together",
+            spare=1,
+        ),
+        Column(
+            field="line_low",
+            title="{level} band",
+            unit="level",
+            meaning="ends of the line's band",
             to="line_high",
             spare=2,
         ),
     ),
     "cross": (
         SLICE,
-        Column("row", "row", "text", "value of the first part"),
-        Column("column", "column", "text", "value of the second part"),
-        Column("within", "of its row", "share", "share of those in the cell's row"),
+        Column(field="row", title="row", unit="text", meaning="value of the first part"),
+        Column(field="column", title="column", unit="text", meaning="value of the second part"),
         Column(
-            *("within_low", "{level} interval", "share", "ends of the share's interval"),
+            field="within",
+            title="of its row",
+            unit="share",
+            meaning="share of those in the cell's row",
+        ),
+        Column(
+            field="within_low",
+            title="{level} interval",
+            unit="share",
+            meaning="ends of the share's interval",
             to="within_high",
         ),
-        Column("estimate", "reports", "reports", "unbiased estimate, in reports", spare=2),
         Column(
-            *("low", "{level} of reports", "reports", "ends of the estimate's interval"),
+            field="estimate",
+            title="reports",
+            unit="reports",
+            meaning="unbiased estimate, in reports",
+            spare=2,
+        ),
+        Column(
+            field="low",
+            title="{level} of reports",
+            unit="reports",
+            meaning="ends of the estimate's interval",
             to="high",
             spare=1,
         ),
         Column(
-            *("departs", "beyond chance", "flag"),
-            "whether the cell is not what it would be if the parts were independent",
+            field="departs",
+            title="beyond chance",
+            unit="flag",
+            meaning="whether the cell is not what it would be if the parts were independent",
         ),
     ),
     "breakdown": (
-        Column("part", "part", "text", "value of the public field"),
+        Column(field="part", title="part", unit="text", meaning="value of the public field"),
         _VALUE,
         _reports("reports", "reports of the part", spare=3),
         Column(
-            *("share", "share", "level", "share of the part's reports, or the mean"),
+            field="share",
+            title="share",
+            unit="level",
+            meaning="share of the part's reports, or the mean",
             mean_title="mean",
         ),
         _ends("level"),
         Column(
-            *("difference", "to all others (points)", "change"),
-            "less the share, or mean, of the field's other values together; shares in percentage "
-            "points",
+            field="difference",
+            title="to all others (points)",
+            unit="change",
+            meaning="less the share, or mean, of the field's other values together; shares in "
+            "percentage points",
             mean_title="to all others",
             spare=4,
         ),
         Column(
-            *("difference_low", "{level} of that", "change", "ends of the difference's interval"),
+            field="difference_low",
+            title="{level} of that",
+            unit="change",
+            meaning="ends of the difference's interval",
             to="difference_high",
             spare=2,
         ),
         Column(
-            *("p_value", "p (row alone)", "probability"),
-            "of this row alone: chance of a difference as large if there is none",
+            field="p_value",
+            title="p (row alone)",
+            unit="probability",
+            meaning="of this row alone: chance of a difference as large if there is none",
             spare=1,
         ),
         Column(
-            *("stands_out", "beyond chance", "flag"),
-            "whether the part differs from all others beyond what chance explains",
+            field="stands_out",
+            title="beyond chance",
+            unit="flag",
+            meaning="whether the part differs from all others beyond what chance explains",
         ),
     ),
     "metrics": (
-        Column("name", "metric", "text", "its name in the catalog"),
-        Column("kind", "asks for", "text", "values, strings, ranges or a mean", spare=4),
-        Column("mechanism", "mechanism", "text", "what randomizes on the device", spare=3),
-        Column("epsilon", "epsilon", "epsilon", "of one report, as proven, rounded up", spare=2),
+        Column(field="name", title="metric", unit="text", meaning="its name in the catalog"),
+        Column(
+            field="kind",
+            title="asks for",
+            unit="text",
+            meaning="values, strings, ranges or a mean",
+            spare=4,
+        ),
+        Column(
+            field="mechanism",
+            title="mechanism",
+            unit="text",
+            meaning="what randomizes on the device",
+            spare=3,
+        ),
+        Column(
+            field="epsilon",
+            title="epsilon",
+            unit="epsilon",
+            meaning="of one report, as proven, rounded up",
+            spare=2,
+        ),
         _reports("reports", "reports counted, over all epochs"),
         _reports("waiting", "reports that the shuffler holds"),
-        Column("updated", "last counted", "time", "when the last report was counted"),
+        Column(
+            field="updated",
+            title="last counted",
+            unit="time",
+            meaning="when the last report was counted",
+        ),
     ),
     "status": (
-        Column("stream", "stream", "text", "a metric's name, and its tier"),
-        Column("date", "epoch", "text", "the day or hour that it is, of a week its first day; UTC"),
+        Column(
+            field="stream", title="stream", unit="text", meaning="a metric's name, and its tier"
+        ),
+        Column(
+            field="date",
+            title="epoch",
+            unit="text",
+            meaning="the day or hour that it is, of a week its first day; UTC",
+        ),
         _reports("acknowledged", "taken over by the shuffler"),
         _reports("dummies", "added to crowds by the shuffler; nobody's", spare=2),
         _reports("pooled", "wait at the shuffler for a crowd"),
@@ -228,33 +362,75 @@ COLUMNS: Final[Mapping[QueryName, Sequence[Column]]] = {
         _reports("rejected", "refused by the aggregator, with a reason"),
         _reports("fillers", "said nothing: they hid that there was nothing to say", spare=3),
         _reports("withheld", "too few to hide in a crowd; deleted"),
-        Column("balanced", "balanced", "verdict", "whether no report is lost or counted twice"),
+        Column(
+            field="balanced",
+            title="balanced",
+            unit="verdict",
+            meaning="whether no report is lost or counted twice",
+        ),
     ),
     "model": (
         OF_CLASS,
-        Column("name", "column", "text", "a feature, or a value or band of one"),
-        Column("coefficient", "coefficient", "number", "per unit of the feature"),
         Column(
-            *("low", "{level} interval", "number"),
-            "ends of the coefficient's interval, of the coins and of who took part",
+            field="name",
+            title="column",
+            unit="text",
+            meaning="a feature, or a value or band of one",
+        ),
+        Column(
+            field="coefficient",
+            title="coefficient",
+            unit="number",
+            meaning="per unit of the feature",
+        ),
+        Column(
+            field="low",
+            title="{level} interval",
+            unit="number",
+            meaning="ends of the coefficient's interval, of the coins and of who took part",
             to="high",
         ),
-        Column("stderr", "standard error", "number", "of the coefficient", spare=1),
+        Column(
+            field="stderr",
+            title="standard error",
+            unit="number",
+            meaning="of the coefficient",
+            spare=1,
+        ),
     ),
 }
 
 HEADS: Final[Mapping[QueryName, Sequence[str]]] = {
     "estimates": (
-        *("metric", "dates", "since", "until", "final"),
-        *("reports", "reports_stderr", "mechanism", "epsilon", "confidence", "unit"),
+        "metric",
+        "dates",
+        "since",
+        "until",
+        "final",
+        "reports",
+        "reports_stderr",
+        "mechanism",
+        "epsilon",
+        "confidence",
+        "unit",
     ),
     "top": (
-        *("metric", "dates", "final"),
-        *("reports", "confidence", "set_confidence", "order_confidence"),
+        "metric",
+        "dates",
+        "final",
+        "reports",
+        "confidence",
+        "set_confidence",
+        "order_confidence",
     ),
     "compare": (
-        *("metric", "before_dates", "after_dates"),
-        *("before_reports", "after_reports", "confidence", "unit"),
+        "metric",
+        "before_dates",
+        "after_dates",
+        "before_reports",
+        "after_reports",
+        "confidence",
+        "unit",
     ),
     "trend": ("metric", "kind", "final", "confidence", "unit"),
     "cross": ("metric", "rows", "columns", "by", "dates", "reports", "confidence"),

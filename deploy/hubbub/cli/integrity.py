@@ -13,7 +13,7 @@ _OURS: Final = "hubbub"
 _NAME: Final = re.compile(r"[A-Za-z0-9._-]+")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Installed:
     """One distribution.
 
@@ -93,11 +93,11 @@ def _looked_at(distribution: Distribution) -> Installed:
     # An editable install records a file that says where the checkout is, and nothing of it.
     is_checkout = distribution.name == _OURS and not ours
     return Installed(
-        distribution.name,
-        distribution.version,
-        0 if is_checkout else len(recorded),
-        () if is_checkout else tuple(changed),
-        content_digest(ours),
+        name=distribution.name,
+        version=distribution.version,
+        files=0 if is_checkout else len(recorded),
+        changed=() if is_checkout else tuple(changed),
+        digest=content_digest(ours),
     )
 
 

@@ -15,7 +15,7 @@ from hubbub.catalog import Metric, told_by
 from hubbub.simulation.truth import Truth, true_values
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Associated:
     """How two parts go together: Cramer's V of all who reported, and what was answered.
 
@@ -31,7 +31,7 @@ class Associated:
     p_value: float
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PublicRow:
     """One value among those of one public value: its share there, true and as answered.
 

@@ -26,7 +26,7 @@ _NUMBER: Final = re.compile(r"[0-9]{1,6}")
 _WORDS: Final = {"day", "value", "person", "count"}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Days:
     """What people hold on each day: a row per person and day, or per day, value and how many.
 
@@ -113,14 +113,27 @@ def read_days(path: Path, metric: Metric) -> Days:
         who = people.setdefault(last, len(people)) if other == "person" else 0
         for column, cell in zip(columns, (*memo[key], count, who), strict=True):
             column.append(cell)
+    return _days(path, columns, tuple(codes), by_person=other == "person")
+
+
+def _days(
+    path: Path, columns: "Sequence[array[int]]", codes: tuple[Any, ...], *, by_person: bool
+) -> Days:
+    """The lines by column: day, place of the code, count, and the person's number."""
     day, place, number, person = (np.frombuffer(column, np.int64) for column in columns)
     if not len(day) or day.max() - day.min() >= _MAX_DAYS:
         raise BadParameter(f"--values {path}: write lines of 1 to {_MAX_DAYS:,} days")
     days, order = np.unique(day, return_inverse=True)
-    if other == "person" and len(np.unique(person * len(days) + order)) < len(day):
+    if by_person and len(np.unique(person * len(days) + order)) < len(day):
         raise BadParameter(f"--values {path}: a person stands twice on one day; leave one out")
-    whose = person if other == "person" else None
-    return Days(tuple(days.tolist()), tuple(codes), order, place, number, whose)
+    return Days(
+        days=tuple(days.tolist()),
+        codes=codes,
+        day=order,
+        value=place,
+        count=number,
+        person=person if by_person else None,
+    )
 
 
 def _words(head: Sequence[str], but: Collection[str]) -> list[str]:

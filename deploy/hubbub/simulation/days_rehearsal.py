@@ -27,7 +27,7 @@ _EVERY = EpochRange(epochs="all")
 _LATER = 7
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DayRow:
     """One value on one day: the share that holds it, of all people of that day, and the answer.
 
@@ -55,7 +55,7 @@ class DaySeries:
     weekdays: tuple[float, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DayRun:
     """One rehearsal. missed: of people who report on one day, those who were not there on it.
 
@@ -152,13 +152,21 @@ def _run(
     try:
         trend = asyncio.run(_trend(bundle, metric, days, confidence, DrawnStore(windows)))
     except BatchTooSmall:
-        return DayRun(reports, (), missed, answered=False, below=len(days.days))
+        return DayRun(
+            reports=reports, series=(), missed=missed, answered=False, below=len(days.days)
+        )
     series = tuple(_beside(days, truth, trend))
     below = sum(
         Window(metric.name, day) not in windows or int(own.sum()) < metric.fewest
         for day, own in zip(days.days, day_counts, strict=True)
     )
-    return DayRun(reports, series, missed, any(item.rows for item in series), below)
+    return DayRun(
+        reports=reports,
+        series=series,
+        missed=missed,
+        answered=any(item.rows for item in series),
+        below=below,
+    )
 
 
 def _reporting(metric: Metric, days: Days, chance: np.random.Generator) -> tuple[Numbers, int]:
@@ -202,7 +210,7 @@ async def _trend(
 ) -> Trended:
     now = float((days.days[-1] + _LATER) * EPOCH_SECONDS["day"])
     query = QueryEngine(bundle, store, clock=lambda: now)
-    question = EstimateQuery(_EVERY, confidence)
+    question = EstimateQuery(range=_EVERY, confidence=confidence)
     return await query.trend(metric.name, question, number=MAX_SERIES)
 
 
@@ -213,9 +221,15 @@ def _beside(days: Days, truth: Mapping[str, Floats], trend: Trended) -> Iterator
         true = truth[series.value]
         rows = tuple(
             DayRow(
-                *(point.date, float(true[places[point.epoch]]), point.reports),
-                *(point.share, point.low, point.high),
-                *(point.line, point.line_low, point.line_high),
+                date=point.date,
+                true=float(true[places[point.epoch]]),
+                reports=point.reports,
+                share=point.share,
+                low=point.low,
+                high=point.high,
+                line=point.line,
+                line_low=point.line_low,
+                line_high=point.line_high,
             )
             for point in series.points
         )

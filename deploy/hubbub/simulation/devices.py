@@ -44,7 +44,7 @@ class SimulatedDevice:
         return before - self.waiting - dropped.total(), dropped
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class Sent:
     """What the devices did. acknowledged: reports that the shuffler took over."""
 

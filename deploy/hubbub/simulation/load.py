@@ -28,7 +28,7 @@ _STEP: Final = math.log(1.02)
 _random: Final = secrets.SystemRandom()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Load:
     """What is asked for. wakes_a_second: how often any device reports all of these metrics.
 
@@ -65,7 +65,7 @@ class Times:
         return 0.0
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class Seen:
     """What the devices saw.
 

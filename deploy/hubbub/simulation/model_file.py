@@ -47,7 +47,7 @@ _PAIR: Final = 2
 Floats = npt.NDArray[np.float64]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Planned:
     """A model as its table has it. features: None for every column but the label.
 
@@ -73,19 +73,19 @@ class Planned:
         low, high = _pair("range", self.table.get("range", (0.0, 1.0)))
         crowded = "central_epsilon" in self.table
         model = Model(
-            self.name,
-            self.table["kind"],
-            _number("epsilon", self.table.get("epsilon", MIN_EPSILON if crowded else None)),
-            tuple(columns),
-            low,
-            high,
-            _whole("rounds", self.table.get("rounds", CROWD_ROUNDS if crowded else 0)),
-            _number(
+            name=self.name,
+            kind=self.table["kind"],
+            epsilon=_number("epsilon", self.table.get("epsilon", MIN_EPSILON if crowded else None)),
+            features=tuple(columns),
+            low=low,
+            high=high,
+            rounds=_whole("rounds", self.table.get("rounds", CROWD_ROUNDS if crowded else 0)),
+            penalty=_number(
                 "penalty", self.table.get("penalty", 0.01 if self.table["kind"] == "ridge" else 0)
             ),
-            _number("held_out", self.table.get("held_out", 0)),
-            _classes(self.table.get("classes", [])),
-            _whole("rounds_each", self.table.get("rounds_each", CROWD_ROUNDS_EACH))
+            held_out=_number("held_out", self.table.get("held_out", 0)),
+            classes=_classes(self.table.get("classes", [])),
+            rounds_each=_whole("rounds_each", self.table.get("rounds_each", CROWD_ROUNDS_EACH))
             if crowded
             else 0,
         )
@@ -149,12 +149,12 @@ def read_model(path: Path, name: str) -> Planned | None:
         )
     positive = table.get("positive")
     return Planned(
-        name,
-        table,
-        str(table["label"]),
-        None if positive is None else str(positive),
-        str(table.get("negative", "")),
-        features,
+        name=name,
+        table=table,
+        label=str(table["label"]),
+        positive=None if positive is None else str(positive),
+        negative=str(table.get("negative", "")),
+        features=features,
     )
 
 

@@ -51,7 +51,7 @@ def codes_of(model: Model) -> VectorCodes:
     """The mechanism of a model's rounds: of its columns and the intercept."""
     words = words_for(model.epsilon)
     books = min(MAX_CELLS // words, _MAX_BOOKS)
-    return VectorCodes(model.epsilon, model.dimensions, words, books)
+    return VectorCodes(epsilon=model.epsilon, dimensions=model.dimensions, words=words, books=books)
 
 
 def rehearse_model(

@@ -34,7 +34,7 @@ _SHOWN: Final = 10  # as many as `hubbub top` shows
 _EVERY: Final = EpochRange(epochs="all")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
     """What is rehearsed: who reports in how many epochs, and what is asked.
 
@@ -62,7 +62,7 @@ class Plan:
         return above_most(self.metric, self.truth.codes, self.truth.counts)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Central:
     """What crowds of the smallest size say of one person: one epoch, and all of them, in nats."""
 
@@ -73,7 +73,7 @@ class Central:
     honest: float
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
     """One value: what is true and what was answered, in reports; of a mean, in its own unit.
 
@@ -94,7 +94,7 @@ class Row:
     consistent: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
     """One rehearsal. reports: how many were made in all, of those epochs that left the shuffler.
 
@@ -122,11 +122,11 @@ def central_of_plan(plan: Plan) -> Central | None:
     if crowd is None:
         return None
     return Central(
-        central_epsilon(crowd, metric.delta),
-        composed_epsilon([(crowd, plan.epochs)], metric.delta),
-        metric.delta,
-        crowd.reports,
-        crowd.honest,
+        epoch=central_epsilon(crowd, metric.delta),
+        all_epochs=composed_epsilon([(crowd, plan.epochs)], metric.delta),
+        delta=metric.delta,
+        crowd=crowd.reports,
+        honest=crowd.honest,
     )
 
 
@@ -202,7 +202,7 @@ def _run(plan: Plan, chance: np.random.Generator) -> Run:
         epoch += plan.epochs // parts
     reports = int(reported.sum())
     if reports < metric.min_batch:
-        return Run(reports, (), answered=False, withheld=withheld)
+        return Run(reports=reports, values=(), answered=False, withheld=withheld)
     return asyncio.run(_told(plan, DrawnStore(windows), reported, withheld))
 
 
@@ -225,8 +225,8 @@ async def _told(
         public = await public_rows(query, metric, question, people, names)
     whole = [row.value for row in rows if not row.beginning]
     return Run(
-        reports,
-        rows,
+        reports=reports,
+        values=rows,
         recall=_recall(plan, codes, reported, whole),
         recall_begun=_recall(plan, begun, reported, [row.value for row in rows]),
         withheld=withheld,
@@ -243,7 +243,13 @@ def as_window(metric: Metric, totals: Totals, chance: np.random.Generator) -> Wi
     extra_dummies += int(chance.binomial(totals.reports, metric.dummies_each - whole))
     if metric.dummies or extra_dummies:
         cells += chance.multinomial(metric.dummies + extra_dummies, [1 / size] * size)
-    return WindowTotals(cells, totals.reports + extra_dummies, 0, 0, metric.dummies)
+    return WindowTotals(
+        cells=cells,
+        counted=totals.reports + extra_dummies,
+        batch_reports=0,
+        at=0,
+        dummies=metric.dummies,
+    )
 
 
 def _taking_part(
@@ -266,7 +272,7 @@ def _asked(plan: Plan) -> EstimateQuery:
     strings: tuple[str, ...] = ()
     if plan.metric.randomizer.VALUES == "strings" and not plan.finds:
         strings = tuple(dict.fromkeys((*plan.truth.codes, *plan.candidates)))
-    return EstimateQuery(_EVERY, plan.confidence, strings)
+    return EstimateQuery(range=_EVERY, confidence=plan.confidence, candidates=strings)
 
 
 async def _answered(

@@ -33,7 +33,7 @@ class Summary:
     coverage_public: float | None = None
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class Tally:
     """Adds up what a summary needs, run by run."""
 

@@ -22,7 +22,7 @@ _MAX_PARTS: Final = 1024
 _VARINTS: Final = (1 << 6, 1 << 14, 1 << 30, 1 << 62)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
     """A request. headers: names in small letters."""
 
@@ -64,7 +64,14 @@ def read_request(message: bytes) -> Request:
     known_length = rest.form(_REQUEST)
     method, scheme, authority, path = (rest.text() for _ in range(4))
     headers = rest.fields(known_length=known_length)
-    return Request(method, scheme, authority, path, headers, rest.end(known_length=known_length))
+    return Request(
+        method=method,
+        scheme=scheme,
+        authority=authority,
+        path=path,
+        headers=headers,
+        content=rest.end(known_length=known_length),
+    )
 
 
 def read_response(message: bytes) -> Response:

@@ -13,7 +13,7 @@ from hubbub.runtime.http.public_door import add_callers, check_callers
 from hubbub.runtime.tls import is_loopback
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """Everything the issuer is told.
 

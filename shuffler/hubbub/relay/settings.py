@@ -17,7 +17,7 @@ _HERE: Final = ("127.0.0.1", "localhost", "::1")
 _GATEWAY_PATH: Final = "/.well-known/ohttp-gateway"  # RFC 9540, section 4
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """Everything the relay is told.
 

@@ -40,7 +40,7 @@ VARIABLES: Final = {
 _MAX_FILES: Final = 65_536
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Common:
     """What every service is told.
 

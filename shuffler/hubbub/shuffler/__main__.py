@@ -112,17 +112,17 @@ async def _serve(settings: Settings) -> None:
     }
     metrics = _metrics(settings, counts, table, stages, counters=counters, gauges=gauges)
     parts = Parts(
-        table,
-        onward,
-        mixer,
-        admission,
-        pressure,
-        limiter,
-        for_devices,
-        for_operators,
-        http_door,
-        metrics,
-        redeemer,
+        table=table,
+        channels=onward,
+        mixer=mixer,
+        admission=admission,
+        pressure=pressure,
+        limiter=limiter,
+        for_devices=for_devices,
+        for_operators=for_operators,
+        http_door=http_door,
+        metrics=metrics,
+        redeemer=redeemer,
     )
     reloader = Reloader(lambda: files(settings), reading(settings, parts), reloads)
     try:

@@ -99,8 +99,14 @@ class Crowds:
             _LEAVE,
             [pool, crowds, own[0], law, own[1], gathering],
             [
-                *(crowd_id.hex(), crowd.needs if shards == 1 else 0, crowd.cut_reports),
-                *(secrets.token_hex(32), level.takes, crowd.dummies, shards, crowd.hidden),
+                crowd_id.hex(),
+                crowd.needs if shards == 1 else 0,
+                crowd.cut_reports,
+                secrets.token_hex(32),
+                level.takes,
+                crowd.dummies,
+                shards,
+                crowd.hidden,
             ],
         )
         [count] = await self._server.durable([step])
@@ -128,8 +134,12 @@ class Crowds:
                 *keys_of(place, "pool", "shares", "law"),
             ],
             [
-                *(crowd_id.hex(), batch_key(place, b"")),
-                *(_CUT_AT_ONCE, self._owner, _STAGED_SECONDS, cursor),
+                crowd_id.hex(),
+                batch_key(place, b""),
+                _CUT_AT_ONCE,
+                self._owner,
+                _STAGED_SECONDS,
+                cursor,
             ],
         )
         [more] = await self._server.execute([step])

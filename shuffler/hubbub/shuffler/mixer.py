@@ -75,7 +75,10 @@ class Mixer:
         self._landed = asyncio.Event()
         self._beside = SideTasks()
         self._departures = Departures(
-            *(pool, table, policy, self._beside),
+            pool,
+            table,
+            policy,
+            self._beside,
             stages=stages,
             clock=self._clock,
             landed=self._landed,

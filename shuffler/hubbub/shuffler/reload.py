@@ -32,7 +32,7 @@ from hubbub.shuffler.streams import StreamTable, read_stream_table
 _FORMER_SECONDS: Final = 90.0
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class Parts:
     """What of a running shuffler a reload changes. table, channels: those in use now."""
 

@@ -29,7 +29,7 @@ _DELAY_SECONDS: Final = 30.0
 _PEER_CALLS = 64
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class HttpSettings:
     """What the HTTP door is told. listen: empty for no such door.
 
@@ -48,7 +48,7 @@ class HttpSettings:
     relays: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """Everything the shuffler is told."""
 
@@ -145,8 +145,13 @@ def parse(arguments: Sequence[str] | None = None) -> Settings:
 def _http(namespace: argparse.Namespace, common_settings: Common) -> HttpSettings:
     if not namespace.http:
         for name in (
-            *("http_tls", "http_bundle", "http_shared"),
-            *("http_proxy", "http_proxy_protocol", "gateway_key", "relay"),
+            "http_tls",
+            "http_bundle",
+            "http_shared",
+            "http_proxy",
+            "http_proxy_protocol",
+            "gateway_key",
+            "relay",
         ):
             if getattr(namespace, name):
                 option = "--" + name.replace("_", "-")

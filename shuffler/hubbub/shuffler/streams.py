@@ -48,7 +48,7 @@ _FEWEST, _MOST = 10, 1_000_000
 _AHEAD_SECONDS: Final = 600
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Stream:
     """One stream: its reports' one length, and when and how many of them may leave.
 
@@ -101,7 +101,7 @@ class Stream:
         return self.dummies + (self.noise.reach if self.noise else 0)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _KeyPeriod:
     """public, x_wing: what dummies are sealed with; empty in a table that has none such."""
 

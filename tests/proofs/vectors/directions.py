@@ -24,15 +24,26 @@ _POOL: Final[dict[str, Any]] = {
     "seed": "a seed",
 }
 _VECTORS: Final = (
-    *([1.0, 0.0, 0.0, 0.0], [0.5, -0.5, 0.5, 0.5], [0.1, 0.7, -0.7, 0.1]),
-    # Whose squares are 0 or hardly a float's, whose first numbers vanish, and whose last decide.
-    *([3e-162, 4e-162, 0.0, 0.0], [5e-324, 0.0, 0.0, 0.0], [1.0, 1e-17, -1e-300, 5e-324]),
+    [1.0, 0.0, 0.0, 0.0],
+    [0.5, -0.5, 0.5, 0.5],
+    [0.1, 0.7, -0.7, 0.1],
+    [3e-162, 4e-162, 0.0, 0.0],
+    [5e-324, 0.0, 0.0, 0.0],
+    [1.0, 1e-17, -1e-300, 5e-324],
 )
 _SUMS: Final[tuple[list[float], ...]] = (
-    *([], [1.0], [0.1] * 10, [1e16, 1.0, -1e16], [1e300, 1.0, -1e300, 1e-300]),
-    # Half way between two floats, where the smallest says to which side, and where none does.
-    *([1.0, 2.0**-53], [1.0, 2.0**-53, 2.0**-1074], [1.0 + 2.0**-52, 2.0**-53, -(2.0**-200)]),
-    *([1.0, -(2.0**-54), -(2.0**-200)], [2.0**53, 1.0, 1e-9], [3.0, -3.0], [0.3, -0.1, -0.2]),
+    [],
+    [1.0],
+    [0.1] * 10,
+    [1e16, 1.0, -1e16],
+    [1e300, 1.0, -1e300, 1e-300],
+    [1.0, 2.0**-53],
+    [1.0, 2.0**-53, 2.0**-1074],
+    [1.0 + 2.0**-52, 2.0**-53, -(2.0**-200)],
+    [1.0, -(2.0**-54), -(2.0**-200)],
+    [2.0**53, 1.0, 1e-9],
+    [3.0, -3.0],
+    [0.3, -0.1, -0.2],
 )
 
 
@@ -55,7 +66,12 @@ def made() -> dict[str, Any]:
     """
     codes, coins = VectorCodes(**_POOL), KeyedBits(KEY)
     near = [
-        (VectorCodes(epsilon, dimensions, words, 1), epsilon, dimensions, words)
+        (
+            VectorCodes(epsilon=epsilon, dimensions=dimensions, words=words, books=1),
+            epsilon,
+            dimensions,
+            words,
+        )
         for epsilon in (2.0**-10, 0.1, 0.5, 1.0, 2.83, 4.29, 8.0, 16.0)
         for dimensions, words in ((2, 2), (3, 5), (16, 64), (64, 100), (1001, 512), (8, 1024))
     ]

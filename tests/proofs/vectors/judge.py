@@ -116,7 +116,7 @@ def _tokens() -> Iterator[Asked]:
     fields = {name: vector[name] for name in ("nonce", "output", "sealed")}
     yield (
         {"ask": "token", "stream": "theme", "epoch": 20_000, **fields},
-        [*(vector["info"], vector["token"])],
+        [vector["info"], vector["token"]],
     )
     yield {"ask": "token_request", "wanted": vector["wanted"]}, vector["request"]
     issued = TokenResponse.FromString(bytes.fromhex(vector["answer"])).issued

@@ -78,7 +78,7 @@ def vector(name: str) -> dict[str, Any]:
     coins = KeyedBits(KEY)
     payloads = [(value, mechanism.randomize(value, coins)) for value in values for _ in range(4)]
     size, layout = mechanism.layout.payload_bytes, mechanism.layout
-    totals = Totals([(7 * cell) % 50 + 60 for cell in range(layout.size)], 200)
+    totals = Totals(cells=[(7 * cell) % 50 + 60 for cell in range(layout.size)], reports=200)
     estimates = mechanism.estimate(totals)
     return {
         "provenance": "tests/proofs/vectors/make.py, hubbub 0.1.0; coins: KeyedBits of the key",

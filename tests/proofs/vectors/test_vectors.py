@@ -32,7 +32,7 @@ def test_the_same_coins_give_the_same_payloads(vector: dict[str, Any]) -> None:
 
 def test_the_same_totals_give_the_same_estimates(vector: dict[str, Any]) -> None:
     mechanism = build(vector["mechanism"], **vector["parameters"])
-    totals = Totals(vector["totals"]["cells"], vector["totals"]["reports"])
+    totals = Totals(cells=vector["totals"]["cells"], reports=vector["totals"]["reports"])
     estimates = mechanism.estimate(totals)
     for ours, answers in (
         (estimates.values, vector["estimates"]),

@@ -22,19 +22,17 @@ __all__ = ["SETTINGS"]
 SETTINGS: Sequence[Setting] = [
     setting
     for module in (
-        *(
-            listed,
-            tiers,
-            strings,
-            numbers,
-            vectors,
-            changes,
-            few_reports,
-            hidden,
-            breakdowns,
-            lines,
-            released,
-        ),
+        listed,
+        tiers,
+        strings,
+        numbers,
+        vectors,
+        changes,
+        few_reports,
+        hidden,
+        breakdowns,
+        lines,
+        released,
     )
     for setting in module.SETTINGS
 ]

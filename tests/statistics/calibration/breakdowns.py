@@ -84,7 +84,7 @@ def _broken(
     def answer(parts: Sequence[str]) -> Answer:
         cells = np.sum([totals[part].cells for part in parts], axis=0).tolist()
         reports = sum(totals[part].reports for part in parts)
-        return answer_tiers([(mechanism, Totals(cells, reports))], names)
+        return answer_tiers([(mechanism, Totals(cells=cells, reports=reports))], names)
 
     counted = {
         Window(f"theme@os={part}", EPOCH): Held(part_totals.reports)

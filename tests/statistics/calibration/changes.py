@@ -75,7 +75,9 @@ def _picked(
     epochs = [draw(mechanism, range(size), [each] * size, chance) for _ in range(days)]
     cells = np.sum([epoch.cells for epoch in epochs], axis=0).tolist()
     names = [str(value) for value in range(size)]
-    whole = answer_tiers([(mechanism, Totals(cells, days * each * size))], names).values
+    whole = answer_tiers(
+        [(mechanism, Totals(cells=cells, reports=days * each * size))], names
+    ).values
     ranks = [row.rank or 0 for row in whole]
     first = sorted(range(size), key=ranks.__getitem__)[:5]
     for epoch in epochs:
@@ -96,7 +98,9 @@ def _weeks(mechanism: AnyMechanism, chance: np.random.Generator) -> Iterator[Cou
     def week(counts: Sequence[int]) -> Answer:
         epochs = list(draw_epochs(mechanism, range(8), counts, 7, chance))
         cells = np.sum([epoch.cells for epoch in epochs], axis=0).tolist()
-        return answer_tiers([(mechanism, Totals(cells, 7 * sum(counts)))], names, repeats=7)
+        return answer_tiers(
+            [(mechanism, Totals(cells=cells, reports=7 * sum(counts)))], names, repeats=7
+        )
 
     first, second = week(BEFORE), week(after)
     holds = [

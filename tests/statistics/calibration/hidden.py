@@ -34,7 +34,13 @@ def hidden_totals(
     cells = np.array(draw(mechanism, range(len(counts)), counts, chance).cells)
     cells += chance.multinomial(dummies, [1 / len(counts)] * len(counts))
     reports = sum(counts) + dummies - noise.reach
-    return Totals(cells.tolist(), reports, noise.reach, 0.0, noise.variance)
+    return Totals(
+        cells=cells.tolist(),
+        reports=reports,
+        dummies=noise.reach,
+        dummies_variance=0.0,
+        beside_variance=noise.variance,
+    )
 
 
 def _hidden(

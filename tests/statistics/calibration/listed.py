@@ -193,7 +193,10 @@ def _again(
     """The same devices thirty times."""
     epochs = list(draw_epochs(mechanism, range(len(counts)), counts, 30, chance))
     cells = np.sum([epoch.cells for epoch in epochs], axis=0).tolist()
-    totals, names = Totals(cells, 30 * sum(counts)), [str(value) for value in range(len(counts))]
+    totals, names = (
+        Totals(cells=cells, reports=30 * sum(counts)),
+        [str(value) for value in range(len(counts))],
+    )
     values = answer_tiers([(mechanism, totals)], names, repeats=30).values
     yield from judged(values, [30 * count for count in counts])
 

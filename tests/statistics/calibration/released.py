@@ -27,7 +27,7 @@ LAPLACE = Release("laplace", 1.0)
 def _count(mechanism: AnyMechanism, epochs: int, chance: np.random.Generator) -> Iterator[Counted]:
     drawn = list(draw_epochs(mechanism, range(len(HELD)), HELD, epochs, chance))
     cells = np.sum([epoch_totals.cells for epoch_totals in drawn], axis=0).tolist()
-    totals = Totals(cells, epochs * sum(HELD))
+    totals = Totals(cells=cells, reports=epochs * sum(HELD))
     names = [str(value) for value in range(len(HELD))]
     [row] = release([(mechanism, totals)], names, "count", "0", policy=LAPLACE, reports_each=epochs)
     if row.low is None or row.high is None:

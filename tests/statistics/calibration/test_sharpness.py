@@ -57,7 +57,7 @@ def test_the_error_of_a_week_of_repeated_lies_is_as_said(
     for _ in range(60):
         epochs = list(draw_epochs(mechanism, range(8), counts, 7, chance))
         cells = np.sum([epoch.cells for epoch in epochs], axis=0).tolist()
-        totals = Totals(cells, 7 * sum(counts))
+        totals = Totals(cells=cells, reports=7 * sum(counts))
         answer = answer_tiers([(mechanism, totals)], names, repeats=7).values
         off += [row.estimate - 7 * true for row, true in zip(answer, counts, strict=True)]
         stderrs += [row.stderr for row in answer]

@@ -49,7 +49,12 @@ SETTINGS: Sequence[Setting] = [
         f"vectors of {size}, epsilon {epsilon:g}, {books} books, {reports:,} "
         + ("alike" if alike else "unlike"),
         runs,
-        partial(_vectors, VectorCodes(epsilon, size, 32, books, max_length=2.0), alike, reports),
+        partial(
+            _vectors,
+            VectorCodes(epsilon=epsilon, dimensions=size, words=32, books=books, max_length=2.0),
+            alike,
+            reports,
+        ),
     )
     for epsilon, size, books, alike, reports, runs in (
         (1.0, 4, 64, True, 20_000, 30),

@@ -290,7 +290,7 @@ class House:
 
     def _build(self) -> None:
         metrics = read_with_promises(self.home / "metrics.toml").metrics
-        catalog = Catalog("127.0.0.1:1", metrics, tokens=self.tokens)
+        catalog = Catalog(shuffler="127.0.0.1:1", metrics=metrics, tokens=self.tokens)
         build_bundle(
             catalog,
             self.home / "keys",

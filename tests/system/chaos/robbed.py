@@ -90,7 +90,9 @@ def open_client(bundle_path: Path, folder: Path, shuffler: str) -> Client:
         transport_to(shuffler, roots=bundle.roots), folder.with_suffix(".acknowledged")
     )
     client = Client(
-        *(bundle, FolderState(folder), transport),
+        bundle,
+        FolderState(folder),
+        transport,
         hold_seconds=0.1,
         strict=False,
         ask_issuer=asking(bundle, account),

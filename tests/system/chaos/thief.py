@@ -48,7 +48,13 @@ class Thief:
             if record["nonce"] in answered:
                 continue
             sealed, token = bytes.fromhex(record["sealed"]), bytes.fromhex(record["token"])
-            report = SealedReport(record["stream"], record["epoch"], record["key"], sealed, token)
+            report = SealedReport(
+                stream=record["stream"],
+                epoch=record["epoch"],
+                key_id=record["key"],
+                sealed=sealed,
+                token=token,
+            )
             try:
                 [why] = self._transport.submit([report], HANG_SECONDS).results
             except TryAgain:

@@ -121,7 +121,13 @@ def judge(house: House, records: dict[tuple[str, str, int], Counter[bytes]]) -> 
         of["counted"] for (stream, _), of in windows.items() if stream.endswith((ROLLING, WHOLE))
     )
     return Verdict(
-        *(sent, terms["counted"], terms["duplicate"], fates, wrong, terms, in_crowds),
+        sent,
+        terms["counted"],
+        terms["duplicate"],
+        fates,
+        wrong,
+        terms,
+        in_crowds,
         dummies=terms["dummies"],
         made=fillers,
     )

@@ -59,7 +59,9 @@ async def slow(scene: Scene, number: int) -> None:
         ("headers", scene.device_port, ["h2"], PREFACE + SETTINGS + HALF_HEADERS),
         ("head", scene.page_port, None, b"GET /v1/metrics HTTP/1.1\r\nHost: 127.0.0.1\r\nX-A: "),
         (
-            *("body", scene.page_port, None),
+            "body",
+            scene.page_port,
+            None,
             b"POST /v1/releases HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 99999\r\n\r\n{",
         ),
     )

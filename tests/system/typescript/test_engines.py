@@ -57,8 +57,15 @@ def engine(
     request: pytest.FixtureRequest, site: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[_Node | _Page]:
     run(
-        *("npx", "esbuild", "tests/engine.ts", "--bundle", "--splitting", "--format=esm"),
-        *("--target=es2022", "--log-level=warning", f"--outdir={site}"),
+        "npx",
+        "esbuild",
+        "tests/engine.ts",
+        "--bundle",
+        "--splitting",
+        "--format=esm",
+        "--target=es2022",
+        "--log-level=warning",
+        f"--outdir={site}",
     )
     if request.param == "node":
         yield _Node(site)

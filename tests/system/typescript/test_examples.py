@@ -105,13 +105,14 @@ def test_an_app_of_react_reports_and_shows_the_ledger(
     browser: Browser, site: Path, origin: str, door: str
 ) -> None:
     run(
-        *("npx", "esbuild", "examples/react/app.tsx", f"--outfile={site / 'react.js'}"),
-        *(
-            "--bundle",
-            "--format=esm",
-            "--target=es2022",
-            '--define:process.env.NODE_ENV="production"',
-        ),
+        "npx",
+        "esbuild",
+        "examples/react/app.tsx",
+        f"--outfile={site / 'react.js'}",
+        "--bundle",
+        "--format=esm",
+        "--target=es2022",
+        '--define:process.env.NODE_ENV="production"',
         "--log-level=warning",
     )
     (site / "react.html").write_text(REACT)

@@ -89,8 +89,14 @@ const same = before === Object.getOwnPropertyNames(globalThis).length;
 console.log(whole && same ? "nothing new" : "something new");
 """
 TSC = (
-    *("--noEmit", "--strict", "--module", "nodenext", "--target", "es2022"),
-    *("--lib", "es2022,dom,dom.iterable"),
+    "--noEmit",
+    "--strict",
+    "--module",
+    "nodenext",
+    "--target",
+    "es2022",
+    "--lib",
+    "es2022,dom,dom.iterable",
 )
 RIGHT = """
 import { open, type Outcome } from "hubbub";

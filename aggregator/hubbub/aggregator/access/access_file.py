@@ -29,7 +29,7 @@ _LONGEST_SESSION_HOURS: Final = 24 * 7
 _FILES: Final = "secret_file", "session_keys", "authority"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Oidc:
     """A provider of OpenID Connect, and this service as its client.
 

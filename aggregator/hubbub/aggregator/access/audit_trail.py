@@ -23,8 +23,19 @@ _log: Final = logging.getLogger("hubbub.audit")
 
 # What of a question may be told: it is checked, and is of a known grammar or of the catalog.
 _TOLD: Final = (
-    *("last", "epochs", "to_last", "to_epochs", "confidence", "tier", "list", "rows", "columns"),
-    *("format", "number", "first", "order"),
+    "last",
+    "epochs",
+    "to_last",
+    "to_epochs",
+    "confidence",
+    "tier",
+    "list",
+    "rows",
+    "columns",
+    "format",
+    "number",
+    "first",
+    "order",
 )
 _METRICS: Final = ("", "v1", "metrics")
 _ANSWERED: Final = 400

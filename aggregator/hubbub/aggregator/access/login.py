@@ -93,7 +93,14 @@ class Login:
         if await self._ended.has(found.id):
             return None
         grants = granted(found.groups, self._rights)
-        return Caller(found.name, "login", grants, found.subject, found.groups, found.until)
+        return Caller(
+            name=found.name,
+            way="login",
+            grants=grants,
+            subject=found.subject,
+            groups=found.groups,
+            until=found.until,
+        )
 
     async def script(self, token: str) -> Caller:
         """Who a program asks for. Raises AccessRefused, ServiceUnavailable."""
@@ -124,4 +131,11 @@ class Login:
                 f"{name} is known, but in no group that may see anything here; ask who runs this "
                 "service for a group of its access file"
             )
-        return Caller(name, way, granted(own, self._rights), str(claims["sub"]), own, until)
+        return Caller(
+            name=name,
+            way=way,
+            grants=granted(own, self._rights),
+            subject=str(claims["sub"]),
+            groups=own,
+            until=until,
+        )

@@ -30,7 +30,7 @@ class Grant:
         return any(fnmatchcase(name, pattern) for pattern in self.metrics)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Caller:
     """Who asks.
 
@@ -82,7 +82,7 @@ class Caller:
             raise AccessRefused(f"this takes the role {role} for this metric")
 
 
-EVERYONE: Final = Caller("this machine", "machine", (Grant(ROLES[-1]),))
+EVERYONE: Final = Caller(name="this machine", way="machine", grants=(Grant(ROLES[-1]),))
 """Who asks where nobody is asked who they are."""
 
 

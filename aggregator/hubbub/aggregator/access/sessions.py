@@ -33,7 +33,7 @@ class Begun:
     to: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Session:
     """Who logged in. issuer, client: by whom, for whom. until: seconds since 1970."""
 

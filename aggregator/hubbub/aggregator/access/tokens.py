@@ -30,7 +30,7 @@ _DAY_SECONDS: Final = 86_400
 _LONGEST_NAME: Final = 100
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Token:
     """One token, of which only the hash is kept. expires: seconds since 1970.
 
@@ -48,7 +48,9 @@ class Token:
         grants = within(granted(self.groups, rights), self.role)
         if not self.groups:
             grants = (Grant(self.role),)
-        return Caller(self.name, "token", grants, groups=self.groups, until=self.expires)
+        return Caller(
+            name=self.name, way="token", grants=grants, groups=self.groups, until=self.expires
+        )
 
 
 class Tokens:
@@ -129,7 +131,9 @@ def add_token(
         raise BadParameter(f'there is a token "{name}" already; take it back first, with --remove')
     secret = PREFIX + secrets.token_urlsafe(_BYTES)
     until = int(now) + days * _DAY_SECONDS
-    tokens.append(Token(name, role, _hash(secret), until, tuple(groups)))
+    tokens.append(
+        Token(name=name, role=role, sha256=_hash(secret), expires=until, groups=tuple(groups))
+    )
     _write(path, tokens)
     return secret
 

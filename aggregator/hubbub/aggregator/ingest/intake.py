@@ -39,7 +39,7 @@ _FULL_SECONDS: Final = 2.0
 _OF_ALL: Final = frozenset({"expired", "wrong_key"})
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Part:
     """Of a batch what belongs to one shard: the reports to count, and what became of the others."""
 
@@ -188,19 +188,25 @@ class Intake:
         rejected: Counter[str] = Counter()
         if over or not _key_fits(bundle, metric, window, key_id):
             rejected["expired" if over else "wrong_key"] = len(sealed)
-            return _Part([], _no_payloads(metric), 0, rejected)
+            return _Part(tags=[], payloads=_no_payloads(metric), duplicates=0, rejected=rejected)
         right = [report for report in sealed if len(report) == length]
         rejected["wrong_length"] = len(sealed) - len(right)
         once = list(dict.fromkeys(right))
         if not once:
-            return _Part([], _no_payloads(metric), 0, rejected)
+            return _Part(tags=[], payloads=_no_payloads(metric), duplicates=0, rejected=rejected)
         payloads, opened, fillers = await self._open(metric, window, key_id, once, rejected)
         # Compared once they are open: an altered copy of a report has its tag, and takes no place.
         first: dict[bytes, int] = {}
         for place, index in enumerate(opened):
             first.setdefault(once[index][:TAG_BYTES], place)
         duplicates = len(right) - len(once) + len(opened) - len(first)
-        return _Part(list(first), payloads[list(first.values())], duplicates, rejected, fillers)
+        return _Part(
+            tags=list(first),
+            payloads=payloads[list(first.values())],
+            duplicates=duplicates,
+            rejected=rejected,
+            fillers=fillers,
+        )
 
     async def _commit(
         self,

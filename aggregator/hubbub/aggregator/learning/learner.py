@@ -78,7 +78,10 @@ class ModelLearner:
                 count += 1
                 _log.info(
                     "model %s: round %d of %d, %d reports",
-                    *(metric.name, finished.number, learning.last, finished.reports),
+                    metric.name,
+                    finished.number,
+                    learning.last,
+                    finished.reports,
                 )
             # Whoever wrote it: the next step goes on from what is written.
             before = await self._rounds.finished(metric.name)
@@ -121,7 +124,9 @@ def step(
     number, reports = len(before), int(cells.sum())
     last = before[-1] if before else None
     centre = np.array(last.centre if last else np.zeros(len(learning.columns)))
-    state = Round(number, np.array(last.weights if last else np.zeros(learning.dimensions)))
+    state = Round(
+        number=number, weights=np.array(last.weights if last else np.zeros(learning.dimensions))
+    )
     judge_counts: tuple[int, ...] = ()
     if number > learning.rounds:
         judge_counts = tuple(cells[: judging(metric).categories].tolist())
@@ -134,17 +139,17 @@ def step(
         else:
             expected = float(np.sqrt(codes.squared_error / reports))
             rate = rate_of(learning.kind, centre, expected)
-            before_it = Round(number - 1, state.weights)
+            before_it = Round(number=number - 1, weights=state.weights)
             state = stepped(learning.kind, learning.penalty, before_it, gradient, rate)
     return FinishedRound(
-        number,
-        epoch,
-        reports,
-        state.noise,
-        state.rate,
-        centre.tolist(),
-        state.weights.tolist(),
-        "" if state.outer is None else as_text(state.outer),
-        at,
-        judge_counts,
+        number=number,
+        epoch=epoch,
+        reports=reports,
+        noise=state.noise,
+        rate=state.rate,
+        centre=centre.tolist(),
+        weights=state.weights.tolist(),
+        outer="" if state.outer is None else as_text(state.outer),
+        at=at,
+        judged=judge_counts,
     )

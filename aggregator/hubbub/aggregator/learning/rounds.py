@@ -24,7 +24,7 @@ _KEY: Final = "aggregator:model:"
 _LARGEST: Final = 256
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FinishedRound:
     """One round, and the state after it.
 
@@ -71,7 +71,14 @@ class FinishedRound:
             if not np.isfinite(outer).all():
                 raise ValueError("no numbers")
         weights = np.array(self.weights)
-        return Round(self.number, weights, self.rate, self.noise, self.reports, outer)
+        return Round(
+            number=self.number,
+            weights=weights,
+            rate=self.rate,
+            noise=self.noise,
+            people=self.reports,
+            outer=outer,
+        )
 
 
 def as_text(outer: Floats) -> str:

@@ -54,11 +54,17 @@ class AlertPublisher:
                 await self._webhook.pass_over(f"{name}:{epoch}")
                 return False
             document = {"id": f"{name}:{epoch}", "kind": "alert", **asdict(alarm)}
-            await self._webhook.take(Closed(document["id"], metric.name, epoch, date, document))
+            await self._webhook.take(
+                Closed(
+                    id=document["id"], metric=metric.name, epoch=epoch, date=date, document=document
+                )
+            )
         except (OSError, TotalsUnreadable) as error:
             _log.warning(
                 "the alarm of %s, %s, was not sent, and is sent again: %s",
-                *(metric.name, date, error),
+                metric.name,
+                date,
+                error,
             )
             return False
         return True

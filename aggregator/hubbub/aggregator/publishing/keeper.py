@@ -98,7 +98,7 @@ class EstimateKeeper:
             if sum(reports[epoch] for epoch in selection.epochs) < metric.fewest:
                 continue
             at = datetime.fromtimestamp(self._clock(), UTC).isoformat(timespec="seconds")
-            number += await self._query.refresh(name, EstimateQuery(epoch_choice), range_, at)
+            number += await self._query.refresh(name, EstimateQuery(range=epoch_choice), range_, at)
             ranges.append(range_)
         await self._kept.ranges(name, ranges)
         return number

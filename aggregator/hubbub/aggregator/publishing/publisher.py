@@ -35,7 +35,7 @@ _ANSWER_BYTES: Final = 16 << 20  # that a webhook may answer; nobody reads it
 _CLAIM_SECONDS: Final = 600
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Closed:
     """One epoch as it is published. id: the same whenever it is published again."""
 
@@ -232,7 +232,9 @@ class EpochPublisher:
             more = ", and none after it was tried" if away else ""
             _log.warning(
                 "of closed epochs %s not taken, and given again; the first, %s%s",
-                *(len(missed), missed[0], more),
+                len(missed),
+                missed[0],
+                more,
             )
         return count
 
@@ -260,9 +262,9 @@ class EpochPublisher:
         else:
             try:
                 estimates = await self._query.estimate(
-                    name, EstimateQuery(EpochRange(epochs=str(epoch)))
+                    name, EstimateQuery(range=EpochRange(epochs=str(epoch)))
                 )
                 document = {**head, **asdict(estimates)}
             except BatchTooSmall as error:
                 document = {**head, "reports": reports, "refused": str(error)}
-        return Closed(head["id"], name, epoch, date, document)
+        return Closed(id=head["id"], metric=name, epoch=epoch, date=date, document=document)

@@ -16,7 +16,7 @@ from hubbub.analysis import OF_NUMBERS, Change
 from hubbub.catalog import Alert, Metric, Rule
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AlertVerdict:
     """What was judged of one epoch. fired: it is so, with the alert's confidence.
 
@@ -66,7 +66,7 @@ async def judge(query: QueryEngine, metric: Metric, epoch: int) -> AlertVerdict 
         if not earlier:
             return None
         before = EpochRange(epochs=str(earlier[-1]))
-        compared = await query.compare(metric.name, EstimateQuery(before), here)
+        compared = await query.compare(metric.name, EstimateQuery(range=before), here)
         values, sentence = _of_change(compared, alert.confidence)
     else:
         candidates, lists = _looked_for(metric, rule)
@@ -81,7 +81,11 @@ async def judge(query: QueryEngine, metric: Metric, epoch: int) -> AlertVerdict 
         values, sentence = _of_limit(trended, rule, alert)
     date = (await query.collected.find(metric.name, here)).date(epoch)
     return AlertVerdict(
-        *(metric.name, epoch, date, alert.when, alert.confidence),
+        metric=metric.name,
+        epoch=epoch,
+        date=date,
+        when=alert.when,
+        confidence=alert.confidence,
         fired=bool(values),
         sentence=f"{metric.name}, {date}: {sentence}",
         values=values,

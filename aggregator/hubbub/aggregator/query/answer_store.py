@@ -173,7 +173,11 @@ def version_of(
     definition: of this program and of the metric.
     """
     came_from: tuple[object, ...] = (
-        *(definition, query.confidence, query.candidates, query.lists, selection.version),
+        definition,
+        query.confidence,
+        query.candidates,
+        query.lists,
+        selection.version,
         *(("anytime",) if query.anytime else ()),
         *(("likely", query.likely) if query.likely else ()),
     )

@@ -32,7 +32,7 @@ from hubbub.analysis import (
 from hubbub.catalog import Fact
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Epoch:
     """One epoch of a metric, and how many reports it holds. closed: it takes no more."""
 
@@ -43,7 +43,7 @@ class Epoch:
     closed: bool
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MetricLine:
     """A metric and its reports.
 
@@ -93,7 +93,7 @@ class MetricLine:
     ways: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Shuffled:
     """(epsilon, delta) of one report in the smallest shuffled batch that an answer came from.
 
@@ -108,7 +108,7 @@ class Shuffled:
     rests_on: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MetricDetail:
     """A metric, and what one person's reports reveal, in nats.
 
@@ -131,7 +131,7 @@ class MetricDetail:
     shuffled: Shuffled
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Estimated:
     """Estimates of one metric, summed over epochs.
 
@@ -193,7 +193,7 @@ class Estimated:
     reports_stderr: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TopList:
     """The most frequent values.
 
@@ -216,7 +216,7 @@ class TopList:
     whose: Whose = REPORTERS
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Compared:
     """Two ranges of epochs of one metric.
 
@@ -242,7 +242,7 @@ class Compared:
     whose: Whose = POPULATION
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Crossed:
     """Two parts of a metric as a table, or as a table for each value of a third part.
 
@@ -268,7 +268,7 @@ class Crossed:
     whose: Whose = POPULATION
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Trended:
     """A metric, epoch by epoch.
 
@@ -293,7 +293,7 @@ class Trended:
     false_alarm: float = FALSE_ALARM
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ReportCounts:
     """Terms of the conservation law for one stream in one epoch.
 
@@ -319,7 +319,7 @@ class ReportCounts:
     deleted: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PipelineStatus:
     """The conservation law: where every report is.
 
@@ -341,7 +341,7 @@ class Meaning:
     probability: float
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Arrived:
     """One report of a development installation, as a device's ledger has it.
 

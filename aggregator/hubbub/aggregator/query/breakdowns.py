@@ -23,7 +23,7 @@ from hubbub.catalog import UNLISTED, Bundle, Metric, told_by
 from hubbub.errors import BadParameter
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PublicPart:
     """One value of a public field; "unlisted" for devices that say none of them.
 
@@ -38,7 +38,7 @@ class PublicPart:
     answered: bool
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PartRow:
     """One value among those of one part: its share there, or a mean, with its interval.
 
@@ -63,7 +63,7 @@ class PartRow:
     stands_out: bool
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class BrokenDown:
     """A metric by one of its public fields.
 
@@ -193,13 +193,23 @@ def broken_down(
 
 def _told(part: Part, terms: Terms | None) -> PublicPart:
     waiting, withheld = upstream_reports(part.own, terms)
-    return PublicPart(part.name, part.own.reports, waiting, withheld, part.is_answered)
+    return PublicPart(
+        part=part.name,
+        reports=part.own.reports,
+        waiting=waiting,
+        withheld=withheld,
+        answered=part.is_answered,
+    )
 
 
 def _row(part: str, own: Answer, value: ValueAnswer, other: Change | None) -> PartRow:
     of_numbers = own.kind in OF_NUMBERS
     return PartRow(
-        *(part, value.value, own.reports, value.estimate, value.stderr),
+        part=part,
+        value=value.value,
+        reports=own.reports,
+        estimate=value.estimate,
+        stderr=value.stderr,
         share=value.estimate if of_numbers else value.share or 0.0,
         low=value.low if of_numbers else value.share_low or 0.0,
         high=value.high if of_numbers else value.share_high or 0.0,

@@ -245,10 +245,16 @@ def sum_totals(
     )
     if each:
         drawn = reports_variance(reports, each)
-        return Totals(cells.tolist(), reports, among, beside_variance=drawn)
+        return Totals(cells=cells.tolist(), reports=reports, dummies=among, beside_variance=drawn)
     if not dummies:
-        return Totals(cells.tolist(), reports, among)
+        return Totals(cells=cells.tolist(), reports=reports, dummies=among)
     # Of m, s are expected: without replacement, the variance is below that of coins, s (1 - s/m).
     coming = [part.dummies % dummies for part in parts]
     drawn = sum(some * (1 - some / dummies) for some in coming)
-    return Totals(cells.tolist(), reports, among, drawn, hidden)
+    return Totals(
+        cells=cells.tolist(),
+        reports=reports,
+        dummies=among,
+        dummies_variance=drawn,
+        beside_variance=hidden,
+    )

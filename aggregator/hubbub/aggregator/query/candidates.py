@@ -164,7 +164,7 @@ async def _discovered(
 ) -> list[str]:
     """What the metric's tree found in the same epochs, by other devices than those that count."""
     try:
-        answer = await estimate(f"{metric.base_name}/{FINDER}", EstimateQuery(query.range))
+        answer = await estimate(f"{metric.base_name}/{FINDER}", EstimateQuery(range=query.range))
     except BatchTooSmall:
         return []
     return [value.value for value in answer.values if value.value not in answer.beginnings]

@@ -261,9 +261,7 @@ class QueryEngine:
             for part in parts
             if part.is_answered
         ]
-        table = await asyncio.to_thread(
-            broken_down, *(whole, by, parts, answers, await self._terms())
-        )
+        table = await asyncio.to_thread(broken_down, whole, by, parts, answers, await self._terms())
         final = self._is_final(whole)
         notice = notice_of(whole)
         return replace(table, final=final, lists=list(query.lists), notice=notice)
@@ -323,7 +321,9 @@ class QueryEngine:
             async with self._turn(query, points=(len(values) or number) * len(parts)):
                 series_list = await asyncio.to_thread(
                     series,
-                    *(self.collected, parts, answer),
+                    self.collected,
+                    parts,
+                    answer,
                     values=values,
                     number=number,
                     candidates=query.candidates,

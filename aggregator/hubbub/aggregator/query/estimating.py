@@ -27,7 +27,7 @@ from hubbub.privacy.amplification import Amplified
 from hubbub.privacy.crowd import shuffled_of
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class EstimateQuery:
     """Which epochs, how sure the intervals, and for strings which to look for.
 
@@ -60,7 +60,7 @@ class EstimateQuery:
             raise BadParameter("a candidate holds what is no character") from error
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RangeEstimate:
     """What totals say. updated: when the last report was counted, 0 if that is not known.
 
@@ -96,11 +96,11 @@ def estimate_range(
     if query.likely:
         answer = replace(answer, likely=likely(tiers, answer, query.likely))
     return RangeEstimate(
-        answer,
-        _judged(tiers, repeats),
-        _weakest(collected.bundle, totals),
-        shuffled_of(metric),
-        max(total.at for total in totals.values()),
+        answer=answer,
+        plausibility=_judged(tiers, repeats),
+        shuffled=_weakest(collected.bundle, totals),
+        promised=shuffled_of(metric),
+        updated=max(total.at for total in totals.values()),
     )
 
 

@@ -29,7 +29,7 @@ from hubbub.errors import UnknownMetric
 from hubbub.errors.places import notice
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RoundLine:
     """One round. state: finished, running, or to come.
 
@@ -45,7 +45,7 @@ class RoundLine:
     moved: float
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class JudgedBin:
     """People with similar predictions.
 
@@ -64,7 +64,7 @@ class JudgedBin:
     high: float
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class HeldOut:
     """Quality of the finished model on people who did not train it.
 
@@ -86,7 +86,7 @@ class HeldOut:
     accuracy_high: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LearnedModel:
     """A model and its progress.
 
@@ -281,8 +281,15 @@ def _line(
     date = epoch_date(epoch, EPOCH_SECONDS[metric.epoch])
     if number >= len(done):
         state = "running" if epoch_start(epoch, metric.epoch) <= now else "to come"
-        return RoundLine(number, date, state, 0, 0.0, 0.0)
+        return RoundLine(number=number, date=date, state=state, reports=0, noise=0.0, moved=0.0)
     round_ = done[number]
     before = done[number - 1].weights if number else round_.weights
     moved = float(np.linalg.norm(np.subtract(round_.weights, before)))
-    return RoundLine(number, date, "finished", round_.reports, round_.noise, moved)
+    return RoundLine(
+        number=number,
+        date=date,
+        state="finished",
+        reports=round_.reports,
+        noise=round_.noise,
+        moved=moved,
+    )

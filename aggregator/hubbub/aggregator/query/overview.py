@@ -118,8 +118,11 @@ def shown_epochs(
 def shuffled(metric: Metric, guarantee: Amplified) -> Shuffled:
     """A central guarantee with what it rests on."""
     return Shuffled(
-        *(guarantee.epsilon, guarantee.delta, guarantee.reports, guarantee.assumption),
-        rests_on(metric, guarantee),
+        epsilon=guarantee.epsilon,
+        delta=guarantee.delta,
+        reports=guarantee.reports,
+        assumption=guarantee.assumption,
+        rests_on=rests_on(metric, guarantee),
     )
 
 

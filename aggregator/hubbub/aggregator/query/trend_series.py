@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Point:
     """One value in one epoch: its share, or a mean, with its interval.
 
@@ -24,7 +24,7 @@ class Point:
     line_high: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Shift:
     """A step of a line's level from one epoch to the next. date: of the first epoch after it.
 
@@ -39,7 +39,7 @@ class Shift:
     high: float
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Series:
     """One value over the epochs that hold the minimum batch.
 

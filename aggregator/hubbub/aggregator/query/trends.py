@@ -139,7 +139,9 @@ def _lined(
     metrics = [part.metric for part in parts]
     missing = epoch_dates(not_asked, EPOCH_SECONDS[metrics[0].epoch])
     ends = answer.span or (0.0, 1.0)
-    return with_line(Series(name, points, missing), metrics, ends, answer.confidence)
+    return with_line(
+        Series(value=name, points=points, not_asked=missing), metrics, ends, answer.confidence
+    )
 
 
 def _places(metric: Metric) -> dict[str, int]:
@@ -166,7 +168,15 @@ def _by_asking(
 
 def _point(whole: EpochSelection, epoch: int, reports: int, mean: Mean) -> Point:
     date = whole.date(epoch)
-    return Point(epoch, date, mean.estimate, mean.stderr, mean.low, mean.high, reports)
+    return Point(
+        epoch=epoch,
+        date=date,
+        share=mean.estimate,
+        stderr=mean.stderr,
+        low=mean.low,
+        high=mean.high,
+        reports=reports,
+    )
 
 
 def _check(

@@ -17,7 +17,7 @@ _DIGITS: Final = 64  # what a number is told with, at most
 _MAX: Final = 1e300
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
     """One release as it is kept.
 

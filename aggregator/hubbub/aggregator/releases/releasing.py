@@ -29,7 +29,7 @@ from hubbub.privacy.releases import (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ReleaseQuery:
     """What is asked: of which metric, which query, of which closed epochs; for what, by whom.
 
@@ -56,7 +56,7 @@ class ReleaseQuery:
             raise BadParameter("say who asks, for the record")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class BudgetLeft:
     """What a purpose may spend in the current year, and what it has left.
 
@@ -181,7 +181,9 @@ class Releases:
         entry = self._entry(metric, ask, epochs, answer, free)
         log_entry, again = await self._record.spend(entry, (inf, inf))
         budget = self._collected.bundle.budget
-        remainder = BudgetLeft(ask.purpose, 0.0, 0.0, 0.0, 0.0)
+        remainder = BudgetLeft(
+            purpose=ask.purpose, epsilon=0.0, epsilon_left=0.0, delta=0.0, delta_left=0.0
+        )
         if budget and ask.purpose:
             remainder = self._budget_left(await self._record.entries(), budget, ask.purpose)
         return ReleaseResult(log_entry, again, remainder)
@@ -258,10 +260,16 @@ class Releases:
     def _budget_left(self, entries: Entries, budget: Budget, purpose: str) -> BudgetLeft:
         epsilon, delta = budget.allowance(purpose)
         if not self._sees_all:
-            return BudgetLeft(purpose, epsilon, None, delta, None)
+            return BudgetLeft(
+                purpose=purpose, epsilon=epsilon, epsilon_left=None, delta=delta, delta_left=None
+            )
         used = entries.spent(purpose, self._year())
         return BudgetLeft(
-            purpose, epsilon, max(epsilon - used[0], 0.0), delta, max(delta - used[1], 0.0)
+            purpose=purpose,
+            epsilon=epsilon,
+            epsilon_left=max(epsilon - used[0], 0.0),
+            delta=delta,
+            delta_left=max(delta - used[1], 0.0),
         )
 
     def _year(self) -> int:

@@ -45,7 +45,7 @@ class Outcome(Enum):
     """Reports were counted here whose tags are forgotten: it takes none any more."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Commit:
     """All that one batch changes in one shard of a window.
 
@@ -109,7 +109,7 @@ class Counted(NamedTuple):
         return cls(terms.get("counted", 0), terms.get(DUMMIES, 0), last)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WindowTotals:
     """What a window holds.
 
@@ -132,7 +132,7 @@ class WindowTotals:
     @property
     def totals(self) -> Totals:
         """As mechanisms take them."""
-        return Totals(self.cells.tolist(), self.counted, self.dummies)
+        return Totals(cells=self.cells.tolist(), reports=self.counted, dummies=self.dummies)
 
 
 class TotalsReader(Protocol):

@@ -325,7 +325,14 @@ def _held(shards: Sequence[Mapping[bytes, bytes]]) -> WindowTotals:
         terms.update(law)
     count = Counted.of(settled(terms), b"".join(shard.get(b"last", b"") for shard in shards))
     smallest, newest = min(batch_sizes, default=0), max(times, default=0)
-    return WindowTotals(summed, count.reports, smallest, newest, count.dummies, count.last)
+    return WindowTotals(
+        cells=summed,
+        counted=count.reports,
+        batch_reports=smallest,
+        at=newest,
+        dummies=count.dummies,
+        last=count.last,
+    )
 
 
 def _cells(shard: Mapping[bytes, bytes]) -> Integers:

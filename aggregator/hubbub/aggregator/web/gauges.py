@@ -51,7 +51,7 @@ async def _newest(query: QueryEngine, line: MetricLine) -> Estimated | None:
     metric = query.collected.bundle.metrics[line.name]
     if not large or metric.model or (line.kind == "strings" and not metric.candidates):
         return None
-    newest_query = EstimateQuery(EpochRange(epochs=str(large[-1])))
+    newest_query = EstimateQuery(range=EpochRange(epochs=str(large[-1])))
     try:
         return await query.estimate(line.name, newest_query, Page(0, _MAX_VALUES, "rank"))
     except (BatchTooSmall, TotalsUnreadable):  # gone since we looked, or nobody can read it

@@ -29,7 +29,7 @@ To = Annotated[str, Query(max_length=_LONGEST, description="the page to go on to
 Anew = Annotated[bool, Query(description="have the provider ask who it is, though it knows")]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Myself:
     """Who asks. way: by what they are known. until: seconds since 1970; 0 for no end.
 
@@ -57,7 +57,7 @@ def logging_in(access: Access, pages: Collection[str]) -> APIRouter:
     @router.get("/v1/me", dependencies=[needs("viewer")])
     async def me(who: Who) -> Myself:
         """Who asks, as what, and until when."""
-        return Myself(who.name, who.way, who.role, who.groups, who.until)
+        return Myself(name=who.name, way=who.way, role=who.role, groups=who.groups, until=who.until)
 
     @router.get("/login", include_in_schema=False)
     async def log_in(request: Request, to: To = "/", anew: Anew = False) -> Response:  # noqa: FBT002 of an address

@@ -67,7 +67,7 @@ Epochs = Annotated[
 ]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class EstimateParameters:
     """Which tier, which epochs, how sure the intervals."""
 
@@ -115,7 +115,12 @@ def parsed_query(
     name = f"{metric}/{question.tier}" if question.tier else metric
     lists = tuple(dict.fromkeys(question.lists or ()))
     epochs = EpochRange(question.last or "", question.epochs or "")
-    return ParsedQuery(name, EstimateQuery(epochs, question.confidence, candidates, lists))
+    return ParsedQuery(
+        name,
+        EstimateQuery(
+            range=epochs, confidence=question.confidence, candidates=candidates, lists=lists
+        ),
+    )
 
 
 @dataclass(frozen=True, slots=True)

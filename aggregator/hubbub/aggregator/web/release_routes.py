@@ -31,7 +31,7 @@ class AskBody(BaseModel):
     by: Text
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RecordLine:
     """One release of the record, without its numbers. at: seconds since 1970.
 
@@ -55,7 +55,7 @@ class RecordLine:
     promised_delta: float
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Release(RecordLine):
     """A release with its numbers. again: it had been paid for before.
 
@@ -101,7 +101,13 @@ def publishing(releases: Releases, access: Access) -> APIRouter:
         about(request).metric, about(request).release = ask.metric, ask.query[:40]
         who.check("publisher", ask.metric)
         release_query = ReleaseQuery(
-            ask.metric, ask.query, ask.value, tuple(ask.epochs), ask.purpose, ask.by, ask.dates
+            metric=ask.metric,
+            query=ask.query,
+            value=ask.value,
+            epochs=tuple(ask.epochs),
+            purpose=ask.purpose,
+            by=ask.by,
+            dates=ask.dates,
         )
         own = releases.seen_by(who, query.collected)
         return _release(own, await own.release(release_query))

@@ -15,7 +15,7 @@ from hubbub.analysis.uncertainty.intervals import reach_of
 _SURE: Final = 3.0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Association:
     """How two parts go together in the population.
 
@@ -33,7 +33,7 @@ class Association:
     rare_columns: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
     """The shares of two parts' cells.
 
@@ -60,14 +60,28 @@ def associated(
     rare_rows = tuple(n for n, rare in zip(names[0], _is_rare(rows), strict=True) if rare)
     rare_columns = tuple(n for n, rare in zip(names[1], _is_rare(columns), strict=True) if rare)
     if min(len(rows), len(columns)) < 2:  # noqa: PLR2004 one value is no part
-        return Association(p_value, None, 0.0, 1.0, rare_rows, rare_columns)
+        return Association(
+            p_value=p_value,
+            cramers_v=None,
+            low=0.0,
+            high=1.0,
+            rare_rows=rare_rows,
+            rare_columns=rare_columns,
+        )
     degrees = min(likely.shape) - 1
     square, low, high = _squared(table, rows, columns, confidence)
     high += _left_out(likely, rows, errors[0]) + _left_out(likely.T, columns, errors[1])
     if p_value > 1 - confidence:
         low = 0.0
     middle, low, high = np.sqrt(np.clip(np.array([square, low, high]) / degrees, 0, 1)).tolist()
-    return Association(p_value, middle, low, max(high, middle), rare_rows, rare_columns)
+    return Association(
+        p_value=p_value,
+        cramers_v=middle,
+        low=low,
+        high=max(high, middle),
+        rare_rows=rare_rows,
+        rare_columns=rare_columns,
+    )
 
 
 def associated_within(
@@ -91,7 +105,14 @@ def associated_within(
     for place, spread in enumerate(spreads):  # which has what margins' errors add, too
         block = slice(place * size, (place + 1) * size)
         covariance[block, block] = spread
-    return Association(_wald(np.concatenate(interactions), covariance), None, 0.0, 1.0, (), ())
+    return Association(
+        p_value=_wald(np.concatenate(interactions), covariance),
+        cramers_v=None,
+        low=0.0,
+        high=1.0,
+        rare_rows=(),
+        rare_columns=(),
+    )
 
 
 def departures(table: Table) -> Floats:

@@ -21,7 +21,7 @@ from hubbub.analysis.value_estimates import ValueEstimates
 from hubbub.errors import BadParameter
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
     """One value: its share before and after, and the difference with its interval.
 

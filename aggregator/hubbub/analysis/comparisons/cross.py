@@ -41,7 +41,7 @@ _SURE: Final = 3.0
 _PAIR: Final = 2
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Cell:
     """One cell: estimate, interval and share as the estimates have them, in reports.
 
@@ -79,7 +79,7 @@ class Slice:
     association: Association | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Cross:
     """A table of two parts, row by row, and how they are associated. parts: all that there are.
 
@@ -96,7 +96,7 @@ class Cross:
     slices: tuple[Slice, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Asked:
     """What is crossed: parts (of slices, rows and columns), their places, and their values."""
 
@@ -144,7 +144,13 @@ def crossed(
     shown = tuple(part for part in (by, rows, columns) if part)
     places = tuple(map(list(own).index, shown))
     names = tuple(own[part] for part in shown)
-    request = _Asked(shown, places, names, max(answer.reports, 1), answer.confidence)
+    request = _Asked(
+        parts=shown,
+        places=places,
+        names=names,
+        reports=max(answer.reports, 1),
+        confidence=answer.confidence,
+    )
     used = [tier for tier in tiers if tier[1].reports]
     weighed = [_variance(tier) for tier in used]
 
@@ -162,8 +168,13 @@ def crossed(
         split = [replace(split[0], table=replace(split[0].table, margin_errors=(first, other)))]
         association, slices = associated(split[0].table, request.crossed, request.confidence), ()
     return Cross(
-        *(rows, columns, by, tuple(own)),
-        *(tuple(_rows(request, cells, whole, split)), association, slices),
+        rows=rows,
+        columns=columns,
+        by=by,
+        parts=tuple(own),
+        cells=tuple(_rows(request, cells, whole, split)),
+        association=association,
+        slices=slices,
     )
 
 
@@ -237,9 +248,15 @@ def _cells(
         ", ".join(f"{request.parts[part]}={cell[part]}" for part in order)
         for cell in product(*request.names)
     ]
-    figures = ValueEstimates(line, errors, errors, np.zeros_like(errors))
+    figures = ValueEstimates(
+        estimates=line, stderrs=errors, absent=errors, growth=np.zeros_like(errors)
+    )
     return values_answer(
-        *(figures, names, request.reports, request.confidence, 1),
+        figures,
+        names,
+        request.reports,
+        request.confidence,
+        1,
         picture=lambda _: request.reports * sum_tables[0].sums,
     ).values
 
@@ -278,11 +295,23 @@ def _slice(whole: _Whole, number: int) -> _Slice:
     spread, independent = whole.spread[block, block], whole.independent[block, block]
     size = float(likely.sum())
     if len(whole.likely) == 1:
-        table = Table(shares, likely, spread, independent, (0.0, 0.0))
+        table = Table(
+            shares=shares,
+            likely=likely,
+            spread=spread,
+            independent=independent,
+            margin_errors=(0.0, 0.0),
+        )
         return _Slice(table, np.eye(likely.size), sure=True)
     sure = min(size, float(shares.sum())) > _SURE * float(np.sqrt(spread.sum()))
     if not sure:
-        table = Table(shares, likely, spread, independent, (0.0, 0.0))
+        table = Table(
+            shares=shares,
+            likely=likely,
+            spread=spread,
+            independent=independent,
+            margin_errors=(0.0, 0.0),
+        )
         return _Slice(table, np.eye(likely.size), sure=False)
     within = likely / size
     as_told = _turn(within, size)
@@ -292,7 +321,17 @@ def _slice(whole: _Whole, number: int) -> _Slice:
     cell = float(np.trace(spread)) / likely.size
     margins = float(np.sqrt(cell * columns)), float(np.sqrt(cell * rows))
     joint = shares / shares.sum()
-    return _Slice(Table(joint, within, spread, independent, margins), turn, sure=True)
+    return _Slice(
+        Table(
+            shares=joint,
+            likely=within,
+            spread=spread,
+            independent=independent,
+            margin_errors=margins,
+        ),
+        turn,
+        sure=True,
+    )
 
 
 def _turn(within: Floats, size: float) -> Floats:
@@ -315,7 +354,9 @@ def _by_slice(
         for number, (name, part) in enumerate(zip(request.names[0], split, strict=True))
     )
     if not sure:
-        return Association(1.0, None, 0.0, 1.0, (), ()), slices
+        return Association(
+            p_value=1.0, cramers_v=None, low=0.0, high=1.0, rare_rows=(), rare_columns=()
+        ), slices
     size = whole.likely[0].size
     cells = (np.array(sure)[:, None] * size + np.arange(size)).reshape(-1)
     independent = whole.independent[np.ix_(cells, cells)]
@@ -346,7 +387,7 @@ def _rows(
         product(*names), cells, lines, strict=True
     ):
         yield Cell(
-            cell.value,
+            value=cell.value,
             slice=of,
             row=row,
             column=column,

@@ -67,7 +67,7 @@ def draw(
     """
     count_array = np.array(counts, dtype=np.int64)
     cells = family_for(mechanism).draw(mechanism, values, count_array, chance)
-    return Totals(cells.tolist(), int(count_array.sum()))
+    return Totals(cells=cells.tolist(), reports=int(count_array.sum()))
 
 
 def draw_epochs(
@@ -90,4 +90,4 @@ def draw_epochs(
     if epochs > 1 and isinstance(mechanism, Memoized):
         drawn = family.draw_lasting(mechanism, values, count_array, chance)
     for _ in range(epochs):
-        yield Totals(drawn().tolist(), int(count_array.sum()))
+        yield Totals(cells=drawn().tolist(), reports=int(count_array.sum()))

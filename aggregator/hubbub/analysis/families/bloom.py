@@ -46,7 +46,10 @@ class Bloom(Strings):
         """As decoded; a decode reads its noise off what it cannot explain."""
         decoding = decode(mechanism, totals, candidates)
         return ValueEstimates(
-            decoding.estimates, decoding.stderrs, decoding.stderrs, np.zeros_like(decoding.stderrs)
+            estimates=decoding.estimates,
+            stderrs=decoding.stderrs,
+            absent=decoding.stderrs,
+            growth=np.zeros_like(decoding.stderrs),
         )
 
     def repeated(
@@ -77,10 +80,10 @@ class Bloom(Strings):
             decoding.detected,
         )
         return Answer(
-            "values",
-            reports,
-            confidence,
-            rows(names, reports, judged, decoding.fitted),
+            kind="values",
+            reports=reports,
+            confidence=confidence,
+            values=rows(names, reports, judged, decoding.fitted),
             correlation=1.0,
             others=decoding.others and with_interval(*decoding.others, confidence, (0.0, reports)),
             fit_p_value=decoding.misfit and decoding.misfit[1],

@@ -84,7 +84,7 @@ class Expected:
     absent: Floats
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Statistic:
     """Whole numbers that a release adds noise to, and how they become estimates.
 

@@ -15,9 +15,11 @@ def cell_by_cell(
     size = mechanism.layout.size
     wanted = list(targets)
     # One report each, so that no estimator meets totals of nobody.
-    bases = float(estimate(Totals([0] * size, 1))[wanted].sum())
+    bases = float(estimate(Totals(cells=[0] * size, reports=1))[wanted].sum())
     columns = [
-        float(estimate(Totals([int(c == cell) for c in range(size)], 1))[wanted].sum())
+        float(
+            estimate(Totals(cells=[int(c == cell) for c in range(size)], reports=1))[wanted].sum()
+        )
         for cell in range(size)
     ]
     return np.array(columns) - bases, bases

@@ -65,7 +65,11 @@ class Listed(Family):
         tail = pure_tail(channel, totals.reports, totals.dummies, len(totals.cells))
         step = 1 / float(channel.p - channel.q)
         return ValueEstimates(
-            *(np.array(raw_estimate.values), stderrs, absent, growth, tail),
+            estimates=np.array(raw_estimate.values),
+            stderrs=stderrs,
+            absent=absent,
+            growth=growth,
+            tail=tail,
             step=step,
             # Of all that came as many may be reports.
             unsure=totals.dummies if totals.dummies_variance or totals.beside_variance else 0,
@@ -178,7 +182,9 @@ class Listed(Family):
         gap = float(mechanism.channel.p - mechanism.channel.q)
         base = -totals.reports * float(mechanism.channel.q) / gap
         change = max_changes(mechanism)
-        return Statistic(supports(mechanism, totals), change, sqrt(change), 1 / gap, base)
+        return Statistic(
+            numbers=supports(mechanism, totals), l1=change, l2=sqrt(change), unit=1 / gap, base=base
+        )
 
     def labels(self, mechanism: Any, values: Sequence[str] | None) -> Sequence[str]:
         """The values themselves."""

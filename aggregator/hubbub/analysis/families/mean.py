@@ -56,17 +56,21 @@ class Means(Family):
         middle = mechanism.variance(totals.reports / 2, totals.reports)
         if isinstance(mechanism, PiecewiseMean):
             return ValueEstimates(
-                estimates, stderrs, stderrs, np.zeros_like(stderrs), typical=middle
+                estimates=estimates,
+                stderrs=stderrs,
+                absent=stderrs,
+                growth=np.zeros_like(stderrs),
+                typical=middle,
             )
         # P (1 - P) at every place, and one answer more or less.
         lie, gap = mechanism.keep.complement.exact, mechanism.total_variation()
         least = totals.reports * lie * (1 - lie) / gap**2
         bend = 1 / max(totals.reports, 1)
         return ValueEstimates(
-            estimates,
-            stderrs,
-            np.sqrt([float(least)]),
-            np.ones(1),
+            estimates=estimates,
+            stderrs=stderrs,
+            absent=np.sqrt([float(least)]),
+            growth=np.ones(1),
             bend=bend,
             step=float(1 / gap),
             typical=middle,
@@ -94,7 +98,15 @@ class Means(Family):
             rank=None,
             detected=None,
         )
-        return Answer("mean", reports, confidence, (row,), 0.0, span=ends, repeats=repeats)
+        return Answer(
+            kind="mean",
+            reports=reports,
+            confidence=confidence,
+            values=(row,),
+            correlation=0.0,
+            span=ends,
+            repeats=repeats,
+        )
 
     def ends(self, mechanism: Meaning) -> tuple[float, float]:
         """Of the range."""
@@ -136,12 +148,20 @@ class Means(Family):
         """The sum of places; its estimate is linear in it."""
         size = mechanism.layout.size
         first, second = (
-            mechanism.estimate(Totals([int(c == at) for c in range(size)], 1)).values[0]
+            mechanism.estimate(Totals(cells=[int(c == at) for c in range(size)], reports=1)).values[
+                0
+            ]
             for at in (0, 1)
         )
         total = sum(at * number for at, number in enumerate(totals.cells))
         whole = np.array([float(total)])
-        return Statistic(whole, size - 1, float(size - 1), second - first, first * totals.reports)
+        return Statistic(
+            numbers=whole,
+            l1=size - 1,
+            l2=float(size - 1),
+            unit=second - first,
+            base=first * totals.reports,
+        )
 
     def local(self, mechanism: Meaning, noisy: Floats, reports: int) -> Floats:
         """The most that it can be."""

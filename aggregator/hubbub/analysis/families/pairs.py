@@ -61,7 +61,10 @@ class Pairs(Family):
         other, growth = _spreads(mechanism)
         true_counts = np.clip(estimates, 0.0, n)
         return ValueEstimates(
-            estimates, np.sqrt(n * other + true_counts * growth), np.sqrt(n * other), growth
+            estimates=estimates,
+            stderrs=np.sqrt(n * other + true_counts * growth),
+            absent=np.sqrt(n * other),
+            growth=growth,
         )
 
     def answer(

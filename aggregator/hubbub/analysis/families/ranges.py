@@ -68,7 +68,9 @@ class Ranges(Family):
         trials = max(totals.reports * mechanism.sampled // mechanism.buckets, 1)
         tail = pure_tail(Pure(mechanism.lie.complement.exact, mechanism.lie.exact), trials)
         place = _placed(whole, float(np.sqrt(off @ off)))
-        return ValueEstimates(estimates, stderrs, flat, growth, tail, place=place)
+        return ValueEstimates(
+            estimates=estimates, stderrs=stderrs, absent=flat, growth=growth, tail=tail, place=place
+        )
 
     def answer(
         self,
@@ -89,12 +91,12 @@ class Ranges(Family):
         mean = None if figures.place is None else mean_of(figures.place, ends, reports, confidence)
         against = max(self.correlation(mechanism) for mechanism, _ in tiers)
         return Answer(
-            "ranges",
-            reports,
-            confidence,
-            values,
-            against,
-            mean,
+            kind="ranges",
+            reports=reports,
+            confidence=confidence,
+            values=values,
+            correlation=against,
+            mean=mean,
             span=ends,
             repeats=repeats,
             figures=figures,
@@ -143,14 +145,16 @@ class Ranges(Family):
         """The totals themselves."""
         cells = np.array(totals.cells, dtype=np.float64)
         change = 2 if isinstance(mechanism, SquareWave) else 2 * mechanism.sampled
-        return Statistic(cells, change, sqrt(change), _matrix(mechanism), 0.0)
+        return Statistic(
+            numbers=cells, l1=change, l2=sqrt(change), unit=_matrix(mechanism), base=0.0
+        )
 
     def local(self, mechanism: Ranged, noisy: Floats, reports: int) -> Floats | None:
         """Where totals say little of a part, no less than of an even distribution."""
         if not isinstance(mechanism, SquareWave):
             return None
         each = reports // mechanism.layout.size + 1
-        even = Totals([each] * mechanism.layout.size, reports)
+        even = Totals(cells=[each] * mechanism.layout.size, reports=reports)
         least = unbiased(mechanism, even)[1] ** 2
         variances: Floats = np.maximum(spread(mechanism, noisy, reports), least)
         return variances
@@ -214,11 +218,11 @@ def _of_wave(mechanism: SquareWave, totals: Totals, *, shape: bool) -> ValueEsti
     wide = np.maximum(stderrs, min_stderrs(mechanism, totals))
     growth = np.full_like(stderrs, window.variance(1, 1) - window.variance(0, 1))
     return ValueEstimates(
-        estimates,
-        stderrs,
-        wide,
-        np.maximum(growth, 0.0),
-        pure_tail(window, totals.reports),
+        estimates=estimates,
+        stderrs=stderrs,
+        absent=wide,
+        growth=np.maximum(growth, 0.0),
+        tail=pure_tail(window, totals.reports),
         smooth=smooth(mechanism, totals) if shape else None,
         place=_placed(*placed(mechanism, totals)),
     )
@@ -227,7 +231,9 @@ def _of_wave(mechanism: SquareWave, totals: Totals, *, shape: bool) -> ValueEsti
 def _placed(whole: float, stderr: float, step: float = 0.0) -> ValueEstimates:
     """One figure, whose error is the same whatever it is."""
     error = np.array([stderr])
-    return ValueEstimates(np.array([whole]), error, error, np.zeros(1), step=step)
+    return ValueEstimates(
+        estimates=np.array([whole]), stderrs=error, absent=error, growth=np.zeros(1), step=step
+    )
 
 
 def _estimates(mechanism: Ranged, totals: Totals) -> Floats:
@@ -244,7 +250,7 @@ def _wave_errors(mechanism: SquareWave, shares: Floats, reports: float) -> Float
     last = np.arange(1, mechanism.layout.size + 1)
     covered = padded[last] - padded[np.maximum(last - mechanism.window.width, 0)]
     cells = np.rint((far + (near - far) * covered) * many).astype(np.int64)
-    _, stderrs = unbiased(mechanism, Totals(cells.tolist(), many))
+    _, stderrs = unbiased(mechanism, Totals(cells=cells.tolist(), reports=many))
     errors: Floats = stderrs / many * sqrt(many / reports)
     return errors
 
@@ -253,7 +259,7 @@ def _wave_errors(mechanism: SquareWave, shares: Floats, reports: float) -> Float
 def _matrix(mechanism: Ranged) -> Floats:
     """What a report in each cell adds to each part's estimate; shape (parts, cells)."""
     size = mechanism.layout.size
-    ones = (Totals([int(c == cell) for c in range(size)], 1) for cell in range(size))
+    ones = (Totals(cells=[int(c == cell) for c in range(size)], reports=1) for cell in range(size))
     return np.array([_estimates(mechanism, unit) for unit in ones]).T
 
 

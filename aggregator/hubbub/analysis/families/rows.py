@@ -36,7 +36,13 @@ def values_answer(
             for row, low, high in zip(values, *ends, strict=True)
         )
     return Answer(
-        "values", reports, confidence, values, correlation, repeats=repeats, figures=figures
+        kind="values",
+        reports=reports,
+        confidence=confidence,
+        values=values,
+        correlation=correlation,
+        repeats=repeats,
+        figures=figures,
     )
 
 

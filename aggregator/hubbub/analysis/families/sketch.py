@@ -60,7 +60,9 @@ class Sketches(Strings):
         """As they are counted; how far collisions go is their own law."""
         estimates, stderrs, absent, tail = count(mechanism, totals, candidates)
         growth = risen(estimates, stderrs, absent, totals.reports)
-        return ValueEstimates(estimates, stderrs, absent, growth, tail)
+        return ValueEstimates(
+            estimates=estimates, stderrs=stderrs, absent=absent, growth=growth, tail=tail
+        )
 
     def answer(
         self, tiers: Sequence[Tier], names: Sequence[str], confidence: float, repeats: int

@@ -62,13 +62,14 @@ def added(parts: Sequence[ValueEstimates]) -> ValueEstimates:
     stderrs, absent = (np.sqrt((square**2).sum(axis=0)) for square in squares)
     bend = min(part.bend for part in parts)
     return ValueEstimates(
-        np.array([part.estimates for part in parts]).sum(axis=0),
-        *(stderrs, absent),
-        np.array([part.growth for part in parts]).max(axis=0),
-        _longest(parts, np.ones(len(parts))),
+        estimates=np.array([part.estimates for part in parts]).sum(axis=0),
+        stderrs=stderrs,
+        absent=absent,
+        growth=np.array([part.growth for part in parts]).max(axis=0),
+        tail=_longest(parts, np.ones(len(parts))),
         # Squares of parts are least where the parts are alike.
-        bend / len(parts) if bend > 0 else bend,
-        max(part.step for part in parts),
+        bend=bend / len(parts) if bend > 0 else bend,
+        step=max(part.step for part in parts),
         unsure=sum(part.unsure for part in parts),
         number_variance=sum(part.number_variance for part in parts),
         number_covariance=sum(part.number_covariance for part in parts),
@@ -113,7 +114,13 @@ def merged(
     tail, bend = _longest(parts, scales), bend + float(drawn / whole)
     step = max(float(scale) * tier.step for scale, tier in zip(scales, parts, strict=True))
     return ValueEstimates(
-        *(estimates, stderrs, absent, growth, tail, bend, step),
+        estimates=estimates,
+        stderrs=stderrs,
+        absent=absent,
+        growth=growth,
+        tail=tail,
+        bend=bend,
+        step=step,
         smooth=shape,
         unsure=sum(tier.unsure for tier in parts),
         number_variance=sum(tier.number_variance for tier in parts),

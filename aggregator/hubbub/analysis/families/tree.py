@@ -144,7 +144,12 @@ def _figures(
     estimates = np.array(raw_estimates)
     absent, growth = np.array(spreads).reshape(-1, 2).T
     true_counts = np.clip(estimates, 0.0, reports)
-    return ValueEstimates(estimates, np.sqrt(absent**2 + growth * true_counts), absent, growth)
+    return ValueEstimates(
+        estimates=estimates,
+        stderrs=np.sqrt(absent**2 + growth * true_counts),
+        absent=absent,
+        growth=growth,
+    )
 
 
 def _places(tiers: Sequence[Tier]) -> Places:
@@ -173,10 +178,10 @@ def _discovered(tiers: Sequence[Tier], confidence: float, repeats: int) -> Answe
     spread = float(np.sqrt((figures.stderrs**2).sum()))
     picture = nearest(judged, figures.absent, reports, others=True) if discoveries else low
     return Answer(
-        "values",
-        reports,
-        confidence,
-        rows([discovery.text for discovery in discoveries], reports, judged, picture),
+        kind="values",
+        reports=reports,
+        confidence=confidence,
+        values=rows([discovery.text for discovery in discoveries], reports, judged, picture),
         correlation=1.0,
         others=with_interval(rest, spread, confidence, (0.0, float(reports))),
         repeats=repeats,

@@ -87,7 +87,11 @@ class Vectors(Family):
         )
         estimates, stderrs = n * (1 + mean) / 2, np.sqrt(variance) / 2
         return ValueEstimates(
-            estimates, stderrs, stderrs, np.zeros_like(stderrs), typical=n * _even(mechanism) / 4
+            estimates=estimates,
+            stderrs=stderrs,
+            absent=stderrs,
+            growth=np.zeros_like(stderrs),
+            typical=n * _even(mechanism) / 4,
         )
 
     def answer(
@@ -100,14 +104,26 @@ class Vectors(Family):
         means = means_of(figures, ends, reports, confidence)
         rows = tuple(
             ValueAnswer(
-                *(name, mean.estimate, mean.stderr, mean.low, mean.high),
+                value=name,
+                estimate=mean.estimate,
+                stderr=mean.stderr,
+                low=mean.low,
+                high=mean.high,
                 share=None,
                 rank=None,
                 detected=None,
             )
             for name, mean in zip(names, means, strict=True)
         )
-        return Answer("vector", reports, confidence, rows, 1.0, span=ends, repeats=repeats)
+        return Answer(
+            kind="vector",
+            reports=reports,
+            confidence=confidence,
+            values=rows,
+            correlation=1.0,
+            span=ends,
+            repeats=repeats,
+        )
 
     def ends(self, mechanism: VectorCodes) -> tuple[float, float]:
         """Of each coordinate: it is no longer than the whole."""

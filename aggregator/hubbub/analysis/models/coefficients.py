@@ -11,7 +11,7 @@ from hubbub.analysis.models.definition import Feature, Model
 from hubbub.analysis.models.prediction import into_classes
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Coefficient:
     """A coefficient of one column, or the intercept, per unit of the feature.
 
@@ -57,7 +57,14 @@ def coefficients(
     names = [*(feature.name for feature in model.features), "intercept"]
     labels = [(name, label) for label in model.classes or ("",) for name in names]
     return [
-        Coefficient(name, value, stderr, value - times * stderr, value + times * stderr, label)
+        Coefficient(
+            name=name,
+            coefficient=value,
+            stderr=stderr,
+            low=value - times * stderr,
+            high=value + times * stderr,
+            of_class=label,
+        )
         for (name, label), value, stderr in zip(
             labels, in_own_units(model, weights).tolist(), errors.tolist(), strict=True
         )

@@ -34,7 +34,7 @@ class Feature:
             )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Model:
     """What is learned.
 

@@ -47,7 +47,7 @@ Round 0 is of columns.
 """
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Learned:
     """A model. weights and stderrs: of the columns scaled to [0, 1], then of the intercept.
 
@@ -105,12 +105,14 @@ def learn(model: Model, people: int, codes: VectorCodes, means: Means) -> Learne
     centre = centre_of(columns.first(len(model.features) + 1))
     noise = noise_of(people, rounds, codes.squared_error, model.rounds_each)
     rate = rate_of(model.kind, centre, noise)
-    states = [Round(0, untaught)]
+    states = [Round(number=0, weights=untaught)]
     for number in range(1, rounds + 1):
         moments = means(number, centre, states[-1].weights)
         states.append(stepped(model.kind, model.penalty, states[-1], moments, rate))
     whole, stderrs = averaged(model.kind, states[1:], centre, codes.along)
-    return Learned(whole, stderrs, tuple(states), noise, rate, centre)
+    return Learned(
+        weights=whole, stderrs=stderrs, rounds=tuple(states), noise=noise, rate=rate, centre=centre
+    )
 
 
 def rate_of(kind: Kind, centre: Floats, noise: float) -> float:
@@ -128,7 +130,14 @@ def stepped(
     pull[-1] = 0.0
     # The penalty is taken after the step, where it is stable however large.
     weights = (state.weights - rate * CLIP[kind] * moments.mean) / (1 + rate * pull)
-    return Round(state.number + 1, weights, rate, moments.noise, moments.people, moments.outer)
+    return Round(
+        number=state.number + 1,
+        weights=weights,
+        rate=rate,
+        noise=moments.noise,
+        people=moments.people,
+        outer=moments.outer,
+    )
 
 
 def averaged(

@@ -20,7 +20,7 @@ class Group:
     true: float
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Evaluation:
     """auc, accuracy: None where the label is a number, auc also where only one label is there.
 
@@ -49,13 +49,13 @@ def evaluate(kind: Kind, foretold: Floats, labels: Floats) -> Evaluation:
     spread = float(labels.var())
     logistic = kind == "logistic"
     return Evaluation(
-        len(labels),
-        _auc(foretold, labels) if logistic else None,
-        float(((foretold > 0.5) == (labels > 0.5)).mean()) if logistic else None,  # noqa: PLR2004 the likelier one
-        square**0.5,
-        1 - square / spread if spread and not logistic else None,
-        off,
-        groups,
+        people=len(labels),
+        auc=_auc(foretold, labels) if logistic else None,
+        accuracy=float(((foretold > 0.5) == (labels > 0.5)).mean()) if logistic else None,  # noqa: PLR2004 the likelier one
+        rms_error=square**0.5,
+        r_squared=1 - square / spread if spread and not logistic else None,
+        miscalibration=off,
+        calibration=groups,
     )
 
 
@@ -64,7 +64,15 @@ def _of_classes(foretold: Floats, labels: Floats) -> Evaluation:
     right = (foretold.argmax(axis=1) == labels).astype(float)
     groups, off = _groups(foretold.max(axis=1), right)
     square = float(((foretold - own) ** 2).sum(axis=1).mean())
-    return Evaluation(len(labels), None, float(right.mean()), square**0.5, None, off, groups)
+    return Evaluation(
+        people=len(labels),
+        auc=None,
+        accuracy=float(right.mean()),
+        rms_error=square**0.5,
+        r_squared=None,
+        miscalibration=off,
+        calibration=groups,
+    )
 
 
 def _groups(foretold: Floats, labels: Floats) -> tuple[tuple[Group, ...], float]:

@@ -35,7 +35,7 @@ _SURE: Final = {"logistic": 0.6, "linear": 0.7, "ridge": 0.7, "softmax": 0.6}
 _PARTS: Final = 64
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Round:
     """The state after a round: its number, and the weights of the columns and of the rest.
 

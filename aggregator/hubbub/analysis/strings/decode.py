@@ -47,7 +47,7 @@ _ROUNDS: Final = 30
 _FEWEST: Final = 8  # equations: one column and enough residuals to tell their noise
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Decoded:
     """What a decode found. Arrays have one entry per candidate; numbers are in reports.
 
@@ -128,16 +128,16 @@ def decode_counts(
     )
     joint = len(fit_result.fitted) == len(design)
     return Decoded(
-        fit_result.estimates[groups],
-        fit_result.stderrs[groups],
-        p[groups],
-        detected[groups],
-        low[groups],
-        high[groups],
-        np.where(detected, _fitted(fit_result), 0.0)[groups],
-        _twins(groups),
-        fit_result.others if joint else None,
-        _misfit(fit_result, repeats) if joint else None,
+        estimates=fit_result.estimates[groups],
+        stderrs=fit_result.stderrs[groups],
+        p_values=p[groups],
+        detected=detected[groups],
+        low=low[groups],
+        high=high[groups],
+        fitted=np.where(detected, _fitted(fit_result), 0.0)[groups],
+        twins=_twins(groups),
+        others=fit_result.others if joint else None,
+        misfit=_misfit(fit_result, repeats) if joint else None,
     )
 
 

@@ -46,7 +46,7 @@ _ZERO: Final = round(-_LOWEST / _STEP)
 _TWICE: Final = 1 << 13  # of steps of two sums, at least
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Likely:
     """One string. doubt: of those as sure as it and surer, the share that nobody holds, at most.
 
@@ -82,11 +82,15 @@ def likely_strings(
     for (_, bits, last, text), doubt in zip(endings, doubts, strict=True):
         if doubt <= false_share:
             estimate, (absent, growth) = places.count(bits, last), places.spread(last)
-            likely.append(Likely(text, float(doubt), estimate, absent, growth))
+            likely.append(
+                Likely(
+                    value=text, doubt=float(doubt), estimate=estimate, absent=absent, growth=growth
+                )
+            )
     return likely
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Level:
     """What was looked at.
 
@@ -164,11 +168,13 @@ class _Wide:
             stderr = places.stderr(groups) or inf
             self.levels.append(
                 _Level(
-                    self._ending(live, width, end),
-                    least - paths,
-                    _law(self._held[groups[: tree.hashes]], self._others / tree.hashes, stderr),
-                    _law(self._held[groups[tree.hashes :]], self._others / tree.hashes, stderr),
-                    places.stderr(groups[: tree.hashes]) / stderr,
+                    strings=self._ending(live, width, end),
+                    needed=least - paths,
+                    own=_law(self._held[groups[: tree.hashes]], self._others / tree.hashes, stderr),
+                    later=_law(
+                        self._held[groups[tree.hashes :]], self._others / tree.hashes, stderr
+                    ),
+                    part=places.stderr(groups[: tree.hashes]) / stderr,
                 )
             )
             followed: list[tuple[int, float]] = []

@@ -27,7 +27,7 @@ _ROUNDING: Final = 1e-11
 _TRIES: Final = 3
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Fit:
     """Least squares on the columns `fitted` (indices of candidates) and one for all other strings.
 
@@ -109,7 +109,16 @@ def fit(design: Design, fitted: Indices, *, everywhere: bool = True) -> Fit:
     ratio = design.mean(residual**2) * design.equations / squares
     unease = np.maximum(1.0, ratio - _CHANCE * chance)
     others = (float(amounts[-1]), float(errors[-1]))
-    return Fit(fitted, estimates, stderrs, unease, others, squares, freedom, (inner, side))
+    return Fit(
+        fitted=fitted,
+        estimates=estimates,
+        stderrs=stderrs,
+        unease=unease,
+        others=others,
+        squares=squares,
+        freedom=freedom,
+        normal=(inner, side),
+    )
 
 
 def independent(design: Design, columns: Indices) -> Indices:

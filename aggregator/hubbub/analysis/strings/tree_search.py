@@ -57,7 +57,7 @@ _ABOVE: Final = 2.0
 _ROUNDING: Final = 1e-9
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
     """One string, or the beginning of several, by reports that had no part in finding it.
 
@@ -400,4 +400,11 @@ def _confirmed(places: Places, nodes: Sequence[tuple[int, _Node]]) -> Iterator[F
             continue
         residual[every, own] -= places.taken(residual[every, own], float(own_sums.mean()), every)
         whole = spelled.used is not None
-        yield Found(bits, spelled.text, whole, level, score, float(cuts[index]))
+        yield Found(
+            bits=bits,
+            text=spelled.text,
+            whole=whole,
+            level=level,
+            score=score,
+            cut=float(cuts[index]),
+        )

@@ -28,7 +28,7 @@ _BY_POINT: Final = ("times", "diagonal", "from_on", "within")
 _BY_PAIR: Final = ("products", "log_size")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Smoothed:
     """What follows from P, per point, pair (walk, own) and column: the estimates, then weekdays.
 
@@ -52,12 +52,12 @@ class Smoothed:
         gain = variance / (1 + variance * own)
         met = gain[:, None] * self.products[:, -1, :-1]
         return Smoothed(
-            self.times[:, :, :-1] - self.times[:, :, -1:] * met,
-            self.diagonal - self.times[:, :, -1] ** 2 * gain,
-            self.from_on[:, :, :-1] - self.from_on[:, :, -1:] * met,
-            self.within - self.from_on[:, :, -1] ** 2 * gain,
-            self.products[:, :-1, :-1] - self.products[:, :-1, -1:] * met[:, None, :],
-            self.log_size + np.log1p(variance * own),
+            times=self.times[:, :, :-1] - self.times[:, :, -1:] * met,
+            diagonal=self.diagonal - self.times[:, :, -1] ** 2 * gain,
+            from_on=self.from_on[:, :, :-1] - self.from_on[:, :, -1:] * met,
+            within=self.within - self.from_on[:, :, -1] ** 2 * gain,
+            products=self.products[:, :-1, :-1] - self.products[:, :-1, -1:] * met[:, None, :],
+            log_size=self.log_size + np.log1p(variance * own),
         )
 
 
@@ -102,4 +102,11 @@ def smooth(columns: Floats, errors: Floats, moved: Floats) -> Smoothed:
         from_on[point], within[point] = later, weight
     times[0], diagonal[0] = -later, weight
     products = np.einsum("tpi,tpj->pij", scaled[1:], misses[1:], optimize=True)
-    return Smoothed(times, diagonal, from_on, within, products, np.log(spreads[1:]).sum(axis=0))
+    return Smoothed(
+        times=times,
+        diagonal=diagonal,
+        from_on=from_on,
+        within=within,
+        products=products,
+        log_size=np.log(spreads[1:]).sum(axis=0),
+    )

@@ -59,7 +59,7 @@ _TINY: Final = 1e-300
 _NOTHING: Final = 30.0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
     """A change from one day to the next. place: of the first point after it.
 
@@ -75,7 +75,7 @@ class Step:
     high: float
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
     """Per point the likely truth and its band. weekdays: effects from Monday on, if there are."""
 
@@ -131,7 +131,7 @@ def line_through(
     low, high = middle - half, middle + half
     own = np.where(fit.apart() > _APART, reach * np.sqrt(variances + fixed), -np.inf)
     low, high = np.minimum(low, values - own), np.maximum(high, values + own)
-    return Line(middle, low, high, fit.weekdays(), tuple(steps))
+    return Line(middle=middle, low=low, high=high, weekdays=fit.weekdays(), steps=tuple(steps))
 
 
 def _mixed(
@@ -285,7 +285,14 @@ class _Fit:
         more = np.zeros_like(chances)
         more[inside] = chances[inside] * (size**2 + spread**2)
         half = reach_of(confidence) * spread
-        step = Step(place, int(region.min()), int(region.max()), size, size - half, size + half)
+        step = Step(
+            place=place,
+            first=int(region.min()),
+            last=int(region.max()),
+            size=size,
+            low=size - half,
+            high=size + half,
+        )
         return step, more
 
     def _evidence(self) -> Floats:

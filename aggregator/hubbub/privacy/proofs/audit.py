@@ -14,7 +14,7 @@ All attacks together raise a false alarm with a chance below ALARM.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from itertools import count
@@ -58,7 +58,7 @@ Devices = Callable[[str], Memo]
 """A new device's memory of its permanent coins, for a metric of this name."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
     """One thing that was checked, and whether it held. `lower`, `claim`: of an attack, in nats."""
 
@@ -120,31 +120,29 @@ def audit_metric(
         alarm /= 2
         yield from _judges(metric, source, observations, alarm)
     values = family_for(metric.randomizer).far_apart(metric.randomizer)
+    plan = _Plan(
+        kind="one report",
+        values=values,
+        observations=observations,
+        claim=metric.report_loss,
+        alarm=alarm / 2,
+    )
     if metric.model:  # one report for life
         codes = _few_books(metric.randomizer)
-        kind = f"one report, by {codes.books} of its books"
-        plan = _Plan(kind, values, observations, metric.report_loss, alarm / 2)
+        plan = replace(plan, kind=f"one report, by {codes.books} of its books")
         yield from _under_attack(
             metric, plan, lambda value: (codes.randomize(value, source),), codes
         )
         return
     once = _report(metric, source)
-    yield from _under_attack(
-        metric,
-        _Plan("one report", values, observations, metric.report_loss, alarm / 2),
-        lambda value: (once(devices(metric.name), value),),
-    )
+    yield from _under_attack(metric, plan, lambda value: (once(devices(metric.name), value),))
     if metric.memoized is None:
 
         def after_another(value: Any) -> tuple[bytes, ...]:
             device = devices(metric.name)
             return once(device, values[0]), once(device, value)
 
-        yield from _under_attack(
-            metric,
-            _Plan("a second report", values, observations, metric.report_loss, alarm / 2),
-            after_another,
-        )
+        yield from _under_attack(metric, replace(plan, kind="a second report"), after_another)
         return
     yield _checked(metric.name, "a device's memory", lambda: _remembers(metric.name, devices))
 
@@ -152,10 +150,13 @@ def audit_metric(
         device = devices(metric.name)
         return tuple(once(device, value) for _ in range(_REPEATED))
 
-    kind, people = f"{_REPEATED} reports of one value", observations // _FEWER_PEOPLE
-    yield from _under_attack(
-        metric, _Plan(kind, values, people, metric.lifetime_loss, alarm / 2), again_and_again
+    plan = replace(
+        plan,
+        kind=f"{_REPEATED} reports of one value",
+        observations=observations // _FEWER_PEOPLE,
+        claim=metric.lifetime_loss,
     )
+    yield from _under_attack(metric, plan, again_and_again)
 
 
 class _FewBooks(VectorCodes):
@@ -176,11 +177,16 @@ def _few_books(codes: Any) -> _FewBooks:
     A book is drawn alike whatever the vector is, and each has the same two chances: what tells two
     vectors apart is in each of them, and shows sooner in few.
     """
-    sizes = codes.epsilon, codes.dimensions, codes.words, min(codes.books, _BOOKS)
-    return _FewBooks(*sizes, codes.seed)
+    return _FewBooks(
+        epsilon=codes.epsilon,
+        dimensions=codes.dimensions,
+        words=codes.words,
+        books=min(codes.books, _BOOKS),
+        seed=codes.seed,
+    )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Plan:
     """An attack: on what, by how many observations of each value, against which claim."""
 
@@ -222,7 +228,11 @@ def _judges(metric: Metric, source: BitSource, observations: int, alarm: float) 
         return (mechanism.layout.encode(category),)
 
     plan = _Plan(
-        "a judge's report", (0, mechanism.categories - 1), observations, metric.report_loss, alarm
+        kind="a judge's report",
+        values=(0, mechanism.categories - 1),
+        observations=observations,
+        claim=metric.report_loss,
+        alarm=alarm,
     )
     yield from _under_attack(metric, plan, draw, mechanism)
 
@@ -252,7 +262,9 @@ def _shown(metric: Metric, kind: str, result: Attacked, claim: float) -> Check:
         f"(if all of it were spent, these draws would show about {max(result.reach, 0):.3f}); "
         f"by {result.event}"
     )
-    return Check(metric.name, kind, result.lower <= claim, text, lower, claim)
+    return Check(
+        what=metric.name, kind=kind, held=result.lower <= claim, said=text, lower=lower, claim=claim
+    )
 
 
 def _whole_epochs(metric: Metric, source: BitSource, alarm: float) -> Iterator[Step]:
@@ -315,7 +327,7 @@ def _walked(metric: Metric) -> Check:
         ]
     except TooMany:
         text = "too many outcomes to walk: its code is proven at small sizes"
-        return Check(metric.name, NOT_WALKED, held=True, said=text)
+        return Check(what=metric.name, kind=NOT_WALKED, held=True, said=text)
     return _checked(
         metric.name,
         "own parameters",
@@ -328,5 +340,5 @@ def _checked(what: str, kind: str, prove: Callable[[], None], sound: str = _SOUN
     try:
         prove()
     except HubbubError as error:
-        return Check(what, kind, held=False, said=str(error))
-    return Check(what, kind, held=True, said=sound)
+        return Check(what=what, kind=kind, held=False, said=str(error))
+    return Check(what=what, kind=kind, held=True, said=sound)

@@ -40,7 +40,7 @@ _LONGEST_NAME: Final = 200  # that is compared with those there are
 _LAST_SERIAL: Final = (1 << 53) - 1
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Bundle:
     """What an app knows: metrics, keys to come, the shuffler's address.
 
@@ -186,7 +186,7 @@ class Bundle:
 
     def promises(self) -> dict[str, Promise]:
         """What it promises of every name that it knows, those retired among them."""
-        unknown = {name: Promise(digest) for name, digest in self.history.items()}
+        unknown = {name: Promise(digest=digest) for name, digest in self.history.items()}
         active = {name: Promise.of(metric) for name, metric in self.metrics.items()}
         return unknown | dict(self.promised) | active
 

@@ -24,7 +24,7 @@ _WHERE_ABSENT: Final = {"sampling": 1.0, "crowd": 0.0, "reports_per_epoch": 1.0}
 _LONGEST: Final = 60
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
     """One field that differs. metric: "" for the bundle's own. gives: MORE, LESS, or OTHER."""
 
@@ -41,12 +41,26 @@ def differences(old: Bundle, new: Bundle) -> list[Difference]:
     for name in sorted(old.metrics.keys() | new.metrics.keys()):
         before, after = old.metrics.get(name), new.metrics.get(name)
         if before is None and after is not None:
-            changes.append(Difference(name, "asked", "no", _asked(after), MORE))
+            changes.append(
+                Difference(metric=name, field="asked", before="no", after=_asked(after), gives=MORE)
+            )
             promise, now = old.promises().get(name), Promise.of(after)
             if promise and (broken := promise.broken_by(now)):
-                changes.append(Difference(name, "promised under this name", "less", broken, MORE))
+                changes.append(
+                    Difference(
+                        metric=name,
+                        field="promised under this name",
+                        before="less",
+                        after=broken,
+                        gives=MORE,
+                    )
+                )
         elif after is None and before is not None:
-            changes.append(Difference(name, "asked", _asked(before), "no", LESS))
+            changes.append(
+                Difference(
+                    metric=name, field="asked", before=_asked(before), after="no", gives=LESS
+                )
+            )
         elif before and after:
             changes += _of_tables(name, _fields(before), _fields(after))
     return changes
@@ -61,7 +75,9 @@ def _of_caps(old: Bundle, new: Bundle) -> Iterator[Difference]:
             gives = OTHER
             if all(isinstance(cap, int | float) for cap in numbers):
                 gives = MORE if numbers[1] > numbers[0] else LESS
-            yield Difference("", f"caps.{name}", _told(was), _told(now), gives)
+            yield Difference(
+                metric="", field=f"caps.{name}", before=_told(was), after=_told(now), gives=gives
+            )
 
 
 def _of_whole(old: Bundle, new: Bundle) -> Iterator[Difference]:
@@ -76,11 +92,19 @@ def _of_whole(old: Bundle, new: Bundle) -> Iterator[Difference]:
         ("development", _told(old.development), _told(new.development)),
     ):
         if was != now:
-            yield Difference("", name, was, now, OTHER)
+            yield Difference(metric="", field=name, before=was, after=now, gives=OTHER)
     if old.tokens != new.tokens:
-        yield Difference("", "tokens", _issuer(old), _issuer(new), OTHER)
+        yield Difference(
+            metric="", field="tokens", before=_issuer(old), after=_issuer(new), gives=OTHER
+        )
     if old.cover is not new.cover:
-        yield Difference("", "cover", _told(old.cover), _told(new.cover), (MORE, LESS)[new.cover])
+        yield Difference(
+            metric="",
+            field="cover",
+            before=_told(old.cover),
+            after=_told(new.cover),
+            gives=(MORE, LESS)[new.cover],
+        )
 
 
 def _issuer(bundle: Bundle) -> str:
@@ -101,7 +125,13 @@ def _of_tables(metric: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> I
     for name in sorted(old.keys() | new.keys()):
         was, now = old.get(name), new.get(name)
         if was != now:
-            yield Difference(metric, name, _told(was), _told(now), _gives(name, was, now))
+            yield Difference(
+                metric=metric,
+                field=name,
+                before=_told(was),
+                after=_told(now),
+                gives=_gives(name, was, now),
+            )
 
 
 def _gives(name: str, was: Any, now: Any) -> str:

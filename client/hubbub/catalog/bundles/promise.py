@@ -12,7 +12,7 @@ from hubbub.mechanisms import is_number
 _DIGEST_LETTERS: Final = 64
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Promise:
     """What one name means, and the least of each limit that was ever said of it.
 
@@ -32,11 +32,11 @@ class Promise:
         """What a bundle promises of a metric."""
         limits = metric.limits
         return cls(
-            metric.digest(),
-            metric.epsilon,
-            limits.reports_per_epoch,
-            limits.lifetime_epsilon,
-            limits.lifetime_central_epsilon,
+            digest=metric.digest(),
+            epsilon=metric.epsilon,
+            reports_per_epoch=limits.reports_per_epoch,
+            lifetime_epsilon=limits.lifetime_epsilon,
+            lifetime_central_epsilon=limits.lifetime_central_epsilon,
         )
 
     @classmethod
@@ -96,11 +96,13 @@ class Promise:
         assert other.lifetime_epsilon is not None  # noqa: S101
         central = (self.lifetime_central_epsilon, other.lifetime_central_epsilon)
         return type(self)(
-            self.digest,
-            self.epsilon,
-            min(self.reports_per_epoch, other.reports_per_epoch),
-            min(self.lifetime_epsilon, other.lifetime_epsilon),
-            min(central, key=lambda limit: inf if limit is None else limit),
+            digest=self.digest,
+            epsilon=self.epsilon,
+            reports_per_epoch=min(self.reports_per_epoch, other.reports_per_epoch),
+            lifetime_epsilon=min(self.lifetime_epsilon, other.lifetime_epsilon),
+            lifetime_central_epsilon=min(
+                central, key=lambda limit: inf if limit is None else limit
+            ),
         )
 
 

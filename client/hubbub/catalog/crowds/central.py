@@ -47,8 +47,16 @@ _OF_EPOCHS: Final = (
 )
 
 CENTRAL_FIELDS: Final = (
-    *("central_epsilon", "crowd", "delta", "honest", "max_local_epsilon", "rolling", "dummies"),
-    *("dummies_each", "central_period", "count_epsilon"),
+    "central_epsilon",
+    "crowd",
+    "delta",
+    "honest",
+    "max_local_epsilon",
+    "rolling",
+    "dummies",
+    "dummies_each",
+    "central_period",
+    "count_epsilon",
 )
 """The fields of a metric that make its promise; the first two make one."""
 
@@ -210,7 +218,7 @@ def _planned(
     if "dimensions" in shape:
         return planned_vectors(shape["dimensions"], table, promise, accountant)
     if "categories" in shape:
-        return Planned(_LISTED, {}, shape["categories"])
+        return Planned(mechanism=_LISTED, parameters={}, categories=shape["categories"])
     if table["domain"] == "string":
         return planned_strings(table, promise, accountant)
     return planned_number(table, promise, accountant)

@@ -72,9 +72,9 @@ def _problem(value: Any) -> str:
 
 DUMMIES: Final = entry(
     kinds.Kind(
-        lambda: f'{_DUMMIES.words()}, "{AUTO}" or "{DEVICES}"',
-        _problem,
-        lambda: {"anyOf": [_DUMMIES.schema(), {"enum": list(_WORDS)}]},
+        words=lambda: f'{_DUMMIES.words()}, "{AUTO}" or "{DEVICES}"',
+        problem=_problem,
+        schema=lambda: {"anyOf": [_DUMMIES.schema(), {"enum": list(_WORDS)}]},
         load=_DUMMIES.load,
     ),
     "How many reports of nobody, each any value alike, the shuffler adds to every crowd; "

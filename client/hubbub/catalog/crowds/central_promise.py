@@ -9,7 +9,7 @@ from hubbub.catalog.periods import days_at_most
 from hubbub.mechanisms.probability import MIN_EPSILON
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CentralPromise:
     """What one person can lose to who sees a whole epoch shuffled, of `crowd` reports at least.
 
@@ -43,7 +43,7 @@ def epochs_together(central_period: str, epoch: str) -> int:
     return epochs_within(epoch, days_at_most(central_period)) if central_period else 1
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Planned:
     """A mechanism in a crowd, what was chosen for it, and the cells that its lies are spread over.
 

@@ -25,7 +25,14 @@ def model_promise(terms: Mapping[str, Any], rounds: int) -> CentralPromise:
     """The promise that a model's fields make, of the rounds that a device is in."""
     delta, honest, most = (float(terms[name]) for name in ("delta", "honest", "max_local_epsilon"))
     epsilon = float(terms["central_epsilon"])
-    return CentralPromise(epsilon, terms["crowd"], delta, honest, most, epochs=rounds)
+    return CentralPromise(
+        epsilon=epsilon,
+        crowd=terms["crowd"],
+        delta=delta,
+        honest=honest,
+        max_local_epsilon=most,
+        epochs=rounds,
+    )
 
 
 def planned_vectors(
@@ -47,9 +54,13 @@ def planned_vectors(
         own = replace(promise, max_local_epsilon=most)
         epsilon = codes_epsilon(own, dimensions, accountant, words=words)
     pool = {name: size for name, size in pool_for(epsilon).items() if name not in table}
-    codes = VectorCodes(epsilon, dimensions, words or pool["words"], 1)
+    codes = VectorCodes(
+        epsilon=epsilon, dimensions=dimensions, words=words or pool["words"], books=1
+    )
     categories = even_lies(codes, epsilon).categories
-    return Planned(VectorCodes.NAME, pool, categories, epsilon=epsilon)
+    return Planned(
+        mechanism=VectorCodes.NAME, parameters=pool, categories=categories, epsilon=epsilon
+    )
 
 
 def codes_epsilon(
@@ -111,7 +122,9 @@ def keeps_promise(
     once = replace(promise, epochs=1)
     if judged and not accountant.keeps(once, 2 * bins_for(epsilon), epsilon):
         return False
-    codes = VectorCodes(epsilon, dimensions, words or words_for(epsilon), 1)
+    codes = VectorCodes(
+        epsilon=epsilon, dimensions=dimensions, words=words or words_for(epsilon), books=1
+    )
     if not lies_evenly(codes):
         return False
     return accountant.keeps(promise, even_lies(codes, epsilon).categories, epsilon)

@@ -58,4 +58,6 @@ def planned_geometry(
         middle = round((low + high) / 2, 4)
         low, high = (middle, high) if holds(middle) else (low, middle)
     lies = lies_at(low)
-    return Planned(name, {}, lies.categories, lies.groups, low)
+    return Planned(
+        mechanism=name, parameters={}, categories=lies.categories, groups=lies.groups, epsilon=low
+    )

@@ -37,7 +37,7 @@ def planned_number(
     epsilon = table.get("epsilon", accountant.local_epsilon(promise, cells))
     if not lies_evenly(build(name, epsilon=epsilon, **arguments)):
         raise BadParameter(_too_fine(name, arguments, cells, promise, accountant))
-    return Planned(name, {}, cells)
+    return Planned(mechanism=name, parameters={}, categories=cells)
 
 
 def _mean(ends: Mapping[str, Any], promise: CentralPromise, accountant: Accountant) -> Planned:
@@ -55,7 +55,7 @@ def _mean(ends: Mapping[str, Any], promise: CentralPromise, accountant: Accounta
         worst = max(mechanism.variance(place * promise.crowd, promise.crowd) for place in places)
         if worst >= least:
             break
-        best, least = Planned(name, own, steps + 1), worst
+        best, least = Planned(mechanism=name, parameters=own, categories=steps + 1), worst
     assert best is not None  # noqa: S101 one bit always is even
     return best
 

@@ -49,14 +49,19 @@ def planned_strings(
         build(CROWD_STRINGS, epsilon=promise.max_local_epsilon, hashes=hashes, width=width)
         if width < _MIN_WIDTH:
             raise BadParameter(f"width {width} is outside [{_MIN_WIDTH}, 65536] in a crowd")
-        return Planned(CROWD_STRINGS, {}, width, hashes)
+        return Planned(mechanism=CROWD_STRINGS, parameters={}, categories=width, groups=hashes)
 
     def worst(width: int) -> float:
         epsilon = accountant.local_epsilon(promise, width, _HASHES)
         return max(string_errors(width, _HASHES, epsilon, promise.crowd))
 
     width = min(_WIDTHS, key=worst)
-    return Planned(CROWD_STRINGS, {"hashes": _HASHES, "width": width}, width, _HASHES)
+    return Planned(
+        mechanism=CROWD_STRINGS,
+        parameters={"hashes": _HASHES, "width": width},
+        categories=width,
+        groups=_HASHES,
+    )
 
 
 def string_errors(width: int, hashes: int, epsilon: float, reports: int) -> tuple[float, float]:

@@ -45,7 +45,7 @@ OPENING: Final = "opening.keys.json"
 _OPENING_PUBLIC: Final = "opening.pub.json"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class OpeningKeyPublic:
     """A public key that reports are sealed to, for epochs that start in [start, end) seconds.
 
@@ -170,7 +170,9 @@ def new_periods(
         own = OpeningKey(first_id + number, key.private_bytes_raw()).with_x_wing()
         private.append(own)
         x_wing = x_wing_public_bytes(own.x_wing)
-        public.append(OpeningKeyPublic(own.id, begins, ends, raw, x_wing))
+        public.append(
+            OpeningKeyPublic(id=own.id, start=begins, end=ends, public=raw, x_wing=x_wing)
+        )
     return private, public
 
 
@@ -200,8 +202,11 @@ def read_public_keys(folder: Path) -> tuple[OpeningKeyPublic, ...]:
     try:
         return tuple(
             OpeningKeyPublic(
-                *(int(key["id"]), int(key["start"]), int(key["end"]), _key_bytes(key["public"])),
-                from_text(key.get("x_wing", "")),
+                id=int(key["id"]),
+                start=int(key["start"]),
+                end=int(key["end"]),
+                public=_key_bytes(key["public"]),
+                x_wing=from_text(key.get("x_wing", "")),
             )
             for key in json.loads(read(path))
         )
@@ -219,7 +224,8 @@ def read_opening_keys(path: Path) -> tuple[OpeningKey, ...]:
     try:
         return tuple(
             OpeningKey(
-                *(int(k["id"]), _key_bytes(k["private"])),
+                int(k["id"]),
+                _key_bytes(k["private"]),
                 _key_bytes(k["x_wing"]) if "x_wing" in k else b"",
             )
             for k in json.loads(raw)

@@ -34,7 +34,7 @@ class Entry:
     digest: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ReadLog:
     """A log that is what its checkpoint says. leaves: the entries' hashes, in their order."""
 
@@ -90,7 +90,9 @@ def read_log(fetch: Fetch, key: NoteKey) -> ReadLog:
     for path, tile in hash_tiles(leaves):
         if fetch(path) != tile:
             raise LogBroken(f"{path}: its hashes are not those of the entries")
-    return ReadLog(checkpoint, raw, leaves, tuple(map(_entry, raw)), fetch)
+    return ReadLog(
+        checkpoint=checkpoint, raw=raw, leaves=leaves, entries=tuple(map(_entry, raw)), fetch=fetch
+    )
 
 
 def _entry(raw: bytes) -> Entry:

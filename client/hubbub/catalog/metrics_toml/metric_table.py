@@ -231,14 +231,14 @@ def _central(
     if any(fields[name].problem(value) for name, value in [*own_values.items(), ("epoch", epoch)]):
         return None  # which is told with all other fields
     return CentralPromise(
-        float(terms["central_epsilon"]),
-        terms["crowd"],
-        float(terms["delta"]),
-        float(terms["honest"]),
-        float(terms["max_local_epsilon"]),
-        0 if isinstance(terms["dummies"], str) else terms["dummies"],
-        float(terms["dummies_each"]),
-        epochs_together(terms["central_period"], str(epoch)),
+        epsilon=float(terms["central_epsilon"]),
+        crowd=terms["crowd"],
+        delta=float(terms["delta"]),
+        honest=float(terms["honest"]),
+        max_local_epsilon=float(terms["max_local_epsilon"]),
+        dummies=0 if isinstance(terms["dummies"], str) else terms["dummies"],
+        dummies_each=float(terms["dummies_each"]),
+        epochs=epochs_together(terms["central_period"], str(epoch)),
     )
 
 

@@ -23,9 +23,20 @@ from hubbub.mechanisms.gradient_size import problem_with_classes
 from hubbub.mechanisms.vector_codes import VectorCodes, pool_for
 
 AS_METRICS: Final = (
-    *("description", "owner", "expires", "epsilon", "epoch", "min_batch"),
-    *("sampling", "kem", "keep"),
-    *("central_epsilon", "crowd", "delta", "honest", "max_local_epsilon"),
+    "description",
+    "owner",
+    "expires",
+    "epsilon",
+    "epoch",
+    "min_batch",
+    "sampling",
+    "kem",
+    "keep",
+    "central_epsilon",
+    "crowd",
+    "delta",
+    "honest",
+    "max_local_epsilon",
 )
 """What a model says as a metric does."""
 

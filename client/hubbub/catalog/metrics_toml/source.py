@@ -36,7 +36,7 @@ _TABLE: Final = re.compile(r"""\s*\[\s*(?:metrics|models)\s*\.\s*["']?([^"'\]]*?
 Section = TypeVar("Section")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Catalog:
     """A checked catalog: its metrics by name, and the shuffler's address as clients dial it."""
 
@@ -154,16 +154,16 @@ def read_catalog(path: Path, accountant: Accountant | None = None) -> Catalog:
         raise CatalogInvalid("\n".join(problems))
     learned = {name: metric.model for name, metric in metrics.items() if metric.model}
     return Catalog(
-        document["shuffler"],
-        metrics,
-        learned,
-        caps,
-        budget,
-        document.get("keep", ""),
-        runs,
-        document.get("log", ""),
-        around.filled,
-        tokens,
+        shuffler=document["shuffler"],
+        metrics=metrics,
+        models=learned,
+        caps=caps,
+        budget=budget,
+        keep=document.get("keep", ""),
+        runs=runs,
+        log=document.get("log", ""),
+        cover=around.filled,
+        tokens=tokens,
     )
 
 

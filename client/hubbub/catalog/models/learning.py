@@ -59,9 +59,9 @@ def _features() -> kinds.Kind:
         return ""
 
     return kinds.Kind(
-        lambda: words,
-        problem,
-        lambda: {
+        words=lambda: words,
+        problem=problem,
+        schema=lambda: {
             "type": "object",
             "minProperties": 1,
             "additionalProperties": {"type": "array", "minItems": 2},
@@ -99,9 +99,9 @@ def _begins() -> kinds.Kind:
         return datetime.fromisoformat(text) if "T" in text else date.fromisoformat(text)
 
     return kinds.Kind(
-        lambda: words,
-        lambda value: "" if holds(value) else f"must be {words}",
-        lambda: {"type": "string", "pattern": r"^\d{4}-\d{2}-\d{2}"},
+        words=lambda: words,
+        problem=lambda value: "" if holds(value) else f"must be {words}",
+        schema=lambda: {"type": "string", "pattern": r"^\d{4}-\d{2}-\d{2}"},
         dump=lambda value: value.isoformat(),
         load=load,
     )
@@ -110,8 +110,8 @@ def _begins() -> kinds.Kind:
 def _pair() -> kinds.Kind:
     words = "two numbers, the smaller first"
     return kinds.Kind(
-        lambda: words,
-        lambda value: (
+        words=lambda: words,
+        problem=lambda value: (
             ""
             if isinstance(value, list | tuple)
             and len(value) == 2  # noqa: PLR2004 a pair
@@ -120,7 +120,7 @@ def _pair() -> kinds.Kind:
             and is_number(value[1] - value[0])
             else f"must be {words}"
         ),
-        lambda: {"type": "array", "items": {"type": "number"}, "minItems": 2, "maxItems": 2},
+        schema=lambda: {"type": "array", "items": {"type": "number"}, "minItems": 2, "maxItems": 2},
         read=lambda pair: (float(pair[0]), float(pair[1])),
         dump=list,
         load=lambda pair: (float(pair[0]), float(pair[1])),
@@ -156,7 +156,7 @@ def class_label(label: Any, classes: Sequence[str]) -> float:
     return float(classes.index(label))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Learning:
     """What is learned, of whom, and when.
 

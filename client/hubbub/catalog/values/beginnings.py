@@ -18,7 +18,14 @@ def _kind() -> Kind:
 
     array = {**strings().schema()["anyOf"][1], "maxItems": 255}
     words = "a list of 1 to 255 texts"
-    return Kind(lambda: words, problem, lambda: array, read=tuple, dump=list, load=listed.load)
+    return Kind(
+        words=lambda: words,
+        problem=problem,
+        schema=lambda: array,
+        read=tuple,
+        dump=list,
+        load=listed.load,
+    )
 
 
 BEGINNINGS: Final = entry(

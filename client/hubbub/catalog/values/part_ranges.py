@@ -78,12 +78,12 @@ def _whole_edges(table: Any) -> Any:
 def _range_kind() -> Kind:
     of = table_of(PartRange)
     return Kind(
-        of.words,
-        lambda value: of.problem(_whole_edges(value)),
-        of.schema,
-        lambda value: of.read(_whole_edges(value)),
-        of.dump,
-        of.load,
+        words=of.words,
+        problem=lambda value: of.problem(_whole_edges(value)),
+        schema=of.schema,
+        read=lambda value: of.read(_whole_edges(value)),
+        dump=of.dump,
+        load=of.load,
     )
 
 
@@ -101,9 +101,9 @@ def _problem(value: Any) -> str:
 
 RANGES: Final = entry(
     Kind(
-        lambda: "ranges by part",
-        _problem,
-        lambda: {"type": "object", "additionalProperties": RANGE.schema()},
+        words=lambda: "ranges by part",
+        problem=_problem,
+        schema=lambda: {"type": "object", "additionalProperties": RANGE.schema()},
         dump=lambda ranges: {part: RANGE.dump(own) for part, own in sorted(ranges.items())},
         load=lambda table: {part: RANGE.load(own) for part, own in dict(table).items()},
     ),

@@ -38,9 +38,9 @@ def _part_kind() -> Kind:
         return ""
 
     return Kind(
-        lambda: words,
-        problem,
-        lambda: {
+        words=lambda: words,
+        problem=problem,
+        schema=lambda: {
             "type": "object",
             "minProperties": 2,
             "maxProperties": MAX_PARTS,
@@ -56,9 +56,9 @@ def _part_kind() -> Kind:
 
 
 PARTS: Final = Entry(
-    _part_kind(),
-    "Answers that belong together, each with its values, for `pairs`.",
-    '{ theme = ["light", "dark"], age = { edges = [0, 18, 65, 120] } }',
+    kind=_part_kind(),
+    meaning="Answers that belong together, each with its values, for `pairs`.",
+    example='{ theme = ["light", "dark"], age = { edges = [0, 18, 65, 120] } }',
 )
 
 

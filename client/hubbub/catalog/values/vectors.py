@@ -18,7 +18,14 @@ VECTOR: Final = "vector"
 """The kind of a metric that asks for the mean of a vector."""
 
 _NOT_OF_ONE: Final = (
-    *("values", "values_file", "domain", "parts", "edges", "outside", "default", "other"),
+    "values",
+    "values_file",
+    "domain",
+    "parts",
+    "edges",
+    "outside",
+    "default",
+    "other",
     "release",
 )
 
@@ -37,9 +44,9 @@ def _coordinates() -> Kind:
 
     texts = {"type": "string", "minLength": 1}
     return Kind(
-        lambda: words,
-        problem,
-        lambda: {
+        words=lambda: words,
+        problem=problem,
+        schema=lambda: {
             "anyOf": [
                 {"type": "integer", "minimum": 2, "maximum": MAX_DIMENSIONS},
                 {
@@ -56,10 +63,11 @@ def _coordinates() -> Kind:
 
 
 COORDINATES: Final = Entry(
-    _coordinates(),
-    'What the numbers of a vector are called, in their order, for `kind = "vector"`; or how many '
-    "there are, which are then called 1, 2 and so on.",
-    '["speed", "ease", "looks"]',
+    kind=_coordinates(),
+    meaning='What the numbers of a vector are called, in their order, for `kind = "vector"`; or '
+    "how "
+    "many there are, which are then called 1, 2 and so on.",
+    example='["speed", "ease", "looks"]',
 )
 
 

@@ -284,7 +284,13 @@ class Purse:
 def with_token(report: OutboxReport, minted: Minted | None) -> SealedReport:
     """A report as it travels, with its token if it has one."""
     token = minted.token(report.sealed) if minted else b""
-    return SealedReport(report.stream, report.epoch, report.key_id, report.sealed, token)
+    return SealedReport(
+        stream=report.stream,
+        epoch=report.epoch,
+        key_id=report.key_id,
+        sealed=report.sealed,
+        token=token,
+    )
 
 
 def _too_late(epoch: int, length: str) -> int:

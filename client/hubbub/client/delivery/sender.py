@@ -322,7 +322,9 @@ class Sender:
         with self._sealing:
             sealed = seal(payload, key.half(metric.kem), info)
         late = epoch_start(drawn.epoch + 1, metric.epoch) + grace_seconds(metric.epoch)
-        return OutboxEntry(number, drawn, metric, key.id, sealed, late)
+        return OutboxEntry(
+            number=number, drawn=drawn, metric=metric, key_id=key.id, sealed=sealed, late=late
+        )
 
     def _attempt(self, timeout_seconds: float) -> float | None:
         if self._stopped.is_set():

@@ -34,7 +34,7 @@ PUT_BACK = "put_back"
 """The fate of what waited in a state that was put back: it may have been sent or purged since."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PendingPayload:
     """A payload as report() drew it, noted in memory and not yet in the outbox.
 
@@ -50,7 +50,7 @@ class PendingPayload:
     made: float
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class OutboxEntry:
     """A payload on its way into the outbox, sealed once and for all: a resend is the same bytes.
 
@@ -68,7 +68,7 @@ class OutboxEntry:
     """Fillers that leave if it does."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class OutboxReport:
     """A sealed report in the outbox."""
 
@@ -87,7 +87,7 @@ class Dropped:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PayloadRecord:
     """One payload as the device remembers it. fate: "" while it waits, "sent", or why not."""
 

@@ -9,7 +9,7 @@ from hubbub.client.ledger import Account
 from hubbub.client.state.consent import Consent, is_on
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class DeviceState:
     """What holds for this device, over all processes of the app.
 

@@ -50,7 +50,7 @@ class MemoryState:
         bounds: Bounds | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self._standing = DeviceState(secret or secrets.token_bytes(SECRET_BYTES))
+        self._standing = DeviceState(secret=secret or secrets.token_bytes(SECRET_BYTES))
         self._bounds = bounds or Bounds()
         self._noted = self._done = self._last = 0
         self._reports: dict[int, tuple[OutboxEntry, str]] = {}
@@ -160,7 +160,13 @@ class MemoryState:
         """Every payload of this process, oldest first."""
         with self._lock:
             return [
-                PayloadRecord(e.drawn.stream, e.drawn.epoch, e.drawn.payload, e.drawn.made, fate)
+                PayloadRecord(
+                    stream=e.drawn.stream,
+                    epoch=e.drawn.epoch,
+                    payload=e.drawn.payload,
+                    made=e.drawn.made,
+                    fate=fate,
+                )
                 for e, fate in self._reports.values()
             ]
 
@@ -224,7 +230,7 @@ class MemoryState:
             return replace(self._standing, generation=generation)
         standing = self._standing
         return replace(
-            DeviceState(secrets.token_bytes(SECRET_BYTES), generation, since=now),
+            DeviceState(secret=secrets.token_bytes(SECRET_BYTES), generation=generation, since=now),
             preference=standing.preference,
             max_local=standing.max_local,
             notice=standing.notice,
@@ -267,4 +273,10 @@ class MemoryState:
 
 
 def _waiting(id_: int, entry: OutboxEntry) -> OutboxReport:
-    return OutboxReport(id_, entry.drawn.stream, entry.drawn.epoch, entry.key_id, entry.sealed)
+    return OutboxReport(
+        id=id_,
+        stream=entry.drawn.stream,
+        epoch=entry.drawn.epoch,
+        key_id=entry.key_id,
+        sealed=entry.sealed,
+    )

@@ -166,7 +166,7 @@ def payload_records(rows: Rows) -> list[PayloadRecord]:
     """The payloads of the past that are still remembered, oldest first."""
     records = rows.execute("SELECT stream, epoch, payload, made, fate FROM reports ORDER BY id")
     return [
-        PayloadRecord(stream, epoch, payload, created_at, fate or "")
+        PayloadRecord(stream=stream, epoch=epoch, payload=payload, made=created_at, fate=fate or "")
         for stream, epoch, payload, created_at, fate in records
         if _text(stream) == stream
         and type(epoch) is int
@@ -205,7 +205,7 @@ def _waiting(rows: Rows, id_: int) -> OutboxReport | Dropped:
         and 0 < len(sealed) <= _MAX_SEALED_BYTES
         and isinstance(late, float)
     ):
-        return OutboxReport(id_, stream, epoch, key_id, sealed)
+        return OutboxReport(id=id_, stream=stream, epoch=epoch, key_id=key_id, sealed=sealed)
     record_results(rows, {id_: DAMAGED})
     return Dropped(_text(stream), DAMAGED)
 

@@ -113,10 +113,10 @@ def _device_state(
     except FOREIGN as error:
         raise Damaged("the ledger holds what hubbub never wrote; give a new state_dir") from error
     return DeviceState(
-        secret,
-        consent.generation,
-        consent.preference,
-        consent.since,
+        secret=secret,
+        generation=consent.generation,
+        preference=consent.preference,
+        since=consent.since,
         max_local=consent.local,
         accounts=accounts,
         counts=Counter({name: number for name, number in counts if str(name).isprintable()}),
@@ -142,11 +142,11 @@ def known(rows: Rows) -> StateMoment:
 
 def _moment(facts: Mapping[str, Any], now: DeviceState) -> StateMoment:
     return StateMoment(
-        str(facts.get("state")),
-        facts["commits"],
-        str(facts.get("head") or ""),
-        now.accounts,
-        now.consent,
+        state=str(facts.get("state")),
+        commits=facts["commits"],
+        head=str(facts.get("head") or ""),
+        accounts=now.accounts,
+        consent=now.consent,
     )
 
 

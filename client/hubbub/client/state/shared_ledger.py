@@ -28,7 +28,9 @@ class SharedLedger:
         self, witnesses: Witnesses | None, standing: DeviceState, clock: Callable[[], float]
     ) -> None:
         self._witnesses = witnesses
-        self._known = StateMoment("", 0, "", {}, standing.consent)
+        self._known = StateMoment(
+            state="", commits=0, head="", accounts={}, consent=standing.consent
+        )
         self._heeded: list[StateMoment] | None = None
         self._clock = clock
 

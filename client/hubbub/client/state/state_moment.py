@@ -15,7 +15,7 @@ _MAX_COMMITS: Final = 1 << 62
 _LONGEST_NAME: Final = 64
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StateMoment:
     """One moment of a state. Holds counts, and no value and no secret.
 
@@ -59,17 +59,23 @@ class StateMoment:
         body = json.loads(document)
         if body.keys() == {"state", "commits", "accounts"}:
             accounts = load_accounts(body["accounts"])
-            return cls(_name(body["state"]), _commits(body["commits"]), "", accounts, None)
+            return cls(
+                state=_name(body["state"]),
+                commits=_commits(body["commits"]),
+                head="",
+                accounts=accounts,
+                consent=None,
+            )
         if body.pop("sum") != _sum(body):
             raise ValueError("the sum is another")
         preference = math.inf if body["preference"] is None else body["preference"]
         return cls(
-            _name(body["state"]),
-            _commits(body["commits"]),
-            _name(body["head"]),
-            load_accounts(body["accounts"]),
-            Consent(body["generation"], preference, body["since"], body.get("max_local")),
-            tuple(_name(head) for head in body["heard"]),
+            state=_name(body["state"]),
+            commits=_commits(body["commits"]),
+            head=_name(body["head"]),
+            accounts=load_accounts(body["accounts"]),
+            consent=Consent(body["generation"], preference, body["since"], body.get("max_local")),
+            merged=tuple(_name(head) for head in body["heard"]),
         )
 
 

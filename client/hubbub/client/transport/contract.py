@@ -17,7 +17,7 @@ TLS_FAILED: Final = "tls_failed"
 _LONGEST_CAUSE: Final = 200
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SealedReport:
     """A report as it travels: only the aggregator opens it.
 

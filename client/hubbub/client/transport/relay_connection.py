@@ -46,7 +46,10 @@ class RelayConnection:
     def submit(self, reports: Sequence[SealedReport], timeout_seconds: float) -> Submitted:
         """As the Transport protocol says."""
         request = Request(
-            *(b"POST", b"https", self._authority, REPORTS_PATH.encode()),
+            method=b"POST",
+            scheme=b"https",
+            authority=self._authority,
+            path=REPORTS_PATH.encode(),
             headers=((b"content-type", REPORTS_TYPE.encode()),),
             content=request_of(reports).SerializeToString(),
         )

@@ -42,7 +42,7 @@ class SeenLog:
             raise ValueError("no log's key") from error
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Pin:
     """Whose bundles one app takes.
 
@@ -107,11 +107,11 @@ class Trust:
             raise ValueError("another version")
         pins = {
             app: Pin(
-                from_text(pin["operator"]),
-                _folder(pin["folder"]),
-                tuple(from_text(key) for key in pin["before"]),
-                {_folder(folder): int(serial) for folder, serial in pin["serials"].items()},
-                SeenLog.load(pin["log"]) if "log" in pin else None,
+                operator=from_text(pin["operator"]),
+                folder=_folder(pin["folder"]),
+                before=tuple(from_text(key) for key in pin["before"]),
+                serials={_folder(folder): int(serial) for folder, serial in pin["serials"].items()},
+                log=SeenLog.load(pin["log"]) if "log" in pin else None,
             )
             for app, pin in data["apps"].items()
         }
@@ -159,7 +159,11 @@ class Trust:
             }
         self.promises[pin.folder] = _kept(own_promises, bundle.promises())
         self.pins[app] = Pin(
-            pin.operator, pin.folder, pin.before, {**pin.serials, pin.folder: bundle.serial}, log
+            operator=pin.operator,
+            folder=pin.folder,
+            before=pin.before,
+            serials={**pin.serials, pin.folder: bundle.serial},
+            log=log,
         )
         return self.pins[app], former
 
@@ -179,14 +183,21 @@ class Trust:
             # What it handed over itself, and what had handed over to it.
             before = [key for key in (*pin.before, *bundle.line) if key != signer]
             line = tuple(dict.fromkeys(before))
-            return Pin(signer, pin.folder, line, pin.serials, pin.log), []
+            return Pin(
+                operator=signer, folder=pin.folder, before=line, serials=pin.serials, log=pin.log
+            ), []
         folder, mine = self._folder(bundle, vouched)
         names = bundle.promises().keys()
         others = [v.folder for v in vouched if v.names & names and not mine]
         if word is None and (pin or others):
             operators = {v.operator for v in vouched if v.folder in others and v.operator}
             raise BundleRefused(_stranger(app, signer, {pin.operator} if pin else operators))
-        new = Pin(signer, folder, bundle.line[:-1], pin.serials if pin else {})
+        new = Pin(
+            operator=signer,
+            folder=folder,
+            before=bundle.line[:-1],
+            serials=pin.serials if pin else {},
+        )
         former = [pin.folder] if pin else others
         return new, [name for name in former if name != folder]
 
@@ -225,7 +236,13 @@ def _both(first: Pin, other: Pin) -> Pin:
     }
     logs = [first.log, other.log] if first.operator == other.operator else [pin.log]
     newest = max((log for log in logs if log), key=lambda log: log.size, default=None)
-    return Pin(pin.operator, pin.folder, tuple(dict.fromkeys(before)), serials, newest)
+    return Pin(
+        operator=pin.operator,
+        folder=pin.folder,
+        before=tuple(dict.fromkeys(before)),
+        serials=serials,
+        log=newest,
+    )
 
 
 def _seen(app: str, bundle: Bundle, before: SeenLog | None) -> SeenLog | None:

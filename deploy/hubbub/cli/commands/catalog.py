@@ -131,7 +131,11 @@ def _say_promise(metric: Metric) -> None:
         explain(f"{metric.name}:{sentence} {waits}")
     if metric.central and (
         sentence := what_decides(
-            *(metric.central, metric.report_loss, kept_by(metric), lies.categories, lies.groups),
+            metric.central,
+            metric.report_loss,
+            kept_by(metric),
+            lies.categories,
+            lies.groups,
             coarse=metric.mechanism in (CROWD_TREE, CROWD_PARTS),
         )
     ):

@@ -37,6 +37,12 @@ _SHOWN: Final = 12
 _ORIGIN: Final = Exclusive(required=True)
 
 
+def _read_where(_option: str, where: str) -> str:
+    if where.startswith(("http://", "https://")) and server_parts(where) is None:
+        raise BadParameter(f"{shown_url(where)} is no address of a log; write https://HOST/PATH")
+    return where
+
+
 def _read_key(option: str, text: str, kind: bytes = ED25519) -> NoteKey:
     try:
         return NoteKey.read(text, kind)
@@ -78,7 +84,9 @@ def _origin(
 class AuditOptions:
     """Options of `hubbub log audit`."""
 
-    where: str = argument("where the log is served, or its folder", metavar="URL|FOLDER")
+    where: str = argument(
+        "where the log is served, or its folder", metavar="URL|FOLDER", read=_read_where
+    )
     bundle: Path = _bundle_option("an app's, as its device has it: it must be in this very log")
     key: NoteKey | None = _key_option()
     known: Path | None = option(
@@ -101,7 +109,9 @@ class AuditOptions:
 class CosignOptions:
     """Options of `hubbub log cosign`."""
 
-    where: str = argument("where the log is served, or its folder", metavar="URL|FOLDER")
+    where: str = argument(
+        "where the log is served, or its folder", metavar="URL|FOLDER", read=_read_where
+    )
     bundle: Path = _bundle_option("an app's, which contains whose log it is in")
     key: NoteKey | None = _key_option()
     keys: Path = option("made by: hubbub keys witness", metavar="FOLDER")
@@ -269,8 +279,6 @@ def _fetch(where: str) -> Fetch:
         if not (Path(where) / CHECKPOINT).exists():
             raise BadParameter(f"{where}: no log is there; give its folder or its URL")
         return folder_fetch(Path(where))
-    if server_parts(where) is None:
-        raise BadParameter(f"{shown_url(where)} is no address of a log; write https://HOST/PATH")
 
     calls = HttpCalls(_SECONDS)
 

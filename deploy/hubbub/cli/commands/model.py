@@ -95,7 +95,10 @@ def _show(document: Mapping[str, Any]) -> None:
             f"{document['mechanism']}, epsilon {document['epsilon']:.3f} each",
             (
                 *(("class",) if (classes := document["kind"] == "softmax") else ()),
-                *("column", "coefficient", f"{level} interval", "standard error"),
+                "column",
+                "coefficient",
+                f"{level} interval",
+                "standard error",
             ),
             [
                 (

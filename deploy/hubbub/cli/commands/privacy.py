@@ -125,6 +125,20 @@ def _card(options: CardOptions) -> int:
     return 0
 
 
+_COLUMNS: Final = (
+    "metric",
+    "mechanism",
+    "per report",
+    "per epoch",
+    "one value for life",
+    "at most for life",
+    "tiers",
+    "sampled",
+    "shuffled",
+    "min batch",
+)
+
+
 def _document(privacy_card: Card, name: str) -> Document:
     document = Document(f"Privacy card of {name}")
     rows = [
@@ -142,17 +156,13 @@ def _document(privacy_card: Card, name: str) -> Document:
         )
         for metric in privacy_card.metrics
     ]
-    header = (
-        *("metric", "mechanism", "per report", "per epoch", "one value for life"),
-        *("at most for life", "tiers", "sampled", "shuffled", "min batch"),
-    )
     document.blocks += [
         "Verdict: "
         + "; ".join(f"all answers in a {span}, {privacy_card.verdicts[span]}" for span in SPANS)
         + ".",
         _picture(privacy_card),
         "Epsilons in nats, all upper bounds, of a person who takes part.",
-        Table("What each metric can say about one person", header, rows, text_columns=2),
+        Table("What each metric can say about one person", _COLUMNS, rows, text_columns=2),
         (
             "shuffled: one report, as who sees shuffled batches alone can tell, as epsilon at "
             f"delta {_deltas(privacy_card)}, in the smallest batch that is forwarded; "
@@ -269,7 +279,9 @@ def _amplify(options: AmplifyOptions) -> int:
 
 
 def _compose(options: ComposeOptions) -> int:
-    events = [Event(e, sampling=options.sampling, times=options.times) for e in options.epsilon]
+    events = [
+        Event(epsilon=e, sampling=options.sampling, times=options.times) for e in options.epsilon
+    ]
     events += [
         Event(sigma=s, sampling=options.sampling, times=options.times) for s in options.sigma
     ]

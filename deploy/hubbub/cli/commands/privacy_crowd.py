@@ -112,13 +112,13 @@ def _worked_out(options: CrowdOptions) -> tuple[ShuffledEpoch, float, float]:
     if local is None:
         local = ExactAccountant().largest(_promise(options), options.values, options.hashes)
     crowd = ShuffledEpoch(
-        options.reports,
-        options.values,
-        local,
-        options.honest,
-        options.dummies,
-        options.hashes,
-        options.dummies_each,
+        reports=options.reports,
+        categories=options.values,
+        epsilon_local=local,
+        honest=options.honest,
+        dummies=options.dummies,
+        groups=options.hashes,
+        each=options.dummies_each,
     )
     central = central_epsilon(crowd, options.delta)
     together = composed_epsilon([(crowd, options.epochs)], options.delta)
@@ -128,14 +128,14 @@ def _worked_out(options: CrowdOptions) -> tuple[ShuffledEpoch, float, float]:
 def _promise(options: CrowdOptions) -> CentralPromise:
     """What is to be kept, by all epochs together."""
     return CentralPromise(
-        options.central or 0.0,
-        options.reports,
-        options.delta,
-        options.honest,
-        MAX_EPSILON if options.max_local is None else options.max_local,
-        options.dummies,
-        options.dummies_each,
-        options.epochs,
+        epsilon=options.central or 0.0,
+        crowd=options.reports,
+        delta=options.delta,
+        honest=options.honest,
+        max_local_epsilon=MAX_EPSILON if options.max_local is None else options.max_local,
+        dummies=options.dummies,
+        dummies_each=options.dummies_each,
+        epochs=options.epochs,
     )
 
 

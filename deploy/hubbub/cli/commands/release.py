@@ -184,9 +184,13 @@ def _together(records: Sequence[Document], delta: float) -> dict[str, Any]:
 
     A crowd's epoch counts once, however often it is published: all of it is made of the same.
     """
-    paid = [Event(line["epsilon"], delta=line["delta"]) for line in records if not line["promised"]]
+    paid = [
+        Event(epsilon=line["epsilon"], delta=line["delta"])
+        for line in records
+        if not line["promised"]
+    ]
     crowds = {
-        (line["metric"], epoch): Event(line["promised"], delta=line["promised_delta"])
+        (line["metric"], epoch): Event(epsilon=line["promised"], delta=line["promised_delta"])
         for line in records
         if line["promised"]
         for epoch in line["epochs"]

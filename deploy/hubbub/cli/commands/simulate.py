@@ -48,13 +48,13 @@ def _simulate(options: SimulateOptions) -> int:
     if has_days(options.values, metric):
         return simulate_days(options, bundle)
     plan = Plan(
-        bundle,
-        metric,
-        read_truth(options.values, metric),
-        options.epochs,
-        options.reports,
-        options.confidence,
-        tuple(read_candidates(options.candidates)) if options.candidates else (),
+        bundle=bundle,
+        metric=metric,
+        truth=read_truth(options.values, metric),
+        epochs=options.epochs,
+        reports=options.reports,
+        confidence=options.confidence,
+        candidates=tuple(read_candidates(options.candidates)) if options.candidates else (),
     )
     tally = Tally()
     runs: list[Run] = []
@@ -96,7 +96,13 @@ def _bundle(path: Path, name: str) -> Bundle:
         raise UnknownMetric(
             f'metric "{name[:60]}" is not in {path}; it has {", ".join(sorted(catalog.metrics))}'
         )
-    return Bundle({whole: catalog.metrics[whole]}, (), catalog.shuffler, None, {})
+    return Bundle(
+        metrics={whole: catalog.metrics[whole]},
+        keys=(),
+        shuffler=catalog.shuffler,
+        roots=None,
+        history={},
+    )
 
 
 def _document(plan: Plan, runs: Sequence[Run], summary: Summary) -> dict[str, Any]:
@@ -124,8 +130,12 @@ def _show(plan: Plan, last: Run, summary: Summary) -> None:
         f"{metric.name}: {several(last.reports, 'report')} by {metric.mechanism}, "
         f"epsilon {metric.report_loss:.3f} per report; the last run",
         (
-            *("value", "true", "estimate", f"{100 * plan.confidence:g}% interval"),
-            *("" if mean else "detected", ""),
+            "value",
+            "true",
+            "estimate",
+            f"{100 * plan.confidence:g}% interval",
+            "" if mean else "detected",
+            "",
         ),
         [
             (
@@ -204,7 +214,10 @@ def _say_beside(plan: Plan, last: Run, summary: Summary) -> None:
             ("", "value", "true share", "share", "interval", ""),
             [
                 (
-                    *(f"{row.by}={row.part}", row.value, f"{row.true:.2%}", f"{row.share:.2%}"),
+                    f"{row.by}={row.part}",
+                    row.value,
+                    f"{row.true:.2%}",
+                    f"{row.share:.2%}",
                     f"{row.low:.2%} to {row.high:.2%}",
                     "" if row.low <= row.true <= row.high else "misses",
                 )

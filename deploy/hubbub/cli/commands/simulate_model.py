@@ -68,7 +68,7 @@ def simulate_model(options: SimulateOptions, planned: Planned) -> int:
     )
     trained = list(tracked(rehearsal, runs, "rehearsing"))
     plain = without_privacy(
-        *(model.kind, people.columns, people.labels, model.penalty), len(model.classes)
+        model.kind, people.columns, people.labels, model.penalty, len(model.classes)
     )
     whole = linear(model.kind, test.columns, plain)
     beside = evaluate(model.kind, foretold(model.kind, whole), test.labels)
@@ -163,8 +163,10 @@ def _show(document: dict[str, Any]) -> None:
         f"epsilon {document['epsilon']:.3f} a report; the last run",
         (
             *(("class",) if (classes := document["kind"] == "softmax") else ()),
-            *("column", "coefficient"),
-            *(f"{100 * document['confidence']:g}% of coins", "without privacy"),
+            "column",
+            "coefficient",
+            f"{100 * document['confidence']:g}% of coins",
+            "without privacy",
         ),
         [
             (

@@ -82,7 +82,10 @@ class _Held:
         batch = totals.reports if metric.central else min(metric.min_batch, totals.reports)
         over = int(epoch_start(epoch + 1, metric.epoch)) - 1
         cells = np.array(totals.cells, dtype=np.int64)
-        return Day(Window(metric.name, epoch), WindowTotals(cells, totals.reports, batch, over))
+        return Day(
+            Window(metric.name, epoch),
+            WindowTotals(cells=cells, counted=totals.reports, batch_reports=batch, at=over),
+        )
 
 
 def days_before(

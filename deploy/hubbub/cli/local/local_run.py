@@ -50,7 +50,7 @@ _START_SECONDS: Final = 300.0
 _PROBE_SECONDS: Final = 0.05
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Ports:
     """Ports of 127.0.0.1, by who listens there."""
 
@@ -282,12 +282,18 @@ class LocalRun:
         key = ["--token-key", str((self.home / "keys" / TOKEN_KEY).absolute())]
         self._service(
             "issuer",
-            *("--streams", str(self.home / "streams.json")),
-            *("--accounts", str(self.home / ACCOUNTS)),
-            *("--listen", f"127.0.0.1:{self._ports.issuer}"),
-            *("--metrics-listen", "127.0.0.1:0"),
-            *("--peer-rate", "0"),
-            *("--insecure", *key),
+            "--streams",
+            str(self.home / "streams.json"),
+            "--accounts",
+            str(self.home / ACCOUNTS),
+            "--listen",
+            f"127.0.0.1:{self._ports.issuer}",
+            "--metrics-listen",
+            "127.0.0.1:0",
+            "--peer-rate",
+            "0",
+            "--insecure",
+            *key,
             redis_url=self.shuffler_redis,
         )
         return key
@@ -298,32 +304,52 @@ class LocalRun:
         local, home = "127.0.0.1:{}".format, self.home.absolute()
         self._service(
             "aggregator",
-            *("--bundle", str(self.bundle_path.with_name(OPERATORS))),
-            *("--keys", str(self.home / "keys" / "opening.keys.json")),
-            *("--listen", local(self._ports.ingest)),
-            *("--metrics-listen", local(self._ports.aggregator_metrics)),
-            *("--http-listen", local(self._ports.page)),
-            *("--http-command", f"{program()} {{}} --home {shlex.quote(str(home))}"),
-            *("--http-notice", self._said()),
-            *("--shuffler-status", self.shuffler_status),
+            "--bundle",
+            str(self.bundle_path.with_name(OPERATORS)),
+            "--keys",
+            str(self.home / "keys" / "opening.keys.json"),
+            "--listen",
+            local(self._ports.ingest),
+            "--metrics-listen",
+            local(self._ports.aggregator_metrics),
+            "--http-listen",
+            local(self._ports.page),
+            "--http-command",
+            f"{program()} {{}} --home {shlex.quote(str(home))}",
+            "--http-notice",
+            self._said(),
+            "--shuffler-status",
+            self.shuffler_status,
             *tls,
             redis_url=self.aggregator_redis,
         )
         token_key = self._start_issuer()
         self._service(
             "shuffler",
-            *("--streams", str(self.home / "streams.json")),
-            *("--listen", local(self._ports.shuffler)),
-            *("--http", self.http_door),
-            *("--http-bundle", str(self.bundle_path.absolute())),
-            *("--gateway-key", str((self.home / "keys" / GATEWAY_KEY).absolute())),
-            *("--notice", str((self.home / "notice.hubbub").absolute())),
-            *("--models", str(self.models_path.absolute())),
-            *("--operator-listen", self.shuffler_status),
-            *("--aggregator", local(self._ports.ingest)),
-            *("--metrics-listen", local(self._ports.shuffler_metrics)),
-            *("--peer-rate", "0"),  # every device is this machine
-            *("--delay", "0"),  # and nobody else sees when a batch leaves
+            "--streams",
+            str(self.home / "streams.json"),
+            "--listen",
+            local(self._ports.shuffler),
+            "--http",
+            self.http_door,
+            "--http-bundle",
+            str(self.bundle_path.absolute()),
+            "--gateway-key",
+            str((self.home / "keys" / GATEWAY_KEY).absolute()),
+            "--notice",
+            str((self.home / "notice.hubbub").absolute()),
+            "--models",
+            str(self.models_path.absolute()),
+            "--operator-listen",
+            self.shuffler_status,
+            "--aggregator",
+            local(self._ports.ingest),
+            "--metrics-listen",
+            local(self._ports.shuffler_metrics),
+            "--peer-rate",
+            "0",
+            "--delay",
+            "0",
             *token_key,
             *tls,
             redis_url=self.shuffler_redis,

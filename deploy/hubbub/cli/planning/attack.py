@@ -166,7 +166,7 @@ def _measured(
     for cell, amount in attack.cells.items():
         cells[cell] += amount * fake
     before = _share(metric, totals, targets)
-    return _share(metric, Totals(cells, honest + fake), targets) - before
+    return _share(metric, Totals(cells=cells, reports=honest + fake), targets) - before
 
 
 def _share(metric: Metric, totals: Totals, targets: Sequence[Any]) -> float:

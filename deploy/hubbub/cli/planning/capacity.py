@@ -83,6 +83,16 @@ class CapacityOptions:
     format: Literal["table", "json"] = option("of the output (%(default)s)", default="table")
 
 
+def _traffic_a_day(reports: float, epoch: str) -> Traffic:
+    """So many reports a day of a metric of two bytes a payload and 128 cells."""
+    return Traffic(
+        a_day=reports,
+        epoch_seconds=EPOCH_SECONDS[epoch],
+        sealed_bytes=SEAL_BYTES[X25519] + 2,
+        cells=128,
+    )
+
+
 def _capacity(options: CapacityOptions) -> int:
     per_day, chosen = options.per_day, options.chosen
     if per_day is not None and chosen != MetricsOptions():
@@ -96,9 +106,7 @@ def _capacity(options: CapacityOptions) -> int:
         _, metrics = chosen.read()
         traffic = [traffic_of(metric, options.devices) for metric in metrics]
     else:
-        epoch = EPOCH_SECONDS[options.epoch]
-        sealed = SEAL_BYTES[X25519] + 2
-        traffic = [Traffic(options.devices * per_day, epoch, sealed, 128)]
+        traffic = [_traffic_a_day(options.devices * per_day, options.epoch)]
     costs = MEASURED.on(*_measured_us()) if options.measure else MEASURED
     machine = Machine(options.machine_cores, options.machine_gb)
     found = needs(

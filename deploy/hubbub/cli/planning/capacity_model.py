@@ -32,7 +32,7 @@ Door = Literal["grpc", "http"]
 """How devices reach the shuffler."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Costs:
     """What one report takes: microseconds of one processor, and bytes of Redis.
 
@@ -91,7 +91,7 @@ MEASURED: Final = Costs(
 """On the machine of benchmarks/RESULTS.md, under full load, with payloads of 2 bytes."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Traffic:
     """Reports of one kind. a_day: of all devices. epoch_seconds: how long its epochs are.
 
@@ -111,7 +111,7 @@ class Traffic:
         return self.a_day / _DAY * self.epoch_seconds if self.whole else 0.0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LargestCrowd:
     """Of the epochs that leave whole, the one with the most reports.
 
@@ -135,7 +135,7 @@ class Machine:
     gigabytes: float
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Need:
     """What one part takes at the busiest hour.
 
@@ -159,7 +159,14 @@ def traffic_of(metric: Metric, devices: float) -> Traffic:
     if metric.report_on:
         a_day /= len(days_of_period(metric.period, 0))
     cells = metric.randomizer.layout.size
-    return Traffic(a_day, seconds, metric.sealed_bytes, cells, metric.mix == "epoch", metric.kem)
+    return Traffic(
+        a_day=a_day,
+        epoch_seconds=seconds,
+        sealed_bytes=metric.sealed_bytes,
+        cells=cells,
+        whole=metric.mix == "epoch",
+        kem=metric.kem,
+    )
 
 
 def needs(
@@ -209,8 +216,8 @@ def largest_crowd(
     )
     opening = largest.crowd * _count_us([largest], costs) / 1e6
     return LargestCrowd(
-        largest.crowd,
-        pool_gigabytes,
+        reports=largest.crowd,
+        gigabytes=pool_gigabytes,
         machine_fits=pool_gigabytes / _USABLE <= machine.gigabytes,
         cut_seconds=largest.crowd * costs.cut_us / 1e6 / nodes,
         count_seconds=opening / (aggregators * machine.cores * _USABLE),
@@ -243,7 +250,15 @@ def _service(part: str, rate: float, us: float, gigabytes: float, machine: Machi
     cores = rate * us / 1e6 / _USABLE
     load = cores / machine.cores
     machines = max(1, ceil(load))
-    return Need(part, rate, cores, machines * gigabytes, machines, "processor", load)
+    return Need(
+        part=part,
+        a_second=rate,
+        cores=cores,
+        gigabytes=machines * gigabytes,
+        machines=machines,
+        why="processor",
+        load=load,
+    )
 
 
 def _redis(part: str, rate: float, us: float, total_bytes: float, machine: Machine) -> Need:
@@ -251,4 +266,12 @@ def _redis(part: str, rate: float, us: float, total_bytes: float, machine: Machi
     cores, gigabytes = rate * us / 1e6 / _USABLE, total_bytes / 1e9 / _USABLE
     filled = gigabytes / machine.gigabytes
     load, why = (filled, "memory") if filled > cores else (cores, "processor")
-    return Need(part, rate, cores, gigabytes, max(1, ceil(load)), why, load)
+    return Need(
+        part=part,
+        a_second=rate,
+        cores=cores,
+        gigabytes=gigabytes,
+        machines=max(1, ceil(load)),
+        why=why,
+        load=load,
+    )

@@ -49,7 +49,7 @@ _MODEL: Final = Group("a model, instead of a question")
 _FLOORS: Final = (1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 12.0)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Way:
     """One way to be private. Standard errors in reports: of a rare value, and of one in ten."""
 
@@ -146,9 +146,7 @@ def _central(options: CentralOptions) -> int:
         return 0
     promise = _padded(promise, options.dummies, question)
     of = {"strings": _of_strings, "parts": _of_parts}.get(question.kind, _of_values)
-    ways = of(promise, question)
-    laplace = 2 * sqrt(2) / promise.epsilon  # one person moves one report from one count to another
-    ways.append(_Way("trusted curator, Laplace", None, promise.epsilon, laplace, laplace))
+    ways = [*of(promise, question), _curator(promise)]
     if as_json:
         document: dict[str, Any] = {
             "reports": promise.crowd,
@@ -167,6 +165,17 @@ def _central(options: CentralOptions) -> int:
     else:
         _show(promise, question, ways)
     return 0
+
+
+def _curator(promise: CentralPromise) -> _Way:
+    stderr = 2 * sqrt(2) / promise.epsilon  # one person moves one report from one count to another
+    return _Way(
+        way="trusted curator, Laplace",
+        epsilon_local=None,
+        epsilon_central=promise.epsilon,
+        stderr_rare=stderr,
+        stderr_tenth=stderr,
+    )
 
 
 def _padded(promise: CentralPromise, dummies: int | str, question: MetricDraft) -> CentralPromise:
@@ -190,8 +199,17 @@ def _of_values(promise: CentralPromise, question: MetricDraft) -> list[_Way]:
     ways = [_crowd(promise, question, local) for local in (*_below(central, most), most)]
     [best, *_] = plan(question, central, reports)
     alone = build(best.mechanism, **best.parameters)
-    errors = [sqrt(alone.variance(share * reports, reports)) for share in (0.0, 0.1)]
-    return [*ways, _Way(f"alone, {best.mechanism}", central, central, *errors)]
+    rare, tenth = (sqrt(alone.variance(share * reports, reports)) for share in (0.0, 0.1))
+    return [
+        *ways,
+        _Way(
+            way=f"alone, {best.mechanism}",
+            epsilon_local=central,
+            epsilon_central=central,
+            stderr_rare=rare,
+            stderr_tenth=tenth,
+        ),
+    ]
 
 
 def _of_strings(promise: CentralPromise, question: MetricDraft) -> list[_Way]:
@@ -206,8 +224,17 @@ def _of_strings(promise: CentralPromise, question: MetricDraft) -> list[_Way]:
     shares = np.array([0.1, *[0.9 / question.size] * question.size])
     strings = [*question.values(), "one more"]
     expected = family_for(alone).expected(alone, strings, shares, reports)
-    errors = [reports * float(values[0]) for values in (expected.absent, expected.stderrs)]
-    return [*ways, _Way(f"alone, {best.mechanism}", central, central, *errors)]
+    rare, tenth = (reports * float(values[0]) for values in (expected.absent, expected.stderrs))
+    return [
+        *ways,
+        _Way(
+            way=f"alone, {best.mechanism}",
+            epsilon_local=central,
+            epsilon_central=central,
+            stderr_rare=rare,
+            stderr_tenth=tenth,
+        ),
+    ]
 
 
 def _of_parts(promise: CentralPromise, question: MetricDraft) -> list[_Way]:
@@ -219,14 +246,35 @@ def _of_parts(promise: CentralPromise, question: MetricDraft) -> list[_Way]:
         mechanism = build(CROWD_PARTS, epsilon=planned.epsilon, **own)
         lies = even_lies(mechanism, mechanism.privacy_loss())
         crowd = ShuffledEpoch(
-            reports, lies.categories, lies.epsilon, promise.honest, groups=lies.groups
+            reports=reports,
+            categories=lies.categories,
+            epsilon_local=lies.epsilon,
+            honest=promise.honest,
+            groups=lies.groups,
         )
         total_epsilon = central_epsilon(crowd, promise.delta)
-        errors = _cell_errors(mechanism, reports)
-        ways.append(_Way(f"crowd, tables of {number}", planned.epsilon, total_epsilon, *errors))
+        rare, tenth = _cell_errors(mechanism, reports)
+        ways.append(
+            _Way(
+                way=f"crowd, tables of {number}",
+                epsilon_local=planned.epsilon,
+                epsilon_central=total_epsilon,
+                stderr_rare=rare,
+                stderr_tenth=tenth,
+            )
+        )
     alone = build(CROWD_PARTS, epsilon=central, sizes=question.parts)
-    errors = _cell_errors(alone, reports)
-    return [*ways, _Way("alone, tables of 2", central, central, *errors)]
+    rare, tenth = _cell_errors(alone, reports)
+    return [
+        *ways,
+        _Way(
+            way="alone, tables of 2",
+            epsilon_local=central,
+            epsilon_central=central,
+            stderr_rare=rare,
+            stderr_tenth=tenth,
+        ),
+    ]
 
 
 def _cell_errors(mechanism: Any, reports: int) -> tuple[float, float]:
@@ -241,12 +289,16 @@ def _hashed_crowd(promise: CentralPromise) -> _Way:
     planned = planned_strings({"mechanism": AUTO}, promise, accountant)
     width, hashes = int(planned.categories), planned.groups
     local = accountant.local_epsilon(promise, width, hashes)
-    crowd = ShuffledEpoch(reports, width, local, promise.honest, groups=hashes)
+    crowd = ShuffledEpoch(
+        reports=reports, categories=width, epsilon_local=local, honest=promise.honest, groups=hashes
+    )
+    rare, tenth = string_errors(width, hashes, local, reports)
     return _Way(
-        f"crowd, {hashes} x {width:,} buckets",
-        local,
-        central_epsilon(crowd, promise.delta),
-        *string_errors(width, hashes, local, reports),
+        way=f"crowd, {hashes} x {width:,} buckets",
+        epsilon_local=local,
+        epsilon_central=central_epsilon(crowd, promise.delta),
+        stderr_rare=rare,
+        stderr_tenth=tenth,
     )
 
 
@@ -254,7 +306,7 @@ def _found_unlisted(promise: CentralPromise) -> tuple[float, float]:
     """Of a prefix tree in such a crowd: its local epsilon, and the share of what it finds."""
     planned = planned_strings({"mechanism": CROWD_TREE}, promise, ExactAccountant())
     local = planned.epsilon or promise.epsilon
-    return local, found_from(PrefixTree(local), promise.crowd)
+    return local, found_from(PrefixTree(epsilon=local), promise.crowd)
 
 
 def _below(central: float, most: float) -> list[float]:
@@ -264,15 +316,21 @@ def _below(central: float, most: float) -> list[float]:
 
 def _crowd(promise: CentralPromise, question: MetricDraft, local: float) -> _Way:
     crowd = ShuffledEpoch(
-        promise.crowd,
-        question.size,
-        local,
-        promise.honest,
-        promise.dummies,
+        reports=promise.crowd,
+        categories=question.size,
+        epsilon_local=local,
+        honest=promise.honest,
+        dummies=promise.dummies,
         each=promise.dummies_each,
     )
     total_epsilon = central_epsilon(crowd, promise.delta)
-    return _Way("crowd", local, total_epsilon, crowd.stderr(0.0), crowd.stderr(0.1))
+    return _Way(
+        way="crowd",
+        epsilon_local=local,
+        epsilon_central=total_epsilon,
+        stderr_rare=crowd.stderr(0.0),
+        stderr_tenth=crowd.stderr(0.1),
+    )
 
 
 def _whose(question: MetricDraft) -> str:
@@ -335,7 +393,9 @@ def _worth(promise: CentralPromise, question: MetricDraft, ways: Sequence[_Way])
     """Whether the dummies win, by the exact errors of both."""
     padded = next(way for way in reversed(ways) if way.way == "crowd")
     local = ExactAccountant().largest(replace(promise, dummies=0, dummies_each=0.0), question.size)
-    alone = ShuffledEpoch(promise.crowd, question.size, local, promise.honest)
+    alone = ShuffledEpoch(
+        reports=promise.crowd, categories=question.size, epsilon_local=local, honest=promise.honest
+    )
     errors = (
         ("a rare value", padded.stderr_rare, alone.stderr(0.0)),
         ("one in ten", padded.stderr_tenth, alone.stderr(0.1)),

@@ -25,7 +25,7 @@ _SAID: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Way:
     """One way to be private. stderr: a share, as _SAID has it."""
 
@@ -63,8 +63,20 @@ def plan_numbers(
     moved = {"mean": 1.0, "ranges": 2.0, "vector": sqrt(question.size)}[question.kind]
     noise = moved * sqrt(2) / central / reports
     ways += [
-        _Way("alone", best.mechanism, central, central, best.rare),
-        _Way("trusted curator, Laplace", None, None, central, noise),
+        _Way(
+            way="alone",
+            mechanism=best.mechanism,
+            epsilon_local=central,
+            epsilon_central=central,
+            stderr=best.rare,
+        ),
+        _Way(
+            way="trusted curator, Laplace",
+            mechanism=None,
+            epsilon_local=None,
+            epsilon_central=central,
+            stderr=noise,
+        ),
     ]
     if as_json:
         document: dict[str, Any] = {
@@ -95,13 +107,18 @@ def _crowd(promise: CentralPromise, question: MetricDraft) -> _Way:
         **planned.parameters,
         "epsilon": local,
     }
-    crowd = ShuffledEpoch(promise.crowd, planned.categories, local, promise.honest)
+    crowd = ShuffledEpoch(
+        reports=promise.crowd,
+        categories=planned.categories,
+        epsilon_local=local,
+        honest=promise.honest,
+    )
     return _Way(
-        "crowd",
-        planned.mechanism,
-        local,
-        central_epsilon(crowd, promise.delta),
-        row(question, planned.mechanism, parameters, promise.crowd).rare,
+        way="crowd",
+        mechanism=planned.mechanism,
+        epsilon_local=local,
+        epsilon_central=central_epsilon(crowd, promise.delta),
+        stderr=row(question, planned.mechanism, parameters, promise.crowd).rare,
     )
 
 

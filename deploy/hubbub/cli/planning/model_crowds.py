@@ -92,7 +92,9 @@ def _row(
         epsilon = codes_epsilon(of_round, dimensions, ExactAccountant())
     except BadParameter:
         return None
-    error = VectorCodes(epsilon, dimensions, words_for(epsilon), 1).squared_error
+    error = VectorCodes(
+        epsilon=epsilon, dimensions=dimensions, words=words_for(epsilon), books=1
+    ).squared_error
     return {
         "rounds": rounds,
         "rounds_each": rounds_each,

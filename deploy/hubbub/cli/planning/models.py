@@ -96,8 +96,14 @@ def _show(options: ModelOptions, rows: list[dict[str, Any]]) -> None:
         f"a {options.kind} model of {options.features:,} columns{classes}, each person in one "
         "round",
         (
-            *("mechanism", "epsilon", "words", "error of one", "a round", f"{_ROUNDS} rounds"),
-            *("fine", "shuffled"),
+            "mechanism",
+            "epsilon",
+            "words",
+            "error of one",
+            "a round",
+            f"{_ROUNDS} rounds",
+            "fine",
+            "shuffled",
             *(("noise",) if with_noise else ()),
         ),
         [
@@ -131,7 +137,7 @@ def _show(options: ModelOptions, rows: list[dict[str, Any]]) -> None:
 def _row(numbers: int, epsilon: float, people: int | None) -> dict[str, Any]:
     """What one epsilon asks for, of so many numbers of a gradient."""
     words = words_for(epsilon)
-    codes = VectorCodes(epsilon, numbers, words, 1)
+    codes = VectorCodes(epsilon=epsilon, dimensions=numbers, words=words, books=1)
     error = codes.squared_error
     a_round = ceil(error / _ENOUGH**2)
     result: dict[str, Any] = {

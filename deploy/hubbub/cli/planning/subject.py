@@ -105,24 +105,25 @@ def _draft(kind: str, figures: Any) -> MetricDraft:  # noqa: PLR0911 one for eac
     """What one of the options asks, whose figures these are."""
     match kind:
         case "values":
-            return MetricDraft("values", _size(figures, 2))
+            return MetricDraft(kind="values", size=_size(figures, 2))
         case "strings":
-            return MetricDraft("strings", _size(figures, 1))
+            return MetricDraft(kind="strings", size=_size(figures, 1))
         case "mean":
-            return MetricDraft("mean", 1, *figures)
+            low, high = figures
+            return MetricDraft(kind="mean", size=1, low=low, high=high)
         case "ranges":
             size, low, high = figures
-            return MetricDraft("ranges", _size(size, 2), low, high)
+            return MetricDraft(kind="ranges", size=_size(size, 2), low=low, high=high)
         case "set":
             size, most = figures
             if not 1 <= most <= _size(size, 2):
                 raise BadParameter(f"{most} of {size} values told are outside [1, {size}]")
-            return MetricDraft("sets", size, most=most)
+            return MetricDraft(kind="sets", size=size, most=most)
         case "parts":
             return _draft_by(PairedParts(1.0, figures))
         case _:
             size, length = figures
-            return _draft_by(VectorCodes(1.0, _size(size, 1), max_length=length))
+            return _draft_by(VectorCodes(epsilon=1.0, dimensions=_size(size, 1), max_length=length))
 
 
 def _size(number: float, least: int) -> int:

@@ -29,7 +29,7 @@ def found_unlisted(row: Row) -> float | None:
     """The share from which a prefix tree finds a string by as many reports; None if never."""
     if not isfinite(row.reports):
         return None
-    share = found_from(PrefixTree(row.epsilon), row.reports)
+    share = found_from(PrefixTree(epsilon=row.epsilon), row.reports)
     return share if share < 1 else None
 
 

@@ -72,10 +72,10 @@ def table(
     width = _columns()
     columns = [
         Sized(
-            visible(name),
-            [_shown(row[place]) for row in rows],
-            0 if place >= text_columns else _SHORTEST_TEXT if place else _SHORTEST_NAME,
-            spare[place] if spare else 0,
+            head=visible(name),
+            cells=[_shown(row[place]) for row in rows],
+            shortest=0 if place >= text_columns else _SHORTEST_TEXT if place else _SHORTEST_NAME,
+            spare=spare[place] if spare else 0,
             picture=pictures and place == len(header) - 1,
         )
         for place, name in enumerate(header)

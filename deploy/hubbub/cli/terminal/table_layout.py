@@ -13,7 +13,7 @@ _BETWEEN: Final = "   "
 _WITHOUT_ROOM: Final = frozenset({"Mn", "Me", "Cf"})
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Sized:
     """One column. shortest: of a text, whose cells may go on in the next line; of a figure 0.
 

@@ -15,8 +15,22 @@ from hubbub.runtime.monitoring.declaration import BATCH_REPORTS, STAGE_SECONDS
 from hubbub.runtime.monitoring.tracing import span
 
 _SECONDS: Final = (
-    *(0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25),
-    *(0.5, 1, 2.5, 5, 10, 30, 60),
+    0.0005,
+    0.001,
+    0.0025,
+    0.005,
+    0.01,
+    0.025,
+    0.05,
+    0.1,
+    0.25,
+    0.5,
+    1,
+    2.5,
+    5,
+    10,
+    30,
+    60,
 )
 _REPORTS: Final = (10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 50_000, 200_000)
 

@@ -16,8 +16,17 @@ from hubbub.errors.printable import visible
 
 # Signatures by a key that the provider alone has; none by a secret that both know.
 ALGORITHMS: Final = (
-    *("RS256", "RS384", "RS512", "PS256", "PS384", "PS512"),
-    *("ES256", "ES384", "ES512", "EdDSA", "Ed25519"),
+    "RS256",
+    "RS384",
+    "RS512",
+    "PS256",
+    "PS384",
+    "PS512",
+    "ES256",
+    "ES384",
+    "ES512",
+    "EdDSA",
+    "Ed25519",
 )
 LEEWAY_SECONDS: Final = 60
 """So far two clocks may be apart."""

@@ -35,8 +35,12 @@ _REPLICA_MS: Final = 5000
 _MOVING_SECONDS: Final = 2.0
 _PAUSE_SECONDS: Final = 0.1
 _MOVING: Final = (
-    *(AskError, TryAgainError, ClusterDownError, Disconnected),  # AskError: MOVED, too
-    *(ReadOnlyError, RedisClusterException),
+    AskError,
+    TryAgainError,
+    ClusterDownError,
+    Disconnected,
+    ReadOnlyError,
+    RedisClusterException,
 )
 
 

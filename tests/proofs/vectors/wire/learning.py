@@ -80,9 +80,16 @@ def taught(own: Ed25519PrivateKey, stranger: Ed25519PrivateKey) -> list[tuple[st
         {"age": 64.999, "plan": "free", "hours": True},
     )
     wrong: list[tuple[Any, Any]] = [
-        *(({"hours": 1, "plan": "paid"}, 1), ({**people[0], "x": 1}, 1), ([1, "paid"], 1)),
-        *((["1", "paid", 2], 1), ([1, "Paid", 2], 1), ([1, "paid", None], 1), ("paid", 1)),
-        *((people[0], "LEFT "), (people[0], 2), (people[0], None)),
+        ({"hours": 1, "plan": "paid"}, 1),
+        ({**people[0], "x": 1}, 1),
+        ([1, "paid"], 1),
+        (["1", "paid", 2], 1),
+        ([1, "Paid", 2], 1),
+        ([1, "paid", None], 1),
+        ("paid", 1),
+        (people[0], "LEFT "),
+        (people[0], 2),
+        (people[0], None),
     ]
     steps: list[tuple[str, Any]] = [("learn", ["logistic1", *arguments]) for arguments in wrong]
     steps += [("learn", ["softmax1", people[0], "Month"]), ("learn", ["ridge1", people[0], "1"])]

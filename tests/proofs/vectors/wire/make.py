@@ -474,8 +474,10 @@ mechanism = "grr"
 epsilon = {epsilon}
 """
     for name, epoch, epsilon in (
-        *(("weekly", "day", 0.25), ("monthly", "hour", 2.0)),
-        *(("each", "day", 0.5), ("capped", "day", 3.0)),
+        ("weekly", "day", 0.25),
+        ("monthly", "hour", 2.0),
+        ("each", "day", 0.5),
+        ("capped", "day", 3.0),
     )
 )
 # For how many days together, and for life, in nats.
@@ -533,9 +535,23 @@ mechanism = "vector.codes"
 epsilon = 3.0
 """
 SAID_OF_VECTORS: list[Any] = [
-    *([1, 2, 0.5], [0.1, -0.2, 0.3], [0, 0, 0], [30, -40, 1e-9], [5e-324, 0, -1e-323]),
-    *([1e308, -1.7e308, 1e308], [2.5, 0, 0], [2.4999999, 1e-5, -1e-5], [0.7, 0.7]),
-    *([1, 2, 3, 4], [1, 2, "3"], [1, None, 2], [True, 0, 0], "1,2,3", 7, {"speed": 1}, None),
+    [1, 2, 0.5],
+    [0.1, -0.2, 0.3],
+    [0, 0, 0],
+    [30, -40, 1e-9],
+    [5e-324, 0, -1e-323],
+    [1e308, -1.7e308, 1e308],
+    [2.5, 0, 0],
+    [2.4999999, 1e-5, -1e-5],
+    [0.7, 0.7],
+    [1, 2, 3, 4],
+    [1, 2, "3"],
+    [1, None, 2],
+    [True, 0, 0],
+    "1,2,3",
+    7,
+    {"speed": 1},
+    None,
 ]
 GROWN = {"grown": (2, 3), "both": (2,)}
 PUBLIC = {"os": "macos", "version": "two b"}
@@ -902,7 +918,10 @@ def sealing_x_wing() -> dict[str, Any]:
 
 def submission() -> dict[str, Any]:
     """Reports as the bytes of a SubmitRequest, and SubmitResponses as one result a report."""
-    reports = [SealedReport("theme", 20_000, 1, bytes(range(50))), SealedReport("日本", 0, 0, b"")]
+    reports = [
+        SealedReport(stream="theme", epoch=20_000, key_id=1, sealed=bytes(range(50))),
+        SealedReport(stream="日本", epoch=0, key_id=0, sealed=b""),
+    ]
     answers: list[list[tuple[int, int]]] = [
         [],
         *([(0, int(number))] for number in Reason.values()),
@@ -943,7 +962,10 @@ def notice() -> dict[str, Any]:
     public = SIGNING.public_key().public_bytes_raw()
     steps = ((START + 1, 0.25), (START + 5 * DAY, 0.5), (START + 6 * DAY + 1, 0.0))
     first_notice = Notice(
-        START + 7 * DAY, START + 30 * DAY, {"theme": steps, "unknown": steps}, public
+        number=START + 7 * DAY,
+        until=START + 30 * DAY,
+        steps={"theme": steps, "unknown": steps},
+        operator=public,
     )
     lowered = replace(first_notice, number=first_notice.number + 1, steps={"theme": steps[:2]})
     signed = sign_notice(first_notice, SIGNING).decode()
@@ -1046,7 +1068,10 @@ def oblivious() -> dict[str, Any]:
     POST of `content`, filled up to `step` bytes. responses: binary HTTP, and what each says.
     """
     request = Request(
-        *(b"POST", b"https", b"reports.example.org:443", b"/v1/reports"),
+        method=b"POST",
+        scheme=b"https",
+        authority=b"reports.example.org:443",
+        path=b"/v1/reports",
         headers=((b"content-type", b"application/protobuf"),),
         content=bytes(range(200)),
     )
@@ -1107,7 +1132,9 @@ def _plain(catalog: str) -> Bundle:
         source = Path(folder) / "metrics.toml"
         source.write_text(catalog, encoding="utf-8")
         read = read_catalog(source)
-    key = OpeningKeyPublic(1, START, START + 28 * DAY, OPENING.public_key().public_bytes_raw())
+    key = OpeningKeyPublic(
+        id=1, start=START, end=START + 28 * DAY, public=OPENING.public_key().public_bytes_raw()
+    )
     return Bundle(
         metrics=read.metrics,
         keys=(key,),

@@ -152,7 +152,12 @@ def _expand(suite: bytes, secret: bytes, label: bytes, info: bytes, size: int) -
 def test_a_submission_has_the_same_bytes() -> None:
     vector = _known("submission")
     reports = [
-        SealedReport(r["stream"], r["epoch"], r["key_id"], bytes.fromhex(r["sealed"]))
+        SealedReport(
+            stream=r["stream"],
+            epoch=r["epoch"],
+            key_id=r["key_id"],
+            sealed=bytes.fromhex(r["sealed"]),
+        )
         for r in vector["reports"]
     ]
     request = request_of(reports)
