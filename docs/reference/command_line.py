@@ -15,7 +15,7 @@ Made by `make reference` from the parsers; change it there.
 
 `hubbub COMMAND --help` prints the same.
 `hubbub shuffler`, `aggregator`, `relay` and `issuer` are among the [settings](settings.md).
-Arguments without dashes are typed in the listed order; those in brackets may be left out. Options may be left out unless they are `(required)`; a value in parentheses is the default.
+Arguments without dashes are typed in the listed order; those in brackets may be left out. Options may be left out unless they are `(required)`; a value in parentheses is the default. An option takes a value unless it is a `(switch)`.
 A command exits with 0 on success, with 2 and one line of explanation when it refuses, and with 130 after Ctrl-C.
 
 ## Shared arguments
@@ -153,10 +153,13 @@ def _short_name(action: argparse.Action) -> str:
 
 def _entry(action: argparse.Action) -> str:
     value = _value(action)
-    names = [f"`{f'{option} {value}'.strip()}`" for option in action.option_strings]
+    shown = "" if value == action.dest.upper().replace("-", "_") else value
+    names = [f"`{f'{option} {shown}'.strip()}`" for option in action.option_strings]
     help_text = (action.help or "") % {**vars(action), "prog": "hubbub"}
-    required = " (required)" if action.option_strings and action.required else ""
-    return f"{', '.join(names or [f'`{value}`'])}: {prose(help_text)}{required}"
+    note = " (required)" if action.option_strings and action.required else ""
+    if action.nargs == 0:
+        note = " (switch)"
+    return f"{', '.join(names or [f'`{value}`'])}: {prose(help_text)}{note}"
 
 
 def _value(action: argparse.Action) -> str:

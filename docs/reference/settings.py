@@ -20,7 +20,7 @@ _HEAD = """# Settings
 
 Made by `make reference` from the code that reads them; change it there.
 
-The arguments and environment variables of the SDK and of the services, with their defaults in parentheses.
+The arguments and environment variables of the SDK and of the services, with their defaults in parentheses. An option takes a value unless it is a `(switch)`.
 
 """
 _SDK = """## The SDK
