@@ -10,11 +10,10 @@ _HEAD = """# Decisions
 
 Made by `make reference` from their files; change it there.
 
-One file per topic: context, choice, reasons, what was not chosen, and what would reopen it.
+One file per topic: context, choice, reasons, what was not chosen, and what would reopen it. All are in force, unless a status is stated.
 Measurements are in [docs/research](../research/services.md).
 
 """
-_IN_FORCE: Final = "In force."
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -30,7 +29,7 @@ class Record:
     @property
     def entry(self) -> str:
         """Line of the index: a link to the record, its decision, and its status if it is special."""
-        status = "" if self.status == _IN_FORCE else f" {self.status}"
+        status = f" {self.status}" if self.status else ""
         return f"- [{self.number} {self.title}]({self.path.name}): {self.line}{status}\n"
 
 
@@ -45,14 +44,12 @@ def _record(path: Path) -> Record:
     heading = re.match(r"# (\d{4})[.:] (.*)\n", text)
     status = re.search(r"^\*Status\.\* (.*)$", text, re.MULTILINE)
     line = re.search(r"^\*In a line\.\* (.*)$", text, re.MULTILINE)
-    if not (heading and status and line):
-        raise ValueError(
-            f"{path.name} begins with '# NUMBER. Title', then needs '*In a line.*' and '*Status.*'"
-        )
+    if not (heading and line):
+        raise ValueError(f"{path.name} begins with '# NUMBER. Title', then needs '*In a line.*'")
     return Record(
         path=path,
         number=heading[1],
         title=heading[2],
         line=line[1],
-        status=status[1],
+        status=status[1] if status else "",
     )

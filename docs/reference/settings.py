@@ -8,7 +8,7 @@ from typing import Any, Final
 import griffe
 
 from docs.reference.command_line import options, shared_entries
-from docs.reference.tables import cell, table
+from docs.reference.tables import cell
 from hubbub.aggregator.settings import parser as of_aggregator
 from hubbub.client import Settings
 from hubbub.issuer.settings import parser as of_issuer
@@ -46,21 +46,17 @@ _PARSERS: Final = {
 }
 _DEPLOY = """## Files of deploy/
 
-| variable | meaning |
-|---|---|
-| `HUBBUB_SHUFFLER_REDIS_URL`, `HUBBUB_AGGREGATOR_REDIS_URL` | `hubbub backup` and `hubbub restore --redis`: both Redis, with the user `operator` |
-| `HUBBUB_ARGUMENTS` | systemd units: further options for the service |
-| `HUBBUB_USER` | compose file, in `.env`: the user that containers run as |
-| `HUBBUB_GATEWAY` | compose file of a relay: the shuffler that it forwards to |
-| `HUBBUB_PEER` | compose files of two parties, in `.env`: address of the other party's service |
-| `HUBBUB_OIDC`, `HUBBUB_OIDC_AUDIENCE` | compose file of an issuer, in `.env`: its `--oidc` and `--oidc-audience` |
+- `HUBBUB_SHUFFLER_REDIS_URL`, `HUBBUB_AGGREGATOR_REDIS_URL`: `hubbub backup` and `hubbub restore --redis`: both Redis, with the user `operator`
+- `HUBBUB_ARGUMENTS`: systemd units: further options for the service
+- `HUBBUB_USER`: compose file, in `.env`: the user that containers run as
+- `HUBBUB_GATEWAY`: compose file of a relay: the shuffler that it forwards to
+- `HUBBUB_PEER`: compose files of two parties, in `.env`: address of the other party's service
+- `HUBBUB_OIDC`, `HUBBUB_OIDC_AUDIENCE`: compose file of an issuer, in `.env`: its `--oidc` and `--oidc-audience`
 
 ## Commands that query a service
 
-| variable | meaning |
-|---|---|
-| `HUBBUB_TOKEN` | the analyst's token, if the service requires one |
-| `HUBBUB_CA` | certificate file of the authority that signed the service's certificate, if the system does not trust it |
+- `HUBBUB_TOKEN`: the analyst's token, if the service requires one
+- `HUBBUB_CA`: certificate file of the authority that signed the service's certificate, if the system does not trust it
 """
 
 
@@ -72,9 +68,11 @@ def page() -> str:
     parts = [
         _HEAD,
         _SDK,
-        table(("argument", "variable", "default", "meaning"), _sdk()),
+        "".join(f"- {entry}\n" for entry in _sdk()),
+        "\n",
         _SERVICES,
-        table(("variable", "meaning"), services),
+        "".join(f"- {name}: {meaning}\n" for name, meaning in services),
+        "\n",
         _SHARED,
         "".join(f"- {entry}\n" for entry in shared),
         "\n",
@@ -85,7 +83,8 @@ def page() -> str:
     return "".join(parts).rstrip() + "\n"
 
 
-def _sdk() -> Iterator[tuple[str, str, str, str]]:
+def _sdk() -> Iterator[str]:
+    """Argument, variable, default and meaning of each setting of the SDK."""
     meanings = {
         attribute.name: attribute.description
         for section in griffe.Docstring(Settings.__doc__ or "").parse("google")
@@ -94,12 +93,9 @@ def _sdk() -> Iterator[tuple[str, str, str, str]]:
     }
     for field in fields(Settings):
         name = "path" if field.name == "bundle" else field.name
-        yield (
-            f"`{name}`",
-            f"`HUBBUB_{field.name.upper()}`",
-            _default(field.default),
-            cell(meanings[field.name]),
-        )
+        default = _default(field.default)
+        variable = f"`HUBBUB_{field.name.upper()}`" + (f" ({default})" if default else "")
+        yield f"`{name}`, {variable}: {cell(meanings[field.name])}"
 
 
 def _default(value: Any) -> str:
